@@ -1,0 +1,47 @@
+//! The dispatch table: `wrappers/src/dispatch.rs`.
+
+use std::fmt::Write;
+use std::string::String;
+use std::vec::Vec;
+
+use super::{Input, Output, header, kind};
+
+/// Writes the structure that the gate page points to.
+pub fn emit(input: &Input) -> Output {
+    let mut text = header(
+        "The dispatch table: one function of the lower half for every MPI function that crosses.\n//!\n\
+         //! Handles are words, statuses and integers with a special meaning are neutral (`crate::neutral`),\n\
+         //! function pointers point into the lower half. A null status is `MPI_STATUS(ES)_IGNORE`.\n\
+         //! What is returned is 0 or a neutral error code. All are called with the lower half's FS.",
+        "functions",
+    );
+    text.push_str(
+        "use core::ffi::{c_char, c_void};\n\nuse crate::extra::Extra;\nuse crate::neutral::{Status, Word};\n\n\
+         /// The table; filled by the lower half in every launch.\n#[repr(C)]\npub struct Dispatch {\n",
+    );
+    for function in input
+        .functions
+        .iter()
+        .filter(|function| kind::crosses(function))
+    {
+        let names: Vec<&str> = function
+            .parameters
+            .iter()
+            .map(|p| p.name.as_str())
+            .collect();
+        let types: Vec<String> = function.parameters.iter().map(kind::neutral_type).collect();
+        let _ = writeln!(
+            text,
+            "/// `{}({})`.\npub {}: unsafe extern \"C\" fn({}) -> i32,",
+            function.name,
+            names.join(", "),
+            function.rust_name(),
+            types.join(", "),
+        );
+    }
+    text.push_str("/// What is not MPI's own.\npub extra: Extra,\n}\n");
+    Output {
+        path: "wrappers/src/dispatch.rs".into(),
+        text,
+    }
+}

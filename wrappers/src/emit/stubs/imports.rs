@@ -1,0 +1,66 @@
+//! The `use` lines of a file of stubs.
+
+use std::fmt::Write;
+use std::format;
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+use super::{kind, stub};
+use crate::table::Function;
+
+/// The `use` lines of a file: only what its stubs need.
+pub fn imports(functions: &[&Function]) -> String {
+    let mut bodies = String::new();
+    for function in functions {
+        stub(&mut bodies, function);
+    }
+    let uses = |word: &str| {
+        bodies
+            .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+            .any(|found| found == word)
+    };
+    let list = |words: &[&'static str]| -> Vec<&'static str> {
+        words.iter().copied().filter(|word| uses(word)).collect()
+    };
+    let mut text = String::new();
+    let mut import = |path: &str, words: Vec<&str>| {
+        if !words.is_empty() {
+            let _ = writeln!(text, "use {path}::{{{}}};", words.join(", "));
+        }
+    };
+    import("core::ffi", list(&["c_char", "c_int", "c_void"]));
+    let mut types: Vec<&str> = Vec::new();
+    let mut names: Vec<String> = functions
+        .iter()
+        .flat_map(|function| {
+            let parameters = function.parameters.iter().map(kind::application_type);
+            parameters.chain([kind::return_type(function)])
+        })
+        .map(|name| name.rsplit([' ', '*']).next().unwrap_or("").to_string())
+        .filter(|name| name.chars().next().is_some_and(char::is_uppercase))
+        .collect();
+    names.sort();
+    names.dedup();
+    types.extend(names.iter().map(String::as_str));
+    import("crate::abi", types);
+    let mut text = text.replace("crate::abi::{", "crate::abi::{self, ");
+    if !uses("abi") {
+        text = text.replace("{self, ", "{");
+    }
+    if uses("abi") && !text.contains("{self, ") {
+        text.push_str("use crate::abi;\n");
+    }
+    for module in ["calls", "crossing", "errhandler", "pass", "refuse"] {
+        if bodies.contains(&format!("{module}::")) {
+            let _ = writeln!(text, "use crate::{module};");
+        }
+    }
+    if uses("Place") {
+        text.push_str("use crate::crossing::Place;\n");
+    }
+    text.push_str("use crate::export::export;\n");
+    if uses("HandleKind") {
+        text.push_str("use stillpoint_wrappers::gate::HandleKind;\n");
+    }
+    text
+}

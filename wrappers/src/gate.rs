@@ -1,0 +1,301 @@
+//! The gate page: the one place through which the two halves of the process know each other.
+//!
+//! The lower half maps it at [`GATE_ADDRESS`] before the application's first instruction and fills
+//! it anew in every launch; it lies outside the arena, so no image ever holds it. The upper half
+//! reaches the lower half through nothing else.
+//!
+//! ```text
+//!  0x0fff_ffff_0000  GatePage        written by the lower half (and, where said, by the upper half)
+//!  0x1000_0000_0000  ARENA_START     everything of the upper half lives here ...
+//!  0x2000_0000_0000  ARENA_END       ... up to here
+//! ```
+//!
+//! Every field that changes while threads run is atomic. The layout is `repr(C)` and versioned by
+//! [`GATE_VERSION`]; an image records the version that its upper half was built with.
+
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+
+use crate::neutral::Word;
+
+/// Where the gate page is mapped, in every launch.
+pub const GATE_ADDRESS: usize = 0x0fff_ffff_0000;
+/// Bytes mapped for the gate page.
+pub const GATE_BYTES: usize = 0x1_0000;
+/// First address of the upper half's range.
+pub const ARENA_START: usize = 0x1000_0000_0000;
+/// First address past the upper half's range.
+pub const ARENA_END: usize = 0x2000_0000_0000;
+/// Non-PIE executables keep their own addresses below this one; they belong to the upper half too.
+pub const LOW_END: usize = 0x1_0000_0000;
+
+/// First word of a filled gate page: `"STILLPNT"`.
+pub const GATE_MAGIC: u64 = u64::from_le_bytes(*b"STILLPNT");
+/// Changes with every change of the layouts in this file.
+pub const GATE_VERSION: u32 = 2;
+
+/// Whether an address belongs to the upper half.
+pub const fn is_upper(address: usize) -> bool {
+    (address >= ARENA_START && address < ARENA_END) || address < LOW_END
+}
+
+/// What the agent asks of the upper half's driver thread (the thread that started MPI).
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// No checkpoint is going on: run.
+    Run = 0,
+    /// Run on until every target is reached, then park and keep pulling messages in.
+    Reach = 1,
+    /// Parked: say what forbids a checkpoint, if anything (see [`UpperHooks::refusal`]).
+    Check = 2,
+    /// Parked: pull messages in and test requests until told otherwise.
+    Drain = 3,
+    /// Parked and drained: bring MPI objects into the form that a restart starts from.
+    Seal = 4,
+    /// Memory is being written: touch nothing, sleep.
+    Hold = 5,
+}
+
+/// What the driver thread says about itself, in answer to a [`Command`].
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DriverState {
+    /// In the application or in an MPI call that will return by itself.
+    Running = 0,
+    /// Blocked in a receive, probe or completion call, a target not yet reached; pulls messages in.
+    Waiting = 1,
+    /// Every target is reached; pulls messages in.
+    Parked = 2,
+    /// Answer to [`Command::Check`].
+    Checked = 3,
+    /// Answer to [`Command::Drain`]: one more round of progress was made (see [`GatePage::rounds`]).
+    Draining = 4,
+    /// Answer to [`Command::Seal`].
+    Sealed = 5,
+    /// Answer to [`Command::Hold`].
+    Held = 6,
+}
+
+/// One group's collective clock: a cell of the table at [`UpperHooks::clock_cells`].
+///
+/// `seq` and `committed` are written by the application's threads only, `target` by the agent and, when the rank
+/// itself goes past it, by the stub (which then tells the agent through [`Services::raise`]).
+#[repr(C, align(32))]
+#[derive(Debug)]
+pub struct ClockCell {
+    /// Global group id: xxh3 of the sorted world ranks; never 0 in a cell in use.
+    pub ggid: AtomicU64,
+    /// Collective operations that this rank has begun on the group.
+    pub seq: AtomicU64,
+    /// Where every member must get to before the job is at its still point. Means something only
+    /// while a checkpoint is pending.
+    pub target: AtomicU64,
+    /// Up to where `seq` binds the other members: blocking operations bind when they are begun,
+    /// nonblocking ones only when the application has been told that one is over (or if they
+    /// could not be begun again). What targets are made of; never above `seq`.
+    pub committed: AtomicU64,
+}
+
+/// The page itself.
+#[repr(C)]
+pub struct GatePage {
+    pub magic: u64,
+    pub version: u32,
+    /// 1 where user code may use `rdfsbase`/`wrfsbase` (AT_HWCAP2 bit 1), else 0.
+    pub fsgsbase: u32,
+    /// The dispatch table (`crate::dispatch::Dispatch`) of the current lower half.
+    pub dispatch: u64,
+    /// What else the lower half does for the upper half.
+    pub services: Services,
+
+    /// Tested by every stub: non-zero from the moment a checkpoint is asked for until its end. The
+    /// agent sets 1 (`stillpoint_clock::rank::Pending::Asked`), and 2 (`Targeted`) once the cells hold the
+    /// targets; before that nobody parks.
+    /// 1: asked for, the cells' targets do not mean anything yet (a stub about to begin a collective
+    /// operation waits at the bell); 2: the cells hold this checkpoint's targets. The values are
+    /// `stillpoint_clock::rank::Pending`'s.
+    pub pending: AtomicU32,
+    /// A [`Command`].
+    pub command: AtomicU32,
+    /// A [`DriverState`], written by the upper half.
+    pub driver_state: AtomicU32,
+    /// Rounds of progress that the driver thread has made since the request (upper half writes).
+    pub rounds: AtomicU32,
+    /// Park points that the driver thread may pass although its targets are reached: raised by the
+    /// agent when the job cannot get on otherwise, used up by the upper half.
+    pub advances: AtomicU32,
+    /// Futex word: bumped by the agent whenever `command`, a target or `advances` changes.
+    pub bell: AtomicU32,
+    /// Ask the *refused* question: non-zero when the upper half found a reason (see `refusal`).
+    pub refused: AtomicU32,
+    /// Set by the upper half when `MPI_Init` has returned, cleared when `MPI_Finalize` has.
+    pub mpi_active: AtomicU32,
+    /// MPI point-to-point messages that threads which have ended had sent / received.
+    pub sent_before: AtomicU64,
+    pub received_before: AtomicU64,
+
+    /// World rank and size as the launcher told (-1 until known).
+    pub rank: AtomicI32,
+    pub size: AtomicI32,
+    /// 1 in a launch that restores an image, from before memory is mapped on.
+    pub restarted: AtomicU32,
+    pub reserved: AtomicU32,
+
+    /// `*const UpperHooks`, registered by the upper half's constructor; 0 before.
+    pub hooks: AtomicU64,
+}
+
+const _: () = assert!(core::mem::size_of::<GatePage>() <= GATE_BYTES);
+
+/// What the lower half offers besides MPI. All are called with the *lower* FS in place, except the
+/// ones marked "any FS", which touch neither thread-local storage nor a libc.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Services {
+    /// `(ggid, seq)`: this rank went past a target; tell the other members. Does not block.
+    pub raise: Option<unsafe extern "C" fn(u64, u64)>,
+    /// `(ggid) -> target`: what is already known of a group that this rank has just come to know.
+    pub target_of: Option<unsafe extern "C" fn(u64) -> u64>,
+    /// Any FS. Gives the calling thread's [`ThreadRecord`] an `fs_lower` of its own.
+    pub borrow_thread_area: Option<unsafe extern "C" fn(*mut ThreadRecord)>,
+    /// Any FS. Stops the calling thread by the stop signal, so that it parks in a signal frame that
+    /// it can be restarted from; returns when the checkpoint lets it go on.
+    pub park_self: Option<unsafe extern "C" fn()>,
+    /// Any FS. `(word, expected, nanoseconds)`: `futex(FUTEX_WAIT)`; 0 ns waits for ever.
+    pub futex_wait: Option<unsafe extern "C" fn(*const AtomicU32, u32, u64)>,
+    /// Any FS. Writes bytes to stderr.
+    pub print: Option<unsafe extern "C" fn(*const u8, usize)>,
+    /// A pointer in the lower half's text that calls the upper half's `UserOp` with `context`:
+    /// `(kind, context) -> function pointer` (see [`Callback`]); freed with `free_callback`.
+    pub make_callback: Option<unsafe extern "C" fn(u32, u64) -> u64>,
+    pub free_callback: Option<unsafe extern "C" fn(u64)>,
+    /// Any FS. The lower half's word for a predefined handle, by [`HandleKind`] and standard-ABI value;
+    /// the lower half's null handle of that kind where it has no such object.
+    pub predefined: Option<unsafe extern "C" fn(u32, i32) -> Word>,
+}
+
+/// Kinds of upper-half function that the lower half may have to call.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Callback {
+    /// `MPI_User_function`: `UpperHooks::call_op(context, in, inout, *len, datatype word)`.
+    Operator = 0,
+    /// `MPI_Grequest_query_function`.
+    GrequestQuery = 1,
+    /// `MPI_Grequest_free_function`.
+    GrequestFree = 2,
+    /// `MPI_Grequest_cancel_function`.
+    GrequestCancel = 3,
+}
+
+/// Kinds of MPI handle.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum HandleKind {
+    Communicator = 1,
+    Group = 2,
+    Datatype = 3,
+    Operator = 4,
+    Request = 5,
+    Errhandler = 6,
+    Info = 7,
+    Message = 8,
+    Window = 9,
+    File = 10,
+    Session = 11,
+}
+
+/// What the upper half offers; lives in the arena, so it is the same before and after a restart.
+/// All functions are called with the *upper* FS of the thread they run on.
+#[repr(C)]
+pub struct UpperHooks {
+    pub version: u32,
+    pub reserved: u32,
+    /// `*const ClockCell`: never moves.
+    pub clock_cells: u64,
+    /// Cells in use.
+    pub clock_count: AtomicU32,
+    /// Bytes of text at `refusal`.
+    pub refusal_bytes: AtomicU32,
+    /// UTF-8: what forbids a checkpoint, for people (`[u8; 4096]`).
+    pub refusal: u64,
+    /// Parked: called by the stop handler on the driver thread; returns when it may go on.
+    pub park: Option<unsafe extern "C" fn()>,
+    /// Called once in a restarted process on the driver thread, memory in place, MPI started:
+    /// rebuilds every MPI object. 0, or an MPI-independent error number with text at `refusal`.
+    pub rebuild: Option<unsafe extern "C" fn() -> i32>,
+    /// `(context, in, inout, len, datatype word)`.
+    pub call_op: Option<unsafe extern "C" fn(u64, *mut u8, *mut u8, *mut i32, Word)>,
+    /// `(kind, context, status or flag) -> MPI error`.
+    pub call_grequest: Option<unsafe extern "C" fn(u32, u64, u64) -> i32>,
+    /// UTF-8 JSON describing the MPI objects alive (for `inspect`), and its length; refreshed by
+    /// [`Command::Seal`].
+    pub inventory: AtomicU64,
+    pub inventory_bytes: AtomicU64,
+    /// What a restart must start MPI with.
+    pub mpi_thread_level: AtomicI32,
+    pub reserved2: u32,
+    /// `*const [AtomicU32; HINDRANCES.len()]`: how many there are of each.
+    pub hindrances: u64,
+}
+
+/// What forbids a checkpoint as long as it lives, in words: MPI state that no image holds.
+pub const HINDRANCES: [&str; 7] = [
+    "RMA window(s) are open (MPI_Win_*)",
+    "MPI file(s) are open (MPI_File_*)",
+    "connection(s) to spawned or joined processes are open (MPI_Comm_spawn, accept, connect, join)",
+    "MPI session(s) are open",
+    "nonblocking operation(s) on a window or file are pending",
+    "handle(s) of the tools interface are open (MPI_T_*)",
+    "MPI object(s) were made in a way that cannot be repeated",
+];
+
+/// What a thread of the upper half keeps behind GS. Not saved: made anew for every thread at every
+/// restart by the lower half.
+#[repr(C, align(64))]
+pub struct ThreadRecord {
+    /// `gs:0x00`: this record's address.
+    pub this: u64,
+    /// `gs:0x08`: thread area of the lower half's thread that this one borrows; 0: none yet.
+    pub fs_lower: u64,
+    /// `gs:0x10`: thread area of the upper half (kept by the crossing).
+    pub fs_upper: u64,
+    /// `gs:0x18`: an [`Inside`]. The stop handler parks a thread only at 0.
+    pub inside: AtomicU32,
+    /// `gs:0x1c`: non-zero on the driver thread.
+    pub driver: AtomicU32,
+    /// `gs:0x20`: point-to-point messages this thread has sent (blocking or not, when begun).
+    pub sent: AtomicU64,
+    /// `gs:0x28`: messages received: receives completed with a message, and messages pulled in.
+    pub received: AtomicU64,
+    /// `gs:0x30`: thread id that the application sees, for ever.
+    pub virtual_tid: AtomicU32,
+    /// `gs:0x34`: thread id that the kernel knows in this launch.
+    pub real_tid: AtomicU32,
+    /// `gs:0x38`: stack pointer at the stop handler's entry while stopped, else 0: the signal frame
+    /// (return address, ucontext, siginfo, vector state) starts there.
+    pub stop_frame: AtomicU64,
+    /// `gs:0x40`: the lower half's own notes (a record of its thread table).
+    pub private: [u64; 8],
+}
+
+/// Values of [`ThreadRecord::inside`].
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inside {
+    /// In the application.
+    No = 0,
+    /// In a stub or below it.
+    Stub = 1,
+    /// In a stub that is in, or about to enter, a blocking collective operation.
+    Collective = 2,
+}
+
+/// The page, for whoever knows that it is mapped.
+///
+/// # Safety
+/// The gate page must be mapped (it is, wherever the lower half has started an application).
+pub unsafe fn page() -> &'static GatePage {
+    // SAFETY: the caller says that the page is mapped; every mutable field is atomic.
+    unsafe { &*(GATE_ADDRESS as *const GatePage) }
+}

@@ -1,0 +1,243 @@
+//! The rank's side of the clock: what a stub does around a collective operation, and what the agent
+//! may conclude from the outside. Algorithms 2 and 3 of the paper, as decisions without state.
+//!
+//! How the runtime drives it, once per collective operation (blocking, nonblocking initiation,
+//! persistent start, making and freeing of communicators, finalize):
+//!
+//! ```text
+//! cell.seq := seq + 1                       plain store, no fence
+//! if pending != 0 {                         one test; the rest is out of line
+//!     cell.seq := seq                       taken back: the decision comes first
+//!     loop { match commit_begin(pending, reached, advances, seq, target) {
+//!         AwaitTargets => sleep at the bell
+//!         Park         => park, pulling messages in; look again when the bell rings
+//!         Go { .. }    => if uses_advance { advances -= 1 }
+//!                         say Running (Collective), then cell.seq := seq + 1
+//!                         if raise { target := max(target, seq + 1); tell the agent (ggid, seq + 1) }
+//!                         break } }
+//! }
+//! the operation
+//! if pending != 0 and commit_finish(..) == Park { park }
+//! ```
+//!
+//! Why the optimistic increment is sound: the agent sets `pending`, calls `membarrier`, and only then
+//! reads the cells. A stub that did not see the flag has its increment read. One that saw it takes the
+//! increment back; should the agent have read the larger number, the target includes an operation
+//! that this rank is about to carry out anyway, and it finds its target ahead of it.
+
+/// What the stubs test: how far a checkpoint request has come (`GatePage::pending`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
+pub enum Pending {
+    /// No checkpoint is going on.
+    No = 0,
+    /// Asked for; the cells' targets do not mean anything yet.
+    Asked = 1,
+    /// The cells hold this checkpoint's targets.
+    Targeted = 2,
+}
+
+impl Pending {
+    /// Reads the flag; an unknown value counts as [`Pending::Asked`], which decides nothing.
+    pub const fn from_word(word: u32) -> Self {
+        match word {
+            0 => Pending::No,
+            2 => Pending::Targeted,
+            _ => Pending::Asked,
+        }
+    }
+}
+
+/// What a stub does before a collective operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// Targets are on their way: wait for the bell, ask again.
+    AwaitTargets,
+    /// Every target is reached: park here, before the increment, and ask again when the bell rings.
+    Park,
+    /// Increment and carry the operation out.
+    Go {
+        /// The increment goes past the target: it *is* the new target, and every member must learn
+        /// of it (section 4.2.2).
+        raise: bool,
+        /// One permission to pass a park point was used up.
+        uses_advance: bool,
+    },
+}
+
+/// What a stub does after an operation, or when it leaves any other MPI call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// Return to the application.
+    Return { uses_advance: bool },
+    /// Every target is reached: park.
+    Park,
+}
+
+/// Whether every target of this rank is reached; `cells` are (seq, target).
+pub fn all_reached(cells: impl IntoIterator<Item = (u64, u64)>) -> bool {
+    cells.into_iter().all(|(seq, target)| seq >= target)
+}
+
+/// COMMIT_BEGIN of Algorithm 2, also for the initiation of a nonblocking operation (section 4.3.1).
+///
+/// `seq` and `target` are the group's own cell before the increment, `reached` is
+/// [`all_reached`] of all cells, `advances` the park points that may be passed.
+pub fn commit_begin(
+    pending: Pending,
+    reached: bool,
+    advances: u32,
+    seq: u64,
+    target: u64,
+) -> Begin {
+    match pending {
+        Pending::No => Begin::Go {
+            raise: false,
+            uses_advance: false,
+        },
+        Pending::Asked => Begin::AwaitTargets,
+        Pending::Targeted if reached && advances == 0 => Begin::Park,
+        Pending::Targeted => Begin::Go {
+            raise: seq + 1 > target,
+            uses_advance: reached,
+        },
+    }
+}
+
+/// COMMIT_FINISH of Algorithm 2, and the park point at the end of every other MPI call.
+///
+/// A rank that leaves while targets are still unknown runs on: it will meet the next park point, or
+/// the stop signal.
+pub fn commit_finish(pending: Pending, reached: bool, advances: u32) -> Finish {
+    match pending {
+        Pending::No | Pending::Asked => Finish::Return {
+            uses_advance: false,
+        },
+        Pending::Targeted if reached && advances == 0 => Finish::Park,
+        Pending::Targeted => Finish::Return {
+            uses_advance: reached,
+        },
+    }
+}
+
+/// Whether a rank that stands somewhere else (stopped in its computation, or blocked in a receive)
+/// counts as parked: the loop condition of Algorithm 3.
+pub fn may_park(pending: Pending, reached: bool, advances: u32) -> bool {
+    pending == Pending::Targeted && reached && advances == 0
+}
+
+/// What one rank does, as the job's side needs to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Activity {
+    /// In the application, or in an MPI call that returns without another rank's next move.
+    Running,
+    /// In a collective operation: returns when every member has come.
+    InCollective,
+    /// Blocked in a receive, probe or completion call with targets ahead; pulls messages in.
+    Waiting,
+    /// Every target reached; pulls messages in, begins nothing.
+    Parked,
+}
+
+/// What the agent may report, from what it read: `before`, then `advances` and the cells, then
+/// `after` - in this order, `before` and `after` being two reads of the driver's own state.
+///
+/// A driver leaves its parked state *before* it takes an advance or increments a cell. So a rank that
+/// was about to go on shows in `after`, in `advances` or in a target not reached; a rank that was
+/// parked in both reads with everything reached in between has nothing left to do.
+///
+/// Having looked, and before it sends what it saw, the agent sends the raises that the rank has left with
+/// it: a raise happened before the state that followed it, and must not be overtaken by its report.
+pub fn observe(before: Activity, reached: bool, advances: u32, after: Activity) -> Activity {
+    match (before, after) {
+        (Activity::Parked, Activity::Parked) if reached && advances == 0 => Activity::Parked,
+        (Activity::Parked, _) | (_, Activity::Parked) => Activity::Running,
+        (before, after) if before == after => after,
+        _ => Activity::Running,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_decided_without_a_checkpoint() {
+        let go = Begin::Go {
+            raise: false,
+            uses_advance: false,
+        };
+        // Targets left over from an earlier checkpoint mean nothing.
+        assert_eq!(commit_begin(Pending::No, true, 0, 9, 3), go);
+        assert_eq!(
+            commit_finish(Pending::No, true, 0),
+            Finish::Return {
+                uses_advance: false
+            }
+        );
+    }
+
+    #[test]
+    fn a_rank_does_not_begin_before_it_knows_its_targets() {
+        assert_eq!(
+            commit_begin(Pending::Asked, false, 1, 0, 0),
+            Begin::AwaitTargets
+        );
+    }
+
+    #[test]
+    fn a_rank_parks_before_the_increment_when_all_is_reached() {
+        assert_eq!(commit_begin(Pending::Targeted, true, 0, 5, 5), Begin::Park);
+        assert_eq!(commit_finish(Pending::Targeted, true, 0), Finish::Park);
+    }
+
+    #[test]
+    fn going_past_a_target_raises_it() {
+        // Rank 3 of the paper's Figure 1b: target 7 of {2,3} ahead, a new operation on {3,4,5}.
+        assert_eq!(
+            commit_begin(Pending::Targeted, false, 0, 2, 2),
+            Begin::Go {
+                raise: true,
+                uses_advance: false
+            }
+        );
+        assert_eq!(
+            commit_begin(Pending::Targeted, false, 0, 6, 7),
+            Begin::Go {
+                raise: false,
+                uses_advance: false
+            }
+        );
+    }
+
+    #[test]
+    fn an_advance_passes_one_park_point_and_raises() {
+        assert_eq!(
+            commit_begin(Pending::Targeted, true, 1, 5, 5),
+            Begin::Go {
+                raise: true,
+                uses_advance: true
+            }
+        );
+        // Targets ahead: nothing is passed, so nothing is used up.
+        assert_eq!(
+            commit_finish(Pending::Targeted, false, 1),
+            Finish::Return {
+                uses_advance: false
+            }
+        );
+    }
+
+    #[test]
+    fn only_a_rank_seen_parked_throughout_is_parked() {
+        use Activity::*;
+        assert_eq!(observe(Parked, true, 0, Parked), Parked);
+        assert_eq!(observe(Parked, false, 0, Parked), Running);
+        assert_eq!(observe(Parked, true, 1, Parked), Running);
+        assert_eq!(observe(Parked, true, 0, Running), Running);
+        assert_eq!(observe(Running, true, 0, Parked), Running);
+        assert_eq!(observe(Waiting, false, 0, Waiting), Waiting);
+        assert_eq!(observe(Waiting, false, 0, InCollective), Running);
+        assert_eq!(observe(InCollective, false, 0, InCollective), InCollective);
+    }
+}

@@ -1,0 +1,269 @@
+//! x86-64: FS is the thread pointer of a libc, GS leads to our own record of the thread.
+//!
+//! Rules of this place: no libc, no `errno`, no memory but what is named. Every function here may
+//! run with either half's FS in place, except [`upper_thread_pointer`].
+
+use core::arch::asm;
+use core::mem::offset_of;
+use core::sync::atomic::AtomicU32;
+
+use stillpoint_wrappers::gate::ThreadRecord;
+
+const _: () = {
+    // The assembly below spells these offsets out.
+    assert!(offset_of!(ThreadRecord, this) == 0x00);
+    assert!(offset_of!(ThreadRecord, fs_lower) == 0x08);
+    assert!(offset_of!(ThreadRecord, fs_upper) == 0x10);
+    assert!(offset_of!(ThreadRecord, inside) == 0x18);
+    assert!(offset_of!(ThreadRecord, driver) == 0x1c);
+    assert!(offset_of!(ThreadRecord, sent) == 0x20);
+    assert!(offset_of!(ThreadRecord, received) == 0x28);
+};
+
+/// The calling thread's record.
+///
+/// # Safety
+/// The gate must be there: only then does GS lead to a record.
+#[inline(always)]
+pub unsafe fn record() -> *mut ThreadRecord {
+    let this;
+    // SAFETY: the caller says that GS leads to a record, whose first word is its own address.
+    unsafe {
+        asm!("mov {}, gs:[0x00]", out(reg) this, options(nostack, preserves_flags, readonly));
+    }
+    this
+}
+
+/// `record.inside`.
+///
+/// # Safety
+/// As [`record`].
+#[inline(always)]
+pub unsafe fn inside() -> u32 {
+    let value;
+    // SAFETY: as `record`.
+    unsafe {
+        asm!("mov {:e}, gs:[0x18]", out(reg) value, options(nostack, preserves_flags, readonly));
+    }
+    value
+}
+
+/// `record.inside = value`. A compiler barrier too: nothing of a stub moves out of its stay.
+///
+/// # Safety
+/// As [`record`].
+#[inline(always)]
+pub unsafe fn set_inside(value: u32) {
+    // SAFETY: as `record`.
+    unsafe {
+        asm!("mov gs:[0x18], {:e}", in(reg) value, options(nostack, preserves_flags));
+    }
+}
+
+/// Whether this is the driver thread.
+///
+/// # Safety
+/// As [`record`].
+#[inline(always)]
+pub unsafe fn is_driver() -> bool {
+    let value: u32;
+    // SAFETY: as `record`.
+    unsafe {
+        asm!("mov {:e}, gs:[0x1c]", out(reg) value, options(nostack, preserves_flags, readonly));
+    }
+    value != 0
+}
+
+/// One more message sent by this thread.
+///
+/// # Safety
+/// As [`record`].
+#[inline(always)]
+pub unsafe fn count_sent() {
+    // SAFETY: as `record`; only this thread writes its counters.
+    unsafe { asm!("inc qword ptr gs:[0x20]", options(nostack)) }
+}
+
+/// One message less: the send that was counted has failed or was cancelled.
+///
+/// # Safety
+/// As [`record`].
+#[inline(always)]
+pub unsafe fn uncount_sent() {
+    // SAFETY: as `record`; only this thread writes its counters.
+    unsafe { asm!("dec qword ptr gs:[0x20]", options(nostack)) }
+}
+
+/// One more message received by this thread.
+///
+/// # Safety
+/// As [`record`].
+#[inline(always)]
+pub unsafe fn count_received() {
+    // SAFETY: as `record`; only this thread writes its counters.
+    unsafe { asm!("inc qword ptr gs:[0x28]", options(nostack)) }
+}
+
+/// The lower half's thread area that this thread borrows; 0 while it has none.
+///
+/// # Safety
+/// As [`record`].
+#[inline(always)]
+pub unsafe fn lower_thread_pointer() -> u64 {
+    let value;
+    // SAFETY: as `record`.
+    unsafe {
+        asm!("mov {}, gs:[0x08]", out(reg) value, options(nostack, preserves_flags, readonly));
+    }
+    value
+}
+
+/// The upper half's thread pointer, read from the thread control block that it points to (its first
+/// word is its own address, by the x86-64 TLS ABI) and noted in the record, for whoever
+/// interrupts the lower half.
+///
+/// # Safety
+/// As [`record`]; the upper FS must be in place.
+#[inline(always)]
+pub unsafe fn upper_thread_pointer() -> u64 {
+    let value;
+    // SAFETY: as `record`; the TLS ABI gives `fs:0`.
+    unsafe {
+        asm!(
+            "mov {0}, fs:[0]",
+            "mov gs:[0x10], {0}",
+            out(reg) value,
+            options(nostack, preserves_flags)
+        );
+    }
+    value
+}
+
+/// Switches the thread pointer by the instruction for it.
+///
+/// # Safety
+/// `value` must be a thread pointer that whatever runs next belongs to; the kernel must allow
+/// `wrfsbase` (`GatePage::fsgsbase`).
+#[inline(always)]
+pub unsafe fn write_fs(value: u64) {
+    // SAFETY: the caller's. A compiler barrier, so that nothing moves across the switch.
+    unsafe { asm!("wrfsbase {}", in(reg) value, options(nostack, preserves_flags)) }
+}
+
+const SYS_MMAP: usize = 9;
+const SYS_MUNMAP: usize = 11;
+const SYS_SCHED_YIELD: usize = 24;
+const SYS_MINCORE: usize = 27;
+const SYS_ARCH_PRCTL: usize = 158;
+const SYS_FUTEX: usize = 202;
+const ARCH_SET_FS: usize = 0x1002;
+
+/// A raw system call.
+///
+/// # Safety
+/// As the call itself.
+#[inline]
+unsafe fn syscall(number: usize, arguments: [usize; 6]) -> isize {
+    let result;
+    // SAFETY: the kernel keeps all registers but rax, rcx and r11.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number => result,
+            in("rdi") arguments[0],
+            in("rsi") arguments[1],
+            in("rdx") arguments[2],
+            in("r10") arguments[3],
+            in("r8") arguments[4],
+            in("r9") arguments[5],
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack)
+        );
+    }
+    result
+}
+
+/// Switches the thread pointer by system call, where `wrfsbase` is not allowed.
+///
+/// # Safety
+/// As [`write_fs`].
+#[cold]
+pub unsafe fn set_fs(value: u64) {
+    // SAFETY: the caller's.
+    unsafe {
+        syscall(SYS_ARCH_PRCTL, [ARCH_SET_FS, value as usize, 0, 0, 0, 0]);
+    }
+}
+
+/// Fresh private zeroed memory of `bytes` bytes that is given pages only as they are touched;
+/// null when there is none.
+pub fn map(bytes: usize) -> *mut u8 {
+    const PROT_READ_WRITE: usize = 3;
+    const MAP_PRIVATE_ANONYMOUS_NORESERVE: usize = 0x2 | 0x20 | 0x4000;
+    // SAFETY: asks for new memory; touches none that exists.
+    let result = unsafe {
+        syscall(
+            SYS_MMAP,
+            [
+                0,
+                bytes,
+                PROT_READ_WRITE,
+                MAP_PRIVATE_ANONYMOUS_NORESERVE,
+                usize::MAX,
+                0,
+            ],
+        )
+    };
+    if (-4095..0).contains(&result) {
+        core::ptr::null_mut()
+    } else {
+        result as *mut u8
+    }
+}
+
+/// Gives memory of [`map`] back.
+///
+/// # Safety
+/// Nobody may use `address .. address + bytes` any more.
+pub unsafe fn unmap(address: *mut u8, bytes: usize) {
+    // SAFETY: the caller's.
+    unsafe {
+        syscall(SYS_MUNMAP, [address as usize, bytes, 0, 0, 0, 0]);
+    }
+}
+
+/// Whether the page at `address` is mapped, found out without touching it.
+pub fn is_mapped(address: usize) -> bool {
+    let mut resident = [0u8; 1];
+    // SAFETY: `mincore` writes one byte for one page.
+    let result = unsafe {
+        syscall(
+            SYS_MINCORE,
+            [address, 4096, resident.as_mut_ptr() as usize, 0, 0, 0],
+        )
+    };
+    result == 0
+}
+
+/// Sleeps while `word` holds `expected`, at most that many nanoseconds.
+pub fn futex_wait(word: &AtomicU32, expected: u32, nanoseconds: u64) {
+    const FUTEX_WAIT: usize = 0;
+    let timeout = [nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000];
+    let (word, timeout) = (word.as_ptr() as usize, timeout.as_ptr() as usize);
+    // SAFETY: the kernel reads the word and the time.
+    unsafe {
+        syscall(
+            SYS_FUTEX,
+            [word, FUTEX_WAIT, expected as usize, timeout, 0, 0],
+        );
+    }
+}
+
+/// Lets another thread have the processor.
+pub fn yield_processor() {
+    // SAFETY: no arguments, no memory.
+    unsafe {
+        syscall(SYS_SCHED_YIELD, [0; 6]);
+    }
+}

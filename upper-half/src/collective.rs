@@ -1,0 +1,284 @@
+//! The collective clock around every collective operation (section 4 of "Collective Vector Clocks"); the
+//! decisions are the clock crate's, the cells and the waiting are here.
+//!
+//! Nonblocking operations count as begun when they are (section 4.3.1), but bind the other members only
+//! when the application has been told that one is over: until then its buffers are as they were, and all
+//! who have begun it begin it again after a restart. So the job need not wait for a rank that has yet to
+//! begin what others already have pending. Which operations of a communicator are begun again, its
+//! members agree upon in the restart (`Object::told`); those whose buffers MPI itself changes on the way
+//! (`MPI_IN_PLACE`) bind at once.
+//!
+//! Without a checkpoint an operation costs one increment and one test more. The agent sets the flag,
+//! calls `membarrier`, and only then reads the cells; so no fence is needed here.
+
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering, compiler_fence};
+
+use stillpoint_clock::group::{Collision, Groups};
+use stillpoint_clock::rank::{self, Begin, Pending};
+use stillpoint_wrappers::dispatch::Dispatch;
+use stillpoint_wrappers::gate::{ClockCell, DriverState};
+
+use crate::constructor::HOOKS;
+use crate::crossing::{self, Place, cross, cross_service, gate};
+use crate::lock::SpinLock;
+use crate::object::Object;
+use crate::shared::concurrent;
+use crate::{arch, park};
+
+/// Groups that one rank can know.
+const CAPACITY: usize = 1 << 20;
+
+static CELLS: AtomicPtr<ClockCell> = AtomicPtr::new(core::ptr::null_mut());
+static GROUPS: SpinLock<Groups> = SpinLock::new(Groups::new());
+
+/// Maps the table of cells, which never moves. Null when there is no memory for it.
+pub fn map_cells() -> *mut ClockCell {
+    let cells = arch::map(CAPACITY * size_of::<ClockCell>()).cast();
+    CELLS.store(cells, Ordering::Relaxed);
+    cells
+}
+
+/// A group's cell.
+#[inline(always)]
+fn cell(index: u32) -> &'static ClockCell {
+    // SAFETY: indices come from `cell_for`, below the capacity of the table, which is never unmapped.
+    unsafe { &*CELLS.load(Ordering::Relaxed).add(index as usize) }
+}
+
+/// The cell of the group with these world ranks (ascending, without duplicates; see
+/// `stillpoint_clock::group::ascending`). An error means that another group has the same id; the
+/// communicator must not be made.
+///
+/// # Safety
+/// Inside a stub.
+pub unsafe fn cell_for(members: &[u32]) -> Result<u32, Collision> {
+    let mut groups = GROUPS.lock();
+    let registered = groups.register(members)?;
+    if !registered.new {
+        return Ok(registered.cell);
+    }
+    if registered.cell as usize >= CAPACITY {
+        return Err(Collision {
+            ggid: registered.ggid,
+        });
+    }
+    let cell = cell(registered.cell);
+    cell.seq.store(0, Ordering::Relaxed);
+    cell.target.store(0, Ordering::Relaxed);
+    cell.committed.store(0, Ordering::Relaxed);
+    cell.ggid.store(registered.ggid, Ordering::Release);
+    HOOKS
+        .clock_count
+        .store(registered.cell + 1, Ordering::SeqCst);
+    drop(groups);
+    // The cell is in sight of the agent now: a target comes by it, or is already known to it.
+    if crossing::pending() {
+        // SAFETY: inside a stub.
+        let known = unsafe {
+            cross_service(|services| services.target_of.map_or(0, |ask| ask(registered.ggid)))
+        };
+        cell.target.fetch_max(known, Ordering::SeqCst);
+    }
+    Ok(registered.cell)
+}
+
+/// Whether this rank has reached every target that it knows.
+pub fn all_reached() -> bool {
+    let count = HOOKS.clock_count.load(Ordering::SeqCst);
+    rank::all_reached((0..count).map(|index| {
+        let cell = cell(index);
+        (
+            cell.seq.load(Ordering::SeqCst),
+            cell.target.load(Ordering::SeqCst),
+        )
+    }))
+}
+
+/// COMMIT_BEGIN: to be called before every collective operation on the group with that cell.
+///
+/// # Safety
+/// Inside a stub, with no lock held.
+#[inline(always)]
+pub unsafe fn begin(index: u32) {
+    let cell = cell(index);
+    let before = cell.committed.load(Ordering::Relaxed);
+    let begun = count(cell);
+    commit(cell, begun);
+    compiler_fence(Ordering::SeqCst);
+    if crossing::pending() {
+        // SAFETY: the caller's.
+        unsafe { begin_pending(cell, before, begun) };
+    }
+}
+
+/// One more operation has begun on the group: its number.
+#[inline(always)]
+fn count(cell: &ClockCell) -> u64 {
+    if concurrent() {
+        return cell.seq.fetch_add(1, Ordering::SeqCst) + 1;
+    }
+    // One thread calls MPI: a plain increment will do.
+    let begun = cell.seq.load(Ordering::Relaxed) + 1;
+    cell.seq.store(begun, Ordering::Relaxed);
+    begun
+}
+
+/// Binds the other members to operations up to `begun`.
+#[inline(always)]
+fn commit(cell: &ClockCell, begun: u64) {
+    if concurrent() {
+        cell.committed.fetch_max(begun, Ordering::SeqCst);
+    } else {
+        cell.committed.store(begun, Ordering::Relaxed);
+    }
+}
+
+/// A nonblocking operation has begun on a communicator: its numbers there and in the group's clock.
+///
+/// # Safety
+/// Inside a stub; `communicator` must be a live communicator.
+#[inline(always)]
+pub unsafe fn initiated(communicator: *mut Object) -> (u32, u64) {
+    // SAFETY: the caller's communicator.
+    unsafe {
+        let begun = count(cell((*communicator).clock));
+        let number = AtomicU32::from_ptr(&raw mut (*communicator).begun);
+        if concurrent() {
+            return (number.fetch_add(1, Ordering::SeqCst) + 1, begun);
+        }
+        let of_communicator = number.load(Ordering::Relaxed) + 1;
+        number.store(of_communicator, Ordering::Relaxed);
+        (of_communicator, begun)
+    }
+}
+
+/// The application is about to be told that nonblocking operation `number` of a communicator is over: it,
+/// and what has begun before, binds from now on.
+///
+/// # Safety
+/// Inside a stub; `communicator` must be a live communicator.
+#[inline(always)]
+pub unsafe fn tell(communicator: *mut Object, number: u32) {
+    // SAFETY: the caller's communicator.
+    unsafe {
+        let told = AtomicU32::from_ptr(&raw mut (*communicator).told);
+        told.fetch_max(number, Ordering::Relaxed);
+        let cell = cell((*communicator).clock);
+        let begun = cell.seq.load(Ordering::Relaxed);
+        if cell.committed.load(Ordering::Relaxed) < begun {
+            commit(cell, begun);
+            compiler_fence(Ordering::SeqCst);
+            if crossing::pending() {
+                tell_pending(cell, begun);
+            }
+        }
+    }
+}
+
+/// [`tell`] while a checkpoint is pending: the others may have to come after.
+#[cold]
+unsafe fn tell_pending(cell: &ClockCell, begun: u64) {
+    let gate = gate();
+    loop {
+        let bell = gate.bell.load(Ordering::SeqCst);
+        match Pending::from_word(gate.pending.load(Ordering::SeqCst)) {
+            Pending::No => return,
+            Pending::Asked => park::sleep(bell, park::SHORT),
+            Pending::Targeted => break,
+        }
+    }
+    // SAFETY: inside a stub.
+    unsafe { raise(cell, begun) };
+}
+
+/// Tells the other members of a target that this rank has gone past.
+unsafe fn raise(cell: &ClockCell, begun: u64) {
+    if cell.target.fetch_max(begun, Ordering::SeqCst) >= begun {
+        return;
+    }
+    let ggid = cell.ggid.load(Ordering::Relaxed);
+    // SAFETY: inside a stub.
+    unsafe {
+        cross_service(|services| {
+            if let Some(tell) = services.raise {
+                tell(ggid, begun);
+            }
+        });
+    }
+}
+
+/// Whether every member has to finish an operation with that number in the group's clock.
+///
+/// # Safety
+/// `communicator` must be a live communicator.
+pub unsafe fn binding(communicator: *mut Object, begun: u64) -> bool {
+    // SAFETY: the caller's communicator.
+    let cell = cell(unsafe { (*communicator).clock });
+    begun <= cell.target.load(Ordering::SeqCst)
+}
+
+/// [`begin`] while a checkpoint is pending: the decision comes before the increment.
+#[cold]
+unsafe fn begin_pending(cell: &ClockCell, before: u64, begun: u64) {
+    cell.seq.fetch_sub(1, Ordering::SeqCst);
+    // Unless another thread has gone on from here.
+    let _ = cell
+        .committed
+        .compare_exchange(begun, before, Ordering::SeqCst, Ordering::SeqCst);
+    // SAFETY: the caller's thread is inside a stub.
+    unsafe {
+        let gate = gate();
+        let driver = arch::is_driver();
+        loop {
+            let bell = gate.bell.load(Ordering::SeqCst);
+            let seq = cell.seq.load(Ordering::SeqCst);
+            let target = cell.target.load(Ordering::SeqCst);
+            let advances = gate.advances.load(Ordering::SeqCst);
+            let pending = Pending::from_word(gate.pending.load(Ordering::SeqCst));
+            let uses_advance =
+                match rank::commit_begin(pending, all_reached(), advances, seq, target) {
+                    Begin::Go { uses_advance, .. } => uses_advance,
+                    Begin::AwaitTargets => {
+                        park::sleep(bell, park::SHORT);
+                        continue;
+                    }
+                    Begin::Park => {
+                        if !park::at_collective(bell) {
+                            continue;
+                        }
+                        // Let past by an advance that the park point has used up.
+                        false
+                    }
+                };
+            if driver {
+                gate.driver_state
+                    .store(DriverState::Running as u32, Ordering::SeqCst);
+            }
+            if uses_advance {
+                park::use_advance();
+            }
+            let begun = cell.seq.fetch_add(1, Ordering::SeqCst) + 1;
+            cell.committed.fetch_max(begun, Ordering::SeqCst);
+            if pending != Pending::No {
+                raise(cell, begun);
+            }
+            return;
+        }
+    }
+}
+
+/// Runs a collective operation within a stub of the caller's: no error handler.
+///
+/// # Safety
+/// Inside a stub, no lock held; `clock` a group's cell; `call` does nothing but call the lower half.
+pub unsafe fn clocked(clock: u32, call: impl FnOnce(&'static Dispatch) -> i32) -> i32 {
+    // SAFETY: the caller's.
+    unsafe {
+        let before = arch::inside();
+        arch::set_inside(Place::Collective as u32);
+        begin(clock);
+        let code = cross(call);
+        arch::set_inside(before);
+        code
+    }
+}

@@ -1,0 +1,112 @@
+//! The name that all members of a communicator agree on without a message.
+//!
+//! It is a 128-bit hash of how the communicator was made: from which one, by which of the calls that all
+//! members make on that one in the same order, and with which members.
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::Members;
+
+/// What a communicator is called by every member of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Identity(pub u128);
+
+/// How a communicator came about.
+#[derive(Clone, Copy, Debug)]
+pub enum Origin {
+    /// The `made`th one that all members of the parent made together.
+    All { parent: Identity, made: u64 },
+    /// The `made`th one that just these members of the parent made with that tag.
+    Some {
+        parent: Identity,
+        tag: i32,
+        made: u64,
+    },
+    /// The `made`th intercommunicator between these two groups with that tag.
+    Between { tag: i32, made: u64 },
+}
+
+/// A hash of two groups, the same from both sides.
+pub fn of_groups(members: &Members) -> u128 {
+    let mut hasher = Xxh3::new();
+    let empty: &[i32] = &[];
+    let mut groups = [&*members.local, members.remote.as_deref().unwrap_or(empty)];
+    groups.sort_unstable();
+    for group in groups {
+        hasher.update(&(group.len() as u64).to_le_bytes());
+        for rank in group {
+            hasher.update(&rank.to_le_bytes());
+        }
+    }
+    hasher.digest128()
+}
+
+impl Identity {
+    /// The identity of a communicator that MPI begins with.
+    pub const fn predefined(number: u128) -> Self {
+        Self(number)
+    }
+
+    /// The identity of a new communicator.
+    pub fn new(origin: Origin, members: &Members) -> Self {
+        let (kind, parent, tag, made) = match origin {
+            Origin::All { parent, made } => (0u8, parent.0, 0, made),
+            Origin::Some { parent, tag, made } => (1, parent.0, tag, made),
+            Origin::Between { tag, made } => (2, 0, tag, made),
+        };
+        let mut hasher = Xxh3::new();
+        hasher.update(&[kind]);
+        hasher.update(&parent.to_le_bytes());
+        hasher.update(&tag.to_le_bytes());
+        hasher.update(&made.to_le_bytes());
+        hasher.update(&of_groups(members).to_le_bytes());
+        Self(hasher.digest128())
+    }
+
+    /// A tag for messages about this communicator alone.
+    pub fn tag(self) -> i32 {
+        (self.0 % 0x7fff) as i32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members(local: &[i32], remote: Option<&[i32]>) -> Members {
+        Members {
+            local: local.into(),
+            remote: remote.map(Into::into),
+        }
+    }
+
+    #[test]
+    fn both_sides_of_an_intercommunicator_agree() {
+        let origin = Origin::Between { tag: 5, made: 1 };
+        let here = Identity::new(origin, &members(&[0, 2], Some(&[3, 1])));
+        let there = Identity::new(origin, &members(&[3, 1], Some(&[0, 2])));
+        assert_eq!(here, there);
+        let other = Identity::new(origin, &members(&[0, 2], Some(&[1, 3])));
+        assert_ne!(here, other);
+        assert!((0..0x7fff).contains(&here.tag()));
+    }
+
+    #[test]
+    fn siblings_differ() {
+        let parent = Identity::predefined(1);
+        let all = |made, ranks: &[i32]| {
+            Identity::new(Origin::All { parent, made }, &members(ranks, None))
+        };
+        assert_ne!(all(0, &[0, 1]), all(1, &[0, 1]));
+        assert_ne!(all(0, &[0, 1]), all(0, &[1, 0]));
+        let some = Origin::Some {
+            parent,
+            tag: 0,
+            made: 0,
+        };
+        assert_ne!(
+            all(0, &[0, 1]),
+            Identity::new(some, &members(&[0, 1], None))
+        );
+    }
+}

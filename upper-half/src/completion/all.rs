@@ -1,0 +1,118 @@
+//! `MPI_Waitall` and `MPI_Testall`.
+
+use core::ffi::c_int;
+use core::ptr;
+
+use stillpoint_wrappers::extra::INTERRUPTED;
+
+use super::list::{List, Room};
+use super::{ERR_IN_STATUS, fail, give_whole};
+use crate::crossing::{self, cross};
+use crate::object::Object;
+use crate::{abi, park};
+
+/// `MPI_Waitall`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn waitall(
+    count: c_int,
+    array_of_requests: *mut abi::Request,
+    array_of_statuses: *mut abi::Status,
+) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's arrays.
+    unsafe {
+        let mut room = Room::new();
+        let mut list = match List::new(&mut room, array_of_requests, count) {
+            Ok(list) => list,
+            Err(code) => return fail(ptr::null_mut(), code, c"MPI_Waitall"),
+        };
+        let (mut done, mut failed_below) = (0, 0);
+        let mut failed: Option<*mut Object> = None;
+        let mut interrupted = false;
+        loop {
+            let told = done as usize;
+            list.look_up();
+            let words = list.words.as_mut_ptr();
+            let statuses = list.statuses.as_mut_ptr();
+            let code = cross(|dispatch| {
+                (dispatch.extra.waitall)(count, words, statuses, &mut done, &mut failed_below)
+            });
+            for index in told..done as usize {
+                list.keep(index);
+                let from_lower = list.statuses[index];
+                let communicator = list.communicator(index);
+                let (status, error) = list.tell(index, from_lower);
+                give_whole(array_of_statuses, index, &status);
+                if error != 0 {
+                    failed.get_or_insert(communicator);
+                }
+            }
+            if code != INTERRUPTED {
+                break;
+            }
+            interrupted = true;
+            park::blocked();
+        }
+        if interrupted {
+            park::unblocked();
+        }
+        match failed {
+            None => 0,
+            Some(communicator) => fail(communicator, ERR_IN_STATUS, c"MPI_Waitall"),
+        }
+    }
+}
+
+/// `MPI_Testall`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn testall(
+    count: c_int,
+    array_of_requests: *mut abi::Request,
+    flag: *mut c_int,
+    array_of_statuses: *mut abi::Status,
+) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's arrays and flag.
+    unsafe {
+        let mut room = Room::new();
+        let mut list = match List::new(&mut room, array_of_requests, count) {
+            Ok(list) => list,
+            Err(code) => return fail(ptr::null_mut(), code, c"MPI_Testall"),
+        };
+        list.look_up();
+        let words = list.words.as_mut_ptr();
+        let statuses = list.statuses.as_mut_ptr();
+        let mut all = 0;
+        let code = cross(|dispatch| (dispatch.testall)(count, words, &mut all, statuses));
+        *flag = all;
+        if code != 0 && code != ERR_IN_STATUS {
+            return fail(list.communicator(0), code, c"MPI_Testall");
+        }
+        if all == 0 && code == 0 {
+            return 0;
+        }
+        *flag = 1;
+        let mut failed: Option<*mut Object> = None;
+        for index in 0..list.count {
+            list.keep(index);
+            let mut from_lower = list.statuses[index];
+            if code == 0 {
+                from_lower.error = 0;
+            }
+            let communicator = list.communicator(index);
+            let (status, error) = list.tell(index, from_lower);
+            give_whole(array_of_statuses, index, &status);
+            if error != 0 {
+                failed.get_or_insert(communicator);
+            }
+        }
+        match failed {
+            None => 0,
+            Some(communicator) => fail(communicator, ERR_IN_STATUS, c"MPI_Testall"),
+        }
+    }
+}

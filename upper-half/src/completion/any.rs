@@ -1,0 +1,149 @@
+//! `MPI_Waitany` and `MPI_Testany`.
+
+use core::ffi::{CStr, c_int};
+use core::ptr;
+
+use stillpoint_wrappers::extra::INTERRUPTED;
+use stillpoint_wrappers::neutral::Status;
+use stillpoint_wrappers::neutral::constants::UNDEFINED;
+
+use super::list::{List, Room};
+use super::{EMPTY, fail, give};
+use crate::crossing::{self, cross};
+use crate::request::State;
+use crate::{abi, park};
+
+/// The end of a call that completes one of several: `index` is the lower half's answer.
+unsafe fn tell_one(
+    list: &mut List<'_>,
+    chosen: c_int,
+    from_lower: Status,
+    code: i32,
+    index: *mut c_int,
+    status: *mut abi::Status,
+    name: &'static CStr,
+) -> c_int {
+    // SAFETY: the application's places.
+    unsafe {
+        *index = chosen;
+        let Ok(place) = usize::try_from(chosen) else {
+            give(status, &EMPTY);
+            return if code == 0 {
+                0
+            } else {
+                fail(ptr::null_mut(), code, name)
+            };
+        };
+        if list.state(place) == State::Active {
+            list.keep(place);
+        }
+        let communicator = list.communicator(place);
+        let (found, _) = list.tell(place, from_lower);
+        give(status, &found);
+        if code == 0 {
+            0
+        } else {
+            fail(communicator, code, name)
+        }
+    }
+}
+
+/// `MPI_Waitany`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn waitany(
+    count: c_int,
+    array_of_requests: *mut abi::Request,
+    index: *mut c_int,
+    status: *mut abi::Status,
+) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's array and places.
+    unsafe {
+        let mut room = Room::new();
+        let mut list = match List::new(&mut room, array_of_requests, count) {
+            Ok(list) => list,
+            Err(code) => return fail(ptr::null_mut(), code, c"MPI_Waitany"),
+        };
+        let mut interrupted = false;
+        let (mut chosen, mut found) = (UNDEFINED, EMPTY);
+        let code = loop {
+            if let Some(done) = list.first_done() {
+                chosen = done as c_int;
+                break (*list.get(done).unwrap_or(ptr::null_mut())).status.error;
+            }
+            list.look_up();
+            let words = list.words.as_mut_ptr();
+            let code =
+                cross(|dispatch| (dispatch.extra.waitany)(count, words, &mut chosen, &mut found));
+            if code != INTERRUPTED {
+                break code;
+            }
+            interrupted = true;
+            park::blocked();
+        };
+        if interrupted {
+            park::unblocked();
+        }
+        tell_one(
+            &mut list,
+            chosen,
+            found,
+            code,
+            index,
+            status,
+            c"MPI_Waitany",
+        )
+    }
+}
+
+/// `MPI_Testany`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn testany(
+    count: c_int,
+    array_of_requests: *mut abi::Request,
+    index: *mut c_int,
+    flag: *mut c_int,
+    status: *mut abi::Status,
+) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's array and places.
+    unsafe {
+        let mut room = Room::new();
+        let mut list = match List::new(&mut room, array_of_requests, count) {
+            Ok(list) => list,
+            Err(code) => return fail(ptr::null_mut(), code, c"MPI_Testany"),
+        };
+        *flag = 1;
+        let (mut chosen, mut found) = (UNDEFINED, EMPTY);
+        let code = if let Some(done) = list.first_done() {
+            chosen = done as c_int;
+            (*list.get(done).unwrap_or(ptr::null_mut())).status.error
+        } else {
+            list.look_up();
+            let words = list.words.as_mut_ptr();
+            let mut any = 0;
+            let code = cross(|dispatch| {
+                (dispatch.testany)(count, words, &mut chosen, &mut any, &mut found)
+            });
+            if any == 0 && code == 0 {
+                *flag = 0;
+                *index = UNDEFINED;
+                return 0;
+            }
+            code
+        };
+        tell_one(
+            &mut list,
+            chosen,
+            found,
+            code,
+            index,
+            status,
+            c"MPI_Testany",
+        )
+    }
+}

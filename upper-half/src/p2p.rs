@@ -1,0 +1,150 @@
+//! Point-to-point calls: sends, receives, both at once, and the buffer of buffered sends.
+//!
+//! A send is counted when it is begun, a receive when a message has come to its end. Sends are the real
+//! ones: while a checkpoint is pending their receivers pull, so they return. Receives look at the
+//! drained messages first, and what blocks is interruptible.
+
+use core::ffi::{CStr, c_int, c_void};
+
+use stillpoint_wrappers::dispatch::Dispatch;
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
+use stillpoint_wrappers::neutral::constants::PROC_NULL;
+
+use crate::abi::{self, Comm, Datatype};
+use crate::arch;
+use crate::crossing::{self, cross};
+use crate::errhandler::raise;
+use crate::request::{self, Arguments, Kind, NO_MESSAGE};
+
+mod both;
+mod buffer;
+mod receive;
+
+pub use both::{sendrecv, sendrecv_replace};
+pub use buffer::{buffer_attach, buffer_detach, rebuild_buffer};
+pub use receive::{irecv, post, receive, recv};
+
+/// A blocking send of any mode.
+#[inline(always)]
+unsafe fn blocking_send(
+    name: &'static CStr,
+    dest: i32,
+    comm: Comm,
+    call: impl FnOnce(&'static Dispatch, i32, Word) -> i32,
+) -> c_int {
+    let _inside = crossing::enter();
+    let dest = abi::rank_to_neutral(dest);
+    // SAFETY: the stub's arguments are the application's; the call only crosses.
+    unsafe {
+        if dest != PROC_NULL {
+            arch::count_sent();
+        }
+        let lower = abi::word(HandleKind::Communicator, comm);
+        let code = cross(|dispatch| call(dispatch, dest, lower));
+        if code == 0 {
+            return 0;
+        }
+        if dest != PROC_NULL {
+            arch::uncount_sent();
+        }
+        raise(comm, code, name)
+    }
+}
+
+macro_rules! blocking_sends {
+    ($($function:ident $name:literal)*) => {$(
+        #[doc = concat!("`", $name, "`.")]
+        ///
+        /// # Safety
+        /// As the MPI function.
+        pub unsafe fn $function(
+            buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int, tag: c_int, comm: Comm,
+        ) -> c_int {
+            // SAFETY: the application's arguments.
+            unsafe {
+                let lower = abi::word(HandleKind::Datatype, datatype);
+                let tag = abi::tag_to_neutral(tag);
+                blocking_send(as_c(concat!($name, "\0")), dest, comm, |dispatch, dest, comm| {
+                    (dispatch.$function)(abi::buffer(buf), count, lower, dest, tag, comm)
+                })
+            }
+        }
+    )*};
+}
+
+blocking_sends! { send "MPI_Send" bsend "MPI_Bsend" ssend "MPI_Ssend" rsend "MPI_Rsend" }
+
+/// A literal that ends in a null byte.
+const fn as_c(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(text) => text,
+        Err(_) => c"MPI",
+    }
+}
+
+/// A nonblocking send of any mode.
+#[inline(always)]
+unsafe fn start_send(
+    name: &'static CStr,
+    arguments: Arguments,
+    handle: *mut abi::Request,
+    call: impl FnOnce(&'static Dispatch, &Arguments, Word, Word, *mut Word) -> i32,
+) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the stub's arguments are the application's; the call only crosses.
+    unsafe {
+        let (datatype, comm) = (
+            abi::word(HandleKind::Datatype, arguments.datatype),
+            abi::word(HandleKind::Communicator, arguments.communicator),
+        );
+        let flags = if arguments.peer == PROC_NULL {
+            NO_MESSAGE
+        } else {
+            0
+        };
+        let mut word = 0;
+        let code = cross(|dispatch| call(dispatch, &arguments, datatype, comm, &mut word));
+        if code != 0 {
+            return raise(arguments.communicator, code, name);
+        }
+        if flags == 0 {
+            arch::count_sent();
+        }
+        let request = request::create(&arguments, flags);
+        (*request).head.lower = word;
+        *handle = request.cast();
+        0
+    }
+}
+
+macro_rules! nonblocking_sends {
+    ($($function:ident $name:literal $kind:ident)*) => {$(
+        #[doc = concat!("`", $name, "`.")]
+        ///
+        /// # Safety
+        /// As the MPI function.
+        pub unsafe fn $function(
+            buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int, tag: c_int, comm: Comm,
+            request: *mut abi::Request,
+        ) -> c_int {
+            let arguments = Arguments {
+                kind: Kind::$kind, buffer: abi::buffer(buf).cast_mut(), count, datatype,
+                peer: abi::rank_to_neutral(dest), tag: abi::tag_to_neutral(tag), communicator: comm,
+            };
+            // SAFETY: the application's arguments.
+            unsafe {
+                start_send(as_c(concat!($name, "\0")), arguments, request, |dispatch, it, datatype, comm, word| {
+                    (dispatch.$function)(it.buffer, it.count, datatype, it.peer, it.tag, comm, word)
+                })
+            }
+        }
+    )*};
+}
+
+nonblocking_sends! {
+    isend "MPI_Isend" Send
+    ibsend "MPI_Ibsend" BufferedSend
+    issend "MPI_Issend" SynchronousSend
+    irsend "MPI_Irsend" ReadySend
+}

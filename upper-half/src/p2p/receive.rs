@@ -1,0 +1,223 @@
+//! Receives: drained messages first, then the real MPI, interruptibly.
+
+use core::ffi::{CStr, c_int, c_void};
+use core::ptr;
+
+use stillpoint_wrappers::extra::INTERRUPTED;
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::constants::PROC_NULL;
+use stillpoint_wrappers::neutral::{Status, Word};
+
+use crate::abi::{self, Comm, Datatype};
+use crate::completion::{self, give};
+use crate::crossing::{self, cross};
+use crate::errhandler::raise;
+use crate::request::{self, Arguments, Kind, NO_MESSAGE, Request, State};
+use crate::shared::concurrent;
+use crate::{arch, drain};
+
+/// `MPI_ERR_TRUNCATE`: the one error of a receive that has taken a message.
+pub(super) const ERR_TRUNCATE: i32 = 15;
+
+/// Posts a receive: takes a drained message if one matches, else asks the lower half.
+///
+/// # Safety
+/// Inside a stub; arguments as for `MPI_Irecv`, neutral.
+pub unsafe fn post(arguments: &Arguments) -> Result<*mut Request, i32> {
+    let flags = if arguments.peer == PROC_NULL {
+        NO_MESSAGE
+    } else {
+        0
+    };
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let mut queue = drain::turn();
+        if !queue.is_empty() {
+            let (comm, peer, tag) = (arguments.communicator, arguments.peer, arguments.tag);
+            if let Some(message) = drain::take(&mut queue, comm, peer, tag) {
+                drop(queue);
+                let it = arguments;
+                let status = drain::deliver(message, it.buffer, it.count, it.datatype);
+                let request = request::create(arguments, flags | NO_MESSAGE);
+                (*request).head.lower = request::null_word();
+                (*request).status = status;
+                (*request).state = State::Done;
+                return Ok(request);
+            }
+        }
+        let (datatype, comm) = (
+            abi::word(HandleKind::Datatype, arguments.datatype),
+            abi::word(HandleKind::Communicator, arguments.communicator),
+        );
+        let it = arguments;
+        let mut word = 0;
+        let code = cross(|dispatch| {
+            (dispatch.irecv)(
+                it.buffer, it.count, datatype, it.peer, it.tag, comm, &mut word,
+            )
+        });
+        drop(queue);
+        if code != 0 {
+            return Err(code);
+        }
+        let request = request::create(arguments, flags);
+        (*request).head.lower = word;
+        Ok(request)
+    }
+}
+
+/// `MPI_Irecv`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn irecv(
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: Comm,
+    request: *mut abi::Request,
+) -> c_int {
+    let _inside = crossing::enter();
+    let arguments = receive(buf, count, datatype, source, tag, comm);
+    // SAFETY: the application's arguments.
+    unsafe {
+        match post(&arguments) {
+            Ok(posted) => {
+                *request = posted.cast();
+                0
+            }
+            Err(code) => raise(comm, code, c"MPI_Irecv"),
+        }
+    }
+}
+
+/// The arguments of a receive.
+#[inline(always)]
+pub fn receive(
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: Comm,
+) -> Arguments {
+    Arguments {
+        kind: Kind::Receive,
+        buffer: abi::buffer(buf),
+        count,
+        datatype,
+        peer: abi::rank_to_neutral(source),
+        tag: abi::tag_to_neutral(tag),
+        communicator: comm,
+    }
+}
+
+/// `MPI_Recv`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn recv(
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: Comm,
+    status: *mut abi::Status,
+) -> c_int {
+    let _inside = crossing::enter();
+    let arguments = receive(buf, count, datatype, source, tag, comm);
+    // SAFETY: the application's arguments.
+    unsafe {
+        let mut found = Status::default();
+        let code = if concurrent() || !drain::nothing_waits() {
+            match post(&arguments) {
+                Ok(request) => completion::wait_for(request, &mut found),
+                Err(code) => code,
+            }
+        } else {
+            let it = &arguments;
+            let (lower, comm_word) = (
+                abi::word(HandleKind::Datatype, datatype),
+                abi::word(HandleKind::Communicator, comm),
+            );
+            let wanted = if abi::is_ignored(status) {
+                ptr::null_mut()
+            } else {
+                &raw mut found
+            };
+            let mut word = 0;
+            let code = cross(|dispatch| {
+                let (buffer, count) = (it.buffer, it.count);
+                (dispatch.extra.recv)(
+                    buffer, count, lower, it.peer, it.tag, comm_word, wanted, &mut word,
+                )
+            });
+            received(code, it, word, &mut found)
+        };
+        finish_receive(code, &found, status, comm, c"MPI_Recv")
+    }
+}
+
+/// What follows an interruptible receive: its message is counted; if it was interrupted, it becomes a
+/// request that a restart can post again, and is waited for.
+#[inline(always)]
+pub(super) unsafe fn received(
+    code: i32,
+    arguments: &Arguments,
+    word: Word,
+    found: &mut Status,
+) -> i32 {
+    // SAFETY: inside a stub; the word is the lower half's for this receive.
+    unsafe {
+        if code == 0 || code == ERR_TRUNCATE {
+            if arguments.peer != PROC_NULL {
+                arch::count_received();
+            }
+            code
+        } else if code == INTERRUPTED {
+            resume(arguments, word, found)
+        } else {
+            code
+        }
+    }
+}
+
+#[cold]
+unsafe fn resume(arguments: &Arguments, word: Word, found: &mut Status) -> i32 {
+    let flags = if arguments.peer == PROC_NULL {
+        NO_MESSAGE
+    } else {
+        0
+    };
+    // SAFETY: inside a stub.
+    unsafe {
+        let request = request::create(arguments, flags);
+        (*request).head.lower = word;
+        completion::wait_for(request, found)
+    }
+}
+
+/// Gives status and error of a blocking receive to the application.
+#[inline(always)]
+pub(super) unsafe fn finish_receive(
+    code: i32,
+    found: &Status,
+    status: *mut abi::Status,
+    comm: Comm,
+    name: &'static CStr,
+) -> c_int {
+    // SAFETY: the application's status, unless ignored.
+    unsafe {
+        if code == 0 {
+            give(status, found);
+            return 0;
+        }
+        if code == ERR_TRUNCATE {
+            give(status, found);
+        }
+        raise(comm, code, name)
+    }
+}

@@ -1,0 +1,115 @@
+//! Requests in a restart: what is pending is begun again.
+
+use stillpoint_wrappers::dispatch::Dispatch;
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
+
+use super::{begin, make, start_below};
+use crate::abi;
+use crate::crossing::cross;
+use crate::request::{self, Arguments, Kind, PERSISTENT, Request, State};
+
+/// Makes every request anew in the lower half of a restart: first what comes from a recipe, in the order in
+/// which it was made (which all members of a persistent collective share), then the others in the order in
+/// which they were begun, so that receives match as before. Objects, whose words the requests
+/// need, are there already. Returns the first error.
+///
+/// # Safety
+/// On the main thread of a restart.
+pub unsafe fn rebuild() -> i32 {
+    let all = request::live();
+    // SAFETY: live requests; nobody else is there.
+    unsafe {
+        let (mut made, begun): (Vec<_>, Vec<_>) = all
+            .into_iter()
+            .partition(|request| (**request).recipe.is_some());
+        made.sort_by_key(|request| (**request).made);
+        for request in made.into_iter().chain(begun) {
+            let code = rebuild_one(request);
+            if code != 0 {
+                return code;
+            }
+        }
+    }
+    0
+}
+
+unsafe fn rebuild_one(request: *mut Request) -> i32 {
+    // SAFETY: the caller's request.
+    unsafe {
+        let it = &mut *request;
+        let arguments = Arguments {
+            kind: it.kind,
+            buffer: it.buffer,
+            count: it.count,
+            datatype: it.datatype,
+            peer: it.peer,
+            tag: it.tag,
+            communicator: it.communicator,
+        };
+        if it.recipe.is_some() {
+            return rebuild_by_recipe(it);
+        }
+        if it.flags & PERSISTENT != 0 {
+            let mut word = 0;
+            let code = make(it.kind, &arguments, &mut word);
+            it.head.lower = word;
+            if code == 0 && it.state == State::Active {
+                it.state = State::Inactive;
+                return begin(request);
+            }
+            return code;
+        }
+        if it.state != State::Active {
+            it.head.lower = request::null_word();
+            return 0;
+        }
+        let mut word = 0;
+        let datatype = abi::word(HandleKind::Datatype, it.datatype);
+        let comm = abi::word(HandleKind::Communicator, it.communicator);
+        let code = cross(|dispatch| {
+            let a = &arguments;
+            (dispatch.irecv)(a.buffer, a.count, datatype, a.peer, a.tag, comm, &mut word)
+        });
+        it.head.lower = word;
+        code
+    }
+}
+
+/// Makes a request with a recipe anew. A nonblocking collective operation whose end no member knows of is
+/// begun again by all who had begun it, even if it was over below; the others are over.
+unsafe fn rebuild_by_recipe(it: &mut Request) -> i32 {
+    let Some(recipe) = &it.recipe else { return 0 };
+    let repeats = it.kind == Kind::Collective
+        && it.state != State::Inactive
+        && it.number != 0
+        // SAFETY: a live request holds its communicator.
+        && it.number > unsafe { (*it.communicator).told };
+    if it.kind == Kind::Collective && it.state == State::Active && !repeats {
+        return ERR_INTERN;
+    }
+    let persistent = it.flags & PERSISTENT != 0;
+    if it.state == State::Done && !persistent && !repeats {
+        it.head.lower = request::null_word();
+        return 0;
+    }
+    let mut word = 0;
+    // SAFETY: the main thread of a restart; what the recipe refers to is held.
+    unsafe {
+        let code = cross(|dispatch| run(recipe, dispatch, &mut word));
+        it.head.lower = word;
+        if code != 0 || !repeats {
+            return code;
+        }
+        it.state = State::Active;
+        if persistent { start_below(it) } else { 0 }
+    }
+}
+
+/// `MPI_ERR_INTERN`.
+const ERR_INTERN: i32 = 17;
+
+/// Runs a recipe, under the lower half's FS.
+fn run(recipe: &request::Recipe, dispatch: &'static Dispatch, word: *mut Word) -> i32 {
+    recipe(dispatch, word)
+}

@@ -1,0 +1,142 @@
+//! What of this rank's MPI state cannot be carried into an image: while any of it lives, a checkpoint
+//! is refused by name; the program itself is passed through faithfully.
+
+use core::fmt::Write;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use stillpoint_wrappers::gate::HINDRANCES;
+
+/// Kinds of state that no image holds, in the order of [`HINDRANCES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Reason {
+    Window,
+    File,
+    DynamicProcess,
+    Session,
+    /// Nonblocking operations on windows and files.
+    ForeignRequest,
+    /// Objects of the tools interface that belong to the running MPI.
+    ToolHandle,
+    /// Objects whose recipe is not known here.
+    Unrepeatable,
+}
+
+static ALIVE: [AtomicU32; HINDRANCES.len()] = [const { AtomicU32::new(0) }; HINDRANCES.len()];
+
+/// Where the counts are, for the agent: it need not wait for a still point that such state may keep from coming.
+pub fn address() -> u64 {
+    ALIVE.as_ptr() as u64
+}
+
+/// One more of these lives.
+pub fn alive(reason: Reason) {
+    ALIVE[reason as usize].fetch_add(1, Ordering::Relaxed);
+}
+
+/// One of these is gone.
+pub fn gone(reason: Reason) {
+    let _ = ALIVE[reason as usize].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+        count.checked_sub(1)
+    });
+}
+
+/// Bytes of refusal text that the agent can read.
+pub const TEXT_BYTES: usize = 4096;
+
+/// Text of bounded length; what does not fit is left out.
+pub struct Text {
+    bytes: [u8; TEXT_BYTES],
+    used: usize,
+}
+
+impl Text {
+    pub const fn new() -> Self {
+        Self {
+            bytes: [0; TEXT_BYTES],
+            used: 0,
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.used = 0;
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.used]
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
+    /// Where the bytes are, for the agent.
+    pub fn address(&self) -> u64 {
+        self.bytes.as_ptr() as u64
+    }
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Write for Text {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        let mut room = text.len().min(TEXT_BYTES - self.used);
+        while !text.is_char_boundary(room) {
+            room -= 1;
+        }
+        self.bytes[self.used..self.used + room].copy_from_slice(&text.as_bytes()[..room]);
+        self.used += room;
+        Ok(())
+    }
+}
+
+/// Writes every reason that stands now, one a line.
+pub fn describe(text: &mut Text) {
+    for (count, what) in ALIVE.iter().zip(HINDRANCES) {
+        let count = count.load(Ordering::Relaxed);
+        if count != 0 {
+            let separator = if text.is_empty() { "" } else { "\n" };
+            let _ = write!(text, "{separator}{count} {what}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_come_and_go() {
+        let mut text = Text::new();
+        alive(Reason::Window);
+        alive(Reason::Window);
+        alive(Reason::Session);
+        describe(&mut text);
+        let said = std::str::from_utf8(text.as_bytes()).unwrap();
+        assert_eq!(
+            said,
+            "2 RMA window(s) are open (MPI_Win_*)\n1 MPI session(s) are open"
+        );
+        gone(Reason::Window);
+        gone(Reason::Window);
+        gone(Reason::Session);
+        gone(Reason::Session);
+        text.clear();
+        describe(&mut text);
+        assert!(text.is_empty());
+    }
+
+    #[test]
+    fn a_long_text_is_cut_at_a_character() {
+        let mut text = Text::new();
+        for _ in 0..TEXT_BYTES {
+            let _ = text.write_str("aä");
+        }
+        assert!(std::str::from_utf8(text.as_bytes()).is_ok());
+        assert!(text.as_bytes().len() > TEXT_BYTES - 3);
+    }
+}

@@ -1,0 +1,178 @@
+//! Where requests live: slots of their own, taken and given back at the cost of a few stores.
+//!
+//! Without concurrency (see `shared`) nothing here is locked or atomic.
+
+use core::sync::atomic::Ordering;
+
+use stillpoint_wrappers::gate::HandleKind;
+
+use super::life::COMPLETIONS;
+use super::{Arguments, Kind, Request, State};
+use crate::object::{ALIVE, FREED, Object};
+use crate::shared::{Shared, concurrent};
+use crate::{fortran, handle, refuse};
+
+struct Requests {
+    /// Every slot that was ever a request.
+    all: Vec<*mut Request>,
+    /// Slots in no use, each linked to the next by its head's `body`.
+    free: *mut Request,
+    /// Operations begun so far.
+    begun: u64,
+}
+
+static REQUESTS: Shared<Requests> = Shared::new(Requests {
+    all: Vec::new(),
+    free: core::ptr::null_mut(),
+    begun: 0,
+});
+
+/// One more holder of an object that a pending operation needs.
+///
+/// # Safety
+/// `object` must be a live object or null.
+#[inline(always)]
+pub unsafe fn hold(object: *mut Object) {
+    // SAFETY: the caller's object; without concurrency nobody else counts at the same time.
+    unsafe {
+        if object.is_null() || (*object).standard != 0 {
+        } else if concurrent() {
+            handle::retain(object);
+        } else {
+            (*object).references += 1;
+        }
+    }
+}
+
+/// Ends [`hold`].
+///
+/// # Safety
+/// `object` must have been held.
+#[inline(always)]
+pub unsafe fn let_go(object: *mut Object) {
+    // SAFETY: as `hold`.
+    unsafe {
+        if object.is_null() || (*object).standard != 0 {
+        } else if !concurrent() && (*object).references > 1 {
+            (*object).references -= 1;
+        } else {
+            handle::release(object);
+        }
+    }
+}
+
+#[cold]
+fn new_slot(requests: &mut Requests) -> *mut Request {
+    let request: *mut Request =
+        handle::create(HandleKind::Request, 0, core::ptr::null_mut()).cast();
+    // SAFETY: a fresh slot of `ROOM` bytes; these fields are dropped only by assignment from here on.
+    unsafe {
+        (&raw mut (*request).recipe).write(None);
+        (&raw mut (*request).completion).write(None);
+        (&raw mut (*request).held).write(Vec::new());
+    }
+    requests.all.push(request);
+    request
+}
+
+/// Makes a request in state [`State::Active`] with nothing in the lower half yet, holding its
+/// datatype and communicator.
+///
+/// # Safety
+/// Inside a stub; the objects must be alive.
+#[inline(always)]
+pub unsafe fn create(arguments: &Arguments, flags: u8) -> *mut Request {
+    let mut requests = REQUESTS.take();
+    let mut request = requests.free;
+    if request.is_null() {
+        request = new_slot(&mut requests);
+    } else {
+        // SAFETY: a slot in the list is ours and holds the link.
+        requests.free = unsafe { (*request).head.body.cast() };
+    }
+    requests.begun += 1;
+    // SAFETY: the slot is nobody else's now.
+    unsafe {
+        let it = &mut *request;
+        it.head.magic = ALIVE;
+        it.head.body = core::ptr::null_mut();
+        it.kind = arguments.kind;
+        it.state = State::Active;
+        it.flags = flags;
+        it.count = arguments.count;
+        it.buffer = arguments.buffer;
+        it.datatype = arguments.datatype;
+        it.communicator = arguments.communicator;
+        it.peer = arguments.peer;
+        it.tag = arguments.tag;
+        it.number = 0;
+        it.made = requests.begun;
+        it.begun = requests.begun;
+        hold(arguments.datatype);
+        hold(arguments.communicator);
+    }
+    request
+}
+
+/// Gives a request number of its own to a persistent one that is started again.
+pub fn next_begun() -> u64 {
+    let mut requests = REQUESTS.take();
+    requests.begun += 1;
+    requests.begun
+}
+
+/// Ends a request: its slot is free from here on. The lower half must have nothing left of it.
+///
+/// # Safety
+/// Inside a stub; `request` must be alive, and used no more.
+#[inline(always)]
+pub unsafe fn end(request: *mut Request) {
+    // SAFETY: the caller gives the request up.
+    unsafe {
+        let it = &mut *request;
+        let_go(it.datatype);
+        let_go(it.communicator);
+        if it.recipe.is_some() || it.completion.is_some() || it.kind == Kind::Foreign {
+            end_rest(it);
+        }
+        if it.head.fortran != -1 {
+            fortran::forget(request.cast());
+            it.head.fortran = -1;
+        }
+        it.head.magic = FREED;
+        let mut requests = REQUESTS.take();
+        it.head.body = requests.free.cast();
+        requests.free = request;
+    }
+}
+
+#[cold]
+unsafe fn end_rest(request: &mut Request) {
+    request.recipe = None;
+    if request.completion.take().is_some() {
+        COMPLETIONS.fetch_sub(1, Ordering::Relaxed);
+    }
+    for object in core::mem::take(&mut request.held) {
+        // SAFETY: held since the recipe was made.
+        unsafe { let_go(object) };
+    }
+    if request.kind == Kind::Foreign {
+        refuse::gone(refuse::Reason::ForeignRequest);
+    }
+}
+
+/// Every live request, in the order in which the operations were begun.
+pub fn live() -> Vec<*mut Request> {
+    let requests = REQUESTS.take();
+    // SAFETY: slots never go away.
+    let mut found: Vec<_> = requests
+        .all
+        .iter()
+        .copied()
+        .filter(|it| unsafe { (**it).head.magic == ALIVE })
+        .collect();
+    drop(requests);
+    // SAFETY: as above.
+    found.sort_by_key(|it| unsafe { (**it).begun });
+    found
+}

@@ -1,0 +1,127 @@
+//! The library's dynamic symbols against those of the installed Open MPI: nothing missing, nothing invented, and
+//! data of the same sizes.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use stillpoint_wrappers::openmpi::PREDEFINED;
+
+/// Names of Open MPI's that are no functions of MPI's C interface and stay with the application's own copy of
+/// it: predefined callbacks and helpers under the names that Fortran compilers give them, variables of its
+/// Fortran layer, and a question whose answer needs no MPI.
+const LEFT_ALONE: [&str; 20] = [
+    "MPIX_Query_cuda_support",
+    "MPI_AINT_ADD_F90",
+    "MPI_AINT_DIFF_F90",
+    "MPI_COMM_DUP_FN",
+    "MPI_COMM_NULL_COPY_FN",
+    "MPI_COMM_NULL_DELETE_FN",
+    "MPI_CONVERSION_FN_NULL",
+    "MPI_DUP_FN",
+    "MPI_F_STATUSES_IGNORE",
+    "MPI_F_STATUS_IGNORE",
+    "MPI_NULL_COPY_FN",
+    "MPI_NULL_DELETE_FN",
+    "MPI_TYPE_DUP_FN",
+    "MPI_TYPE_NULL_COPY_FN",
+    "MPI_TYPE_NULL_DELETE_FN",
+    "MPI_WIN_DUP_FN",
+    "MPI_WIN_NULL_COPY_FN",
+    "MPI_WIN_NULL_DELETE_FN",
+    "MPI_WTICK_F90",
+    "MPI_WTIME_F90",
+];
+
+/// Defined dynamic symbols with their sizes.
+fn symbols(library: &Path) -> BTreeMap<String, usize> {
+    let output = Command::new("nm")
+        .args(["-D", "-S", "--defined-only"])
+        .arg(library)
+        .output()
+        .expect("nm runs");
+    assert!(output.status.success(), "nm {}", library.display());
+    String::from_utf8(output.stdout)
+        .expect("symbol names are ASCII")
+        .lines()
+        .filter_map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                [_, size, _, name] => Some((name.into(), usize::from_str_radix(size, 16).ok()?)),
+                [_, _, name] => Some((name.into(), 0)),
+                _ => None,
+            }
+        })
+        .collect()
+}
+
+fn ours() -> BTreeMap<String, usize> {
+    let test = std::env::current_exe().expect("a test has a path");
+    symbols(&test.with_file_name("libstillpoint_upper_openmpi.so"))
+}
+
+fn open_mpi() -> BTreeMap<String, usize> {
+    let cache = Command::new("/sbin/ldconfig")
+        .arg("-p")
+        .output()
+        .expect("ldconfig runs");
+    let cache = String::from_utf8_lossy(&cache.stdout).to_string();
+    let line = cache
+        .lines()
+        .find(|line| line.trim_start().starts_with("libmpi.so.40 "));
+    let path = line
+        .and_then(|line| line.split("=> ").nth(1))
+        .expect("Open MPI is installed");
+    symbols(&PathBuf::from(path))
+}
+
+fn is_mpi(name: &str) -> bool {
+    ["MPI_", "PMPI_", "MPIX_", "PMPIX_"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
+}
+
+#[test]
+fn every_function_of_the_installed_mpi_is_exported_and_no_other() {
+    let wanted: Vec<String> = open_mpi()
+        .into_keys()
+        .filter(|name| is_mpi(name) && !LEFT_ALONE.contains(&name.as_str()))
+        .collect();
+    let found: Vec<String> = ours().into_keys().filter(|name| is_mpi(name)).collect();
+    let missing: Vec<&String> = wanted.iter().filter(|name| !found.contains(name)).collect();
+    let invented: Vec<&String> = found.iter().filter(|name| !wanted.contains(name)).collect();
+    assert!(missing.is_empty(), "missing: {missing:?}");
+    assert!(invented.is_empty(), "invented: {invented:?}");
+}
+
+#[test]
+fn predefined_handles_are_data_of_the_same_size() {
+    let (ours, theirs) = (ours(), open_mpi());
+    for entry in PREDEFINED {
+        let symbol = entry.symbol.to_str().expect("ASCII");
+        assert_eq!(
+            theirs.get(symbol),
+            Some(&entry.bytes),
+            "{symbol} in Open MPI"
+        );
+        assert_eq!(ours.get(symbol), Some(&entry.bytes), "{symbol} in ours");
+    }
+}
+
+#[test]
+fn no_predefined_handle_of_the_installed_mpi_is_left_out() {
+    let sizes = [0x100, 0x200, 0x400, 0x600, 0x800];
+    let ours = ours();
+    for (symbol, size) in open_mpi() {
+        let handle = symbol.starts_with("ompi_mpi_")
+            || [
+                "ompi_request_null",
+                "ompi_message_null",
+                "ompi_message_no_proc",
+            ]
+            .contains(&symbol.as_str());
+        if handle && sizes.contains(&size) {
+            assert_eq!(ours.get(&symbol), Some(&size), "{symbol}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Open descriptors of the upper half, as an image keeps them.
+//!
+//! A *description* is what the kernel calls an open file description: offset and status flags, shared
+//! by every *number* that was made from it with `dup`.
+
+use serde::{Deserialize, Serialize};
+
+/// All descriptors of the upper half.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Descriptors {
+    pub descriptions: Vec<Description>,
+    pub numbers: Vec<Number>,
+}
+
+/// One descriptor number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Number {
+    pub number: i32,
+    /// Index of its description.
+    pub description: usize,
+    pub close_on_exec: bool,
+}
+
+/// One open file description.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Description {
+    pub kind: DescriptorKind,
+    /// What `fcntl(F_GETFL)` told.
+    pub flags: i32,
+    /// What `lseek` told; 0 where there is no such thing.
+    pub offset: u64,
+    /// Locks that this process held on the file.
+    #[serde(default)]
+    pub locks: Vec<Lock>,
+}
+
+/// A file lock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lock {
+    pub kind: LockKind,
+    pub write: bool,
+    pub start: u64,
+    /// Last byte; `None`: to the end of the file, wherever that will be.
+    pub end: Option<u64>,
+}
+
+/// How a lock was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LockKind {
+    /// `fcntl(F_SETLK)`: the process's.
+    Posix,
+    /// `fcntl(F_OFD_SETLK)`: the open file description's.
+    Description,
+    /// `flock`.
+    Whole,
+}
+
+/// What is open, and what it takes to open it again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum DescriptorKind {
+    /// Standard input, output or error (0, 1, 2) as the launcher gave it: comes from the new launch.
+    Inherited {
+        stream: i32,
+    },
+    /// A regular file with a name. `bytes` is its length at the checkpoint; where `cut` it is made so
+    /// long again.
+    File {
+        path: String,
+        bytes: u64,
+        cut: bool,
+    },
+    /// A regular file whose name is gone, or never was: its bytes are in the image.
+    Unlinked {
+        path: String,
+        bytes: u64,
+        content: u32,
+        mode: u32,
+    },
+    /// `memfd_create`.
+    Memory {
+        name: String,
+        bytes: u64,
+        content: u32,
+        seals: i32,
+    },
+    Directory {
+        path: String,
+    },
+    /// A device node: `/dev/null`, a terminal, ...
+    Device {
+        path: String,
+    },
+    /// One end of a pipe; both ends are in this process. `pipe` pairs them up.
+    Pipe {
+        pipe: u64,
+        writes: bool,
+        content: Option<u32>,
+        bytes: u64,
+        capacity: i32,
+    },
+    /// One end of `socketpair(AF_UNIX)`; both ends are in this process, nothing was under way.
+    SocketPair {
+        pair: u64,
+        socket_type: i32,
+    },
+    EventFd {
+        count: u64,
+        semaphore: bool,
+    },
+    TimerFd {
+        clock: i32,
+        settime_flags: i32,
+        ticks: u64,
+        value_nanoseconds: u64,
+        interval_nanoseconds: u64,
+    },
+    SignalFd {
+        mask: u64,
+    },
+    Epoll {
+        watched: Vec<Watched>,
+    },
+    Inotify {
+        watches: Vec<Watch>,
+    },
+}
+
+/// One entry of an epoll set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watched {
+    pub number: i32,
+    pub events: u32,
+    pub data: u64,
+}
+
+/// One inotify watch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watch {
+    pub descriptor: i32,
+    pub path: String,
+    pub mask: u32,
+}

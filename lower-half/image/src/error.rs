@@ -1,0 +1,116 @@
+//! What can be wrong with an image or a manifest, in words for people.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why an image or a manifest could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    #[error("{}: cannot {action}: {source}{}", path.display(), advice(source))]
+    Io {
+        path: PathBuf,
+        action: &'static str,
+        source: io::Error,
+    },
+
+    #[error("{}: not a {what} (offset 0, magic): check that the path names a Stillpoint {what}", path.display())]
+    NotOurs { path: PathBuf, what: &'static str },
+
+    #[error(
+        "{}: offset 8, version: written in format version {found}, this build reads version {expected}: \
+         use the Stillpoint release that wrote it", path.display()
+    )]
+    Version {
+        path: PathBuf,
+        found: u32,
+        expected: u32,
+    },
+
+    #[error(
+        "{}: offset 12, byte order: written on a machine of the other byte order: restart on the kind of \
+         machine that wrote it", path.display()
+    )]
+    ByteOrder { path: PathBuf },
+
+    #[error(
+        "{}: truncated: {found} bytes, at least {needed} expected ({field}): use another epoch or copy the \
+         file again", path.display()
+    )]
+    Truncated {
+        path: PathBuf,
+        found: u64,
+        needed: u64,
+        field: &'static str,
+    },
+
+    #[error(
+        "{}: offset {offset}, {field}: checksum {found:016x} instead of {expected:016x}, the bytes have \
+         changed: use another epoch or copy the file again", path.display()
+    )]
+    Checksum {
+        path: PathBuf,
+        offset: u64,
+        field: String,
+        found: u64,
+        expected: u64,
+    },
+
+    #[error("{}: offset {offset}, {field}: {problem}: use another epoch or copy the file again", path.display())]
+    Malformed {
+        path: PathBuf,
+        offset: u64,
+        field: String,
+        problem: String,
+    },
+
+    #[error(
+        "{}: digest {found:032x}, the manifest says {expected:032x}: the image is of another epoch or was \
+         replaced; use another epoch", path.display()
+    )]
+    Digest {
+        path: PathBuf,
+        found: u128,
+        expected: u128,
+    },
+
+    #[error("{}: {problem}: this is an error in Stillpoint, please report it", path.display())]
+    Unwritable { path: PathBuf, problem: String },
+}
+
+/// What to do about an operating system's error.
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            ": free some space or choose another --dir"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            ": choose a directory that this user may use"
+        }
+        io::ErrorKind::NotFound => ": check the path, or choose another epoch",
+        _ => "",
+    }
+}
+
+impl ImageError {
+    pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> ImageError {
+        move |source| ImageError::Io {
+            path: path.to_owned(),
+            action,
+            source,
+        }
+    }
+
+    pub(crate) fn malformed(
+        path: &Path,
+        offset: u64,
+        field: impl Into<String>,
+        problem: impl Into<String>,
+    ) -> ImageError {
+        ImageError::Malformed {
+            path: path.to_owned(),
+            offset,
+            field: field.into(),
+            problem: problem.into(),
+        }
+    }
+}

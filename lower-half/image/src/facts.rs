@@ -1,0 +1,38 @@
+//! Who a rank is, and what it ran on: the facts by which a restart is allowed or refused.
+
+use serde::{Deserialize, Serialize};
+
+/// Which rank of which job, at which epoch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The job's id, the same in every image and manifest of the job.
+    pub job: String,
+    pub epoch: u64,
+    pub rank: u32,
+    /// Ranks in the job.
+    pub size: u32,
+    /// The application and its arguments.
+    pub command: Vec<String>,
+}
+
+/// What the process ran on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Environment {
+    /// `uname -r`, for people: a restart does not depend on it.
+    pub kernel: String,
+    /// `uname -m`.
+    pub architecture: String,
+    pub hostname: String,
+    pub page_bytes: u64,
+    /// `stillpoint_wrappers::gate::GATE_VERSION` of the upper half in the image.
+    pub gate_version: u32,
+    /// The MPI ABI that the application was compiled against: `openmpi`.
+    pub mpi_abi: String,
+    /// The MPI library's own description of itself, for people.
+    pub mpi_library: String,
+    /// What `MPI_Init_thread` was asked for (standard-ABI value), -1: MPI was not initialised.
+    pub mpi_thread_level: i32,
+    pub cpu: crate::features::Cpu,
+    /// The version of Stillpoint that wrote the image.
+    pub stillpoint: String,
+}

@@ -1,0 +1,304 @@
+//! The layout of an image.
+//!
+//! ```text
+//!        0 ┌──────────────────────────────────────────────────────────────┐
+//!          │ Header (64 bytes): magic, version, byte order, where the      │
+//!          │ section table is, how long the file is, checksum              │
+//!       64 ├──────────────────────────────────────────────────────────────┤
+//!          │ page data: chunks, back to back, in any order; each is up to  │
+//!          │ 1 MiB of pages, stored as it is, lz4 or zstd                  │
+//!          ├──────────────────────────────────────────────────────────────┤
+//!          │ the other sections, back to back:                             │
+//!          │   IDENTITY     JSON: job, epoch, rank, size                   │
+//!          │   ENVIRONMENT  JSON: kernel, CPU features, MPI, gate version  │
+//!          │   REGIONS      RegionRecord[]: mappings, in order of address  │
+//!          │   THREADS      ThreadRecord[]: the main thread first          │
+//!          │   CONTENTS     ContentRecord[]: what else holds pages than    │
+//!          │                memory: unlinked files, shared mappings, pipes │
+//!          │   RUNS         RunRecord[]: which pages, chunk by chunk       │
+//!          │   CHUNKS       ChunkRecord[]: where their bytes are           │
+//!          │   STRINGS      UTF-8 text that records point into             │
+//!          │   DESCRIPTORS  JSON                                           │
+//!          │   INVENTORY    JSON: the MPI objects alive                    │
+//!          │   BLOB*        state of other modules, opaque here, each with │
+//!          │                a name and a version                           │
+//!          ├──────────────────────────────────────────────────────────────┤
+//!          │ section table: SectionRecord[]                                │
+//!          ├──────────────────────────────────────────────────────────────┤
+//!          │ Trailer (24 bytes): magic, how long the file is, the header's │
+//!          │ checksum                                                      │
+//!      end └──────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! * All numbers are little-endian.
+//! * Sections and chunks leave no gap, so that every byte of the file is covered by a checksum: the
+//!   header's own, the section table's (in the header), a section's (in the table), a chunk's (in its
+//!   record). The checksum of the page data section is that of its chunks' checksums, in file order.
+//! * A *run* is a stretch of bytes that are in the image; a byte of a region or content that no run
+//!   covers is zero. `space` 0 is memory, where `address` is an address; `space` k is the k-th record
+//!   of CONTENTS, where it is an offset. Runs of one space never overlap.
+//! * A chunk holds the bytes of `runs` consecutive runs, the first being `first_run`.
+//! * Checksums are 64-bit XXH3. The image's *digest*, which the manifest records, is the 128-bit XXH3
+//!   of header, section table and trailer; through their checksums it covers every byte.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// The first eight bytes of an image.
+pub const MAGIC: [u8; 8] = *b"STILLIMG";
+/// The first eight bytes of the trailer.
+pub const END_MAGIC: [u8; 8] = *b"STILLEND";
+/// Changes with every change that an older reader would misunderstand.
+pub const VERSION: u32 = 1;
+/// Reads as this on a machine of the writer's byte order.
+pub const BYTE_ORDER: u32 = 0x0102_0304;
+/// Bytes of a page, whatever the machine's base page: the granularity of zero detection and of runs.
+pub const PAGE: usize = 4096;
+/// Most bytes that one chunk may hold once decompressed.
+pub const CHUNK_BYTES: usize = 1 << 20;
+/// Most sections that an image may have.
+pub const MAX_SECTIONS: u32 = 4096;
+/// Most bytes that a section other than page data may have.
+pub const MAX_SECTION_BYTES: u64 = 1 << 30;
+
+/// At offset 0.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
+pub struct Header {
+    pub magic: [u8; 8],
+    pub version: u32,
+    pub byte_order: u32,
+    pub section_count: u32,
+    pub reserved: u32,
+    pub table_offset: u64,
+    pub table_checksum: u64,
+    pub file_bytes: u64,
+    pub reserved2: u64,
+    /// Of the 56 bytes before it.
+    pub checksum: u64,
+}
+
+/// The last bytes of the file.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
+pub struct Trailer {
+    pub magic: [u8; 8],
+    pub file_bytes: u64,
+    pub header_checksum: u64,
+}
+
+/// What a section holds.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SectionKind {
+    PageData = 1,
+    Identity = 2,
+    Environment = 3,
+    Regions = 4,
+    Threads = 5,
+    Contents = 6,
+    Runs = 7,
+    Chunks = 8,
+    Strings = 9,
+    Descriptors = 10,
+    Inventory = 11,
+    Blob = 12,
+}
+
+impl SectionKind {
+    pub const ALL: [SectionKind; 12] = [
+        SectionKind::PageData,
+        SectionKind::Identity,
+        SectionKind::Environment,
+        SectionKind::Regions,
+        SectionKind::Threads,
+        SectionKind::Contents,
+        SectionKind::Runs,
+        SectionKind::Chunks,
+        SectionKind::Strings,
+        SectionKind::Descriptors,
+        SectionKind::Inventory,
+        SectionKind::Blob,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            SectionKind::PageData => "page data",
+            SectionKind::Identity => "identity",
+            SectionKind::Environment => "environment",
+            SectionKind::Regions => "regions",
+            SectionKind::Threads => "threads",
+            SectionKind::Contents => "contents",
+            SectionKind::Runs => "runs",
+            SectionKind::Chunks => "chunks",
+            SectionKind::Strings => "strings",
+            SectionKind::Descriptors => "descriptors",
+            SectionKind::Inventory => "inventory",
+            SectionKind::Blob => "blob",
+        }
+    }
+
+    pub fn from_u32(value: u32) -> Option<SectionKind> {
+        SectionKind::ALL
+            .into_iter()
+            .find(|kind| *kind as u32 == value)
+    }
+}
+
+/// One entry of the section table.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
+pub struct SectionRecord {
+    /// A [`SectionKind`].
+    pub kind: u32,
+    /// Of a blob: the version that its owner gave it. Else 0.
+    pub version: u32,
+    pub offset: u64,
+    pub bytes: u64,
+    pub checksum: u64,
+    /// Of a blob: its name, filled up with zeros.
+    pub name: [u8; 32],
+}
+
+/// One mapping of the upper half.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
+pub struct RegionRecord {
+    pub start: u64,
+    pub end: u64,
+    /// Offset in the backing file.
+    pub file_offset: u64,
+    /// Bits of [`vm_flags`].
+    pub vm_flags: u64,
+    /// `PROT_READ` and so on.
+    pub protection: u32,
+    /// A [`crate::tables::RegionKind`].
+    pub kind: u32,
+    /// Where in STRINGS the name (of a file: the path) is.
+    pub name_offset: u32,
+    pub name_bytes: u32,
+    /// Of a shared mapping: 1 + index of its record in CONTENTS; 0: none.
+    pub content: u32,
+    pub reserved: u32,
+    pub reserved2: u64,
+}
+
+/// What `madvise`, `mlock` and `mmap` flags leave behind on a mapping.
+pub mod vm_flags {
+    pub const LOCKED: u64 = 1;
+    pub const DONT_DUMP: u64 = 1 << 1;
+    pub const HUGE_PAGE: u64 = 1 << 2;
+    pub const NO_HUGE_PAGE: u64 = 1 << 3;
+    pub const DONT_FORK: u64 = 1 << 4;
+    pub const WIPE_ON_FORK: u64 = 1 << 5;
+    pub const MERGEABLE: u64 = 1 << 6;
+    pub const GROWS_DOWN: u64 = 1 << 7;
+    pub const HUGE_TLB: u64 = 1 << 8;
+    pub const SEQUENTIAL: u64 = 1 << 9;
+    pub const RANDOM: u64 = 1 << 10;
+    pub const NO_RESERVE: u64 = 1 << 11;
+
+    /// Each bit with the two letters that `/proc/PID/smaps` shows for it.
+    pub const LETTERS: [(&str, u64); 12] = [
+        ("lo", LOCKED),
+        ("dd", DONT_DUMP),
+        ("hg", HUGE_PAGE),
+        ("nh", NO_HUGE_PAGE),
+        ("dc", DONT_FORK),
+        ("wf", WIPE_ON_FORK),
+        ("mg", MERGEABLE),
+        ("gd", GROWS_DOWN),
+        ("ht", HUGE_TLB),
+        ("sr", SEQUENTIAL),
+        ("rr", RANDOM),
+        ("nr", NO_RESERVE),
+    ];
+}
+
+/// One thread of the upper half. The registers are in its signal frame, in memory.
+#[repr(C)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
+)]
+pub struct ThreadRecord {
+    /// The thread id that the application sees.
+    pub virtual_tid: u32,
+    /// Bit 0: the process's main thread; bit 1: the thread that started MPI.
+    pub flags: u32,
+    /// Stack pointer at the stop handler's entry.
+    pub stop_frame: u64,
+    /// Thread pointer (FS base).
+    pub thread_pointer: u64,
+    /// What `set_tid_address` or `CLONE_CHILD_CLEARTID` set; 0: nothing.
+    pub clear_child_tid: u64,
+    pub robust_list: u64,
+    pub robust_list_bytes: u64,
+    pub alternate_stack: u64,
+    pub alternate_stack_bytes: u64,
+    pub alternate_stack_flags: u32,
+    pub nice: i32,
+    /// Signals that were pending for this thread alone; bit 0 is signal 1.
+    pub pending_signals: u64,
+    pub name: [u8; 16],
+    /// Point-to-point messages that the thread had sent and received.
+    pub sent: u64,
+    pub received: u64,
+}
+
+/// Bytes kept besides memory.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
+pub struct ContentRecord {
+    pub bytes: u64,
+    pub name_offset: u32,
+    pub name_bytes: u32,
+}
+
+/// A stretch of bytes that are in the image.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+pub struct RunRecord {
+    pub address: u64,
+    /// At most [`CHUNK_BYTES`], more than 0.
+    pub bytes: u32,
+    pub space: u32,
+}
+
+/// Where the bytes of some runs are.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+pub struct ChunkRecord {
+    /// In the file.
+    pub offset: u64,
+    /// Of the stored bytes.
+    pub checksum: u64,
+    pub stored_bytes: u32,
+    /// The sum of its runs' bytes.
+    pub bytes: u32,
+    pub first_run: u32,
+    pub runs: u32,
+    /// A [`crate::compression::Codec`].
+    pub codec: u32,
+    pub reserved: u32,
+}
+
+pub const HEADER_BYTES: u64 = 64;
+pub const TRAILER_BYTES: u64 = 24;
+
+const _: () = {
+    assert!(size_of::<Header>() as u64 == HEADER_BYTES);
+    assert!(size_of::<Trailer>() as u64 == TRAILER_BYTES);
+    assert!(size_of::<SectionRecord>() == 64);
+    assert!(size_of::<RegionRecord>() == 64);
+    assert!(size_of::<ThreadRecord>() == 112);
+    assert!(size_of::<ContentRecord>() == 16);
+    assert!(size_of::<RunRecord>() == 16);
+    assert!(size_of::<ChunkRecord>() == 40);
+};
+
+#[cfg(target_endian = "big")]
+compile_error!("images are little-endian: give the records zerocopy's byte-order types first");
+
+/// The checksum used throughout.
+pub fn checksum(bytes: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(bytes)
+}

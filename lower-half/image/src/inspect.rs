@@ -1,0 +1,127 @@
+//! `stillpoint verify` and `stillpoint inspect`: read every byte; say what is inside.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::descriptors::Descriptors;
+use crate::error::ImageError;
+use crate::facts::{Environment, Identity};
+use crate::reader::Reader;
+use crate::tables::{Region, thread_flags};
+
+/// What [`verify`] has read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    pub identity: Identity,
+    /// The file's length.
+    pub bytes: u64,
+    pub digest: u128,
+    /// Bytes of pages in the image, before compression.
+    pub page_bytes: u64,
+    pub regions: usize,
+    pub threads: usize,
+    pub chunks: usize,
+}
+
+/// Reads every byte of an image and checks every sum, on `threads` threads.
+pub fn verify(path: &Path, threads: usize) -> Result<Summary, ImageError> {
+    let reader = Reader::open(path)?;
+    reader.check_pages(threads)?;
+    Ok(Summary {
+        identity: reader.identity().clone(),
+        bytes: reader.file_bytes(),
+        digest: reader.digest(),
+        page_bytes: page_bytes(&reader),
+        regions: reader.regions().len(),
+        threads: reader.threads().len(),
+        chunks: reader.chunks().len(),
+    })
+}
+
+fn page_bytes(reader: &Reader) -> u64 {
+    reader
+        .chunks()
+        .iter()
+        .map(|chunk| u64::from(chunk.bytes))
+        .sum()
+}
+
+/// What is in an image, for people and scripts.
+#[derive(Clone, Debug, Serialize)]
+pub struct Description {
+    pub identity: Identity,
+    pub environment: Environment,
+    pub sizes: Sizes,
+    pub regions: Vec<Region>,
+    pub threads: Vec<ThreadDescription>,
+    pub descriptors: Descriptors,
+    /// The MPI objects alive, as the upper half describes them; null when it said nothing.
+    pub objects: serde_json::Value,
+    pub blobs: Vec<BlobDescription>,
+}
+
+/// Where the bytes went.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Sizes {
+    /// The file's length.
+    pub file_bytes: u64,
+    /// Address space of all regions.
+    pub region_bytes: u64,
+    /// Pages in the image, before compression; the rest is zero or was never touched.
+    pub page_bytes: u64,
+    /// The same, as stored.
+    pub stored_page_bytes: u64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct ThreadDescription {
+    pub tid: u32,
+    pub name: String,
+    pub main: bool,
+    pub driver: bool,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct BlobDescription {
+    pub name: String,
+    pub version: u32,
+    pub bytes: usize,
+}
+
+/// Says what is in an image; page data is not read.
+pub fn inspect(path: &Path) -> Result<Description, ImageError> {
+    let reader = Reader::open(path)?;
+    let threads = reader.threads().iter().map(|thread| ThreadDescription {
+        tid: thread.virtual_tid,
+        name: String::from_utf8_lossy(&thread.name)
+            .trim_end_matches('\0')
+            .to_owned(),
+        main: thread.flags & thread_flags::MAIN != 0,
+        driver: thread.flags & thread_flags::DRIVER != 0,
+    });
+    let blobs = reader.blobs().iter().map(|blob| BlobDescription {
+        name: blob.name.clone(),
+        version: blob.version,
+        bytes: blob.bytes.len(),
+    });
+    Ok(Description {
+        identity: reader.identity().clone(),
+        environment: reader.environment().clone(),
+        sizes: Sizes {
+            file_bytes: reader.file_bytes(),
+            region_bytes: reader.regions().iter().map(Region::bytes).sum(),
+            page_bytes: page_bytes(&reader),
+            stored_page_bytes: reader
+                .chunks()
+                .iter()
+                .map(|chunk| u64::from(chunk.stored_bytes))
+                .sum(),
+        },
+        regions: reader.regions().to_vec(),
+        threads: threads.collect(),
+        descriptors: reader.descriptors().clone(),
+        objects: serde_json::from_slice(reader.inventory()).unwrap_or_default(),
+        blobs: blobs.collect(),
+    })
+}

@@ -1,0 +1,58 @@
+//! The image of a rank, and the manifest of an epoch.
+//!
+//! An image holds everything that a fresh process needs to carry on as the rank that was written
+//! down: memory, threads, descriptors, and the facts by which a restart is allowed or refused. This
+//! crate knows the *format* only. It knows no MPI and no processes: the `stillpoint` command reads
+//! images with it on machines where no MPI is installed.
+//!
+//! * [`format`] - the layout, drawn
+//! * [`Writer`], [`Reader`] - the two ends of it
+//! * [`verify`], [`inspect`] - read every byte; say what is inside
+//! * [`Manifest`] - which images make an epoch
+//!
+//! Nothing that is read is trusted: every count is compared with the size of the file before memory is
+//! set aside for it, every byte is covered by a checksum, and a reader of hostile bytes ends in an
+//! [`ImageError`] that names file, offset and field.
+
+#![forbid(unsafe_code)]
+
+mod check;
+pub mod compression;
+pub mod descriptors;
+pub mod error;
+pub mod facts;
+pub mod features;
+pub mod format;
+mod inspect;
+pub mod manifest;
+mod pack;
+mod reader;
+mod sections;
+pub mod tables;
+mod writer;
+
+pub use compression::Compression;
+pub use error::ImageError;
+pub use facts::{Environment, Identity};
+pub use inspect::{Description, Summary, inspect, verify};
+pub use manifest::{Manifest, RankImage};
+pub use reader::{Blob, Reader};
+pub use tables::{Region, Thread};
+pub use writer::{Content, PageRun, Writer, Written};
+
+/// The name of a rank's image inside an epoch's directory.
+pub fn image_name(rank: u32) -> String {
+    format!("rank-{rank:06}.img")
+}
+
+/// The name of a committed epoch's directory.
+pub fn epoch_name(epoch: u64) -> String {
+    format!("epoch-{epoch:06}")
+}
+
+/// The epoch that a directory name stands for, if it is a committed epoch's.
+pub fn epoch_of(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("epoch-")?;
+    (digits.len() >= 6 && digits.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| digits.parse().ok())?
+}

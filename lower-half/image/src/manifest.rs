@@ -1,0 +1,253 @@
+//! The manifest of an epoch: which images make it, and what a restart has to match.
+//!
+//! ```text
+//! stillpoint-manifest 1 4f0c…(16 hex digits: XXH3 of what follows the line) 1234 (its bytes)
+//! { ... JSON ... }
+//! ```
+//!
+//! The coordinator writes it when every rank's image is on disk; a directory without one is no epoch.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ImageError;
+use crate::format::checksum;
+use crate::reader::Reader;
+
+/// Its name inside an epoch's directory.
+pub const NAME: &str = "manifest";
+/// First word of the first line.
+const MAGIC: &str = "stillpoint-manifest";
+/// Changes with every change that an older reader would misunderstand.
+const VERSION: u32 = 1;
+/// No manifest is longer: about 200 bytes a rank, a million ranks.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// What makes an epoch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The job's id.
+    pub job: String,
+    /// The job's name.
+    pub name: String,
+    pub epoch: u64,
+    /// Seconds since 1970 at which the epoch was committed.
+    pub committed: u64,
+    /// The application and its arguments.
+    pub command: Vec<String>,
+    /// The MPI ABI of the upper half: `openmpi`.
+    pub mpi: String,
+    /// `stillpoint_wrappers::gate::GATE_VERSION`.
+    pub gate_version: u32,
+    /// The version of Stillpoint that wrote it.
+    pub stillpoint: String,
+    /// As `--compress` takes it.
+    pub compression: String,
+    /// In order of rank, none missing.
+    pub ranks: Vec<RankImage>,
+}
+
+/// One rank's image.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankImage {
+    pub rank: u32,
+    /// File name inside the epoch's directory.
+    pub file: String,
+    pub bytes: u64,
+    /// The image's digest, 32 hex digits.
+    #[serde(with = "hex")]
+    pub digest: u128,
+    pub hostname: String,
+}
+
+mod hex {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(value: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format!("{value:032x}"))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        u128::from_str_radix(&text, 16).map_err(D::Error::custom)
+    }
+}
+
+impl Manifest {
+    /// Writes the manifest into `directory` and waits until the disk has it and its name.
+    pub fn write(&self, directory: &Path) -> Result<(), ImageError> {
+        let path = directory.join(NAME);
+        let mut body = serde_json::to_vec_pretty(self).map_err(|error| ImageError::Unwritable {
+            path: path.clone(),
+            problem: error.to_string(),
+        })?;
+        body.push(b'\n');
+        let mut text = format!(
+            "{MAGIC} {VERSION} {:016x} {}\n",
+            checksum(&body),
+            body.len()
+        )
+        .into_bytes();
+        text.append(&mut body);
+        let write = || -> std::io::Result<()> {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&path)?;
+            file.write_all(&text)?;
+            file.sync_all()?;
+            File::open(directory)?.sync_all()
+        };
+        write().map_err(ImageError::io(&path, "write the manifest"))
+    }
+
+    /// Reads and checks the manifest in `directory`.
+    pub fn read(directory: &Path) -> Result<Manifest, ImageError> {
+        let path = directory.join(NAME);
+        let file = File::open(&path).map_err(ImageError::io(&path, "open the manifest"))?;
+        let mut text = Vec::new();
+        file.take(MAX_BYTES + 1)
+            .read_to_end(&mut text)
+            .map_err(ImageError::io(&path, "read the manifest"))?;
+        parse(&path, &text)
+    }
+
+    /// Opens the image of `rank` in `directory` and checks it (all but its page data) against the
+    /// manifest.
+    pub fn open_image(&self, directory: &Path, rank: u32) -> Result<Reader, ImageError> {
+        let path = directory.join(NAME);
+        let bad = |problem: String| ImageError::malformed(&path, 0, "ranks", problem);
+        let entry = self.ranks.get(rank as usize);
+        let entry = entry.ok_or_else(|| {
+            bad(format!(
+                "there is no rank {rank}, the job has {}",
+                self.ranks.len()
+            ))
+        })?;
+        let reader = Reader::open(&directory.join(&entry.file))?;
+        self.check_image(entry, &reader)?;
+        Ok(reader)
+    }
+
+    /// Whether an image is the one that the manifest means.
+    pub fn check_image(&self, entry: &RankImage, reader: &Reader) -> Result<(), ImageError> {
+        let path = reader.path().to_owned();
+        if reader.digest() != entry.digest {
+            return Err(ImageError::Digest {
+                path,
+                found: reader.digest(),
+                expected: entry.digest,
+            });
+        }
+        let identity = reader.identity();
+        let size = self.ranks.len() as u32;
+        if (identity.rank, identity.size, identity.epoch) != (entry.rank, size, self.epoch)
+            || identity.job != self.job
+        {
+            let problem = format!(
+                "rank {} of {}, epoch {}, job {}; the manifest says rank {} of {size}, epoch {}, job {}",
+                identity.rank,
+                identity.size,
+                identity.epoch,
+                identity.job,
+                entry.rank,
+                self.epoch,
+                self.job
+            );
+            return Err(ImageError::malformed(&path, 0, "identity", problem));
+        }
+        Ok(())
+    }
+}
+
+fn parse(path: &Path, text: &[u8]) -> Result<Manifest, ImageError> {
+    let bad = |offset: u64, field: &str, problem: String| {
+        ImageError::malformed(path, offset, field, problem)
+    };
+    if text.len() as u64 > MAX_BYTES {
+        return Err(bad(
+            MAX_BYTES,
+            "length",
+            format!("more than {MAX_BYTES} bytes"),
+        ));
+    }
+    let line_end = text.iter().take(200).position(|byte| *byte == b'\n');
+    let line = line_end
+        .and_then(|end| std::str::from_utf8(&text[..end]).ok())
+        .unwrap_or_default();
+    let words: Vec<&str> = line.split(' ').collect();
+    let (Some(line_end), [MAGIC, version, sum, bytes]) = (line_end, words.as_slice()) else {
+        return Err(ImageError::NotOurs {
+            path: path.to_owned(),
+            what: "manifest",
+        });
+    };
+    let version = version
+        .parse()
+        .map_err(|_| bad(0, "version", format!("'{version}'")))?;
+    if version != VERSION {
+        return Err(ImageError::Version {
+            path: path.to_owned(),
+            found: version,
+            expected: VERSION,
+        });
+    }
+    let sum = u64::from_str_radix(sum, 16).map_err(|_| bad(0, "checksum", format!("'{sum}'")))?;
+    let bytes: u64 = bytes
+        .parse()
+        .map_err(|_| bad(0, "length", format!("'{bytes}'")))?;
+    let body = &text[line_end + 1..];
+    let offset = line_end as u64 + 1;
+    if (body.len() as u64) < bytes {
+        let (found, needed) = (text.len() as u64, offset.saturating_add(bytes));
+        return Err(ImageError::Truncated {
+            path: path.to_owned(),
+            found,
+            needed,
+            field: "manifest",
+        });
+    }
+    if body.len() as u64 > bytes {
+        return Err(bad(
+            offset,
+            "length",
+            format!("{} bytes instead of {bytes}", body.len()),
+        ));
+    }
+    let found = checksum(body);
+    if found != sum {
+        let field = "manifest".into();
+        return Err(ImageError::Checksum {
+            path: path.to_owned(),
+            offset,
+            field,
+            found,
+            expected: sum,
+        });
+    }
+    let manifest: Manifest =
+        serde_json::from_slice(body).map_err(|error| bad(offset, "manifest", error.to_string()))?;
+    for (index, rank) in manifest.ranks.iter().enumerate() {
+        if rank.rank as usize != index {
+            return Err(bad(
+                offset,
+                "ranks",
+                format!("rank {} stands in the place of rank {index}", rank.rank),
+            ));
+        }
+        if rank.file.is_empty() || rank.file.contains('/') || rank.file == ".." {
+            return Err(bad(
+                offset,
+                "file",
+                format!("'{}' of rank {index} is no file name", rank.file),
+            ));
+        }
+    }
+    Ok(manifest)
+}

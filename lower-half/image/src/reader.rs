@@ -1,0 +1,299 @@
+//! Reads an image, trusting nothing: [`Reader::open`] checks everything but page data, which is checked
+//! chunk by chunk as it is loaded.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::check;
+use crate::compression::{Codec, decompress};
+use crate::descriptors::Descriptors;
+use crate::error::ImageError;
+use crate::facts::{Environment, Identity};
+use crate::format::{CHUNK_BYTES, ChunkRecord, RunRecord, SectionKind, checksum};
+use crate::sections::{Sections, read_at, read_table};
+use crate::tables::{Region, Thread};
+use crate::writer::Content;
+
+/// State of another module, as it gave it to [`crate::Writer::blob`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blob {
+    pub name: String,
+    pub version: u32,
+    pub bytes: Vec<u8>,
+}
+
+/// An image whose tables have been checked.
+#[derive(Debug)]
+pub struct Reader {
+    path: PathBuf,
+    file: File,
+    file_bytes: u64,
+    digest: u128,
+    identity: Identity,
+    environment: Environment,
+    regions: Vec<Region>,
+    threads: Vec<Thread>,
+    contents: Vec<Content>,
+    runs: Vec<RunRecord>,
+    chunks: Vec<ChunkRecord>,
+    descriptors: Descriptors,
+    inventory: Vec<u8>,
+    blobs: Vec<Blob>,
+}
+
+impl Reader {
+    /// Opens an image and checks everything in it but page data.
+    pub fn open(path: &Path) -> Result<Reader, ImageError> {
+        let file = File::open(path).map_err(ImageError::io(path, "open the image"))?;
+        let meta = file
+            .metadata()
+            .map_err(ImageError::io(path, "look at the image"))?;
+        if !meta.is_file() {
+            return Err(ImageError::NotOurs {
+                path: path.to_owned(),
+                what: "image",
+            });
+        }
+        let file_bytes = meta.len();
+        let (table, digest) = read_table(&file, path, file_bytes)?;
+        let sections = Sections {
+            file: &file,
+            path,
+            table: &table,
+        };
+        let strings = sections.read(SectionKind::Strings)?;
+        let strings = check::strings(path, &sections, strings)?;
+        let contents = check::contents(&sections, &strings)?;
+        let regions = check::regions(&sections, &strings, contents.len())?;
+        let runs: Vec<RunRecord> = sections.table(SectionKind::Runs)?;
+        let chunks: Vec<ChunkRecord> = sections.table(SectionKind::Chunks)?;
+        check::pages(&sections, &regions, &contents, &runs, &chunks)?;
+        let inventory = sections
+            .read_optional(SectionKind::Inventory)?
+            .unwrap_or_default();
+        let mut blobs: Vec<Blob> = Vec::new();
+        for record in table
+            .iter()
+            .filter(|record| record.kind == SectionKind::Blob as u32)
+        {
+            let name = String::from_utf8_lossy(&record.name)
+                .trim_end_matches('\0')
+                .to_owned();
+            if blobs.iter().any(|blob| blob.name == name) {
+                return Err(sections.malformed(
+                    SectionKind::Blob,
+                    format!("there are two blobs named '{name}'"),
+                ));
+            }
+            blobs.push(Blob {
+                name,
+                version: record.version,
+                bytes: sections.bytes(record)?,
+            });
+        }
+        Ok(Reader {
+            identity: sections.json(SectionKind::Identity)?,
+            environment: sections.json(SectionKind::Environment)?,
+            threads: sections.table(SectionKind::Threads)?,
+            descriptors: sections.json(SectionKind::Descriptors)?,
+            regions,
+            contents,
+            runs,
+            chunks,
+            inventory,
+            blobs,
+            digest,
+            file_bytes,
+            path: path.to_owned(),
+            file,
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    /// What the manifest records; see [`crate::format`].
+    pub fn digest(&self) -> u128 {
+        self.digest
+    }
+
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// In order of address; they do not overlap.
+    pub fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    pub fn threads(&self) -> &[Thread] {
+        &self.threads
+    }
+
+    /// The first one has number 1.
+    pub fn contents(&self) -> &[Content] {
+        &self.contents
+    }
+
+    pub fn descriptors(&self) -> &Descriptors {
+        &self.descriptors
+    }
+
+    /// JSON text; empty when none was written.
+    pub fn inventory(&self) -> &[u8] {
+        &self.inventory
+    }
+
+    pub fn blobs(&self) -> &[Blob] {
+        &self.blobs
+    }
+
+    pub fn blob(&self, name: &str) -> Option<&Blob> {
+        self.blobs.iter().find(|blob| blob.name == name)
+    }
+
+    pub fn chunks(&self) -> &[ChunkRecord] {
+        &self.chunks
+    }
+
+    /// The runs of a chunk: all of one space.
+    pub fn runs(&self, chunk: &ChunkRecord) -> &[RunRecord] {
+        &self.runs[chunk.first_run as usize..(chunk.first_run + chunk.runs) as usize]
+    }
+
+    /// A buffer for [`Reader::load`]: stored bytes on their way.
+    pub fn scratch() -> Vec<u8> {
+        vec![0; CHUNK_BYTES]
+    }
+
+    /// Reads one chunk, checks it, and decompresses it into `output`, whose length must be the
+    /// chunk's `bytes`. `output` may be what the pages are to become: uncompressed chunks are read in place.
+    pub fn load(
+        &self,
+        chunk: &ChunkRecord,
+        scratch: &mut Vec<u8>,
+        output: &mut [u8],
+    ) -> Result<(), ImageError> {
+        let bad =
+            |problem: String| ImageError::malformed(&self.path, chunk.offset, "page data", problem);
+        if output.len() != chunk.bytes as usize {
+            return Err(bad(format!(
+                "asked for {} bytes of a chunk of {}",
+                output.len(),
+                chunk.bytes
+            )));
+        }
+        let codec =
+            Codec::from_u32(chunk.codec).ok_or_else(|| bad(format!("codec {}", chunk.codec)))?;
+        let stored = chunk.stored_bytes as usize;
+        if codec == Codec::None {
+            read_at(&self.file, &self.path, chunk.offset, output, "page data")?;
+            return self.check_chunk(chunk, output);
+        }
+        if scratch.len() < stored {
+            scratch.resize(stored, 0);
+        }
+        read_at(
+            &self.file,
+            &self.path,
+            chunk.offset,
+            &mut scratch[..stored],
+            "page data",
+        )?;
+        self.check_chunk(chunk, &scratch[..stored])?;
+        decompress(codec, &scratch[..stored], output).map_err(bad)
+    }
+
+    fn check_chunk(&self, chunk: &ChunkRecord, stored: &[u8]) -> Result<(), ImageError> {
+        let found = checksum(stored);
+        if found == chunk.checksum {
+            return Ok(());
+        }
+        let address = self.runs(chunk).first().map_or(0, |run| run.address);
+        Err(ImageError::Checksum {
+            path: self.path.clone(),
+            offset: chunk.offset,
+            field: format!("page data of {address:#x}"),
+            found,
+            expected: chunk.checksum,
+        })
+    }
+
+    /// Reads every chunk and checks it, on `threads` threads.
+    pub fn check_pages(&self, threads: usize) -> Result<(), ImageError> {
+        let next = AtomicUsize::new(0);
+        let work = || -> Result<(), ImageError> {
+            let (mut scratch, mut output) = (Reader::scratch(), vec![0; CHUNK_BYTES]);
+            while let Some(chunk) = self.chunks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                self.load(chunk, &mut scratch, &mut output[..chunk.bytes as usize])?;
+            }
+            Ok(())
+        };
+        let threads = threads.clamp(1, self.chunks.len().div_ceil(8).max(1));
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let mine = work();
+            for worker in workers {
+                worker.join().unwrap_or_else(|_| {
+                    Err(ImageError::malformed(
+                        &self.path,
+                        0,
+                        "page data",
+                        "a worker thread ended early",
+                    ))
+                })?;
+            }
+            mine
+        })
+    }
+
+    /// The bytes of a content that is known to be small; `limit` bounds what is set aside.
+    pub fn content_bytes(&self, number: u32, limit: u64) -> Result<Vec<u8>, ImageError> {
+        let bad = |problem: String| {
+            ImageError::malformed(&self.path, 0, format!("content {number}"), problem)
+        };
+        let content = (number as usize)
+            .checked_sub(1)
+            .and_then(|index| self.contents.get(index));
+        let content = content.ok_or_else(|| bad("there is none".into()))?;
+        if content.bytes > limit {
+            return Err(bad(format!(
+                "{} bytes, at most {limit} expected",
+                content.bytes
+            )));
+        }
+        let mut bytes = vec![0; content.bytes as usize];
+        let mut scratch = Reader::scratch();
+        let mut loaded = vec![0; CHUNK_BYTES];
+        for chunk in self.chunks_of(number) {
+            let loaded = &mut loaded[..chunk.bytes as usize];
+            self.load(chunk, &mut scratch, loaded)?;
+            let mut from = 0;
+            for run in self.runs(chunk) {
+                let (at, length) = (run.address as usize, run.bytes as usize);
+                bytes[at..at + length].copy_from_slice(&loaded[from..from + length]);
+                from += length;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// The chunks of one space: 0 memory, else a content's number.
+    pub fn chunks_of(&self, space: u32) -> impl Iterator<Item = &ChunkRecord> {
+        self.chunks.iter().filter(move |chunk| {
+            self.runs(chunk)
+                .first()
+                .is_some_and(|run| run.space == space)
+        })
+    }
+}

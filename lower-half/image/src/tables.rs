@@ -1,0 +1,79 @@
+//! Regions and threads as the rest of Stillpoint handles them.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+pub use crate::format::ThreadRecord as Thread;
+
+/// What kind of memory a region is, that is: how a restart makes it again.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RegionKind {
+    /// Private memory that starts as zeros.
+    #[default]
+    Anonymous = 1,
+    /// A private mapping of a file: saved whole, so that a restart does not need the file.
+    PrivateFile = 2,
+    /// A shared mapping of a file that has a name: mapped again by path.
+    SharedFile = 3,
+    /// Shared memory without a name that nobody else holds: made anew from its content.
+    SharedAnonymous = 4,
+    /// A System V segment that only this process has attached: made anew from its content.
+    SystemV = 5,
+}
+
+impl RegionKind {
+    pub(crate) fn from_u32(value: u32) -> Option<RegionKind> {
+        use RegionKind::{Anonymous, PrivateFile, SharedAnonymous, SharedFile, SystemV};
+        [Anonymous, PrivateFile, SharedFile, SharedAnonymous, SystemV]
+            .into_iter()
+            .find(|kind| *kind as u32 == value)
+    }
+
+    /// Whether writes reach others who map the same thing.
+    pub fn is_shared(self) -> bool {
+        matches!(
+            self,
+            RegionKind::SharedFile | RegionKind::SharedAnonymous | RegionKind::SystemV
+        )
+    }
+}
+
+/// One mapping of the upper half.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Region {
+    pub start: u64,
+    pub end: u64,
+    /// `PROT_READ`, `PROT_WRITE`, `PROT_EXEC`.
+    pub protection: u32,
+    pub kind: RegionKind,
+    /// Bits of [`crate::format::vm_flags`].
+    pub vm_flags: u64,
+    /// Where in the backing file, or in the content, the region starts.
+    pub file_offset: u64,
+    /// Of a file its path, else what `/proc/PID/maps` shows.
+    pub name: String,
+    /// Of a shared region whose bytes are in the image: the content they are in (see
+    /// [`crate::Writer::content`]).
+    pub content: Option<u32>,
+}
+
+impl Region {
+    pub fn range(&self) -> Range<u64> {
+        self.start..self.end
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.end - self.start
+    }
+}
+
+/// Bits of [`Thread::flags`].
+pub mod thread_flags {
+    /// The process's main thread.
+    pub const MAIN: u32 = 1;
+    /// The thread that started MPI.
+    pub const DRIVER: u32 = 2;
+}

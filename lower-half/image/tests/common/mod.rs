@@ -1,0 +1,134 @@
+//! An image to try things on.
+
+use std::path::Path;
+
+use stillpoint_image::descriptors::{Description, DescriptorKind, Descriptors, Number};
+use stillpoint_image::tables::{RegionKind, thread_flags};
+use stillpoint_image::{
+    Compression, Environment, Identity, PageRun, Region, Thread, Writer, Written, features,
+};
+
+pub const PAGE: usize = 4096;
+
+/// Bytes that compress a little, different for every seed.
+pub fn some_bytes(seed: u64, length: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    (0..length)
+        .map(|index| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            if index % 3 == 0 { state as u8 | 1 } else { 7 }
+        })
+        .collect()
+}
+
+pub fn environment() -> Environment {
+    Environment {
+        kernel: "6.1".into(),
+        architecture: "x86_64".into(),
+        hostname: "node1".into(),
+        page_bytes: 4096,
+        gate_version: 1,
+        mpi_abi: "openmpi".into(),
+        mpi_library: "Open MPI".into(),
+        mpi_thread_level: 0,
+        cpu: features::here(0, 0),
+        stillpoint: "0.1.0".into(),
+    }
+}
+
+pub fn identity() -> Identity {
+    Identity {
+        job: "job".into(),
+        epoch: 3,
+        rank: 1,
+        size: 2,
+        command: vec!["app".into(), "x y".into()],
+    }
+}
+
+pub fn regions() -> Vec<Region> {
+    let private = Region {
+        start: 0x1000_0000_0000,
+        end: 0x1000_0010_0000,
+        protection: 3,
+        name: "[heap]".into(),
+        ..Region::default()
+    };
+    let shared = Region {
+        start: 0x1000_0020_0000,
+        end: 0x1000_0020_2000,
+        protection: 3,
+        kind: RegionKind::SharedFile,
+        name: "/tmp/shared".into(),
+        content: Some(1),
+        ..Region::default()
+    };
+    vec![private, shared]
+}
+
+pub fn threads() -> Vec<Thread> {
+    vec![Thread {
+        virtual_tid: 7,
+        flags: thread_flags::MAIN | thread_flags::DRIVER,
+        ..Thread::default()
+    }]
+}
+
+pub fn descriptors() -> Descriptors {
+    Descriptors {
+        descriptions: vec![Description {
+            kind: DescriptorKind::File {
+                path: "/tmp/out".into(),
+                bytes: 10,
+                cut: true,
+            },
+            flags: 2,
+            offset: 10,
+            locks: vec![],
+        }],
+        numbers: vec![Number {
+            number: 3,
+            description: 0,
+            close_on_exec: false,
+        }],
+    }
+}
+
+/// Writes a small image with one of everything.
+pub fn write(path: &Path, compression: Compression) -> Written {
+    let memory = some_bytes(1, 40 * PAGE);
+    let shared = some_bytes(2, 2 * PAGE);
+    let mut writer = Writer::create(path, compression).unwrap();
+    writer
+        .memory(&[
+            PageRun {
+                address: 0x1000_0000_0000,
+                bytes: &memory[..8 * PAGE],
+            },
+            PageRun {
+                address: 0x1000_0004_0000,
+                bytes: &memory[8 * PAGE..],
+            },
+        ])
+        .unwrap();
+    writer
+        .content(
+            "/tmp/shared",
+            shared.len() as u64,
+            &[PageRun {
+                address: 0,
+                bytes: &shared,
+            }],
+        )
+        .unwrap();
+    writer.identity(&identity()).unwrap();
+    writer.environment(&environment()).unwrap();
+    writer.regions(&regions()).unwrap();
+    writer.threads(&threads()).unwrap();
+    writer.descriptors(&descriptors()).unwrap();
+    writer.inventory(b"{\"communicators\":2}").unwrap();
+    writer.blob("gate", 1, b"opaque").unwrap();
+    writer.finish().unwrap()
+}

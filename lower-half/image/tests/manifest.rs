@@ -1,0 +1,150 @@
+//! The manifest: what is written is what is read, and whatever is wrong with it, or with the images that
+//! it names, is noticed.
+
+mod common;
+
+use std::path::Path;
+
+use stillpoint_image::manifest::NAME;
+use stillpoint_image::{
+    Compression, ImageError, Manifest, RankImage, epoch_name, epoch_of, image_name,
+};
+
+fn write(directory: &Path) -> Manifest {
+    let written = common::write(&directory.join(image_name(1)), Compression::Lz4);
+    let image = |rank: u32| RankImage {
+        rank,
+        file: image_name(rank),
+        bytes: written.bytes,
+        digest: written.digest,
+        hostname: "node1".into(),
+    };
+    let manifest = Manifest {
+        job: "job".into(),
+        name: "melt".into(),
+        epoch: 3,
+        committed: 1_700_000_000,
+        command: vec!["app".into(), "naïve \"argument\"\n".into()],
+        mpi: "openmpi".into(),
+        gate_version: 1,
+        stillpoint: "0.1.0".into(),
+        compression: "lz4".into(),
+        ranks: vec![image(0), image(1)],
+    };
+    manifest.write(directory).unwrap();
+    manifest
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let manifest = write(directory.path());
+    assert_eq!(Manifest::read(directory.path()).unwrap(), manifest);
+    assert_eq!(
+        manifest
+            .open_image(directory.path(), 1)
+            .unwrap()
+            .identity()
+            .rank,
+        1
+    );
+}
+
+#[test]
+fn names_lead_back_to_epochs() {
+    assert_eq!(epoch_of(&epoch_name(12)), Some(12));
+    assert_eq!(epoch_of(&epoch_name(12_345_678)), Some(12_345_678));
+    for name in [
+        "epoch-12",
+        "epoch-000012.part",
+        "epoch-00001x",
+        "epoch-",
+        "000012",
+    ] {
+        assert_eq!(epoch_of(name), None, "{name}");
+    }
+}
+
+#[test]
+fn any_change_is_noticed() {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path());
+    let path = directory.path().join(NAME);
+    let sound = std::fs::read(&path).unwrap();
+    for place in 0..sound.len() {
+        let mut bytes = sound.clone();
+        bytes[place] ^= 4;
+        std::fs::write(&path, &bytes).unwrap();
+        let error = Manifest::read(directory.path()).unwrap_err().to_string();
+        assert!(
+            error.starts_with(path.to_str().unwrap()) && !error.contains('\n'),
+            "{place}: {error}"
+        );
+    }
+    for end in 0..sound.len() {
+        std::fs::write(&path, &sound[..end]).unwrap();
+        assert!(Manifest::read(directory.path()).is_err(), "cut at {end}");
+    }
+    std::fs::write(&path, [sound.as_slice(), b"more"].concat()).unwrap();
+    assert!(Manifest::read(directory.path()).is_err());
+    std::fs::remove_file(&path).unwrap();
+    let error = Manifest::read(directory.path()).unwrap_err().to_string();
+    assert!(error.contains("choose another epoch"), "{error}");
+}
+
+#[test]
+fn names_that_lead_elsewhere_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let manifest = write(directory.path());
+    for file in ["../rank", "", "/etc/passwd", ".."] {
+        let mut other = manifest.clone();
+        other.ranks[1].file = file.into();
+        other.write(directory.path()).unwrap();
+        let error = Manifest::read(directory.path()).unwrap_err().to_string();
+        assert!(error.contains("no file name"), "{error}");
+    }
+    let mut other = manifest;
+    other.ranks.swap(0, 1);
+    other.write(directory.path()).unwrap();
+    assert!(
+        Manifest::read(directory.path())
+            .unwrap_err()
+            .to_string()
+            .contains("in the place of rank 0")
+    );
+}
+
+#[test]
+fn another_image_than_the_one_meant_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let manifest = write(directory.path());
+    let mut other = manifest.clone();
+    other.ranks[1].digest ^= 1;
+    assert!(matches!(
+        other.open_image(directory.path(), 1),
+        Err(ImageError::Digest { .. })
+    ));
+    let mut other = manifest.clone();
+    other.epoch = 4;
+    let error = other
+        .open_image(directory.path(), 1)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("identity") && error.contains("epoch 4"),
+        "{error}"
+    );
+    let error = manifest
+        .open_image(directory.path(), 2)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("no rank 2"), "{error}");
+    let error = manifest
+        .open_image(directory.path(), 0)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("rank-000000.img") && error.contains("choose another epoch"),
+        "{error}"
+    );
+}

@@ -1,0 +1,295 @@
+//! The agent: the one thread of a rank that talks to the coordinator.
+//!
+//! It carries out the coordinator's orders (`stillpoint_protocol::agent`) by means of the gate page and
+//! the thread registry, and reports what it sees. It never calls MPI while the application lives.
+//!
+//! * [`page`] - what it reads and writes in the gate page
+//! * [`wake`] - what wakes it from the application's side
+//! * [`attempt`] - one attempt at a checkpoint, from Begin to its end
+//! * [`stopping`] - which threads stand, which must run
+//! * [`ending`] - leaving after a suspend
+
+pub mod attempt;
+pub mod ending;
+pub mod page;
+pub mod stopping;
+pub mod wake;
+
+use std::os::fd::AsFd;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use stillpoint_protocol::agent::{FromAgent, Hello, Order, Progress, ToAgent};
+use stillpoint_protocol::client::{AgentConnection, ClientError};
+use stillpoint_protocol::launch::{Launch, LaunchError};
+use stillpoint_protocol::{Received, Receiver, Sender};
+
+use attempt::{Attempt, Outcome};
+use crate::restore::sequence::Job;
+use page::Page;
+
+/// How long a rank looks for its coordinator.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often an attempt looks at the threads when no message comes.
+const TICK: Duration = Duration::from_millis(1);
+
+/// Why a rank could not join its job.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error("the coordinator turned rank {rank} away: {reason}")]
+    Rejected { rank: u32, reason: String },
+    #[error("the coordinator went away while rank {rank} waited for the other ranks ({barrier})")]
+    Alone { rank: u32, barrier: String },
+    #[error("cannot prepare rank {rank} for its coordinator: {source}")]
+    Prepare { rank: u32, source: nix::Error },
+    #[error("cannot start the agent's thread of rank {rank}: {source}")]
+    Thread { rank: u32, source: std::io::Error },
+}
+
+/// A rank that belongs to its job, but whose application does not run yet.
+pub struct Member {
+    sender: Sender<FromAgent>,
+    receiver: Receiver<ToAgent>,
+    rank: u32,
+    /// Orders that came while this rank waited for the others: a checkpoint may be asked for at any time.
+    early: Vec<ToAgent>,
+}
+
+/// Joins the job: connects, says who this is, waits for the welcome.
+pub fn join(launch: &Launch) -> Result<Member, AgentError> {
+    let rank = launch.rank;
+    wake::prepare().map_err(|source| AgentError::Prepare { rank, source })?;
+    let connection: AgentConnection = launch.connect(PATIENCE)?;
+    let (sender, mut receiver) = connection.split()?;
+    sender.send(&FromAgent::Hello(Hello {
+        rank,
+        size: launch.size,
+        pid: std::process::id(),
+        host: nix::unistd::gethostname()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default(),
+        launch: launch.launch.clone(),
+        restarted_from: launch.restart.as_ref().map(|restart| restart.epoch),
+    }))?;
+    match receiver.receive_within(PATIENCE)? {
+        Received::Message(ToAgent::Welcome) => Ok(Member {
+            sender,
+            receiver,
+            rank,
+            early: Vec::new(),
+        }),
+        Received::Message(ToAgent::Rejected { reason }) => {
+            Err(AgentError::Rejected { rank, reason })
+        }
+        _ => Err(AgentError::Rejected {
+            rank,
+            reason: "it did not answer".to_owned(),
+        }),
+    }
+}
+
+/// The launch of a process that joins its job when it starts MPI.
+static LATE: Mutex<Option<Launch>> = Mutex::new(None);
+
+/// Puts joining off until the program starts MPI: a script may run many programs, and the one that uses MPI is the rank.
+pub fn join_later(launch: Launch) {
+    *LATE.lock().unwrap_or_else(PoisonError::into_inner) = Some(launch);
+}
+
+/// Joins now, if it was put off. A program that cannot join runs all the same, but cannot be checkpointed.
+pub fn join_late() {
+    let launch = LATE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(launch) = launch
+        && let Err(error) = join(&launch).and_then(Member::start)
+    {
+        eprintln!("stillpoint: this rank cannot be checkpointed: {error}");
+    }
+}
+
+impl Job for Member {
+    /// Waits until every rank of the job has come here. A rank that failed before ends the job, and with it
+    /// this wait.
+    fn barrier(&mut self, name: &str) -> Result<(), String> {
+        self.pass(name).map_err(|error| error.to_string())
+    }
+
+    fn start(self) -> Result<(), String> {
+        Member::start(self).map_err(|error| error.to_string())
+    }
+}
+
+impl Member {
+    fn pass(&mut self, name: &str) -> Result<(), AgentError> {
+        self.sender.send(&FromAgent::AtBarrier {
+            name: name.to_owned(),
+        })?;
+        loop {
+            match self.receiver.receive()? {
+                Received::Message(ToAgent::BarrierPassed { name: passed }) if passed == name => {
+                    return Ok(());
+                }
+                Received::Message(message) => self.early.push(message),
+                Received::Nothing => {}
+                Received::Closed => {
+                    return Err(AgentError::Alone {
+                        rank: self.rank,
+                        barrier: name.to_owned(),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Starts the agent's thread. The gate page must be filled, all signals blocked.
+    pub fn start(self) -> Result<(), AgentError> {
+        let rank = self.rank;
+        std::thread::Builder::new()
+            .name("stillpoint".to_owned())
+            .stack_size(1 << 20)
+            .spawn(move || {
+                Agent {
+                    // SAFETY: whoever starts the agent has filled the gate page.
+                    page: unsafe { Page::mapped() },
+                    sender: self.sender,
+                    receiver: self.receiver,
+                    attempt: None,
+                    mpi: false,
+                }
+                .run(self.early);
+            })
+            .map(|_| ())
+            .map_err(|source| AgentError::Thread { rank, source })
+    }
+}
+
+struct Agent {
+    page: Page,
+    sender: Sender<FromAgent>,
+    receiver: Receiver<ToAgent>,
+    attempt: Option<Attempt>,
+    mpi: bool,
+}
+
+impl Agent {
+    /// Runs until the coordinator goes. The application then runs on, but cannot be checkpointed any more.
+    fn run(mut self, early: Vec<ToAgent>) {
+        // The reason is of no use to the application; the coordinator's log and the command tell it.
+        let _ = early
+            .into_iter()
+            .try_for_each(|message| self.obey(message))
+            .and_then(|()| self.serve());
+        if let Some(attempt) = self.attempt.take() {
+            attempt.abandon();
+        }
+        loop {
+            self.wait_for_bell(None);
+            self.last_words();
+        }
+    }
+
+    fn serve(&mut self) -> Result<(), ClientError> {
+        loop {
+            loop {
+                match self.receiver.receive_within(Duration::ZERO)? {
+                    Received::Message(message) => self.obey(message)?,
+                    Received::Nothing => break,
+                    Received::Closed => return Ok(()),
+                }
+            }
+            self.mpi_came_or_went()?;
+            if let Some(signal) = wake::take_suspend() {
+                self.sender.send(&FromAgent::SuspendWanted { signal })?;
+            }
+            self.last_words();
+            let raises = wake::take_raises();
+            if let Some(attempt) = &mut self.attempt {
+                attempt.raise(raises, &self.sender)?;
+                attempt.tick(&self.sender)?;
+            }
+            let patience = self.attempt.is_some().then_some(TICK);
+            self.wait_for_bell(patience);
+        }
+    }
+
+    fn obey(&mut self, message: ToAgent) -> Result<(), ClientError> {
+        let ToAgent::Checkpoint { attempt, order } = message else {
+            return Ok(());
+        };
+        if let Order::Begin(begin) = order {
+            if let Some(earlier) = self.attempt.take() {
+                earlier.abandon();
+            }
+            self.attempt = Attempt::begin(attempt, begin, self.page, &self.sender)?;
+            return Ok(());
+        }
+        let Some(current) = self.attempt.as_mut().filter(|a| a.number() == attempt) else {
+            // A rank that refused to take part runs already; the coordinator counts on its word all the same.
+            if matches!(order, Order::Abort { .. }) {
+                self.sender.send(&FromAgent::Progress {
+                    attempt,
+                    progress: Progress::Released,
+                })?;
+            }
+            return Ok(());
+        };
+        match current.obey(order, &self.sender)? {
+            Outcome::Continues => {}
+            Outcome::Released => {
+                self.attempt = None;
+                self.sender.send(&FromAgent::Progress {
+                    attempt,
+                    progress: Progress::Released,
+                })?;
+            }
+            Outcome::Ends => {
+                self.sender.send(&FromAgent::Exiting { status: 0 })?;
+                ending::leave();
+            }
+        }
+        Ok(())
+    }
+
+    fn mpi_came_or_went(&mut self) -> Result<(), ClientError> {
+        let active = self.page.mpi_active();
+        if active != self.mpi {
+            self.mpi = active;
+            self.sender.send(&if active {
+                FromAgent::MpiReady
+            } else {
+                FromAgent::MpiFinalized
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Passes on that the process ends, if it does.
+    fn last_words(&self) {
+        if let Some(status) = wake::ending() {
+            // A coordinator that has gone needs no message.
+            let _ = self.sender.send(&FromAgent::Exiting { status });
+            wake::told();
+        }
+    }
+
+    /// Sleeps until the coordinator or the bell has something, or the time is over.
+    fn wait_for_bell(&self, patience: Option<Duration>) {
+        let limit = patience.map_or(PollTimeout::NONE, |time| {
+            PollTimeout::from(time.as_millis().clamp(1, 60_000) as u16)
+        });
+        let Some(bell) = wake::bell() else {
+            return;
+        };
+        let mut descriptors = [
+            PollFd::new(bell, PollFlags::POLLIN),
+            PollFd::new(self.receiver.as_fd(), PollFlags::POLLIN),
+        ];
+        // An interrupted or failed poll only makes the caller look around once more.
+        let _ = poll(&mut descriptors, limit);
+        wake::silence();
+    }
+}

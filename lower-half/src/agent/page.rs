@@ -1,0 +1,231 @@
+//! The agent's view of the gate page: what it asks of the driver thread and what it reads back.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use stillpoint_wrappers::gate::{
+    ClockCell, Command, DriverState, GatePage, HINDRANCES, UpperHooks,
+};
+
+/// The gate page together with the upper half that has registered itself in it.
+#[derive(Clone, Copy)]
+pub struct Page {
+    page: &'static GatePage,
+}
+
+impl Page {
+    /// # Safety
+    /// The gate page must be mapped and filled.
+    pub unsafe fn mapped() -> Self {
+        Self {
+            // SAFETY: passed on to the caller.
+            page: unsafe { stillpoint_wrappers::gate::page() },
+        }
+    }
+
+    /// What the upper half offers, once its constructor has run.
+    pub fn hooks(&self) -> Option<&'static UpperHooks> {
+        let address = self.page.hooks.load(Ordering::Acquire) as *const UpperHooks;
+        // SAFETY: the upper half registers a structure that it never frees, and its version was
+        // compared when the library started.
+        unsafe { address.as_ref() }
+    }
+
+    /// Whether MPI is initialised and not finalised.
+    pub fn mpi_active(&self) -> bool {
+        self.page.mpi_active.load(Ordering::Acquire) != 0
+    }
+
+    /// Sets the flag that every stub tests, so that each stub either sees it or has its increments
+    /// seen: the fence that the stubs do without is paid here, by `membarrier(2)`.
+    pub fn begin(&self) {
+        self.page.advances.store(0, Ordering::Relaxed);
+        self.set(&self.page.driver_state, DriverState::Running as u32);
+        self.page
+            .command
+            .store(Command::Reach as u32, Ordering::SeqCst);
+        self.page.pending.store(1, Ordering::SeqCst);
+        membarrier();
+    }
+
+    /// Ends what `begin` began: everybody runs on.
+    pub fn end(&self) {
+        self.page
+            .command
+            .store(Command::Run as u32, Ordering::SeqCst);
+        self.page.pending.store(0, Ordering::SeqCst);
+        self.ring();
+    }
+
+    /// Gives the driver thread its next command.
+    pub fn command(&self, command: Command) {
+        self.page.command.store(command as u32, Ordering::SeqCst);
+        self.ring();
+    }
+
+    /// Lets the driver thread pass one more park point.
+    pub fn advance(&self) {
+        self.page.advances.fetch_add(1, Ordering::SeqCst);
+        self.ring();
+    }
+
+    /// Park points that the driver thread may still pass.
+    pub fn advances(&self) -> u32 {
+        self.page.advances.load(Ordering::SeqCst)
+    }
+
+    /// What the driver thread last said of itself.
+    pub fn driver_state(&self) -> u32 {
+        self.page.driver_state.load(Ordering::SeqCst)
+    }
+
+    /// Rounds of progress made since the request.
+    pub fn rounds(&self) -> u32 {
+        self.page.rounds.load(Ordering::SeqCst)
+    }
+
+    /// Waits until the driver thread has answered with `state`.
+    pub fn await_driver(&self, state: DriverState, limit: Duration) -> bool {
+        let end = Instant::now() + limit;
+        while self.driver_state() != state as u32 {
+            if Instant::now() >= end {
+                return false;
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        true
+    }
+
+    /// Waits until the driver thread has made a whole round of progress that began after `before`.
+    pub fn await_round_after(&self, before: u32, limit: Duration) -> bool {
+        let end = Instant::now() + limit;
+        while self.rounds().wrapping_sub(before) < 2 {
+            if Instant::now() >= end {
+                return false;
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        true
+    }
+
+    /// Messages (sent, received) by threads that have ended.
+    pub fn ended_counts(&self) -> (u64, u64) {
+        (
+            self.page.sent_before.load(Ordering::SeqCst),
+            self.page.received_before.load(Ordering::SeqCst),
+        )
+    }
+
+    /// This rank's clock: `(ggid, committed seq)` of every group it belongs to.
+    pub fn clocks(&self) -> Vec<(u64, u64)> {
+        self.cells()
+            .iter()
+            .map(|cell| {
+                (
+                    cell.ggid.load(Ordering::SeqCst),
+                    cell.committed.load(Ordering::SeqCst),
+                )
+            })
+            .filter(|&(ggid, _)| ggid != 0)
+            .collect()
+    }
+
+    /// Whether every group is where the job wants it.
+    pub fn all_reached(&self) -> bool {
+        self.cells()
+            .iter()
+            .all(|cell| cell.seq.load(Ordering::SeqCst) >= cell.target.load(Ordering::SeqCst))
+    }
+
+    /// Says that the cells hold this checkpoint's targets.
+    pub fn targeted(&self) {
+        self.page.pending.store(2, Ordering::SeqCst);
+        self.ring();
+    }
+
+    /// Writes the targets of the groups that this rank belongs to.
+    pub fn set_targets(&self, targets: &HashMap<u64, u64>) {
+        for cell in self.cells() {
+            if let Some(&target) = targets.get(&cell.ggid.load(Ordering::SeqCst)) {
+                cell.target.fetch_max(target, Ordering::SeqCst);
+            }
+        }
+        self.ring();
+    }
+
+    /// Forgets the targets of an earlier checkpoint.
+    pub fn clear_targets(&self) {
+        for cell in self.cells() {
+            cell.target.store(0, Ordering::SeqCst);
+        }
+    }
+
+    /// What of the upper half no image can hold, in words; empty when it can be checkpointed. Known at any time.
+    pub fn hindrances(&self) -> Vec<String> {
+        let Some(hooks) = self.hooks() else {
+            return Vec::new();
+        };
+        if hooks.hindrances == 0 {
+            return Vec::new();
+        }
+        // SAFETY: the upper half keeps that many counters there, which never move.
+        let counts = unsafe { &*(hooks.hindrances as *const [AtomicU32; HINDRANCES.len()]) };
+        let counts = counts.iter().map(|count| count.load(Ordering::Relaxed));
+        let there = counts.zip(HINDRANCES).filter(|(count, _)| *count != 0);
+        there
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect()
+    }
+
+    /// Why the upper half cannot be checkpointed now, one reason a line; empty when it can.
+    pub fn refusals(&self) -> Vec<String> {
+        let Some(hooks) = self.hooks() else {
+            return Vec::new();
+        };
+        let bytes = hooks.refusal_bytes.load(Ordering::SeqCst) as usize;
+        // SAFETY: the upper half wrote that many bytes of its 4096-byte text there before it said Checked.
+        let text =
+            unsafe { std::slice::from_raw_parts(hooks.refusal as *const u8, bytes.min(4096)) };
+        String::from_utf8_lossy(text)
+            .lines()
+            .filter(|line| !line.is_empty())
+            .map(str::to_owned)
+            .collect()
+    }
+
+    fn cells(&self) -> &'static [ClockCell] {
+        let Some(hooks) = self.hooks() else {
+            return &[];
+        };
+        let count = hooks.clock_count.load(Ordering::SeqCst) as usize;
+        if count == 0 {
+            return &[];
+        }
+        // SAFETY: the upper half keeps `count` cells there that never move; every field in use is atomic.
+        unsafe { std::slice::from_raw_parts(hooks.clock_cells as *const ClockCell, count) }
+    }
+
+    fn ring(&self) {
+        self.page.bell.fetch_add(1, Ordering::SeqCst);
+        crate::arch::syscall::futex_wake(&self.page.bell);
+    }
+
+    fn set(&self, word: &AtomicU32, value: u32) {
+        word.store(value, Ordering::SeqCst);
+    }
+}
+
+/// `membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)`: a full fence on every running thread of the
+/// process (man 2 membarrier).
+fn membarrier() {
+    const REGISTER: i32 = 1 << 4;
+    const EXPEDITED: i32 = 1 << 3;
+    // SAFETY: membarrier(2) touches no memory of ours.
+    unsafe {
+        if libc::syscall(libc::SYS_membarrier, EXPEDITED, 0, 0) != 0 {
+            libc::syscall(libc::SYS_membarrier, REGISTER, 0, 0);
+            libc::syscall(libc::SYS_membarrier, EXPEDITED, 0, 0);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Which of the application's threads stand, and which must run so that the targets can be reached.
+//!
+//! A rank is parked when its driver thread is in `UpperHooks::park` and every other thread of the
+//! application is stopped in a signal frame. As long as a target is ahead, all of them run: the driver
+//! may need any of them to get there.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use stillpoint_clock::rank::Activity;
+use stillpoint_wrappers::gate::{DriverState, Inside};
+
+use super::page::Page;
+use crate::threads::{self, Thread};
+
+/// How long a driver that was allowed past a park point is left alone at first.
+const FIRST_GRACE: Duration = Duration::from_millis(2);
+/// ... and at most.
+const LONGEST_GRACE: Duration = Duration::from_secs(1);
+
+/// The threads' side of an attempt.
+#[derive(Debug)]
+pub struct Stopping {
+    grace: Duration,
+    left_alone_until: Option<Instant>,
+}
+
+impl Stopping {
+    pub fn new() -> Self {
+        Self {
+            grace: FIRST_GRACE,
+            left_alone_until: None,
+        }
+    }
+
+    /// The driver may pass a park point: it is not stopped again at once, each time a little later.
+    pub fn advance(&mut self) {
+        self.left_alone_until = Some(Instant::now() + self.grace);
+        self.grace = (self.grace * 2).min(LONGEST_GRACE);
+    }
+
+    /// Stops or releases threads as the targets demand.
+    pub fn tick(&mut self, page: &Page) {
+        if !page.all_reached() || page.advances() > 0 {
+            if page.driver_state() != DriverState::Parked as u32 {
+                threads::release_all();
+            }
+            return;
+        }
+        if self
+            .left_alone_until
+            .is_some_and(|until| Instant::now() < until)
+        {
+            return;
+        }
+        for thread in threads::list() {
+            if !stands(&thread) && inside(&thread) == Inside::No as u32 {
+                threads::stop(thread);
+            }
+        }
+    }
+
+    /// What this rank does, in the sense of `stillpoint_clock::rank::observe`.
+    pub fn activity(page: &Page) -> Activity {
+        match page.driver_state() {
+            state if state == DriverState::Parked as u32 && threads::list().iter().all(stands) => {
+                Activity::Parked
+            }
+            state if state == DriverState::Waiting as u32 => Activity::Waiting,
+            state if state == DriverState::Running as u32 && driver_in_collective() => {
+                Activity::InCollective
+            }
+            _ => Activity::Running,
+        }
+    }
+}
+
+/// Messages that this rank has sent and received, over all its threads.
+pub fn counts(page: &Page) -> (u64, u64) {
+    threads::list()
+        .into_iter()
+        .map(Thread::record)
+        .fold(page.ended_counts(), |(sent, received), record| {
+            (
+                sent + record.sent.load(Ordering::SeqCst),
+                received + record.received.load(Ordering::SeqCst),
+            )
+        })
+}
+
+fn stands(thread: &Thread) -> bool {
+    thread.stop_frame() != 0
+}
+
+fn inside(thread: &Thread) -> u32 {
+    thread.record().inside.load(Ordering::SeqCst)
+}
+
+fn driver_in_collective() -> bool {
+    threads::list()
+        .iter()
+        .any(|thread| thread.is_driver() && inside(thread) == Inside::Collective as u32)
+}

@@ -1,0 +1,165 @@
+//! What wakes the agent besides a message from the coordinator: raised targets, signals that ask for a
+//! suspend, the start and end of MPI, the end of the process.
+//!
+//! The functions here run on the application's threads. Those marked so run in a trap or signal handler
+//! with the upper half's FS: atomics and raw system calls only - no libc, no TLS, no allocation.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use crate::arch::syscall;
+
+/// The eventfd's number, for handlers; -1 before the agent runs.
+static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
+/// Signal that asked for a suspend, 0: none.
+static SUSPEND: AtomicI32 = AtomicI32::new(0);
+/// Exit status plus one when the process is ending, 0: it is not.
+static ENDING: AtomicU32 = AtomicU32::new(0);
+/// 1 when the agent has told the coordinator about the end (futex word).
+static TOLD: AtomicU32 = AtomicU32::new(0);
+/// (ggid, seq) raises not yet sent.
+static RAISES: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
+/// Targets by ggid while an attempt is under way.
+static TARGETS: Mutex<Option<HashMap<u64, u64>>> = Mutex::new(None);
+static BELL: OnceLock<EventFd> = OnceLock::new();
+
+/// How long a process that ends waits for its agent to say so to the coordinator.
+const LAST_WAITS: u32 = 20;
+const LAST_WAIT_NANOSECONDS: u64 = 100_000_000;
+
+/// Makes the bell; called once, before the agent's thread starts.
+pub fn prepare() -> nix::Result<()> {
+    let bell = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
+    DESCRIPTOR.store(bell.as_fd().as_raw_fd(), Ordering::Release);
+    // Set twice only by a second call, whose descriptor is then just unused.
+    let _ = BELL.set(bell);
+    Ok(())
+}
+
+/// The bell, to poll on.
+pub fn bell() -> Option<BorrowedFd<'static>> {
+    BELL.get().map(AsFd::as_fd)
+}
+
+/// Empties the bell.
+pub fn silence() {
+    if let Some(bell) = BELL.get() {
+        // Nothing to read means that it is silent already.
+        let _ = bell.read();
+    }
+}
+
+/// `Services::raise`: this rank went past a target. `ggid` 0 only rings. Runs with the lower FS.
+///
+/// # Safety
+/// The calling thread must have the lower half's FS.
+pub unsafe extern "C" fn raise(ggid: u64, seq: u64) {
+    if ggid != 0 {
+        RAISES
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((ggid, seq));
+    }
+    ring();
+}
+
+/// `Services::target_of`: what is already known of a group that this rank has just come to know; 0: nothing.
+/// Runs with the lower FS.
+///
+/// # Safety
+/// The calling thread must have the lower half's FS.
+pub unsafe extern "C" fn target_of(ggid: u64) -> u64 {
+    TARGETS
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .as_ref()
+        .and_then(|targets| targets.get(&ggid).copied())
+        .unwrap_or(0)
+}
+
+/// Notes targets of the attempt under way (the maximum of what is known); gives all of them.
+pub fn note_targets(new: &[(u64, u64)]) -> HashMap<u64, u64> {
+    let mut targets = TARGETS.lock().unwrap_or_else(PoisonError::into_inner);
+    let targets = targets.get_or_insert_with(HashMap::new);
+    for &(ggid, target) in new {
+        let known = targets.entry(ggid).or_insert(0);
+        *known = target.max(*known);
+    }
+    targets.clone()
+}
+
+/// Forgets the targets of an attempt that is over.
+pub fn forget_targets() {
+    *TARGETS.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
+/// Raises since the last call.
+pub fn take_raises() -> Vec<(u64, u64)> {
+    std::mem::take(&mut *RAISES.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// A signal asks for a suspend. Runs in a signal handler, with any FS.
+pub fn suspend_wanted(signal: i32) {
+    SUSPEND.store(signal, Ordering::SeqCst);
+    ring();
+}
+
+/// The signal that asked for a suspend since the last call.
+pub fn take_suspend() -> Option<i32> {
+    match SUSPEND.swap(0, Ordering::SeqCst) {
+        0 => None,
+        signal => Some(signal),
+    }
+}
+
+/// The application ends its process: gives the agent a moment to tell the coordinator. Runs in a trap
+/// handler with the upper FS.
+pub fn process_ends(status: i32) {
+    if DESCRIPTOR.load(Ordering::Acquire) < 0 {
+        return;
+    }
+    ENDING.store((status as u32 & 0xff) + 1, Ordering::SeqCst);
+    ring();
+    // A signal ends a wait early; a dead agent must not keep the process for ever.
+    for _ in 0..LAST_WAITS {
+        if TOLD.load(Ordering::SeqCst) != 0 {
+            break;
+        }
+        syscall::futex_wait(&TOLD, 0, LAST_WAIT_NANOSECONDS);
+    }
+}
+
+/// The exit status, once the process is ending.
+pub fn ending() -> Option<i32> {
+    match ENDING.load(Ordering::SeqCst) {
+        0 => None,
+        status => Some(status as i32 - 1),
+    }
+}
+
+/// The coordinator knows: the process may end.
+pub fn told() {
+    TOLD.store(1, Ordering::SeqCst);
+    syscall::futex_wake(&TOLD);
+}
+
+/// Rings the bell. Any FS.
+fn ring() {
+    let descriptor = DESCRIPTOR.load(Ordering::Acquire);
+    if descriptor >= 0 {
+        let one = 1u64;
+        // SAFETY: writes eight bytes of ours into the eventfd; a full counter rings as well.
+        unsafe {
+            syscall::syscall3(
+                libc::SYS_write,
+                descriptor as usize,
+                &raw const one as usize,
+                8,
+            );
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What depends on the processor: system calls, thread pointers, signal frames, the code at fixed
+//! addresses.
+//!
+//! Rules of this place: everything here may run in the application's context, inside a signal handler, with
+//! either half's thread pointer in place. So no libc, no thread-local storage, no allocation, no
+//! panics, no `errno`.
+
+mod x86_64;
+
+pub use x86_64::*;

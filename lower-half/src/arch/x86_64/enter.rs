@@ -1,0 +1,88 @@
+//! First and last instructions: into the application, into a new thread, out of a thread.
+
+use core::arch::asm;
+
+/// Starts a program as the kernel would: at `entry`, on `stack`, everything else zero.
+///
+/// # Safety
+/// `entry` must be a program's (or its interpreter's) entry point, `stack` point to `argc`, and GS be set.
+pub unsafe fn jump(entry: usize, stack: usize) -> ! {
+    // SAFETY: the caller's; nothing of this frame is used again.
+    unsafe {
+        asm!(
+            "mov rsp, rsi",
+            "xor eax, eax",
+            "xor ebx, ebx",
+            "xor ecx, ecx",
+            "xor edx, edx",
+            "xor esi, esi",
+            "xor ebp, ebp",
+            "xor r8d, r8d",
+            "xor r9d, r9d",
+            "xor r10d, r10d",
+            "xor r11d, r11d",
+            "xor r12d, r12d",
+            "xor r13d, r13d",
+            "xor r14d, r14d",
+            "xor r15d, r15d",
+            "push rdi",
+            "xor edi, edi",
+            "ret",
+            in("rdi") entry,
+            in("rsi") stack,
+            options(noreturn),
+        )
+    }
+}
+
+/// `clone` whose child begins in `start(argument)` on `stack`; the child never comes back here.
+///
+/// # Safety
+/// The arguments must be sound for `clone(2)`; `start` must not return, and must not need anything
+/// that the new thread lacks.
+#[inline(never)]
+pub unsafe fn clone_into(
+    flags: usize,
+    stack: usize,
+    parent_tid: usize,
+    child_tid: usize,
+    tls: usize,
+    start: unsafe extern "C" fn(usize) -> !,
+    argument: usize,
+) -> isize {
+    let result;
+    // SAFETY: the caller's. The child keeps r12 and r13, aligns its own stack and leaves.
+    unsafe {
+        asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "and rsp, -16",
+            "mov rdi, r13",
+            "call r12",
+            "ud2",
+            "2:",
+            inlateout("rax") libc::SYS_clone as isize => result,
+            in("rdi") flags,
+            in("rsi") stack,
+            in("rdx") parent_tid,
+            in("r10") child_tid,
+            in("r8") tls,
+            in("r12") start,
+            in("r13") argument,
+            lateout("rcx") _,
+            lateout("r11") _,
+        );
+    }
+    result
+}
+
+/// Ends the calling thread without another look at its stack, which its joiner may free at any moment.
+///
+/// # Safety
+/// Nothing may need this thread any more.
+pub unsafe fn exit_thread(status: usize) -> ! {
+    // SAFETY: the caller's.
+    unsafe { asm!("mov eax, 60", "syscall", "ud2", in("rdi") status, options(noreturn, nostack)) }
+}

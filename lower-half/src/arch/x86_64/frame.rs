@@ -1,0 +1,149 @@
+//! The signal frame that the kernel builds on the interrupted thread's stack, and that
+//! `rt_sigreturn` takes back.
+//!
+//! ```text
+//!   low   frame       return address (the restorer)          <- stack pointer at the handler's entry
+//!         frame + 8   struct ucontext (304 bytes: flags, link, stack, registers, mask)
+//!                     struct siginfo (128 bytes)
+//!   high  fpregs      vector state (xsave layout, 64-byte aligned), below the 128-byte red zone
+//! ```
+
+use core::arch::asm;
+
+/// Bytes of the kernel's `struct ucontext` (the libc's is longer: its mask has 1024 bits).
+const UCONTEXT: usize = 304;
+const SIGINFO: usize = 128;
+const HEAD: usize = 8 + UCONTEXT + SIGINFO;
+const MASK_AT: usize = 296;
+/// `struct _fpx_sw_bytes` inside the legacy area: magic and size of everything.
+const SW_MAGIC_AT: usize = 464;
+const SW_MAGIC: u32 = 0x4650_5853;
+const LEGACY_BYTES: usize = 512;
+
+/// The interrupted thread, as a handler's third argument shows it.
+#[derive(Clone, Copy)]
+pub struct Frame(*mut libc::ucontext_t);
+
+/// Names of the registers, in the kernel's order of `gregs`.
+pub use libc::{
+    REG_R8, REG_R9, REG_R10, REG_R11, REG_RAX, REG_RCX, REG_RDI, REG_RDX, REG_RIP, REG_RSI, REG_RSP,
+};
+
+impl Frame {
+    /// # Safety
+    /// `context` must be the third argument of a signal handler that has not yet returned.
+    pub unsafe fn new(context: *mut libc::ucontext_t) -> Frame {
+        Frame(context)
+    }
+
+    /// The frame that starts at `address` (see the module's drawing).
+    ///
+    /// # Safety
+    /// A whole signal frame must lie there.
+    pub unsafe fn at(address: usize) -> Frame {
+        Frame((address + 8) as *mut libc::ucontext_t)
+    }
+
+    /// Where the frame starts.
+    pub fn address(self) -> usize {
+        (self.0 as usize).wrapping_sub(8)
+    }
+
+    pub fn register(self, index: i32) -> usize {
+        // SAFETY: the context is alive (constructors); indexes are the REG_ constants, below 23.
+        unsafe {
+            *(&raw const (*self.0).uc_mcontext.gregs)
+                .cast::<usize>()
+                .add(index as usize)
+        }
+    }
+
+    pub fn set_register(self, index: i32, value: usize) {
+        // SAFETY: as `register`.
+        unsafe {
+            *(&raw mut (*self.0).uc_mcontext.gregs)
+                .cast::<usize>()
+                .add(index as usize) = value
+        };
+    }
+
+    /// The mask that comes back with the return from the handler; bit 0 is signal 1.
+    pub fn mask(self) -> u64 {
+        // SAFETY: the mask's 8 bytes are part of the kernel's ucontext.
+        unsafe { *self.0.cast::<u8>().add(MASK_AT).cast::<u64>() }
+    }
+
+    pub fn set_mask(self, mask: u64) {
+        // SAFETY: as `mask`.
+        unsafe { *self.0.cast::<u8>().add(MASK_AT).cast::<u64>() = mask };
+    }
+
+    fn vector_state(self) -> usize {
+        // SAFETY: the context is alive.
+        unsafe { (*self.0).uc_mcontext.fpregs as usize }
+    }
+
+    fn vector_bytes(self) -> usize {
+        let state = self.vector_state();
+        if state == 0 {
+            return 0;
+        }
+        // SAFETY: the kernel put at least the 512-byte legacy area there.
+        unsafe {
+            let software = (state + SW_MAGIC_AT) as *const u32;
+            if software.read_unaligned() == SW_MAGIC {
+                software.add(1).read_unaligned() as usize
+            } else {
+                LEGACY_BYTES
+            }
+        }
+    }
+
+    /// Copies the frame to below `top` (a multiple of anything), so that `rt_sigreturn` on the copy
+    /// works; the copy has no alternate signal stack.
+    ///
+    /// # Safety
+    /// The memory below `top` must be free, as much as the frame takes.
+    pub unsafe fn copy_below(self, top: usize) -> Frame {
+        let bytes = self.vector_bytes();
+        let state = top.wrapping_sub(bytes) & !63;
+        let start = (state.wrapping_sub(HEAD) & !15).wrapping_sub(8);
+        // SAFETY: the caller gives the memory; source and copy do not overlap, as the source lies on
+        // another stack.
+        unsafe {
+            core::ptr::copy_nonoverlapping(self.address() as *const u8, start as *mut u8, HEAD);
+            core::ptr::copy_nonoverlapping(
+                self.vector_state() as *const u8,
+                state as *mut u8,
+                bytes,
+            );
+            let copy = Frame::at(start);
+            if bytes != 0 {
+                (*copy.0).uc_mcontext.fpregs = state as *mut _;
+            }
+            (*copy.0).uc_stack.ss_sp = core::ptr::null_mut();
+            (*copy.0).uc_stack.ss_flags = libc::SS_DISABLE;
+            (*copy.0).uc_stack.ss_size = 0;
+            copy
+        }
+    }
+}
+
+/// Returns through the frame at `address`: every register, the mask and the vector state become what
+/// the frame says.
+///
+/// # Safety
+/// A whole signal frame must lie there, and FS and GS must be those of the code that it leads to.
+pub unsafe fn sigreturn(address: usize) -> ! {
+    // SAFETY: the caller's. The kernel looks for the frame 8 bytes below the stack pointer.
+    unsafe {
+        asm!(
+            "lea rsp, [{frame} + 8]",
+            "mov eax, 15",
+            "syscall",
+            "ud2",
+            frame = in(reg) address,
+            options(noreturn),
+        )
+    }
+}

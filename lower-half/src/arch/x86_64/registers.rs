@@ -1,0 +1,89 @@
+//! FS and GS: by instruction where the kernel allows it (AT_HWCAP2 bit 1), by `arch_prctl` elsewhere.
+
+use core::arch::asm;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use super::syscall::syscall3;
+
+const ARCH_SET_GS: usize = 0x1001;
+const ARCH_SET_FS: usize = 0x1002;
+const ARCH_GET_FS: usize = 0x1003;
+const ARCH_GET_GS: usize = 0x1004;
+
+/// Whether user code may use the FSGSBASE instructions; set once by [`probe`].
+static FSGSBASE: AtomicBool = AtomicBool::new(false);
+
+/// Finds out how the bases are to be switched here. Called first thing in a launch, with the lower FS.
+pub fn probe() {
+    // SAFETY: getauxval reads the auxiliary vector.
+    let usable = unsafe { libc::getauxval(libc::AT_HWCAP2) } & 2 != 0;
+    FSGSBASE.store(usable, Ordering::Relaxed);
+}
+
+/// Whether `rdfsbase` and its kin may be used.
+pub fn fsgsbase() -> bool {
+    FSGSBASE.load(Ordering::Relaxed)
+}
+
+fn get(code: usize) -> u64 {
+    let mut value = 0u64;
+    // SAFETY: arch_prctl writes the base into the word given.
+    unsafe { syscall3(libc::SYS_arch_prctl, code, &raw mut value as usize, 0) };
+    value
+}
+
+/// The FS base.
+#[inline(always)]
+pub fn fs() -> u64 {
+    if fsgsbase() {
+        let value;
+        // SAFETY: the kernel allows the instruction, which only reads a base.
+        unsafe { asm!("rdfsbase {}", out(reg) value, options(nostack, nomem, preserves_flags)) };
+        value
+    } else {
+        get(ARCH_GET_FS)
+    }
+}
+
+/// The GS base.
+#[inline(always)]
+pub fn gs() -> u64 {
+    if fsgsbase() {
+        let value;
+        // SAFETY: the kernel allows the instruction, which only reads a base.
+        unsafe { asm!("rdgsbase {}", out(reg) value, options(nostack, nomem, preserves_flags)) };
+        value
+    } else {
+        get(ARCH_GET_GS)
+    }
+}
+
+/// Sets the FS base.
+///
+/// # Safety
+/// Whatever runs next on this thread must belong to that thread area.
+#[inline(always)]
+pub unsafe fn set_fs(value: u64) {
+    if fsgsbase() {
+        // SAFETY: the caller's; the kernel allows the instruction.
+        unsafe { asm!("wrfsbase {}", in(reg) value, options(nostack, preserves_flags)) };
+    } else {
+        // SAFETY: the caller's.
+        unsafe { syscall3(libc::SYS_arch_prctl, ARCH_SET_FS, value as usize, 0) };
+    }
+}
+
+/// Sets the GS base.
+///
+/// # Safety
+/// The value must be the address of this thread's record, or 0 on a thread that has none.
+#[inline(always)]
+pub unsafe fn set_gs(value: u64) {
+    if fsgsbase() {
+        // SAFETY: the caller's; the kernel allows the instruction.
+        unsafe { asm!("wrgsbase {}", in(reg) value, options(nostack, preserves_flags)) };
+    } else {
+        // SAFETY: the caller's.
+        unsafe { syscall3(libc::SYS_arch_prctl, ARCH_SET_GS, value as usize, 0) };
+    }
+}

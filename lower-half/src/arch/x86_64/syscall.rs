@@ -1,0 +1,147 @@
+//! System calls by hand: the result is the kernel's own, `-errno` on failure.
+
+use core::arch::asm;
+
+/// Makes a system call with six arguments.
+///
+/// # Safety
+/// The call must be sound with these arguments, as the kernel defines it.
+#[inline(always)]
+pub unsafe fn syscall6(number: i64, a: [usize; 6]) -> isize {
+    let result;
+    // SAFETY: the caller's; the kernel changes only rax, rcx, r11 and what the arguments point to.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") a[0],
+            in("rsi") a[1],
+            in("rdx") a[2],
+            in("r10") a[3],
+            in("r8") a[4],
+            in("r9") a[5],
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result
+}
+
+/// Makes a system call with up to three arguments.
+///
+/// # Safety
+/// As [`syscall6`].
+#[inline(always)]
+pub unsafe fn syscall3(number: i64, a: usize, b: usize, c: usize) -> isize {
+    // SAFETY: the caller's; unused arguments are ignored by the kernel.
+    unsafe { syscall6(number, [a, b, c, 0, 0, 0]) }
+}
+
+/// Makes a system call with four arguments.
+///
+/// # Safety
+/// As [`syscall6`].
+#[inline(always)]
+pub unsafe fn syscall4(number: i64, a: usize, b: usize, c: usize, d: usize) -> isize {
+    // SAFETY: the caller's; unused arguments are ignored by the kernel.
+    unsafe { syscall6(number, [a, b, c, d, 0, 0]) }
+}
+
+/// Whether a system call's result is an error.
+#[inline(always)]
+pub fn failed(result: isize) -> bool {
+    (-4095..0).contains(&result)
+}
+
+/// Gives the processor to somebody else for a moment.
+#[inline(always)]
+pub fn yield_now() {
+    // SAFETY: sched_yield has no arguments and no effect on memory.
+    unsafe { syscall3(libc::SYS_sched_yield, 0, 0, 0) };
+}
+
+/// The calling thread's id, as the kernel knows it.
+#[inline(always)]
+pub fn gettid() -> u32 {
+    // SAFETY: gettid has no arguments and cannot fail.
+    unsafe { syscall3(libc::SYS_gettid, 0, 0, 0) as u32 }
+}
+
+/// The process's id, as the kernel knows it.
+#[inline(always)]
+pub fn getpid() -> u32 {
+    // SAFETY: getpid has no arguments and cannot fail.
+    unsafe { syscall3(libc::SYS_getpid, 0, 0, 0) as u32 }
+}
+
+/// Sends a signal to one thread of this process.
+#[inline(always)]
+pub fn tgkill(pid: u32, tid: u32, signal: i32) -> isize {
+    // SAFETY: tgkill touches no memory of ours.
+    unsafe {
+        syscall3(
+            libc::SYS_tgkill,
+            pid as usize,
+            tid as usize,
+            signal as usize,
+        )
+    }
+}
+
+/// Waits until the word no longer holds `expected`, at most `nanoseconds` (0: for ever). May return early.
+pub fn futex_wait(word: &core::sync::atomic::AtomicU32, expected: u32, nanoseconds: u64) {
+    let timeout = libc::timespec {
+        tv_sec: (nanoseconds / 1_000_000_000) as i64,
+        tv_nsec: (nanoseconds % 1_000_000_000) as i64,
+    };
+    let timeout = if nanoseconds == 0 {
+        0
+    } else {
+        &raw const timeout as usize
+    };
+    // SAFETY: the word is alive (a reference), the timeout lives on this stack or is absent.
+    unsafe {
+        syscall6(
+            libc::SYS_futex,
+            [
+                word as *const _ as usize,
+                (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize,
+                expected as usize,
+                timeout,
+                0,
+                0,
+            ],
+        )
+    };
+}
+
+/// Wakes everybody who waits on the word.
+pub fn futex_wake(word: &core::sync::atomic::AtomicU32) {
+    // SAFETY: FUTEX_WAKE only looks the address up.
+    unsafe {
+        syscall3(
+            libc::SYS_futex,
+            word as *const _ as usize,
+            (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize,
+            i32::MAX as usize,
+        )
+    };
+}
+
+/// Changes the calling thread's signal mask in the kernel; gives the old one.
+#[inline(always)]
+pub fn set_mask(mask: u64) -> u64 {
+    let mut old = 0u64;
+    // SAFETY: both masks live on this stack and have the size that is given.
+    unsafe {
+        syscall4(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK as usize,
+            &raw const mask as usize,
+            &raw mut old as usize,
+            8,
+        )
+    };
+    old
+}

@@ -1,0 +1,238 @@
+//! Bytes that an image holds besides memory: unlinked files, shared memory, what is in pipes.
+//!
+//! One file may be open and mapped at the same time; it is then one content, found by its device and
+//! inode.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+
+use memmap2::Mmap;
+use stillpoint_image::{ImageError, PageRun, Writer};
+
+/// Which file, wherever it is open or mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FileKey {
+    pub device: u64,
+    pub inode: u64,
+}
+
+/// Where bytes of a content come from.
+enum Part {
+    /// Mapped memory of the upper half: addresses, and the offset of the first one.
+    Memory {
+        offset: u64,
+        addresses: Range<usize>,
+    },
+    /// A mapping of our own.
+    Map {
+        offset: u64,
+        map: Mmap,
+    },
+    Bytes(Vec<u8>),
+}
+
+struct Source {
+    key: Option<FileKey>,
+    name: String,
+    bytes: u64,
+    /// Whether the parts are all there is (read through a descriptor), so that mappings add nothing.
+    complete: bool,
+    parts: Vec<Part>,
+}
+
+/// The contents that an image is going to hold; the first one has number 1.
+#[derive(Default)]
+pub struct Contents {
+    sources: Vec<Source>,
+}
+
+impl Contents {
+    /// Bytes that are in hand.
+    pub fn add_bytes(&mut self, name: &str, bytes: Vec<u8>) -> u32 {
+        self.sources.push(Source {
+            key: None,
+            name: name.to_owned(),
+            bytes: bytes.len() as u64,
+            complete: true,
+            parts: vec![Part::Bytes(bytes)],
+        });
+        self.sources.len() as u32
+    }
+
+    /// A whole file; its holes take no room.
+    pub fn add_file(&mut self, key: FileKey, name: &str, file: &File) -> io::Result<u32> {
+        if let Some(known) = self.find(key) {
+            return Ok(known);
+        }
+        let bytes = file.metadata()?.len();
+        let mut parts = Vec::new();
+        for range in data(file, 0..bytes)? {
+            // SAFETY: nobody changes the file: its only users are stopped threads of this process.
+            let map = unsafe {
+                memmap2::MmapOptions::new()
+                    .offset(range.start)
+                    .len((range.end - range.start) as usize)
+                    .map(file)?
+            };
+            parts.push(Part::Map {
+                offset: range.start,
+                map,
+            });
+        }
+        self.sources.push(Source {
+            key: Some(key),
+            name: name.to_owned(),
+            bytes,
+            complete: true,
+            parts,
+        });
+        Ok(self.sources.len() as u32)
+    }
+
+    /// A part of a file that is mapped shared: the addresses that hold its bytes.
+    pub fn add_mapped(
+        &mut self,
+        key: FileKey,
+        name: &str,
+        end: u64,
+        stretches: impl IntoIterator<Item = (u64, Range<usize>)>,
+    ) -> u32 {
+        let number = self.find(key).unwrap_or_else(|| {
+            let source = Source {
+                key: Some(key),
+                name: name.to_owned(),
+                bytes: 0,
+                complete: false,
+                parts: Vec::new(),
+            };
+            self.sources.push(source);
+            self.sources.len() as u32
+        });
+        let Some(source) = self.sources.get_mut(number as usize - 1) else {
+            return number;
+        };
+        if !source.complete {
+            source.bytes = source.bytes.max(end);
+            source.parts.extend(
+                stretches
+                    .into_iter()
+                    .map(|(offset, addresses)| Part::Memory { offset, addresses }),
+            );
+        }
+        number
+    }
+
+    fn find(&self, key: FileKey) -> Option<u32> {
+        self.sources
+            .iter()
+            .position(|source| source.key == Some(key))
+            .map(|index| index as u32 + 1)
+    }
+
+    /// Writes them all.
+    ///
+    /// # Safety
+    /// The mappings that were named must still be there, readable, and nobody may write to them.
+    pub unsafe fn write(&self, writer: &mut Writer) -> Result<(), ImageError> {
+        for source in &self.sources {
+            let mut runs: Vec<PageRun<'_>> = Vec::new();
+            for part in &source.parts {
+                runs.push(match part {
+                    // SAFETY: the caller's.
+                    Part::Memory { offset, addresses } => unsafe {
+                        run(*offset, addresses.clone())
+                    },
+                    Part::Map { offset, map } => PageRun {
+                        address: *offset,
+                        bytes: map,
+                    },
+                    Part::Bytes(bytes) => PageRun { address: 0, bytes },
+                });
+            }
+            writer.content(&source.name, source.bytes, &without_overlap(runs))?;
+        }
+        Ok(())
+    }
+}
+
+/// Memory as bytes, to be written as what belongs at `address`.
+///
+/// # Safety
+/// The memory must be readable for as long as the run is used, and nobody may write to it.
+pub unsafe fn run<'a>(address: u64, memory: Range<usize>) -> PageRun<'a> {
+    // SAFETY: the caller's.
+    let bytes =
+        unsafe { std::slice::from_raw_parts(memory.start as *const u8, memory.end - memory.start) };
+    PageRun { address, bytes }
+}
+
+/// The same stretch of a file may be mapped several times: once is enough.
+fn without_overlap(mut runs: Vec<PageRun<'_>>) -> Vec<PageRun<'_>> {
+    runs.sort_by_key(|run| run.address);
+    let mut reached = 0;
+    runs.retain_mut(|run| {
+        let end = run.address + run.bytes.len() as u64;
+        let skip = reached.max(run.address) - run.address;
+        if end <= reached {
+            return false;
+        }
+        run.bytes = &run.bytes[skip as usize..];
+        run.address += skip;
+        reached = end;
+        true
+    });
+    runs
+}
+
+/// The stretches of a file that are not holes, within a range; starts are multiples of a page.
+pub fn data(file: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
+    let mut found = Vec::new();
+    let mut at = range.start;
+    // Positions are given by hand: the offset that the file's owner sees must not change.
+    let keep = seek(file, 0, libc::SEEK_CUR)?;
+    while at < range.end {
+        let start = match seek(file, at, libc::SEEK_DATA) {
+            Ok(start) if start < range.end => start,
+            Ok(_) => break,
+            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => break,
+            Err(error) => return Err(error),
+        };
+        let end = seek(file, start, libc::SEEK_HOLE)?.min(range.end);
+        found.push(start & !(super::pages::PAGE as u64 - 1)..end);
+        at = end;
+    }
+    seek(file, keep, libc::SEEK_SET)?;
+    Ok(found)
+}
+
+fn seek(file: &File, offset: u64, whence: i32) -> io::Result<u64> {
+    // SAFETY: lseek touches no memory.
+    let result = unsafe { libc::lseek(file.as_raw_fd(), offset as i64, whence) };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stretch_that_is_mapped_twice_is_written_once() {
+        let bytes = [1u8; 30];
+        let at = |address, length: usize| PageRun {
+            address,
+            bytes: &bytes[..length],
+        };
+        let joined = without_overlap(vec![at(20, 10), at(0, 10), at(5, 10), at(6, 2)]);
+        let ranges: Vec<(u64, usize)> = joined
+            .iter()
+            .map(|run| (run.address, run.bytes.len()))
+            .collect();
+        assert_eq!(ranges, [(0, 10), (10, 5), (20, 10)]);
+    }
+}

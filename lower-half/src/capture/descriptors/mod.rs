@@ -1,0 +1,289 @@
+//! The upper half's descriptors: what is open, and what it takes to open it again.
+//!
+//! Whatever cannot be carried over a restart becomes a sentence that says which number it is and what it
+//! leads to.
+
+mod anonymous;
+mod info;
+mod locks;
+mod pipes;
+mod sockets;
+pub mod streams;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+
+use stillpoint_image::descriptors::{Description, DescriptorKind, Descriptors, Number};
+
+use super::contents::{Contents, FileKey};
+use info::Info;
+
+/// One open number, looked at.
+pub(super) struct Open {
+    pub number: RawFd,
+    pub status: libc::stat,
+    /// `F_GETFL`.
+    pub flags: i32,
+    /// What `/proc/self/fd/N` points to.
+    pub link: String,
+    pub info: Info,
+}
+
+impl Open {
+    fn look(number: RawFd) -> io::Result<Open> {
+        let mut status = std::mem::MaybeUninit::<libc::stat>::zeroed();
+        // SAFETY: fstat fills the structure, for which zeros are valid too.
+        let status = unsafe {
+            if libc::fstat(number, status.as_mut_ptr()) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            status.assume_init()
+        };
+        // SAFETY: F_GETFL has no argument.
+        let flags = unsafe { libc::fcntl(number, libc::F_GETFL) };
+        if flags < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let link = std::fs::read_link(format!("/proc/self/fd/{number}"))?;
+        let link = link
+            .to_str()
+            .ok_or_else(|| io::Error::other("its path is not UTF-8"))?
+            .to_owned();
+        let info = Info::read(number)?;
+        Ok(Open {
+            number,
+            status,
+            flags,
+            link,
+            info,
+        })
+    }
+
+    pub fn key(&self) -> FileKey {
+        FileKey {
+            device: self.status.st_dev,
+            inode: self.status.st_ino,
+        }
+    }
+
+    fn file_type(&self) -> u32 {
+        self.status.st_mode & libc::S_IFMT
+    }
+
+    fn writable(&self) -> bool {
+        self.flags & libc::O_ACCMODE != libc::O_RDONLY
+    }
+
+    fn close_on_exec(&self) -> bool {
+        // SAFETY: F_GETFD has no argument.
+        unsafe { libc::fcntl(self.number, libc::F_GETFD) & libc::FD_CLOEXEC != 0 }
+    }
+
+    /// A second descriptor through which the same file can be read, whatever this one may do.
+    fn reopen_readable(&self) -> io::Result<File> {
+        File::open(format!("/proc/self/fd/{}", self.number))
+    }
+}
+
+/// Looks at the given numbers. Contents that must travel are added to `contents`; sentences tell what
+/// cannot be carried.
+pub fn survey(numbers: &[RawFd], contents: &mut Contents) -> Result<Descriptors, Vec<String>> {
+    let mut refusals = Vec::new();
+    let mut opens: Vec<Open> = Vec::new();
+    for number in numbers {
+        match Open::look(*number) {
+            Ok(open) => opens.push(open),
+            // Closed in the meantime: the number is free.
+            Err(error) if error.raw_os_error() == Some(libc::EBADF) => {}
+            Err(error) => {
+                refusals.push(format!("descriptor {number} cannot be looked at: {error}"))
+            }
+        }
+    }
+    let mut table = Descriptors::default();
+    // The first number of each description.
+    let mut first: Vec<usize> = Vec::new();
+    for (index, open) in opens.iter().enumerate() {
+        let known = first
+            .iter()
+            .position(|earlier| same_description(&opens[*earlier], open));
+        let description = match known {
+            Some(known) => known,
+            None => match describe(open, &opens, contents) {
+                Ok(kind) => {
+                    table.descriptions.push(Description {
+                        kind,
+                        flags: open.flags,
+                        offset: open.info.position,
+                        locks: locks::of(&open.info),
+                    });
+                    first.push(index);
+                    first.len() - 1
+                }
+                Err(reason) => {
+                    refusals.push(format!("descriptor {} is {reason}", open.number));
+                    continue;
+                }
+            },
+        };
+        table.numbers.push(Number {
+            number: open.number,
+            description,
+            close_on_exec: open.close_on_exec(),
+        });
+    }
+    if refusals.is_empty() {
+        Ok(table)
+    } else {
+        Err(refusals)
+    }
+}
+
+/// Whether two numbers share offset and flags: one was made from the other with `dup`.
+fn same_description(one: &Open, other: &Open) -> bool {
+    if one.key() != other.key()
+        || one.flags != other.flags
+        || one.info.position != other.info.position
+    {
+        return false;
+    }
+    const KCMP_FILE: libc::c_int = 0;
+    // SAFETY: kcmp compares two descriptors of this process; it touches no memory.
+    let result = unsafe {
+        let pid = libc::getpid();
+        libc::syscall(
+            libc::SYS_kcmp,
+            pid,
+            pid,
+            KCMP_FILE,
+            one.number,
+            other.number,
+        )
+    };
+    // Kernels without kcmp: the same file at the same position is most likely the same description.
+    result <= 0
+}
+
+/// What a descriptor is, or why it cannot be carried.
+fn describe(open: &Open, all: &[Open], contents: &mut Contents) -> Result<DescriptorKind, String> {
+    if let Some(stream) = streams::inherited(open) {
+        return Ok(DescriptorKind::Inherited { stream });
+    }
+    if streams::left_open(open) {
+        return Ok(DescriptorKind::Inherited {
+            stream: open.number,
+        });
+    }
+    match open.file_type() {
+        libc::S_IFREG => file(open, contents),
+        libc::S_IFDIR if named(open) => Ok(DescriptorKind::Directory {
+            path: open.link.clone(),
+        }),
+        libc::S_IFDIR => Err(format!(
+            "the directory {}, which has been removed",
+            open.link
+        )),
+        libc::S_IFCHR | libc::S_IFBLK => device(open),
+        libc::S_IFIFO => pipes::describe(open, all, contents),
+        libc::S_IFSOCK => sockets::describe(open),
+        _ => anonymous::describe(open),
+    }
+}
+
+/// Whether the path leads to the very file that is open.
+fn named(open: &Open) -> bool {
+    std::fs::metadata(&open.link)
+        .is_ok_and(|file| file.dev() == open.status.st_dev && file.ino() == open.status.st_ino)
+}
+
+fn file(open: &Open, contents: &mut Contents) -> Result<DescriptorKind, String> {
+    if let Some(own) = open
+        .link
+        .strip_prefix(&format!("/proc/{}/", std::process::id()))
+    {
+        let path = format!("/proc/self/{own}");
+        return Ok(DescriptorKind::File {
+            path,
+            bytes: 0,
+            cut: false,
+        });
+    }
+    let bytes = open.status.st_size as u64;
+    if named(open) {
+        let cut = open.writable() && open.flags & libc::O_PATH == 0;
+        return Ok(DescriptorKind::File {
+            path: open.link.clone(),
+            bytes,
+            cut,
+        });
+    }
+    let path = open
+        .link
+        .strip_suffix(" (deleted)")
+        .unwrap_or(&open.link)
+        .to_owned();
+    let readable = open.reopen_readable();
+    let content = readable.and_then(|file| contents.add_file(open.key(), &path, &file));
+    let content = content
+        .map_err(|error| format!("the unlinked file {path}, which cannot be read: {error}"))?;
+    if let Some(name) = path.strip_prefix("/memfd:") {
+        // SAFETY: F_GET_SEALS has no argument.
+        let seals = unsafe { libc::fcntl(open.number, libc::F_GET_SEALS) }.max(0);
+        return Ok(DescriptorKind::Memory {
+            name: name.to_owned(),
+            bytes,
+            content,
+            seals,
+        });
+    }
+    Ok(DescriptorKind::Unlinked {
+        path,
+        bytes,
+        content,
+        mode: open.status.st_mode & 0o7777,
+    })
+}
+
+/// Devices that keep nothing for those who have them open.
+fn device(open: &Open) -> Result<DescriptorKind, String> {
+    const PLAIN: [&str; 7] = [
+        "/dev/null",
+        "/dev/zero",
+        "/dev/full",
+        "/dev/random",
+        "/dev/urandom",
+        "/dev/tty",
+        "/dev/console",
+    ];
+    let path = open.link.clone();
+    if PLAIN.contains(&path.as_str()) || path.starts_with("/dev/pts/") && path != "/dev/pts/ptmx" {
+        return Ok(DescriptorKind::Device { path });
+    }
+    Err(format!(
+        "the device {path}, whose state cannot be carried over a restart: close it before a checkpoint"
+    ))
+}
+
+/// The path that a descriptor leads to, for messages.
+pub(super) fn link_of(number: RawFd) -> OsString {
+    std::fs::read_link(format!("/proc/self/fd/{number}")).map_or_else(
+        |_| OsString::from("?"),
+        |link| OsString::from_vec(link.into_os_string().into_vec()),
+    )
+}
+
+/// A descriptor from a raw number that a system call has just given.
+pub(super) fn owned(number: libc::c_int) -> io::Result<OwnedFd> {
+    if number < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the number has just been made for us and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Pipes of which both ends are in this process, or whose other end nobody has.
+
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, RawFd};
+
+use stillpoint_image::descriptors::DescriptorKind;
+
+use super::{Open, owned};
+use crate::capture::contents::Contents;
+
+/// What an end of a pipe is, or why it cannot be carried.
+pub fn describe(
+    open: &Open,
+    all: &[Open],
+    contents: &mut Contents,
+) -> Result<DescriptorKind, String> {
+    if !open.link.starts_with("pipe:") {
+        return Err(format!(
+            "the named pipe {}, whose other end may be anywhere: close it before a checkpoint",
+            open.link
+        ));
+    }
+    let writes = open.flags & libc::O_ACCMODE == libc::O_WRONLY;
+    let other_end = all.iter().find(|other| {
+        other.key() == open.key() && (other.flags & libc::O_ACCMODE == libc::O_WRONLY) != writes
+    });
+    if other_end.is_none()
+        && let Some(holder) = other_holder(&open.link)
+    {
+        return Err(format!(
+            "a pipe whose other end process {holder} has: let that process end before a checkpoint"
+        ));
+    }
+    let failed =
+        |what: &str, error: io::Error| format!("a pipe whose {what} cannot be told: {error}");
+    // SAFETY: F_GETPIPE_SZ has no argument.
+    let capacity = unsafe { libc::fcntl(open.number, libc::F_GETPIPE_SZ) };
+    if capacity < 0 {
+        return Err(failed("capacity", io::Error::last_os_error()));
+    }
+    // What is in the pipe goes with its reading end; without one nobody will ever read it.
+    let bytes = if writes {
+        Vec::new()
+    } else {
+        peek(open.number, capacity).map_err(|error| failed("content", error))?
+    };
+    if !bytes.is_empty() && open.flags & libc::O_DIRECT != 0 {
+        return Err(
+            "a pipe in packet mode with packets in it: read them before a checkpoint".into(),
+        );
+    }
+    let length = bytes.len() as u64;
+    let content = (!bytes.is_empty()).then(|| contents.add_bytes(&open.link, bytes));
+    Ok(DescriptorKind::Pipe {
+        pipe: open.status.st_ino,
+        writes,
+        content,
+        bytes: length,
+        capacity,
+    })
+}
+
+/// Copies what is in a pipe without taking it out.
+fn peek(number: RawFd, capacity: i32) -> io::Result<Vec<u8>> {
+    let mut waiting: libc::c_int = 0;
+    // SAFETY: FIONREAD writes one int.
+    if unsafe { libc::ioctl(number, libc::FIONREAD, &raw mut waiting) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if waiting == 0 {
+        return Ok(Vec::new());
+    }
+    let mut ends = [0; 2];
+    // SAFETY: the kernel writes two numbers.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let (reader, writer) = (owned(ends[0])?, owned(ends[1])?);
+    // SAFETY: these calls touch no memory. tee duplicates references to the pipe's pages.
+    let copied = unsafe {
+        if libc::fcntl(writer.as_raw_fd(), libc::F_SETPIPE_SZ, capacity) < capacity {
+            return Err(io::Error::last_os_error());
+        }
+        libc::tee(
+            number,
+            writer.as_raw_fd(),
+            waiting as usize,
+            libc::SPLICE_F_NONBLOCK,
+        )
+    };
+    if copied < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if copied != waiting as isize {
+        return Err(io::Error::other(format!(
+            "{copied} of {waiting} bytes could be copied"
+        )));
+    }
+    drop(writer);
+    let mut bytes = Vec::with_capacity(waiting as usize);
+    std::fs::File::from(reader).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// A process other than this one that has the pipe open, as far as this user may see.
+fn other_holder(link: &str) -> Option<u32> {
+    let own = std::process::id();
+    let processes = std::fs::read_dir("/proc").ok()?;
+    let mut pids =
+        processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    pids.find(|pid| {
+        *pid != own
+            && std::fs::read_dir(format!("/proc/{pid}/fd")).is_ok_and(|mut entries| {
+                entries.any(|entry| {
+                    entry.is_ok_and(|entry| {
+                        std::fs::read_link(entry.path())
+                            .is_ok_and(|found| found.as_os_str() == link)
+                    })
+                })
+            })
+    })
+}

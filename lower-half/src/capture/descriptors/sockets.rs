@@ -1,0 +1,86 @@
+//! Sockets: what they are, in words, since the other side of a connection cannot be taken along.
+
+use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::RawFd;
+
+use stillpoint_image::descriptors::DescriptorKind;
+
+use super::Open;
+
+/// Why a socket cannot be carried.
+pub fn describe(open: &Open) -> Result<DescriptorKind, String> {
+    let advice = "close it before a checkpoint";
+    let number = open.number;
+    let (domain, kind) = (
+        option(number, libc::SO_DOMAIN),
+        option(number, libc::SO_TYPE),
+    );
+    let what = match (domain, kind) {
+        (libc::AF_INET | libc::AF_INET6, libc::SOCK_STREAM) => "TCP",
+        (libc::AF_INET | libc::AF_INET6, libc::SOCK_DGRAM) => "UDP",
+        (libc::AF_UNIX, _) => "Unix",
+        (libc::AF_NETLINK, _) => "netlink",
+        _ => "network",
+    };
+    if option(number, libc::SO_ACCEPTCONN) == 1 {
+        let at = address(number, libc::getsockname).map_or(String::new(), |at| format!(" at {at}"));
+        return Err(format!("a listening {what} socket{at}: {advice}"));
+    }
+    Err(match address(number, libc::getpeername) {
+        Some(peer) => format!("a {what} connection to {peer}: {advice}"),
+        None if domain == libc::AF_UNIX => format!("a Unix socket: {advice}"),
+        None => format!("a {what} socket: {advice}"),
+    })
+}
+
+fn option(number: RawFd, name: libc::c_int) -> libc::c_int {
+    let mut value: libc::c_int = -1;
+    let mut bytes = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the kernel writes one int.
+    unsafe {
+        libc::getsockopt(
+            number,
+            libc::SOL_SOCKET,
+            name,
+            (&raw mut value).cast(),
+            &raw mut bytes,
+        )
+    };
+    value
+}
+
+type AddressCall =
+    unsafe extern "C" fn(libc::c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> libc::c_int;
+
+/// An internet address, in words.
+fn address(number: RawFd, call: AddressCall) -> Option<String> {
+    let mut storage = std::mem::MaybeUninit::<libc::sockaddr_storage>::zeroed();
+    let mut bytes = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `bytes`; zeros are a valid address structure.
+    let storage = unsafe {
+        if call(number, storage.as_mut_ptr().cast(), &raw mut bytes) != 0 {
+            return None;
+        }
+        storage.assume_init()
+    };
+    let address = match i32::from(storage.ss_family) {
+        libc::AF_INET => {
+            // SAFETY: the family says that this is what the storage holds.
+            let v4 = unsafe { *(&raw const storage).cast::<libc::sockaddr_in>() };
+            let ip = u32::from_be(v4.sin_addr.s_addr).into();
+            SocketAddr::V4(SocketAddrV4::new(ip, u16::from_be(v4.sin_port)))
+        }
+        libc::AF_INET6 => {
+            // SAFETY: the family says that this is what the storage holds.
+            let v6 = unsafe { *(&raw const storage).cast::<libc::sockaddr_in6>() };
+            SocketAddr::V6(SocketAddrV6::new(
+                v6.sin6_addr.s6_addr.into(),
+                u16::from_be(v6.sin6_port),
+                0,
+                0,
+            ))
+        }
+        _ => return None,
+    };
+    Some(address.to_string())
+}

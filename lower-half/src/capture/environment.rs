@@ -1,0 +1,113 @@
+//! What this process runs on, as an image records it and a restart compares it.
+
+use std::ffi::CStr;
+
+use stillpoint_image::{Environment, features};
+use stillpoint_wrappers::gate::GATE_VERSION;
+
+/// The facts of this machine and build. What MPI says of itself is the caller's to add.
+pub fn here() -> Environment {
+    // SAFETY: getauxval looks a number up.
+    let (hwcap, hwcap2) = unsafe {
+        (
+            libc::getauxval(libc::AT_HWCAP),
+            libc::getauxval(libc::AT_HWCAP2),
+        )
+    };
+    let mut name = std::mem::MaybeUninit::<libc::utsname>::zeroed();
+    // SAFETY: uname fills the structure, which may be all zeros too.
+    let name = unsafe {
+        libc::uname(name.as_mut_ptr());
+        name.assume_init()
+    };
+    let text = |field: &[libc::c_char]| {
+        // SAFETY: every field of utsname is a NUL-terminated string.
+        let text = unsafe { CStr::from_ptr(field.as_ptr()) };
+        text.to_string_lossy().into_owned()
+    };
+    Environment {
+        kernel: text(&name.release),
+        architecture: text(&name.machine),
+        hostname: text(&name.nodename),
+        page_bytes: super::pages::PAGE as u64,
+        gate_version: GATE_VERSION,
+        mpi_abi: "openmpi".into(),
+        mpi_library: String::new(),
+        mpi_thread_level: -1,
+        cpu: features::here(hwcap, hwcap2),
+        stillpoint: env!("CARGO_PKG_VERSION").into(),
+    }
+}
+
+/// What forbids to restart here an image that was written in environment `then`, in words for people.
+pub fn forbids(then: &Environment, here: &Environment) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let mut differs = |what: &str, then: &str, here: &str, advice: &str| {
+        if then != here {
+            reasons.push(format!(
+                "the image was written with {what} {then}, here it is {here}: {advice}"
+            ));
+        }
+    };
+    differs(
+        "architecture",
+        &then.architecture,
+        &here.architecture,
+        "restart on the same kind of machine",
+    );
+    let (pages_then, pages_here) = (then.page_bytes.to_string(), here.page_bytes.to_string());
+    differs(
+        "page size",
+        &pages_then,
+        &pages_here,
+        "restart on a kernel with that page size",
+    );
+    let (gate_then, gate_here) = (then.gate_version.to_string(), here.gate_version.to_string());
+    differs(
+        "gate version",
+        &gate_then,
+        &gate_here,
+        "restart with the Stillpoint release that wrote it",
+    );
+    differs(
+        "MPI ABI",
+        &then.mpi_abi,
+        &here.mpi_abi,
+        "restart under that MPI",
+    );
+    let missing = then.cpu.missing_on(&here.cpu);
+    if !missing.is_empty() {
+        reasons.push(format!(
+            "this processor ({}) lacks {}, which the program may use since it was started on {}: restart on a \
+             processor that has them",
+            here.cpu.model,
+            missing.join(", "),
+            then.cpu.model
+        ));
+    }
+    reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_machine_is_allowed_and_a_lesser_one_refused_by_name() {
+        let then = here();
+        assert!(forbids(&then, &then).is_empty());
+        assert!(then.cpu.hwcap != 0 && then.kernel.contains('.'));
+        let mut lesser = then.clone();
+        lesser.cpu.features.retain(|feature| feature != "pni");
+        let reasons = forbids(&then, &lesser);
+        assert!(
+            reasons.len() == 1 && reasons[0].contains("lacks pni"),
+            "{reasons:?}"
+        );
+        let other = Environment {
+            gate_version: 999,
+            ..then.clone()
+        };
+        assert!(forbids(&other, &then)[0].contains("gate version 999"));
+    }
+}

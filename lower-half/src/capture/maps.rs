@@ -1,0 +1,210 @@
+//! The process's mappings, as `/proc/self/smaps` tells them.
+
+use std::io::{self, BufRead, BufReader, Read};
+
+use stillpoint_image::format::vm_flags;
+use stillpoint_wrappers::gate::{GATE_ADDRESS, GATE_BYTES, is_upper};
+
+/// One line of `/proc/self/maps`, with what smaps adds to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mapping {
+    pub start: usize,
+    pub end: usize,
+    /// `PROT_READ`, `PROT_WRITE`, `PROT_EXEC`.
+    pub protection: i32,
+    pub shared: bool,
+    pub offset: u64,
+    pub device: u64,
+    pub inode: u64,
+    /// As shown; of a file that has lost its name it ends in ` (deleted)`.
+    pub name: String,
+    /// Bytes that are in memory or swapped out.
+    pub present: u64,
+    /// Bytes that are swapped out.
+    pub swapped: u64,
+    /// Bits of [`vm_flags`].
+    pub vm_flags: u64,
+    /// Memory of a device, or otherwise not made of pages.
+    pub device_memory: bool,
+    /// A shared mapping through which the file can be, or could be made, written.
+    pub may_write: bool,
+    /// Somebody handles this mapping's page faults with `userfaultfd`.
+    pub userfault: bool,
+}
+
+impl Mapping {
+    pub fn bytes(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// Whether the file behind it has lost its name, or the kernel made the file up.
+    pub fn deleted(&self) -> bool {
+        self.name.ends_with(" (deleted)")
+    }
+
+    /// The name without the kernel's remark.
+    pub fn path(&self) -> &str {
+        self.name.strip_suffix(" (deleted)").unwrap_or(&self.name)
+    }
+
+    pub fn range(&self) -> String {
+        format!("{:#x}..{:#x}", self.start, self.end)
+    }
+}
+
+/// The upper half's mappings, in order of address.
+pub fn upper() -> io::Result<Vec<Mapping>> {
+    let file = std::fs::File::open("/proc/self/smaps")?;
+    let mut mappings = read(file)?;
+    mappings.retain(|mapping| is_upper(mapping.start) && !in_gate(mapping.start));
+    Ok(mappings)
+}
+
+/// The gate region is made anew by every launch.
+fn in_gate(address: usize) -> bool {
+    (GATE_ADDRESS..GATE_ADDRESS + GATE_BYTES).contains(&address)
+}
+
+fn read(smaps: impl Read) -> io::Result<Vec<Mapping>> {
+    let mut mappings: Vec<Mapping> = Vec::new();
+    let mut lines = BufReader::with_capacity(1 << 16, smaps);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if lines.read_until(b'\n', &mut line)? == 0 {
+            return Ok(mappings);
+        }
+        let text = String::from_utf8_lossy(&line);
+        let text = text.trim_end_matches('\n');
+        if let Some(mapping) = head(text) {
+            mappings.push(mapping);
+        } else if let Some(mapping) = mappings.last_mut() {
+            detail(mapping, text);
+        }
+    }
+}
+
+/// `start-end rwxp offset major:minor inode   name`.
+fn head(line: &str) -> Option<Mapping> {
+    let mut words = line.splitn(6, ' ');
+    let (start, end) = words.next()?.split_once('-')?;
+    let start = usize::from_str_radix(start, 16).ok()?;
+    let end = usize::from_str_radix(end, 16).ok()?;
+    let letters = words.next()?.as_bytes();
+    let mut protection = 0;
+    for (letter, bit) in [
+        (b'r', libc::PROT_READ),
+        (b'w', libc::PROT_WRITE),
+        (b'x', libc::PROT_EXEC),
+    ] {
+        if letters.contains(&letter) {
+            protection |= bit;
+        }
+    }
+    let offset = u64::from_str_radix(words.next()?, 16).ok()?;
+    let (major, minor) = words.next()?.split_once(':')?;
+    let (major, minor) = (
+        u32::from_str_radix(major, 16).ok()?,
+        u32::from_str_radix(minor, 16).ok()?,
+    );
+    let inode = words.next()?.parse().ok()?;
+    Some(Mapping {
+        start,
+        end,
+        protection,
+        shared: letters.contains(&b's'),
+        offset,
+        device: libc::makedev(major, minor),
+        inode,
+        name: unescape(words.next().unwrap_or("").trim_start()),
+        ..Mapping::default()
+    })
+}
+
+/// The kernel shows a line feed in a name as `\012`.
+fn unescape(name: &str) -> String {
+    name.replace("\\012", "\n")
+}
+
+/// `Key:   value`.
+fn detail(mapping: &mut Mapping, line: &str) {
+    let Some((key, value)) = line.split_once(':') else {
+        return;
+    };
+    let kilobytes = || {
+        value
+            .trim()
+            .strip_suffix(" kB")
+            .and_then(|number| number.trim().parse::<u64>().ok())
+    };
+    match key {
+        "Rss" => mapping.present += kilobytes().unwrap_or(0) << 10,
+        "Swap" => {
+            mapping.swapped = kilobytes().unwrap_or(0) << 10;
+            mapping.present += mapping.swapped;
+        }
+        "Private_Hugetlb" | "Shared_Hugetlb" => mapping.present += kilobytes().unwrap_or(0) << 10,
+        "VmFlags" => {
+            for letters in value.split_whitespace() {
+                match letters {
+                    "io" | "pf" => mapping.device_memory = true,
+                    "mw" => mapping.may_write = true,
+                    "um" | "uw" | "ui" => mapping.userfault = true,
+                    _ => {
+                        let known = vm_flags::LETTERS
+                            .iter()
+                            .find(|(known, _)| *known == letters);
+                        mapping.vm_flags |= known.map_or(0, |(_, bit)| *bit);
+                    }
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mappings_are_read_with_their_details() {
+        let text = "\
+100000000000-100000002000 rw-s 00001000 fd:01 1234                       /tmp/a file (deleted)
+Size:                  8 kB
+Rss:                   4 kB
+Swap:                  4 kB
+VmFlags: rd wr mr mw me ms dd hg 
+555555554000-555555556000 r-xp 00000000 00:00 0 
+VmFlags: rd ex mr mw me io 
+";
+        let mappings = read(text.as_bytes()).unwrap();
+        assert_eq!(mappings.len(), 2);
+        let first = &mappings[0];
+        assert_eq!(
+            (first.start, first.end, first.offset),
+            (0x1000_0000_0000, 0x1000_0000_2000, 0x1000)
+        );
+        assert_eq!(first.protection, libc::PROT_READ | libc::PROT_WRITE);
+        assert!(first.shared && first.deleted() && first.may_write);
+        assert_eq!((first.path(), first.inode), ("/tmp/a file", 1234));
+        assert_eq!((first.present, first.swapped), (8192, 4096));
+        assert_eq!(first.vm_flags, vm_flags::DONT_DUMP | vm_flags::HUGE_PAGE);
+        assert!(mappings[1].device_memory && mappings[1].name.is_empty());
+    }
+
+    #[test]
+    fn this_process_can_be_read() {
+        let mappings = read(std::fs::File::open("/proc/self/smaps").unwrap()).unwrap();
+        let here = mappings_of(&mappings, this_process_can_be_read as *const () as usize);
+        assert_eq!(here.protection, libc::PROT_READ | libc::PROT_EXEC);
+        assert!(here.present > 0 && here.inode != 0);
+    }
+
+    fn mappings_of(mappings: &[Mapping], address: usize) -> &Mapping {
+        mappings
+            .iter()
+            .find(|mapping| mapping.start <= address && address < mapping.end)
+            .unwrap()
+    }
+}

@@ -1,0 +1,259 @@
+//! The upper half's memory: which mappings there are, and which of their bytes an image must hold.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+
+use stillpoint_image::Region;
+use stillpoint_image::tables::RegionKind;
+
+use super::contents::{Contents, FileKey, data};
+use super::maps::Mapping;
+use super::pages::{PAGE, PageMap};
+
+/// What kind of region a mapping becomes.
+pub fn kind(mapping: &Mapping) -> RegionKind {
+    if !mapping.shared {
+        return if mapping.inode == 0 {
+            RegionKind::Anonymous
+        } else {
+            RegionKind::PrivateFile
+        };
+    }
+    if mapping.path().starts_with("/SYSV") && mapping.path().len() == 13 {
+        return RegionKind::SystemV;
+    }
+    let named = std::fs::metadata(mapping.path()).is_ok_and(|file| {
+        !mapping.deleted() && file.dev() == mapping.device && file.ino() == mapping.inode
+    });
+    if named {
+        RegionKind::SharedFile
+    } else {
+        RegionKind::SharedAnonymous
+    }
+}
+
+/// The upper half's memory, ready to be written.
+#[derive(Default)]
+pub struct Memory {
+    pub regions: Vec<Region>,
+    /// Private memory to write.
+    pub private: Vec<Range<usize>>,
+    /// Mappings that were made readable for a while.
+    opened: Vec<(usize, usize, i32)>,
+}
+
+impl Memory {
+    /// Looks at every mapping; finds out what to write, and makes readable what is not.
+    ///
+    /// # Safety
+    /// Every thread of the upper half must be stopped, until this value is dropped.
+    pub unsafe fn survey(mappings: &[Mapping], contents: &mut Contents) -> io::Result<Memory> {
+        let mut memory = Memory::default();
+        let mut pages = PageMap::open()?;
+        let mut file_kinds = HashMap::new();
+        for mapping in mappings {
+            let kind = match mapping.inode {
+                0 => kind(mapping),
+                _ => *file_kinds
+                    .entry((mapping.device, mapping.inode, mapping.shared))
+                    .or_insert_with(|| kind(mapping)),
+            };
+            let mut region = Region {
+                start: mapping.start as u64,
+                end: mapping.end as u64,
+                protection: mapping.protection as u32,
+                kind,
+                vm_flags: mapping.vm_flags,
+                file_offset: mapping.offset,
+                name: mapping.path().to_owned(),
+                content: None,
+            };
+            match kind {
+                RegionKind::Anonymous => {
+                    if mapping.present > 0 {
+                        memory.private.extend(pages.touched(mapping)?);
+                        memory.open(mapping)?;
+                    }
+                }
+                RegionKind::PrivateFile => {
+                    memory.open(mapping)?;
+                    let end = readable_end(mapping)?;
+                    if end > mapping.start {
+                        memory.private.push(mapping.start..end);
+                    }
+                }
+                RegionKind::SharedFile | RegionKind::SharedAnonymous | RegionKind::SystemV => {
+                    if kind == RegionKind::SystemV && mapping.deleted() {
+                        // Attached, then marked for removal: no id leads to it any more.
+                        region.kind = RegionKind::SharedAnonymous;
+                    }
+                    if mapping.may_write || kind != RegionKind::SharedFile {
+                        memory.open(mapping)?;
+                        let stretches = shared_stretches(mapping, kind, &mut pages)?;
+                        let key = FileKey {
+                            device: mapping.device,
+                            inode: mapping.inode,
+                        };
+                        let end = shared_end(mapping, kind)?;
+                        let stretches = stretches.into_iter().map(|range| {
+                            ((range.start - mapping.start) as u64 + mapping.offset, range)
+                        });
+                        let name = if kind == RegionKind::SystemV {
+                            format!("{} {}", mapping.path(), mapping.inode)
+                        } else {
+                            mapping.path().to_owned()
+                        };
+                        region.content = Some(contents.add_mapped(key, &name, end, stretches));
+                    }
+                    if region.kind == RegionKind::SystemV {
+                        region.name = format!("{} {}", mapping.path(), mapping.inode);
+                    }
+                }
+            }
+            memory.regions.push(region);
+        }
+        Ok(memory)
+    }
+
+    /// Makes a mapping readable until the survey is dropped.
+    fn open(&mut self, mapping: &Mapping) -> io::Result<()> {
+        if mapping.protection & libc::PROT_READ != 0 {
+            return Ok(());
+        }
+        protect(
+            mapping.start,
+            mapping.bytes(),
+            mapping.protection | libc::PROT_READ,
+        )?;
+        self.opened
+            .push((mapping.start, mapping.bytes(), mapping.protection));
+        Ok(())
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        for (start, bytes, protection) in self.opened.drain(..) {
+            // The protection that it had a moment ago cannot be refused for another reason than a lack of
+            // kernel memory, and then there is nothing to be done about it.
+            let _ = protect(start, bytes, protection);
+        }
+    }
+}
+
+fn protect(start: usize, bytes: usize, protection: i32) -> io::Result<()> {
+    // SAFETY: a mapping of the upper half, whose threads are stopped; only reading is added, or taken back.
+    match unsafe { libc::mprotect(start as *mut _, bytes, protection) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Where the readable part of a private file mapping ends: pages wholly behind the end of the file raise
+/// SIGBUS.
+fn readable_end(mapping: &Mapping) -> io::Result<usize> {
+    let readable = |page: usize| -> io::Result<bool> {
+        let mut byte = 0u8;
+        let here = libc::iovec {
+            iov_base: (&raw mut byte).cast(),
+            iov_len: 1,
+        };
+        let there = libc::iovec {
+            iov_base: (mapping.start + page * PAGE) as *mut _,
+            iov_len: 1,
+        };
+        // SAFETY: one byte goes into a local variable; the kernel checks the source.
+        match unsafe {
+            libc::process_vm_readv(libc::getpid(), &raw const here, 1, &raw const there, 1, 0)
+        } {
+            1 => Ok(true),
+            _ => match io::Error::last_os_error() {
+                error if error.raw_os_error() == Some(libc::EFAULT) => Ok(false),
+                error => Err(error),
+            },
+        }
+    };
+    let pages = mapping.bytes() / PAGE;
+    if readable(pages - 1)? {
+        return Ok(mapping.end);
+    }
+    // Page `low - 1` can be read, page `high` cannot.
+    let (mut low, mut high) = (0, pages - 1);
+    while low < high {
+        let middle = (low + high) / 2;
+        if readable(middle)? {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(mapping.start + low * PAGE)
+}
+
+/// How long a shared object is, as far as this mapping tells.
+fn shared_end(mapping: &Mapping, kind: RegionKind) -> io::Result<u64> {
+    let mapped = mapping.offset + mapping.bytes() as u64;
+    match kind {
+        RegionKind::SharedFile => Ok(std::fs::metadata(mapping.path())?.len()),
+        _ => Ok(mapped),
+    }
+}
+
+/// The addresses of a shared mapping whose bytes must be kept.
+fn shared_stretches(
+    mapping: &Mapping,
+    kind: RegionKind,
+    pages: &mut PageMap,
+) -> io::Result<Vec<Range<usize>>> {
+    if kind == RegionKind::SharedFile {
+        let file = File::open(mapping.path())?;
+        let mapped = mapping.offset..mapping.offset + mapping.bytes() as u64;
+        let mut stretches = Vec::new();
+        for range in data(&file, mapped)? {
+            let at = |offset: u64| mapping.start + (offset - mapping.offset) as usize;
+            stretches.push(at(range.start.max(mapping.offset))..at(range.end));
+        }
+        return Ok(stretches);
+    }
+    if mapping.swapped > 0 {
+        return Ok(std::iter::once(mapping.start..readable_end(mapping)?).collect());
+    }
+    let mut found = pages.touched(mapping)?;
+    found.extend(cached(mapping)?);
+    found.sort_by_key(|range| range.start);
+    let mut joined: Vec<Range<usize>> = Vec::new();
+    for range in found {
+        match joined.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    Ok(joined)
+}
+
+/// Pages of shared memory that exist without being in this process's page table.
+fn cached(mapping: &Mapping) -> io::Result<Vec<Range<usize>>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    let mut resident = vec![0u8; (1 << 16).min(mapping.bytes() / PAGE)];
+    let mut at = mapping.start;
+    while at < mapping.end {
+        let pages = resident.len().min((mapping.end - at) / PAGE);
+        // SAFETY: the vector has a byte for each page that is asked about.
+        if unsafe { libc::mincore(at as *mut _, pages * PAGE, resident.as_mut_ptr()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        for page in resident.iter().take(pages) {
+            if page & 1 != 0 {
+                match found.last_mut() {
+                    Some(last) if last.end == at => last.end += PAGE,
+                    _ => found.push(at..at + PAGE),
+                }
+            }
+            at += PAGE;
+        }
+    }
+    Ok(found)
+}

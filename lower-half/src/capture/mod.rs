@@ -1,0 +1,110 @@
+//! Writes the upper half down: memory, threads, descriptors and process state, into one image.
+//!
+//! Runs on the agent's thread, in the lower half, while every thread of the upper half is stopped in its
+//! signal frame and the driver holds. Nothing here changes what the upper half will see when it carries on.
+
+pub mod contents;
+pub mod descriptors;
+pub mod environment;
+pub mod maps;
+pub mod memory;
+pub mod pages;
+pub mod process;
+pub mod rank;
+pub mod refusals;
+pub mod signals;
+
+use std::path::{Path, PathBuf};
+
+use stillpoint_image::{Compression, Environment, Identity, ImageError, Thread, Writer, Written};
+
+use contents::Contents;
+pub use rank::{refusals, remember, write};
+
+/// Why an image could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    #[error("cannot read this rank's {what}: {source}: the job runs on; try again")]
+    Process {
+        what: &'static str,
+        source: std::io::Error,
+    },
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl CaptureError {
+    fn process(what: &'static str) -> impl FnOnce(std::io::Error) -> CaptureError {
+        move |source| CaptureError::Process { what, source }
+    }
+}
+
+/// What goes into an image besides what the process itself shows.
+pub struct Request<'a> {
+    /// The image's path.
+    pub path: PathBuf,
+    pub identity: Identity,
+    pub environment: Environment,
+    pub compression: Compression,
+    /// Threads that pack pages.
+    pub workers: usize,
+    /// The upper half's threads, the main one first.
+    pub threads: Vec<Thread>,
+    /// The upper half's description of its MPI objects: JSON.
+    pub inventory: &'a [u8],
+    /// Name, version and state of the gate's modules.
+    pub blobs: Vec<(String, u32, Vec<u8>)>,
+    /// The descriptor numbers that belong to the upper half.
+    pub descriptors: Vec<i32>,
+}
+
+/// Writes the image; it is on disk when this returns. On failure the file is removed.
+///
+/// # Safety
+/// Every thread of the upper half must be stopped until this returns.
+pub unsafe fn write_image(request: Request<'_>) -> Result<Written, CaptureError> {
+    let path = request.path.clone();
+    // SAFETY: the caller's.
+    let result = unsafe { write_to(&path, request) };
+    if result.is_err() {
+        // The error itself matters more than whether there was a file to remove.
+        let _ = std::fs::remove_file(&path);
+    }
+    result
+}
+
+unsafe fn write_to(path: &Path, request: Request<'_>) -> Result<Written, CaptureError> {
+    let mut contents = Contents::default();
+    let descriptors = descriptors::survey(&request.descriptors, &mut contents)
+        .map_err(|refusals| CaptureError::Refused(refusals.join("; ")))?;
+    let process = process::survey().map_err(CaptureError::process("process state"))?;
+    let mappings = maps::upper().map_err(CaptureError::process("memory map"))?;
+    // SAFETY: the caller's.
+    let memory = unsafe { memory::Memory::survey(&mappings, &mut contents) }
+        .map_err(CaptureError::process("page map"))?;
+
+    let mut writer = Writer::create(path, request.compression)?;
+    writer.use_threads(request.workers);
+    let runs: Vec<_> = memory
+        .private
+        .iter()
+        // SAFETY: the survey has made these readable, and the upper half's threads are stopped.
+        .map(|range| unsafe { contents::run(range.start as u64, range.clone()) })
+        .collect();
+    writer.memory(&runs)?;
+    // SAFETY: as above.
+    unsafe { contents.write(&mut writer)? };
+    writer.identity(&request.identity)?;
+    writer.environment(&request.environment)?;
+    writer.regions(&memory.regions)?;
+    writer.threads(&request.threads)?;
+    writer.descriptors(&descriptors)?;
+    writer.inventory(request.inventory)?;
+    writer.blob(process::BLOB, process::VERSION, &process.to_bytes())?;
+    for (name, version, bytes) in &request.blobs {
+        writer.blob(name, *version, bytes)?;
+    }
+    Ok(writer.finish()?)
+}

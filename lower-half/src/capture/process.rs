@@ -1,0 +1,194 @@
+//! State of the process as a whole that the kernel keeps: directory, masks, limits, timers.
+//!
+//! Signal handlers, identities and POSIX timers are the gate's own to save.
+
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::signals::{self, Pending};
+
+/// Name and version of this module's part of an image.
+pub const BLOB: &str = "process";
+pub const VERSION: u32 = 1;
+
+/// State of the process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessState {
+    pub directory: String,
+    pub umask: u32,
+    pub nice: i32,
+    /// (resource, soft limit); a hard limit is the new launch's.
+    pub limits: Vec<(u32, u64)>,
+    /// (which, value, interval) in microseconds, of `setitimer`.
+    pub interval_timers: Vec<(i32, u64, u64)>,
+    pub pending_signals: Vec<Pending>,
+    pub child_subreaper: bool,
+}
+
+/// Every resource with a limit, in the kernel's numbering.
+const RESOURCES: std::ops::Range<u32> = 0..16;
+const TIMERS: [i32; 3] = [libc::ITIMER_REAL, libc::ITIMER_VIRTUAL, libc::ITIMER_PROF];
+
+/// Looks at the process.
+pub fn survey() -> io::Result<ProcessState> {
+    let directory = std::env::current_dir()?;
+    let directory = directory
+        .to_str()
+        .ok_or_else(|| io::Error::other("the working directory's name is not UTF-8"))?;
+    let mut subreaper: libc::c_int = 0;
+    // SAFETY: the kernel writes one int.
+    unsafe { libc::prctl(libc::PR_GET_CHILD_SUBREAPER, &raw mut subreaper) };
+    Ok(ProcessState {
+        directory: directory.to_owned(),
+        umask: umask()?,
+        nice: nice(),
+        limits: RESOURCES
+            .filter_map(|resource| Some((resource, limit(resource)?.rlim_cur)))
+            .collect(),
+        interval_timers: TIMERS.into_iter().filter_map(interval_timer).collect(),
+        pending_signals: signals::of_process(),
+        child_subreaper: subreaper != 0,
+    })
+}
+
+/// `umask(2)` cannot be read without changing it for a moment; `/proc` can.
+fn umask() -> io::Result<u32> {
+    status_field("Umask:", 8)
+        .map(|mask| mask as u32)
+        .ok_or_else(|| io::Error::other("/proc/self/status shows no umask"))
+}
+
+fn status_field(key: &str, radix: u32) -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+    u64::from_str_radix(line.trim(), radix).ok()
+}
+
+fn nice() -> i32 {
+    // SAFETY: the system call touches no memory. Its result is 20 - nice.
+    20 - unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, libc::getpid()) } as i32
+}
+
+fn limit(resource: u32) -> Option<libc::rlimit> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the kernel fills the structure.
+    (unsafe { libc::getrlimit(resource, &raw mut limit) } == 0).then_some(limit)
+}
+
+fn interval_timer(which: i32) -> Option<(i32, u64, u64)> {
+    let zero = libc::timeval {
+        tv_sec: 0,
+        tv_usec: 0,
+    };
+    let mut timer = libc::itimerval {
+        it_interval: zero,
+        it_value: zero,
+    };
+    // SAFETY: the kernel fills the structure.
+    if unsafe { libc::getitimer(which as _, &raw mut timer) } != 0 {
+        return None;
+    }
+    let microseconds = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
+    let (value, interval) = (
+        microseconds(timer.it_value),
+        microseconds(timer.it_interval),
+    );
+    (value != 0).then_some((which, value, interval))
+}
+
+impl ProcessState {
+    pub fn to_bytes(&self) -> Vec<u8> {
+        // A map with keys other than text would be needed to make this fail.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Result<ProcessState, String> {
+        serde_json::from_slice(bytes).map_err(|error| format!("process state: {error}"))
+    }
+
+    /// Whether the working directory can be entered here.
+    pub fn check(&self) -> Result<(), String> {
+        match Path::new(&self.directory).is_dir() {
+            true => Ok(()),
+            false => Err(format!(
+                "the program's working directory {} does not exist here: create it",
+                self.directory
+            )),
+        }
+    }
+
+    /// Makes the process so again. Timers and signals come last, with [`ProcessState::restore_clocks`].
+    pub fn restore(&self) -> Result<(), String> {
+        std::env::set_current_dir(&self.directory).map_err(|error| {
+            format!(
+                "cannot enter the program's working directory {}: {error}",
+                self.directory
+            )
+        })?;
+        for (resource, soft) in &self.limits {
+            if let Some(now) = limit(*resource)
+                && now.rlim_cur != *soft
+            {
+                let wanted = libc::rlimit {
+                    rlim_cur: (*soft).min(now.rlim_max),
+                    rlim_max: now.rlim_max,
+                };
+                // SAFETY: the kernel reads the structure. A soft limit below the hard one is never refused.
+                unsafe { libc::setrlimit(*resource, &raw const wanted) };
+            }
+        }
+        // SAFETY: these calls touch no memory. A higher priority than this launch may have is not given.
+        unsafe {
+            libc::umask(self.umask as libc::mode_t);
+            if self.nice != nice() {
+                libc::setpriority(libc::PRIO_PROCESS, 0, self.nice);
+            }
+            libc::prctl(
+                libc::PR_SET_CHILD_SUBREAPER,
+                libc::c_ulong::from(self.child_subreaper),
+            );
+        }
+        Ok(())
+    }
+
+    /// Starts the interval timers with what was left of them, and sends the signals that were pending: when
+    /// the application's handlers are in place and its threads are about to run.
+    pub fn restore_clocks(&self) {
+        let time = |microseconds: u64| libc::timeval {
+            tv_sec: (microseconds / 1_000_000) as libc::time_t,
+            tv_usec: (microseconds % 1_000_000) as libc::suseconds_t,
+        };
+        for (which, value, interval) in &self.interval_timers {
+            let timer = libc::itimerval {
+                it_interval: time(*interval),
+                it_value: time(*value),
+            };
+            // SAFETY: the kernel reads the structure.
+            unsafe { libc::setitimer(*which as _, &raw const timer, std::ptr::null_mut()) };
+        }
+        self.pending_signals.iter().for_each(signals::send);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_surveyed_is_restored() {
+        let state = survey().unwrap();
+        assert_eq!(ProcessState::from_bytes(&state.to_bytes()).unwrap(), state);
+        assert!(state.check().is_ok() && state.restore().is_ok());
+        assert_eq!(survey().unwrap(), state);
+        let gone = ProcessState {
+            directory: "/no such place".into(),
+            ..state
+        };
+        assert!(gone.check().unwrap_err().contains("/no such place"));
+    }
+}

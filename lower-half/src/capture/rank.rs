@@ -1,0 +1,213 @@
+//! This rank's image, put together from what the gate, the thread table and the gate page know.
+
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use stillpoint_image::tables::thread_flags;
+use stillpoint_image::{Compression, Identity, Thread};
+use stillpoint_protocol::agent::{Begin, Written};
+use stillpoint_protocol::launch::Launch;
+use stillpoint_wrappers::gate::{self, UpperHooks};
+
+use super::descriptors::streams;
+use super::{CaptureError, Request, environment, signals};
+use crate::gate::{descriptors, identity};
+use crate::threads::{self, SavedThread};
+
+/// What a launch says of the job, for its images.
+struct Job {
+    id: String,
+    command: Vec<String>,
+}
+
+static JOB: OnceLock<Job> = OnceLock::new();
+
+/// Remembers, before the application runs, what images must tell of the job, and which descriptors the
+/// launcher gave.
+pub fn remember(launch: Option<&Launch>) {
+    streams::remember();
+    if let Some(launch) = launch {
+        JOB.get_or_init(|| Job {
+            id: launch.job.clone(),
+            command: launch.command.clone(),
+        });
+    }
+}
+
+/// Name and version of this module's part of an image.
+pub const BLOB: &str = "gate page";
+pub const VERSION: u32 = 1;
+/// Before the name of a part of the gate's state.
+pub const GATE_PREFIX: &str = "gate:";
+/// Version of the gate's parts.
+pub const GATE_PARTS_VERSION: u32 = 1;
+
+/// What of the gate page, and of the way the application was started, must be so again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageState {
+    /// Address of the upper half's hooks.
+    pub hooks: u64,
+    pub mpi_active: u32,
+    pub sent_before: u64,
+    pub received_before: u64,
+    /// Where `/proc` finds arguments and environment: start and end of both.
+    pub strings: [u64; 4],
+}
+
+/// Threads that pack pages: the ranks of a job share their node, so there is no use in many.
+fn workers() -> usize {
+    std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .clamp(1, 2)
+}
+
+/// What forbids a checkpoint of this rank, in words for people.
+pub fn refusals() -> Vec<String> {
+    super::refusals::of_process(&descriptors::upper(), &[])
+}
+
+/// Writes this rank's image to `path`.
+///
+/// # Errors
+/// See [`CaptureError`]; nothing is left at `path` then.
+///
+/// # Safety
+/// Every thread of the upper half must be stopped in its signal frame, the driver holding.
+pub unsafe fn write(path: &Path, begin: &Begin) -> Result<Written, CaptureError> {
+    let begun = Instant::now();
+    // SAFETY: an application runs, so the page is mapped.
+    let page = unsafe { gate::page() };
+    let hooks = page.hooks.load(Ordering::Acquire);
+    // SAFETY: what the upper half registered lives as long as the process.
+    let hooks_there = unsafe { (hooks as *const UpperHooks).as_ref() };
+    let compression: Compression = begin.compress.parse().map_err(CaptureError::Refused)?;
+    let threads = saved_threads()?;
+    let state = PageState {
+        hooks,
+        mpi_active: page.mpi_active.load(Ordering::Acquire),
+        sent_before: page.sent_before.load(Ordering::Relaxed),
+        received_before: page.received_before.load(Ordering::Relaxed),
+        strings: strings(),
+    };
+    let mut blobs = vec![(
+        BLOB.to_owned(),
+        VERSION,
+        serde_json::to_vec(&state).unwrap_or_default(),
+    )];
+    for (part, bytes) in crate::gate::save() {
+        blobs.push((format!("{GATE_PREFIX}{part}"), GATE_PARTS_VERSION, bytes));
+    }
+    let inventory = hooks_there.map_or(&[][..], |hooks| {
+        let address = hooks.inventory.load(Ordering::Acquire) as *const u8;
+        let bytes = hooks.inventory_bytes.load(Ordering::Acquire) as usize;
+        if address.is_null() {
+            return &[];
+        }
+        // SAFETY: the upper half gives text that stays as it is while the driver holds.
+        unsafe { std::slice::from_raw_parts(address, bytes) }
+    });
+    let mut environment = environment::here();
+    environment.mpi_thread_level = match (hooks_there, state.mpi_active) {
+        (Some(hooks), 1..) => hooks.mpi_thread_level.load(Ordering::Relaxed),
+        _ => -1,
+    };
+    let request = Request {
+        path: path.to_owned(),
+        identity: Identity {
+            job: JOB.get().map_or(String::new(), |job| job.id.clone()),
+            epoch: begin.epoch,
+            rank: page.rank.load(Ordering::Relaxed).max(0) as u32,
+            size: page.size.load(Ordering::Relaxed).max(1) as u32,
+            command: JOB.get().map_or(Vec::new(), |job| job.command.clone()),
+        },
+        environment,
+        compression,
+        workers: workers(),
+        threads,
+        inventory,
+        blobs,
+        descriptors: descriptors::upper(),
+    };
+    // SAFETY: the caller's.
+    let written = unsafe { super::write_image(request)? };
+    Ok(Written {
+        stored_bytes: written.bytes,
+        bytes: written.page_bytes,
+        digest: written.digest,
+        seconds: begun.elapsed().as_secs_f64(),
+    })
+}
+
+/// The upper half's threads, the main one first.
+fn saved_threads() -> Result<Vec<Thread>, CaptureError> {
+    let main = identity::real_pid();
+    let mut list = threads::list();
+    list.sort_by_key(|thread| thread.real_tid() != main);
+    if list.first().is_none_or(|first| first.real_tid() != main) {
+        return Err(CaptureError::Refused(
+            "its main thread has ended while others run on, which cannot be restarted".into(),
+        ));
+    }
+    list.into_iter()
+        .map(|thread| {
+            if thread.stop_frame() == 0 {
+                let tid = thread.virtual_tid();
+                return Err(CaptureError::Refused(format!(
+                    "its thread {tid} does not stand still: try again"
+                )));
+            }
+            let saved = SavedThread::of(thread);
+            let mut name = [0; 16];
+            for (to, from) in name.iter_mut().take(15).zip(saved.name.as_bytes()) {
+                *to = *from;
+            }
+            let is_main = if thread.real_tid() == main {
+                thread_flags::MAIN
+            } else {
+                0
+            };
+            Ok(Thread {
+                virtual_tid: saved.virtual_tid,
+                flags: is_main
+                    | if saved.driver {
+                        thread_flags::DRIVER
+                    } else {
+                        0
+                    },
+                stop_frame: saved.stop_frame,
+                thread_pointer: saved.fs_upper,
+                clear_child_tid: saved.clear_tid,
+                robust_list: saved.robust_list,
+                robust_list_bytes: saved.robust_bytes,
+                pending_signals: signals::of_thread(thread.real_tid()),
+                sent: saved.sent,
+                received: saved.received,
+                name,
+                ..Thread::default()
+            })
+        })
+        .collect()
+}
+
+/// Where the kernel shows arguments and environment from: fields 48 to 51 of `/proc/self/stat`.
+fn strings() -> [u64; 4] {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name, which may hold blanks, is field 2; what follows it begins with field 3.
+    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let mut fields = rest
+        .split_whitespace()
+        .skip(48 - 3)
+        .map(|field| field.parse().unwrap_or(0));
+    let found = [(); 4].map(|()| fields.next().unwrap_or(0));
+    if found
+        .iter()
+        .all(|address| gate::is_upper(*address as usize))
+    {
+        found
+    } else {
+        [0; 4]
+    }
+}

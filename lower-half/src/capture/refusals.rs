@@ -1,0 +1,129 @@
+//! What of this process forbids a checkpoint, in words for people; asked before the drain.
+
+use std::os::fd::RawFd;
+
+use super::contents::Contents;
+use super::maps::{self, Mapping};
+use super::{descriptors, memory};
+use stillpoint_image::tables::RegionKind;
+
+/// Every reason; empty: none. `numbers` are the upper half's descriptors,
+/// `children` processes that the lower half itself has started.
+pub fn of_process(numbers: &[RawFd], lower_children: &[u32]) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if let Err(found) = descriptors::survey(numbers, &mut Contents::default()) {
+        reasons.extend(found);
+    }
+    reasons.extend(children(lower_children));
+    match maps::upper() {
+        Ok(mappings) => reasons.extend(mappings.iter().filter_map(mapping)),
+        Err(error) => reasons.push(format!("its memory map cannot be read: {error}")),
+    }
+    reasons
+}
+
+/// Child processes that are alive (or not yet waited for).
+fn children(lower: &[u32]) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let tasks = std::fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten();
+    for task in tasks {
+        // Kernels without this file (CONFIG_PROC_CHILDREN) leave children to the application.
+        let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        for pid in children
+            .split_whitespace()
+            .filter_map(|pid| pid.parse::<u32>().ok())
+        {
+            if !lower.contains(&pid) {
+                let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+                reasons.push(format!(
+                    "it has a child process, {pid} ({}): wait until it has ended",
+                    name.trim_end()
+                ));
+            }
+        }
+    }
+    reasons
+}
+
+fn mapping(mapping: &Mapping) -> Option<String> {
+    let what = || {
+        if mapping.name.is_empty() {
+            "memory".to_owned()
+        } else {
+            mapping.name.clone()
+        }
+    };
+    if mapping.device_memory {
+        return Some(format!(
+            "{} at {} is memory of a device: release it before a checkpoint",
+            what(),
+            mapping.range()
+        ));
+    }
+    if mapping.userfault {
+        return Some(format!(
+            "page faults of {} at {} are handled with userfaultfd, which cannot be carried over a restart",
+            what(),
+            mapping.range()
+        ));
+    }
+    if !mapping.shared || mapping.inode == 0 {
+        return None;
+    }
+    if mapping.path().starts_with("/dev/shm/") {
+        let holder = other_process_that_maps(mapping)?;
+        return Some(format!(
+            "it shares memory {} with process {holder}: unmap it before a checkpoint",
+            mapping.path()
+        ));
+    }
+    match memory::kind(mapping) {
+        RegionKind::SystemV => attached_elsewhere(mapping),
+        _ if mapping.path().starts_with("anon_inode:") => Some(format!(
+            "{} at {} cannot be carried over a restart",
+            mapping.name,
+            mapping.range()
+        )),
+        _ => None,
+    }
+}
+
+/// Another process that maps the same file, as far as this user may see.
+fn other_process_that_maps(mapping: &Mapping) -> Option<u32> {
+    let own = std::process::id();
+    let inode = format!(" {} ", mapping.inode);
+    let processes = std::fs::read_dir("/proc").ok()?;
+    let mut pids =
+        processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    pids.find(|pid| {
+        *pid != own
+            && std::fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|maps| {
+                maps.lines()
+                    .any(|line| line.ends_with(&mapping.name) && line.contains(&inode))
+            })
+    })
+}
+
+/// Whether a System V segment is attached by more than this process.
+fn attached_elsewhere(mapping: &Mapping) -> Option<String> {
+    let id = mapping.inode as libc::c_int;
+    let mut status = std::mem::MaybeUninit::<libc::shmid_ds>::zeroed();
+    // SAFETY: IPC_STAT fills the structure, for which zeros are valid too.
+    let attached = unsafe {
+        if libc::shmctl(id, libc::IPC_STAT, status.as_mut_ptr()) != 0 {
+            return None;
+        }
+        status.assume_init().shm_nattch
+    };
+    let all = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let word = format!(" {} ", mapping.inode);
+    let starts_here =
+        |line: &&str| line.contains("/SYSV") && line.contains(&word) && line.contains(" 00000000 ");
+    let own = all.lines().filter(starts_here).count() as u64;
+    (attached > own).then(|| {
+        format!("it shares System V memory segment {id} with another process: detach it before a checkpoint")
+    })
+}

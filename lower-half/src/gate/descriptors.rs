@@ -1,0 +1,136 @@
+//! Whose a descriptor is: one bit each, set for the upper half's.
+//!
+//! Rules of this place: runs in the trap's handler; the bits lie in the gate region, where the springboard
+//! sets them too. The lower half makes descriptors unseen, so what has no bit is the lower half's, or nobody's: to
+//! the application it is not open.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::layout::{DESCRIPTOR_LIMIT, DESCRIPTORS};
+use super::trap::{Call, errno};
+use crate::arch::syscall::{failed, syscall3};
+use crate::threads::exit;
+use crate::threads::registry::Thread;
+
+fn bits() -> &'static [AtomicU64] {
+    // SAFETY: the gate region is mapped, zero at first, and this part of it holds nothing else.
+    unsafe { core::slice::from_raw_parts(DESCRIPTORS as *const AtomicU64, DESCRIPTOR_LIMIT / 64) }
+}
+
+/// Whether the descriptor belongs to the upper half (if it is open at all).
+pub fn is_upper(fd: usize) -> bool {
+    bits()
+        .get(fd / 64)
+        .is_none_or(|word| word.load(Ordering::Relaxed) & 1 << (fd % 64) != 0)
+}
+
+/// Notes that the upper half has this descriptor.
+pub fn note(fd: usize) {
+    if let Some(word) = bits().get(fd / 64) {
+        word.fetch_or(1 << (fd % 64), Ordering::Relaxed);
+    }
+}
+
+/// Notes that the upper half has this descriptor no more.
+pub fn forget(fd: usize) {
+    if let Some(word) = bits().get(fd / 64) {
+        word.fetch_and(!(1 << (fd % 64)), Ordering::Relaxed);
+    }
+}
+
+/// The upper half's descriptors, as far as the bits reach; some may have been closed by other means.
+pub fn upper() -> Vec<i32> {
+    (0..DESCRIPTOR_LIMIT)
+        .filter(|fd| is_upper(*fd))
+        .map(|fd| fd as i32)
+        .collect()
+}
+
+/// A forked child has a descriptor table of its own and no part in the job: what it does to its descriptors is neither
+/// noted nor restrained. (One that shares our memory until it execs would spoil its parent's bits.)
+fn elsewhere() -> bool {
+    exit::forked() || Thread::current().is_some_and(Thread::shares_memory)
+}
+
+fn noted(result: isize) -> isize {
+    if !failed(result) && !elsewhere() {
+        note(result as usize);
+    }
+    result
+}
+
+/// `pipe`, `pipe2`, `socketpair`: two descriptors come back in memory.
+pub fn on_pair(call: &mut Call, argument: usize) -> isize {
+    let result = call.make();
+    if !failed(result) && !elsewhere() {
+        let pair = call.argument(argument) as *const i32;
+        // SAFETY: the kernel has just written both there.
+        let (first, second) = unsafe { (pair.read_unaligned(), pair.add(1).read_unaligned()) };
+        note(first as usize);
+        note(second as usize);
+    }
+    result
+}
+
+/// `dup` and `fcntl(F_DUPFD)`.
+pub fn on_duplicate(call: &mut Call) -> isize {
+    if !elsewhere() && !is_upper(call.argument(0) as u32 as usize) {
+        return errno(libc::EBADF);
+    }
+    noted(call.make())
+}
+
+/// `dup2` and `dup3`: never onto a descriptor of the lower half.
+pub fn on_duplicate_onto(call: &mut Call) -> isize {
+    let (old, new) = (
+        call.argument(0) as u32 as usize,
+        call.argument(1) as u32 as usize,
+    );
+    if elsewhere() {
+        return call.make();
+    }
+    if !is_upper(old) || (!is_upper(new) && is_open(new)) {
+        return errno(libc::EBADF);
+    }
+    noted(call.make())
+}
+
+fn is_open(fd: usize) -> bool {
+    // SAFETY: F_GETFD only reads a flag.
+    !failed(unsafe { syscall3(libc::SYS_fcntl, fd, libc::F_GETFD as usize, 0) })
+}
+
+/// `close`.
+pub fn on_close(call: &mut Call) -> isize {
+    let fd = call.argument(0) as u32 as usize;
+    if !elsewhere() {
+        if !is_upper(fd) {
+            return errno(libc::EBADF);
+        }
+        // Before the call: another thread may be given the same number at once.
+        forget(fd);
+    }
+    // Closing may wait, for a network file system.
+    call.redirect_plain()
+}
+
+/// `close_range`: the upper half's, one by one.
+pub fn on_close_range(call: &mut Call) -> isize {
+    let [first, last, flags, ..] = call.arguments();
+    let (first, last) = (first as u32 as usize, last as u32 as usize);
+    if elsewhere() || flags != 0 || first > last {
+        return call.make();
+    }
+    for fd in first..=last.min(DESCRIPTOR_LIMIT - 1) {
+        if is_upper(fd) {
+            forget(fd);
+            // SAFETY: the application asked for it to be closed.
+            unsafe { syscall3(libc::SYS_close, fd, 0, 0) };
+        }
+    }
+    if last >= DESCRIPTOR_LIMIT {
+        // SAFETY: these all belong to the application.
+        unsafe { syscall3(libc::SYS_close_range, first.max(DESCRIPTOR_LIMIT), last, 0) };
+    }
+    0
+}

@@ -1,0 +1,360 @@
+//! `execve`: what a program of the upper half starts in its own stead.
+//!
+//! Rules of this place: runs in the trap's handler, perhaps in a child that shares its parent's memory, so
+//! everything that is built here lies in a piece of memory mapped for it.
+//!
+//! Before MPI runs in the process, the new program may be the MPI program at last (`#!/bin/sh` ... `exec app`), so it
+//! is started in a split process of its own: through the lower half's executable. Once MPI runs, what is started
+//! is a helper (`system`, `popen`), and starts as it is. A helper inherits the filter, which matches nothing in a
+//! process without an arena.
+
+use core::ffi::{CStr, c_char};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+
+use stillpoint_wrappers::gate;
+
+use super::paths;
+use super::trap::Call;
+use crate::arch::syscall::{self, failed, syscall3, syscall4, syscall6};
+use crate::loader::elf;
+use crate::threads::registry::Thread;
+
+/// The argument that makes the lower half's executable start a program on behalf of `execve`.
+pub const VERB: &CStr = c"exec";
+
+/// NUL-terminated path of the lower half's executable; null: programs start as they are.
+static LOWER: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
+/// The upper half's library, as it stands in LD_PRELOAD.
+static LIBRARY: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
+/// Environment strings that the lower half wants back, and how many.
+static KEPT: AtomicPtr<*const c_char> = AtomicPtr::new(core::ptr::null_mut());
+static KEPT_COUNT: AtomicUsize = AtomicUsize::new(0);
+static NATIVELY: AtomicBool = AtomicBool::new(false);
+
+/// Says how programs are to be started; everything given here lives as long as the process.
+pub fn configure(
+    lower: &'static CStr,
+    library: Option<&'static CStr>,
+    kept: &'static [*const c_char],
+) {
+    LOWER.store(lower.as_ptr().cast_mut(), Ordering::Relaxed);
+    LIBRARY.store(
+        library.map_or(core::ptr::null_mut(), |path| path.as_ptr().cast_mut()),
+        Ordering::Relaxed,
+    );
+    KEPT.store(kept.as_ptr().cast_mut(), Ordering::Relaxed);
+    KEPT_COUNT.store(kept.len(), Ordering::Relaxed);
+}
+
+/// From now on programs are started as they are. For the moment MPI is started; a forked child inherits it.
+pub fn natively_from_now_on() {
+    NATIVELY.store(true, Ordering::Relaxed);
+}
+
+fn natively() -> bool {
+    // SAFETY: the gate page is mapped wherever an application runs.
+    if unsafe { gate::page() }.mpi_active.load(Ordering::Relaxed) != 0 {
+        natively_from_now_on();
+    }
+    NATIVELY.load(Ordering::Relaxed) || LOWER.load(Ordering::Relaxed).is_null()
+}
+
+/// `execve`.
+pub fn on_execve(call: &mut Call) -> isize {
+    let [path, arguments, environment, ..] = call.arguments();
+    let path = if paths::names_executable(path) {
+        super::layout::EXE_PATH
+    } else {
+        path
+    };
+    start(
+        call,
+        path,
+        arguments,
+        environment,
+        |path, arguments, environment| {
+            // SAFETY: all three are what the application gave, or were built from it.
+            unsafe { syscall3(libc::SYS_execve, path, arguments, environment) }
+        },
+    )
+}
+
+/// `execveat`: relative to a descriptor, the program starts as it is.
+pub fn on_execveat(call: &mut Call) -> isize {
+    let [directory, path, arguments, environment, flags, _] = call.arguments();
+    if directory as i32 == libc::AT_FDCWD && flags == 0 {
+        return start(
+            call,
+            path,
+            arguments,
+            environment,
+            |path, arguments, environment| {
+                // SAFETY: as in `on_execve`.
+                unsafe { syscall3(libc::SYS_execve, path, arguments, environment) }
+            },
+        );
+    }
+    let Some(mut room) = Room::map(0, 0, environment) else {
+        return super::trap::errno(libc::ENOMEM);
+    };
+    let environment = room.environment(environment, false);
+    // SAFETY: as in `on_execve`.
+    let result = with_own_mask(call, || unsafe {
+        syscall6(
+            libc::SYS_execveat,
+            [directory, path, arguments, environment, flags, 0],
+        )
+    });
+    room.unmap();
+    result
+}
+
+fn start(
+    call: &Call,
+    path: usize,
+    arguments: usize,
+    environment: usize,
+    exec: impl Fn(usize, usize, usize) -> isize,
+) -> isize {
+    let split = !natively() && path != 0 && can_be_split(path);
+    let Some(mut room) = Room::map(path, arguments, environment) else {
+        return super::trap::errno(libc::ENOMEM);
+    };
+    let (mut file, mut list) = (path, arguments);
+    if split {
+        file = LOWER.load(Ordering::Relaxed) as usize;
+        list = room.arguments(path, arguments);
+    }
+    let environment = room.environment(environment, split);
+    let result = with_own_mask(call, || exec(file, list, environment));
+    room.unmap();
+    result
+}
+
+/// The new program inherits the signal mask: the application's, not this handler's.
+fn with_own_mask(call: &Call, action: impl FnOnce() -> isize) -> isize {
+    let mask = syscall::set_mask(call.frame().mask());
+    let result = action();
+    syscall::set_mask(mask);
+    result
+}
+
+/// Whether the file is a script or a dynamically linked executable that `execve` would accept.
+/// Everything else the kernel itself shall judge.
+fn can_be_split(path: usize) -> bool {
+    let here = libc::AT_FDCWD as usize;
+    // SAFETY: the path is the application's; the kernel checks it.
+    let fd = unsafe {
+        if failed(syscall3(
+            libc::SYS_faccessat,
+            here,
+            path,
+            libc::X_OK as usize,
+        )) {
+            return false;
+        }
+        syscall4(
+            libc::SYS_openat,
+            here,
+            path,
+            (libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK) as usize,
+            0,
+        )
+    };
+    if failed(fd) {
+        return false;
+    }
+    let mut head = [0u8; 1024];
+    // SAFETY: reads into this stack, at most what fits, and closes what was opened.
+    let bytes = unsafe {
+        let bytes = syscall4(
+            libc::SYS_pread64,
+            fd as usize,
+            head.as_mut_ptr() as usize,
+            head.len(),
+            0,
+        );
+        syscall3(libc::SYS_close, fd as usize, 0, 0);
+        bytes
+    };
+    match head.get(..bytes.max(0) as usize) {
+        Some(head) => head.starts_with(b"#!") || elf::is_dynamic(head),
+        None => false,
+    }
+}
+
+/// Memory for the lists that an `execve` is given.
+struct Room {
+    start: usize,
+    bytes: usize,
+    used: usize,
+}
+
+/// Entries of a NULL-terminated list of pointers.
+fn count(list: usize) -> usize {
+    if list == 0 {
+        return 0;
+    }
+    // SAFETY: the application gives a list that ends in NULL.
+    (0..)
+        .take_while(|index| unsafe { (list as *const usize).add(*index).read_unaligned() } != 0)
+        .count()
+}
+
+fn entry(list: usize, index: usize) -> usize {
+    // SAFETY: as `count`, whose result bounds the index.
+    unsafe { (list as *const usize).add(index).read_unaligned() }
+}
+
+fn text(pointer: usize) -> &'static [u8] {
+    // SAFETY: the application (or the launch) gives strings that end in NUL.
+    unsafe { CStr::from_ptr(pointer as *const c_char) }.to_bytes()
+}
+
+const PRELOAD: &[u8] = b"LD_PRELOAD=";
+
+impl Room {
+    fn map(path: usize, arguments: usize, environment: usize) -> Option<Room> {
+        let variables = count(environment);
+        let preload: usize = (0..variables)
+            .map(|index| text(entry(environment, index)))
+            .filter(|variable| variable.starts_with(PRELOAD))
+            .map(|variable| variable.len() + 16)
+            .sum();
+        let pointers = count(arguments) + variables + KEPT_COUNT.load(Ordering::Relaxed) + 16;
+        let bytes = (8 * pointers + preload + 4096 + usize::from(path != 0)) & !4095;
+        let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
+        let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+        // SAFETY: a mapping of its own.
+        let start =
+            unsafe { syscall6(libc::SYS_mmap, [0, bytes, protection, flags, usize::MAX, 0]) };
+        if failed(start) {
+            return None;
+        }
+        if let Some(thread) = Thread::current().filter(|thread| thread.shares_memory()) {
+            // The parent gives it back when this child has gone.
+            thread
+                .notes()
+                .scratch
+                .store(start as u64, Ordering::Relaxed);
+            thread
+                .notes()
+                .scratch_bytes
+                .store(bytes as u64, Ordering::Relaxed);
+        }
+        Some(Room {
+            start: start as usize,
+            bytes,
+            used: 0,
+        })
+    }
+
+    fn unmap(self) {
+        if let Some(thread) = Thread::current().filter(|thread| thread.shares_memory()) {
+            thread.notes().scratch.store(0, Ordering::Relaxed);
+        }
+        give_back(self.start, self.bytes);
+    }
+
+    fn push(&mut self, pointer: usize) {
+        if self.used + 8 <= self.bytes {
+            // SAFETY: inside the mapping.
+            unsafe { ((self.start + self.used) as *mut usize).write_unaligned(pointer) };
+            self.used += 8;
+        }
+    }
+
+    fn push_bytes(&mut self, bytes: &[u8]) {
+        if self.used + bytes.len() <= self.bytes {
+            // SAFETY: inside the mapping.
+            unsafe {
+                core::ptr::copy_nonoverlapping(
+                    bytes.as_ptr(),
+                    (self.start + self.used) as *mut u8,
+                    bytes.len(),
+                );
+            }
+            self.used += bytes.len();
+        }
+    }
+
+    fn list(&self) -> usize {
+        self.start + self.used
+    }
+
+    /// `lower exec PATH -- ARGUMENTS`.
+    fn arguments(&mut self, path: usize, arguments: usize) -> usize {
+        let list = self.list();
+        self.push(LOWER.load(Ordering::Relaxed) as usize);
+        self.push(VERB.as_ptr() as usize);
+        self.push(path);
+        self.push(c"--".as_ptr() as usize);
+        let given = count(arguments);
+        if given == 0 {
+            self.push(path);
+        }
+        (0..given).for_each(|index| self.push(entry(arguments, index)));
+        self.push(0);
+        list
+    }
+
+    /// The environment without the upper half's library, and where the lower half takes over with what it needs.
+    fn environment(&mut self, environment: usize, split: bool) -> usize {
+        let variables = count(environment);
+        let mut preload = 0;
+        for variable in (0..variables).map(|index| text(entry(environment, index))) {
+            if variable.starts_with(PRELOAD) {
+                preload = self.without_library(variable);
+            }
+        }
+        self.used = (self.used + 7) & !7;
+        let list = self.list();
+        for index in 0..variables {
+            let variable = entry(environment, index);
+            if !text(variable).starts_with(PRELOAD) {
+                self.push(variable);
+            }
+        }
+        if preload != 0 {
+            self.push(preload);
+        }
+        if split {
+            let kept = KEPT.load(Ordering::Relaxed) as usize;
+            (0..KEPT_COUNT.load(Ordering::Relaxed)).for_each(|index| self.push(entry(kept, index)));
+        }
+        self.push(0);
+        list
+    }
+
+    /// `LD_PRELOAD=...` with our library taken out; 0 where nothing is left.
+    fn without_library(&mut self, variable: &[u8]) -> usize {
+        let library = LIBRARY.load(Ordering::Relaxed) as usize;
+        let library = if library == 0 { &[][..] } else { text(library) };
+        let at = self.list();
+        self.push_bytes(PRELOAD);
+        let empty = self.used;
+        let others = variable
+            .get(PRELOAD.len()..)
+            .unwrap_or(&[])
+            .split(|byte| *byte == b':' || *byte == b' ');
+        for other in others.filter(|other| !other.is_empty() && *other != library) {
+            if self.used > empty {
+                self.push_bytes(b":");
+            }
+            self.push_bytes(other);
+        }
+        if self.used == empty {
+            return 0;
+        }
+        self.push_bytes(b"\0");
+        at
+    }
+}
+
+/// Gives back memory that an `execve` was prepared in.
+pub fn give_back(start: usize, bytes: usize) {
+    if start != 0 {
+        // SAFETY: the mapping was made by `Room::map` and nobody uses it any more.
+        unsafe { syscall3(libc::SYS_munmap, start, bytes, 0) };
+    }
+}

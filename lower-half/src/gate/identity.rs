@@ -1,0 +1,178 @@
+//! Process and thread ids: the application keeps the ones that it was born with, whatever the kernel
+//! calls it in this launch.
+//!
+//! Rules of this place: runs in the trap's handler. Ids that are not known as virtual pass through unchanged.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::SavedStateError;
+use super::layout::{Slot, slot};
+use super::trap::Call;
+use crate::arch::springboard::Piece;
+use crate::arch::syscall;
+use crate::threads::registry::{self, Thread};
+
+/// What the application takes for its process id; 0 until [`start`].
+static VIRTUAL_PID: AtomicU32 = AtomicU32::new(0);
+/// In a forked child: the parent's ids, real in the high half, virtual in the low.
+static PARENT: AtomicU64 = AtomicU64::new(0);
+
+/// The process id that the application sees.
+pub fn virtual_pid() -> u32 {
+    VIRTUAL_PID.load(Ordering::Relaxed)
+}
+
+/// The process id that the kernel knows.
+pub fn real_pid() -> u32 {
+    // SAFETY: the gate region is mapped; the word is written at launch and after a fork only.
+    unsafe { (slot(Slot::RealPid) as *const u64).read_volatile() as u32 }
+}
+
+/// Notes the kernel's ids of this process; the application sees the same ones, until a restart says otherwise.
+pub fn start() {
+    let pid = syscall::getpid();
+    // SAFETY: the gate region is mapped and writable.
+    unsafe { (slot(Slot::RealPid) as *mut u64).write_volatile(u64::from(pid)) };
+    VIRTUAL_PID.store(pid, Ordering::Relaxed);
+}
+
+/// The process is a forked child's: it has ids of its own.
+pub fn start_forked() {
+    PARENT.store(
+        u64::from(real_pid()) << 32 | u64::from(virtual_pid()),
+        Ordering::Relaxed,
+    );
+    start();
+}
+
+/// The kernel's id for a process id that the application knows.
+fn real_process(id: u32) -> u32 {
+    let parent = PARENT.load(Ordering::Relaxed);
+    if id == 0 {
+        0
+    } else if id == virtual_pid() {
+        real_pid()
+    } else if id == parent as u32 {
+        (parent >> 32) as u32
+    } else {
+        id
+    }
+}
+
+/// The kernel's id for a thread (or process) id that the application knows.
+pub fn real_thread(id: u32) -> u32 {
+    if id == 0 {
+        return 0;
+    }
+    registry::each()
+        .find(|thread| thread.virtual_tid() == id)
+        .map_or_else(|| real_process(id), Thread::real_tid)
+}
+
+/// The id that the application will know a new thread by: the kernel's, unless an older thread has that one.
+pub fn virtual_for(new: Thread, real: u32) -> u32 {
+    /// Beyond every id that the kernel gives (PID_MAX_LIMIT).
+    const BEYOND: u32 = 1 << 22;
+    let taken = |id| {
+        id == virtual_pid()
+            || registry::each().any(|thread| thread != new && thread.virtual_tid() == id)
+    };
+    if taken(real) {
+        (BEYOND..).find(|id| !taken(*id)).unwrap_or(real)
+    } else {
+        real
+    }
+}
+
+/// `gettid`.
+pub fn on_gettid() -> isize {
+    match Thread::current() {
+        Some(thread) => thread.virtual_tid() as isize,
+        None => syscall::gettid() as isize,
+    }
+}
+
+/// `getppid`: a forked child knows its parent by the parent's virtual id.
+pub fn on_getppid(call: &mut Call) -> isize {
+    let real = call.make();
+    let parent = PARENT.load(Ordering::Relaxed);
+    if parent != 0 && real as u64 == parent >> 32 {
+        parent as u32 as isize
+    } else {
+        real
+    }
+}
+
+/// `set_tid_address`.
+pub fn on_set_tid_address(call: &mut Call) -> isize {
+    if let Some(thread) = Thread::current() {
+        thread
+            .notes()
+            .clear_tid
+            .store(call.argument(0) as u64, Ordering::Relaxed);
+    }
+    call.make();
+    on_gettid()
+}
+
+/// The first argument is a process: `kill`, `rt_sigqueueinfo`.
+pub fn on_process_argument(call: &mut Call) -> isize {
+    let mut arguments = call.arguments();
+    let id = arguments[0] as i32;
+    if id > 0 {
+        arguments[0] = real_process(id as u32) as usize;
+    }
+    call.make_with(arguments)
+}
+
+/// The first argument is a thread (0: the caller).
+pub fn on_thread_argument(call: &mut Call) -> isize {
+    let mut arguments = call.arguments();
+    arguments[0] = real_thread(arguments[0] as u32) as usize;
+    call.make_with(arguments)
+}
+
+/// Process and thread: `tgkill`, `rt_tgsigqueueinfo`.
+pub fn on_tgkill(call: &mut Call) -> isize {
+    let mut arguments = call.arguments();
+    arguments[0] = real_process(arguments[0] as u32) as usize;
+    arguments[1] = real_thread(arguments[1] as u32) as usize;
+    call.make_with(arguments)
+}
+
+/// `pidfd_open`.
+pub fn on_pidfd_open(call: &mut Call) -> isize {
+    let id = call.argument(0) as u32;
+    call.redirect(Piece::CallRdiNoting, real_process(id) as usize)
+}
+
+/// A signal that the process sent to itself names its sender: by the id that the application knows.
+pub fn virtualise_sender(info: *mut libc::siginfo_t) {
+    // SAFETY: the kernel's own structure; for these codes the sender's id is its first field.
+    unsafe {
+        let by_user = matches!(
+            (*info).si_code,
+            libc::SI_USER | libc::SI_TKILL | libc::SI_QUEUE
+        );
+        let sender = info.cast::<u32>().add(4);
+        if by_user && *sender == real_pid() {
+            *sender = virtual_pid();
+        }
+    }
+}
+
+/// What an image must hold: the process id that the application knows.
+pub fn save() -> Vec<u8> {
+    u64::from(virtual_pid()).to_le_bytes().to_vec()
+}
+
+/// Takes up what [`save`] gave, in another launch.
+pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
+    let words = super::words(saved, "identity", 1)?;
+    let id = u32::try_from(words[0]).ok().filter(|id| *id != 0);
+    VIRTUAL_PID.store(
+        id.ok_or(SavedStateError::Value { part: "identity" })?,
+        Ordering::Relaxed,
+    );
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! Who lies where: the parts of the gate region, and the rooms of the arena.
+//!
+//! What the application's stack may lead to while it is stopped - a restorer, a trampoline, a call under
+//! way - must be found at the same address in the next launch, so it lies in the gate region, at addresses
+//! that never change. The gate region is made anew by every launch; the arena is what images hold.
+
+use stillpoint_wrappers::gate::{ARENA_START, GATE_ADDRESS, GATE_BYTES, GatePage};
+
+/// Words that the springboard reads: see [`Slot`].
+pub const SLOTS: usize = GATE_ADDRESS + 0x1000;
+/// The springboard: code at fixed addresses (`arch::springboard`).
+pub const SPRINGBOARD: usize = GATE_ADDRESS + 0x2000;
+pub const SPRINGBOARD_BYTES: usize = 0x1000;
+/// One bit a descriptor: set where it belongs to the upper half (`gate::descriptors`).
+pub const DESCRIPTORS: usize = GATE_ADDRESS + 0x4000;
+/// Descriptors that have a bit; higher ones always belong to the upper half.
+pub const DESCRIPTOR_LIMIT: usize = 0x1_0000;
+/// The path of the application's executable, NUL-terminated.
+pub const EXE_PATH: usize = GATE_ADDRESS + 0x6000;
+pub const EXE_PATH_BYTES: usize = 0x1000;
+
+const _: () = assert!(size_of::<GatePage>() <= 0x1000);
+const _: () = assert!(EXE_PATH + EXE_PATH_BYTES <= GATE_ADDRESS + GATE_BYTES);
+const _: () = assert!(DESCRIPTORS + DESCRIPTOR_LIMIT / 8 <= EXE_PATH);
+
+/// Indexes of the words at [`SLOTS`].
+#[repr(usize)]
+#[derive(Clone, Copy, Debug)]
+pub enum Slot {
+    /// `signals::enter` and `signals::leave`, for the trampoline.
+    EnterHandler = 0,
+    LeaveHandler = 1,
+    /// The process's id as the kernel knows it, and the stop signal.
+    RealPid = 2,
+    StopSignal = 3,
+    /// The kernel's vDSO functions, or the springboard's own system calls in their stead.
+    ClockGettime = 4,
+    Gettimeofday = 5,
+    Time = 6,
+    Getcpu = 7,
+}
+
+/// The address of a word at [`SLOTS`].
+pub const fn slot(slot: Slot) -> usize {
+    SLOTS + 8 * slot as usize
+}
+
+/// Rooms of the arena, from low to high.
+///
+/// ```text
+///  0x1000_0000_0000  vDSO image
+///  0x1000_4000_0000  executable (position-independent ones)
+///  0x1004_0000_0000  stack of the main thread, growing down from STACK_TOP
+///  0x1010_0000_0000  program break
+///  0x1100_0000_0000  mappings smaller than 2 MiB
+///  0x1400_0000_0000  mappings of 2 MiB and more
+/// ```
+pub const VDSO: usize = ARENA_START;
+pub const EXECUTABLE: usize = ARENA_START + 0x4000_0000;
+pub const STACK_TOP: usize = ARENA_START + 0x0f_0000_0000;
+pub const STACK_MOST: usize = 0x4_0000_0000;
+pub const BREAK_START: usize = ARENA_START + 0x10_0000_0000;
+pub const BREAK_END: usize = ARENA_START + 0xf0_0000_0000;
+pub const SMALL_START: usize = ARENA_START + 0x0100_0000_0000;
+pub const SMALL_END: usize = ARENA_START + 0x0400_0000_0000;
+pub const LARGE_START: usize = SMALL_END;
+pub const LARGE_END: usize = ARENA_START + 0x0f00_0000_0000;
+
+const _: () = assert!(LARGE_END < stillpoint_wrappers::gate::ARENA_END);

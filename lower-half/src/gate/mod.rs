@@ -1,0 +1,66 @@
+//! The gate: what stands between the upper half and the kernel, and the region through which the two halves know
+//! each other.
+
+pub mod descriptors;
+pub mod exec;
+pub mod filter;
+pub mod identity;
+pub mod layout;
+pub mod lock;
+pub mod memory;
+pub mod paths;
+pub mod region;
+pub mod signals;
+pub mod timers;
+pub mod trap;
+
+/// State of a gate module that an image held cannot be taken up.
+#[derive(Debug, thiserror::Error)]
+pub enum SavedStateError {
+    #[error("saved state of {part}: {bytes} bytes is not a length that it can have")]
+    Length { part: &'static str, bytes: usize },
+    #[error("saved state of {part}: a value that it cannot have")]
+    Value { part: &'static str },
+}
+
+/// Reads little-endian words, exactly `count` of them.
+fn words(saved: &[u8], part: &'static str, count: usize) -> Result<Vec<u64>, SavedStateError> {
+    let (words, rest) = saved.as_chunks::<8>();
+    if words.len() != count || !rest.is_empty() {
+        return Err(SavedStateError::Length {
+            part,
+            bytes: saved.len(),
+        });
+    }
+    Ok(words.iter().map(|word| u64::from_le_bytes(*word)).collect())
+}
+
+/// Everything of the gate that an image must hold, by name; each part's bytes go back through [`restore`].
+pub fn save() -> Vec<(&'static str, Vec<u8>)> {
+    vec![
+        ("memory", memory::save()),
+        ("signals", signals::save()),
+        ("identity", identity::save()),
+        ("timers", timers::save()),
+        ("executable", paths::executable().to_bytes().to_vec()),
+    ]
+}
+
+/// Takes one part up, in another launch. Timers last, when the threads are there.
+pub fn restore(part: &str, saved: &[u8]) -> Result<(), SavedStateError> {
+    match part {
+        "memory" => memory::restore(saved),
+        "signals" => signals::restore(saved),
+        "identity" => identity::restore(saved),
+        "timers" => timers::restore(saved),
+        "executable" => {
+            let path = std::ffi::CString::new(saved)
+                .map_err(|_| SavedStateError::Value { part: "executable" })?;
+            paths::set_executable(&path);
+            Ok(())
+        }
+        _ => Err(SavedStateError::Value {
+            part: "the gate: unknown part",
+        }),
+    }
+}

@@ -1,0 +1,70 @@
+//! Maps and fills the gate region, anew in every launch.
+
+use std::io;
+
+use stillpoint_wrappers::gate::{
+    Command, DriverState, GATE_ADDRESS, GATE_BYTES, GATE_MAGIC, GATE_VERSION, GatePage, Services,
+};
+
+use super::layout::{SPRINGBOARD, SPRINGBOARD_BYTES};
+use super::{identity, signals};
+use crate::arch::{registers, springboard};
+use crate::loader::vdso;
+
+/// Maps the region and fills everything but what MPI and the agent bring (`dispatch`, some services).
+///
+/// # Errors
+/// Where the address is taken or the kernel refuses the mapping.
+pub fn fill(services: Services) -> io::Result<&'static GatePage> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+    // SAFETY: a fresh mapping at an address that must be free.
+    let mapped =
+        unsafe { libc::mmap(GATE_ADDRESS as *mut _, GATE_BYTES, protection, flags, -1, 0) };
+    if mapped != GATE_ADDRESS as *mut _ {
+        return Err(if mapped == libc::MAP_FAILED {
+            io::Error::last_os_error()
+        } else {
+            io::ErrorKind::AddrInUse.into()
+        });
+    }
+    let page = mapped.cast::<GatePage>();
+    // SAFETY: the region is mapped, writable and zero, which is a valid value of every field of the page.
+    let page = unsafe {
+        (*page).magic = GATE_MAGIC;
+        (*page).version = GATE_VERSION;
+        (*page).fsgsbase = u32::from(registers::fsgsbase());
+        (*page).services = services;
+        &*page
+    };
+    use std::sync::atomic::Ordering::Relaxed;
+    page.command.store(Command::Run as u32, Relaxed);
+    page.driver_state
+        .store(DriverState::Running as u32, Relaxed);
+    page.rank.store(-1, Relaxed);
+    page.size.store(-1, Relaxed);
+
+    let code = springboard::code();
+    // SAFETY: this part of the region is the springboard's and large enough; only its protection changes.
+    let result = unsafe {
+        std::ptr::copy_nonoverlapping(code.as_ptr(), SPRINGBOARD as *mut u8, code.len());
+        libc::mprotect(
+            SPRINGBOARD as *mut _,
+            SPRINGBOARD_BYTES,
+            libc::PROT_READ | libc::PROT_EXEC,
+        )
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    signals::fill_slots();
+    identity::start();
+    vdso::fill_slots();
+    Ok(page)
+}
+
+/// Notes the dispatch table of this launch's MPI.
+pub fn set_dispatch(table: u64) {
+    // SAFETY: the region is mapped and writable, and the application does not run yet.
+    unsafe { (*(GATE_ADDRESS as *mut GatePage)).dispatch = table };
+}

@@ -1,0 +1,80 @@
+//! Whose environment variable is whose.
+//!
+//! The application's environment is the one that the process was started with, without Stillpoint's own variables and
+//! with the upper half's library preloaded before whatever the user preloads. The lower half's has, besides,
+//! what switches off MPI's caches of registered memory: they are emptied by watching `munmap` in the lower half's
+//! libc, where what the upper half unmaps is never seen. The cost is a registration per large message on networks
+//! that need one; shared memory and TCP need none.
+
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+const OURS: &[u8] = b"STILLPOINT_";
+const PRELOAD: &[u8] = b"LD_PRELOAD=";
+
+/// Caches of registered memory, switched off.
+const CACHES_OFF: [(&str, &str); 6] = [
+    ("OMPI_MCA_mpi_leave_pinned", "0"),
+    ("OMPI_MCA_mpi_leave_pinned_pipeline", "0"),
+    ("UCX_RCACHE_ENABLE", "n"),
+    ("UCX_MEM_EVENTS", "n"),
+    ("FI_MR_CACHE_MAX_COUNT", "0"),
+    ("FI_MR_CACHE_MONITOR", "disabled"),
+];
+
+fn variables() -> impl Iterator<Item = Vec<u8>> {
+    std::env::vars_os().map(|(name, value)| {
+        let mut variable = name.as_bytes().to_vec();
+        variable.push(b'=');
+        variable.extend(value.as_bytes());
+        variable
+    })
+}
+
+/// The application's environment.
+pub fn of_application(library: Option<&Path>) -> Vec<CString> {
+    let mut preload = library
+        .map(|path| path.as_os_str().as_bytes().to_vec())
+        .unwrap_or_default();
+    let mut environment: Vec<Vec<u8>> = vec![];
+    for variable in variables().filter(|variable| !variable.starts_with(OURS)) {
+        match variable.strip_prefix(PRELOAD) {
+            Some(users) => {
+                if !preload.is_empty() {
+                    preload.push(b':');
+                }
+                preload.extend(users);
+            }
+            None => environment.push(variable),
+        }
+    }
+    if !preload.is_empty() {
+        environment.push([PRELOAD, &preload].concat());
+    }
+    // What came out of the environment holds no NUL.
+    environment
+        .into_iter()
+        .filter_map(|variable| CString::new(variable).ok())
+        .collect()
+}
+
+/// Stillpoint's own variables, for the next split process that an `execve` of the application starts.
+pub fn kept() -> Vec<CString> {
+    let ours = variables().filter(|variable| {
+        variable.starts_with(OURS) && !variable.starts_with(b"STILLPOINT_FILTER=")
+    });
+    ours.filter_map(|variable| CString::new(variable).ok())
+        .collect()
+}
+
+/// Sets what the real MPI shall find.
+///
+/// # Safety
+/// No other thread may run yet.
+pub unsafe fn prepare_for_mpi() {
+    for (name, value) in CACHES_OFF {
+        // SAFETY: the caller's.
+        unsafe { std::env::set_var(name, value) };
+    }
+}

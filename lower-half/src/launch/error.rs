@@ -1,0 +1,79 @@
+//! Why a program could not be started: one line, and the exit status that shells give in such a case.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::loader::map::MapError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    #[error("no program given; usage: stillpoint run [OPTIONS] -- APP [ARGS...]")]
+    Usage,
+    #[error("{0}: no such program; check the name, or give its path")]
+    NotFound(String),
+    #[error("{0}: not in any directory of PATH; check the name, or give the program's path")]
+    NotInPath(String),
+    #[error("{0}: is a directory; give the path of a program in it")]
+    Directory(String),
+    #[error("{0}: permission to execute it is missing; try `chmod +x`")]
+    Permission(String),
+    #[error("{path}: {source}")]
+    Unreadable { path: String, source: io::Error },
+    #[error("{script}: its first line names {interpreter}, which is not there; correct that line")]
+    Interpreter { script: String, interpreter: String },
+    #[error("{0}: its first line is not a usable `#!` line; correct that line")]
+    BadFirstLine(String),
+    #[error("{0}: scripts that name scripts that name scripts: five deep is too deep")]
+    TooDeep(String),
+    #[error("{path}: {source}")]
+    Program { path: String, source: MapError },
+    #[error("{path}: its interpreter {interpreter} cannot be loaded: {source}")]
+    Linker {
+        path: String,
+        interpreter: String,
+        source: MapError,
+    },
+    #[error("{0}: an argument holds a NUL byte")]
+    Argument(String),
+    #[error(
+        "{path}: the upper half's library is missing; build the workspace, or set STILLPOINT_UPPER to its path",
+        path = .0.display()
+    )]
+    Library(PathBuf),
+    #[error("setting up the process: {what}: {source}")]
+    SetUp {
+        what: &'static str,
+        source: io::Error,
+    },
+    #[error("rank {rank} cannot be restarted: {reason}")]
+    Restore { rank: u32, reason: String },
+    #[error(transparent)]
+    Agent(#[from] crate::agent::AgentError),
+    #[error(transparent)]
+    Contract(#[from] stillpoint_protocol::launch::LaunchError),
+}
+
+impl LaunchError {
+    /// 127: not found; 126: found, but cannot be run; 2: usage; 1: anything else.
+    pub fn exit_status(&self) -> i32 {
+        match self {
+            LaunchError::NotFound(_)
+            | LaunchError::NotInPath(_)
+            | LaunchError::Interpreter { .. } => 127,
+            LaunchError::Directory(_)
+            | LaunchError::Permission(_)
+            | LaunchError::Unreadable { .. }
+            | LaunchError::BadFirstLine(_)
+            | LaunchError::TooDeep(_)
+            | LaunchError::Program { .. }
+            | LaunchError::Linker { .. } => 126,
+            LaunchError::Usage | LaunchError::Argument(_) => 2,
+            LaunchError::Restore { .. } | LaunchError::Library(_) | LaunchError::SetUp { .. } | LaunchError::Agent(_) | LaunchError::Contract(_) => 1,
+        }
+    }
+
+    /// Adds what was being set up.
+    pub fn set_up(what: &'static str) -> impl FnOnce(io::Error) -> LaunchError {
+        move |source| LaunchError::SetUp { what, source }
+    }
+}

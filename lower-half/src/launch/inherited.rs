@@ -1,0 +1,129 @@
+//! What the process was started with, before anything of the lower half changed it: signals that are
+//! ignored, the signal mask, open descriptors. The application gets these.
+//!
+//! Looked at before the constructors of any library run (`.preinit_array`) and before Rust's runtime, which ignores
+//! SIGPIPE. System calls by hand only: libc may not be ready.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::arch::syscall::{failed, syscall3, syscall4};
+
+/// Descriptors that are looked for one by one are below this; ones inherited from a launcher are small.
+const MOST: usize = 4096;
+
+static IGNORED: AtomicU64 = AtomicU64::new(0);
+static MASK: AtomicU64 = AtomicU64::new(0);
+static DESCRIPTORS: [AtomicU64; MOST / 64] = [const { AtomicU64::new(0) }; MOST / 64];
+
+/// Makes the C library's start-up code call [`look`] first of all.
+#[used]
+#[unsafe(link_section = ".preinit_array")]
+static FIRST: unsafe extern "C" fn() = look;
+
+unsafe extern "C" fn look() {
+    let mut ignored = 0;
+    for signal in 1..=64usize {
+        let mut action = [0usize; 4];
+        // SAFETY: four words are the kernel's `struct sigaction`.
+        let result = unsafe {
+            syscall4(
+                libc::SYS_rt_sigaction,
+                signal,
+                0,
+                action.as_mut_ptr() as usize,
+                8,
+            )
+        };
+        if !failed(result) && action[0] == libc::SIG_IGN {
+            ignored |= 1 << (signal - 1);
+        }
+    }
+    IGNORED.store(ignored, Ordering::Relaxed);
+    let mut mask = 0u64;
+    // SAFETY: reads the mask into 8 bytes.
+    unsafe {
+        syscall4(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK as usize,
+            0,
+            &raw mut mask as usize,
+            8,
+        )
+    };
+    MASK.store(mask, Ordering::Relaxed);
+    look_at_descriptors();
+}
+
+/// Reads `/proc/self/fd`, or asks for every number where that cannot be read.
+fn look_at_descriptors() {
+    let flags = (libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC) as usize;
+    let path = c"/proc/self/fd".as_ptr() as usize;
+    // SAFETY: opens a directory by a constant path.
+    let directory = unsafe { syscall4(libc::SYS_openat, libc::AT_FDCWD as usize, path, flags, 0) };
+    if failed(directory) {
+        for fd in 0..MOST {
+            // SAFETY: F_GETFD only reads a flag.
+            if !failed(unsafe { syscall3(libc::SYS_fcntl, fd, libc::F_GETFD as usize, 0) }) {
+                note(fd);
+            }
+        }
+        return;
+    }
+    let mut entries = [0u8; 2048];
+    loop {
+        // SAFETY: the kernel fills at most what the buffer holds.
+        let bytes = unsafe {
+            syscall3(
+                libc::SYS_getdents64,
+                directory as usize,
+                entries.as_mut_ptr() as usize,
+                entries.len(),
+            )
+        };
+        if bytes <= 0 {
+            break;
+        }
+        // struct linux_dirent64: inode (8), offset (8), record length (2), type (1), name.
+        let mut rest = entries.get(..bytes as usize).unwrap_or(&[]);
+        while let (Some(&[low, high]), Some(name)) = (rest.get(16..18), rest.get(19..)) {
+            let digits = name.iter().take_while(|byte| byte.is_ascii_digit());
+            let fd = digits.fold(None, |sum: Option<usize>, digit| {
+                Some(
+                    sum.unwrap_or(0)
+                        .wrapping_mul(10)
+                        .wrapping_add(usize::from(digit - b'0')),
+                )
+            });
+            if let Some(fd) = fd.filter(|fd| *fd != directory as usize) {
+                note(fd);
+            }
+            match rest.get(usize::from(u16::from_ne_bytes([low, high])).max(19)..) {
+                Some(next) => rest = next,
+                None => break,
+            }
+        }
+    }
+    // SAFETY: closes what was opened above.
+    unsafe { syscall3(libc::SYS_close, directory as usize, 0, 0) };
+}
+
+fn note(fd: usize) {
+    if let Some(word) = DESCRIPTORS.get(fd / 64) {
+        word.fetch_or(1 << (fd % 64), Ordering::Relaxed);
+    }
+}
+
+/// Signals that were ignored; bit 0 is signal 1.
+pub fn ignored_signals() -> u64 {
+    IGNORED.load(Ordering::Relaxed)
+}
+
+/// The signal mask.
+pub fn mask() -> u64 {
+    MASK.load(Ordering::Relaxed)
+}
+
+/// Open descriptors.
+pub fn descriptors() -> impl Iterator<Item = usize> {
+    (0..MOST).filter(|fd| DESCRIPTORS[fd / 64].load(Ordering::Relaxed) & 1 << (fd % 64) != 0)
+}

@@ -1,0 +1,230 @@
+//! A fresh start: from the command line to the application's first instruction.
+
+pub mod appearance;
+pub mod command;
+pub mod environment;
+pub mod error;
+pub mod inherited;
+pub mod process;
+
+use std::ffi::CString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+
+use stillpoint_protocol::launch::{Launch, LaunchError as ContractError};
+
+use crate::agent;
+use crate::arch::{enter, syscall};
+use crate::gate::{exec, filter, identity, layout, paths, signals};
+use crate::loader::{map, stack, vdso};
+use crate::threads::registry::Thread;
+use error::LaunchError;
+
+/// Whether a refused program can be started as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entrance {
+    /// `stillpoint run`: what cannot be split is refused.
+    Run,
+    /// `execve` by an application that does not use MPI yet: what cannot be split starts as it is.
+    Exec,
+}
+
+/// The file name of the upper half's library.
+const LIBRARY: &str = "libstillpoint_upper_openmpi.so";
+
+/// Runs `arguments[0]` in this process, split.
+///
+/// # Errors
+/// Whatever keeps the application from starting; it has not run a single instruction then.
+pub fn run(
+    entrance: Entrance,
+    path: &Path,
+    arguments: Vec<Vec<u8>>,
+) -> Result<std::convert::Infallible, LaunchError> {
+    let launch = match Launch::from_environment() {
+        Ok(launch) => Some(launch),
+        Err(ContractError::Missing) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let search = std::env::var_os("PATH").map(OsStringExt::into_vec);
+    let path = match entrance {
+        Entrance::Run => command::look_up(path, search.as_deref())?,
+        Entrance::Exec => path.to_owned(),
+    };
+    let program = command::open(&path, &arguments)?;
+    let library = library(launch.as_ref())?;
+    let application = environment::of_application(library.as_deref());
+
+    // No signal before the application can take it; the lower half's threads keep this mask for ever.
+    syscall::set_mask(process::LOWER_MASK);
+    // SAFETY: no other thread has been started yet.
+    unsafe { environment::prepare_for_mpi() };
+    let page = process::prepare()?;
+
+    let mapped = load(&program);
+    let mapped = match mapped {
+        Err(LaunchError::Program {
+            source: map::MapError::Elf(crate::loader::elf::ElfError::Static),
+            ..
+        }) if entrance == Entrance::Exec => start_as_it_is(&path, &arguments),
+        other => other?,
+    };
+    let strings: Vec<CString> = program
+        .arguments
+        .iter()
+        .map(|argument| CString::new(argument.clone()))
+        .collect::<Result<_, _>>()
+        .map_err(|_| LaunchError::Argument(path.display().to_string()))?;
+    let asked = CString::new(program.asked.as_os_str().as_bytes())
+        .map_err(|_| LaunchError::Argument(path.display().to_string()))?;
+    let vdso = vdso::map().map_err(LaunchError::set_up("the vDSO"))?;
+    let stack = stack::build(
+        &mapped.program,
+        &mapped.interpreter,
+        &asked,
+        &strings,
+        &application,
+        vdso,
+    )
+    .map_err(LaunchError::set_up("the stack"))?;
+
+    let executable = std::fs::canonicalize(&program.path).unwrap_or_else(|_| program.path.clone());
+    if let Ok(executable) = CString::new(executable.as_os_str().as_bytes()) {
+        paths::set_executable(&executable);
+    }
+    let low_text = mapped.program.low_text;
+    configure_exec(library.as_deref(), low_text)?;
+
+    let thread = Thread::take().ok_or(LaunchError::Usage)?;
+    thread.record().virtual_tid.store(
+        identity::virtual_pid(),
+        std::sync::atomic::Ordering::Relaxed,
+    );
+    // SAFETY: the record was taken for this thread; the process's own thread area is nobody else's.
+    unsafe {
+        thread.set_fs_lower(crate::arch::registers::fs());
+        thread.adopt();
+    }
+    process::begin(launch.as_ref(), low_text)?;
+    if let Some(launch) = launch {
+        page.rank.store(launch.rank as i32, Relaxed);
+        page.size.store(launch.size as i32, Relaxed);
+        signals::suspend_by(&launch);
+        match entrance {
+            Entrance::Run => agent::join(&launch)?.start()?,
+            Entrance::Exec => agent::join_later(launch),
+        }
+    }
+    signals::start_with(inherited::ignored_signals());
+    appearance::set_name(&program.asked);
+    appearance::show_arguments(&stack);
+    drop(program.file);
+    // SAFETY: everything that the interpreter expects is in place. What lies on this stack stays there for ever.
+    unsafe {
+        process::drop_alternate_stack();
+        crate::arch::registers::set_fs(0);
+        syscall::set_mask(inherited::mask() & !signals::ours());
+        enter::jump(mapped.interpreter.entry, stack.pointer)
+    }
+}
+
+/// The program and its interpreter.
+struct Loaded {
+    program: map::Mapped,
+    interpreter: map::Mapped,
+}
+
+fn load(program: &command::Program) -> Result<Loaded, LaunchError> {
+    let path = program.path.display().to_string();
+    let refused = |source| LaunchError::Program {
+        path: path.clone(),
+        source,
+    };
+    let mapped = map::map(&program.file, Some(layout::EXECUTABLE)).map_err(refused)?;
+    let Some(interpreter) = mapped.interpreter.clone() else {
+        return Err(refused(crate::loader::elf::ElfError::Static.into()));
+    };
+    let refused = |source| LaunchError::Linker {
+        path: path.clone(),
+        interpreter: interpreter.clone(),
+        source,
+    };
+    let file = std::fs::File::open(&interpreter).map_err(|error| refused(error.into()))?;
+    let linker = map::map(&file, None).map_err(refused)?;
+    Ok(Loaded {
+        program: mapped,
+        interpreter: linker,
+    })
+}
+
+/// Starts a program without a split, as the `execve` that led here would have.
+fn start_as_it_is(path: &Path, arguments: &[Vec<u8>]) -> ! {
+    use std::os::unix::process::CommandExt;
+    let arguments: Vec<std::ffi::OsString> = arguments
+        .iter()
+        .map(|argument| std::ffi::OsString::from_vec(argument.clone()))
+        .collect();
+    let mut command = std::process::Command::new(path);
+    if let Some((first, rest)) = arguments.split_first() {
+        command.arg0(first).args(rest);
+    }
+    command.env_clear();
+    for variable in environment::of_application(None) {
+        let variable = variable.into_bytes();
+        if let Some(at) = variable.iter().position(|byte| *byte == b'=') {
+            let (name, value) = (variable[..at].to_vec(), variable[at + 1..].to_vec());
+            command.env(
+                std::ffi::OsString::from_vec(name),
+                std::ffi::OsString::from_vec(value),
+            );
+        }
+    }
+    syscall::set_mask(inherited::mask());
+    let error = command.exec();
+    eprintln!("stillpoint: {}: {error}", path.display());
+    std::process::exit(126)
+}
+
+/// The upper half's library: as the launch says, as STILLPOINT_UPPER says (`none`: none), or beside this executable.
+fn library(launch: Option<&Launch>) -> Result<Option<PathBuf>, LaunchError> {
+    let path = match (launch, std::env::var_os("STILLPOINT_UPPER")) {
+        (_, Some(path)) if path == "none" => return Ok(None),
+        (_, Some(path)) => PathBuf::from(path),
+        (Some(launch), None) => launch.upper_library.clone(),
+        (None, None) => {
+            let own =
+                std::env::current_exe().map_err(LaunchError::set_up("finding this executable"))?;
+            let directory = own.parent().unwrap_or(Path::new("/")).to_owned();
+            let beside = directory.join(LIBRARY);
+            if beside.exists() {
+                beside
+            } else {
+                directory.join("../lib/stillpoint").join(LIBRARY)
+            }
+        }
+    };
+    if path.exists() {
+        Ok(Some(path))
+    } else {
+        Err(LaunchError::Library(path))
+    }
+}
+
+/// Tells the gate how `execve` starts programs. What it is given lives as long as the process.
+pub fn configure_exec(
+    library: Option<&Path>,
+    low_text: filter::LowText,
+) -> Result<(), LaunchError> {
+    let own = std::env::current_exe().map_err(LaunchError::set_up("finding this executable"))?;
+    let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
+    let own: &'static CString = Box::leak(Box::new(text(&own)));
+    let library = library.map(|path| &**Box::leak(Box::new(text(path))));
+    let mut kept = environment::kept();
+    kept.extend(CString::new(process::filter_variable(low_text)));
+    let kept: &'static [CString] = kept.leak();
+    let pointers: Vec<*const libc::c_char> =
+        kept.iter().map(|variable| variable.as_ptr()).collect();
+    exec::configure(own, library, pointers.leak());
+    Ok(())
+}

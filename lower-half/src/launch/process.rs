@@ -1,0 +1,136 @@
+//! What a fresh start and a restart have in common: the gate, the lower half's threads and handlers, the filter.
+
+use std::io;
+
+use stillpoint_protocol::launch::Launch;
+use stillpoint_wrappers::gate::{GatePage, Services};
+
+use super::error::LaunchError;
+use super::inherited;
+use crate::arch::registers;
+use crate::arch::springboard::Piece;
+use crate::gate::{descriptors, filter, region, signals};
+use crate::threads::{areas, rehearse, stop};
+use crate::{agent, capture, mpi};
+
+/// Tells a split process that `execve` has started which filter it has inherited.
+const FILTER: &str = "STILLPOINT_FILTER";
+
+/// What threads of the lower half block: everything, so that the application's signals find the application's threads;
+/// but not SIGSYS, since they may run upper code (a restart rebuilds MPI's objects), whose trapped calls must not kill.
+pub const LOWER_MASK: u64 = !(1 << (libc::SIGSYS - 1));
+
+/// Maps and fills the gate region, and notes which descriptors the application has from the start.
+pub fn prepare() -> Result<&'static GatePage, LaunchError> {
+    registers::probe();
+    if let Some(signal) = std::env::var("STILLPOINT_STOP_SIGNAL")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        && (libc::SIGRTMIN()..=libc::SIGRTMAX()).contains(&signal)
+    {
+        signals::set_stop_signal(signal);
+    }
+    let page = region::fill(services()).map_err(LaunchError::set_up("the gate page"))?;
+    let dispatch = mpi::dispatch(mpi::interruptible::extra());
+    region::set_dispatch(std::ptr::from_ref(dispatch) as u64);
+    inherited::descriptors().for_each(descriptors::note);
+    Ok(page)
+}
+
+/// What the lower half does for the upper besides MPI; the agent adds its own part.
+fn services() -> Services {
+    // SAFETY: the springboard's piece is a function without arguments, at this address once the region is filled.
+    let park_self =
+        unsafe { std::mem::transmute::<usize, unsafe extern "C" fn()>(Piece::ParkSelf.address()) };
+    Services {
+        raise: Some(agent::wake::raise),
+        target_of: Some(agent::wake::target_of),
+        borrow_thread_area: Some(areas::borrow),
+        park_self: Some(park_self),
+        futex_wait: Some(futex_wait),
+        print: Some(print),
+        make_callback: Some(mpi::callbacks::make_callback),
+        free_callback: Some(mpi::callbacks::free_callback),
+        predefined: Some(mpi::predefined::predefined),
+    }
+}
+
+/// `Services::futex_wait`.
+unsafe extern "C" fn futex_wait(
+    word: *const std::sync::atomic::AtomicU32,
+    expected: u32,
+    nanoseconds: u64,
+) {
+    // SAFETY: the caller gives a word that is alive.
+    crate::arch::syscall::futex_wait(unsafe { &*word }, expected, nanoseconds);
+}
+
+/// `Services::print`.
+unsafe extern "C" fn print(bytes: *const u8, count: usize) {
+    // SAFETY: the caller gives bytes that are alive.
+    unsafe { crate::arch::syscall::syscall3(libc::SYS_write, 2, bytes as usize, count) };
+}
+
+/// Installs the handlers and the filter, and starts the keeper. With all signals blocked, on the main thread.
+pub fn begin(launch: Option<&Launch>, low_text: filter::LowText) -> Result<(), LaunchError> {
+    capture::remember(launch);
+    areas::start_keeper().map_err(LaunchError::set_up("the keeper of thread areas"))?;
+    rehearse::start().map_err(LaunchError::set_up("the rehearsal"))?;
+    install_handlers().map_err(LaunchError::set_up("signal handlers"))?;
+    if std::env::var(FILTER).ok() != Some(filter_value(low_text)) {
+        filter::install(low_text).map_err(LaunchError::set_up("the system call filter"))?;
+    }
+    Ok(())
+}
+
+fn install_handlers() -> io::Result<()> {
+    // In the trap's handler nothing may interrupt; a stopped thread can still trap, and crash.
+    signals::install_own(
+        libc::SIGSYS,
+        crate::gate::trap::on_sigsys as *const () as usize,
+        u64::MAX,
+    )?;
+    let crashes = [
+        libc::SIGSYS,
+        libc::SIGSEGV,
+        libc::SIGBUS,
+        libc::SIGFPE,
+        libc::SIGILL,
+        libc::SIGTRAP,
+        libc::SIGABRT,
+    ];
+    let left = crashes
+        .iter()
+        .fold(0u64, |mask, signal| mask | 1 << (signal - 1));
+    signals::install_own(
+        signals::stop_signal(),
+        stop::on_stop as *const () as usize,
+        !left,
+    )
+}
+
+fn filter_value(low_text: filter::LowText) -> String {
+    match low_text {
+        None => "arena".to_owned(),
+        Some((start, end)) => format!("arena,{start:#x},{end:#x}"),
+    }
+}
+
+/// The variable that tells which filter a program started by `execve` inherits.
+pub fn filter_variable(low_text: filter::LowText) -> String {
+    format!("{FILTER}={}", filter_value(low_text))
+}
+
+/// Rust's runtime has given the main thread an alternate signal stack: the application has none.
+///
+/// # Safety
+/// Nothing of the lower half may handle a stack overflow on this thread any more.
+pub unsafe fn drop_alternate_stack() {
+    let none = libc::stack_t {
+        ss_sp: std::ptr::null_mut(),
+        ss_flags: libc::SS_DISABLE,
+        ss_size: 0,
+    };
+    // SAFETY: the kernel reads the structure.
+    unsafe { libc::sigaltstack(&none, std::ptr::null_mut()) };
+}

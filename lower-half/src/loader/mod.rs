@@ -1,0 +1,6 @@
+//! Brings a program into the arena: its segments, its interpreter's, its stack, its vDSO.
+
+pub mod elf;
+pub mod map;
+pub mod stack;
+pub mod vdso;

@@ -1,0 +1,181 @@
+//! The stack that a program begins on: arguments, environment, auxiliary vector, as the kernel lays them out.
+//!
+//! ```text
+//!   high   path of the executable, environment strings, argument strings, platform, 16 random bytes
+//!          auxiliary vector (type, value) ... AT_NULL
+//!          environment pointers ... 0
+//!          argument pointers ... 0
+//!   low    argument count                              <- stack pointer, a multiple of 16
+//! ```
+
+use std::ffi::CString;
+use std::io;
+
+use super::map::Mapped;
+use crate::arch::syscall::failed;
+use crate::gate::layout::{STACK_MOST, STACK_TOP};
+use crate::gate::memory;
+
+/// `linux/auxvec.h`: the size of a signal frame at least.
+const AT_MINSIGSTKSZ: u64 = 51;
+/// Restartable sequences are refused above, so their sizes are left out.
+const LEFT_OUT: [u64; 2] = [27, 28];
+
+/// The stack, its strings' places included.
+#[derive(Clone, Copy, Debug)]
+pub struct Stack {
+    /// Stack pointer to begin with.
+    pub pointer: usize,
+    pub arguments: (usize, usize),
+    pub environment: (usize, usize),
+}
+
+struct Writer {
+    at: usize,
+}
+
+impl Writer {
+    /// Puts bytes below everything so far.
+    fn put(&mut self, bytes: &[u8]) -> usize {
+        self.at -= bytes.len();
+        // SAFETY: the stack is mapped; `build` has checked that everything fits.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.at as *mut u8, bytes.len()) };
+        self.at
+    }
+
+    /// Puts strings one behind the other, as they are in the list.
+    fn strings(&mut self, strings: &[CString]) -> (Vec<u64>, (usize, usize)) {
+        let end = self.at;
+        let mut places: Vec<u64> = strings
+            .iter()
+            .rev()
+            .map(|string| self.put(string.as_bytes_with_nul()) as u64)
+            .collect();
+        places.reverse();
+        (places, (self.at, end))
+    }
+}
+
+/// Bytes of stack to map: the limit on it, within reason.
+fn size() -> usize {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: getrlimit fills the structure.
+    unsafe { libc::getrlimit(libc::RLIMIT_STACK, &mut limit) };
+    (limit.rlim_cur as usize).clamp(1 << 20, STACK_MOST) & !4095
+}
+
+/// Maps the stack and lays everything out on it.
+///
+/// # Errors
+/// `E2BIG` where arguments and environment leave too little of the stack, or what the kernel says to the mapping.
+pub fn build(
+    program: &Mapped,
+    interpreter: &Mapped,
+    path: &CString,
+    arguments: &[CString],
+    environment: &[CString],
+    vdso: usize,
+) -> io::Result<Stack> {
+    let bytes = size();
+    let strings = arguments
+        .iter()
+        .chain(environment)
+        .map(|string| string.as_bytes_with_nul().len() + 8);
+    if strings.sum::<usize>() + 16 * 1024 > bytes / 2 {
+        return Err(io::Error::from_raw_os_error(libc::E2BIG));
+    }
+    let executable = if program.executable_stack {
+        libc::PROT_EXEC
+    } else {
+        0
+    };
+    let protection = (libc::PROT_READ | libc::PROT_WRITE | executable) as usize;
+    let flags = libc::MAP_PRIVATE
+        | libc::MAP_ANONYMOUS
+        | libc::MAP_NORESERVE
+        | libc::MAP_STACK
+        | libc::MAP_FIXED_NOREPLACE;
+    let mapped = memory::mmap(
+        STACK_TOP - bytes,
+        bytes,
+        protection,
+        flags as usize,
+        usize::MAX,
+        0,
+    );
+    if failed(mapped) {
+        return Err(io::Error::from_raw_os_error(-mapped as i32));
+    }
+
+    let mut writer = Writer { at: STACK_TOP - 8 };
+    let path = writer.put(path.as_bytes_with_nul());
+    let (environment, environment_bytes) = writer.strings(environment);
+    let (arguments, argument_bytes) = writer.strings(arguments);
+    let platform = writer.put(b"x86_64\0");
+    let mut random = [0u8; 16];
+    // SAFETY: getrandom fills the bytes given.
+    unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) };
+    let random = writer.put(&random);
+
+    let auxiliary: Vec<u64> = auxiliary(program, interpreter, path, platform, random, vdso);
+    let mut words = vec![arguments.len() as u64];
+    words.extend(&arguments);
+    words.push(0);
+    words.extend(&environment);
+    words.push(0);
+    words.extend(&auxiliary);
+    let pointer = (writer.at - words.len() * 8) & !15;
+    // SAFETY: the stack is mapped down to far below.
+    unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), pointer as *mut u64, words.len()) };
+    Ok(Stack {
+        pointer,
+        arguments: argument_bytes,
+        environment: environment_bytes,
+    })
+}
+
+/// This process's own auxiliary vector, with what is different for the application.
+fn auxiliary(
+    program: &Mapped,
+    interpreter: &Mapped,
+    path: usize,
+    platform: usize,
+    random: usize,
+    vdso: usize,
+) -> Vec<u64> {
+    let own = std::fs::read("/proc/self/auxv").unwrap_or_default();
+    let (words, _) = own.as_chunks::<8>();
+    let words: Vec<u64> = words.iter().map(|word| u64::from_ne_bytes(*word)).collect();
+    let ours = [
+        (libc::AT_SYSINFO_EHDR, vdso),
+        (libc::AT_PHDR, program.segments),
+        (libc::AT_PHENT, size_of::<libc::Elf64_Phdr>()),
+        (libc::AT_PHNUM, program.segment_count),
+        (libc::AT_BASE, interpreter.base),
+        (libc::AT_ENTRY, program.entry),
+        (libc::AT_EXECFN, path),
+        (libc::AT_PLATFORM, platform),
+        (libc::AT_RANDOM, random),
+        (libc::AT_SECURE, 0),
+    ];
+    let mut vector = vec![];
+    for pair in words.chunks_exact(2) {
+        let kind = pair[0];
+        let known =
+            kind != libc::AT_NULL && kind != libc::AT_BASE_PLATFORM && !LEFT_OUT.contains(&kind);
+        if known && ours.iter().all(|(other, _)| *other != kind) {
+            vector.extend([kind, pair[1]]);
+        }
+    }
+    debug_assert!(vector.chunks_exact(2).all(|pair| pair[0] <= AT_MINSIGSTKSZ));
+    for (kind, value) in ours {
+        if kind != libc::AT_SYSINFO_EHDR || value != 0 {
+            vector.extend([kind, value as u64]);
+        }
+    }
+    vector.extend([libc::AT_NULL, 0]);
+    vector
+}

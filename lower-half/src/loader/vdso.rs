@@ -1,0 +1,265 @@
+//! A vDSO of our own for the upper half, at the same address in every launch.
+//!
+//! The kernel's moves from launch to launch and differs between kernels, so the upper half must not bind to it. Ours is
+//! a small ELF image whose functions jump through words of the gate region, which every launch fills with the
+//! kernel's functions. It has exactly one loadable segment, at virtual address 0, with the dynamic
+//! section inside: glibc computes a wrong base otherwise and silently goes without.
+//!
+//! ```text
+//!   0x000  ELF header, two program headers (PT_LOAD, PT_DYNAMIC)
+//!          dynamic section, hash table, symbols, versions, version definitions, strings
+//!          code: for each function `mov r11, slot; jmp [r11]`
+//! ```
+
+use std::ffi::CStr;
+use std::io;
+
+use crate::arch::springboard::Piece;
+use crate::arch::syscall::failed;
+use crate::gate::layout::{SLOTS, Slot, VDSO, slot};
+use crate::gate::memory;
+
+const PAGE: usize = 4096;
+const VERSION: &str = "LINUX_2.6";
+const NAME: &str = "linux-vdso.so.1";
+const FUNCTIONS: [(&CStr, Slot, Piece); 4] = [
+    (
+        c"__vdso_clock_gettime",
+        Slot::ClockGettime,
+        Piece::ClockGettime,
+    ),
+    (
+        c"__vdso_gettimeofday",
+        Slot::Gettimeofday,
+        Piece::Gettimeofday,
+    ),
+    (c"__vdso_time", Slot::Time, Piece::Time),
+    (c"__vdso_getcpu", Slot::Getcpu, Piece::Getcpu),
+];
+
+/// The hash of the System V ABI.
+fn hash(name: &[u8]) -> u32 {
+    name.iter().fold(0, |hash: u32, byte| {
+        let sum = (hash << 4).wrapping_add(u32::from(*byte));
+        let top = sum & 0xf000_0000;
+        (sum ^ (top >> 24)) & !top
+    })
+}
+
+/// An ELF image being put together.
+#[derive(Default)]
+struct Image(Vec<u8>);
+
+impl Image {
+    fn align(&mut self, to: usize) -> usize {
+        self.0.resize(self.0.len().next_multiple_of(to), 0);
+        self.0.len()
+    }
+
+    fn half(&mut self, value: u16) {
+        self.0.extend(value.to_le_bytes());
+    }
+
+    fn word(&mut self, value: u32) {
+        self.0.extend(value.to_le_bytes());
+    }
+
+    fn long(&mut self, value: u64) {
+        self.0.extend(value.to_le_bytes());
+    }
+}
+
+/// The strings, and where each begins.
+struct Strings {
+    bytes: Vec<u8>,
+}
+
+impl Strings {
+    fn add(&mut self, string: &[u8]) -> u32 {
+        let at = self.bytes.len() as u32;
+        self.bytes.extend(string);
+        self.bytes.push(0);
+        at
+    }
+}
+
+/// The image; every address in it counts from its start.
+fn image() -> Vec<u8> {
+    const HEADERS: usize = 64 + 2 * 56;
+    const DYNAMIC_ENTRIES: usize = 10;
+    const CODE_BYTES: usize = 16;
+    let mut strings = Strings { bytes: vec![0] };
+    let soname = strings.add(NAME.as_bytes());
+    let version = strings.add(VERSION.as_bytes());
+    let names: Vec<u32> = FUNCTIONS
+        .iter()
+        .map(|(name, ..)| strings.add(name.to_bytes()))
+        .collect();
+    let symbols = FUNCTIONS.len() + 1;
+
+    // Where everything goes.
+    let dynamic = HEADERS;
+    let hashes = dynamic + 16 * DYNAMIC_ENTRIES;
+    let table = (hashes + 4 * (2 + 1 + symbols)).next_multiple_of(8);
+    let versions = table + 24 * symbols;
+    let definitions = (versions + 2 * symbols).next_multiple_of(8);
+    let text = definitions + 2 * (20 + 8);
+    let code = (text + strings.bytes.len()).next_multiple_of(16);
+    let end = code + CODE_BYTES * FUNCTIONS.len();
+
+    let mut image = Image::default();
+    image.0.extend(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
+    image.half(3); // ET_DYN
+    image.half(62); // EM_X86_64
+    image.word(1);
+    image.long(0); // no entry point
+    image.long(64); // program headers
+    image.long(0); // no section headers
+    image.word(0);
+    for value in [64, 56, 2, 64, 0, 0] {
+        image.half(value);
+    }
+    // PT_LOAD, readable and executable; PT_DYNAMIC, readable.
+    for (kind, flags, at, bytes, alignment) in [
+        (1, 5, 0, end, PAGE),
+        (2, 4, dynamic, 16 * DYNAMIC_ENTRIES, 8),
+    ] {
+        image.word(kind);
+        image.word(flags);
+        for value in [at, at, at, bytes, bytes, alignment] {
+            image.long(value as u64);
+        }
+    }
+    let entries: [(u64, u64); DYNAMIC_ENTRIES] = [
+        (14, u64::from(soname)),           // DT_SONAME
+        (4, hashes as u64),                // DT_HASH
+        (5, text as u64),                  // DT_STRTAB
+        (6, table as u64),                 // DT_SYMTAB
+        (10, strings.bytes.len() as u64),  // DT_STRSZ
+        (11, 24),                          // DT_SYMENT
+        (0x6fff_fff0, versions as u64),    // DT_VERSYM
+        (0x6fff_fffc, definitions as u64), // DT_VERDEF
+        (0x6fff_fffd, 2),                  // DT_VERDEFNUM
+        (0, 0),
+    ];
+    for (tag, value) in entries {
+        image.long(tag);
+        image.long(value);
+    }
+    debug_assert_eq!(image.0.len(), hashes);
+    // One bucket, every symbol in its chain.
+    image.word(1);
+    image.word(symbols as u32);
+    image.word(1);
+    for index in 0..symbols as u32 {
+        image.word(if index == 0 || index as usize == symbols - 1 {
+            0
+        } else {
+            index + 1
+        });
+    }
+    image.align(8);
+    image.0.resize(image.0.len() + 24, 0);
+    for (index, name) in names.iter().enumerate() {
+        image.word(*name);
+        image.0.extend([0x12, 0]); // a global function
+        image.half(1); // defined (in whatever section)
+        image.long((code + CODE_BYTES * index) as u64);
+        image.long(CODE_BYTES as u64);
+    }
+    image.half(0);
+    for _ in FUNCTIONS {
+        image.half(2);
+    }
+    image.align(8);
+    for (index, flags, name, string, next) in
+        [(1, 1, NAME, soname, 28), (2, 0, VERSION, version, 0)]
+    {
+        image.half(1);
+        image.half(flags); // 1: VER_FLG_BASE
+        image.half(index);
+        image.half(1);
+        image.word(hash(name.as_bytes()));
+        image.word(20);
+        image.word(next);
+        image.word(string);
+        image.word(0);
+    }
+    image.0.extend(&strings.bytes);
+    image.align(16);
+    for (_, word, _) in FUNCTIONS {
+        image.0.extend([0x49, 0xbb]); // mov r11, imm64
+        image.long(slot(word) as u64);
+        image.0.extend([0x41, 0xff, 0x23]); // jmp [r11]
+        image.align(16);
+    }
+    image.0
+}
+
+/// Maps the image; gives its address, for AT_SYSINFO_EHDR.
+pub fn map() -> io::Result<usize> {
+    let image = image();
+    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+    let mapped = memory::mmap(VDSO, PAGE, protection, flags as usize, usize::MAX, 0);
+    if failed(mapped) {
+        return Err(io::Error::from_raw_os_error(-mapped as i32));
+    }
+    // SAFETY: the page has just been mapped for this, and the image is smaller.
+    let result = unsafe {
+        std::ptr::copy_nonoverlapping(image.as_ptr(), VDSO as *mut u8, image.len().min(PAGE));
+        libc::mprotect(VDSO as *mut _, PAGE, libc::PROT_READ | libc::PROT_EXEC)
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(VDSO)
+}
+
+/// Points the image's functions at this launch's kernel's, or at plain system calls where it has none.
+pub fn fill_slots() {
+    // SAFETY: a library that the kernel has mapped, or nothing.
+    let library = unsafe {
+        libc::dlopen(
+            c"linux-vdso.so.1".as_ptr(),
+            libc::RTLD_LAZY | libc::RTLD_NOLOAD,
+        )
+    };
+    for (name, word, piece) in FUNCTIONS {
+        let found = if library.is_null() {
+            std::ptr::null_mut()
+        } else {
+            // SAFETY: a look-up by name in an open library.
+            unsafe { libc::dlsym(library, name.as_ptr()) }
+        };
+        let address = if found.is_null() {
+            piece.address()
+        } else {
+            found as usize
+        };
+        // SAFETY: the gate region is mapped and writable while it is being filled.
+        unsafe { (SLOTS as *mut u64).add(word as usize).write(address as u64) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_image_fits_one_page_and_has_one_segment_at_zero() {
+        let image = image();
+        assert!(image.len() < PAGE);
+        let header = crate::loader::elf::header(&image).unwrap();
+        let segments: Vec<_> = (0..2)
+            .map(|index| crate::loader::elf::segment(&image, &header, index).unwrap())
+            .collect();
+        assert_eq!((segments[0].p_type, segments[0].p_vaddr), (1, 0));
+        assert!(segments[1].p_vaddr + segments[1].p_memsz <= segments[0].p_memsz);
+    }
+
+    #[test]
+    fn the_hash_is_the_abis() {
+        assert_eq!(hash(b"LINUX_2.6"), 0x3ae_75f6);
+    }
+}

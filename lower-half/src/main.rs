@@ -1,0 +1,57 @@
+//! The process of one rank: starts, or restarts, an application in the upper half, with the real MPI beside it in the
+//! lower one.
+//!
+//! ```text
+//! stillpoint-lower-openmpi run -- APP ARGS...          become by `stillpoint run`
+//! stillpoint-lower-openmpi restart                     become by `stillpoint restart`
+//! stillpoint-lower-openmpi exec PATH -- ARGV...        become by an application's own execve (`gate::exec`)
+//! ```
+
+mod agent;
+mod arch;
+mod capture;
+mod gate;
+mod launch;
+mod loader;
+mod mpi;
+mod restore;
+mod threads;
+
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+
+use launch::Entrance;
+use launch::error::LaunchError;
+use restore::sequence;
+use stillpoint_protocol::launch::Launch;
+
+fn main() {
+    let arguments: Vec<Vec<u8>> = std::env::args_os()
+        .skip(1)
+        .map(OsStringExt::into_vec)
+        .collect();
+    let Err(error) = start(&arguments);
+    eprintln!("stillpoint: {error}");
+    std::process::exit(error.exit_status());
+}
+
+fn start(arguments: &[Vec<u8>]) -> Result<std::convert::Infallible, LaunchError> {
+    let words: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
+    match words.as_slice() {
+        [b"run", b"--", name, ..] => {
+            launch::run(Entrance::Run, path(name), arguments[2..].to_vec())
+        }
+        [b"exec", file, b"--", _, ..] => {
+            launch::run(Entrance::Exec, path(file), arguments[3..].to_vec())
+        }
+        [b"restart"] => {
+            let launch = Launch::from_environment()?;
+            sequence::run(&launch, |launch| agent::join(launch).map_err(|error| error.to_string()))
+        }
+        _ => Err(LaunchError::Usage),
+    }
+}
+
+fn path(bytes: &[u8]) -> &Path {
+    Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes))
+}

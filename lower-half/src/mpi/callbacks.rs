@@ -1,0 +1,241 @@
+//! The way up: functions in this half's text that the real MPI calls, and that call the application's through
+//! `UpperHooks`, under the upper half's thread pointer.
+//!
+//! `MPI_User_function` has no argument for a context, so every operator gets a small function of its own, made
+//! at run time, that adds it. Generalized requests carry theirs as `extra_state`.
+//!
+//! Between the two switches of the thread pointer nothing of this half's libc or runtime is used. Callbacks come
+//! on threads of the upper half only: Open MPI reduces in the thread that waits.
+
+use core::arch::asm;
+use core::ffi::c_void;
+use core::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+
+use mpi::ffi;
+use stillpoint_wrappers::gate::{self, Callback, ThreadRecord, UpperHooks};
+use stillpoint_wrappers::neutral::{Status, Word};
+use stillpoint_wrappers::openmpi;
+
+/// What the upper half has registered.
+fn hooks() -> Option<&'static UpperHooks> {
+    // SAFETY: the page is mapped; hooks are registered before MPI starts and stay.
+    unsafe {
+        let hooks = gate::page().hooks.load(Ordering::Relaxed) as *const UpperHooks;
+        hooks.as_ref()
+    }
+}
+
+/// Runs `call` under the upper half's thread pointer.
+///
+/// # Safety
+/// On a thread of the upper half that is in the lower half; `call` must call the upper half and do nothing else.
+#[inline(always)]
+unsafe fn ascend<R>(call: impl FnOnce() -> R) -> R {
+    // SAFETY: GS leads to the thread's record, in which the crossing has noted the upper half's thread pointer.
+    unsafe {
+        let record: *const ThreadRecord;
+        asm!("mov {}, gs:[0]", out(reg) record, options(nostack, preserves_flags, readonly));
+        let (upper, lower) = ((*record).fs_upper, (*record).fs_lower);
+        set_thread_pointer(upper);
+        let result = call();
+        set_thread_pointer(lower);
+        result
+    }
+}
+
+/// # Safety
+/// `value` must be a thread pointer of this thread.
+#[inline(always)]
+unsafe fn set_thread_pointer(value: u64) {
+    const SYS_ARCH_PRCTL: u64 = 158;
+    const ARCH_SET_FS: u64 = 0x1002;
+    // SAFETY: the caller's value; the instruction is used where the kernel allows it.
+    unsafe {
+        if gate::page().fsgsbase != 0 {
+            asm!("wrfsbase {}", in(reg) value, options(nostack, preserves_flags));
+        } else {
+            asm!(
+                "syscall",
+                inlateout("rax") SYS_ARCH_PRCTL => _,
+                in("rdi") ARCH_SET_FS,
+                in("rsi") value,
+                lateout("rcx") _,
+                lateout("r11") _,
+                options(nostack)
+            );
+        }
+    }
+}
+
+/// An `MPI_User_function` with its context.
+unsafe extern "C" fn operate(
+    input: *mut c_void,
+    inout: *mut c_void,
+    len: *mut i32,
+    datatype: *mut Word,
+    context: u64,
+) {
+    let Some(call) = hooks().and_then(|hooks| hooks.call_op) else {
+        return;
+    };
+    // SAFETY: the real MPI's arguments; the upper half made the operator with this context.
+    unsafe {
+        let word = *datatype;
+        ascend(|| call(context, input.cast(), inout.cast(), len, word));
+    }
+}
+
+/// `MPI_Grequest_query_function`.
+unsafe extern "C" fn query(context: *mut c_void, status: *mut openmpi::Status) -> i32 {
+    // SAFETY: the real MPI's status.
+    unsafe {
+        let mut neutral: Status = (*status).to_neutral();
+        let error = grequest(
+            Callback::GrequestQuery,
+            context,
+            (&raw mut neutral).expose_provenance() as u64,
+        );
+        *status = openmpi::Status::from_neutral(&neutral);
+        error
+    }
+}
+
+/// `MPI_Grequest_free_function`.
+unsafe extern "C" fn free(context: *mut c_void) -> i32 {
+    // SAFETY: the context is the upper half's.
+    unsafe { grequest(Callback::GrequestFree, context, 0) }
+}
+
+/// `MPI_Grequest_cancel_function`.
+unsafe extern "C" fn cancel(context: *mut c_void, complete: i32) -> i32 {
+    // SAFETY: the context is the upper half's.
+    unsafe { grequest(Callback::GrequestCancel, context, complete as u64) }
+}
+
+unsafe fn grequest(kind: Callback, context: *mut c_void, argument: u64) -> i32 {
+    let Some(call) = hooks().and_then(|hooks| hooks.call_grequest) else {
+        return 0;
+    };
+    // SAFETY: the upper half gave the context.
+    let error =
+        unsafe { ascend(|| call(kind as u32, context.expose_provenance() as u64, argument)) };
+    openmpi::error_from_neutral(error)
+}
+
+/// Bytes of one made function, and of the memory that they are made in.
+const SLOT: usize = 32;
+const BLOCK: usize = 4096;
+
+/// Memory for made functions: written through one address, executed at another.
+struct Block {
+    written: usize,
+    executed: usize,
+}
+
+struct Made {
+    blocks: Vec<Block>,
+    free: Vec<(usize, usize)>,
+}
+
+static MADE: Mutex<Made> = Mutex::new(Made {
+    blocks: Vec::new(),
+    free: Vec::new(),
+});
+
+impl Block {
+    fn new() -> std::io::Result<Self> {
+        // SAFETY: a file without a name, mapped twice; the mappings outlive its descriptor.
+        unsafe {
+            let file = libc::memfd_create(c"stillpoint-callbacks".as_ptr(), libc::MFD_CLOEXEC);
+            if file < 0 || libc::ftruncate(file, BLOCK as libc::off_t) != 0 {
+                return Err(std::io::Error::last_os_error());
+            }
+            let map = |protection| {
+                let place = core::ptr::null_mut();
+                libc::mmap(place, BLOCK, protection, libc::MAP_SHARED, file, 0)
+            };
+            let written = map(libc::PROT_READ | libc::PROT_WRITE);
+            let executed = map(libc::PROT_READ | libc::PROT_EXEC);
+            let error = std::io::Error::last_os_error();
+            libc::close(file);
+            if written == libc::MAP_FAILED || executed == libc::MAP_FAILED {
+                return Err(error);
+            }
+            Ok(Self {
+                written: written as usize,
+                executed: executed as usize,
+            })
+        }
+    }
+}
+
+/// `Services::make_callback`: see there. 0 when there is no memory for it.
+pub unsafe extern "C" fn make_callback(kind: u32, context: u64) -> u64 {
+    if kind == Callback::GrequestQuery as u32 {
+        return query as *const () as u64;
+    }
+    if kind == Callback::GrequestFree as u32 {
+        return free as *const () as u64;
+    }
+    if kind == Callback::GrequestCancel as u32 {
+        return cancel as *const () as u64;
+    }
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if made.free.is_empty() {
+        let Ok(block) = Block::new() else { return 0 };
+        let slots = (0..BLOCK / SLOT).map(|slot| slot * SLOT);
+        made.free
+            .extend(slots.map(|at| (block.written + at, block.executed + at)));
+        made.blocks.push(block);
+    }
+    let Some((written, executed)) = made.free.pop() else {
+        return 0;
+    };
+    // mov r8, context; mov rax, operate; jmp rax
+    let mut code = [0xccu8; SLOT];
+    code[0..2].copy_from_slice(&[0x49, 0xb8]);
+    code[2..10].copy_from_slice(&context.to_le_bytes());
+    code[10..12].copy_from_slice(&[0x48, 0xb8]);
+    code[12..20].copy_from_slice(&(operate as *const () as u64).to_le_bytes());
+    code[20..22].copy_from_slice(&[0xff, 0xe0]);
+    // SAFETY: a slot of ours that nobody executes yet.
+    unsafe { core::ptr::copy_nonoverlapping(code.as_ptr(), written as *mut u8, SLOT) };
+    executed as u64
+}
+
+/// `Services::free_callback`: the operator is gone.
+pub unsafe extern "C" fn free_callback(function: u64) {
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let executed = function as usize;
+    let found = made
+        .blocks
+        .iter()
+        .find(|block| (block.executed..block.executed + BLOCK).contains(&executed))
+        .map(|block| block.written + (executed - block.executed));
+    if let Some(written) = found {
+        made.free.push((written, executed));
+    }
+}
+
+/// Datatypes reach operators as words.
+const _: () = assert!(size_of::<ffi::MPI_Datatype>() == size_of::<Word>());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_made_function_is_executable_and_reused() {
+        // SAFETY: no hooks are registered where there is no gate; the functions are not called.
+        unsafe {
+            let one = make_callback(Callback::Operator as u32, 1);
+            let two = make_callback(Callback::Operator as u32, 2);
+            assert!(one != 0 && two != 0 && one != two);
+            let code = core::slice::from_raw_parts(one as *const u8, 22);
+            assert_eq!(&code[2..10], &1u64.to_le_bytes());
+            free_callback(one);
+            assert_eq!(make_callback(Callback::Operator as u32, 3), one);
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Conversions between neutral values and Open MPI's that take more than one expression.
+//!
+//! The real MPI gets places of ours where the two forms differ; what it has written there is given to the
+//! stub's place in the neutral form. A null place stays null, so that MPI sees what the application gave.
+
+use core::ffi::c_void;
+
+use stillpoint_wrappers::neutral::{Status, Word};
+use stillpoint_wrappers::openmpi;
+
+/// A handle of Open MPI, in whichever of the bindings' types, is a pointer; its word is the address.
+///
+/// # Safety
+/// `H` must be a handle type of Open MPI.
+#[inline(always)]
+pub unsafe fn handle<H: Copy>(word: Word) -> H {
+    const { assert!(size_of::<H>() == size_of::<Word>()) }
+    // SAFETY: the caller's type: any number is a value of a pointer.
+    unsafe { core::mem::transmute_copy(&word) }
+}
+
+/// An optional function pointer of whatever type the bindings want.
+///
+/// # Safety
+/// `F` must be an optional function pointer, and `function` null or a function of that type.
+#[inline(always)]
+pub unsafe fn function<F: Copy>(function: *const c_void) -> F {
+    const { assert!(size_of::<F>() == size_of::<*const c_void>()) }
+    // SAFETY: the caller's types; none is null.
+    unsafe { core::mem::transmute_copy(&function) }
+}
+
+/// A place for one value in Open MPI's form.
+pub struct Own<T> {
+    value: T,
+    null: bool,
+}
+
+impl<T> Own<T> {
+    /// For MPI to write to.
+    #[inline(always)]
+    pub fn place<P>(&mut self) -> *mut P {
+        if self.null {
+            core::ptr::null_mut()
+        } else {
+            (&raw mut self.value).cast()
+        }
+    }
+
+    /// For MPI to read from.
+    #[inline(always)]
+    pub fn given<P>(&self) -> *const P {
+        if self.null {
+            core::ptr::null()
+        } else {
+            (&raw const self.value).cast()
+        }
+    }
+}
+
+/// A status: what is there already is converted, for MPI leaves fields alone that it has nothing to say about.
+///
+/// # Safety
+/// `status` must be null or readable.
+#[inline(always)]
+pub unsafe fn status(status: *const Status) -> Own<openmpi::Status> {
+    // SAFETY: the caller's status.
+    match unsafe { status.as_ref() } {
+        Some(status) => Own {
+            value: openmpi::Status::from_neutral(status),
+            null: false,
+        },
+        None => Own {
+            value: openmpi::Status::default(),
+            null: true,
+        },
+    }
+}
+
+impl Own<openmpi::Status> {
+    /// # Safety
+    /// `status` must be the pointer that [`status`] was given.
+    #[inline(always)]
+    pub unsafe fn give(&self, status: *mut Status) {
+        if !self.null {
+            // SAFETY: the caller's status.
+            unsafe { *status = self.value.to_neutral() };
+        }
+    }
+}
+
+/// An integer that MPI writes.
+///
+/// # Safety
+/// `place` must be null or readable.
+#[inline(always)]
+pub unsafe fn integer(place: *const i32, from_neutral: impl Fn(i32) -> i32) -> Own<i32> {
+    // SAFETY: the caller's place.
+    match unsafe { place.as_ref() } {
+        Some(value) => Own {
+            value: from_neutral(*value),
+            null: false,
+        },
+        None => Own {
+            value: 0,
+            null: true,
+        },
+    }
+}
+
+impl Own<i32> {
+    /// # Safety
+    /// `place` must be the pointer that [`integer`] was given.
+    #[inline(always)]
+    pub unsafe fn give(&self, place: *mut i32, to_neutral: impl Fn(i32) -> i32) {
+        if !self.null {
+            // SAFETY: the caller's place.
+            unsafe { *place = to_neutral(self.value) };
+        }
+    }
+}
+
+/// Places for an array in Open MPI's form.
+pub struct OwnArray<T> {
+    values: Vec<T>,
+    null: bool,
+}
+
+impl<T> OwnArray<T> {
+    /// For MPI to write to.
+    pub fn place<P>(&mut self) -> *mut P {
+        if self.null {
+            core::ptr::null_mut()
+        } else {
+            self.values.as_mut_ptr().cast()
+        }
+    }
+
+    /// For MPI to read from.
+    pub fn given<P>(&self) -> *const P {
+        if self.null {
+            core::ptr::null()
+        } else {
+            self.values.as_ptr().cast()
+        }
+    }
+}
+
+/// The elements of an array of the stub's; none where the count is not positive.
+///
+/// # Safety
+/// `array` must be null or have `count` elements.
+unsafe fn slice<'a, T>(array: *const T, count: i32) -> &'a [T] {
+    match usize::try_from(count) {
+        // SAFETY: the caller's array.
+        Ok(count) if !array.is_null() => unsafe { core::slice::from_raw_parts(array, count) },
+        _ => &[],
+    }
+}
+
+/// An array of statuses.
+///
+/// # Safety
+/// `statuses` must be null or have `count` elements.
+pub unsafe fn statuses(statuses: *const Status, count: i32) -> OwnArray<openmpi::Status> {
+    // SAFETY: the caller's array.
+    let given = unsafe { slice(statuses, count) };
+    OwnArray {
+        values: given.iter().map(openmpi::Status::from_neutral).collect(),
+        null: statuses.is_null(),
+    }
+}
+
+impl OwnArray<openmpi::Status> {
+    /// # Safety
+    /// `statuses` must be the pointer that [`statuses`] was given.
+    pub unsafe fn give(&self, statuses: *mut Status) {
+        for (index, status) in self.values.iter().enumerate() {
+            // SAFETY: as many elements as were read.
+            unsafe { *statuses.add(index) = status.to_neutral() };
+        }
+    }
+}
+
+/// An array of integers.
+///
+/// # Safety
+/// `integers` must be null or have `count` elements.
+pub unsafe fn integers(
+    integers: *const i32,
+    count: i32,
+    from_neutral: impl Fn(i32) -> i32,
+) -> OwnArray<i32> {
+    // SAFETY: the caller's array.
+    let given = unsafe { slice(integers, count) };
+    OwnArray {
+        values: given.iter().map(|value| from_neutral(*value)).collect(),
+        null: integers.is_null(),
+    }
+}
+
+impl OwnArray<i32> {
+    /// # Safety
+    /// `integers` must be the pointer that [`integers`] was given.
+    pub unsafe fn give(&self, integers: *mut i32, to_neutral: impl Fn(i32) -> i32) {
+        for (index, value) in self.values.iter().enumerate() {
+            // SAFETY: as many elements as were read.
+            unsafe { *integers.add(index) = to_neutral(*value) };
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The functions beside MPI's own (`wrappers::extra`), most of them what may block, made interruptible.
+//!
+//! What blocks is MPI's nonblocking twin, asked again and again; `MPI_Test` and `MPI_Iprobe` make progress
+//! and give the processor away as the blocking function would (`mpi_yield_when_idle`). Between two
+//! questions the pending flag is looked at.
+
+use core::ffi::c_void;
+use core::sync::atomic::Ordering;
+
+use mpi::ffi;
+use stillpoint_wrappers::extra::{Extra, INTERRUPTED};
+use stillpoint_wrappers::gate;
+use stillpoint_wrappers::neutral::{Status, Word};
+use stillpoint_wrappers::openmpi::{self, error_to_neutral, rank_from_neutral, tag_from_neutral};
+
+use super::convert;
+use super::fatal::fatal;
+use super::packed::{deliver, pull, receive_bytes};
+
+/// The table's part that is not MPI's.
+pub fn extra() -> Extra {
+    Extra {
+        recv,
+        sendrecv,
+        wait,
+        waitall,
+        waitany,
+        waitsome,
+        probe,
+        mprobe,
+        pull,
+        receive_bytes,
+        deliver,
+        fatal,
+    }
+}
+
+/// Whether a checkpoint is pending.
+#[inline(always)]
+fn pending() -> bool {
+    // SAFETY: the page is mapped before the application's first instruction.
+    unsafe { gate::page() }.pending.load(Ordering::Relaxed) != 0
+}
+
+/// Asks until the request is over or a checkpoint is pending.
+#[inline(always)]
+unsafe fn poll(request: *mut ffi::MPI_Request, status: *mut Status) -> i32 {
+    let mut own = openmpi::Status::default();
+    let place = if status.is_null() {
+        core::ptr::null_mut()
+    } else {
+        (&raw mut own).cast()
+    };
+    loop {
+        let mut flag = 0;
+        // SAFETY: the caller's request; the place is MPI's status or "ignore".
+        let code = unsafe { ffi::MPI_Test(request, &mut flag, place) };
+        if flag != 0 || code != 0 {
+            if !status.is_null() {
+                // SAFETY: the caller's status.
+                unsafe { *status = own.to_neutral() };
+            }
+            return error_to_neutral(code);
+        }
+        if pending() {
+            return INTERRUPTED;
+        }
+    }
+}
+
+unsafe extern "C" fn recv(
+    buf: *mut c_void,
+    count: i32,
+    datatype: Word,
+    source: i32,
+    tag: i32,
+    comm: Word,
+    status: *mut Status,
+    request: *mut Word,
+) -> i32 {
+    // SAFETY: arguments as for MPI_Irecv; the stub's places.
+    unsafe {
+        let code = ffi::MPI_Irecv(
+            buf,
+            count,
+            convert::handle(datatype),
+            rank_from_neutral(source),
+            tag_from_neutral(tag),
+            convert::handle(comm),
+            request.cast(),
+        );
+        if code != 0 {
+            return error_to_neutral(code);
+        }
+        poll(request.cast(), status)
+    }
+}
+
+unsafe extern "C" fn sendrecv(
+    sendbuf: *const c_void,
+    sendcount: i32,
+    sendtype: Word,
+    dest: i32,
+    sendtag: i32,
+    recvbuf: *mut c_void,
+    recvcount: i32,
+    recvtype: Word,
+    source: i32,
+    recvtag: i32,
+    comm: Word,
+    status: *mut Status,
+    request: *mut Word,
+) -> i32 {
+    // SAFETY: arguments as for MPI_Irecv and MPI_Send; the stub's places.
+    unsafe {
+        let code = ffi::MPI_Irecv(
+            recvbuf,
+            recvcount,
+            convert::handle(recvtype),
+            rank_from_neutral(source),
+            tag_from_neutral(recvtag),
+            convert::handle(comm),
+            request.cast(),
+        );
+        if code != 0 {
+            return error_to_neutral(code);
+        }
+        let code = ffi::MPI_Send(
+            sendbuf,
+            sendcount,
+            convert::handle(sendtype),
+            rank_from_neutral(dest),
+            tag_from_neutral(sendtag),
+            convert::handle(comm),
+        );
+        if code != 0 {
+            ffi::MPI_Cancel(request.cast());
+            ffi::MPI_Request_free(request.cast());
+            return error_to_neutral(code);
+        }
+        poll(request.cast(), status)
+    }
+}
+
+unsafe extern "C" fn wait(request: *mut Word, status: *mut Status) -> i32 {
+    // SAFETY: the stub's request and status.
+    unsafe { poll(request.cast(), status) }
+}
+
+unsafe extern "C" fn waitall(
+    count: i32,
+    requests: *mut Word,
+    statuses: *mut Status,
+    done: *mut i32,
+    failed: *mut i32,
+) -> i32 {
+    // SAFETY: the stub's arrays of `count` elements and its places.
+    unsafe {
+        while *done < count {
+            let index = *done as usize;
+            let status = statuses.add(index);
+            let code = poll(requests.add(index).cast(), status);
+            if code == INTERRUPTED {
+                return INTERRUPTED;
+            }
+            (*status).error = code;
+            *failed += i32::from(code != 0);
+            *done += 1;
+        }
+    }
+    0
+}
+
+unsafe extern "C" fn waitany(
+    count: i32,
+    requests: *mut Word,
+    index: *mut i32,
+    status: *mut Status,
+) -> i32 {
+    loop {
+        let mut flag = 0;
+        // SAFETY: the stub's array and places.
+        unsafe {
+            let mut own = convert::status(status);
+            let code = ffi::MPI_Testany(count, requests.cast(), index, &mut flag, own.place());
+            if flag != 0 || code != 0 {
+                own.give(status);
+                return error_to_neutral(code);
+            }
+        }
+        if pending() {
+            return INTERRUPTED;
+        }
+    }
+}
+
+unsafe extern "C" fn waitsome(
+    count: i32,
+    requests: *mut Word,
+    outcount: *mut i32,
+    indices: *mut i32,
+    statuses: *mut Status,
+) -> i32 {
+    // SAFETY: the stub's arrays and places.
+    unsafe {
+        let mut own = convert::statuses(statuses, count);
+        loop {
+            let code = ffi::MPI_Testsome(count, requests.cast(), outcount, indices, own.place());
+            // None active is `MPI_UNDEFINED`, none over yet is 0.
+            if code != 0 || *outcount != 0 {
+                own.give(statuses);
+                return error_to_neutral(code);
+            }
+            if pending() {
+                return INTERRUPTED;
+            }
+        }
+    }
+}
+
+unsafe extern "C" fn probe(source: i32, tag: i32, comm: Word, status: *mut Status) -> i32 {
+    loop {
+        let mut flag = 0;
+        // SAFETY: the stub's status.
+        unsafe {
+            let mut own = convert::status(status);
+            let code = ffi::MPI_Iprobe(
+                rank_from_neutral(source),
+                tag_from_neutral(tag),
+                convert::handle(comm),
+                &mut flag,
+                own.place(),
+            );
+            if flag != 0 || code != 0 {
+                own.give(status);
+                return error_to_neutral(code);
+            }
+        }
+        if pending() {
+            return INTERRUPTED;
+        }
+    }
+}
+
+unsafe extern "C" fn mprobe(
+    source: i32,
+    tag: i32,
+    comm: Word,
+    message: *mut Word,
+    status: *mut Status,
+) -> i32 {
+    loop {
+        let mut flag = 0;
+        // SAFETY: the stub's places.
+        unsafe {
+            let mut own = convert::status(status);
+            let code = ffi::MPI_Improbe(
+                rank_from_neutral(source),
+                tag_from_neutral(tag),
+                convert::handle(comm),
+                &mut flag,
+                message.cast(),
+                own.place(),
+            );
+            if flag != 0 || code != 0 {
+                own.give(status);
+                return error_to_neutral(code);
+            }
+        }
+        if pending() {
+            return INTERRUPTED;
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Messages as plain bytes: pulled in by the drain, and received once more by the application.
+
+use core::ffi::c_void;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use mpi::ffi;
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::{Status, Word};
+use stillpoint_wrappers::openmpi::error_to_neutral;
+
+use super::convert;
+use super::predefined::predefined;
+
+/// `Extra::pull`.
+pub unsafe extern "C" fn pull(
+    comm: Word,
+    found: *mut i32,
+    message: *mut Word,
+    status: *mut Status,
+) -> i32 {
+    // SAFETY: the upper half's places.
+    unsafe {
+        let mut own = convert::status(status);
+        let code = ffi::MPI_Improbe(
+            ffi::RSMPI_ANY_SOURCE,
+            ffi::RSMPI_ANY_TAG,
+            convert::handle(comm),
+            found,
+            message.cast(),
+            own.place(),
+        );
+        own.give(status);
+        error_to_neutral(code)
+    }
+}
+
+/// `MPI_BYTE` of the standard's ABI.
+const BYTE: i32 = 583;
+
+/// So many bytes as count and datatype: more than an `int` counts become a datatype of their own.
+struct Bytes {
+    count: i32,
+    datatype: ffi::MPI_Datatype,
+    own: bool,
+}
+
+impl Bytes {
+    unsafe fn new(bytes: u64) -> Self {
+        const CHUNK: u64 = 1 << 30;
+        // SAFETY: MPI is running; the datatype's parts are in bounds of their types.
+        unsafe {
+            let byte: ffi::MPI_Datatype =
+                convert::handle(predefined(HandleKind::Datatype as u32, BYTE));
+            if let Ok(count) = i32::try_from(bytes) {
+                return Self {
+                    count,
+                    datatype: byte,
+                    own: false,
+                };
+            }
+            let mut chunk = byte;
+            ffi::MPI_Type_contiguous(CHUNK as i32, byte, &mut chunk);
+            let chunks = bytes / CHUNK;
+            let lengths = [chunks as i32, (bytes % CHUNK) as i32];
+            let places = [0, (chunks * CHUNK) as ffi::MPI_Aint];
+            let parts = [chunk, byte];
+            let mut datatype = byte;
+            ffi::MPI_Type_create_struct(
+                2,
+                lengths.as_ptr(),
+                places.as_ptr(),
+                parts.as_ptr(),
+                &mut datatype,
+            );
+            ffi::MPI_Type_commit(&mut datatype);
+            ffi::MPI_Type_free(&mut chunk);
+            Self {
+                count: 1,
+                datatype,
+                own: true,
+            }
+        }
+    }
+}
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        if self.own {
+            // SAFETY: made by `new`; operations that use it keep it alive themselves.
+            unsafe { ffi::MPI_Type_free(&mut self.datatype) };
+        }
+    }
+}
+
+/// `Extra::receive_bytes`.
+pub unsafe extern "C" fn receive_bytes(
+    message: *mut Word,
+    buffer: *mut c_void,
+    bytes: u64,
+    request: *mut Word,
+) -> i32 {
+    // SAFETY: the upper half's message, and a buffer of that many bytes.
+    unsafe {
+        let form = Bytes::new(bytes);
+        error_to_neutral(ffi::MPI_Imrecv(
+            buffer,
+            form.count,
+            form.datatype,
+            message.cast(),
+            request.cast(),
+        ))
+    }
+}
+
+/// A communicator of this process with itself that nobody else knows, one thread at a time.
+fn own_communicator() -> &'static Mutex<Word> {
+    static OWN: OnceLock<Mutex<Word>> = OnceLock::new();
+    OWN.get_or_init(|| {
+        let mut word: Word = 0;
+        // SAFETY: MPI is running; the copy of a communicator of one process needs nobody else.
+        unsafe { ffi::MPI_Comm_dup(ffi::RSMPI_COMM_SELF, (&raw mut word).cast()) };
+        Mutex::new(word)
+    })
+}
+
+/// `Extra::deliver`.
+pub unsafe extern "C" fn deliver(
+    packed: *const c_void,
+    bytes: u64,
+    buf: *mut c_void,
+    count: i32,
+    datatype: Word,
+    status: *mut Status,
+) -> i32 {
+    // The message is sent once more, from this process to itself: whatever the datatype and whatever is wrong
+    // with the receive, it is the real MPI's doing.
+    let own = own_communicator()
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: the bytes are the upper half's; buffer, count and datatype the application's.
+    unsafe {
+        let form = Bytes::new(bytes);
+        let mut place = convert::status(status);
+        let mut send = core::mem::MaybeUninit::<ffi::MPI_Request>::uninit();
+        // Sent before it is received: to itself, Open MPI notices a truncation only then.
+        let code = ffi::MPI_Isend(
+            packed,
+            form.count,
+            form.datatype,
+            0,
+            0,
+            convert::handle(*own),
+            send.as_mut_ptr(),
+        );
+        if code != 0 {
+            return error_to_neutral(code);
+        }
+        let code = ffi::MPI_Recv(
+            buf,
+            count,
+            convert::handle(datatype),
+            0,
+            0,
+            convert::handle(*own),
+            place.place(),
+        );
+        ffi::MPI_Wait(send.as_mut_ptr(), core::ptr::null_mut());
+        place.give(status);
+        error_to_neutral(code)
+    }
+}

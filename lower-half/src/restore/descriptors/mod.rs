@@ -1,0 +1,209 @@
+//! Descriptors under their old numbers: reserved first, then opened again one by one.
+
+mod open;
+mod settle;
+mod special;
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+
+use stillpoint_image::Reader;
+use stillpoint_image::descriptors::{Description, DescriptorKind, Descriptors};
+
+use super::RestoreError;
+use super::objects::Objects;
+use crate::capture::descriptors::streams;
+use special::Pipes;
+
+/// Files that a restart needs and that are not as they must be, in words for people.
+pub fn missing(table: &Descriptors) -> Vec<String> {
+    let mut reasons = Vec::new();
+    for (index, description) in table.descriptions.iter().enumerate() {
+        let number = table
+            .numbers
+            .iter()
+            .find(|number| number.description == index)
+            .map_or(-1, |number| number.number);
+        let (DescriptorKind::File { path, .. }
+        | DescriptorKind::Directory { path }
+        | DescriptorKind::Device { path }) = &description.kind
+        else {
+            continue;
+        };
+        match std::fs::metadata(path) {
+            Err(error) => reasons.push(format!(
+                "descriptor {number} is {path}, which cannot be opened: {error}"
+            )),
+            Ok(file) => {
+                if let DescriptorKind::File {
+                    bytes, cut: true, ..
+                } = description.kind
+                    && file.len() < bytes
+                {
+                    reasons.push(format!(
+                        "descriptor {number} is {path}, which has {} bytes; at the checkpoint it had {bytes}: put back \
+                         the file as it was",
+                        file.len()
+                    ));
+                }
+            }
+        }
+    }
+    let known = table.descriptions.len();
+    if table
+        .numbers
+        .iter()
+        .any(|number| number.description >= known || number.number < 0)
+    {
+        reasons.push("its table of descriptors is not sound: use another epoch".into());
+    }
+    reasons
+}
+
+/// Occupies every number that is not a stream of the launcher's.
+pub fn reserve(table: &Descriptors) -> Result<(), RestoreError> {
+    streams::remember();
+    let failed = |source| RestoreError::System {
+        what: "cannot reserve descriptor numbers".into(),
+        source,
+    };
+    let highest = table
+        .numbers
+        .iter()
+        .map(|number| number.number)
+        .max()
+        .unwrap_or(-1);
+    raise_limit(highest);
+    let null = File::open("/dev/null").map_err(failed)?;
+    for number in table
+        .numbers
+        .iter()
+        .map(|number| number.number)
+        .filter(|number| *number > 2)
+    {
+        if number == null.as_raw_fd() {
+            continue;
+        }
+        // SAFETY: what is open there now was inherited from the launcher by accident; nothing in this process
+        // uses it yet.
+        if unsafe { libc::dup3(null.as_raw_fd(), number, libc::O_CLOEXEC) } < 0 {
+            return Err(failed(io::Error::last_os_error()));
+        }
+    }
+    if table
+        .numbers
+        .iter()
+        .any(|number| number.number == null.as_raw_fd())
+    {
+        // It stands where it must.
+        std::mem::forget(null);
+    }
+    Ok(())
+}
+
+/// Lets numbers up to `highest` be used, as far as the hard limit goes.
+fn raise_limit(highest: RawFd) {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the kernel fills, then reads, the structure.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0
+            && limit.rlim_cur <= highest as u64 + 64
+        {
+            limit.rlim_cur = (highest as u64 + 64).min(limit.rlim_max);
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
+    }
+}
+
+/// Cuts each file that was open for writing back to its length at the checkpoint.
+pub fn cut_files(table: &Descriptors) -> Result<(), RestoreError> {
+    for description in &table.descriptions {
+        if let DescriptorKind::File {
+            path,
+            bytes,
+            cut: true,
+        } = &description.kind
+        {
+            let file = OpenOptions::new().write(true).open(path);
+            let cut = file.and_then(|file| {
+                if file.metadata()?.len() > *bytes {
+                    file.set_len(*bytes)
+                } else {
+                    Ok(())
+                }
+            });
+            cut.map_err(RestoreError::system(format!(
+                "cannot cut {path} back to {bytes} bytes"
+            )))?;
+        }
+    }
+    Ok(())
+}
+
+/// Opens everything again, under its number.
+pub fn open_all(reader: &Reader, objects: &mut Objects) -> Result<(), RestoreError> {
+    let table = reader.descriptors();
+    let mut pipes = Pipes::default();
+    // Epoll sets come last: what they watch must be there.
+    let is_epoll =
+        |description: &Description| matches!(description.kind, DescriptorKind::Epoll { .. });
+    for last in [false, true] {
+        for (index, description) in table.descriptions.iter().enumerate() {
+            if is_epoll(description) != last {
+                continue;
+            }
+            let what = format!("cannot open {} again", open::name(&description.kind));
+            let opened = open::open(description, reader, objects, &mut pipes)?
+                .map_err(RestoreError::system(what.clone()))?;
+            settle::settle(description, &opened).map_err(RestoreError::system(what.clone()))?;
+            for number in table
+                .numbers
+                .iter()
+                .filter(|number| number.description == index)
+            {
+                let flags = if number.close_on_exec {
+                    libc::O_CLOEXEC
+                } else {
+                    0
+                };
+                let source = opened.as_raw_fd();
+                if source == number.number {
+                    continue;
+                }
+                // SAFETY: the number was reserved for this, or is a stream that the application had replaced.
+                if unsafe { libc::dup3(source, number.number, flags) } < 0 {
+                    return Err(RestoreError::System {
+                        what,
+                        source: io::Error::last_os_error(),
+                    });
+                }
+            }
+        }
+    }
+    for description in &table.descriptions {
+        if let DescriptorKind::Epoll { watched } = &description.kind {
+            let index = table
+                .descriptions
+                .iter()
+                .position(|other| std::ptr::eq(other, description));
+            let set = table
+                .numbers
+                .iter()
+                .find(|number| Some(number.description) == index);
+            for entry in set
+                .into_iter()
+                .flat_map(|set| watched.iter().map(move |entry| (set.number, entry)))
+            {
+                special::watch(entry.0, entry.1).map_err(RestoreError::system(format!(
+                    "cannot watch descriptor {}",
+                    entry.1.number
+                )))?;
+            }
+        }
+    }
+    Ok(())
+}

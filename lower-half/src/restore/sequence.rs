@@ -1,0 +1,324 @@
+//! The whole way from an image to the application's next instruction, in the order that it must have.
+
+use std::sync::atomic::Ordering;
+
+use stillpoint_image::Thread;
+use stillpoint_image::tables::thread_flags;
+use stillpoint_protocol::launch::Launch;
+use stillpoint_wrappers::dispatch::Dispatch;
+use stillpoint_wrappers::gate::{GatePage, HandleKind, LOW_END, UpperHooks};
+
+use super::{Restore, RestoreError};
+use crate::arch::{registers, syscall};
+use crate::capture::rank::{self, PageState};
+use crate::capture::signals;
+use crate::gate;
+use crate::launch::error::LaunchError;
+use crate::launch::{self, appearance, environment, process};
+use crate::loader::stack::Stack;
+use crate::threads::recreate::{adopt_main, go};
+use crate::threads::{SavedThread, recreate, resume_main};
+
+/// Threads that check and fill.
+fn workers() -> usize {
+    std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .clamp(1, 2)
+}
+
+/// Where the job's ranks wait for one another.
+pub trait Job {
+    /// Returns when every rank of the job has come to this point.
+    fn barrier(&mut self, name: &str) -> Result<(), String>;
+    /// Starts the agent's thread: the application is about to run.
+    fn start(self) -> Result<(), String>;
+}
+
+/// Restores this rank and goes on with it. `join` makes this rank a member of its job.
+///
+/// # Errors
+/// Whatever keeps the rank from coming back. Until the barrier `checked` nothing has been changed, in this
+/// process or on disk.
+pub fn run<J: Job>(
+    launch: &Launch,
+    join: impl FnOnce(&Launch) -> Result<J, String>,
+) -> Result<std::convert::Infallible, LaunchError> {
+    let refused = |reason: String| LaunchError::Restore {
+        rank: launch.rank,
+        reason,
+    };
+    let failed = |error: RestoreError| refused(error.to_string());
+    let wanted = launch
+        .restart
+        .as_ref()
+        .ok_or_else(|| refused("the launch names no epoch to restart from".into()))?;
+
+    let restore =
+        Restore::open(&wanted.directory, launch.rank, launch.size, workers()).map_err(failed)?;
+    let mut restore = restore.reserve_descriptors().map_err(failed)?;
+    let state = page_state(&restore).map_err(&refused)?;
+    let saved: Vec<SavedThread> = restore.threads().iter().map(saved_thread).collect();
+    let Some((main, others)) = saved.split_first() else {
+        return Err(refused(
+            "its image holds no thread: use another epoch".into(),
+        ));
+    };
+
+    // No signal before the application can take it; the lower half's threads keep this mask for ever.
+    syscall::set_mask(process::LOWER_MASK);
+    // SAFETY: no other thread has been started yet.
+    unsafe { environment::prepare_for_mpi() };
+    let page = process::prepare()?;
+    page.restarted.store(1, Ordering::Release);
+    page.rank.store(launch.rank as i32, Ordering::Relaxed);
+    page.size.store(launch.size as i32, Ordering::Relaxed);
+
+    let mut job = join(launch).map_err(&refused)?;
+    job.barrier("checked").map_err(&refused)?;
+    if restore.thread_level() >= 0 {
+        start_mpi(page, restore.thread_level(), launch).map_err(&refused)?;
+    }
+    // SAFETY: no application runs in this process yet.
+    unsafe { restore.map().map_err(failed)? };
+    job.barrier("mapped").map_err(&refused)?;
+    // SAFETY: as above.
+    unsafe { restore.files().map_err(failed)? };
+    restore_gate(&restore).map_err(&refused)?;
+    page.hooks.store(state.hooks, Ordering::Release);
+    page.mpi_active.store(state.mpi_active, Ordering::Release);
+    page.sent_before.store(state.sent_before, Ordering::Relaxed);
+    page.received_before
+        .store(state.received_before, Ordering::Relaxed);
+
+    let low_text = low_text(&restore);
+    launch::configure_exec(Some(&launch.upper_library), low_text)?;
+    // SAFETY: this is the main thread, which is no thread of the upper half yet.
+    unsafe { adopt_main(main) }.map_err(LaunchError::set_up("the main thread's record"))?;
+    gate::signals::suspend_by(launch);
+    process::begin(Some(launch), low_text)?;
+    restore_part(&restore, "signals").map_err(&refused)?;
+    show(main, &state);
+    // SAFETY: the upper half's memory is in place, MPI runs, and this thread is the main one.
+    unsafe { rebuild(state.hooks, main.fs_upper) }.map_err(&refused)?;
+    job.barrier("rebuilt").map_err(&refused)?;
+    let mut made = Vec::new();
+    for thread in others {
+        // SAFETY: the upper half's memory is in place.
+        let thread = unsafe { recreate(thread.clone()) }
+            .map_err(LaunchError::set_up("the application's threads"))?;
+        made.push(thread);
+    }
+    restore_part(&restore, "timers").map_err(&refused)?;
+    restore.process().map_err(failed)?;
+    job.start().map_err(&refused)?;
+    restore.process_clocks();
+    pending_signals(&restore, &made);
+    let main = main.clone();
+    drop(restore);
+    go();
+    // SAFETY: everything is in place; nothing of the lower half is needed on this thread any more.
+    unsafe {
+        process::drop_alternate_stack();
+        resume_main(&main)
+    }
+}
+
+/// Sends each thread what was pending for it alone; all block everything until they return through their frames.
+fn pending_signals(restore: &Restore, made: &[crate::threads::Thread]) {
+    let mut records = restore.threads().iter();
+    if let Some(main) = records.next() {
+        signals::send_to_thread(std::process::id(), main.pending_signals);
+    }
+    for (record, thread) in records.zip(made).filter(|(record, _)| record.pending_signals != 0) {
+        while thread.real_tid() == 0 {
+            syscall::yield_now();
+        }
+        signals::send_to_thread(thread.real_tid(), record.pending_signals);
+    }
+}
+
+fn page_state(restore: &Restore) -> Result<PageState, String> {
+    let blob = restore
+        .blob(rank::BLOB)
+        .filter(|blob| blob.version == rank::VERSION);
+    let blob = blob.ok_or(
+        "its image holds no gate page that this release understands: use the release that wrote it",
+    )?;
+    serde_json::from_slice(&blob.bytes)
+        .map_err(|error| format!("the gate page in its image: {error}"))
+}
+
+fn saved_thread(thread: &Thread) -> SavedThread {
+    SavedThread {
+        virtual_tid: thread.virtual_tid,
+        fs_upper: thread.thread_pointer,
+        clear_tid: thread.clear_child_tid,
+        robust_list: thread.robust_list,
+        robust_bytes: thread.robust_list_bytes,
+        stop_frame: thread.stop_frame,
+        sent: thread.sent,
+        received: thread.received,
+        driver: thread.flags & thread_flags::DRIVER != 0,
+        name: String::from_utf8_lossy(&thread.name)
+            .trim_end_matches('\0')
+            .to_owned(),
+    }
+}
+
+/// Starts MPI as the application had it, and sees that it gives the same rank and size.
+fn start_mpi(page: &GatePage, level: i32, launch: &Launch) -> Result<(), String> {
+    let refused =
+        |what: &str, error: i32| format!("MPI cannot be started again: {what} returns {error}");
+    // SAFETY: the table was put there by `process::prepare` and lives for ever.
+    let dispatch = unsafe { &*(page.dispatch as *const Dispatch) };
+    let predefined = page
+        .services
+        .predefined
+        .ok_or("the gate page has no predefined handles")?;
+    /// `MPI_COMM_WORLD` of the standard ABI.
+    const COMM_WORLD: i32 = 0x101;
+    let (mut provided, mut rank, mut size) = (-1, -1, -1);
+    // SAFETY: MPI is started once, on the main thread, with the lower FS; null arguments are allowed.
+    unsafe {
+        let error = (dispatch.init_thread)(
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            level,
+            &raw mut provided,
+        );
+        if error != 0 {
+            return Err(refused("MPI_Init_thread", error));
+        }
+        let world = predefined(HandleKind::Communicator as u32, COMM_WORLD);
+        let error = (dispatch.comm_rank)(world, &raw mut rank);
+        if error != 0 {
+            return Err(refused("MPI_Comm_rank", error));
+        }
+        let error = (dispatch.comm_size)(world, &raw mut size);
+        if error != 0 {
+            return Err(refused("MPI_Comm_size", error));
+        }
+    }
+    if (rank, size) != (launch.rank as i32, launch.size as i32) {
+        return Err(format!(
+            "MPI says rank {rank} of {size}, the launcher rank {} of {}: start all ranks with one mpirun",
+            launch.rank, launch.size
+        ));
+    }
+    if provided < level {
+        return Err(format!(
+            "MPI gives thread level {provided} here, the application has {level}: use an MPI library built for it"
+        ));
+    }
+    Ok(())
+}
+
+/// Every part of the gate's state but those whose time is not yet.
+fn restore_gate(restore: &Restore) -> Result<(), String> {
+    for blob in restore.reader().blobs() {
+        if let Some(part) = blob.name.strip_prefix(rank::GATE_PREFIX)
+            && !matches!(part, "signals" | "timers")
+        {
+            restore_part(restore, part)?;
+        }
+    }
+    for number in &restore.reader().descriptors().numbers {
+        gate::descriptors::note(number.number as usize);
+    }
+    for stream in 0..3 {
+        // A stream that the application had closed stays closed to it.
+        if !restore
+            .reader()
+            .descriptors()
+            .numbers
+            .iter()
+            .any(|number| number.number == stream)
+        {
+            gate::descriptors::forget(stream as usize);
+        }
+    }
+    Ok(())
+}
+
+fn restore_part(restore: &Restore, part: &str) -> Result<(), String> {
+    let name = format!("{}{part}", rank::GATE_PREFIX);
+    let blob = restore
+        .blob(&name)
+        .filter(|blob| blob.version == rank::GATE_PARTS_VERSION);
+    let blob = blob.ok_or_else(|| {
+        format!("its image lacks '{name}' in a version that this release understands")
+    })?;
+    gate::restore(part, &blob.bytes).map_err(|error| error.to_string())
+}
+
+/// Text of a non-PIE executable, from which system calls are trapped too.
+fn low_text(restore: &Restore) -> Option<(u32, u32)> {
+    let regions = restore.reader().regions();
+    let text = || {
+        let executable =
+            |region: &&stillpoint_image::Region| region.protection & libc::PROT_EXEC as u32 != 0;
+        regions
+            .iter()
+            .filter(executable)
+            .filter(|region| region.end <= LOW_END as u64)
+    };
+    let start = text().map(|region| region.start).min()?;
+    let end = text().map(|region| region.end).max()?;
+    Some((start as u32, end as u32))
+}
+
+/// Name, arguments and environment as `ps` shows them.
+fn show(main: &SavedThread, state: &PageState) {
+    appearance::set_name(std::path::Path::new(&main.name));
+    let [
+        arguments_start,
+        arguments_end,
+        environment_start,
+        environment_end,
+    ] = state.strings.map(|at| at as usize);
+    if arguments_start != 0 {
+        appearance::show_arguments(&Stack {
+            pointer: 0,
+            arguments: (arguments_start, arguments_end),
+            environment: (environment_start, environment_end),
+        });
+    }
+}
+
+/// Lets the upper half make its MPI objects again.
+///
+/// # Safety
+/// On the main thread, adopted, the upper half's memory in place, MPI running.
+unsafe fn rebuild(hooks: u64, fs_upper: u64) -> Result<(), String> {
+    // SAFETY: the hooks lie in memory that has just been restored.
+    let Some(hooks) = (unsafe { (hooks as *const UpperHooks).as_ref() }) else {
+        return Ok(());
+    };
+    let Some(function) = hooks.rebuild else {
+        return Ok(());
+    };
+    let lower = registers::fs();
+    // SAFETY: the hook wants the upper FS; between the switches nothing uses thread-local storage. It runs on this
+    // stack, which lies outside of everything that was restored.
+    let result = unsafe {
+        registers::set_fs(fs_upper);
+        let result = function();
+        registers::set_fs(lower);
+        result
+    };
+    if result == 0 {
+        return Ok(());
+    }
+    let bytes = (hooks.refusal_bytes.load(Ordering::Acquire) as usize).min(4096);
+    let text = match hooks.refusal {
+        0 => String::new(),
+        // SAFETY: the upper half keeps 4096 bytes of text there.
+        address => unsafe {
+            String::from_utf8_lossy(std::slice::from_raw_parts(address as *const u8, bytes))
+                .into_owned()
+        },
+    };
+    Err(format!(
+        "its MPI objects cannot be made again (error {result}): {text}"
+    ))
+}

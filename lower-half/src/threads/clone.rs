@@ -1,0 +1,209 @@
+//! New threads and new processes of the upper half: `clone`, `fork`, `vfork`, and `exit`.
+//!
+//! Rules of this place: runs in the trap's handler, all signals blocked.
+//!
+//! A new thread must begin with the registers, vector state and mask of the one that made it, and with a record of its
+//! own behind GS before any signal can find it. So it starts in the lower half, all signals blocked, on a copy of
+//! the trap's signal frame below its own stack, and returns into the application through that copy.
+
+use core::sync::atomic::Ordering;
+
+use stillpoint_wrappers::gate;
+
+use super::areas;
+use super::registry::{self, Thread, flag};
+use crate::arch::frame::{REG_RAX, REG_RSP, sigreturn};
+use crate::arch::syscall::{self, failed, syscall6};
+use crate::arch::{enter, registers};
+use crate::gate::trap::{Call, errno};
+use crate::gate::{exec, identity, memory, timers};
+
+const RED_ZONE: usize = 128;
+
+/// What a new thread finds at the bottom of its part of the stack.
+#[repr(C)]
+struct Beginning {
+    frame: usize,
+    thread: Thread,
+    /// Where the kernel wrote the thread's id for the thread itself; 0: nowhere.
+    child_tid: usize,
+}
+
+/// `clone`.
+pub fn on_clone(call: &mut Call) -> isize {
+    let [flags, stack, parent_tid, child_tid, tls, _] = call.arguments();
+    let flag = |flag: i32| flags & flag as usize != 0;
+    if !flag(libc::CLONE_VM) || stack == 0 {
+        return on_fork(
+            call,
+            flags & !((libc::CLONE_VM | libc::CLONE_VFORK) as usize),
+        );
+    }
+    let Some(thread) = Thread::take() else {
+        return errno(libc::EAGAIN);
+    };
+    let same_process = flag(libc::CLONE_THREAD);
+    let notes = thread.notes();
+    if !same_process {
+        notes.flags.store(flag::SHARES_MEMORY, Ordering::Relaxed);
+    }
+    if flag(libc::CLONE_CHILD_CLEARTID) {
+        notes.clear_tid.store(child_tid as u64, Ordering::Relaxed);
+    }
+    // SAFETY: the record is not anybody's yet.
+    unsafe {
+        thread.set_fs_upper(if flag(libc::CLONE_SETTLS) {
+            tls as u64
+        } else {
+            registers::fs()
+        })
+    };
+
+    let below = stack.wrapping_sub(RED_ZONE);
+    // SAFETY: whoever starts a thread gives it a stack; what lies below the red zone is free.
+    let beginning = unsafe {
+        let frame = call.frame().copy_below(below);
+        frame.set_register(REG_RAX, 0);
+        frame.set_register(REG_RSP, stack);
+        let beginning = (frame.address() - size_of::<Beginning>()) & !15;
+        let child_tid = if flag(libc::CLONE_CHILD_SETTID) {
+            child_tid
+        } else {
+            0
+        };
+        (beginning as *mut Beginning).write(Beginning {
+            frame: frame.address(),
+            thread,
+            child_tid,
+        });
+        beginning
+    };
+    // SAFETY: the application's own flags; the child gets its own stack and record.
+    let result = unsafe {
+        enter::clone_into(
+            flags, beginning, parent_tid, child_tid, tls, begin, beginning,
+        )
+    };
+    if failed(result) {
+        thread.give_back();
+        return result;
+    }
+    if !same_process {
+        // With CLONE_VFORK the child has gone its own way by now: the record and what it left are free.
+        if flag(libc::CLONE_VFORK) {
+            let scratch = notes.scratch.load(Ordering::Relaxed) as usize;
+            exec::give_back(
+                scratch,
+                notes.scratch_bytes.load(Ordering::Relaxed) as usize,
+            );
+            thread.give_back();
+        }
+        return result;
+    }
+    let id = identity::virtual_for(thread, result as u32);
+    if id != result as u32 && flag(libc::CLONE_PARENT_SETTID) {
+        // SAFETY: the kernel has written there too.
+        unsafe { (parent_tid as *mut u32).write_unaligned(id) };
+    }
+    thread.record().virtual_tid.store(id, Ordering::Release);
+    if restarted() {
+        syscall::futex_wake(&thread.record().virtual_tid);
+    }
+    id as isize
+}
+
+/// Whether ids may differ from the kernel's.
+fn restarted() -> bool {
+    // SAFETY: the gate page is mapped wherever an application runs.
+    unsafe { gate::page() }.restarted.load(Ordering::Relaxed) != 0
+}
+
+/// A new thread's first steps: all signals blocked, its own upper FS in place, GS still its maker's.
+unsafe extern "C" fn begin(beginning: usize) -> ! {
+    // SAFETY: `on_clone` wrote it for this thread.
+    let Beginning {
+        frame,
+        thread,
+        child_tid,
+    } = unsafe { (beginning as *const Beginning).read() };
+    if !thread.shares_memory() {
+        let id = &thread.record().virtual_tid;
+        if restarted() {
+            // The maker chooses the id.
+            while id.load(Ordering::Acquire) == 0 {
+                syscall::futex_wait(id, 0, 0);
+            }
+            if child_tid != 0 {
+                // SAFETY: the kernel has written there too.
+                unsafe { (child_tid as *mut u32).write_unaligned(id.load(Ordering::Acquire)) };
+            }
+        } else {
+            id.store(syscall::gettid(), Ordering::Release);
+        }
+    }
+    // SAFETY: the record was taken for this thread; the frame is the copy made for it.
+    unsafe {
+        thread.adopt();
+        sigreturn(frame)
+    }
+}
+
+/// `fork`, and everything that is made to be one: the child gets memory of its own.
+pub fn on_fork(call: &mut Call, flags: usize) -> isize {
+    let [_, stack, parent_tid, child_tid, tls, _] = call.arguments();
+    let plain = call.number() != libc::SYS_clone;
+    let arguments = if plain {
+        [flags, 0, 0, 0, 0, 0]
+    } else {
+        [flags, 0, parent_tid, child_tid, tls, 0]
+    };
+    // SAFETY: without CLONE_VM the child goes on with a copy of this very stack.
+    let result = memory::while_still(|| unsafe { syscall6(libc::SYS_clone, arguments) });
+    if result == 0 {
+        start_forked();
+        if !plain && stack != 0 {
+            call.frame().set_register(REG_RSP, stack);
+        }
+    }
+    result
+}
+
+/// A forked child has one thread, ids of its own, and no part in the job.
+fn start_forked() {
+    // SAFETY: the gate page is mapped; it is this process's own copy.
+    let page = unsafe { gate::page() };
+    if page.mpi_active.load(Ordering::Relaxed) != 0 {
+        exec::natively_from_now_on();
+    }
+    page.pending.store(0, Ordering::Relaxed);
+    super::exit::start_forked();
+    identity::start_forked();
+    timers::start_forked();
+    if let Some(thread) = Thread::current() {
+        // A child that shared its parent's memory until now does so no more.
+        thread.notes().flags.store(0, Ordering::Relaxed);
+        registry::only(thread);
+        thread
+            .record()
+            .virtual_tid
+            .store(thread.real_tid(), Ordering::Relaxed);
+    }
+}
+
+/// `exit`: the thread ends.
+pub fn on_exit(call: &mut Call) -> isize {
+    let status = call.argument(0);
+    if let Some(thread) = Thread::current().filter(|thread| !thread.shares_memory()) {
+        // SAFETY: the gate page is mapped wherever an application runs.
+        let page = unsafe { gate::page() };
+        let record = thread.record();
+        page.sent_before
+            .fetch_add(record.sent.load(Ordering::Relaxed), Ordering::Relaxed);
+        page.received_before
+            .fetch_add(record.received.load(Ordering::Relaxed), Ordering::Relaxed);
+        areas::give_back(thread);
+        thread.give_back();
+    }
+    // SAFETY: the record is given back, and nothing of this thread is needed any more.
+    unsafe { enter::exit_thread(status) }
+}

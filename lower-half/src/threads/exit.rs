@@ -1,0 +1,31 @@
+//! The end of the process: the agent is told before the kernel is.
+//!
+//! Rules of this place: [`on_exit_group`] runs in the trap's handler. The calling thread waits for the agent for a
+//! bounded time.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use super::registry::Thread;
+use crate::agent::wake;
+use crate::gate::trap::Call;
+
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// `exit_group`.
+pub fn on_exit_group(call: &mut Call) -> isize {
+    let ours = !forked() && Thread::current().is_some_and(|thread| !thread.shares_memory());
+    if ours {
+        wake::process_ends(call.argument(0) as i32);
+    }
+    call.make()
+}
+
+/// A forked child's end is nobody's business here.
+pub fn start_forked() {
+    FORKED.store(true, Ordering::Relaxed);
+}
+
+/// Whether this process is a forked child of the one that was launched.
+pub fn forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}

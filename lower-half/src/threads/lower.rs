@@ -1,0 +1,71 @@
+//! Threads of the lower half, whoever makes them (MPI's progress threads too): they block every signal, so that
+//! the application's signals find the application's threads, and they have no record behind GS.
+//!
+//! This executable's `pthread_create` comes before libc's for every library of the lower half. (The upper half has a
+//! libc of its own and never comes here.)
+
+use std::sync::OnceLock;
+
+use crate::arch::{registers, syscall};
+
+type Start = unsafe extern "C" fn(*mut libc::c_void) -> *mut libc::c_void;
+type Create = unsafe extern "C" fn(
+    *mut libc::pthread_t,
+    *const libc::pthread_attr_t,
+    Start,
+    *mut libc::c_void,
+) -> libc::c_int;
+
+struct Beginning {
+    start: Start,
+    argument: *mut libc::c_void,
+}
+
+/// libc's own `pthread_create`.
+fn create() -> Option<Create> {
+    static CREATE: OnceLock<usize> = OnceLock::new();
+    // SAFETY: a look-up by a constant name.
+    let address =
+        *CREATE.get_or_init(
+            || unsafe { libc::dlsym(libc::RTLD_NEXT, c"pthread_create".as_ptr()) } as usize,
+        );
+    // SAFETY: libc's function has this type.
+    (address != 0).then(|| unsafe { std::mem::transmute::<usize, Create>(address) })
+}
+
+unsafe extern "C" fn begin(beginning: *mut libc::c_void) -> *mut libc::c_void {
+    // SAFETY: GS was inherited from the thread that made this one, which may be the upper half's; this one has no record.
+    unsafe { registers::set_gs(0) };
+    // SAFETY: made by `pthread_create` below for this thread alone.
+    let beginning = unsafe { Box::from_raw(beginning.cast::<Beginning>()) };
+    let Beginning { start, argument } = *beginning;
+    // SAFETY: the caller of `pthread_create` gave both.
+    unsafe { start(argument) }
+}
+
+/// Makes a thread of the lower half.
+///
+/// # Safety
+/// As pthread_create(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_create(
+    thread: *mut libc::pthread_t,
+    attributes: *const libc::pthread_attr_t,
+    start: Start,
+    argument: *mut libc::c_void,
+) -> libc::c_int {
+    let Some(create) = create() else {
+        return libc::EAGAIN;
+    };
+    let beginning = Box::into_raw(Box::new(Beginning { start, argument }));
+    // The new thread inherits the mask; libc knows nothing of it.
+    let mask = syscall::set_mask(u64::MAX);
+    // SAFETY: the caller's arguments, but for where the thread begins.
+    let result = unsafe { create(thread, attributes, begin, beginning.cast()) };
+    syscall::set_mask(mask);
+    if result != 0 {
+        // SAFETY: no thread has been made that would take it.
+        drop(unsafe { Box::from_raw(beginning) });
+    }
+    result
+}

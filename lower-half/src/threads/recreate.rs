@@ -1,0 +1,247 @@
+//! Threads made again in another launch: each returns through the signal frame that it was stopped in.
+//!
+//! The memory must be in place, frames and all. A thread that is made again waits for [`go`], so that none runs before
+//! everything stands.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::io;
+
+use super::registry::Thread;
+use crate::arch::syscall::{failed, futex_wait, futex_wake, syscall3};
+use crate::arch::{enter, frame, registers};
+
+/// What an image must hold of a thread, beside its memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SavedThread {
+    /// The id that the application knows.
+    pub virtual_tid: u32,
+    /// The upper half's thread area.
+    pub fs_upper: u64,
+    /// Where the kernel clears the id when the thread ends; 0: nowhere.
+    pub clear_tid: u64,
+    /// Head of the robust futex list, and its length.
+    pub robust_list: u64,
+    pub robust_bytes: u64,
+    /// The signal frame that the thread is stopped in.
+    pub stop_frame: u64,
+    pub sent: u64,
+    pub received: u64,
+    pub driver: bool,
+    /// Name (`/proc/self/task/TID/comm`).
+    pub name: String,
+}
+
+impl SavedThread {
+    /// Reads a stopped thread.
+    pub fn of(thread: Thread) -> SavedThread {
+        let record = thread.record();
+        let tid = thread.real_tid();
+        let (mut robust_list, mut robust_bytes) = (0u64, 0u64);
+        // SAFETY: the kernel writes both words.
+        unsafe {
+            syscall3(
+                libc::SYS_get_robust_list,
+                tid as usize,
+                &raw mut robust_list as usize,
+                &raw mut robust_bytes as usize,
+            )
+        };
+        if !stillpoint_wrappers::gate::is_upper(robust_list as usize) {
+            robust_list = 0;
+        }
+        let name =
+            std::fs::read_to_string(format!("/proc/self/task/{tid}/comm")).unwrap_or_default();
+        SavedThread {
+            virtual_tid: thread.virtual_tid(),
+            fs_upper: thread.fs_upper(),
+            clear_tid: thread.notes().clear_tid.load(Ordering::Relaxed),
+            robust_list,
+            robust_bytes,
+            stop_frame: thread.stop_frame() as u64,
+            sent: record.sent.load(Ordering::Relaxed),
+            received: record.received.load(Ordering::Relaxed),
+            driver: thread.is_driver(),
+            name: name.trim_end_matches('\n').to_owned(),
+        }
+    }
+
+    /// Fills a record that was taken for this thread.
+    fn fill(&self, thread: Thread) {
+        let record = thread.record();
+        record
+            .virtual_tid
+            .store(self.virtual_tid, Ordering::Relaxed);
+        record.sent.store(self.sent, Ordering::Relaxed);
+        record.received.store(self.received, Ordering::Relaxed);
+        record
+            .driver
+            .store(u32::from(self.driver), Ordering::Relaxed);
+        thread
+            .notes()
+            .clear_tid
+            .store(self.clear_tid, Ordering::Relaxed);
+        // SAFETY: the thread does not run yet.
+        unsafe { thread.set_fs_upper(self.fs_upper) };
+    }
+}
+
+/// 1 when threads that were made again may run.
+static GO: AtomicU32 = AtomicU32::new(0);
+
+/// What a thread that is made again needs for its first steps.
+struct Beginning {
+    thread: Thread,
+    saved: SavedThread,
+}
+
+/// A stack for a thread's first steps.
+const STEPS_BYTES: usize = 64 * 1024;
+
+/// Makes a thread again. It waits for [`go`], then returns through its frame.
+///
+/// # Errors
+/// Where the kernel makes no thread, or all records are taken.
+///
+/// # Safety
+/// The upper half's memory must be in place, as it was when the thread was saved.
+pub unsafe fn recreate(saved: SavedThread) -> io::Result<Thread> {
+    let thread = Thread::take().ok_or_else(|| io::Error::from_raw_os_error(libc::EAGAIN))?;
+    saved.fill(thread);
+    let flags = libc::CLONE_VM
+        | libc::CLONE_FS
+        | libc::CLONE_FILES
+        | libc::CLONE_SIGHAND
+        | libc::CLONE_THREAD
+        | libc::CLONE_SYSVSEM
+        | libc::CLONE_SETTLS
+        | libc::CLONE_CHILD_CLEARTID;
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let mapping = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a mapping of its own. It stays: nobody can tell when the thread has left it, and it holds one page or two.
+    let stack = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            STEPS_BYTES,
+            protection,
+            mapping,
+            -1,
+            0,
+        )
+    };
+    if stack == libc::MAP_FAILED {
+        thread.give_back();
+        return Err(io::Error::last_os_error());
+    }
+    let (tls, clear_tid) = (saved.fs_upper as usize, saved.clear_tid as usize);
+    let beginning = Box::into_raw(Box::new(Beginning { thread, saved }));
+    // No signal may find the thread before it has its record: it inherits a mask that blocks all.
+    let mask = crate::arch::syscall::set_mask(u64::MAX);
+    // SAFETY: the stack is mapped, the caller vouches for the upper half's memory.
+    let result = unsafe {
+        enter::clone_into(
+            flags as usize,
+            stack as usize + STEPS_BYTES,
+            0,
+            clear_tid,
+            tls,
+            begin,
+            beginning as usize,
+        )
+    };
+    crate::arch::syscall::set_mask(mask);
+    if failed(result) {
+        // SAFETY: no thread was made: both are still ours.
+        unsafe {
+            drop(Box::from_raw(beginning));
+            libc::munmap(stack, STEPS_BYTES);
+        }
+        thread.give_back();
+        return Err(io::Error::from_raw_os_error(-result as i32));
+    }
+    Ok(thread)
+}
+
+/// First steps, on a stack of the lower half but with the upper FS: no libc, no thread-local storage. (The memory at
+/// `beginning` is never freed: freeing is the lower libc's.)
+unsafe extern "C" fn begin(beginning: usize) -> ! {
+    // SAFETY: `recreate` made it for this thread, and does not touch it again.
+    let beginning = unsafe { &*(beginning as *const Beginning) };
+    let saved = &beginning.saved;
+    // SAFETY: the record was taken for this thread.
+    unsafe { beginning.thread.adopt() };
+    let mut name = [0u8; 16];
+    for (to, from) in name.iter_mut().take(15).zip(saved.name.as_bytes()) {
+        *to = *from;
+    }
+    // SAFETY: prctl reads the name, which ends in NUL; the list's head is the application's own.
+    unsafe {
+        syscall3(
+            libc::SYS_prctl,
+            libc::PR_SET_NAME as usize,
+            name.as_ptr() as usize,
+            0,
+        );
+        if saved.robust_list != 0 {
+            syscall3(
+                libc::SYS_set_robust_list,
+                saved.robust_list as usize,
+                saved.robust_bytes as usize,
+                0,
+            );
+        }
+    }
+    while GO.load(Ordering::Acquire) == 0 {
+        futex_wait(&GO, 0, 0);
+    }
+    // SAFETY: FS was set by `clone`, GS above; the caller of `recreate` vouches for the frame.
+    unsafe { frame::sigreturn(saved.stop_frame as usize) }
+}
+
+/// Lets every thread that was made again run.
+pub fn go() {
+    GO.store(1, Ordering::Release);
+    futex_wake(&GO);
+}
+
+/// Gives the calling (main) thread a saved thread's record, for a restart: from now on it may be called a thread of the
+/// upper half, its FS still the lower one's.
+///
+/// # Errors
+/// Where all records are taken.
+///
+/// # Safety
+/// Only on the process's main thread, once.
+pub unsafe fn adopt_main(saved: &SavedThread) -> io::Result<Thread> {
+    let thread = Thread::take().ok_or_else(|| io::Error::from_raw_os_error(libc::EAGAIN))?;
+    saved.fill(thread);
+    // SAFETY: the record was taken for this thread; the area in place is the process's own, nobody borrows it.
+    unsafe {
+        thread.set_fs_lower(registers::fs());
+        thread.adopt();
+    }
+    Ok(thread)
+}
+
+/// Returns the main thread into the application, through the frame that it was stopped in.
+///
+/// # Safety
+/// After [`adopt_main`], on the same thread, with the upper half's memory in place and the process's state restored.
+pub unsafe fn resume_main(saved: &SavedThread) -> ! {
+    // All signals stay away until the frame's own mask is back.
+    crate::arch::syscall::set_mask(u64::MAX);
+    // SAFETY: the kernel is told the application's own addresses; then FS becomes the upper half's, and nothing of the
+    // lower half is needed on this thread any more.
+    unsafe {
+        syscall3(libc::SYS_set_tid_address, saved.clear_tid as usize, 0, 0);
+        if saved.robust_list != 0 {
+            syscall3(
+                libc::SYS_set_robust_list,
+                saved.robust_list as usize,
+                saved.robust_bytes as usize,
+                0,
+            );
+        }
+        registers::set_fs(saved.fs_upper);
+        frame::sigreturn(saved.stop_frame as usize)
+    }
+}

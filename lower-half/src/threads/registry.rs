@@ -1,0 +1,270 @@
+//! The table of the upper half's threads: one [`ThreadRecord`] each, which GS leads to.
+//!
+//! Rules of this place: used inside signal handlers with either half's FS in place, so the table is a
+//! fixed piece of the lower half's own memory, entered and left without locks or allocation.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use stillpoint_wrappers::gate::ThreadRecord;
+
+use crate::arch::{registers, syscall};
+
+/// Threads of the upper half that may be alive at once.
+pub const MOST_THREADS: usize = 4096;
+
+/// What the lower half notes in `ThreadRecord::private`.
+#[repr(C)]
+pub struct Notes {
+    /// Bits of [`flag`].
+    pub flags: AtomicU64,
+    /// A [`State`].
+    pub state: AtomicU64,
+    /// Where the kernel clears the thread's id when the thread ends; 0: nowhere.
+    pub clear_tid: AtomicU64,
+    /// The system call that the thread was blocked in when it was asked to stop: number + 1, 0: none;
+    pub call: AtomicU64,
+    /// ... and the address behind its instruction.
+    pub call_end: AtomicU64,
+    /// The borrowed thread area's number + 1; 0: none, or the process's own.
+    pub area: AtomicU64,
+    /// Memory to give back when a `vfork`-like child has gone.
+    pub scratch: AtomicU64,
+    pub scratch_bytes: AtomicU64,
+}
+
+const _: () = assert!(size_of::<Notes>() == size_of::<[u64; 8]>());
+
+/// Bits of [`Notes::flags`].
+pub mod flag {
+    /// The thread stops itself: the stop signal that it sends is not the application's. (The springboard sets bit 0.)
+    pub const STOP_SELF: u64 = 1;
+    /// The agent asks the thread to stop. A stop signal of the agent's that finds this clear comes late.
+    pub const STOP: u64 = 4;
+    /// A child process that shares its parent's memory until it execs.
+    pub const SHARES_MEMORY: u64 = 2;
+}
+
+/// Values of [`Notes::state`].
+#[repr(u64)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Free = 0,
+    /// Taken; the thread has not run its first instruction yet.
+    Starting = 1,
+    Alive = 2,
+}
+
+struct Slot(UnsafeCell<ThreadRecord>);
+
+// SAFETY: a record's mutable fields are atomic, or written by its own thread only while it is alive, and by
+// whoever has taken the slot (an atomic exchange) before that.
+unsafe impl Sync for Slot {}
+
+static TABLE: [Slot; MOST_THREADS] = [const {
+    Slot(UnsafeCell::new(ThreadRecord {
+        this: 0,
+        fs_lower: 0,
+        fs_upper: 0,
+        inside: core::sync::atomic::AtomicU32::new(0),
+        driver: core::sync::atomic::AtomicU32::new(0),
+        sent: AtomicU64::new(0),
+        received: AtomicU64::new(0),
+        virtual_tid: core::sync::atomic::AtomicU32::new(0),
+        real_tid: core::sync::atomic::AtomicU32::new(0),
+        stop_frame: AtomicU64::new(0),
+        private: [0; 8],
+    }))
+}; MOST_THREADS];
+
+/// Slots beyond this one have never been used.
+static USED: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize::new(0);
+
+/// A thread of the upper half: a record that GS of that thread leads to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Thread(&'static Slot);
+
+impl PartialEq for Slot {
+    fn eq(&self, other: &Slot) -> bool {
+        core::ptr::eq(self, other)
+    }
+}
+impl Eq for Slot {}
+
+impl Thread {
+    /// Takes a free record for a thread that is to be started; `None` when all are taken.
+    pub fn take() -> Option<Thread> {
+        for (index, slot) in TABLE.iter().enumerate() {
+            let thread = Thread(slot);
+            let taken = thread.notes().state.compare_exchange(
+                State::Free as u64,
+                State::Starting as u64,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            );
+            if taken.is_err() {
+                continue;
+            }
+            USED.fetch_max(index + 1, Ordering::AcqRel);
+            let record = thread.record_pointer();
+            // SAFETY: the slot is ours alone until the thread is alive.
+            unsafe {
+                (*record).this = record as u64;
+                (*record).fs_lower = 0;
+                (*record).fs_upper = 0;
+            }
+            let record = thread.record();
+            record.inside.store(0, Ordering::Relaxed);
+            record.driver.store(0, Ordering::Relaxed);
+            record.sent.store(0, Ordering::Relaxed);
+            record.received.store(0, Ordering::Relaxed);
+            record.virtual_tid.store(0, Ordering::Relaxed);
+            record.real_tid.store(0, Ordering::Relaxed);
+            record.stop_frame.store(0, Ordering::Relaxed);
+            let notes = thread.notes();
+            for word in [
+                &notes.flags,
+                &notes.clear_tid,
+                &notes.call,
+                &notes.call_end,
+                &notes.area,
+                &notes.scratch,
+            ] {
+                word.store(0, Ordering::Relaxed);
+            }
+            return Some(thread);
+        }
+        None
+    }
+
+    /// Gives the record back. The thread itself may do so as its last act.
+    pub fn give_back(self) {
+        self.record().real_tid.store(0, Ordering::Release);
+        self.notes()
+            .state
+            .store(State::Free as u64, Ordering::Release);
+    }
+
+    /// The calling thread's record, if it is a thread of the upper half.
+    #[inline(always)]
+    pub fn current() -> Option<Thread> {
+        Thread::from_address(registers::gs() as usize)
+    }
+
+    fn from_address(address: usize) -> Option<Thread> {
+        let start = TABLE.as_ptr() as usize;
+        let offset = address.wrapping_sub(start);
+        if !offset.is_multiple_of(size_of::<Slot>()) {
+            return None;
+        }
+        TABLE.get(offset / size_of::<Slot>()).map(Thread)
+    }
+
+    /// Makes this record the calling thread's, and the thread alive.
+    ///
+    /// # Safety
+    /// The record must have been taken for the calling thread.
+    pub unsafe fn adopt(self) {
+        // SAFETY: the caller's.
+        unsafe { registers::set_gs(self.record_pointer() as u64) };
+        self.record()
+            .real_tid
+            .store(syscall::gettid(), Ordering::Release);
+        self.notes()
+            .state
+            .store(State::Alive as u64, Ordering::Release);
+    }
+
+    pub fn record_pointer(self) -> *mut ThreadRecord {
+        self.0.0.get()
+    }
+
+    pub fn record(self) -> &'static ThreadRecord {
+        // SAFETY: the table is static; what changes behind this reference is atomic (see `Slot`), the
+        // three plain words are written only by the thread itself or before it is alive.
+        unsafe { &*self.record_pointer() }
+    }
+
+    pub fn notes(self) -> &'static Notes {
+        // SAFETY: `Notes` has the size and alignment of the words that it lies over, and is all atomic.
+        unsafe { &*(&raw const (*self.record_pointer()).private).cast::<Notes>() }
+    }
+
+    pub fn state(self) -> State {
+        match self.notes().state.load(Ordering::Acquire) {
+            0 => State::Free,
+            1 => State::Starting,
+            _ => State::Alive,
+        }
+    }
+
+    pub fn real_tid(self) -> u32 {
+        self.record().real_tid.load(Ordering::Acquire)
+    }
+
+    pub fn virtual_tid(self) -> u32 {
+        self.record().virtual_tid.load(Ordering::Acquire)
+    }
+
+    /// Whether this is a child process that shares its parent's memory until it execs.
+    pub fn shares_memory(self) -> bool {
+        self.notes().flags.load(Ordering::Relaxed) & flag::SHARES_MEMORY != 0
+    }
+
+    /// The signal frame that the thread stands in while it is stopped, else 0.
+    pub fn stop_frame(self) -> usize {
+        self.record().stop_frame.load(Ordering::Acquire) as usize
+    }
+
+    pub fn is_driver(self) -> bool {
+        self.record().driver.load(Ordering::Relaxed) != 0
+    }
+
+    pub fn fs_upper(self) -> u64 {
+        // SAFETY: written by the thread itself; a torn read cannot happen on an aligned word.
+        unsafe { (&raw const (*self.record_pointer()).fs_upper).read_volatile() }
+    }
+
+    pub fn fs_lower(self) -> u64 {
+        // SAFETY: as `fs_upper`.
+        unsafe { (&raw const (*self.record_pointer()).fs_lower).read_volatile() }
+    }
+
+    /// # Safety
+    /// Only for the thread itself, or before it is alive.
+    pub unsafe fn set_fs_upper(self, value: u64) {
+        // SAFETY: the caller's.
+        unsafe { (&raw mut (*self.record_pointer()).fs_upper).write_volatile(value) };
+    }
+
+    /// # Safety
+    /// As [`Thread::set_fs_upper`]; the value must be a thread area that nobody else uses.
+    pub unsafe fn set_fs_lower(self, value: u64) {
+        // SAFETY: the caller's.
+        unsafe { (&raw mut (*self.record_pointer()).fs_lower).write_volatile(value) };
+    }
+}
+
+/// Every thread that is starting or alive, memory-sharing children left out.
+pub fn each() -> impl Iterator<Item = Thread> {
+    let used = USED.load(Ordering::Acquire).min(MOST_THREADS);
+    TABLE
+        .iter()
+        .take(used)
+        .map(Thread)
+        .filter(|thread| thread.state() != State::Free && !thread.shares_memory())
+}
+
+/// Forgets every thread but one: the process is a forked child's.
+pub fn only(survivor: Thread) {
+    let used = USED.load(Ordering::Acquire).min(MOST_THREADS);
+    for thread in TABLE.iter().take(used).map(Thread) {
+        if thread != survivor && thread.state() != State::Free {
+            thread.give_back();
+        }
+    }
+    survivor
+        .record()
+        .real_tid
+        .store(syscall::gettid(), Ordering::Release);
+}

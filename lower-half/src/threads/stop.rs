@@ -1,0 +1,234 @@
+//! Stopping the upper half's threads where they stand, and letting them go on.
+//!
+//! The agent (a thread of the lower half) sends the stop signal; its handler stores the signal frame's address in the
+//! thread's record and sleeps, or runs the upper half's `park` on the driver thread. A thread that is inside MPI
+//! is left alone: it looks at `GatePage::pending` when it leaves and parks itself.
+//!
+//! Rules of this place: [`on_stop`] runs on the application's stack with whatever FS the thread had; system calls by
+//! hand only.
+//!
+//! A system call that the signal interrupts must look uninterrupted. Most are restarted by the kernel (SA_RESTART); some
+//! return EINTR whatever the handler's flags. So before it signals, the agent notes which call the thread is
+//! blocked in, and the handler, finding EINTR just behind that call's instruction, sets the frame back to make it again.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use stillpoint_wrappers::gate::{self, Inside, UpperHooks};
+
+use super::registry::{self, State, Thread, flag};
+use crate::arch::frame::{Frame, REG_R10, REG_RAX, REG_RDI, REG_RDX, REG_RIP, REG_RSI};
+use crate::arch::syscall::{futex_wait, futex_wake, syscall4};
+use crate::arch::{registers, springboard};
+use crate::gate::{descriptors, identity, signals};
+
+/// The value of the agent's stop signal: `"stopping"`.
+const MAGIC: usize = usize::from_le_bytes(*b"stopping");
+
+/// 1 while stopped threads shall stay so.
+static HOLD: AtomicU32 = AtomicU32::new(0);
+
+/// The stop signal's handler.
+///
+/// # Safety
+/// For the kernel to call.
+pub unsafe extern "C" fn on_stop(
+    signal: i32,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::ucontext_t,
+) {
+    // SAFETY: the kernel's own arguments.
+    let frame = unsafe { Frame::new(context) };
+    let thread = Thread::current().filter(|thread| {
+        // SAFETY: the kernel's own structure, with a value where the code says so.
+        let agents = unsafe {
+            (*info).si_code == libc::SI_QUEUE && (*info).si_value().sival_ptr as usize == MAGIC
+        };
+        let flag = if agents { flag::STOP } else { flag::STOP_SELF };
+        let asked = thread.notes().flags.fetch_and(!flag, Ordering::AcqRel) & flag != 0;
+        asked || agents
+    });
+    let Some(thread) = thread else {
+        signals::deliver_here(signal, info, context);
+        return;
+    };
+    make_again(thread, frame);
+    let record = thread.record();
+    if record.inside.load(Ordering::Relaxed) != Inside::No as u32 {
+        return;
+    }
+    let fs = registers::fs();
+    if fs != 0 && fs == thread.fs_lower() {
+        // On its way into or out of MPI, `inside` not yet or no longer set: as good as inside.
+        return;
+    }
+    let rip = frame.register(REG_RIP);
+    if !gate::is_upper(rip) && !springboard::holds(rip) {
+        // In the kernel's vDSO, which a restart finds elsewhere. It will be out when the agent asks again.
+        return;
+    }
+    note_descriptor(frame);
+    // SAFETY: the thread's own record.
+    unsafe { thread.set_fs_upper(fs) };
+    record
+        .stop_frame
+        .store(frame.address() as u64, Ordering::Release);
+    futex_wake(&STOPPED);
+    if thread.is_driver() {
+        park();
+    } else {
+        while HOLD.load(Ordering::Acquire) != 0 {
+            futex_wait(&HOLD, 1, 0);
+        }
+    }
+    record.stop_frame.store(0, Ordering::Release);
+}
+
+/// Only to be woken on; whoever waits looks at the records.
+static STOPPED: AtomicU32 = AtomicU32::new(0);
+
+/// The driver thread's part: the upper half pulls messages in until the checkpoint is over.
+fn park() {
+    // SAFETY: the gate page is mapped; what the upper half registered there lives as long as the process.
+    let hooks =
+        unsafe { (gate::page().hooks.load(Ordering::Acquire) as *const UpperHooks).as_ref() };
+    if let Some(park) = hooks.and_then(|hooks| hooks.park) {
+        // SAFETY: called as the hook demands: on the driver thread, the upper FS in place.
+        unsafe { park() };
+    }
+}
+
+/// Between the springboard's call and its note, a fresh descriptor would be missed: notes it here.
+fn note_descriptor(frame: Frame) {
+    let result = frame.register(REG_RAX);
+    if springboard::about_to_note(frame.register(REG_RIP)) && (result as isize) >= 0 {
+        descriptors::note(result);
+    }
+}
+
+/// Sets the frame back to a call that only the stop signal has interrupted.
+fn make_again(thread: Thread, frame: Frame) {
+    let notes = thread.notes();
+    let call = notes.call.swap(0, Ordering::Relaxed) as usize;
+    let end = notes.call_end.swap(0, Ordering::Relaxed) as usize;
+    let interrupted = frame.register(REG_RAX) as isize == -(libc::EINTR as isize);
+    if call == 0 || end == 0 || !interrupted || frame.register(REG_RIP) != end {
+        return;
+    }
+    let number = call - 1;
+    frame.set_register(REG_RAX, number);
+    frame.set_register(REG_RIP, end.wrapping_sub(2));
+    // What is left of a sleep has been written where the caller wants it: it goes on with that.
+    match number as i64 {
+        libc::SYS_nanosleep if frame.register(REG_RSI) != 0 => {
+            frame.set_register(REG_RDI, frame.register(REG_RSI))
+        }
+        libc::SYS_clock_nanosleep
+            if frame.register(REG_RSI) == 0 && frame.register(REG_R10) != 0 =>
+        {
+            frame.set_register(REG_RDX, frame.register(REG_R10));
+        }
+        _ => {}
+    }
+}
+
+/// Asks a thread to stop. It has stopped when [`Thread::stop_frame`] is not 0.
+pub fn stop(thread: Thread) {
+    if thread.state() != State::Alive {
+        return;
+    }
+    HOLD.store(1, Ordering::Release);
+    let tid = thread.real_tid();
+    if tid == 0 {
+        return;
+    }
+    note_call(thread, tid);
+    thread.notes().flags.fetch_or(flag::STOP, Ordering::AcqRel);
+    signal_thread(tid);
+}
+
+/// Sends the stop signal with a value that no other sender gives.
+fn signal_thread(tid: u32) {
+    // struct siginfo: signal, error, code, (padding), sender's process and user, value.
+    let mut info = [0u32; 32];
+    info[0] = signals::stop_signal() as u32;
+    info[2] = libc::SI_QUEUE as u32;
+    info[4] = identity::real_pid();
+    info[6] = MAGIC as u32;
+    info[7] = (MAGIC >> 32) as u32;
+    let (pid, signal) = (
+        identity::real_pid() as usize,
+        signals::stop_signal() as usize,
+    );
+    // SAFETY: the structure has the kernel's 128 bytes.
+    unsafe {
+        syscall4(
+            libc::SYS_rt_tgsigqueueinfo,
+            pid,
+            tid as usize,
+            signal,
+            info.as_ptr() as usize,
+        )
+    };
+}
+
+/// Notes the system call that a thread is blocked in, from `/proc/self/task/TID/syscall`:
+/// `number arguments... stack-pointer instruction-pointer`, or `running`.
+fn note_call(thread: Thread, tid: u32) {
+    let notes = thread.notes();
+    let text =
+        std::fs::read_to_string(format!("/proc/self/task/{tid}/syscall")).unwrap_or_default();
+    let mut fields = text.split_whitespace();
+    let number = fields.next().and_then(|number| number.parse::<u64>().ok());
+    let end = fields
+        .next_back()
+        .and_then(|end| u64::from_str_radix(end.trim_start_matches("0x"), 16).ok());
+    if let (Some(number), Some(end)) = (number, end) {
+        notes.call_end.store(end, Ordering::Relaxed);
+        notes.call.store(number + 1, Ordering::Release);
+    } else {
+        notes.call.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Asks every thread to stop and waits until all have, but for those inside MPI; `false` at the deadline.
+pub fn stop_all(deadline: Duration) -> bool {
+    let end = Instant::now() + deadline;
+    let mut asked_again = Instant::now();
+    for thread in registry::each() {
+        stop(thread);
+    }
+    loop {
+        if all_stopped() {
+            return true;
+        }
+        let now = Instant::now();
+        if now >= end {
+            return false;
+        }
+        if now.duration_since(asked_again) > Duration::from_millis(20) {
+            // Threads may have begun meanwhile, or may have been on their way through a stub.
+            asked_again = now;
+            for thread in registry::each().filter(|thread| running(*thread)) {
+                stop(thread);
+            }
+        }
+        futex_wait(&STOPPED, 0, 1_000_000);
+    }
+}
+
+/// Neither stopped nor inside MPI.
+fn running(thread: Thread) -> bool {
+    thread.stop_frame() == 0 && thread.record().inside.load(Ordering::Acquire) == Inside::No as u32
+}
+
+/// Whether every thread is stopped in a signal frame.
+pub fn all_stopped() -> bool {
+    registry::each().all(|thread| thread.stop_frame() != 0)
+}
+
+/// Lets every stopped thread go on, but for the driver, whose `park` returns by itself.
+pub fn release_all() {
+    HOLD.store(0, Ordering::Release);
+    futex_wake(&HOLD);
+}

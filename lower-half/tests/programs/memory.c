@@ -1,0 +1,82 @@
+/* Memory: heaps, large blocks that grow, break, fixed and hinted places, segments, files, all of it where it belongs. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <unistd.h>
+
+static const char *place(const void *pointer) {
+    uintptr_t at = (uintptr_t)pointer;
+    if (getenv("NATIVE")) return "in place";
+    return (at >= 0x100000000000 && at < 0x200000000000) || at < 0x100000000 ? "in place" : "OUT OF PLACE";
+}
+
+int main(void) {
+    char *block = malloc(1 << 20);
+    memset(block, 1, 1 << 20);
+    for (size_t size = 1 << 20; size <= (64u << 20); size *= 2) {
+        block = realloc(block, size);
+        if (block[size / 2 - 1] != (char)(size == 1 << 20 ? 1 : size >> 20) && size == 1 << 20) abort();
+        memset(block, 3, size);
+    }
+    printf("realloc %s\n", place(block));
+    free(block);
+    void *end = sbrk(0);
+    sbrk(100000);
+    memset(end, 5, 100000);
+    printf("break %s %ld\n", place(end), (long)((char *)sbrk(0) - (char *)end));
+    sbrk(-100000);
+    printf("break back %d\n", sbrk(0) == end);
+    brk((char *)end + 12345);
+    printf("break odd %ld\n", (long)((char *)sbrk(0) - (char *)end));
+
+    char *map = mmap(NULL, 10 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    printf("map %s aligned %d\n", place(map), (int)((uintptr_t)map % 4096));
+    map[5 << 20] = 9;
+    munmap(map + (1 << 20), 1 << 20);
+    void *hinted = mmap(map + (1 << 20), 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    printf("hint %d\n", hinted == map + (1 << 20));
+    void *taken = mmap(map, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    printf("hint taken %s %d\n", place(taken), taken != map);
+    void *fixed = mmap(map, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    printf("fixed %d\n", fixed == map);
+    printf("no replace %d\n", mmap(map, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED && errno == EEXIST);
+    char *moved = mmap(NULL, 4 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    moved[100] = 42;
+    mmap(moved + (4 << 20), 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    moved = mremap(moved, 4 << 20, 400 << 20, MREMAP_MAYMOVE);
+    printf("mremap %s %d\n", place(moved), moved[100]);
+    moved = mremap(moved, 400 << 20, 4096, 0);
+    printf("mremap smaller %d\n", moved[100]);
+    void *low = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    printf("low %d\n", (uintptr_t)low < 0x80000000);
+
+    int id = shmget(IPC_PRIVATE, 3 << 20, IPC_CREAT | 0600);
+    char *shared = shmat(id, NULL, 0);
+    shared[1000] = 7;
+    char *again = shmat(id, NULL, SHM_RDONLY);
+    printf("shm %s %s %d\n", place(shared), place(again), again[1000]);
+    printf("detach %d %d\n", shmdt(shared), shmdt(again));
+    shmctl(id, IPC_RMID, NULL);
+
+    int fd = open("/proc/self/exe", O_RDONLY);
+    char *file = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+    printf("file %s %.3s\n", place(file), file + 1);
+    close(fd);
+    printf("bad %d\n", mmap(NULL, 0, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED && errno == EINVAL);
+    printf("bad file %d\n", mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, 999, 0) == MAP_FAILED && errno == EBADF);
+    for (int i = 0; i < 2000; i++) {
+        size_t size = (size_t)(i % 7 + 1) << 18;
+        char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED || strcmp(place(p), "in place")) abort();
+        p[size - 1] = 1;
+        munmap(p, size);
+    }
+    printf("main %s stack %s\n", place((void *)main), place(&id));
+    return 0;
+}

@@ -1,0 +1,266 @@
+//! Messages between a rank's agent and the coordinator.
+//!
+//! ```text
+//!  agent                               coordinator
+//!   Hello                    ──────▶                      once, first
+//!                            ◀──────    Welcome | Rejected
+//!   MpiReady, MpiFinalized   ──────▶                      as they happen
+//!   SuspendWanted            ──────▶                      a signal asked for it
+//!
+//!                            ◀──────    Begin             a checkpoint: every order carries its attempt
+//!   Clocks                   ──────▶                      pending set, membarrier, cells read
+//!                            ◀──────    Targets           version 1
+//!   Raise, State             ──────▶                      as they happen, in order
+//!                            ◀──────    Raised, Advance   version 2, 3, ...; each answered by a State
+//!                            ◀──────    Poll              answered by a State that names it
+//!                            ◀──────    Check
+//!   CheckResult              ──────▶
+//!                            ◀──────    Drain             round 1, 2, ...
+//!   Counts                   ──────▶
+//!                            ◀──────    Seal
+//!   Sealed                   ──────▶
+//!                            ◀──────    Write
+//!   Written | WriteFailed    ──────▶
+//!                            ◀──────    Committed         release, carry on   ┐
+//!                            ◀──────    Abort             release, carry on   ├ one of them,
+//!                            ◀──────    Terminate         end with status 0   ┘ at any time for Abort
+//!   Released                 ──────▶                      after Committed and Abort
+//!
+//!   Exiting                  ──────▶                      last, before the process ends
+//! ```
+//!
+//! An agent answers an order of an attempt that it does not know (or that is over) with nothing.
+
+use crate::codec::{Decode, Encode};
+use stillpoint_clock::rank::Activity;
+use stillpoint_clock::safe_state::Report;
+
+/// From a rank's agent.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub enum FromAgent {
+    /// Who this is. Must be the first message; answered by [`ToAgent::Welcome`] or
+    /// [`ToAgent::Rejected`].
+    Hello(Hello),
+    /// `MPI_Init` has returned.
+    MpiReady,
+    /// `MPI_Finalize` has returned.
+    MpiFinalized,
+    /// The process is about to end: `status` as for `exit(2)`. An agent that goes without this
+    /// message counts as a rank that has died.
+    Exiting { status: i32 },
+    /// A signal to this rank asks for a suspend (`--suspend-signal`, `--on-term suspend`).
+    SuspendWanted { signal: i32 },
+    /// Something about the attempt that is under way.
+    Progress { attempt: u64, progress: Progress },
+    /// This rank cannot take part in a checkpoint, now or any more, and why. Ends an attempt that is
+    /// under way.
+    Refuse { reason: String },
+    /// Arrived at a barrier of the restart; answered by [`ToAgent::BarrierPassed`] when every rank
+    /// has arrived at it.
+    AtBarrier { name: String },
+}
+
+/// Who an agent is.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Hello {
+    pub rank: u32,
+    pub size: u32,
+    pub pid: u32,
+    pub host: String,
+    /// [`crate::launch::Launch::launch`].
+    pub launch: String,
+    /// The epoch that this process is restored from.
+    pub restarted_from: Option<u64>,
+}
+
+/// What a rank says during an attempt.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub enum Progress {
+    /// (ggid, SEQ) of every group that this rank knows.
+    Clocks { clocks: Vec<(u64, u64)> },
+    /// This rank went past a target: SEQ is the group's new target.
+    Raise { ggid: u64, seq: u64 },
+    /// What the rank does. Sent when it changes, after every order and for every poll.
+    State(State),
+    /// What forbids a checkpoint, in words for people, one reason each; empty: nothing.
+    CheckResult { refusals: Vec<String> },
+    /// Messages sent and received since the job began, one round of pulling after the order.
+    Counts {
+        round: u32,
+        sent: u64,
+        received: u64,
+    },
+    /// MPI objects are in the form that a restart starts from.
+    Sealed,
+    /// The image is on disk and synced.
+    Written(Written),
+    /// It is not, and why (file, cause, what to do).
+    WriteFailed { reason: String },
+    /// The application runs again.
+    Released,
+}
+
+/// A rank's report of itself: see `stillpoint_clock::safe_state::Report`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct State {
+    pub doing: Doing,
+    /// Version of the newest order ([`Order::Targets`], [`Order::Raised`], [`Order::Advance`]) that had
+    /// been applied before the agent looked.
+    pub seen: u64,
+    /// The [`Order::Poll`] that this answers; 0: none.
+    pub poll: u32,
+    pub sent: u64,
+    pub received: u64,
+}
+
+/// [`Activity`] on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum Doing {
+    Running,
+    InCollective,
+    Waiting,
+    Parked,
+}
+
+impl From<Activity> for Doing {
+    fn from(activity: Activity) -> Doing {
+        match activity {
+            Activity::Running => Doing::Running,
+            Activity::InCollective => Doing::InCollective,
+            Activity::Waiting => Doing::Waiting,
+            Activity::Parked => Doing::Parked,
+        }
+    }
+}
+
+impl From<State> for Report {
+    fn from(state: State) -> Report {
+        let activity = match state.doing {
+            Doing::Running => Activity::Running,
+            Doing::InCollective => Activity::InCollective,
+            Doing::Waiting => Activity::Waiting,
+            Doing::Parked => Activity::Parked,
+        };
+        let State {
+            seen,
+            poll,
+            sent,
+            received,
+            ..
+        } = state;
+        Report {
+            activity,
+            seen,
+            poll,
+            sent,
+            received,
+        }
+    }
+}
+
+/// What a rank has written.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct Written {
+    /// Length of the image file.
+    pub stored_bytes: u64,
+    /// Bytes of memory that it holds, before compression.
+    pub bytes: u64,
+    /// The image's digest (`stillpoint_image::format`).
+    pub digest: u128,
+    /// Time spent writing and syncing.
+    pub seconds: f64,
+}
+
+/// To a rank's agent.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum ToAgent {
+    /// The rank belongs to the job.
+    Welcome,
+    /// It does not (wrong launch, rank taken, ...), and why. The connection ends.
+    Rejected { reason: String },
+    /// Something about the attempt under way, or the start of one ([`Order::Begin`]).
+    Checkpoint { attempt: u64, order: Order },
+    /// Every rank has arrived at this barrier.
+    BarrierPassed { name: String },
+}
+
+/// What a rank is to do during an attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum Order {
+    /// Set the flag, `membarrier`, send [`Progress::Clocks`].
+    Begin(Begin),
+    /// (ggid, TARGET) of every group of the job. Store those of groups that this rank knows, keep the
+    /// rest, then `pending := 2`.
+    Targets {
+        version: u64,
+        targets: Vec<(u64, u64)>,
+    },
+    /// One target went up (never down: store the maximum).
+    Raised {
+        version: u64,
+        ggid: u64,
+        target: u64,
+    },
+    /// `passes` more park points may be passed (0 or 1).
+    Advance { version: u64, passes: u32 },
+    /// Say [`Progress::State`] now, with this number.
+    Poll { poll: u32 },
+    /// Say what forbids a checkpoint.
+    Check,
+    /// Make one more round of progress, then say [`Progress::Counts`].
+    Drain { round: u32 },
+    /// Bring MPI objects into the form that a restart starts from.
+    Seal,
+    /// Write the image to [`Begin::image`] and sync it.
+    Write,
+    /// The epoch is committed: release the application.
+    Committed,
+    /// There will be no epoch: remove what is half-written, release the application.
+    Abort { reason: String },
+    /// The epoch is committed and the job is to end: end the process with status 0.
+    Terminate,
+}
+
+/// How a checkpoint begins.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Begin {
+    /// The epoch's number.
+    pub epoch: u64,
+    /// Directory that is being written, absolute; exists when [`Order::Write`] comes.
+    pub directory: String,
+    /// This rank's image: `directory` / its name.
+    pub image: String,
+    /// `none`, `lz4` or `zstd[:level]`.
+    pub compress: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_becomes_the_report_that_it_says() {
+        for activity in [
+            Activity::Running,
+            Activity::InCollective,
+            Activity::Waiting,
+            Activity::Parked,
+        ] {
+            let state = State {
+                doing: activity.into(),
+                seen: 3,
+                poll: 4,
+                sent: 5,
+                received: 6,
+            };
+            let report = Report {
+                activity,
+                seen: 3,
+                poll: 4,
+                sent: 5,
+                received: 6,
+            };
+            assert_eq!(Report::from(state), report);
+        }
+    }
+}

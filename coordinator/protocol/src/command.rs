@@ -1,0 +1,81 @@
+//! Messages between the `stillpoint` command and the coordinator.
+//!
+//! One request a connection. `Status` is answered by one [`ToCommand::Status`]; `Checkpoint` by any
+//! number of [`ToCommand::Phase`] and then one of `Committed`, `Refused`, `Aborted`. A command that
+//! goes away before the end does not end the checkpoint.
+
+use crate::codec::{Decode, Encode};
+
+/// From the command.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum FromCommand {
+    Status,
+    /// Write an epoch, and end the job after it if `suspend`. Given up after `timeout_seconds`.
+    Checkpoint {
+        suspend: bool,
+        timeout_seconds: Option<u64>,
+    },
+}
+
+/// To the command.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub enum ToCommand {
+    Status(JobStatus),
+    /// The checkpoint has come this far.
+    Phase {
+        epoch: u64,
+        phase: String,
+    },
+    /// The epoch is committed; with a suspend: and every rank has ended.
+    Committed(Outcome),
+    /// The job cannot be checkpointed now: the ranks' own reasons. The job runs on.
+    Refused {
+        reasons: Vec<String>,
+    },
+    /// The checkpoint failed or was given up. The job runs on unless the reason says otherwise.
+    Aborted {
+        reason: String,
+    },
+}
+
+/// A committed epoch, for people.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct Outcome {
+    pub epoch: u64,
+    pub directory: String,
+    /// Bytes of memory in the images, before compression.
+    pub bytes: u64,
+    /// Bytes on disk.
+    pub stored_bytes: u64,
+    /// Phase and seconds, in order.
+    pub phases: Vec<(String, f64)>,
+    pub suspended: bool,
+}
+
+/// What the coordinator knows about the job.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct JobStatus {
+    pub ranks: Vec<RankStatus>,
+    /// The phase of the checkpoint under way, if one is.
+    pub phase: Option<String>,
+    /// The newest committed epoch.
+    pub epoch: Option<u64>,
+    /// Checkpoints committed and given up in this launch.
+    pub committed: u64,
+    pub aborted: u64,
+    /// Why the last checkpoint that was given up was.
+    pub last_failure: Option<String>,
+    /// Seconds since the launch.
+    pub seconds: f64,
+}
+
+/// One rank.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct RankStatus {
+    pub rank: u32,
+    pub host: String,
+    pub pid: u32,
+    /// `starting`, `connected`, `in MPI`, `after MPI`, `ended`, `lost`.
+    pub state: String,
+    pub exit_status: Option<i32>,
+}

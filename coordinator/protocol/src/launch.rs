@@ -1,0 +1,151 @@
+//! What `stillpoint run` and `stillpoint restart` tell the lower half that they become.
+//!
+//! The contract is one environment variable, [`VARIABLE`], holding a [`Launch`] as JSON; the program and
+//! its arguments follow on the command line:
+//!
+//! ```text
+//! STILLPOINT_LAUNCH='{...}' stillpoint-lower-openmpi run -- APP ARGS...
+//! STILLPOINT_LAUNCH='{...}' stillpoint-lower-openmpi restart
+//! ```
+//!
+//! The lower half reads it with [`Launch::from_environment`], takes it out of the application's
+//! environment, and finds the coordinator with [`Launch::connect`].
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::client::{AgentConnection, ClientError};
+use crate::job_file::{JobFile, JobFileError};
+
+/// The environment variable.
+pub const VARIABLE: &str = "STILLPOINT_LAUNCH";
+
+/// One rank's part of a launch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launch {
+    /// The checkpoint directory, absolute; job.json is in it.
+    pub directory: PathBuf,
+    /// The job's id, the same through all restarts: goes into every image.
+    pub job: String,
+    /// This launch's id: goes into [`crate::agent::Hello`].
+    pub launch: String,
+    pub name: String,
+    /// World rank and size, as the launcher says.
+    pub rank: u32,
+    pub size: u32,
+    /// `openmpi` or `mpich`.
+    pub mpi: String,
+    /// The library to preload into the application.
+    pub upper_library: PathBuf,
+    /// The application and its arguments, as the user gave them.
+    pub command: Vec<String>,
+    /// What to restore; `None`: start afresh.
+    pub restart: Option<Restart>,
+    /// The signal number that asks for a suspend, unless the application handles it itself.
+    pub suspend_signal: i32,
+    /// Whether SIGTERM asks for a suspend too.
+    pub suspend_on_term: bool,
+}
+
+/// What a rank is restored from. The command has checked the manifest and the rank count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restart {
+    pub epoch: u64,
+    /// The epoch's directory, absolute.
+    pub directory: PathBuf,
+    /// This rank's image.
+    pub image: PathBuf,
+}
+
+/// Why a launch cannot be read, or its coordinator not be reached.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    #[error(
+        "{VARIABLE} is not set: this program is started by `stillpoint run` and `stillpoint restart`"
+    )]
+    Missing,
+    #[error("{VARIABLE} cannot be read: {0}")]
+    Malformed(String),
+    #[error(transparent)]
+    JobFile(#[from] JobFileError),
+    #[error("{}: belongs to another launch ({found} instead of {expected})", directory.display())]
+    AnotherLaunch {
+        directory: PathBuf,
+        found: String,
+        expected: String,
+    },
+    #[error(transparent)]
+    Client(#[from] ClientError),
+}
+
+impl Launch {
+    /// Reads the contract from the environment.
+    pub fn from_environment() -> Result<Launch, LaunchError> {
+        let text = std::env::var(VARIABLE).map_err(|_| LaunchError::Missing)?;
+        serde_json::from_str(&text).map_err(|error| LaunchError::Malformed(error.to_string()))
+    }
+
+    /// The value of [`VARIABLE`].
+    pub fn to_variable(&self) -> String {
+        // Only a map with keys that are not text, or a path that is not UTF-8, could fail; the command
+        // refuses such paths before it gets here.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Connects this rank's agent to the coordinator that job.json names, trying for `patience`.
+    pub fn connect(&self, patience: Duration) -> Result<AgentConnection, LaunchError> {
+        let deadline = Instant::now() + patience;
+        loop {
+            match self.try_connect(patience) {
+                Ok(connection) => return Ok(connection),
+                Err(error) if Instant::now() >= deadline => return Err(error),
+                // A network file system may show the directory's old state for a moment, and a
+                // coordinator may be busy with a thousand other ranks.
+                Err(_) => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+
+    fn try_connect(&self, patience: Duration) -> Result<AgentConnection, LaunchError> {
+        let job = JobFile::read(&self.directory)?;
+        if job.launch != self.launch {
+            return Err(LaunchError::AnotherLaunch {
+                directory: self.directory.clone(),
+                found: job.launch,
+                expected: self.launch.clone(),
+            });
+        }
+        Ok(AgentConnection::open(&job.addresses, &job.key, patience)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launch_survives_its_variable() {
+        let launch = Launch {
+            directory: "/a b/stillpoint.d".into(),
+            job: "1".into(),
+            launch: "2".into(),
+            name: "melt".into(),
+            rank: 3,
+            size: 4,
+            mpi: "openmpi".into(),
+            upper_library: "/lib/u.so".into(),
+            command: vec!["lmp".into(), "-in".into(), "x \"y\"\n".into()],
+            restart: Some(Restart {
+                epoch: 5,
+                directory: "/d/epoch-000005".into(),
+                image: "/d/epoch-000005/rank-000003.img".into(),
+            }),
+            suspend_signal: 10,
+            suspend_on_term: true,
+        };
+        let read: Launch = serde_json::from_str(&launch.to_variable()).unwrap();
+        assert_eq!(read, launch);
+    }
+}

@@ -1,0 +1,191 @@
+//! `stillpoint check`: what this machine offers, row by row.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{Failure, Outcome, print, print_json};
+
+/// Show what this machine offers: kernel, processor, MPI, GPU, row by row
+///
+/// Exit status 1 if something that Stillpoint cannot do without is missing.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// Print JSON: {"ok": BOOL, "rows": [{"what", "needed", "ok", "found"}...]}
+    #[arg(long, env = "STILLPOINT_JSON")]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    what: &'static str,
+    /// Whether Stillpoint cannot do without it.
+    needed: bool,
+    ok: bool,
+    found: String,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    ok: bool,
+    rows: Vec<Row>,
+}
+
+impl Check {
+    pub fn execute(self) -> Outcome {
+        let rows = rows();
+        let missing: Vec<&str> = rows
+            .iter()
+            .filter(|row| row.needed && !row.ok)
+            .map(|row| row.what)
+            .collect();
+        let failure = (!missing.is_empty())
+            .then(|| Failure::failed(format!("this machine lacks: {}", missing.join(", "))));
+        if self.json {
+            let ok = failure.is_none();
+            print_json(&Shown { ok, rows })?;
+        } else {
+            let mut text = String::new();
+            for row in &rows {
+                let mark = match (row.ok, row.needed) {
+                    (true, _) => "yes",
+                    (false, true) => "NO",
+                    (false, false) => "no",
+                };
+                text.push_str(&format!("{:<28} {mark:<4} {}\n", row.what, row.found));
+            }
+            print(&text)?;
+        }
+        failure.map_or(Ok(()), Err)
+    }
+}
+
+fn rows() -> Vec<Row> {
+    vec![
+        architecture(),
+        kernel(),
+        seccomp(),
+        membarrier(),
+        fsgsbase(),
+        file("process memory map", true, "/proc/self/maps"),
+        file(
+            "userfaultfd",
+            false,
+            "/proc/sys/vm/unprivileged_userfaultfd",
+        ),
+        sibling("Open MPI lower half", true, "stillpoint-lower-openmpi"),
+        launcher(),
+        sibling("MPICH lower half", false, "stillpoint-lower-mpich"),
+        file("NVIDIA GPU", false, "/dev/nvidiactl"),
+    ]
+}
+
+fn row(what: &'static str, needed: bool, ok: bool, found: impl Into<String>) -> Row {
+    let found = found.into();
+    Row {
+        what,
+        needed,
+        ok,
+        found,
+    }
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}
+
+fn architecture() -> Row {
+    let name = std::env::consts::ARCH;
+    row("processor x86-64", true, name == "x86_64", name)
+}
+
+/// 4.14: `membarrier(PRIVATE_EXPEDITED)`, `SECCOMP_RET_KILL_PROCESS` and the filter's flags.
+fn kernel() -> Row {
+    let release = read("/proc/sys/kernel/osrelease");
+    let mut numbers = release
+        .split(['.', '-'])
+        .map(|part| part.parse().unwrap_or(0));
+    let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    row("Linux 4.14 or later", true, version >= (4, 14), release)
+}
+
+fn seccomp() -> Row {
+    let actions = read("/proc/sys/kernel/seccomp/actions_avail");
+    let ok = actions
+        .split_ascii_whitespace()
+        .any(|action| action == "trap");
+    row("seccomp filters with trap", true, ok, actions)
+}
+
+fn membarrier() -> Row {
+    let offered = rustix::thread::membarrier_query();
+    let ok = offered.contains_command(rustix::thread::MembarrierCommand::PrivateExpedited);
+    row("membarrier", true, ok, "private expedited")
+}
+
+/// AT_HWCAP2 bit 1 (Documentation/arch/x86/x86_64/fsgs.rst): without it a crossing costs two system calls.
+fn fsgsbase() -> Row {
+    const AT_HWCAP2: u64 = 26;
+    let vector = std::fs::read("/proc/self/auxv").unwrap_or_default();
+    let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
+    let bits = vector
+        .chunks_exact(16)
+        .find(|pair| word(&pair[..8]) == AT_HWCAP2)
+        .map_or(0, |pair| word(&pair[8..]));
+    let ok = bits & 2 != 0;
+    row(
+        "fast crossing (FSGSBASE)",
+        false,
+        ok,
+        if ok { "" } else { "crossings take longer" },
+    )
+}
+
+fn file(what: &'static str, needed: bool, path: &str) -> Row {
+    row(what, needed, Path::new(path).exists(), path)
+}
+
+fn sibling(what: &'static str, needed: bool, name: &str) -> Row {
+    let here = std::env::current_exe().ok();
+    let here = here
+        .as_deref()
+        .and_then(Path::parent)
+        .unwrap_or(Path::new("/"));
+    let found = [here.join(name), here.join("../lib/stillpoint").join(name)]
+        .into_iter()
+        .find(|path| path.is_file());
+    match found {
+        Some(path) => row(what, needed, true, path.display().to_string()),
+        None => row(
+            what,
+            needed,
+            false,
+            format!("{name} is not beside this program"),
+        ),
+    }
+}
+
+fn launcher() -> Row {
+    let output = Command::new("mpirun")
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let first = text
+        .unwrap_or_default()
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    row(
+        "mpirun of Open MPI",
+        false,
+        first.contains("Open MPI"),
+        first,
+    )
+}

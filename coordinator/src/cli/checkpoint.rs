@@ -1,0 +1,168 @@
+//! `stillpoint checkpoint` and `stillpoint suspend`.
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use stillpoint_protocol::command::{FromCommand, Outcome, ToCommand};
+
+use super::target::Target;
+use super::units::{bytes, parse_duration};
+use super::{Failure, print, print_json};
+
+/// Write an epoch and let the job carry on
+///
+/// Returns when the epoch is committed and prints its number, its bytes and the seconds of each phase.
+#[derive(Debug, Args)]
+pub struct Checkpoint {
+    #[command(flatten)]
+    request: Request,
+}
+
+/// Write an epoch, then end the job
+///
+/// The job ends only when the epoch is committed; its launcher then ends with status 0. If anything goes
+/// wrong before, the job carries on.
+#[derive(Debug, Args)]
+pub struct Suspend {
+    #[command(flatten)]
+    request: Request,
+}
+
+#[derive(Debug, Args)]
+struct Request {
+    /// Checkpoint directory or name of the job; may be left out when only one job of yours runs
+    target: Option<String>,
+
+    /// Give up after this time; the job then carries on
+    #[arg(long, env = "STILLPOINT_TIMEOUT", value_name = "TIME", value_parser = parse_duration)]
+    timeout: Option<Duration>,
+
+    /// Print the result as JSON
+    #[arg(long, env = "STILLPOINT_JSON")]
+    json: bool,
+}
+
+/// What a request with a limit is given beyond it: for the commit and, after a suspend, the ranks' end.
+const BEYOND_TIMEOUT: Duration = Duration::from_secs(120);
+
+impl Checkpoint {
+    pub fn execute(self) -> super::Outcome {
+        self.request.execute(false)
+    }
+}
+
+impl Suspend {
+    pub fn execute(self) -> super::Outcome {
+        self.request.execute(true)
+    }
+}
+
+impl Request {
+    fn execute(self, suspend: bool) -> super::Outcome {
+        let target = Target::find(self.target.as_deref())?;
+        let mut coordinator = target.connect()?;
+        coordinator.ask(&FromCommand::Checkpoint {
+            suspend,
+            // At least 1: a limit of 0 would be none.
+            timeout_seconds: self.timeout.map(|timeout| timeout.as_secs().max(1)),
+        })?;
+        let patience = self.timeout.map(|timeout| timeout + BEYOND_TIMEOUT);
+        let mut progress = Progress::new();
+        loop {
+            match coordinator.answer(patience)? {
+                ToCommand::Phase { epoch, phase } => progress.phase(epoch, &phase),
+                ToCommand::Committed(outcome) => {
+                    progress.end();
+                    return self.report(&target, &outcome);
+                }
+                ToCommand::Refused { reasons } => {
+                    progress.end();
+                    let reasons = reasons.join("; ");
+                    let text = format!("the job cannot be checkpointed now and runs on: {reasons}");
+                    return Err(Failure::new(Failure::REFUSED, text));
+                }
+                ToCommand::Aborted { reason } => {
+                    progress.end();
+                    let text =
+                        format!("no epoch was written, older ones are as they were: {reason}");
+                    return Err(Failure::failed(text));
+                }
+                ToCommand::Status(_) => {}
+            }
+        }
+    }
+
+    fn report(&self, target: &Target, outcome: &Outcome) -> super::Outcome {
+        let seconds: f64 = outcome.phases.iter().map(|(_, seconds)| seconds).sum();
+        if self.json {
+            let phases: serde_json::Map<String, serde_json::Value> = outcome
+                .phases
+                .iter()
+                .map(|(name, seconds)| (name.clone(), json!(seconds)))
+                .collect();
+            return print_json(&json!({
+                "epoch": outcome.epoch,
+                "directory": outcome.directory,
+                "bytes": outcome.stored_bytes,
+                "memory_bytes": outcome.bytes,
+                "seconds": seconds,
+                "phases": phases,
+                "suspended": outcome.suspended,
+            }));
+        }
+        let phases: Vec<String> = outcome
+            .phases
+            .iter()
+            .map(|(name, seconds)| format!("{name} {seconds:.3} s"))
+            .collect();
+        let mut text = format!(
+            "epoch {} committed: {} on disk ({} of memory) in {seconds:.3} s\n  {}\n  {}\n",
+            outcome.epoch,
+            bytes(outcome.stored_bytes),
+            bytes(outcome.bytes),
+            phases.join(", "),
+            outcome.directory,
+        );
+        if outcome.suspended {
+            text.push_str(&format!(
+                "suspended; carry on with: mpirun -n {} stillpoint restart {}\n",
+                target.job.ranks,
+                target.directory.display()
+            ));
+        }
+        print(&text)
+    }
+}
+
+/// Shows the phases on stderr: one line that changes on a terminal, a line each otherwise.
+struct Progress {
+    terminal: bool,
+    shown: bool,
+}
+
+impl Progress {
+    fn new() -> Progress {
+        Progress {
+            terminal: std::io::stderr().is_terminal(),
+            shown: false,
+        }
+    }
+
+    fn phase(&mut self, epoch: u64, phase: &str) {
+        let line = match self.terminal {
+            true => format!("\r\x1b[Kepoch {epoch}: {phase}"),
+            false => format!("epoch {epoch}: {phase}\n"),
+        };
+        self.shown = true;
+        // Progress that cannot be shown is no reason to stop.
+        let _ = std::io::stderr().write_all(line.as_bytes());
+    }
+
+    fn end(&mut self) {
+        if self.terminal && self.shown {
+            let _ = std::io::stderr().write_all(b"\r\x1b[K");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! `stillpoint completions`.
+
+use clap::Args;
+use clap_complete::Shell;
+
+use super::{Outcome, definition, print};
+
+/// Print completions for a shell
+///
+/// For example: stillpoint completions bash > ~/.local/share/bash-completion/completions/stillpoint
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+impl Completions {
+    pub fn execute(self) -> Outcome {
+        let mut text = Vec::new();
+        clap_complete::generate(self.shell, &mut definition(), "stillpoint", &mut text);
+        print(&String::from_utf8_lossy(&text))
+    }
+}

@@ -1,0 +1,159 @@
+//! `stillpoint coordinator`: started by rank 0, never by people.
+//!
+//! The launcher must not wait for it, and the application must not find it among its children. So the
+//! first process (the child of rank 0) starts a session of its own, starts the second one in it and ends;
+//! the second serves. It holds none of the launcher's pipes: stdin gives the description of the job and
+//! ends, stdout takes one line ([`Ready`]) and then leads nowhere, stderr is the log.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+
+use clap::Args;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use serde::{Deserialize, Serialize};
+
+use super::{Failure, Outcome, lock};
+use crate::job::Patience;
+use crate::log::Log;
+use crate::registry::Registry;
+use crate::server::{self, Spec};
+
+/// Serve a job (started by `run` and `restart`)
+#[derive(Debug, Args)]
+pub struct Coordinator {
+    /// Serve, instead of starting the process that does
+    #[arg(long)]
+    serve: bool,
+}
+
+/// What the coordinator tells the rank that started it.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Ready {
+    Serving,
+    Failed { status: u8, text: String },
+}
+
+impl Coordinator {
+    pub fn execute(self) -> Outcome {
+        match self.serve {
+            true => serve(),
+            false => start_second(),
+        }
+    }
+}
+
+fn start_second() -> Outcome {
+    let failed = |error: &dyn std::fmt::Display| Failure::failed(error.to_string());
+    close_inherited();
+    // Fails only for the leader of a process group, which a child of rank 0 is not.
+    nix::unistd::setsid().map_err(|error| failed(&error))?;
+    let this = std::env::current_exe().map_err(|error| failed(&error))?;
+    Command::new(this)
+        .args(["coordinator", "--serve"])
+        .stdin(Stdio::inherit())
+        .stdout(Stdio::inherit())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| failed(&error))?;
+    Ok(())
+}
+
+/// Lets go of descriptors that the launcher left open: it may wait for their end.
+fn close_inherited() {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
+        return;
+    };
+    let open: Vec<i32> = entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|descriptor| *descriptor > 2)
+        .collect();
+    for descriptor in open {
+        // The listing's own descriptor is among them and already closed.
+        let _ = nix::unistd::close(descriptor);
+    }
+}
+
+fn serve() -> Outcome {
+    let prepared = prepare();
+    let ready = match &prepared {
+        Ok(_) => Ready::Serving,
+        Err(failure) => Ready::Failed {
+            status: failure.status,
+            text: failure.text.clone(),
+        },
+    };
+    let line = serde_json::to_string(&ready).unwrap_or_default() + "\n";
+    // Rank 0 may have been killed in the meantime: then no rank comes, and that ends this process.
+    let _ = std::io::stdout()
+        .write_all(line.as_bytes())
+        .and_then(|()| std::io::stdout().flush());
+    let (runtime, coordinator, listening, _lock) = prepared?;
+    if let Ok(nowhere) = OpenOptions::new().read(true).write(true).open("/dev/null") {
+        let _ = nix::unistd::dup2_stdin(&nowhere);
+        let _ = nix::unistd::dup2_stdout(&nowhere);
+    }
+    runtime.block_on(coordinator.serve(listening));
+    Ok(())
+}
+
+/// The end of a batch job sends SIGTERM to every process of it, this one included, while ranks may be
+/// about to suspend. This process ends when they have. Called inside the runtime, whose handlers stay
+/// for good and do nothing.
+fn outlive_the_launcher() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (usr1, usr2) = (SignalKind::user_defined1(), SignalKind::user_defined2());
+    for kind in [
+        SignalKind::terminate(),
+        SignalKind::interrupt(),
+        SignalKind::hangup(),
+        usr1,
+        usr2,
+    ] {
+        // The stream is not needed: the handler, once installed, stays.
+        drop(signal(kind)?);
+    }
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // A connection a rank; if it stays lower, accepting waits.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
+    Ok(())
+}
+
+type Prepared = (
+    tokio::runtime::Runtime,
+    server::Coordinator,
+    server::Listening,
+    Option<File>,
+);
+
+fn prepare() -> Result<Prepared, Failure> {
+    let mut text = Vec::new();
+    let failed = |what: &str, error: &dyn std::fmt::Display| {
+        Failure::failed(format!("cannot start the coordinator: {what}: {error}"))
+    };
+    std::io::stdin()
+        .read_to_end(&mut text)
+        .map_err(|error| failed("read its task", &error))?;
+    let spec: Spec =
+        serde_json::from_slice(&text).map_err(|error| failed("read its task", &error))?;
+    let lock = lock::take(&spec.directory)?;
+    let log = Log::open(&spec.directory).map_err(|error| failed("open its log", &error))?;
+    nix::unistd::dup2_stderr(log.file()).map_err(|error| failed("open its log", &error))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| failed("start its runtime", &error))?;
+    let (listening, addresses) = runtime
+        .block_on(async {
+            outlive_the_launcher()?;
+            let listening = server::listen(spec.one_host).await?;
+            let addresses = server::addresses(&listening, spec.one_host)?;
+            Ok::<_, std::io::Error>((listening, addresses))
+        })
+        .map_err(|error| failed("listen", &error))?;
+    let registry = Registry::of_this_user();
+    let coordinator = server::Coordinator::new(spec, addresses, Patience::default(), registry, log)
+        .map_err(|error| failed("take the directory into use", &error))?;
+    Ok((runtime, coordinator, listening, lock))
+}

@@ -1,0 +1,129 @@
+//! `stillpoint inspect`: what is in an epoch.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use stillpoint_image::{Description, Manifest, inspect};
+
+use super::units::bytes;
+use super::verify::find;
+use super::{Failure, Outcome, print, print_json};
+use crate::log::utc;
+
+/// Show what is in an epoch: ranks, regions, objects, sizes, savings
+///
+/// With --json: {"manifest": ..., "images": [IMAGE...]}, one IMAGE a rank.
+#[derive(Debug, Args)]
+pub struct Inspect {
+    /// Checkpoint directory
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+
+    /// The epoch [default: the newest]
+    #[arg(long, env = "STILLPOINT_EPOCH", value_name = "K")]
+    epoch: Option<u64>,
+
+    /// Print JSON
+    #[arg(long, env = "STILLPOINT_JSON")]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Shown {
+    manifest: Manifest,
+    images: Vec<Description>,
+}
+
+impl Inspect {
+    pub fn execute(self) -> Outcome {
+        let (_, path) = find(&self.directory, self.epoch)?;
+        let failed = |error: stillpoint_image::ImageError| Failure::failed(error.to_string());
+        let manifest = Manifest::read(&path).map_err(failed)?;
+        let images: Vec<Description> = manifest
+            .ranks
+            .iter()
+            .map(|entry| inspect(&path.join(&entry.file)))
+            .collect::<Result<_, _>>()
+            .map_err(failed)?;
+        let shown = Shown { manifest, images };
+        match self.json {
+            true => print_json(&shown),
+            false => print(&shown.in_words()),
+        }
+    }
+}
+
+impl Shown {
+    fn in_words(&self) -> String {
+        let manifest = &self.manifest;
+        let mut text = format!(
+            "epoch {} of '{}' (job {}), committed {}\n  {}\n  {} ranks, {}, compression {}, Stillpoint {}\n",
+            manifest.epoch,
+            manifest.name,
+            manifest.job,
+            utc(manifest.committed),
+            manifest.command.join(" "),
+            manifest.ranks.len(),
+            manifest.mpi,
+            manifest.compression,
+            manifest.stillpoint,
+        );
+        text.push_str(&format!(
+            "{:>6} {:<16} {:>10} {:>10} {:>10} {:>7} {:>7} {:>7}\n",
+            "RANK", "HOST", "ON DISK", "MEMORY", "MAPPED", "REGIONS", "THREADS", "FILES"
+        ));
+        let mut sums = (0, 0, 0);
+        for image in &self.images {
+            let sizes = &image.sizes;
+            sums.0 += sizes.file_bytes;
+            sums.1 += sizes.page_bytes;
+            sums.2 += sizes.region_bytes;
+            text.push_str(&format!(
+                "{:>6} {:<16} {:>10} {:>10} {:>10} {:>7} {:>7} {:>7}\n",
+                image.identity.rank,
+                image.environment.hostname,
+                bytes(sizes.file_bytes),
+                bytes(sizes.page_bytes),
+                bytes(sizes.region_bytes),
+                image.regions.len(),
+                image.threads.len(),
+                image.descriptors.numbers.len(),
+            ));
+        }
+        text.push_str(&format!(
+            "{:>6} {:<16} {:>10} {:>10} {:>10}\n",
+            "all",
+            "",
+            bytes(sums.0),
+            bytes(sums.1),
+            bytes(sums.2)
+        ));
+        text.push_str(&format!(
+            "saved: {} never touched or zero, {} by compression\n",
+            bytes(sums.2.saturating_sub(sums.1)),
+            bytes(sums.1.saturating_sub(sums.0)),
+        ));
+        for image in &self.images {
+            if let Some(objects) = in_words(&image.objects) {
+                text.push_str(&format!("rank {}: {objects}\n", image.identity.rank));
+            }
+        }
+        text
+    }
+}
+
+/// MPI objects by kind, with how many there are of each.
+fn in_words(objects: &serde_json::Value) -> Option<String> {
+    let kinds = objects.as_object()?;
+    let counted: Vec<String> = kinds
+        .iter()
+        .filter_map(|(kind, value)| match value {
+            serde_json::Value::Array(all) => Some(format!("{} {kind}", all.len())),
+            serde_json::Value::Number(count) => Some(format!("{count} {kind}")),
+            _ => None,
+        })
+        .collect();
+    (!counted.is_empty()).then(|| counted.join(", "))
+}

@@ -1,0 +1,206 @@
+//! What the launcher (`mpirun`, `srun`, none) tells a process about its place in the launch.
+
+use std::process;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::Failure;
+
+/// A process's place in its launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub rank: u32,
+    pub size: u32,
+    /// The same for all ranks of a launch, and for no other launch.
+    pub launch: String,
+    /// Whether all ranks are on this host.
+    pub one_host: bool,
+    /// The MPI whose launcher this is, if it can be told.
+    pub mpi: Option<&'static str>,
+}
+
+impl Place {
+    /// Reads the environment of this process. Without a launcher it is rank 0 of 1.
+    pub fn here() -> Result<Place, Failure> {
+        Place::read(|name| std::env::var(name).ok())
+    }
+
+    fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Place, Failure> {
+        let number = |name: &str| variable(name).and_then(|text| text.parse::<u32>().ok());
+        if let (Some(rank), Some(size)) = (
+            number("OMPI_COMM_WORLD_RANK"),
+            number("OMPI_COMM_WORLD_SIZE"),
+        ) {
+            // The transports' key is random in every launch; the job's number alone may come again.
+            let names = [
+                "PMIX_NAMESPACE",
+                "OMPI_MCA_ess_base_jobid",
+                "OMPI_MCA_orte_precondition_transports",
+                "OMPI_MCA_orte_hnp_uri",
+            ];
+            return Place {
+                rank,
+                size,
+                launch: launch_id(&variable, &names),
+                one_host: number("OMPI_COMM_WORLD_LOCAL_SIZE") == Some(size),
+                mpi: Some("openmpi"),
+            }
+            .checked();
+        }
+        if let (Some(rank), Some(size)) = (number("SLURM_PROCID"), number("SLURM_NTASKS"))
+            && variable("SLURM_STEP_ID").is_some()
+            && variable("SLURM_LAUNCH_NODE_IPADDR").is_some()
+        {
+            let names = [
+                "SLURM_CLUSTER_NAME",
+                "SLURM_JOB_ID",
+                "SLURM_STEP_ID",
+                "SLURM_LAUNCH_NODE_IPADDR",
+                "SLURM_SRUN_COMM_PORT",
+            ];
+            let nodes = number("SLURM_STEP_NUM_NODES").or_else(|| number("SLURM_NNODES"));
+            return Place {
+                rank,
+                size: number("SLURM_STEP_NUM_TASKS").unwrap_or(size),
+                launch: launch_id(&variable, &names),
+                one_host: nodes == Some(1),
+                mpi: None,
+            }
+            .checked();
+        }
+        if let (Some(rank), Some(size)) = (number("PMI_RANK"), number("PMI_SIZE")) {
+            let names = ["PMI_JOBID", "PMI_ID_JOB", "HYDRA_JOBID", "PMI_PORT"];
+            // Hydra names no job; its proxy, which starts all ranks of a host, is the same for them.
+            let launch = match names.iter().any(|name| variable(name).is_some()) {
+                true => launch_id(&variable, &names),
+                false => format!(
+                    "hydra-{}-{}",
+                    std::os::unix::process::parent_id(),
+                    boot_id()
+                ),
+            };
+            return Place {
+                rank,
+                size,
+                launch,
+                one_host: number("MPI_LOCALNRANKS") == Some(size),
+                mpi: Some("mpich"),
+            }
+            .checked();
+        }
+        if let Some(rank) = number("PMIX_RANK") {
+            // PMIx alone does not say how many there are.
+            if rank != 0 {
+                return Err(Failure::failed(
+                    "this launcher does not tell how many ranks there are: use mpirun of Open MPI or \
+                     MPICH, or srun",
+                ));
+            }
+        }
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Ok(Place {
+            rank: 0,
+            size: 1,
+            launch: format!("single-{}-{}", process::id(), since.as_nanos()),
+            one_host: true,
+            mpi: None,
+        })
+    }
+
+    fn checked(self) -> Result<Place, Failure> {
+        match self.rank < self.size {
+            true => Ok(self),
+            false => Err(Failure::failed(format!(
+                "the launcher says that this is rank {} of {}: run it under mpirun or srun, or unset \
+                 their variables",
+                self.rank, self.size
+            ))),
+        }
+    }
+}
+
+fn launch_id(variable: &impl Fn(&str) -> Option<String>, names: &[&str]) -> String {
+    let all: Vec<String> = names
+        .iter()
+        .map(|name| variable(name).unwrap_or_default())
+        .collect();
+    format!("{:032x}", xxh3_128(all.join("\n").as_bytes()))
+}
+
+/// Differs after every boot.
+fn boot_id() -> String {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(variables: &[(&str, &str)]) -> Result<Place, Failure> {
+        Place::read(|name| {
+            variables
+                .iter()
+                .find(|(n, _)| *n == name)
+                .map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    const OPEN_MPI: [(&str, &str); 5] = [
+        ("OMPI_COMM_WORLD_RANK", "1"),
+        ("OMPI_COMM_WORLD_SIZE", "4"),
+        ("OMPI_COMM_WORLD_LOCAL_SIZE", "4"),
+        ("PMIX_NAMESPACE", "7"),
+        ("OMPI_MCA_orte_precondition_transports", "ab-cd"),
+    ];
+
+    #[test]
+    fn open_mpi_says_all() {
+        let here = place(&OPEN_MPI).unwrap();
+        assert_eq!((here.rank, here.size, here.one_host), (1, 4, true));
+        let mut other = OPEN_MPI;
+        other[4].1 = "ab-ce";
+        assert_ne!(place(&other).unwrap().launch, here.launch);
+        other = OPEN_MPI;
+        other[0].1 = "2";
+        assert_eq!(place(&other).unwrap().launch, here.launch);
+        other[2].1 = "2";
+        assert!(!place(&other).unwrap().one_host);
+    }
+
+    #[test]
+    fn a_batch_script_is_not_a_step_of_its_job() {
+        // Slurm sets these for the script too, which then calls stillpoint without srun.
+        let script = [
+            ("SLURM_PROCID", "0"),
+            ("SLURM_NTASKS", "8"),
+            ("SLURM_JOB_ID", "5"),
+        ];
+        assert_eq!(place(&script).unwrap().size, 1);
+        let step = [
+            ("SLURM_PROCID", "3"),
+            ("SLURM_NTASKS", "8"),
+            ("SLURM_JOB_ID", "5"),
+            ("SLURM_STEP_ID", "0"),
+            ("SLURM_NNODES", "2"),
+            ("SLURM_LAUNCH_NODE_IPADDR", "192.0.2.1"),
+        ];
+        let here = place(&step).unwrap();
+        assert_eq!((here.rank, here.size, here.one_host), (3, 8, false));
+    }
+
+    #[test]
+    fn without_a_launcher_there_is_one_rank() {
+        let here = place(&[]).unwrap();
+        assert_eq!((here.rank, here.size, here.one_host), (0, 1, true));
+    }
+
+    #[test]
+    fn a_rank_outside_the_launch_is_refused() {
+        let wrong = [("OMPI_COMM_WORLD_RANK", "4"), ("OMPI_COMM_WORLD_SIZE", "4")];
+        assert!(place(&wrong).is_err());
+    }
+}

@@ -1,0 +1,184 @@
+//! The `stillpoint` command: one file a subcommand.
+//!
+//! The definitions here feed the parser, `--help`, the manual pages and the shell completions.
+
+mod check;
+mod checkpoint;
+mod completions;
+mod coordinator;
+mod inspect;
+mod launch;
+mod lock;
+mod man;
+mod options;
+mod plan;
+mod restart;
+mod run;
+mod start;
+mod status;
+mod target;
+mod units;
+mod verify;
+
+use std::fmt;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+/// Transparent checkpointing for MPI programs
+///
+/// Start a job under its launcher (`mpirun -n 4 stillpoint run -- ./app`), write it down and end it
+/// (`stillpoint suspend`), carry on later (`mpirun -n 4 stillpoint restart DIR`).
+#[derive(Debug, Parser)]
+#[command(name = "stillpoint", version, propagate_version = true, after_help = EXIT_STATUS)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_STATUS: &str = "\
+Exit status: run and restart end as the application does, with 0 after a suspend, 127 or 126 if the \
+application cannot be found or started; the others: 0 done, 1 failed, 2 usage, 3 no such job or epoch, \
+4 not allowed, 5 the job refused and runs on.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Run),
+    Restart(restart::Restart),
+    Status(status::Status),
+    Checkpoint(checkpoint::Checkpoint),
+    Suspend(checkpoint::Suspend),
+    Verify(verify::Verify),
+    Inspect(inspect::Inspect),
+    Plan(plan::Plan),
+    Check(check::Check),
+    Completions(completions::Completions),
+    Man(man::Man),
+    #[command(hide = true)]
+    Coordinator(coordinator::Coordinator),
+}
+
+/// What a subcommand comes to: an error is one line for people and an exit status.
+type Outcome = Result<(), Failure>;
+
+/// Why a subcommand failed.
+#[derive(Debug)]
+pub struct Failure {
+    status: u8,
+    text: String,
+}
+
+impl Failure {
+    /// The operation failed.
+    pub const FAILED: u8 = 1;
+    /// No such job or epoch.
+    pub const MISSING: u8 = 3;
+    /// Not allowed.
+    pub const NOT_ALLOWED: u8 = 4;
+    /// The job refused; it runs on.
+    pub const REFUSED: u8 = 5;
+    /// The application cannot be started.
+    pub const NOT_EXECUTABLE: u8 = 126;
+    /// There is no such application.
+    pub const NOT_FOUND: u8 = 127;
+
+    fn new(status: u8, text: impl Into<String>) -> Failure {
+        Failure {
+            status,
+            text: text.into(),
+        }
+    }
+
+    fn failed(text: impl Into<String>) -> Failure {
+        Failure::new(Failure::FAILED, text)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = match cli.command {
+        Command::Run(run) => run.execute(),
+        Command::Restart(restart) => restart.execute(),
+        Command::Status(status) => status.execute(),
+        Command::Checkpoint(checkpoint) => checkpoint.execute(),
+        Command::Suspend(suspend) => suspend.execute(),
+        Command::Verify(verify) => verify.execute(),
+        Command::Inspect(inspect) => inspect.execute(),
+        Command::Plan(plan) => plan.execute(),
+        Command::Check(check) => check.execute(),
+        Command::Completions(completions) => completions.execute(),
+        Command::Man(man) => man.execute(),
+        Command::Coordinator(coordinator) => coordinator.execute(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // A reader that has gone cannot be told.
+            use std::io::Write;
+            let _ = writeln!(std::io::stderr(), "stillpoint: {failure}");
+            ExitCode::from(failure.status)
+        }
+    }
+}
+
+/// The whole definition, for what is made from it.
+fn definition() -> clap::Command {
+    Cli::command()
+}
+
+/// Prints to stdout; a reader that has gone (`| head`) is no error.
+fn print(text: &str) -> Outcome {
+    use std::io::{ErrorKind, Write};
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("cannot write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints a value as JSON.
+fn print_json(value: &impl serde::Serialize) -> Outcome {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::failed(format!("cannot write JSON: {error}")))?;
+    print(&(text + "\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        definition().debug_assert();
+    }
+
+    #[test]
+    fn every_option_has_its_variable_and_every_argument_its_help() {
+        for command in definition().get_subcommands() {
+            for argument in command.get_arguments() {
+                let name = argument.get_id().as_str();
+                if ["help", "version"].contains(&name) {
+                    continue;
+                }
+                let place = format!("{} {name}", command.get_name());
+                assert!(argument.get_help().is_some(), "{place} has no help");
+                if let Some(long) = argument.get_long()
+                    && command.get_name() != "coordinator"
+                {
+                    let variable = format!("STILLPOINT_{}", long.to_uppercase().replace('-', "_"));
+                    let found = argument.get_env().and_then(|v| v.to_str());
+                    assert_eq!(found, Some(variable.as_str()), "{place}");
+                }
+            }
+        }
+    }
+}

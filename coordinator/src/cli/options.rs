@@ -1,0 +1,157 @@
+//! Options that `run` and `restart` share: they are the launch's, not the image's.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use nix::sys::signal::Signal;
+
+use super::Failure;
+use super::units::parse_duration;
+
+#[derive(Clone, Debug, Args)]
+pub struct LaunchOptions {
+    /// Name of the job, to be used as TARGET [default: the application's]
+    #[arg(long, env = "STILLPOINT_NAME", value_parser = parse_name)]
+    pub name: Option<String>,
+
+    /// Write an epoch every so often (90s, 30m, 2h)
+    #[arg(long, env = "STILLPOINT_INTERVAL", value_name = "TIME", value_parser = parse_duration)]
+    pub interval: Option<Duration>,
+
+    /// Committed epochs to keep
+    #[arg(long, env = "STILLPOINT_KEEP", value_name = "K", default_value_t = 2,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub keep: u32,
+
+    /// How images are compressed: none, lz4 or zstd[:level]
+    #[arg(long, env = "STILLPOINT_COMPRESS", value_name = "HOW", default_value = "lz4",
+          value_parser = parse_compression)]
+    pub compress: String,
+
+    /// Write only what has changed since the epoch before
+    #[arg(long, env = "STILLPOINT_INCREMENTAL")]
+    pub incremental: bool,
+
+    /// How the job is brought to its still point
+    #[arg(
+        long,
+        env = "STILLPOINT_SAFE_STATE",
+        value_name = "HOW",
+        default_value = "clock"
+    )]
+    pub safe_state: SafeState,
+
+    /// The MPI that the application was built for
+    #[arg(
+        long,
+        env = "STILLPOINT_MPI",
+        value_name = "MPI",
+        default_value = "auto"
+    )]
+    pub mpi: Mpi,
+
+    /// What SIGTERM means, unless the application handles it itself
+    #[arg(
+        long,
+        env = "STILLPOINT_ON_TERM",
+        value_name = "WHAT",
+        default_value = "end"
+    )]
+    pub on_term: OnTerm,
+
+    /// The signal that means suspend, unless the application handles it itself
+    #[arg(long, env = "STILLPOINT_SUSPEND_SIGNAL", value_name = "SIG", default_value = "USR1",
+          value_parser = parse_signal)]
+    pub suspend_signal: i32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SafeState {
+    /// The collective clock: no cost to speak of while the job computes
+    Clock,
+    /// The older two-phase commit: a barrier before every collective operation
+    Barrier,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Mpi {
+    Auto,
+    Openmpi,
+    Mpich,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnTerm {
+    /// What it always means: the process ends
+    End,
+    /// Write an epoch, then end
+    Suspend,
+}
+
+impl LaunchOptions {
+    /// Refuses what this version does not offer, before anything is started.
+    pub fn refuse_unavailable(&self) -> Result<(), Failure> {
+        if self.incremental {
+            return Err(Failure::failed(
+                "--incremental is not available in this version: leave it out, every epoch is then whole",
+            ));
+        }
+        if self.safe_state == SafeState::Barrier {
+            return Err(Failure::failed(
+                "--safe-state barrier is not available in this version: use --safe-state clock",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A name must not look like a directory, or TARGET could mean either.
+fn parse_name(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.contains('/') || text.chars().any(char::is_control) {
+        true => Err("a name is not empty and has no '/' and no control characters".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
+fn parse_compression(text: &str) -> Result<String, String> {
+    stillpoint_image::Compression::from_str(text).map(|_| text.to_owned())
+}
+
+/// "USR1", "SIGUSR1" or "10".
+fn parse_signal(text: &str) -> Result<i32, String> {
+    let wrong =
+        || format!("'{text}' is not a signal that can be caught: write USR1, SIGUSR1 or 10");
+    let signal = match text.parse::<i32>() {
+        Ok(number) => Signal::try_from(number).map_err(|_| wrong())?,
+        Err(_) => {
+            let upper = text.to_uppercase();
+            let name = if upper.starts_with("SIG") {
+                upper
+            } else {
+                format!("SIG{upper}")
+            };
+            Signal::from_str(&name).map_err(|_| wrong())?
+        }
+    };
+    match signal {
+        // SIGSYS is the gate's own.
+        Signal::SIGKILL | Signal::SIGSTOP | Signal::SIGSYS => Err(wrong()),
+        signal => Ok(signal as i32),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_have_names_and_numbers() {
+        for text in ["USR1", "usr1", "SIGUSR1", "10"] {
+            assert_eq!(parse_signal(text), Ok(10), "{text}");
+        }
+        for text in ["KILL", "9", "SYS", "0", "", "NOPE", "99"] {
+            assert!(parse_signal(text).is_err(), "{text}");
+        }
+    }
+}

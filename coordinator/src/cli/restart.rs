@@ -1,0 +1,112 @@
+//! `stillpoint restart`: carry on from a committed epoch.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use stillpoint_image::{ImageError, Manifest};
+use stillpoint_protocol::job_file::JobFile;
+
+use super::launch::Place;
+use super::options::LaunchOptions;
+use super::start::{Decision, absolute, make_directory, start};
+use super::{Failure, Outcome};
+use crate::epoch::Epochs;
+
+/// Carry on from a committed epoch, in a fresh launch of as many ranks
+///
+/// mpirun -n 4 stillpoint restart /scratch/melt.d
+#[derive(Debug, Args)]
+pub struct Restart {
+    /// Checkpoint directory
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+
+    /// The epoch to carry on from [default: the newest]
+    #[arg(long, env = "STILLPOINT_EPOCH", value_name = "K")]
+    epoch: Option<u64>,
+
+    #[command(flatten)]
+    options: LaunchOptions,
+}
+
+impl Restart {
+    pub fn execute(self) -> Outcome {
+        let place = Place::here()?;
+        let directory = absolute(&self.directory)?;
+        let decide = || {
+            let name = self.options.name.clone();
+            let decision = decide(&directory, self.epoch, place.size, name)?;
+            make_directory(&directory)?;
+            Ok(decision)
+        };
+        start(&place, directory.clone(), &self.options, None, decide)
+    }
+}
+
+/// Rank 0's decision: the epoch, after all that can be checked without mapping anything has been.
+pub fn decide(
+    directory: &Path,
+    wanted: Option<u64>,
+    size: u32,
+    name: Option<String>,
+) -> Result<Decision, Failure> {
+    let shown = directory.display();
+    let epochs = Epochs::new(directory);
+    let committed = epochs
+        .committed()
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    let listed: Vec<String> = committed.iter().map(ToString::to_string).collect();
+    let Some(newest) = committed.last().copied() else {
+        let text = format!("{shown}: there is no committed epoch here: check the directory");
+        return Err(Failure::new(Failure::MISSING, text));
+    };
+    let epoch = wanted.unwrap_or(newest);
+    if !committed.contains(&epoch) {
+        let text = format!(
+            "{shown}: there is no committed epoch {epoch}, only {}",
+            listed.join(", ")
+        );
+        return Err(Failure::new(Failure::MISSING, text));
+    }
+    let broken = |error: ImageError| {
+        let others = committed.iter().rev().filter(|other| **other != epoch);
+        let advice = match others
+            .copied()
+            .find(|other| readable(&epochs, *other).is_ok())
+        {
+            Some(other) => format!("epoch {other} can be restarted with --epoch {other}"),
+            None => "no other epoch here can be restarted".to_owned(),
+        };
+        Failure::failed(format!(
+            "epoch {epoch} cannot be restarted: {error}; {advice}"
+        ))
+    };
+    let manifest = Manifest::read(&epochs.path(epoch)).map_err(broken)?;
+    let ranks = manifest.ranks.len();
+    if ranks != size as usize {
+        let noun = if ranks == 1 { "rank" } else { "ranks" };
+        return Err(Failure::failed(format!(
+            "epoch {epoch} was written by {ranks} {noun}, this launch has {size}: start it with \
+             mpirun -n {ranks}"
+        )));
+    }
+    readable(&epochs, epoch).map_err(broken)?;
+    let job = JobFile::read(directory).ok();
+    Ok(Decision {
+        job: manifest.job,
+        name: name.unwrap_or(manifest.name),
+        command: manifest.command,
+        working_directory: job.map_or_else(|| directory.to_owned(), |job| job.working_directory),
+        epoch: Some(epoch),
+    })
+}
+
+/// Reads the manifest and looks into every image; page data is checked as it is loaded.
+fn readable(epochs: &Epochs, epoch: u64) -> Result<(), ImageError> {
+    let path = epochs.path(epoch);
+    let manifest = Manifest::read(&path)?;
+    for entry in &manifest.ranks {
+        manifest.open_image(&path, entry.rank)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,268 @@
+//! Starting a rank: `run` and `restart` from where they know what to start.
+//!
+//! Rank 0 starts the coordinator; it is the only one that decides and the only one that complains about
+//! what concerns all ranks. The others learn from job.json what was decided. Each then becomes its
+//! lower half by `execve`, so that the launcher sees the application's own end.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use stillpoint_image::{Manifest, epoch_name, image_name};
+use stillpoint_protocol::job_file::{JobFile, JobState, Process};
+use stillpoint_protocol::launch::{Launch, Restart, VARIABLE};
+
+use super::coordinator::Ready;
+use super::launch::Place;
+use super::options::{LaunchOptions, Mpi, OnTerm};
+use super::{Failure, Outcome};
+use crate::server::Spec;
+
+/// How long the other ranks wait for rank 0's decision: network file systems show it late.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What rank 0 has decided to start.
+pub struct Decision {
+    pub job: String,
+    pub name: String,
+    pub command: Vec<String>,
+    pub working_directory: PathBuf,
+    /// The committed epoch to carry on from.
+    pub epoch: Option<u64>,
+}
+
+/// A directory as every rank and the coordinator name it.
+pub fn absolute(directory: &Path) -> Result<PathBuf, Failure> {
+    let absolute = std::path::absolute(directory)
+        .map_err(|error| Failure::failed(format!("{}: {error}", directory.display())))?;
+    match absolute.to_str() {
+        Some(_) => Ok(absolute),
+        None => Err(Failure::failed(format!(
+            "{}: the name of a checkpoint directory must be UTF-8",
+            directory.display()
+        ))),
+    }
+}
+
+/// Makes the directory, so that a reason against it is told before anything runs.
+pub fn make_directory(directory: &Path) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::failed(format!(
+            "{}: cannot write checkpoints there: {error}: choose another directory with --dir",
+            directory.display()
+        ))
+    };
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .map_err(failed)?;
+    let probe = directory.join(format!(".probe-{}", std::process::id()));
+    std::fs::write(&probe, b"x").map_err(failed)?;
+    std::fs::remove_file(&probe).map_err(failed)
+}
+
+/// Starts this rank. `decide` runs on rank 0 only. `program` is what every rank would start afresh.
+/// Returns only if it fails.
+pub fn start(
+    place: &Place,
+    directory: PathBuf,
+    options: &LaunchOptions,
+    program: Option<(&Path, &[OsString])>,
+    decide: impl FnOnce() -> Result<Decision, Failure>,
+) -> Outcome {
+    options.refuse_unavailable()?;
+    let mpi = mpi(options.mpi, place)?;
+    let siblings = Siblings::find(mpi)?;
+    let job = match place.rank {
+        0 => {
+            let decision = decide()?;
+            start_coordinator(place, &directory, options, mpi, decision)?
+        }
+        _ => wait_for_job(place, &directory)?,
+    };
+    let restart = job
+        .restarted_from
+        .map(|epoch| restart(&directory, epoch, place.rank));
+    let restart = restart.transpose()?;
+    let mut lower = Command::new(&siblings.lower);
+    match (&restart, program) {
+        (Some(_), _) => lower.arg("restart"),
+        (None, Some((program, arguments))) => {
+            lower.args(["run", "--"]).arg(program).args(arguments)
+        }
+        (None, None) => return Err(Failure::failed("there is nothing to start")),
+    };
+    let launch = Launch {
+        directory,
+        job: job.job,
+        launch: job.launch,
+        name: job.name,
+        rank: place.rank,
+        size: place.size,
+        mpi: mpi.to_owned(),
+        upper_library: siblings.upper,
+        command: job.command,
+        restart,
+        suspend_signal: options.suspend_signal,
+        suspend_on_term: options.on_term == OnTerm::Suspend,
+    };
+    let error = lower.env(VARIABLE, launch.to_variable()).exec();
+    Err(Failure::failed(format!(
+        "{}: cannot be started: {error}",
+        siblings.lower.display()
+    )))
+}
+
+/// The MPI to load.
+fn mpi(wanted: Mpi, place: &Place) -> Result<&'static str, Failure> {
+    match (wanted, place.mpi) {
+        (Mpi::Openmpi, Some("mpich")) => Err(Failure::failed(
+            "--mpi openmpi under MPICH's launcher: use the mpirun of Open MPI",
+        )),
+        (Mpi::Mpich, Some("openmpi")) => Err(Failure::failed(
+            "--mpi mpich under Open MPI's launcher: use the mpirun of MPICH",
+        )),
+        (Mpi::Openmpi, _) => Ok("openmpi"),
+        (Mpi::Mpich, _) => Ok("mpich"),
+        (Mpi::Auto, known) => Ok(known.unwrap_or("openmpi")),
+    }
+}
+
+/// What belongs to the command: beside it, or where an installation puts it.
+struct Siblings {
+    lower: PathBuf,
+    upper: PathBuf,
+}
+
+impl Siblings {
+    fn find(mpi: &str) -> Result<Siblings, Failure> {
+        let here = std::env::current_exe()
+            .map_err(|error| Failure::failed(format!("cannot find this program: {error}")))?;
+        let here = here.parent().unwrap_or(Path::new("/"));
+        let places = [here.to_owned(), here.join("../lib/stillpoint")];
+        let find = |name: String| {
+            let candidates = places.iter().map(|place| place.join(&name));
+            candidates.into_iter().find(|path| path.is_file()).ok_or_else(|| {
+                Failure::failed(format!(
+                    "{name} is neither in {} nor in ../lib/stillpoint: this build has no support for \
+                     {mpi}, or the installation is incomplete",
+                    here.display()
+                ))
+            })
+        };
+        Ok(Siblings {
+            lower: find(format!("stillpoint-lower-{mpi}"))?,
+            upper: find(format!("libstillpoint_upper_{mpi}.so"))?,
+        })
+    }
+}
+
+/// Starts the coordinator and waits until it serves.
+fn start_coordinator(
+    place: &Place,
+    directory: &Path,
+    options: &LaunchOptions,
+    mpi: &str,
+    decision: Decision,
+) -> Result<JobFile, Failure> {
+    let spec = Spec {
+        directory: directory.to_owned(),
+        job: decision.job,
+        launch: place.launch.clone(),
+        name: decision.name,
+        ranks: place.size,
+        starter: Process::this(),
+        one_host: place.one_host,
+        mpi: mpi.to_owned(),
+        command: decision.command,
+        working_directory: decision.working_directory,
+        restarted_from: decision.epoch,
+        keep: options.keep as usize,
+        interval: options.interval,
+        compress: options.compress.clone(),
+    };
+    let failed = |what: &str, error: &dyn std::fmt::Display| {
+        Failure::failed(format!("cannot start the coordinator: {what}: {error}"))
+    };
+    let this = std::env::current_exe().map_err(|error| failed("find this program", &error))?;
+    let mut first = Command::new(this)
+        .arg("coordinator")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| failed("start a process", &error))?;
+    let text = serde_json::to_vec(&spec).map_err(|error| failed("describe the job", &error))?;
+    if let Some(mut stdin) = first.stdin.take() {
+        // If it has ended already, what it printed says why.
+        let _ = stdin.write_all(&text);
+    }
+    let mut line = String::new();
+    if let Some(stdout) = first.stdout.take() {
+        BufReader::new(stdout)
+            .read_line(&mut line)
+            .map_err(|error| failed("wait for it", &error))?;
+    }
+    // The process that serves is this one's grandchild: nothing is left for the application to reap.
+    first
+        .wait()
+        .map_err(|error| failed("wait for it", &error))?;
+    match serde_json::from_str(&line) {
+        Ok(Ready::Serving) => Ok(JobFile::read(directory)?),
+        Ok(Ready::Failed { status, text }) => Err(Failure::new(status, text)),
+        Err(error) => Err(failed("it ended without a word", &error)),
+    }
+}
+
+/// The other ranks learn from job.json what rank 0 has started.
+fn wait_for_job(place: &Place, directory: &Path) -> Result<JobFile, Failure> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut pause = Duration::from_millis(1);
+    loop {
+        if let Ok(job) = JobFile::read(directory)
+            && job.launch == place.launch
+            && job.state == JobState::Running
+        {
+            return Ok(job);
+        }
+        if Instant::now() >= deadline {
+            return Err(Failure::failed(format!(
+                "rank {}: rank 0 has not started the job within {} s: is {} on a file system that all \
+                 hosts share?",
+                place.rank,
+                PATIENCE.as_secs(),
+                directory.display()
+            )));
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
+}
+
+/// This rank's image, looked into before anything is started with it.
+fn restart(directory: &Path, epoch: u64, rank: u32) -> Result<Restart, Failure> {
+    let directory = directory.join(epoch_name(epoch));
+    let broken =
+        |error: stillpoint_image::ImageError| Failure::failed(format!("rank {rank}: {error}"));
+    let manifest = Manifest::read(&directory).map_err(broken)?;
+    manifest.open_image(&directory, rank).map_err(broken)?;
+    let image = manifest
+        .ranks
+        .get(rank as usize)
+        .map_or_else(|| image_name(rank), |entry| entry.file.clone());
+    Ok(Restart {
+        epoch,
+        image: directory.join(image),
+        directory,
+    })
+}
+
+/// Text of an argument, for people and for the manifest; the application gets the bytes themselves.
+pub fn text(argument: &OsStr) -> String {
+    argument.to_string_lossy().into_owned()
+}

@@ -1,0 +1,250 @@
+//! `stillpoint status`: every job of this user on this host, or one in detail.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+use stillpoint_protocol::command::{FromCommand, JobStatus, ToCommand};
+use stillpoint_protocol::job_file::JobState;
+
+use super::target::Target;
+use super::units::span;
+use super::{Outcome, print, print_json};
+use crate::epoch::{Epochs, seconds_since_1970};
+use crate::log::utc;
+use crate::registry::Registry;
+
+/// Show every job of this user, or one in detail
+///
+/// With --json: {"jobs": [JOB...]}, or one JOB when TARGET is given.
+/// JOB.state is running, suspended, finished or failed, also when the job has long ended.
+#[derive(Debug, Args)]
+pub struct Status {
+    /// Checkpoint directory or name of a job
+    target: Option<String>,
+
+    /// Print JSON
+    #[arg(long, env = "STILLPOINT_JSON")]
+    json: bool,
+}
+
+/// A job as `--json` shows it. Fields may be added, never renamed or removed.
+#[derive(Debug, Serialize)]
+struct Shown {
+    name: String,
+    directory: String,
+    state: &'static str,
+    /// Why it failed.
+    reason: Option<String>,
+    /// The application's: 0, or the first other status of a rank.
+    exit_status: Option<i32>,
+    job: String,
+    launch: String,
+    ranks: u32,
+    mpi: String,
+    command: Vec<String>,
+    working_directory: String,
+    /// The newest committed epoch.
+    epoch: Option<u64>,
+    /// Every committed epoch.
+    epochs: Vec<u64>,
+    restarted_from: Option<u64>,
+    /// Seconds since 1970.
+    started: u64,
+    ended: Option<u64>,
+    coordinator: ShownCoordinator,
+    /// What only a coordinator that answers knows.
+    live: Option<ShownLive>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownCoordinator {
+    host: String,
+    pid: u32,
+    /// Whether it answered; null when the job does not run.
+    reachable: Option<bool>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownLive {
+    /// Of the checkpoint under way.
+    phase: Option<String>,
+    /// Checkpoints of this launch.
+    committed: u64,
+    given_up: u64,
+    last_failure: Option<String>,
+    processes: Vec<ShownRank>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownRank {
+    rank: u32,
+    host: String,
+    pid: u32,
+    state: String,
+    exit_status: Option<i32>,
+}
+
+impl Status {
+    pub fn execute(self) -> Outcome {
+        if self.target.is_some() {
+            let shown = Shown::of(&Target::find(self.target.as_deref())?);
+            return match self.json {
+                true => print_json(&shown),
+                false => print(&shown.in_detail()),
+            };
+        }
+        let jobs: Vec<Shown> = Registry::of_this_user()
+            .running()
+            .into_iter()
+            .map(|(entry, job)| {
+                let directory = entry.directory;
+                Shown::of(&Target { directory, job })
+            })
+            .collect();
+        if self.json {
+            return print_json(&serde_json::json!({ "jobs": jobs }));
+        }
+        if jobs.is_empty() {
+            return print("no job of yours runs on this host\n");
+        }
+        let mut text = format!(
+            "{:<20} {:<10} {:>6} {:>6}  DIRECTORY\n",
+            "NAME", "STATE", "RANKS", "EPOCH"
+        );
+        for job in jobs {
+            let epoch = job.epoch.map_or("-".to_owned(), |epoch| epoch.to_string());
+            text.push_str(&format!(
+                "{:<20} {:<10} {:>6} {epoch:>6}  {}\n",
+                job.name, job.state, job.ranks, job.directory
+            ));
+        }
+        print(&text)
+    }
+}
+
+impl Shown {
+    fn of(target: &Target) -> Shown {
+        let live = live(target);
+        // A coordinator that does not answer may just have written how the job ended.
+        let again = live
+            .is_none()
+            .then(|| Target::at(&target.directory).ok())
+            .flatten();
+        let target = again.as_ref().unwrap_or(target);
+        let job = &target.job;
+        let (mut state, mut reason) = (job.state, job.reason.clone());
+        let reachable = (state == JobState::Running).then_some(live.is_some());
+        if reachable == Some(false) && target.all_gone() {
+            state = JobState::Failed;
+            reason = Some("the coordinator and every rank have gone without a word".to_owned());
+        }
+        let epochs = Epochs::new(&target.directory)
+            .committed()
+            .unwrap_or_default();
+        Shown {
+            name: job.name.clone(),
+            directory: target.directory.display().to_string(),
+            state: state.name(),
+            reason,
+            exit_status: job.exit_status,
+            job: job.job.clone(),
+            launch: job.launch.clone(),
+            ranks: job.ranks,
+            mpi: job.mpi.clone(),
+            command: job.command.clone(),
+            working_directory: job.working_directory.display().to_string(),
+            epoch: epochs.last().copied(),
+            epochs,
+            restarted_from: job.restarted_from,
+            started: job.started,
+            ended: job.ended,
+            coordinator: ShownCoordinator {
+                host: job.coordinator.host.clone(),
+                pid: job.coordinator.pid,
+                reachable,
+            },
+            live: live.map(|status| ShownLive {
+                phase: status.phase,
+                committed: status.committed,
+                given_up: status.aborted,
+                last_failure: status.last_failure,
+                processes: status
+                    .ranks
+                    .into_iter()
+                    .map(|rank| ShownRank {
+                        rank: rank.rank,
+                        host: rank.host,
+                        pid: rank.pid,
+                        state: rank.state,
+                        exit_status: rank.exit_status,
+                    })
+                    .collect(),
+            }),
+        }
+    }
+
+    fn in_detail(&self) -> String {
+        let mut text = format!("{}: {}", self.name, self.state);
+        if let Some(status) = self.exit_status {
+            text.push_str(&format!(", exit status {status}"));
+        }
+        text.push('\n');
+        let mut row = |name: &str, value: &str| text.push_str(&format!("  {name:<12} {value}\n"));
+        if let Some(reason) = &self.reason {
+            row("because", reason);
+        }
+        row("directory", &self.directory);
+        row("command", &self.command.join(" "));
+        row("ranks", &format!("{} ({})", self.ranks, self.mpi));
+        let end = self.ended.unwrap_or_else(seconds_since_1970);
+        let length = span(end.saturating_sub(self.started));
+        row("started", &format!("{} ({length})", utc(self.started)));
+        if let Some(epoch) = self.restarted_from {
+            row("from epoch", &epoch.to_string());
+        }
+        let epochs: Vec<String> = self.epochs.iter().map(ToString::to_string).collect();
+        match epochs.is_empty() {
+            true => row("epochs", "none"),
+            false => row("epochs", &epochs.join(", ")),
+        }
+        let place = format!(
+            "process {} on {}",
+            self.coordinator.pid, self.coordinator.host
+        );
+        match self.coordinator.reachable {
+            Some(true) => row("coordinator", &place),
+            Some(false) => row("coordinator", &format!("{place}, does not answer")),
+            None => {}
+        }
+        if let Some(live) = &self.live {
+            if let Some(phase) = &live.phase {
+                row("checkpoint", &format!("under way, phase {phase}"));
+            }
+            row(
+                "this launch",
+                &format!("{} committed, {} given up", live.committed, live.given_up),
+            );
+            if let Some(failure) = &live.last_failure {
+                row("last failure", failure);
+            }
+            for rank in &live.processes {
+                row(
+                    &format!("rank {}", rank.rank),
+                    &format!("{}, process {} on {}", rank.state, rank.pid, rank.host),
+                );
+            }
+        }
+        text
+    }
+}
+
+/// What the coordinator says, if the job runs and it answers.
+fn live(target: &Target) -> Option<JobStatus> {
+    let mut coordinator = target.connect().ok()?;
+    coordinator.ask(&FromCommand::Status).ok()?;
+    match coordinator.answer(Some(Duration::from_secs(5))).ok()? {
+        ToCommand::Status(status) => Some(status),
+        _ => None,
+    }
+}

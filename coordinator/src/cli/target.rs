@@ -1,0 +1,208 @@
+//! TARGET: a checkpoint directory, the name of a running job, or nothing when there is only one.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use stillpoint_protocol::client::{ClientError, CommandConnection};
+use stillpoint_protocol::command::{FromCommand, ToCommand};
+use stillpoint_protocol::handshake::HandshakeError;
+use stillpoint_protocol::job_file::{JobFile, JobFileError, JobState, host_name};
+use stillpoint_protocol::{Receiver, Sender};
+
+use super::Failure;
+use crate::registry::Registry;
+
+/// How long a coordinator may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A job that was found.
+#[derive(Debug)]
+pub struct Target {
+    pub directory: PathBuf,
+    pub job: JobFile,
+}
+
+impl From<JobFileError> for Failure {
+    fn from(error: JobFileError) -> Failure {
+        let status = match &error {
+            JobFileError::Missing { .. } => Failure::MISSING,
+            JobFileError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Failure::NOT_ALLOWED
+            }
+            _ => Failure::FAILED,
+        };
+        Failure::new(status, error.to_string())
+    }
+}
+
+impl Target {
+    /// Finds the job that the user means.
+    pub fn find(target: Option<&str>) -> Result<Target, Failure> {
+        match target {
+            None => only_one(),
+            Some(text) => {
+                let path = Path::new(text);
+                if JobFile::path(path).exists() || text.contains('/') {
+                    return Target::at(path);
+                }
+                match by_name(text)? {
+                    Some(target) => Ok(target),
+                    // A directory without a job says so better than a missing name.
+                    None if path.is_dir() => Target::at(path),
+                    None => Err(Failure::new(
+                        Failure::MISSING,
+                        format!(
+                            "no job named '{text}' runs on this host, and there is no such directory: \
+                             name a checkpoint directory, or see `stillpoint status`"
+                        ),
+                    )),
+                }
+            }
+        }
+    }
+
+    /// The job of a checkpoint directory.
+    pub fn at(directory: &Path) -> Result<Target, Failure> {
+        let job = JobFile::read(directory)?;
+        let directory = directory
+            .canonicalize()
+            .unwrap_or_else(|_| directory.to_owned());
+        Ok(Target { directory, job })
+    }
+
+    /// Connects to the job's coordinator, if the job runs.
+    pub fn connect(&self) -> Result<Coordinator, Failure> {
+        if self.job.state != JobState::Running {
+            return Err(Failure::new(
+                Failure::MISSING,
+                format!(
+                    "{}: the job '{}' does not run, it is {}",
+                    self.directory.display(),
+                    self.job.name,
+                    self.job.state.name()
+                ),
+            ));
+        }
+        let connection = CommandConnection::open(&self.job.addresses, &self.job.key, PATIENCE)
+            .map_err(|error| self.unreachable(&error))?;
+        let (sender, receiver) = connection
+            .split()
+            .map_err(|error| self.unreachable(&error))?;
+        Ok(Coordinator { sender, receiver })
+    }
+
+    fn unreachable(&self, error: &ClientError) -> Failure {
+        let directory = self.directory.display();
+        if let ClientError::Handshake {
+            source: HandshakeError::WrongKey,
+            ..
+        } = error
+        {
+            let text =
+                format!("{directory}: {error}: job.json does not belong to the job that runs");
+            return Failure::new(Failure::NOT_ALLOWED, text);
+        }
+        let host = &self.job.coordinator.host;
+        let advice = if *host == host_name() {
+            format!("see {directory}/coordinator.log; if the job is gone, restart it")
+        } else {
+            format!("the job runs on {host}: try it there")
+        };
+        Failure::failed(format!("{directory}: {error}: {advice}"))
+    }
+
+    /// Whether the coordinator and every rank are known to have gone: all were on this host.
+    pub fn all_gone(&self) -> bool {
+        let job = &self.job;
+        let mut processes = job.processes.iter().chain([&job.coordinator]);
+        processes.all(|process| process.alive() == Some(false))
+    }
+}
+
+/// A connection on which one request is made.
+pub struct Coordinator {
+    sender: Sender<FromCommand>,
+    receiver: Receiver<ToCommand>,
+}
+
+impl Coordinator {
+    pub fn ask(&self, message: &FromCommand) -> Result<(), Failure> {
+        self.sender
+            .send(message)
+            .map_err(|error| Failure::failed(error.to_string()))
+    }
+
+    /// The next answer.
+    pub fn answer(&mut self, patience: Option<Duration>) -> Result<ToCommand, Failure> {
+        use stillpoint_protocol::Received;
+        let received = match patience {
+            Some(patience) => self.receiver.receive_within(patience),
+            None => self.receiver.receive(),
+        };
+        match received.map_err(|error| Failure::failed(error.to_string()))? {
+            Received::Message(message) => Ok(message),
+            Received::Nothing => Err(Failure::failed("the coordinator does not answer")),
+            Received::Closed => Err(Failure::failed(
+                "the coordinator went away: the job has ended or was killed",
+            )),
+        }
+    }
+}
+
+fn only_one() -> Result<Target, Failure> {
+    let mut running = Registry::of_this_user().running();
+    match running.len() {
+        0 => Err(Failure::new(
+            Failure::MISSING,
+            "no job of yours runs on this host: name its checkpoint directory",
+        )),
+        1 => {
+            let (entry, job) = running.remove(0);
+            Ok(Target {
+                directory: entry.directory,
+                job,
+            })
+        }
+        count => {
+            let names: Vec<String> = running
+                .iter()
+                .map(|(entry, _)| format!("{} ({})", entry.name, entry.directory.display()))
+                .collect();
+            Err(Failure::new(
+                Failure::MISSING,
+                format!(
+                    "{count} jobs of yours run on this host, name one: {}",
+                    names.join(", ")
+                ),
+            ))
+        }
+    }
+}
+
+fn by_name(name: &str) -> Result<Option<Target>, Failure> {
+    let running = Registry::of_this_user().running();
+    let mut named: Vec<Target> = running
+        .into_iter()
+        .filter(|(entry, _)| entry.name == name)
+        .map(|(entry, job)| Target {
+            directory: entry.directory,
+            job,
+        })
+        .collect();
+    if named.len() > 1 {
+        let places: Vec<String> = named
+            .iter()
+            .map(|t| t.directory.display().to_string())
+            .collect();
+        return Err(Failure::new(
+            Failure::MISSING,
+            format!(
+                "{} jobs are named '{name}', name a directory: {}",
+                named.len(),
+                places.join(", ")
+            ),
+        ));
+    }
+    Ok(named.pop())
+}

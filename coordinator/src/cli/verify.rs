@@ -1,0 +1,110 @@
+//! `stillpoint verify`: read every byte of an epoch, check every sum.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use stillpoint_image::Manifest;
+
+use super::units::bytes;
+use super::{Failure, Outcome, print};
+use crate::epoch::Epochs;
+
+/// Read every byte of an epoch and check every sum
+///
+/// Exit status 0 if all is well; otherwise names each file that is broken, and where.
+#[derive(Debug, Args)]
+pub struct Verify {
+    /// Checkpoint directory
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+
+    /// The epoch [default: the newest]
+    #[arg(long, env = "STILLPOINT_EPOCH", value_name = "K")]
+    epoch: Option<u64>,
+}
+
+impl Verify {
+    pub fn execute(self) -> Outcome {
+        let (epoch, path) = find(&self.directory, self.epoch)?;
+        let manifest = Manifest::read(&path).map_err(|error| Failure::failed(error.to_string()))?;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut broken = vec![];
+        let (mut stored, mut pages) = (0, 0);
+        for entry in &manifest.ranks {
+            match verify(&manifest, &path, entry, threads) {
+                Ok(summary) => {
+                    stored += summary.bytes;
+                    pages += summary.page_bytes;
+                }
+                Err(error) => broken.push(error.to_string()),
+            }
+        }
+        if broken.is_empty() {
+            return print(&format!(
+                "epoch {epoch} is whole: {} images, {} on disk, {} of memory\n",
+                manifest.ranks.len(),
+                bytes(stored),
+                bytes(pages)
+            ));
+        }
+        if let [broken] = broken.as_slice() {
+            return Err(Failure::failed(format!(
+                "epoch {epoch} is broken: {broken}"
+            )));
+        }
+        let count = format!(
+            "{} of {} images are broken",
+            broken.len(),
+            manifest.ranks.len()
+        );
+        Err(Failure::failed(format!(
+            "epoch {epoch}: {count}\n  {}",
+            broken.join("\n  ")
+        )))
+    }
+}
+
+fn verify(
+    manifest: &Manifest,
+    path: &Path,
+    entry: &stillpoint_image::RankImage,
+    threads: usize,
+) -> Result<stillpoint_image::Summary, stillpoint_image::ImageError> {
+    manifest.open_image(path, entry.rank)?;
+    stillpoint_image::verify(&path.join(&entry.file), threads)
+}
+
+/// The epoch that the user means, and where it is.
+pub fn find(directory: &Path, wanted: Option<u64>) -> Result<(u64, PathBuf), Failure> {
+    let shown = directory.display();
+    let missing = |text: String| Failure::new(Failure::MISSING, text);
+    if let Err(error) = std::fs::read_dir(directory) {
+        let status = match error.kind() {
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Failure::MISSING,
+            std::io::ErrorKind::PermissionDenied => Failure::NOT_ALLOWED,
+            _ => Failure::FAILED,
+        };
+        return Err(Failure::new(
+            status,
+            format!("{shown}: {error}: name a checkpoint directory"),
+        ));
+    }
+    let epochs = Epochs::new(directory);
+    let committed = epochs
+        .committed()
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    let Some(newest) = committed.last().copied() else {
+        return Err(missing(format!(
+            "{shown}: there is no committed epoch here"
+        )));
+    };
+    let epoch = wanted.unwrap_or(newest);
+    if !committed.contains(&epoch) {
+        let listed: Vec<String> = committed.iter().map(ToString::to_string).collect();
+        let listed = listed.join(", ");
+        return Err(missing(format!(
+            "{shown}: there is no committed epoch {epoch}, only {listed}"
+        )));
+    }
+    Ok((epoch, epochs.path(epoch)))
+}

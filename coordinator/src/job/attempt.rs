@@ -1,0 +1,196 @@
+//! One attempt at an epoch: what has come in, and what the phase still waits for.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use stillpoint_clock::drain::Drain;
+use stillpoint_clock::rank::Activity;
+use stillpoint_clock::safe_state::SafeState;
+use stillpoint_protocol::agent::{Order, Written};
+use stillpoint_protocol::command::Outcome;
+
+use super::phase::Phase;
+use super::roster::ranks_in_words;
+
+/// An attempt under way.
+#[derive(Debug)]
+pub struct Attempt {
+    /// Every message of the attempt carries it.
+    pub number: u64,
+    pub epoch: u64,
+    pub suspend: bool,
+    /// Where the committed epoch is; empty before the commit.
+    pub directory: String,
+    /// Commands that want to hear of it.
+    pub watchers: Vec<u64>,
+    pub phase: Phase,
+    began: Duration,
+    phase_began: Duration,
+    phases: Vec<(Phase, Duration)>,
+    /// When the attempt is given up, if it has not come to the commit by then.
+    pub deadline: Option<Duration>,
+    pub safe: SafeState,
+    pub drain: Drain,
+    /// Ranks that have done what the phase asks for.
+    done: Vec<bool>,
+    refusals: Vec<Vec<String>>,
+    pub written: Vec<Option<Written>>,
+    /// The epoch's directory has been made.
+    pub prepared: bool,
+    /// An order for everybody that is to go out a little later.
+    pub delayed: Option<(Duration, Order)>,
+    /// Pauses grow while a phase only repeats itself.
+    repeats: u32,
+    /// There will be no epoch; the attempt waits for the ranks to be released.
+    pub aborted: bool,
+}
+
+impl Attempt {
+    pub fn new(number: u64, epoch: u64, suspend: bool, ranks: usize, now: Duration) -> Attempt {
+        Attempt {
+            number,
+            epoch,
+            suspend,
+            directory: String::new(),
+            watchers: vec![],
+            phase: Phase::Flag,
+            began: now,
+            phase_began: now,
+            phases: vec![],
+            deadline: None,
+            safe: SafeState::new(ranks),
+            drain: Drain::new(ranks),
+            done: vec![false; ranks],
+            refusals: vec![vec![]; ranks],
+            written: vec![None; ranks],
+            prepared: false,
+            delayed: None,
+            repeats: 0,
+            aborted: false,
+        }
+    }
+
+    /// Goes on to the next phase.
+    pub fn enter(&mut self, phase: Phase, now: Duration) {
+        self.phases
+            .push((self.phase, now.saturating_sub(self.phase_began)));
+        self.phase = phase;
+        self.phase_began = now;
+        self.done.fill(false);
+        self.delayed = None;
+        self.repeats = 0;
+    }
+
+    pub fn began(&self) -> Duration {
+        self.began
+    }
+
+    /// When the phase began.
+    pub fn phase_began(&self) -> Duration {
+        self.phase_began
+    }
+
+    /// Notes that a rank has done what the phase asks for; true when all have.
+    pub fn done(&mut self, rank: u32) -> bool {
+        if let Some(done) = self.done.get_mut(rank as usize) {
+            *done = true;
+        }
+        self.all_done()
+    }
+
+    pub fn all_done(&self) -> bool {
+        self.done.iter().all(|done| *done)
+    }
+
+    /// Puts an order off: 1 ms at first, up to 32 ms while the phase only repeats itself.
+    pub fn delay(&mut self, order: Order, now: Duration) {
+        let pause = Duration::from_millis(1 << self.repeats.min(5));
+        self.repeats += 1;
+        self.delayed = Some((now + pause, order));
+    }
+
+    /// The job has moved: the next pause is short again.
+    pub fn moved(&mut self) {
+        self.repeats = 0;
+    }
+
+    pub fn refuse(&mut self, rank: u32, reasons: Vec<String>) {
+        if let Some(refusals) = self.refusals.get_mut(rank as usize) {
+            *refusals = reasons;
+        }
+    }
+
+    /// Every reason once, with the ranks that gave it.
+    pub fn refusals(&self) -> Vec<String> {
+        let mut by_reason: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        for (rank, reasons) in (0u32..).zip(&self.refusals) {
+            for reason in reasons {
+                by_reason.entry(reason).or_default().push(rank);
+            }
+        }
+        by_reason
+            .into_iter()
+            .map(|(reason, mut ranks)| {
+                ranks.dedup();
+                format!("{}: {reason}", ranks_in_words(&ranks, self.refusals.len()))
+            })
+            .collect()
+    }
+
+    /// What the phase waits for, for whoever has to explain a timeout.
+    pub fn waits_for(&self) -> String {
+        let size = self.done.len();
+        match self.phase {
+            Phase::Flag => {
+                let missing: Vec<u32> = self.safe.clocks_missing().collect();
+                format!("{} did not answer", ranks_in_words(&missing, size))
+            }
+            Phase::Reach => {
+                let mut by_activity: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+                for (rank, activity) in self.safe.not_parked() {
+                    let words = match activity {
+                        Some(Activity::Running) => "still running",
+                        Some(Activity::InCollective) => "inside a collective operation",
+                        Some(Activity::Waiting) => "waiting for a message",
+                        Some(Activity::Parked) | None => "not heard of since the last order",
+                    };
+                    by_activity.entry(words).or_default().push(rank);
+                }
+                by_activity
+                    .into_iter()
+                    .map(|(words, ranks)| format!("{} {words}", ranks_in_words(&ranks, size)))
+                    .collect::<Vec<_>>()
+                    .join("; ")
+            }
+            Phase::Drain => {
+                let (sent, received) = self.drain.totals();
+                format!("{sent} messages were sent, {received} received")
+            }
+            _ => {
+                let missing: Vec<u32> = (0u32..)
+                    .zip(&self.done)
+                    .filter(|(_, done)| !**done)
+                    .map(|(rank, _)| rank)
+                    .collect();
+                format!("{} did not answer", ranks_in_words(&missing, size))
+            }
+        }
+    }
+
+    /// The committed epoch, for people; the time of the phase under way is counted up to `now`.
+    pub fn outcome(&self, now: Duration) -> Outcome {
+        let under_way = (self.phase, now.saturating_sub(self.phase_began));
+        let phases = self.phases.iter().copied().chain([under_way]);
+        let written = || self.written.iter().flatten();
+        Outcome {
+            epoch: self.epoch,
+            directory: self.directory.clone(),
+            bytes: written().map(|w| w.bytes).sum(),
+            stored_bytes: written().map(|w| w.stored_bytes).sum(),
+            phases: phases
+                .map(|(phase, time)| (phase.name().to_owned(), time.as_secs_f64()))
+                .collect(),
+            suspended: self.suspend,
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! The checkpoint transaction: from a request through every phase to a committed epoch, or back to a
+//! job that runs on.
+//!
+//! Up to the commit, anything that goes wrong aborts the attempt: the ranks are released, what was
+//! written is removed, the older epochs stay as they are, and whoever asked is told why. Once the commit
+//! has begun nothing aborts it any more, because the epoch is complete on disk.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use stillpoint_clock::{drain, safe_state};
+use stillpoint_protocol::agent::{Begin, Order, Progress, ToAgent};
+use stillpoint_protocol::command::ToCommand;
+use stillpoint_protocol::job_file::JobState;
+
+use super::attempt::Attempt;
+use super::ending::Why;
+use super::phase::Phase;
+use super::roster::ranks_in_words;
+use super::{Job, Output, Wanted};
+
+impl Job {
+    /// Somebody wants a checkpoint: joins the attempt under way, or waits for its turn.
+    pub(super) fn want(
+        &mut self,
+        watcher: Option<u64>,
+        suspend: bool,
+        timeout: Option<Duration>,
+        now: Duration,
+    ) {
+        if self.suspended || self.ended {
+            let reason = "the job is ending".to_owned();
+            return self.tell(watcher, ToCommand::Aborted { reason });
+        }
+        if let Some(attempt) = &mut self.attempt
+            && !attempt.aborted
+            && attempt.phase < Phase::Commit
+        {
+            attempt.suspend |= suspend;
+            attempt.watchers.extend(watcher);
+            return;
+        }
+        self.wanted.push_back(Wanted {
+            watcher,
+            suspend,
+            timeout,
+            since: now,
+        });
+        self.begin_wanted(now);
+    }
+
+    /// Begins an attempt for everybody who waits for one, if it can begin.
+    pub(super) fn begin_wanted(&mut self, now: Duration) {
+        if self.wanted.is_empty() {
+            return;
+        }
+        if let Some(attempt) = &self.attempt {
+            let reason = format!("the job is still busy with epoch {}", attempt.epoch);
+            let late = |w: &Wanted| w.timeout.is_some_and(|timeout| w.since + timeout <= now);
+            return self.give_up_wanted(&reason, late);
+        }
+        if let Some(gone) = self.roster.gone() {
+            let reason = format!("there can be no checkpoint of the whole job any more: {gone}");
+            return self.give_up_wanted(&reason, |_| true);
+        }
+        let starting: Vec<u32> = self.roster.starting().collect();
+        if !starting.is_empty() {
+            let start = self.settings.patience.start;
+            let who = ranks_in_words(&starting, self.roster.size());
+            let reason = format!("the job is still starting: {who} not connected yet");
+            return self.give_up_wanted(&reason, |w| w.since + w.timeout.unwrap_or(start) <= now);
+        }
+        self.attempts += 1;
+        let suspend = self.wanted.iter().any(|wanted| wanted.suspend);
+        let ranks = self.roster.size();
+        let mut attempt = Attempt::new(self.attempts, self.next_epoch, suspend, ranks, now);
+        let still_point = self.settings.patience.still_point;
+        attempt.deadline = self
+            .wanted
+            .iter()
+            .map(|wanted| {
+                wanted
+                    .timeout
+                    .map_or(now + still_point, |t| wanted.since + t)
+            })
+            .max();
+        attempt.watchers = self.wanted.drain(..).filter_map(|w| w.watcher).collect();
+        let epoch = attempt.epoch;
+        self.attempt = Some(attempt);
+        self.outputs.push(Output::Log(format!(
+            "epoch {epoch}: {}",
+            if suspend { "suspend" } else { "checkpoint" }
+        )));
+        self.outputs.push(Output::Prepare { epoch });
+        self.order_begin(epoch);
+        self.tell_phase();
+    }
+
+    fn order_begin(&mut self, epoch: u64) {
+        let name = format!("{}.part", stillpoint_image::epoch_name(epoch));
+        let directory = self.settings.directory.join(name);
+        for rank in 0..self.settings.ranks {
+            let image = directory.join(stillpoint_image::image_name(rank));
+            let order = Order::Begin(Begin {
+                epoch,
+                directory: directory.to_string_lossy().into_owned(),
+                image: image.to_string_lossy().into_owned(),
+                compress: self.settings.compress.clone(),
+            });
+            let attempt = self.attempts;
+            let message = ToAgent::Checkpoint { attempt, order };
+            self.outputs.push(Output::Send { rank, message });
+        }
+    }
+
+    fn give_up_wanted(&mut self, reason: &str, which: impl Fn(&Wanted) -> bool) {
+        let (given_up, kept): (VecDeque<Wanted>, VecDeque<Wanted>) =
+            std::mem::take(&mut self.wanted)
+                .into_iter()
+                .partition(|wanted| which(wanted));
+        self.wanted = kept;
+        if given_up.is_empty() {
+            return;
+        }
+        self.log(format!("no checkpoint: {reason}"));
+        self.last_failure = Some(reason.to_owned());
+        for wanted in given_up {
+            let reason = reason.to_owned();
+            self.tell(wanted.watcher, ToCommand::Aborted { reason });
+        }
+    }
+
+    pub(super) fn on_progress(
+        &mut self,
+        rank: u32,
+        number: u64,
+        progress: Progress,
+        now: Duration,
+    ) {
+        let Some(attempt) = &mut self.attempt else {
+            return;
+        };
+        if attempt.number != number {
+            return;
+        }
+        if attempt.aborted && !matches!(progress, Progress::Released) {
+            return;
+        }
+        match (attempt.phase, progress) {
+            (Phase::Flag | Phase::Reach, Progress::Clocks { clocks }) => {
+                self.on_safe_state(safe_state::Event::Clocks { rank, clocks }, now);
+            }
+            (Phase::Flag | Phase::Reach, Progress::Raise { ggid, seq }) => {
+                self.on_safe_state(safe_state::Event::Raise { rank, ggid, seq }, now);
+            }
+            (Phase::Flag | Phase::Reach, Progress::State(state)) => {
+                let report = state.into();
+                self.on_safe_state(safe_state::Event::Report { rank, report }, now);
+            }
+            (Phase::Check, Progress::CheckResult { refusals }) => {
+                attempt.refuse(rank, refusals);
+                if attempt.done(rank) {
+                    let refusals = attempt.refusals();
+                    if refusals.is_empty() {
+                        self.enter(Phase::Drain, now);
+                        self.order(Order::Drain { round: 1 });
+                    } else {
+                        self.abort(Why::Refused(refusals), now);
+                    }
+                }
+            }
+            (
+                Phase::Drain,
+                Progress::Counts {
+                    round,
+                    sent,
+                    received,
+                },
+            ) => match attempt.drain.counts(rank as usize, round, sent, received) {
+                Some(drain::Action::Round { round }) => {
+                    attempt.delay(Order::Drain { round }, now);
+                }
+                Some(drain::Action::Drained) => {
+                    self.enter(Phase::Seal, now);
+                    self.order(Order::Seal);
+                }
+                Some(drain::Action::Miscounted { sent, received }) => {
+                    let reason = format!(
+                        "{received} messages were received but only {sent} sent: \
+                         this is an error in Stillpoint, please report it"
+                    );
+                    self.abort(Why::Failed(reason), now);
+                }
+                None => {}
+            },
+            (Phase::Seal, Progress::Sealed) => {
+                attempt.done(rank);
+                self.write_if_ready(now);
+            }
+            (Phase::Write, Progress::Written(written)) => {
+                if let Some(slot) = attempt.written.get_mut(rank as usize) {
+                    *slot = Some(written);
+                }
+                if attempt.done(rank) {
+                    let images = attempt.written.iter().flatten().cloned().collect();
+                    let epoch = attempt.epoch;
+                    self.enter(Phase::Commit, now);
+                    self.outputs.push(Output::Commit { epoch, images });
+                }
+            }
+            (Phase::Write, Progress::WriteFailed { reason }) => {
+                let reason = format!("{}: {reason}", self.roster.named(rank));
+                self.abort(Why::Failed(reason), now);
+            }
+            (Phase::Release, Progress::Released) => self.on_released(rank, now),
+            _ => {}
+        }
+    }
+
+    fn on_safe_state(&mut self, event: safe_state::Event, now: Duration) {
+        let Some(attempt) = &mut self.attempt else {
+            return;
+        };
+        for action in attempt.safe.on(event) {
+            let Some(attempt) = &mut self.attempt else {
+                return;
+            };
+            match action {
+                safe_state::Action::Targets { version, targets } => {
+                    self.enter(Phase::Reach, now);
+                    self.order(Order::Targets { version, targets });
+                }
+                safe_state::Action::Raised {
+                    version,
+                    ggid,
+                    target,
+                } => {
+                    attempt.moved();
+                    self.order(Order::Raised {
+                        version,
+                        ggid,
+                        target,
+                    });
+                }
+                safe_state::Action::Poll { poll } => attempt.delay(Order::Poll { poll }, now),
+                safe_state::Action::Advance { version, ranks } => {
+                    attempt.moved();
+                    let number = attempt.number;
+                    for rank in 0..self.roster.size() as u32 {
+                        let passes = u32::from(ranks.contains(&rank));
+                        let order = Order::Advance { version, passes };
+                        self.outputs.push(Output::Send {
+                            rank,
+                            message: ToAgent::Checkpoint {
+                                attempt: number,
+                                order,
+                            },
+                        });
+                    }
+                }
+                safe_state::Action::SafeStateFound => {
+                    self.enter(Phase::Check, now);
+                    self.order(Order::Check);
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_prepared(&mut self, epoch: u64, result: Result<(), String>, now: Duration) {
+        let Some(attempt) = &mut self.attempt else {
+            return;
+        };
+        if attempt.epoch != epoch || attempt.aborted {
+            return;
+        }
+        match result {
+            Ok(()) => {
+                attempt.prepared = true;
+                self.write_if_ready(now);
+            }
+            Err(reason) => self.abort(Why::Failed(reason), now),
+        }
+    }
+
+    /// Images are written when every rank is sealed and the directory is there.
+    fn write_if_ready(&mut self, now: Duration) {
+        let ready = |a: &Attempt| a.phase == Phase::Seal && a.prepared && a.all_done();
+        if self.attempt.as_ref().is_some_and(ready) {
+            self.enter(Phase::Write, now);
+            self.order(Order::Write);
+        }
+    }
+
+    pub(super) fn on_committed(
+        &mut self,
+        epoch: u64,
+        result: Result<String, String>,
+        now: Duration,
+    ) {
+        let Some(attempt) = &mut self.attempt else {
+            return;
+        };
+        if attempt.epoch != epoch || attempt.phase != Phase::Commit {
+            return;
+        }
+        attempt.directory = match result {
+            Ok(directory) => directory,
+            Err(reason) => return self.abort(Why::Failed(reason), now),
+        };
+        let (outcome, suspend) = (attempt.outcome(now), attempt.suspend);
+        self.next_epoch = epoch + 1;
+        self.fate.newest_epoch = Some(epoch);
+        self.committed += 1;
+        self.log(format!("epoch {epoch}: committed"));
+        if suspend {
+            self.suspended = true;
+            self.fate.state = JobState::Suspended;
+            // What a rank did wrong before no longer matters: the job carries on from the epoch.
+            self.fate.reason = None;
+            self.fate.exit_status = None;
+            self.outputs.push(Output::Record);
+            self.enter(Phase::End, now);
+            self.order(Order::Terminate);
+        } else {
+            self.outputs.push(Output::Record);
+            let watchers = self.take_watchers();
+            self.tell(watchers, ToCommand::Committed(outcome));
+            self.enter(Phase::Release, now);
+            self.order(Order::Committed);
+        }
+        self.skip_the_gone(now);
+    }
+
+    pub(super) fn enter(&mut self, phase: Phase, now: Duration) {
+        if let Some(attempt) = &mut self.attempt {
+            attempt.enter(phase, now);
+        }
+        self.tell_phase();
+    }
+
+    fn tell_phase(&mut self) {
+        let Some(attempt) = &self.attempt else {
+            return;
+        };
+        let message = ToCommand::Phase {
+            epoch: attempt.epoch,
+            phase: attempt.phase.name().to_owned(),
+        };
+        let watchers = attempt.watchers.clone();
+        self.tell(watchers, message);
+    }
+
+    /// To every rank.
+    pub(super) fn order(&mut self, order: Order) {
+        if let Some(attempt) = &self.attempt {
+            let attempt = attempt.number;
+            self.outputs
+                .push(Output::Broadcast(ToAgent::Checkpoint { attempt, order }));
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! How an attempt ends, other than by the commit: refused, failed, too late, deserted; and the release
+//! of the ranks that follows either way.
+
+use std::time::Duration;
+
+use stillpoint_protocol::agent::Order;
+use stillpoint_protocol::command::ToCommand;
+
+use super::attempt::Attempt;
+use super::phase::Phase;
+use super::roster::Life;
+use super::{Job, Output};
+
+/// Why there will be no epoch.
+pub(super) enum Why {
+    Refused(Vec<String>),
+    Failed(String),
+}
+
+impl Job {
+    /// A rank says that it cannot take part.
+    pub(super) fn on_refuse(&mut self, rank: u32, reason: String, now: Duration) {
+        if self.may_abort() {
+            let reason = format!("{}: {reason}", self.roster.named(rank));
+            self.abort(Why::Refused(vec![reason]), now);
+        }
+    }
+
+    /// A rank has ended or died.
+    pub(super) fn on_rank_gone(&mut self, rank: u32, now: Duration) {
+        if self.may_abort() {
+            let phase = self.attempt.as_ref().map_or("", |a| a.phase.name());
+            let gone = self.roster.gone();
+            let handed_over = || format!("{} became another program", self.roster.named(rank));
+            let gone = gone.unwrap_or_else(handed_over);
+            self.abort(Why::Failed(format!("{gone} (in phase {phase})")), now);
+        }
+        self.on_released(rank, now);
+    }
+
+    /// One rank less to wait for at the end of an attempt.
+    pub(super) fn on_released(&mut self, rank: u32, now: Duration) {
+        if let Some(attempt) = &mut self.attempt
+            && attempt.phase == Phase::Release
+            && attempt.done(rank)
+        {
+            self.end_attempt(now);
+        }
+    }
+
+    fn may_abort(&self) -> bool {
+        let may = |a: &Attempt| !a.aborted && a.phase < Phase::Commit;
+        self.attempt.as_ref().is_some_and(may)
+    }
+
+    /// Gives the attempt up: there will be no epoch, and the job runs on.
+    pub(super) fn abort(&mut self, why: Why, now: Duration) {
+        let Some(attempt) = &mut self.attempt else {
+            return;
+        };
+        attempt.aborted = true;
+        let epoch = attempt.epoch;
+        let reason = match &why {
+            Why::Refused(reasons) => reasons.join("; "),
+            Why::Failed(reason) => reason.clone(),
+        };
+        self.log(format!("epoch {epoch}: given up: {reason}"));
+        self.aborted += 1;
+        self.last_failure = Some(reason.clone());
+        let watchers = self.take_watchers();
+        self.tell(
+            watchers,
+            match why {
+                Why::Refused(reasons) => ToCommand::Refused { reasons },
+                Why::Failed(reason) => ToCommand::Aborted { reason },
+            },
+        );
+        self.enter(Phase::Release, now);
+        self.order(Order::Abort { reason });
+        self.skip_the_gone(now);
+    }
+
+    /// Ranks that have gone will not answer.
+    pub(super) fn skip_the_gone(&mut self, now: Duration) {
+        let gone: Vec<u32> = self
+            .roster
+            .iter()
+            .filter(|(_, rank)| !rank.connected || matches!(rank.life, Life::Ended(_)))
+            .map(|(rank, _)| rank)
+            .collect();
+        for rank in gone {
+            self.on_rank_gone(rank, now);
+        }
+    }
+
+    pub(super) fn attempt_on_time(&mut self, now: Duration) {
+        let Some(attempt) = &mut self.attempt else {
+            return;
+        };
+        if let Some((_, order)) = attempt.delayed.take_if(|(due, _)| *due <= now) {
+            self.order(order);
+        }
+        let Some(attempt) = &self.attempt else {
+            return;
+        };
+        if self.attempt_deadline(attempt).is_none_or(|due| now < due) {
+            return;
+        }
+        let waits_for = attempt.waits_for();
+        match attempt.phase {
+            Phase::Release => {
+                // An agent that does not answer may still be writing: its epoch number is burnt.
+                self.next_epoch = self.next_epoch.max(attempt.epoch + 1);
+                self.log(format!("{waits_for} to the release"));
+                self.end_attempt(now);
+            }
+            Phase::End => {
+                self.log("the ranks have not ended yet".to_owned());
+                self.end_attempt(now);
+            }
+            phase => {
+                let seconds = now.saturating_sub(attempt.began()).as_secs_f64();
+                let reason = format!("given up after {seconds:.0} s in phase {phase}: {waits_for}");
+                self.abort(Why::Failed(reason), now);
+            }
+        }
+    }
+
+    /// When the phase under way has taken too long.
+    pub(super) fn attempt_deadline(&self, attempt: &Attempt) -> Option<Duration> {
+        let patience = &self.settings.patience;
+        match attempt.phase {
+            Phase::Commit => None,
+            Phase::Release => Some(attempt.phase_began() + patience.release),
+            Phase::End => Some(attempt.phase_began() + patience.end),
+            _ => attempt.deadline,
+        }
+    }
+
+    /// Every rank has gone while an attempt was under way: nobody is left to be released.
+    pub(super) fn end_attempt_of_ended_job(&mut self, now: Duration) {
+        if self.attempt.is_some() {
+            self.end_attempt(now);
+        }
+    }
+
+    pub(super) fn end_attempt(&mut self, now: Duration) {
+        let Some(attempt) = self.attempt.take() else {
+            return;
+        };
+        if attempt.aborted {
+            let epoch = attempt.epoch;
+            self.outputs.push(Output::Discard { epoch });
+        }
+        if self.suspended {
+            let outcome = attempt.outcome(now);
+            self.tell(attempt.watchers, ToCommand::Committed(outcome));
+        }
+    }
+
+    pub(super) fn take_watchers(&mut self) -> Vec<u64> {
+        self.attempt
+            .as_mut()
+            .map(|attempt| std::mem::take(&mut attempt.watchers))
+            .unwrap_or_default()
+    }
+}

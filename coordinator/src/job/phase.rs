@@ -1,0 +1,48 @@
+//! The phases of a checkpoint, in their order.
+
+use std::fmt;
+
+/// How far a checkpoint has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// Every rank sets its flag and sends its clocks.
+    Flag,
+    /// Ranks run on until every target is reached.
+    Reach,
+    /// Each rank says what forbids a checkpoint.
+    Check,
+    /// Messages on the wire are pulled in.
+    Drain,
+    /// MPI objects are brought into the form that a restart starts from.
+    Seal,
+    /// Images are written and synced.
+    Write,
+    /// Manifest, sync, rename.
+    Commit,
+    /// The application runs again.
+    Release,
+    /// After a suspend: the ranks end.
+    End,
+}
+
+impl Phase {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Phase::Flag => "flag",
+            Phase::Reach => "reach",
+            Phase::Check => "check",
+            Phase::Drain => "drain",
+            Phase::Seal => "seal",
+            Phase::Write => "write",
+            Phase::Commit => "commit",
+            Phase::Release => "release",
+            Phase::End => "end",
+        }
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,277 @@
+//! The ranks of a job: who has come, who has gone, and how.
+
+use std::fmt;
+
+use stillpoint_protocol::agent::Hello;
+use stillpoint_protocol::command::RankStatus;
+
+/// Where a rank stands in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// Its agent has not connected yet.
+    Starting,
+    /// Connected; MPI not initialised.
+    Connected,
+    /// Between `MPI_Init` and `MPI_Finalize`.
+    InMpi,
+    /// `MPI_Finalize` has returned.
+    AfterMpi,
+    /// Said that it ends, with this status.
+    Ended(i32),
+    /// Its connection ended and it had not said so.
+    Lost,
+}
+
+impl Life {
+    const fn name(self) -> &'static str {
+        match self {
+            Life::Starting => "starting",
+            Life::Connected => "connected",
+            Life::InMpi => "in MPI",
+            Life::AfterMpi => "after MPI",
+            Life::Ended(_) => "ended",
+            Life::Lost => "lost",
+        }
+    }
+}
+
+/// One rank.
+#[derive(Clone, Debug)]
+pub struct Rank {
+    pub life: Life,
+    /// Whether its connection stands (a rank that has said that it ends may still have one).
+    pub connected: bool,
+    pub hello: Option<Hello>,
+}
+
+/// All ranks.
+#[derive(Clone, Debug)]
+pub struct Roster {
+    ranks: Vec<Rank>,
+}
+
+/// Names a rank with its process, for people.
+pub struct Named<'a> {
+    rank: u32,
+    hello: Option<&'a Hello>,
+}
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rank {}", self.rank)?;
+        if let Some(hello) = self.hello {
+            write!(f, " (process {} on {})", hello.pid, hello.host)?;
+        }
+        Ok(())
+    }
+}
+
+impl Roster {
+    pub fn new(size: u32) -> Roster {
+        let rank = Rank {
+            life: Life::Starting,
+            connected: false,
+            hello: None,
+        };
+        Roster {
+            ranks: vec![rank; size as usize],
+        }
+    }
+
+    pub fn size(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// Takes a rank in, or says why not.
+    pub fn admit(&mut self, hello: Hello, launch: &str) -> Result<(), String> {
+        let size = self.ranks.len();
+        if hello.launch != launch {
+            return Err(format!(
+                "this coordinator serves launch {launch}, not {}",
+                hello.launch
+            ));
+        }
+        if hello.size as usize != size {
+            return Err(format!("this job has {size} ranks, not {}", hello.size));
+        }
+        let Some(rank) = self.ranks.get_mut(hello.rank as usize) else {
+            return Err(format!("this job has {size} ranks, no rank {}", hello.rank));
+        };
+        // A program that does not use MPI yet may hand over: a script to the program that it starts.
+        if !matches!(rank.life, Life::Starting | Life::Connected) {
+            return Err(format!("rank {} has connected before", hello.rank));
+        }
+        rank.life = Life::Connected;
+        rank.connected = true;
+        rank.hello = Some(hello);
+        Ok(())
+    }
+
+    pub fn get(&self, rank: u32) -> Option<&Rank> {
+        self.ranks.get(rank as usize)
+    }
+
+    pub fn set_life(&mut self, rank: u32, life: Life) {
+        if let Some(rank) = self.ranks.get_mut(rank as usize) {
+            rank.life = life;
+        }
+    }
+
+    /// The connection has ended. True if the rank had not said that it would and it used MPI: before that, the
+    /// process may just have become another program (`execve(2)`), which will connect.
+    pub fn disconnect(&mut self, rank: u32) -> bool {
+        let Some(rank) = self.ranks.get_mut(rank as usize) else {
+            return false;
+        };
+        rank.connected = false;
+        let restarted = rank
+            .hello
+            .as_ref()
+            .is_some_and(|h| h.restarted_from.is_some());
+        if rank.life == Life::Connected && !restarted {
+            rank.life = Life::Starting;
+            return false;
+        }
+        let lost = !matches!(rank.life, Life::Ended(_));
+        if lost {
+            rank.life = Life::Lost;
+        }
+        lost
+    }
+
+    pub fn named(&self, rank: u32) -> Named<'_> {
+        let hello = self.get(rank).and_then(|r| r.hello.as_ref());
+        Named { rank, hello }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Rank)> {
+        (0u32..).zip(&self.ranks)
+    }
+
+    /// Ranks whose agents have not come yet.
+    pub fn starting(&self) -> impl Iterator<Item = u32> + '_ {
+        self.iter()
+            .filter(|(_, r)| r.life == Life::Starting)
+            .map(|(rank, _)| rank)
+    }
+
+    /// Whether no rank is connected (any more).
+    pub fn nobody_connected(&self) -> bool {
+        self.ranks.iter().all(|rank| !rank.connected)
+    }
+
+    /// Why there can be no checkpoint of a whole job any more: a rank that has gone.
+    pub fn gone(&self) -> Option<String> {
+        self.iter().find_map(|(rank, r)| match r.life {
+            Life::Ended(status) => {
+                Some(format!("{} has ended (status {status})", self.named(rank)))
+            }
+            Life::Lost => Some(format!("{} has died", self.named(rank))),
+            _ => None,
+        })
+    }
+
+    pub fn status(&self) -> Vec<RankStatus> {
+        self.iter()
+            .map(|(rank, r)| RankStatus {
+                rank,
+                host: r.hello.as_ref().map_or(String::new(), |h| h.host.clone()),
+                pid: r.hello.as_ref().map_or(0, |h| h.pid),
+                state: r.life.name().to_owned(),
+                exit_status: match r.life {
+                    Life::Ended(status) => Some(status),
+                    _ => None,
+                },
+            })
+            .collect()
+    }
+}
+
+/// A set of ranks in the shortest words: "rank 3", "ranks 0-2, 5", "all 4 ranks".
+pub fn ranks_in_words(ranks: &[u32], size: usize) -> String {
+    if ranks.len() == size && size > 1 {
+        return format!("all {size} ranks");
+    }
+    let mut words = String::new();
+    let mut rest = ranks;
+    while let [first, ..] = rest {
+        let run = rest
+            .iter()
+            .zip(*first..)
+            .take_while(|(rank, expected)| *rank == expected)
+            .count();
+        if !words.is_empty() {
+            words.push_str(", ");
+        }
+        let last = rest[run - 1];
+        words.push_str(&match run {
+            1 => first.to_string(),
+            2 => format!("{first}, {last}"),
+            _ => format!("{first}-{last}"),
+        });
+        rest = &rest[run..];
+    }
+    let noun = if ranks.len() == 1 { "rank" } else { "ranks" };
+    format!("{noun} {words}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello(rank: u32, size: u32, launch: &str) -> Hello {
+        Hello {
+            rank,
+            size,
+            pid: 100 + rank,
+            host: "node1".into(),
+            launch: launch.into(),
+            restarted_from: None,
+        }
+    }
+
+    #[test]
+    fn only_a_rank_of_this_launch_is_taken_in_and_only_once() {
+        let mut roster = Roster::new(2);
+        assert!(roster.admit(hello(0, 2, "other"), "l").is_err());
+        assert!(roster.admit(hello(0, 3, "l"), "l").is_err());
+        assert!(roster.admit(hello(2, 2, "l"), "l").is_err());
+        assert!(roster.admit(hello(1, 2, "l"), "l").is_ok());
+        roster.set_life(1, Life::InMpi);
+        assert!(roster.admit(hello(1, 2, "l"), "l").is_err());
+        assert_eq!(roster.starting().collect::<Vec<_>>(), [0]);
+        assert_eq!(roster.named(1).to_string(), "rank 1 (process 101 on node1)");
+    }
+
+    #[test]
+    fn a_rank_that_goes_without_a_word_is_lost() {
+        let mut roster = Roster::new(2);
+        roster.admit(hello(0, 2, "l"), "l").unwrap();
+        roster.admit(hello(1, 2, "l"), "l").unwrap();
+        roster.set_life(0, Life::Ended(0));
+        roster.set_life(1, Life::InMpi);
+        assert!(!roster.disconnect(0));
+        assert!(!roster.nobody_connected());
+        assert!(roster.disconnect(1));
+        assert!(roster.nobody_connected());
+    }
+
+    #[test]
+    fn a_process_that_does_not_use_mpi_may_become_or_start_another() {
+        let mut roster = Roster::new(1);
+        roster.admit(hello(0, 1, "l"), "l").unwrap();
+        assert!(roster.admit(hello(0, 1, "l"), "l").is_ok());
+        assert!(!roster.disconnect(0));
+        assert_eq!(roster.starting().collect::<Vec<_>>(), [0]);
+        assert!(roster.admit(hello(0, 1, "l"), "l").is_ok());
+    }
+
+    #[test]
+    fn sets_of_ranks_are_short_in_words() {
+        assert_eq!(ranks_in_words(&[3], 8), "rank 3");
+        assert_eq!(ranks_in_words(&[0, 1, 2, 5, 7], 9), "ranks 0-2, 5, 7");
+        assert_eq!(ranks_in_words(&[4, 5], 9), "ranks 4, 5");
+        assert_eq!(ranks_in_words(&[0, 1], 2), "all 2 ranks");
+        assert_eq!(ranks_in_words(&[0], 1), "rank 0");
+    }
+}

@@ -1,0 +1,121 @@
+//! DIR/coordinator.log: what happened to the job, a line each, for people.
+//!
+//! Kept small: past 1 MiB the file becomes `coordinator.log.old` and a new one begins.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::epoch::seconds_since_1970;
+
+/// The file's name in the checkpoint directory.
+pub const NAME: &str = "coordinator.log";
+const MAX_BYTES: u64 = 1 << 20;
+
+/// An open log.
+#[derive(Debug)]
+pub struct Log {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+}
+
+impl Log {
+    /// Opens the log of a checkpoint directory, to go on at its end.
+    pub fn open(directory: &Path) -> io::Result<Log> {
+        let path = directory.join(NAME);
+        let file = open(&path)?;
+        let bytes = file.metadata()?.len();
+        Ok(Log { path, file, bytes })
+    }
+
+    /// Adds a line. A log that cannot be written (disk full) does not stop the job.
+    pub fn line(&mut self, text: &str) {
+        if self.bytes > MAX_BYTES {
+            self.rotate();
+        }
+        let line = format!(
+            "{} {}\n",
+            utc(seconds_since_1970()),
+            text.replace('\n', " ")
+        );
+        if self.file.write_all(line.as_bytes()).is_ok() {
+            self.bytes += line.len() as u64;
+        }
+    }
+
+    /// The file, for whoever writes to it directly.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    fn rotate(&mut self) {
+        let renamed = fs::rename(&self.path, self.path.with_extension("log.old"));
+        if renamed.is_ok()
+            && let Ok(file) = open(&self.path)
+        {
+            self.file = file;
+        }
+        // Also if it failed: tried again a mebibyte later.
+        self.bytes = 0;
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(path)
+}
+
+/// Seconds since 1970 as "2026-01-31T12:00:00Z".
+pub fn utc(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Days to a date, counting years from March (Howard Hinnant's civil_from_days).
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_right() {
+        assert_eq!(utc(0), "1970-01-01T00:00:00Z");
+        assert_eq!(utc(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(utc(1_767_225_599), "2025-12-31T23:59:59Z");
+        assert_eq!(utc(4_107_542_400), "2100-03-01T00:00:00Z");
+    }
+
+    #[test]
+    fn a_log_stays_small() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut log = Log::open(directory.path()).unwrap();
+        let line = "x".repeat(100_000);
+        for _ in 0..40 {
+            log.line(&line);
+        }
+        log.line("two\nlines");
+        let bytes = |name| fs::metadata(directory.path().join(name)).unwrap().len();
+        assert!(bytes(NAME) < 2 * MAX_BYTES && bytes("coordinator.log.old") < 2 * MAX_BYTES);
+        let text = fs::read_to_string(directory.path().join(NAME)).unwrap();
+        assert!(text.ends_with("Z two lines\n"));
+    }
+}

@@ -1,0 +1,196 @@
+//! Connections: who is there, and passing their messages on.
+//!
+//! A stranger costs little: at most [`MAX_STRANGERS`] connections that have not shown the job's key are
+//! open at once, each for at most [`STRANGER_PATIENCE`]; when more come, those that have said nothing for
+//! longest make room, so that whoever has the key need not wait behind them. Until the handshake is over
+//! nothing but fixed-size bytes is read, and nothing reaches the job.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use socket2::{SockRef, TcpKeepalive};
+use stillpoint_protocol::agent::FromAgent;
+use stillpoint_protocol::codec::{Decode, Frames};
+use stillpoint_protocol::command::FromCommand;
+use stillpoint_protocol::handshake::{self, CLIENT_HELLO_BYTES, PROOF_BYTES, Role};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use super::{Event, Listening, Shared};
+
+/// Connections that have not shown the key yet.
+const MAX_STRANGERS: usize = 256;
+/// How long one may take to show it, and then to say what it wants.
+const STRANGER_PATIENCE: Duration = Duration::from_secs(5);
+/// How long it is left alone even when others want its place: the ranks of a large job all come at once.
+const UNTROUBLED: Duration = Duration::from_millis(500);
+
+/// Accepts connections for ever.
+pub(super) async fn accept(listening: Listening, shared: Arc<Shared>) {
+    // A stranger leaves when its sender here is dropped; when it is one no longer, it drops the receiver.
+    let mut strangers: VecDeque<(Instant, oneshot::Sender<()>)> = VecDeque::new();
+    let watchers = Arc::new(AtomicU64::new(1));
+    loop {
+        match listening.0.accept().await {
+            Ok((stream, _)) => {
+                make_room(&mut strangers).await;
+                let (stays, leaves) = oneshot::channel();
+                strangers.push_back((Instant::now(), stays));
+                let shared = Arc::clone(&shared);
+                let watchers = Arc::clone(&watchers);
+                tokio::spawn(async move {
+                    let known = tokio::select! {
+                        known = timeout(STRANGER_PATIENCE, shake_hands(stream, &shared)) => known.ok().flatten(),
+                        _ = leaves => None,
+                    };
+                    if let Some((role, stream)) = known {
+                        match role {
+                            Role::Agent => serve_agent(stream, shared).await,
+                            Role::Command => {
+                                let watcher = watchers.fetch_add(1, Ordering::Relaxed);
+                                serve_command(stream, shared, watcher).await;
+                            }
+                        }
+                    }
+                });
+            }
+            // Out of descriptors, or a connection that ended at once: others may do better.
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+}
+
+/// Waits until there is room for one more stranger.
+async fn make_room(strangers: &mut VecDeque<(Instant, oneshot::Sender<()>)>) {
+    loop {
+        strangers.retain(|(_, stays)| !stays.is_closed());
+        match strangers.front() {
+            Some((since, _)) if strangers.len() >= MAX_STRANGERS => {
+                if since.elapsed() >= UNTROUBLED {
+                    strangers.pop_front();
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            _ => return,
+        }
+    }
+}
+
+/// The server's side of the handshake; `None` for whoever does not belong here.
+async fn shake_hands(mut stream: TcpStream, shared: &Shared) -> Option<(Role, TcpStream)> {
+    stream.set_nodelay(true).ok()?;
+    let keepalive = TcpKeepalive::new()
+        .with_time(Duration::from_secs(30))
+        .with_interval(Duration::from_secs(10))
+        .with_retries(6);
+    SockRef::from(&stream).set_tcp_keepalive(&keepalive).ok()?;
+    let mut hello = [0; CLIENT_HELLO_BYTES];
+    stream.read_exact(&mut hello).await.ok()?;
+    let server = handshake::Server::new(&shared.key, hello).ok()?;
+    stream.write_all(server.hello()).await.ok()?;
+    let mut proof = [0; PROOF_BYTES];
+    stream.read_exact(&mut proof).await.ok()?;
+    let known = server.check(&shared.key, &proof);
+    stream.write_all(&[u8::from(known.is_ok())]).await.ok()?;
+    known.ok().map(|(role, _version)| (role, stream))
+}
+
+/// Reads whole messages.
+struct Messages {
+    stream: OwnedReadHalf,
+    frames: Frames,
+}
+
+impl Messages {
+    /// The next message; `None` when there will be none, because the connection ended or does not
+    /// speak our language.
+    async fn next<M: Decode<()>>(&mut self) -> Option<M> {
+        let mut bytes = [0; 16 << 10];
+        loop {
+            if let Some(message) = self.frames.next_message().ok()? {
+                return Some(message);
+            }
+            match self.stream.read(&mut bytes).await {
+                Ok(0) | Err(_) => return None,
+                Ok(count) => self.frames.push(&bytes[..count]),
+            }
+        }
+    }
+}
+
+fn halves(stream: TcpStream) -> (Messages, OwnedWriteHalf) {
+    let (reader, writer) = stream.into_split();
+    let messages = Messages {
+        stream: reader,
+        frames: Frames::default(),
+    };
+    (messages, writer)
+}
+
+/// Writes frames until their senders are gone, then ends the connection.
+async fn write(mut writer: OwnedWriteHalf, mut frames: mpsc::UnboundedReceiver<Arc<[u8]>>) {
+    while let Some(frame) = frames.recv().await {
+        if writer.write_all(&frame).await.is_err() {
+            return;
+        }
+    }
+    // The other side may have ended it before.
+    let _ = writer.shutdown().await;
+}
+
+async fn serve_agent(stream: TcpStream, shared: Arc<Shared>) {
+    let (mut messages, writer) = halves(stream);
+    let hello = match timeout(STRANGER_PATIENCE, messages.next()).await {
+        Ok(Some(FromAgent::Hello(hello))) => hello,
+        _ => return,
+    };
+    let rank = hello.rank;
+    let (outbox, frames) = mpsc::unbounded_channel();
+    tokio::spawn(write(writer, frames));
+    let (answer, admitted) = oneshot::channel();
+    let event = Event::Admit {
+        hello,
+        outbox,
+        answer,
+    };
+    // Sending fails, and no answer comes, when the job has ended.
+    let _ = shared.events.send(event);
+    let Ok(Some(session)) = admitted.await else {
+        return;
+    };
+    while let Some(message) = messages.next().await {
+        let _ = shared.events.send(Event::Agent {
+            rank,
+            session,
+            message,
+        });
+    }
+    let _ = shared.events.send(Event::Disconnected { rank, session });
+}
+
+async fn serve_command(stream: TcpStream, shared: Arc<Shared>, watcher: u64) {
+    let (mut messages, writer) = halves(stream);
+    let message: FromCommand = match timeout(STRANGER_PATIENCE, messages.next()).await {
+        Ok(Some(message)) => message,
+        _ => return,
+    };
+    let (outbox, frames) = mpsc::unbounded_channel();
+    shared.commands.insert(watcher, outbox);
+    // Sending fails when the job has ended; the connection then ends without an answer.
+    let _ = shared.events.send(Event::Command { watcher, message });
+    let gone = async {
+        // A command sends one message only: what comes is the end.
+        while messages.next::<FromCommand>().await.is_some() {}
+    };
+    tokio::select! {
+        () = write(writer, frames) => {}
+        () = gone => {}
+    }
+    shared.commands.remove(&watcher);
+}

@@ -1,0 +1,287 @@
+//! `stillpoint plan` as people and scripts call it.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use stillpoint_image::{Manifest, RankImage};
+
+fn plan(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_stillpoint"))
+        .arg("plan")
+        .args(arguments)
+        .env_clear()
+        .output()
+        .expect("the command starts")
+}
+
+fn text(output: &Output) -> String {
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+fn json(output: &Output) -> serde_json::Value {
+    serde_json::from_str(&text(output)).expect("JSON")
+}
+
+/// Exit status and message.
+fn failure(arguments: &[&str]) -> (i32, String) {
+    let output = plan(arguments);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code().expect("it exits"), message)
+}
+
+const EXAMPLE: [&str; 7] = [
+    "staging",
+    "--topology",
+    "dgx1",
+    "--remainder",
+    "480M,0,0,0,0,0,240M,0",
+    "--spare",
+    "0,137M,0,0,480M,0,0,0",
+];
+
+#[test]
+fn the_papers_example_is_planned_and_its_bottleneck_named() {
+    let text = text(&plan(&EXAMPLE));
+    assert!(
+        text.starts_with("staging on dgx1: blocking time 6.67 ms\n"),
+        "{text}"
+    );
+    assert!(text.contains("bottleneck: G6 has 240 MB to send, and the only ways for it are link G6 -> G4 and link G6 -> host"));
+    assert!(text.contains("greedy     20 ms"), "{text}");
+    let value = json(&plan(&[&EXAMPLE[..], &["--json"]].concat()));
+    assert!((value["optimum_seconds"].as_f64().expect("a time") - 0.02 / 3.0).abs() < 1e-12);
+    assert_eq!(value["bottleneck"]["bandwidth"], 36_000_000_000u64);
+    let sent: u64 = value["transfers"]
+        .as_array()
+        .expect("transfers")
+        .iter()
+        .map(|t| t["bytes"].as_u64().expect("bytes"))
+        .sum();
+    assert_eq!(sent, 720_000_000);
+}
+
+#[test]
+fn bad_input_is_told_with_field_and_line_and_a_status() {
+    let directory = tempfile::tempdir().expect("directory");
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).expect("file");
+        path.to_str().expect("name").to_owned()
+    };
+    let negative = file("negative.toml", "[[process]]\nname = \"a\"\nfree = -1\n");
+    let malformed = file("malformed.toml", "[[process]\n");
+    let full = file(
+        "full.toml",
+        "[[process]]\nname = \"a\"\nfree = \"1 GB\"\nsize = \"3 GB\"\n",
+    );
+    let trace = file("trace.csv", "G0,G1\n1,2\n1,x\n");
+    let cases: [(&[&str], i32, &str); 9] = [
+        (
+            &["staging", "--topology", &negative],
+            1,
+            "negative.toml: line 3: process[0].free: '-1' is negative",
+        ),
+        (
+            &["staging", "--topology", &malformed],
+            1,
+            "malformed.toml: line 1: ",
+        ),
+        (
+            &["staging", "--topology", &full],
+            1,
+            "full.toml: line 4: sizes[0]: more than the tiers hold: a has 2 GB",
+        ),
+        (
+            &["staging", "--topology", "nvswitch:2", "--trace", &trace],
+            1,
+            "trace.csv: line 3: G1: 'x' is not a number",
+        ),
+        (
+            &["staging", "--topology", "dgx1", "--sizes", "1,2"],
+            1,
+            "sizes: 2 given for 8 processes",
+        ),
+        (
+            &["staging", "--topology", "dgx1", "--sizes", "1,-2"],
+            2,
+            "number 2: '-2' is negative",
+        ),
+        (
+            &["staging", "--topology", "nowhere"],
+            1,
+            "topology: there is no file 'nowhere'",
+        ),
+        (
+            &["interval", "--mttf", "0", "--checkpoint", "1"],
+            1,
+            "mttf: must be a finite time greater than zero",
+        ),
+        (
+            &["interval", "--mttf", "1h"],
+            1,
+            "checkpoint: give --checkpoint",
+        ),
+    ];
+    for (arguments, status, message) in cases {
+        let found = failure(arguments);
+        assert!(
+            found.0 == status && found.1.contains(message),
+            "{arguments:?}: {found:?}"
+        );
+        assert!(!found.1.contains("panicked"), "{found:?}");
+    }
+}
+
+#[test]
+fn the_best_interval_comes_with_its_waste_and_a_plot() {
+    let arguments = [
+        "interval",
+        "--mttf",
+        "12h",
+        "--checkpoint",
+        "40s",
+        "--restart",
+        "60s",
+    ];
+    let text = text(&plan(&arguments));
+    assert!(
+        text.contains("a checkpoint every 30.5 min: 4.37 % of the time is wasted"),
+        "{text}"
+    );
+    assert!(
+        text.contains("Expected waste") && text.contains("interval (minutes)"),
+        "{text}"
+    );
+    let value = json(&plan(&[&arguments[..], &["--json"]].concat()));
+    assert!((value["young"]["seconds"].as_f64().expect("a time") - 1859.0).abs() < 1.0);
+}
+
+/// Two epochs of two ranks.
+fn epochs(directory: &Path) {
+    for epoch in 1..=2u64 {
+        let path = directory.join(stillpoint_image::epoch_name(epoch));
+        std::fs::create_dir(&path).expect("directory");
+        let rank = |rank: u32| {
+            let file = format!("rank-{rank}");
+            std::fs::write(path.join(&file), "image").expect("image");
+            RankImage {
+                rank,
+                file,
+                bytes: epoch * 1000 + u64::from(rank),
+                ..RankImage::default()
+            }
+        };
+        let ranks = vec![rank(0), rank(1)];
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        Manifest {
+            epoch,
+            ranks,
+            ..Manifest::default()
+        }
+        .write(&path)
+        .expect("manifest");
+    }
+}
+
+#[test]
+fn a_directorys_own_epochs_give_sizes_traces_and_costs() {
+    let directory = tempfile::tempdir().expect("directory");
+    epochs(directory.path());
+    let (measured, trace) = (
+        directory.path().to_str().expect("name"),
+        directory.path().join("trace.csv"),
+    );
+    let arguments = [
+        "staging",
+        "--topology",
+        "nvswitch:2",
+        "--free",
+        "2000",
+        "--measured",
+        measured,
+        "--json",
+    ];
+    let value = json(&plan(
+        &[&arguments[..], &["--record", trace.to_str().expect("name")]].concat(),
+    ));
+    assert_eq!(value["processes"][1]["remainder"], 1);
+    let recorded = std::fs::read_to_string(&trace).expect("trace");
+    assert_eq!(recorded, "rank 0,rank 1\n1000,1001\n2000,2001\n");
+    let arguments = [
+        "interval",
+        "--mttf",
+        "12h",
+        "--measured",
+        measured,
+        "--restart",
+        "1s",
+        "--json",
+    ];
+    let checkpoint = json(&plan(&arguments))["costs"]["checkpoint"]
+        .as_f64()
+        .expect("a time");
+    // 20 ms, in the file system's clock ticks.
+    assert!((0.01..5.0).contains(&checkpoint), "{checkpoint}");
+    let (status, message) = failure(&["interval", "--mttf", "12h", "--measured", "/nonexistent"]);
+    assert!(
+        status == 3 && message.contains("name a checkpoint directory"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_trace_is_run_through_every_scheduler() {
+    let directory = tempfile::tempdir().expect("directory");
+    let trace = directory.path().join("trace.csv");
+    std::fs::write(&trace, "a,b\n100M,20M\n20M,130M\n").expect("trace");
+    let trace = trace.to_str().expect("name");
+    let value = json(&plan(&[
+        "staging",
+        "--topology",
+        "nvswitch:2",
+        "--free",
+        "80M",
+        "--trace",
+        trace,
+        "--json",
+    ]));
+    let names: Vec<&str> = value
+        .as_array()
+        .expect("rows")
+        .iter()
+        .filter_map(|row| row["scheduler"].as_str())
+        .collect();
+    assert_eq!(names, ["baseline", "greedy", "min-time", "exact"]);
+    assert!(value[0]["overhead"]["mean"].as_f64() > value[3]["overhead"]["mean"].as_f64());
+}
+
+#[test]
+fn streams_are_fitted_to_measurements() {
+    let directory = tempfile::tempdir().expect("directory");
+    let samples = directory.path().join("samples.csv");
+    // 5 ms, 0.1 ms a stream, 4 GB/s never hidden, 2 GB/s hidden.
+    let mut lines = String::new();
+    for megabytes in [1u32, 16, 64, 256] {
+        for streams in [1u32, 4, 8] {
+            let (bytes, s) = (f64::from(megabytes) * 1e6, f64::from(streams));
+            let time = 5e-3 + 1e-4 * (s - 1.0) + bytes / 4e9 + bytes / 2e9 / s;
+            lines += &format!("{megabytes}MB,{streams},{time}\n");
+        }
+    }
+    std::fs::write(&samples, lines).expect("samples");
+    let value = json(&plan(&[
+        "streams",
+        "--samples",
+        samples.to_str().expect("name"),
+        "--json",
+    ]));
+    assert!((value["model"]["fixed"].as_f64().expect("a time") - 5e-3).abs() < 1e-6);
+    assert!(
+        (value["streams"][2]["pays_from"].as_f64().expect("a size") - 800_000.0).abs() < 1000.0
+    );
+}

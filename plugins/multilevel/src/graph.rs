@@ -1,0 +1,302 @@
+//! The flow network of a problem: the paper's Figure 2 with switches, shared links and several tiers.
+//!
+//! ```text
+//! source --C_i--> sender i --link--> (switches) --link--> receiver j --S_j--> sink
+//!                                               \-------> tier k ---capacity-> sink
+//! ```
+//!
+//! Bytes limit the outer edges, bandwidth times the blocking time the inner ones. A switch or tier with a bandwidth of its
+//! own is two vertices with an edge of that bandwidth between them. Data flows in pieces of one byte or one chunk.
+
+use crate::flow::{Builder, Network, forward};
+use crate::plan::{Plan, PlanBuilder};
+use crate::problem::Problem;
+use crate::ratio::Seconds;
+use crate::topology::End;
+
+pub(crate) const SOURCE: u32 = 0;
+pub(crate) const SINK: u32 = 1;
+
+/// What an edge stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Meaning {
+    Remainder(usize),
+    Spare(usize),
+    Capacity(usize),
+    Link(u32),
+    Switch(usize),
+    Tier(usize),
+}
+
+/// What bounds an edge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Limit {
+    /// Pieces, whatever the time.
+    Pieces(u64),
+    /// Bytes per second.
+    Bandwidth(u64),
+}
+
+pub(crate) struct StagingGraph {
+    pub(crate) network: Network<u64>,
+    pub(crate) limits: Vec<Limit>,
+    pub(crate) meanings: Vec<Meaning>,
+    /// All remainders together, in pieces.
+    pub(crate) demand: u64,
+    /// Bytes in a piece.
+    pub(crate) piece: u64,
+    /// Capacity of each edge now.
+    capacity: Vec<u64>,
+}
+
+/// Gathers vertices and edges.
+struct Assembly {
+    builder: Builder,
+    limits: Vec<Limit>,
+    meanings: Vec<Meaning>,
+}
+
+impl Assembly {
+    fn edge(&mut self, from: u32, to: u32, limit: Limit, meaning: Meaning) {
+        self.builder.edge(from, to);
+        self.limits.push(limit);
+        self.meanings.push(meaning);
+    }
+
+    /// The vertices where data enters and leaves something that may have a bandwidth of its own.
+    fn place(&mut self, bandwidth: Option<u64>, meaning: Meaning) -> (u32, u32) {
+        let enter = self.builder.vertex();
+        let Some(bandwidth) = bandwidth else {
+            return (enter, enter);
+        };
+        let leave = self.builder.vertex();
+        self.edge(enter, leave, Limit::Bandwidth(bandwidth), meaning);
+        (enter, leave)
+    }
+}
+
+impl StagingGraph {
+    /// All capacities are zero at first. Remainders are rounded up to whole pieces, room is rounded down.
+    pub(crate) fn new(problem: &Problem<'_>, piece: u64) -> StagingGraph {
+        const NONE: u32 = u32::MAX;
+        let topology = problem.topology();
+        let mut graph = Assembly {
+            builder: Builder::new(2),
+            limits: Vec::new(),
+            meanings: Vec::new(),
+        };
+        let switches: Vec<(u32, u32)> = (topology.switches().iter().enumerate())
+            .map(|(at, switch)| graph.place(switch.bandwidth, Meaning::Switch(at)))
+            .collect();
+        let demand = problem
+            .remainder()
+            .iter()
+            .map(|remainder| remainder.div_ceil(piece))
+            .sum();
+        let mut tiers = Vec::with_capacity(topology.tiers().len());
+        for (at, tier) in topology.tiers().iter().enumerate() {
+            let (enter, leave) = graph.place(tier.bandwidth, Meaning::Tier(at));
+            // Where nothing is ever full, room for everything is as good as room for ever.
+            let room = tier
+                .capacity
+                .map_or(demand, |capacity| (capacity / piece).min(demand));
+            graph.edge(leave, SINK, Limit::Pieces(room), Meaning::Capacity(at));
+            tiers.push(enter);
+        }
+        let mut receivers = vec![NONE; topology.processes().len()];
+        for (at, &spare) in problem.spare().iter().enumerate() {
+            if spare >= piece {
+                receivers[at] = graph.builder.vertex();
+                graph.edge(
+                    receivers[at],
+                    SINK,
+                    Limit::Pieces((spare / piece).min(demand)),
+                    Meaning::Spare(at),
+                );
+            }
+        }
+        let lead = |graph: &mut Assembly, tail: u32, from: End| {
+            for &number in topology.outgoing(from) {
+                let link = topology.links()[number as usize];
+                let head = match link.to {
+                    End::Process(at) => receivers[at],
+                    End::Switch(at) => switches[at].0,
+                    End::Tier(at) => tiers[at],
+                };
+                if head != NONE {
+                    graph.edge(
+                        tail,
+                        head,
+                        Limit::Bandwidth(link.bandwidth),
+                        Meaning::Link(number),
+                    );
+                }
+            }
+        };
+        for (at, &remainder) in problem.remainder().iter().enumerate() {
+            if remainder > 0 {
+                let sender = graph.builder.vertex();
+                graph.edge(
+                    SOURCE,
+                    sender,
+                    Limit::Pieces(remainder.div_ceil(piece)),
+                    Meaning::Remainder(at),
+                );
+                lead(&mut graph, sender, End::Process(at));
+            }
+        }
+        for (at, &(_, leave)) in switches.iter().enumerate() {
+            lead(&mut graph, leave, End::Switch(at));
+        }
+        let Assembly {
+            builder,
+            limits,
+            meanings,
+        } = graph;
+        let capacity = vec![0; limits.len()];
+        StagingGraph {
+            network: builder.build(),
+            limits,
+            meanings,
+            demand,
+            piece,
+            capacity,
+        }
+    }
+
+    /// What each edge carries in `time`; the edges that `open` leaves out carry nothing.
+    fn capacities(
+        &self,
+        time: Seconds,
+        open: impl Fn(Meaning) -> bool,
+    ) -> impl Iterator<Item = u64> {
+        // Most links of a machine have one of few bandwidths: the last quotient is nearly always the next one.
+        let mut last = (0, 0);
+        (self.limits.iter().zip(&self.meanings)).map(move |(&limit, &meaning)| match limit {
+            _ if !open(meaning) => 0,
+            Limit::Pieces(pieces) => pieces,
+            Limit::Bandwidth(bandwidth) => {
+                if last.0 != bandwidth {
+                    last = (bandwidth, time.pieces_at(bandwidth, self.piece));
+                }
+                last.1
+            }
+        })
+    }
+
+    /// Opens the edges for `time`, which must not be shorter than before; the flow stays.
+    pub(crate) fn set_time(&mut self, time: Seconds) {
+        self.open(time, |_| true);
+    }
+
+    /// [`StagingGraph::set_time`] for those edges only whose meaning is wanted.
+    pub(crate) fn open(&mut self, time: Seconds, wanted: impl Fn(Meaning) -> bool) {
+        let capacities: Vec<u64> = self.capacities(time, wanted).collect();
+        for (edge, capacity) in capacities.into_iter().enumerate() {
+            let more = capacity - self.capacity[edge];
+            if more > 0 {
+                self.network.raise(edge, more);
+                self.capacity[edge] = capacity;
+            }
+        }
+    }
+
+    /// Takes all flow out again.
+    pub(crate) fn clear(&mut self) {
+        self.network.clear();
+        self.capacity.fill(0);
+    }
+
+    pub(crate) fn augment(&mut self) -> u64 {
+        self.network.augment(SOURCE, SINK)
+    }
+
+    /// Splits the flow into transfers. Flow must be conserved; circles in it carry nothing and are left out.
+    pub(crate) fn plan(&self, problem: &Problem<'_>) -> Plan {
+        let mut left: Vec<u64> = (0..self.network.edges())
+            .map(|edge| self.network.flow(edge))
+            .collect();
+        let mut outgoing = Outgoing::new(self);
+        let mut plan = PlanBuilder::new();
+        for edge in 0..self.network.edges() {
+            if let Meaning::Remainder(sender) = self.meanings[edge] {
+                let first = plan.transfers_mut().len();
+                while left[edge] > 0 {
+                    self.peel(edge, sender, &mut left, &mut outgoing, &mut plan);
+                }
+                // The last piece need not be full.
+                let mut surplus =
+                    self.network.flow(edge) * self.piece - problem.remainder()[sender];
+                for transfer in &mut plan.transfers_mut()[first..] {
+                    let less = surplus.min(transfer.bytes);
+                    transfer.bytes -= less;
+                    surplus -= less;
+                }
+                plan.drop_empty(first);
+            }
+        }
+        plan.finish(problem)
+    }
+
+    /// Takes one path out of what is left of the flow.
+    fn peel(
+        &self,
+        first: usize,
+        sender: usize,
+        left: &mut [u64],
+        outgoing: &mut Outgoing,
+        plan: &mut PlanBuilder,
+    ) {
+        let mut path = vec![first];
+        let mut vertex = self.network.ends(first).1;
+        while vertex != SINK {
+            let edge = outgoing.next(self, vertex, left);
+            let head = self.network.ends(edge).1;
+            // Back on the path: the circle is taken out, and the path goes on from there.
+            if let Some(at) = path.iter().position(|&on| self.network.ends(on).1 == head) {
+                let circle: Vec<usize> = path.drain(at + 1..).chain([edge]).collect();
+                let amount = circle.iter().map(|&edge| left[edge]).min().unwrap_or(0);
+                circle.iter().for_each(|&edge| left[edge] -= amount);
+            } else {
+                path.push(edge);
+            }
+            vertex = head;
+        }
+        let amount = path.iter().map(|&edge| left[edge]).min().unwrap_or(0);
+        path.iter().for_each(|&edge| left[edge] -= amount);
+        let to = match self.meanings[path[path.len() - 1]] {
+            Meaning::Spare(at) => End::Process(at),
+            Meaning::Capacity(at) => End::Tier(at),
+            other => unreachable!("{other:?} does not lead to the sink"),
+        };
+        let links = path.iter().filter_map(|&edge| match self.meanings[edge] {
+            Meaning::Link(link) => Some(link),
+            _ => None,
+        });
+        plan.push(sender, to, amount * self.piece, links);
+    }
+}
+
+/// For each vertex, the edge that a path went on by last: before it, nothing is left.
+struct Outgoing {
+    skipped: Vec<u32>,
+}
+
+impl Outgoing {
+    fn new(graph: &StagingGraph) -> Outgoing {
+        Outgoing {
+            skipped: vec![0; graph.network.vertices()],
+        }
+    }
+
+    fn next(&mut self, graph: &StagingGraph, vertex: u32, left: &[u64]) -> usize {
+        let skipped = &mut self.skipped[vertex as usize];
+        for (arc, _) in graph.network.arcs(vertex).skip(*skipped as usize) {
+            if forward(arc) && left[arc / 2] > 0 {
+                return arc / 2;
+            }
+            *skipped += 1;
+        }
+        unreachable!("flow is conserved")
+    }
+}

@@ -1,0 +1,149 @@
+//! The experiments behind the paper's Figures 6 to 10.
+
+use super::{Outcome, SCHEDULERS, Spread, run};
+use crate::problem::ScheduleError;
+use crate::topology::Topology;
+use crate::trace::{Statistics, Trace};
+use serde::Serialize;
+
+/// Free fast-tier space of each GPU in Figures 6 to 9.
+pub const FREE: [u64; 3] = [80_000_000, 128_000_000, 160_000_000];
+/// Numbers of GPUs in Figure 10.
+pub const GPUS: [usize; 4] = [16, 32, 64, 128];
+/// Snapshots of each number of GPUs: the paper has one, which says little about a random draw.
+const SCALE_SNAPSHOTS: usize = 24;
+const SCALE_FREE: u64 = 160_000_000;
+
+/// A trace on a machine.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Case {
+    pub trace: &'static str,
+    pub free: u64,
+    pub outcomes: Vec<Outcome>,
+}
+
+/// One number of GPUs on one kind of machine.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Scale {
+    pub machine: &'static str,
+    pub gpus: usize,
+    /// Percentiles of the sizes in bytes, every fifth (Figure 10a).
+    pub sizes: Vec<u64>,
+    pub outcomes: Vec<Outcome>,
+}
+
+/// Everything that the figures are drawn from.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Figures {
+    pub seed: u64,
+    pub rtm: Statistics,
+    pub synthetic: Statistics,
+    /// Figures 6 to 9.
+    pub cases: Vec<Case>,
+    /// Figure 10.
+    pub scales: Vec<Scale>,
+}
+
+impl Figures {
+    /// How often `done` will be called.
+    pub fn steps() -> usize {
+        2 * FREE.len() * 776 + 2 * GPUS.len() * SCALE_SNAPSHOTS
+    }
+
+    /// Runs everything.
+    pub fn run(
+        seed: u64,
+        now: &dyn Fn() -> f64,
+        done: &mut dyn FnMut(),
+    ) -> Result<Figures, ScheduleError> {
+        let rtm = Trace::rtm(seed);
+        let synthetic = Trace::synthetic(8, rtm.snapshots().len(), seed);
+        let mut cases = Vec::new();
+        for (name, trace) in [("RTM", &rtm), ("synthetic", &synthetic)] {
+            for free in FREE {
+                let outcomes = run(&Topology::dgx1().with_free(free), trace, now, done)?;
+                cases.push(Case {
+                    trace: name,
+                    free,
+                    outcomes,
+                });
+            }
+        }
+        let mut scales = Vec::new();
+        for (machine, build) in [
+            (
+                "pairwise links",
+                Topology::all_to_all as fn(usize) -> Topology,
+            ),
+            ("switch ports", Topology::nvswitch),
+        ] {
+            for gpus in GPUS {
+                let trace = Trace::synthetic(gpus, SCALE_SNAPSHOTS, seed);
+                let sizes = percentiles(&trace);
+                let outcomes = run(&build(gpus).with_free(SCALE_FREE), &trace, now, done)?;
+                scales.push(Scale {
+                    machine,
+                    gpus,
+                    sizes,
+                    outcomes,
+                });
+            }
+        }
+        Ok(Figures {
+            seed,
+            rtm: rtm.statistics(),
+            synthetic: synthetic.statistics(),
+            cases,
+            scales,
+        })
+    }
+}
+
+fn percentiles(trace: &Trace) -> Vec<u64> {
+    let mut sizes = trace.snapshots().concat();
+    sizes.sort_unstable();
+    (0..=20)
+        .map(|twentieth| sizes[(sizes.len() - 1) * twentieth / 20])
+        .collect()
+}
+
+/// What one scheduler did in a row of experiments.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Summary {
+    pub scheduler: &'static str,
+    /// Snapshots in which something blocks.
+    pub blocking_snapshots: usize,
+    /// Blocking time, in seconds, of those.
+    pub blocking: Spread,
+    /// Over the optimum; 1 is twice as long.
+    pub overhead: Spread,
+    /// Over Algorithm 2 with chunks of 1 MB, the paper's reference.
+    pub overhead_over_min_time: Spread,
+    /// Seconds to decide, of all snapshots.
+    pub run_time: Spread,
+}
+
+/// One summary a scheduler.
+pub fn summarise(outcomes: &[Outcome]) -> Vec<Summary> {
+    let summary = |(at, &scheduler): (usize, &&'static str)| Summary {
+        scheduler,
+        blocking_snapshots: outcomes
+            .iter()
+            .filter(|outcome| outcome.optimum > 0.0)
+            .count(),
+        blocking: Spread::of(
+            outcomes
+                .iter()
+                .filter(|o| o.optimum > 0.0)
+                .map(|outcome| outcome.blocking[at]),
+        ),
+        overhead: Spread::of(outcomes.iter().filter_map(|outcome| outcome.overhead(at))),
+        overhead_over_min_time: Spread::of(
+            outcomes
+                .iter()
+                .filter_map(|outcome| outcome.overhead_over_min_time(at)),
+        ),
+        run_time: Spread::of(outcomes.iter().map(|outcome| outcome.run_time[at])),
+    };
+    SCHEDULERS.iter().enumerate().map(summary).collect()
+}

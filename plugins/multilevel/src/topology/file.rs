@@ -1,0 +1,342 @@
+//! Topologies from TOML files, with the line of every field that is wrong.
+//!
+//! ```toml
+//! name = "two nodes"
+//!
+//! [[process]]              # or a node whose ranks share one fast tier
+//! name = "n0"
+//! free = "8 GiB"           # what its fast tier still takes
+//! size = "12 GiB"          # its checkpoint; may be left out and given with --sizes
+//! write = "4 GB/s"         # its own writes to its fast tier; may be left out
+//!
+//! [[tier]]
+//! name = "scratch"
+//! capacity = "10 TB"       # may be left out: never full
+//! bandwidth = "5 GB/s"     # all writers together; may be left out
+//!
+//! [[switch]]               # whatever is shared: network, PCIe switch, gateway
+//! name = "network"
+//! bandwidth = "40 GB/s"    # all that crosses it; may be left out
+//!
+//! [[link]]
+//! from = "n0"
+//! to = "network"
+//! bandwidth = "100 Gbit/s"
+//! both = true              # the same bandwidth backwards; false where left out
+//! ```
+
+use super::{End, Link, Process, Switch, Tier, Topology, TopologyError};
+use crate::units::{UnitError, parse_bandwidth, parse_bytes};
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::ops::Range;
+use toml::Spanned;
+
+/// A topology and the checkpoint sizes that its file gives.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TopologyFile {
+    pub topology: Topology,
+    /// One per process; `None` unless every process has one.
+    pub sizes: Option<Vec<u64>>,
+    /// Where each process stands in the file: the line of its size, or of its name.
+    pub lines: Vec<usize>,
+}
+
+/// What is wrong with a topology file, and where.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("line {line}: {field}: {problem}")]
+pub struct FileError {
+    /// Counted from one.
+    pub line: usize,
+    /// `link[2].bandwidth`, counted from zero as the array is.
+    pub field: String,
+    pub problem: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    name: Option<String>,
+    #[serde(default)]
+    process: Vec<Spanned<ProcessEntry>>,
+    #[serde(default)]
+    tier: Vec<Spanned<TierEntry>>,
+    #[serde(default)]
+    switch: Vec<Spanned<SwitchEntry>>,
+    #[serde(default)]
+    link: Vec<Spanned<LinkEntry>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProcessEntry {
+    name: Spanned<String>,
+    free: Spanned<Quantity>,
+    size: Option<Spanned<Quantity>>,
+    write: Option<Spanned<Quantity>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TierEntry {
+    name: Spanned<String>,
+    capacity: Option<Spanned<Quantity>>,
+    bandwidth: Option<Spanned<Quantity>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SwitchEntry {
+    name: Spanned<String>,
+    bandwidth: Option<Spanned<Quantity>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LinkEntry {
+    from: Spanned<String>,
+    to: Spanned<String>,
+    bandwidth: Spanned<Quantity>,
+    #[serde(default)]
+    both: bool,
+}
+
+/// A number of bytes (a second), or text with a unit.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Quantity {
+    Integer(i64),
+    Float(f64),
+    Text(String),
+}
+
+impl Quantity {
+    fn text(&self) -> String {
+        match self {
+            Quantity::Integer(number) => number.to_string(),
+            Quantity::Float(number) => number.to_string(),
+            Quantity::Text(text) => text.clone(),
+        }
+    }
+}
+
+/// Reads a topology file's text.
+pub fn read_topology(text: &str) -> Result<TopologyFile, FileError> {
+    let place = Place { text };
+    let document: Document = toml::from_str(text).map_err(|error| {
+        let span = error.span().unwrap_or(0..0);
+        place.error(&span, place.key(&span), error.message().replace('\n', "; "))
+    })?;
+    let mut names = HashMap::new();
+    let mut sizes = Vec::new();
+    let mut lines = Vec::new();
+    let mut processes = Vec::new();
+    for (at, entry) in document.process.iter().enumerate() {
+        let field = |field: &str| format!("process[{at}].{field}");
+        let entry = entry.get_ref();
+        place.introduce(&mut names, &entry.name, End::Process(at), &field("name"))?;
+        let span = entry.size.as_ref().map_or(entry.name.span(), Spanned::span);
+        lines.push(place.line(&span));
+        sizes.extend(
+            entry
+                .size
+                .as_ref()
+                .map(|size| place.bytes(size, &field("size")))
+                .transpose()?,
+        );
+        processes.push(Process {
+            name: entry.name.get_ref().clone(),
+            free: place.bytes(&entry.free, &field("free"))?,
+            write: entry
+                .write
+                .as_ref()
+                .map(|write| place.bandwidth(write, &field("write")))
+                .transpose()?,
+        });
+    }
+    let mut tiers = Vec::new();
+    for (at, entry) in document.tier.iter().enumerate() {
+        let field = |field: &str| format!("tier[{at}].{field}");
+        let entry = entry.get_ref();
+        place.introduce(&mut names, &entry.name, End::Tier(at), &field("name"))?;
+        tiers.push(Tier {
+            name: entry.name.get_ref().clone(),
+            capacity: entry
+                .capacity
+                .as_ref()
+                .map(|size| place.bytes(size, &field("capacity")))
+                .transpose()?,
+            bandwidth: entry
+                .bandwidth
+                .as_ref()
+                .map(|rate| place.bandwidth(rate, &field("bandwidth")))
+                .transpose()?,
+        });
+    }
+    let mut switches = Vec::new();
+    for (at, entry) in document.switch.iter().enumerate() {
+        let entry = entry.get_ref();
+        place.introduce(
+            &mut names,
+            &entry.name,
+            End::Switch(at),
+            &format!("switch[{at}].name"),
+        )?;
+        let rate = entry.bandwidth.as_ref();
+        switches.push(Switch {
+            name: entry.name.get_ref().clone(),
+            bandwidth: rate
+                .map(|rate| place.bandwidth(rate, &format!("switch[{at}].bandwidth")))
+                .transpose()?,
+        });
+    }
+    let mut links = Vec::new();
+    for (at, entry) in document.link.iter().enumerate() {
+        links.extend(place.link(&names, at, entry.get_ref())?);
+    }
+    let sizes = (sizes.len() == processes.len()).then_some(sizes);
+    let name = document.name.unwrap_or_else(|| "unnamed".to_owned());
+    let topology =
+        Topology::new(name, processes, tiers, switches, links).map_err(|error| whole(&error))?;
+    Ok(TopologyFile {
+        topology,
+        sizes,
+        lines,
+    })
+}
+
+/// What only the whole file shows has no line of its own.
+fn whole(error: &TopologyError) -> FileError {
+    let (field, problem) = match error {
+        TopologyError::Empty => ("process".to_owned(), "there is none".to_owned()),
+        TopologyError::TooLarge { what } => (what.clone(), "larger than 2^62".to_owned()),
+        other => ("file".to_owned(), other.to_string()),
+    };
+    FileError {
+        line: 1,
+        field,
+        problem,
+    }
+}
+
+/// The text, to find lines in.
+struct Place<'a> {
+    text: &'a str,
+}
+
+impl Place<'_> {
+    fn error(&self, span: &Range<usize>, field: &str, problem: impl ToString) -> FileError {
+        let line = self.line(span);
+        FileError {
+            line,
+            field: field.to_owned(),
+            problem: problem.to_string(),
+        }
+    }
+
+    fn line(&self, span: &Range<usize>) -> usize {
+        let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
+        1 + before.iter().filter(|&&byte| byte == b'\n').count()
+    }
+
+    /// The key in whose line a syntax error stands, for want of anything better: the TOML reader knows no fields.
+    fn key(&self, span: &Range<usize>) -> &str {
+        let start = self.text[..span.start.min(self.text.len())]
+            .rfind('\n')
+            .map_or(0, |at| at + 1);
+        let line = self.text[start..].lines().next().unwrap_or_default();
+        match line.split_once('=').map(|(key, _)| key.trim()) {
+            Some(key) if !key.is_empty() => key,
+            _ => "file",
+        }
+    }
+
+    fn quantity(
+        &self,
+        value: &Spanned<Quantity>,
+        field: &str,
+        parse: fn(&str) -> Result<u64, UnitError>,
+    ) -> Result<u64, FileError> {
+        parse(&value.get_ref().text()).map_err(|problem| self.error(&value.span(), field, problem))
+    }
+
+    fn bytes(&self, value: &Spanned<Quantity>, field: &str) -> Result<u64, FileError> {
+        self.quantity(value, field, parse_bytes)
+    }
+
+    fn bandwidth(&self, value: &Spanned<Quantity>, field: &str) -> Result<u64, FileError> {
+        match self.quantity(value, field, parse_bandwidth)? {
+            0 => Err(self.error(
+                &value.span(),
+                field,
+                "must be greater than zero; leave out what is not connected",
+            )),
+            bandwidth => Ok(bandwidth),
+        }
+    }
+
+    fn introduce(
+        &self,
+        names: &mut HashMap<String, End>,
+        name: &Spanned<String>,
+        end: End,
+        field: &str,
+    ) -> Result<(), FileError> {
+        match names.insert(name.get_ref().clone(), end) {
+            None => Ok(()),
+            Some(_) => Err(self.error(
+                &name.span(),
+                field,
+                format!("'{}' is already taken", name.get_ref()),
+            )),
+        }
+    }
+
+    /// The one or two links of an entry.
+    fn link(
+        &self,
+        names: &HashMap<String, End>,
+        at: usize,
+        entry: &LinkEntry,
+    ) -> Result<Vec<Link>, FileError> {
+        let find = |name: &Spanned<String>, field: &str| {
+            let problem = || format!("no process, tier or switch is called '{}'", name.get_ref());
+            let field = format!("link[{at}].{field}");
+            names
+                .get(name.get_ref())
+                .copied()
+                .ok_or_else(|| self.error(&name.span(), &field, problem()))
+        };
+        let (from, to) = (find(&entry.from, "from")?, find(&entry.to, "to")?);
+        let bandwidth = self.bandwidth(&entry.bandwidth, &format!("link[{at}].bandwidth"))?;
+        if from == to {
+            let problem = "leads from a place to itself";
+            return Err(self.error(&entry.to.span(), &format!("link[{at}].to"), problem));
+        }
+        if matches!(from, End::Tier(_)) || (entry.both && matches!(to, End::Tier(_))) {
+            let (name, field) = if matches!(from, End::Tier(_)) {
+                (&entry.from, "from")
+            } else {
+                (&entry.to, "both")
+            };
+            let problem = "a tier receives and never sends";
+            return Err(self.error(&name.span(), &format!("link[{at}].{field}"), problem));
+        }
+        let mut links = vec![Link {
+            from,
+            to,
+            bandwidth,
+        }];
+        if entry.both {
+            links.push(Link {
+                from: to,
+                to: from,
+                bandwidth,
+            });
+        }
+        Ok(links)
+    }
+}
+
+#[cfg(test)]
+mod tests;

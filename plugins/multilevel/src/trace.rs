@@ -1,0 +1,130 @@
+//! Traces: the checkpoint size of every process, snapshot after snapshot.
+//!
+//! Generated after the paper's published statistics, recorded from epochs of our own, read from and written to text.
+
+mod rtm;
+mod synthetic;
+mod text;
+
+pub use text::TraceError;
+
+/// A series of snapshots, each with one size in bytes per process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Trace {
+    processes: Vec<String>,
+    snapshots: Vec<Vec<u64>>,
+}
+
+/// A recorded epoch does not have the processes that the trace has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("snapshot {snapshot} has {found} sizes, and the trace has {processes} processes")]
+pub struct RecordError {
+    pub snapshot: usize,
+    pub found: usize,
+    pub processes: usize,
+}
+
+impl Trace {
+    /// An empty trace, to be recorded into.
+    pub fn of(processes: Vec<String>) -> Trace {
+        Trace {
+            processes,
+            snapshots: Vec::new(),
+        }
+    }
+
+    /// Adds a snapshot: the bytes that each process wrote in one epoch.
+    pub fn record(&mut self, sizes: Vec<u64>) -> Result<(), RecordError> {
+        let (snapshot, found, processes) =
+            (self.snapshots.len(), sizes.len(), self.processes.len());
+        if found != processes {
+            return Err(RecordError {
+                snapshot,
+                found,
+                processes,
+            });
+        }
+        self.snapshots.push(sizes);
+        Ok(())
+    }
+
+    pub fn processes(&self) -> &[String] {
+        &self.processes
+    }
+
+    pub fn snapshots(&self) -> &[Vec<u64>] {
+        &self.snapshots
+    }
+
+    /// The average size in each snapshot.
+    pub fn averages(&self) -> Vec<f64> {
+        let average = |sizes: &Vec<u64>| sizes.iter().sum::<u64>() as f64 / sizes.len() as f64;
+        self.snapshots.iter().map(average).collect()
+    }
+
+    /// What it says about itself, to be held against the paper.
+    pub fn statistics(&self) -> Statistics {
+        let mut averages = self.averages();
+        let total = averages.iter().sum();
+        averages.sort_by(f64::total_cmp);
+        let percentile = |percent: usize| {
+            averages
+                .get((averages.len() * percent / 100).min(averages.len().saturating_sub(1)))
+                .copied()
+                .unwrap_or(0.0)
+        };
+        let extremes = || {
+            self.snapshots
+                .iter()
+                .filter_map(|sizes| Some((*sizes.iter().min()?, *sizes.iter().max()?)))
+        };
+        Statistics {
+            snapshots: self.snapshots.len(),
+            processes: self.processes.len(),
+            bytes_per_process: total,
+            average_percentiles: [50, 75, 98].map(percentile),
+            largest_difference: extremes()
+                .map(|(least, most)| most - least)
+                .max()
+                .unwrap_or(0),
+            largest_ratio: extremes()
+                .map(|(least, most)| most as f64 / least.max(1) as f64)
+                .fold(0.0, f64::max),
+        }
+    }
+}
+
+/// What the paper publishes of its trace.
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
+pub struct Statistics {
+    pub snapshots: usize,
+    pub processes: usize,
+    /// Over all snapshots, on average.
+    pub bytes_per_process: f64,
+    /// The 50th, 75th and 98th percentile of the snapshots' averages.
+    pub average_percentiles: [f64; 3],
+    /// Between smallest and largest of a snapshot.
+    pub largest_difference: u64,
+    pub largest_ratio: f64,
+}
+
+fn gpu_names(count: usize) -> Vec<String> {
+    (0..count).map(|gpu| format!("G{gpu}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recorded_trace_keeps_its_processes() {
+        let mut trace = Trace::of(vec!["rank 0".into(), "rank 1".into()]);
+        trace.record(vec![1, 2]).expect("two sizes");
+        let error = trace.record(vec![1, 2, 3]).expect_err("three sizes");
+        assert_eq!(
+            error.to_string(),
+            "snapshot 1 has 3 sizes, and the trace has 2 processes"
+        );
+        assert_eq!(trace.averages(), [1.5]);
+    }
+}

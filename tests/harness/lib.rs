@@ -1,0 +1,29 @@
+//! Starts, checkpoints, suspends and restarts real `mpirun` jobs, and kills what hangs.
+//!
+//! A test gets a directory of its own ([`place::Directory`]), takes a turn on the machine
+//! ([`turn::Turn`]) and starts jobs ([`job::Job`]), which end with it whatever happens. What the
+//! `stillpoint` command says comes back as an [`command::Answer`].
+
+pub mod broken;
+pub mod command;
+pub mod job;
+pub mod place;
+pub mod program;
+pub mod reason;
+pub mod seed;
+pub mod strike;
+pub mod trial;
+pub mod turn;
+
+/// What a test says when something is not as it should be: everything a person needs to see why.
+pub type Failed = String;
+
+/// Leaves the calling function with a failure unless a condition holds.
+#[macro_export]
+macro_rules! ensure {
+    ($condition:expr, $($text:tt)+) => {
+        if !$condition {
+            return Err(format!($($text)+));
+        }
+    };
+}

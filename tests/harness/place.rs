@@ -1,0 +1,110 @@
+//! Where things are: the project, what was built, and a directory for each test.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::Failed;
+
+/// The project's root.
+pub fn project() -> PathBuf {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().unwrap_or(tests).to_owned()
+}
+
+/// The programs' sources.
+pub fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("programs")
+}
+
+/// Cargo's target directory: the one that this very test runs from.
+pub fn target() -> PathBuf {
+    // target/PROFILE/deps/programs-0123456789abcdef
+    let this = env::current_exe().unwrap_or_default();
+    match this.ancestors().nth(3) {
+        Some(target) if target.join("CACHEDIR.TAG").exists() => target.to_owned(),
+        _ => project().join("target"),
+    }
+}
+
+/// Where the binaries under test are: `STILLPOINT_TEST_BINARIES`, else `target/release`.
+pub fn binaries() -> PathBuf {
+    env::var_os("STILLPOINT_TEST_BINARIES").map_or_else(|| target().join("release"), PathBuf::from)
+}
+
+/// The `stillpoint` command.
+pub fn stillpoint() -> Result<PathBuf, Failed> {
+    let command = binaries().join("stillpoint");
+    for needed in [
+        "stillpoint",
+        "stillpoint-lower-openmpi",
+        "libstillpoint_upper_openmpi.so",
+    ] {
+        crate::ensure!(
+            binaries().join(needed).exists(),
+            "{} is missing: run `cargo build --release --workspace` first",
+            binaries().join(needed).display()
+        );
+    }
+    Ok(command)
+}
+
+/// A fresh directory for one test; removed with the test unless it failed or
+/// `STILLPOINT_TEST_KEEP=1` says to keep it.
+#[derive(Debug)]
+pub struct Directory {
+    path: PathBuf,
+    keep: bool,
+}
+
+impl Directory {
+    /// A fresh directory whose name begins with `name`.
+    pub fn new(name: &str) -> Result<Directory, Failed> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = name.replace(
+            |c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_',
+            "-",
+        );
+        let path = target()
+            .join("trials")
+            .join(format!("{name}-{}-{count}", process::id()));
+        fs::create_dir_all(&path)
+            .map_err(|error| format!("cannot make {}: {error}", path.display()))?;
+        let keep = env::var_os("STILLPOINT_TEST_KEEP").is_some_and(|value| value != "0");
+        Ok(Directory { path, keep })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A file in it.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Runs a test in it, and keeps it if the test fails.
+    pub fn run(
+        mut self,
+        test: impl FnOnce(&Directory) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        let result = test(&self);
+        if result.is_err() {
+            self.keep = true;
+        }
+        result.map_err(|failed| format!("{failed}\n(files are in {})", self.path.display()))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        if !self.keep && !std::thread::panicking() {
+            // What cannot be removed is left to `cargo clean`.
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}

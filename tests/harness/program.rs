@@ -1,0 +1,236 @@
+//! The programs under `tests/programs`: found by their place, described by their first comment, compiled when
+//! something that they are made of is newer.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use crate::{Failed, ensure, place};
+
+/// What a program does while it is checkpointed: the folder that it lies in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Sets something up and waits.
+    Still,
+    /// Never stops changing.
+    Moving,
+    /// Holds something that forbids a checkpoint.
+    Refused,
+    /// Belongs to a test of its own.
+    Special,
+}
+
+impl Kind {
+    fn folder(self) -> &'static str {
+        match self {
+            Kind::Still => "still",
+            Kind::Moving => "moving",
+            Kind::Refused => "refused",
+            Kind::Special => "special",
+        }
+    }
+}
+
+/// One program.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub name: String,
+    pub source: PathBuf,
+    pub kind: Kind,
+    /// Numbers of ranks that it can be run with.
+    pub ranks: Vec<u32>,
+    /// Compiler flags.
+    flags: Vec<String>,
+    /// A source in `programs/libraries` that becomes a shared library beside the program.
+    library: Option<String>,
+    /// What the reason for refusing a checkpoint speaks of.
+    pub refuses: Option<String>,
+    /// Most bytes that an image of one rank may have.
+    pub most_bytes: Option<u64>,
+}
+
+impl Program {
+    fn read(source: PathBuf, kind: Kind) -> Result<Program, Failed> {
+        let text = fs::read_to_string(&source)
+            .map_err(|error| format!("{}: {error}", source.display()))?;
+        let line = text
+            .lines()
+            .take(6)
+            .find_map(|line| line.split_once("trial:"));
+        let Some((_, line)) = line else {
+            return Err(format!(
+                "{}: no `trial:` in its first lines",
+                source.display()
+            ));
+        };
+        let name = source
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let mut program = Program {
+            name,
+            source,
+            kind,
+            ranks: vec![],
+            flags: vec![],
+            library: None,
+            refuses: None,
+            most_bytes: None,
+        };
+        for word in line.split_whitespace().filter(|word| *word != "*/") {
+            let wrong = || format!("{}: cannot understand '{word}'", program.source.display());
+            let (key, value) = word.split_once('=').ok_or_else(wrong)?;
+            match key {
+                "ranks" => {
+                    program.ranks = value
+                        .split(',')
+                        .map(str::parse)
+                        .collect::<Result<_, _>>()
+                        .map_err(|_| wrong())?
+                }
+                "flags" => program.flags = value.split(',').map(str::to_owned).collect(),
+                "library" => program.library = Some(value.to_owned()),
+                "refuses" => program.refuses = Some(value.to_owned()),
+                "most_bytes" => program.most_bytes = Some(value.parse().map_err(|_| wrong())?),
+                _ => return Err(wrong()),
+            }
+        }
+        ensure!(
+            !program.ranks.is_empty(),
+            "{}: no ranks",
+            program.source.display()
+        );
+        Ok(program)
+    }
+
+    /// All programs of a kind, by name.
+    pub fn all(kind: Kind) -> Result<Vec<Program>, Failed> {
+        let folder = place::sources().join(kind.folder());
+        let mut sources: Vec<PathBuf> = fs::read_dir(&folder)
+            .map_err(|error| format!("{}: {error}", folder.display()))?
+            .flatten()
+            .map(|entry| entry.path())
+            .collect();
+        sources.sort();
+        sources
+            .into_iter()
+            .map(|source| Program::read(source, kind))
+            .collect()
+    }
+
+    /// One program by its name.
+    pub fn named(kind: Kind, name: &str) -> Result<Program, Failed> {
+        let found = Program::all(kind)?
+            .into_iter()
+            .find(|program| program.name == name);
+        found.ok_or_else(|| format!("no program {name} in programs/{}", kind.folder()))
+    }
+
+    /// The executable, compiled if need be. `mpicc`, `mpicxx` and `mpifort` do the work.
+    pub fn build(&self) -> Result<PathBuf, Failed> {
+        let folder = place::target()
+            .join("trials")
+            .join("programs")
+            .join(self.kind.folder());
+        fs::create_dir_all(&folder)
+            .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+        let executable = folder.join(&self.name);
+        // Two tests of the same program must not compile it at once.
+        let lock = folder.join(format!("{}.lock", self.name));
+        let lock = File::create(&lock).map_err(|error| format!("{}: {error}", lock.display()))?;
+        lock.lock()
+            .map_err(|error| format!("cannot lock: {error}"))?;
+        let sources = place::sources();
+        let shared = [
+            "common.h",
+            "moving.h",
+            "collectives.h",
+            "same.h",
+            "trial.f90",
+        ]
+        .map(|name| sources.join(name));
+        let needs = shared
+            .iter()
+            .map(PathBuf::as_path)
+            .chain([self.source.as_path()]);
+        if up_to_date(&executable, needs) && self.library.is_none() {
+            return Ok(executable);
+        }
+        if let Some(library) = &self.library {
+            let stem = library.trim_end_matches(".c");
+            let mut cc = Command::new("cc");
+            cc.args(["-shared", "-fPIC", "-O1", "-g", "-o"]);
+            cc.arg(folder.join(format!("lib{stem}.so")))
+                .arg(sources.join("libraries").join(library));
+            succeed(cc)?;
+        }
+        let draft = folder.join(format!("{}.new", self.name));
+        let mut compiler;
+        match self
+            .source
+            .extension()
+            .and_then(|extension| extension.to_str())
+        {
+            Some("c") => {
+                compiler = Command::new("mpicc");
+                compiler.args([
+                    "-std=gnu11",
+                    "-Wall",
+                    "-Wextra",
+                    "-Werror",
+                    "-Wno-stringop-overread",
+                ]);
+            }
+            Some("cpp") => {
+                compiler = Command::new("mpicxx");
+                compiler.args(["-std=gnu++17", "-Wall"]);
+            }
+            Some("f90") => {
+                let modules = folder.join(format!("{}.modules", self.name));
+                fs::create_dir_all(&modules)
+                    .map_err(|error| format!("{}: {error}", modules.display()))?;
+                compiler = Command::new("mpifort");
+                compiler
+                    .args(["-fallow-argument-mismatch", "-w", "-J"])
+                    .arg(modules);
+                compiler.arg(sources.join("trial.f90"));
+            }
+            _ => return Err(format!("{}: no compiler for this", self.source.display())),
+        }
+        compiler
+            .args(["-O1", "-g", "-o"])
+            .arg(&draft)
+            .arg(&self.source)
+            .args(&self.flags)
+            .arg("-lm");
+        succeed(compiler)?;
+        fs::rename(&draft, &executable)
+            .map_err(|error| format!("{}: {error}", executable.display()))?;
+        Ok(executable)
+    }
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|about| about.modified()).ok()
+}
+
+fn up_to_date<'a>(made: &Path, mut of: impl Iterator<Item = &'a Path>) -> bool {
+    let Some(made) = modified(made) else {
+        return false;
+    };
+    of.all(|source| modified(source).is_some_and(|changed| changed < made))
+}
+
+fn succeed(mut command: Command) -> Result<(), Failed> {
+    let output = command
+        .output()
+        .map_err(|error| format!("cannot start {:?}: {error}", command.get_program()))?;
+    ensure!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! Random moments that can be repeated.
+
+use std::env;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A stream of numbers that follows from its seed (splitmix64).
+#[derive(Clone, Debug)]
+pub struct Seed {
+    /// What to set `STILLPOINT_TEST_SEED` to, to get the same stream.
+    pub start: u64,
+    state: u64,
+}
+
+impl Seed {
+    /// From `STILLPOINT_TEST_SEED`, else from the clock.
+    pub fn new() -> Seed {
+        let given = env::var("STILLPOINT_TEST_SEED")
+            .ok()
+            .and_then(|text| text.parse().ok());
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(1, |since| since.as_nanos() as u64);
+        let start = given.unwrap_or(now % 1_000_000_007);
+        Seed {
+            start,
+            state: start,
+        }
+    }
+
+    /// The next number.
+    pub fn draw(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut value = self.state;
+        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        value ^ (value >> 31)
+    }
+
+    /// A number below `end`.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.draw() % end.max(1)
+    }
+
+    /// A time below `longest`.
+    pub fn moment(&mut self, longest: Duration) -> Duration {
+        Duration::from_micros(self.below(longest.as_micros() as u64))
+    }
+}
+
+impl Default for Seed {
+    fn default() -> Self {
+        Seed::new()
+    }
+}

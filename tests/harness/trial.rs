@@ -1,0 +1,294 @@
+//! What is done to a program: run natively, run in the split process, checkpointed, suspended and restarted.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use crate::command::{self, exit};
+use crate::job::{self, Ended, Job};
+use crate::place::Directory;
+use crate::program::{Kind, Program};
+use crate::seed::Seed;
+use crate::turn::Turn;
+use crate::{Failed, ensure};
+
+/// A program may take this long to be ready, and to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// After it has said that it is ready, a program gets this long to block where it wants to be blocked.
+const SETTLE: Duration = Duration::from_millis(150);
+
+/// One program on a number of ranks, in a directory of its own.
+#[derive(Debug)]
+pub struct Trial<'a> {
+    pub program: &'a Program,
+    pub ranks: u32,
+    pub directory: &'a Directory,
+    executable: PathBuf,
+}
+
+impl<'a> Trial<'a> {
+    /// Compiles the program if need be.
+    pub fn new(
+        program: &'a Program,
+        ranks: u32,
+        directory: &'a Directory,
+    ) -> Result<Trial<'a>, Failed> {
+        Ok(Trial {
+            program,
+            ranks,
+            directory,
+            executable: program.build()?,
+        })
+    }
+
+    /// Where its epochs go.
+    pub fn epochs_at(&self) -> PathBuf {
+        self.directory.file("stillpoint.d")
+    }
+
+    /// Starts `command`, which is to run the program.
+    pub fn launch(&self, mut command: Command) -> Result<Job, Failed> {
+        command
+            .env("TRIAL_DIR", self.directory.path())
+            .current_dir(self.directory.path());
+        Job::start(command, self.directory)
+    }
+
+    /// Starts it natively.
+    pub fn native(&self) -> Result<Job, Failed> {
+        let mut command = job::mpirun(self.ranks);
+        command.arg(&self.executable);
+        self.launch(command)
+    }
+
+    /// Starts it under `stillpoint run`.
+    pub fn split(&self) -> Result<Job, Failed> {
+        let mut command = job::under_stillpoint(self.ranks, &self.epochs_at())?;
+        command.arg(&self.executable);
+        self.launch(command)
+    }
+
+    /// Starts it again from its newest epoch.
+    pub fn restarted(&self) -> Result<Job, Failed> {
+        self.launch(job::restarted(self.ranks, &self.epochs_at())?)
+    }
+
+    /// Waits until it is where it wants to be checkpointed.
+    pub fn ready(&self, job: &mut Job) -> Result<(), Failed> {
+        // Of the moving ones rank 0 alone speaks for all.
+        let count = if self.program.kind == Kind::Moving {
+            1
+        } else {
+            self.ranks
+        };
+        let files: Vec<_> = (0..count)
+            .map(|rank| self.directory.file(&format!("ready.{rank}")))
+            .collect();
+        job.until("ready", PATIENCE, |_| {
+            files.iter().all(|file| file.exists())
+        })?;
+        thread::sleep(SETTLE);
+        Ok(())
+    }
+
+    /// Lets it go on to its end.
+    pub fn go(&self) -> Result<(), Failed> {
+        let path = self.directory.file("go");
+        fs::write(&path, b"").map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// Waits for its end, which has to be the right one.
+    pub fn ends_well(&self, job: Job) -> Result<Ended, Failed> {
+        let ended = job.end(PATIENCE)?;
+        let right = ended
+            .stdout
+            .lines()
+            .filter(|line| line.starts_with("OK "))
+            .count();
+        ensure!(ended.status == 0, "the program failed: {}", ended.show());
+        ensure!(
+            right == self.ranks as usize,
+            "{right} of {} ranks said OK: {}",
+            self.ranks,
+            ended.show()
+        );
+        ensure!(!ended.stderr.contains("WRONG"), "wrong: {}", ended.show());
+        Ok(ended)
+    }
+
+    /// Suspends it and waits until its `mpirun` has ended, with 0.
+    pub fn suspended(&self, job: Job) -> Result<(), Failed> {
+        command::suspend(self.directory, &self.epochs_at())?.expect(exit::DONE)?;
+        let ended = job.end(PATIENCE)?;
+        ensure!(
+            ended.status == 0,
+            "a suspended job ends with 0: {}",
+            ended.show()
+        );
+        ensure!(!ended.stderr.contains("WRONG"), "wrong: {}", ended.show());
+        let state = command::state(self.directory, &self.epochs_at())?;
+        ensure!(state == "suspended", "a suspended job is '{state}'");
+        Ok(())
+    }
+
+    /// Starts it again and waits until it runs.
+    pub fn resumed(&self) -> Result<Job, Failed> {
+        let mut job = self.restarted()?;
+        let mut latest = String::new();
+        job.until("running again", PATIENCE, |_| {
+            let state = command::state(self.directory, &self.epochs_at());
+            latest = format!("{state:?}");
+            state.as_deref() == Ok("running")
+        })
+        .map_err(|failed| format!("{failed}\nstate: {latest}"))?;
+        Ok(job)
+    }
+}
+
+fn in_turn(
+    program: &Program,
+    ranks: u32,
+    way: &str,
+    test: impl FnOnce(&Trial) -> Result<(), Failed>,
+) -> Result<(), Failed> {
+    let _turn = Turn::take()?;
+    let directory = Directory::new(&format!("{}-{ranks}-{way}", program.name))?;
+    directory.run(|directory| test(&Trial::new(program, ranks, directory)?))
+}
+
+/// The program is right without Stillpoint: what the other tests find is not the program's own fault.
+pub fn natively(program: &Program, ranks: u32) -> Result<(), Failed> {
+    in_turn(program, ranks, "natively", |trial| {
+        let mut job = trial.native()?;
+        trial.ready(&mut job)?;
+        trial.go()?;
+        trial.ends_well(job)?;
+        Ok(())
+    })
+}
+
+/// Undisturbed in the split process it says what it says natively.
+pub fn undisturbed(program: &Program, ranks: u32) -> Result<(), Failed> {
+    in_turn(program, ranks, "undisturbed", |trial| {
+        let mut job = trial.split()?;
+        trial.ready(&mut job)?;
+        trial.go()?;
+        trial.ends_well(job)?;
+        Ok(())
+    })
+}
+
+/// Checkpointed, and again, it carries on to the right end.
+pub fn carries_on(program: &Program, ranks: u32) -> Result<(), Failed> {
+    in_turn(program, ranks, "carries-on", |trial| {
+        let mut job = trial.split()?;
+        trial.ready(&mut job)?;
+        for epoch in 1..=2 {
+            command::checkpoint(trial.directory, &trial.epochs_at())?
+                .expect(exit::DONE)
+                .map_err(|failed| format!("{failed}\n{}", job.stderr()))?;
+            let committed = command::epochs(&trial.epochs_at());
+            ensure!(
+                committed.len() == epoch,
+                "after checkpoint {epoch} there are the epochs {committed:?}"
+            );
+        }
+        if let Some(most) = program.most_bytes {
+            small(trial, most)?;
+        }
+        trial.go()?;
+        trial.ends_well(job)?;
+        Ok(())
+    })
+}
+
+/// Suspended and restarted, and suspended and restarted once more, it comes to the right end.
+pub fn restarts(program: &Program, ranks: u32) -> Result<(), Failed> {
+    in_turn(program, ranks, "restarts", |trial| {
+        let mut job = trial.split()?;
+        trial.ready(&mut job)?;
+        trial.suspended(job)?;
+        let job = trial.resumed()?;
+        trial
+            .suspended(job)
+            .map_err(|failed| format!("the second time: {failed}"))?;
+        trial.go()?;
+        trial.ends_well(trial.restarted()?)?;
+        Ok(())
+    })
+}
+
+/// Never holding still, it is checkpointed at random moments, several times in a row, and carries on; then suspended
+/// and restarted at random moments, several times in a row.
+pub fn moves(program: &Program, ranks: u32) -> Result<(), Failed> {
+    let mut seed = Seed::new();
+    let start = seed.start;
+    in_turn(program, ranks, "moves", |trial| {
+        let longest = Duration::from_millis(250);
+        let mut job = trial.split()?;
+        trial.ready(&mut job)?;
+        for _ in 0..3 {
+            thread::sleep(seed.moment(longest));
+            command::checkpoint(trial.directory, &trial.epochs_at())?.expect(exit::DONE)?;
+        }
+        for _ in 0..3 {
+            thread::sleep(seed.moment(longest));
+            trial.suspended(job)?;
+            job = trial.resumed()?;
+        }
+        thread::sleep(seed.moment(longest));
+        trial.go()?;
+        trial.ends_well(job)?;
+        Ok(())
+    })
+    .map_err(|failed| format!("{failed}\n(STILLPOINT_TEST_SEED={start})"))
+}
+
+/// A checkpoint refuses, says why, and leaves the job running to its right end.
+pub fn refuses(program: &Program, ranks: u32) -> Result<(), Failed> {
+    let word = program
+        .refuses
+        .clone()
+        .ok_or_else(|| format!("{}: no `refuses=`", program.name))?;
+    in_turn(program, ranks, "refuses", |trial| {
+        let mut job = trial.split()?;
+        trial.ready(&mut job)?;
+        command::checkpoint(trial.directory, &trial.epochs_at())?
+            .expect_reason(exit::REFUSED, &word)?;
+        command::suspend(trial.directory, &trial.epochs_at())?
+            .expect_reason(exit::REFUSED, &word)?;
+        ensure!(
+            command::epochs(&trial.epochs_at()).is_empty(),
+            "a refused checkpoint left an epoch"
+        );
+        ensure!(
+            command::state(trial.directory, &trial.epochs_at())? == "running",
+            "it does not run on"
+        );
+        trial.go()?;
+        trial.ends_well(job)?;
+        Ok(())
+    })
+}
+
+/// No rank's image in the newest epoch is larger than `most`.
+fn small(trial: &Trial, most: u64) -> Result<(), Failed> {
+    let newest = command::epochs(&trial.epochs_at())
+        .pop()
+        .unwrap_or_default();
+    let epoch = trial.epochs_at().join(format!("epoch-{newest:06}"));
+    for file in fs::read_dir(&epoch)
+        .map_err(|error| format!("{}: {error}", epoch.display()))?
+        .flatten()
+    {
+        let bytes = file.metadata().map_or(0, |about| about.len());
+        ensure!(
+            bytes <= most,
+            "{} has {bytes} bytes, more than {most}",
+            file.path().display()
+        );
+    }
+    Ok(())
+}

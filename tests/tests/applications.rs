@@ -1,0 +1,393 @@
+//! Real programs, as Debian ships them, and the ways that people start them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use stillpoint_tests::command::{self, exit};
+use stillpoint_tests::job::{self, Job};
+use stillpoint_tests::place::{self, Directory};
+use stillpoint_tests::program::{Kind, Program};
+use stillpoint_tests::seed::Seed;
+use stillpoint_tests::trial::Trial;
+use stillpoint_tests::turn::Turn;
+use stillpoint_tests::{Failed, ensure, strike};
+
+/// Longest that a run, or a part of one, may take.
+const PATIENCE: Duration = Duration::from_secs(150);
+
+fn must(tested: Result<(), Failed>) {
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+fn application(name: &str) -> PathBuf {
+    place::sources().join("applications").join(name)
+}
+
+/// A launch of LAMMPS: how many ranks, threads, steps.
+#[derive(Clone, Copy)]
+struct Melt {
+    ranks: u32,
+    threads: u32,
+    steps: u32,
+    every: u32,
+}
+
+impl Melt {
+    fn rows(self) -> usize {
+        (self.steps / self.every + 1) as usize
+    }
+
+    /// Finishes a command that is to be `lmp ...`.
+    fn launch(self, mut command: Command, directory: &Directory, log: &str) -> Result<Job, Failed> {
+        let variables = [("every", self.every), ("steps", self.steps)];
+        command.arg("lmp").arg("-in").arg(application("melt.in"));
+        command.arg("-log").arg(directory.file(log));
+        for (name, value) in variables {
+            command.args(["-var", name, &value.to_string()]);
+        }
+        self.start(command, directory)
+    }
+
+    fn start(self, mut command: Command, directory: &Directory) -> Result<Job, Failed> {
+        command
+            .env("OMP_NUM_THREADS", self.threads.to_string())
+            // Threads that have nothing to do sleep: there are more of them than cores.
+            .env("OMP_WAIT_POLICY", "passive")
+            .current_dir(directory.path());
+        Job::start(command, directory)
+    }
+}
+
+/// The lines of thermodynamic output: a step and numbers.
+fn thermo(text: &str) -> Vec<String> {
+    let row = |line: &&str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words.len() >= 5
+            && words[0].bytes().all(|byte| byte.is_ascii_digit())
+            && words[1..].iter().all(|word| word.parse::<f64>().is_ok())
+    };
+    text.lines().filter(row).map(str::to_owned).collect()
+}
+
+fn same(what: &str, native: &[String], split: &[String]) -> Result<(), Failed> {
+    for (native, split) in native.iter().zip(split) {
+        ensure!(
+            native == split,
+            "{what}: natively '{native}', here '{split}'"
+        );
+    }
+    ensure!(
+        native.len() == split.len(),
+        "{what}: {} lines natively, {} here",
+        native.len(),
+        split.len()
+    );
+    Ok(())
+}
+
+/// Suspended and restarted three times in a row at seeded moments, it prints and logs what it prints and logs natively.
+fn melts(melt: Melt) {
+    let mut seed = Seed::new();
+    let start = seed.start;
+    eprintln!("STILLPOINT_TEST_SEED={start}");
+    let tested = (|| {
+        let _turn = Turn::take()?;
+        Directory::new(&format!("melt-{}-{}", melt.ranks, melt.threads))?
+            .run(|directory| melts_in(melt, directory, &mut seed))
+    })();
+    must(tested.map_err(|failed: Failed| format!("{failed}\n(STILLPOINT_TEST_SEED={start})")));
+}
+
+fn melts_in(melt: Melt, directory: &Directory, seed: &mut Seed) -> Result<(), Failed> {
+    let native = melt
+        .launch(job::mpirun(melt.ranks), directory, "native.log")?
+        .end(PATIENCE)?;
+    ensure!(native.status == 0, "natively: {}", native.show());
+    let wanted = thermo(&native.stdout);
+    ensure!(wanted.len() == melt.rows(), "natively: {}", native.show());
+    let threads = format!("using {} OpenMP thread(s) per MPI task", melt.threads);
+    ensure!(native.stdout.contains(&threads), "{}", native.show());
+
+    let target = directory.file("melt.d");
+    let mut printed = vec![];
+    let mut job = melt.launch(
+        job::under_stillpoint(melt.ranks, &target)?,
+        directory,
+        "split.log",
+    )?;
+    let log = directory.file("split.log");
+    let third = melt.rows() as u64 / 3;
+    for part in 0..3 {
+        // Somewhere in this third of the run, at any moment between two lines.
+        let until = (part * third + seed.below(third * 2 / 3)) as usize;
+        job.until("so far", PATIENCE, |_| {
+            thermo(&fs::read_to_string(&log).unwrap_or_default()).len() >= until
+        })?;
+        thread::sleep(seed.moment(Duration::from_millis(40)));
+        command::suspend(directory, &target)?
+            .expect(exit::DONE)
+            .map_err(|failed| format!("suspend {part}: {failed}\n{}", job.stderr()))?;
+        let ended = job.end(PATIENCE)?;
+        ensure!(ended.status == 0, "suspended: {}", ended.show());
+        let rows = thermo(&ended.stdout);
+        ensure!(
+            printed.len() + rows.len() < wanted.len(),
+            "it had ended before suspend {part}"
+        );
+        printed.extend(rows);
+        job = melt.start(job::restarted(melt.ranks, &target)?, directory)?;
+    }
+    let ended = job.end(PATIENCE)?;
+    ensure!(ended.status == 0, "restarted: {}", ended.show());
+    printed.extend(thermo(&ended.stdout));
+    same("printed", &wanted, &printed)?;
+    let logged = |name: &str| {
+        let path = directory.file(name);
+        let text = fs::read_to_string(&path);
+        text.map(|text| thermo(&text))
+            .map_err(|error| format!("{}: {error}", path.display()))
+    };
+    same("logged", &logged("native.log")?, &logged("split.log")?)
+}
+
+#[test]
+fn lammps_on_two_ranks() {
+    melts(Melt {
+        ranks: 2,
+        threads: 1,
+        steps: 1500,
+        every: 10,
+    });
+}
+
+#[test]
+fn lammps_on_four_ranks() {
+    melts(Melt {
+        ranks: 4,
+        threads: 1,
+        steps: 1500,
+        every: 10,
+    });
+}
+
+#[test]
+fn lammps_with_two_openmp_threads_a_rank() {
+    melts(Melt {
+        ranks: 2,
+        threads: 2,
+        steps: 1500,
+        every: 10,
+    });
+}
+
+/// Runs a moving program's trial whose command line is made by `launch`.
+fn on_trial(name: &str, ranks: u32, test: impl FnOnce(&Trial, &Path) -> Result<(), Failed>) {
+    must((|| {
+        let program = Program::named(Kind::Moving, name)?;
+        let executable = program.build()?;
+        let _turn = Turn::take()?;
+        Directory::new(&format!("application-{name}"))?
+            .run(|directory| test(&Trial::new(&program, ranks, directory)?, &executable))
+    })());
+}
+
+/// `mpirun -n RANKS stillpoint run --dir DIR OPTIONS... --`.
+fn run_with(trial: &Trial, options: &[&str]) -> Result<Command, Failed> {
+    let mut command = job::mpirun(trial.ranks);
+    command.arg(place::stillpoint()?).arg("run").arg("--dir");
+    command.arg(trial.epochs_at()).args(options).arg("--");
+    Ok(command)
+}
+
+#[test]
+fn python_with_mpi4py() {
+    on_trial("ring", 3, |trial, _| {
+        let mut command = job::under_stillpoint(trial.ranks, &trial.epochs_at())?;
+        command
+            .arg("/usr/bin/python3")
+            .arg(application("objects.py"));
+        let mut seed = Seed::new();
+        let mut job = trial.launch(command)?;
+        trial.ready(&mut job)?;
+        let again = (|| {
+            for _ in 0..2 {
+                command::checkpoint(trial.directory, &trial.epochs_at())?.expect(exit::DONE)?;
+                thread::sleep(seed.moment(Duration::from_millis(200)));
+                trial.suspended(job)?;
+                job = trial.resumed()?;
+                thread::sleep(seed.moment(Duration::from_millis(200)));
+            }
+            trial.go()?;
+            trial.ends_well(job)?;
+            Ok(())
+        })();
+        again.map_err(|failed: Failed| format!("{failed}\n(STILLPOINT_TEST_SEED={})", seed.start))
+    });
+}
+
+#[test]
+fn a_script_that_hands_over_to_the_program() {
+    on_trial("collective_mix", 2, |trial, executable| {
+        let mut command = job::under_stillpoint(trial.ranks, &trial.epochs_at())?;
+        command.arg(application("launcher")).arg(executable);
+        let mut job = trial.launch(command)?;
+        trial.ready(&mut job)?;
+        trial.suspended(job)?;
+        let job = trial.resumed()?;
+        trial.go()?;
+        trial.ends_well(job)?;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_script_that_waits_for_the_program() {
+    on_trial("ring", 2, |trial, executable| {
+        let mut command = job::under_stillpoint(trial.ranks, &trial.epochs_at())?;
+        command.arg(application("waiting_launcher")).arg(executable);
+        let mut job = trial.launch(command)?;
+        trial.ready(&mut job)?;
+        command::checkpoint(trial.directory, &trial.epochs_at())?.expect(exit::DONE)?;
+        trial.go()?;
+        let ended = trial.ends_well(job)?;
+        ensure!(
+            ended.stdout.matches("launcher: 0").count() == 2,
+            "the launchers did not go on: {}",
+            ended.show()
+        );
+        Ok(())
+    });
+}
+
+#[test]
+fn sigusr1_to_a_rank_means_suspend() {
+    on_trial("ring", 2, |trial, _| {
+        let mut job = trial.split()?;
+        trial.ready(&mut job)?;
+        let ranks = strike::ranks(&trial.epochs_at())?;
+        ensure!(ranks.len() == 2, "ranks in job.json: {ranks:?}");
+        strike::signal(ranks[1], Signal::SIGUSR1)?;
+        let ended = job.end(PATIENCE)?;
+        ensure!(ended.status == 0, "suspended: {}", ended.show());
+        let state = command::state(trial.directory, &trial.epochs_at())?;
+        ensure!(state == "suspended", "it is '{state}'");
+        ensure!(
+            command::epochs(&trial.epochs_at()) == [1],
+            "epochs {:?}",
+            command::epochs(&trial.epochs_at())
+        );
+        let job = trial.resumed()?;
+        trial.go()?;
+        trial.ends_well(job)?;
+        Ok(())
+    });
+}
+
+/// As batch systems do it: every rank gets the signal, at about the same time. One suspend comes of it.
+#[test]
+fn sigusr1_to_all_ranks_means_suspend_once() {
+    on_trial("ring", 4, |trial, _| {
+        let mut job = trial.split()?;
+        trial.ready(&mut job)?;
+        for rank in strike::ranks(&trial.epochs_at())? {
+            strike::signal(rank, Signal::SIGUSR1)?;
+        }
+        let ended = job.end(PATIENCE)?;
+        ensure!(ended.status == 0, "suspended: {}", ended.show());
+        ensure!(
+            command::epochs(&trial.epochs_at()) == [1],
+            "epochs {:?}",
+            command::epochs(&trial.epochs_at())
+        );
+        let job = trial.resumed()?;
+        trial.go()?;
+        trial.ends_well(job)?;
+        Ok(())
+    });
+}
+
+/// The one line that a batch script needs: it starts afresh, and carries on every time after that.
+#[test]
+fn resume_starts_afresh_and_then_carries_on() {
+    on_trial("numbered_lines", 2, |trial, executable| {
+        let line = || {
+            let mut command = run_with(trial, &["--resume"])?;
+            command.arg(executable);
+            trial.launch(command)
+        };
+        let mut job = line()?;
+        trial.ready(&mut job)?;
+        trial.suspended(job)?;
+        // Carried on, it does not become ready again: that has been.
+        fs::remove_file(trial.directory.file("ready.0")).map_err(|error| error.to_string())?;
+        let mut job = line()?;
+        let target = trial.epochs_at();
+        let mut from = None;
+        job.until("carrying on", PATIENCE, |_| {
+            let state = command::state(trial.directory, &target);
+            from = strike::job_file(&target)
+                .ok()
+                .and_then(|file| file["restarted_from"].as_u64());
+            state.as_deref() == Ok("running") && from.is_some()
+        })?;
+        ensure!(from == Some(1), "restarted from {from:?}");
+        command::checkpoint(trial.directory, &target)?.expect(exit::DONE)?;
+        trial.go()?;
+        trial.ends_well(job)?;
+        ensure!(
+            !trial.directory.file("ready.0").exists(),
+            "it began again from its beginning"
+        );
+        Ok(())
+    });
+}
+
+#[test]
+fn epochs_are_written_by_the_clock_and_old_ones_go() {
+    on_trial("halo_exchange", 2, |trial, executable| {
+        let mut command = run_with(trial, &["--interval", "1s", "--keep", "2"])?;
+        command.arg(executable);
+        let target = trial.epochs_at();
+        let started = Instant::now();
+        let mut job = trial.launch(command)?;
+        trial.ready(&mut job)?;
+        let mut most = 0;
+        job.until("at its fifth epoch", PATIENCE, |_| {
+            let epochs = command::epochs(&target);
+            most = most.max(epochs.len());
+            epochs.last().is_some_and(|newest| *newest >= 5)
+        })?;
+        ensure!(
+            started.elapsed() >= Duration::from_secs(4),
+            "five epochs, one a second, in {:.1} s",
+            started.elapsed().as_secs_f64()
+        );
+        // A third one stands beside the kept two only while the oldest is being removed.
+        ensure!(most <= 3, "{most} epochs at once");
+        trial.go()?;
+        trial.ends_well(job)?;
+        let epochs = command::epochs(&target);
+        ensure!(
+            epochs.len() == 2 && epochs[1] == epochs[0] + 1,
+            "kept: {epochs:?}"
+        );
+        for epoch in &epochs {
+            let number = epoch.to_string();
+            let words = [
+                "verify".as_ref(),
+                target.as_os_str(),
+                "--epoch".as_ref(),
+                number.as_ref(),
+            ];
+            command::stillpoint(trial.directory, words)?.expect(exit::DONE)?;
+        }
+        trial.ends_well(trial.restarted()?)?;
+        Ok(())
+    });
+}

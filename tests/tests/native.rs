@@ -1,0 +1,95 @@
+//! A program that runs natively runs the same under Stillpoint: what it says is compared, line by line.
+
+use std::time::Duration;
+
+use stillpoint_tests::job::{self, Ended, Job};
+use stillpoint_tests::place::Directory;
+use stillpoint_tests::program::{Kind, Program};
+use stillpoint_tests::turn::Turn;
+use stillpoint_tests::{Failed, ensure};
+
+/// Longest that one run may take.
+const LONGEST: Duration = Duration::from_secs(90);
+
+/// The lines that the ranks wrote, in an order that does not depend on who wrote first.
+fn lines(ended: &Ended) -> Vec<String> {
+    let mut lines: Vec<String> = ended.stdout.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+fn says_the_same(name: &str) {
+    if let Err(failed) = compared(name) {
+        panic!("{failed}");
+    }
+}
+
+fn compared(name: &str) -> Result<(), Failed> {
+    let program = Program::named(Kind::Special, name)?;
+    let binary = program.build()?;
+    let _turn = Turn::take()?;
+    for ranks in &program.ranks {
+        Directory::new(name)?.run(|directory| {
+            let start = |mut command: std::process::Command, run: &str| {
+                command
+                    .arg(&binary)
+                    .env("TMPDIR", directory.path())
+                    .env("SAME_RUN", run);
+                Job::start(command, directory)?.end(LONGEST)
+            };
+            let native = start(job::mpirun(*ranks), "native")?;
+            ensure!(native.status == 0, "natively: {}", native.show());
+            let split = start(
+                job::under_stillpoint(*ranks, &directory.file("epochs"))?,
+                "split",
+            )?;
+            ensure!(split.status == 0, "under Stillpoint: {}", split.show());
+            let (native, split) = (lines(&native), lines(&split));
+            ensure!(!native.is_empty(), "the program says nothing");
+            for (native, split) in native.iter().zip(&split) {
+                ensure!(
+                    native == split,
+                    "natively '{native}', under Stillpoint '{split}'"
+                );
+            }
+            ensure!(
+                native.len() == split.len(),
+                "{} lines, {} lines",
+                native.len(),
+                split.len()
+            );
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn collective_operations_give_what_they_give_natively() {
+    says_the_same("same_collectives");
+}
+
+#[test]
+fn questions_have_the_answers_that_they_have_natively() {
+    says_the_same("same_queries");
+}
+
+#[test]
+fn windows_and_files_are_passed_through() {
+    says_the_same("same_windows_and_files");
+}
+
+#[test]
+fn wrong_arguments_give_the_errors_that_they_give_natively() {
+    says_the_same("same_errors");
+}
+
+#[test]
+fn profiling_and_tools_work_as_they_do_natively() {
+    says_the_same("same_tools");
+}
+
+#[test]
+fn spawned_processes_are_passed_through() {
+    says_the_same("same_spawning");
+}

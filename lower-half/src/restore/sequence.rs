@@ -17,6 +17,7 @@ use crate::launch::error::LaunchError;
 use crate::launch::{self, appearance, environment, process};
 use crate::loader::stack::Stack;
 use crate::threads::recreate::{adopt_main, go};
+use crate::threads::registry::State;
 use crate::threads::{SavedThread, recreate, resume_main};
 
 /// Threads that check and fill.
@@ -108,6 +109,12 @@ pub fn run<J: Job>(
             .map_err(LaunchError::set_up("the application's threads"))?;
         made.push(thread);
     }
+    // From its first instruction on, the application may name any of its threads to the kernel.
+    for thread in &made {
+        while thread.state() != State::Alive {
+            syscall::yield_now();
+        }
+    }
     restore_part(&restore, "timers").map_err(&refused)?;
     restore.process().map_err(failed)?;
     job.start().map_err(&refused)?;
@@ -130,9 +137,6 @@ fn pending_signals(restore: &Restore, made: &[crate::threads::Thread]) {
         signals::send_to_thread(std::process::id(), main.pending_signals);
     }
     for (record, thread) in records.zip(made).filter(|(record, _)| record.pending_signals != 0) {
-        while thread.real_tid() == 0 {
-            syscall::yield_now();
-        }
         signals::send_to_thread(thread.real_tid(), record.pending_signals);
     }
 }

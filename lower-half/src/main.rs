@@ -46,7 +46,9 @@ fn start(arguments: &[Vec<u8>]) -> Result<std::convert::Infallible, LaunchError>
         }
         [b"restart"] => {
             let launch = Launch::from_environment()?;
-            sequence::run(&launch, |launch| agent::join(launch).map_err(|error| error.to_string()))
+            sequence::run(&launch, |launch| {
+                agent::join(launch).map_err(|error| error.to_string())
+            })
         }
         _ => Err(LaunchError::Usage),
     }

@@ -53,9 +53,10 @@ impl Attempt {
     ) -> Result<Option<Self>, ClientError> {
         if !page.mpi_active() {
             sender.send(&FromAgent::Refuse {
-                reason: "the program has not called MPI_Init, or has called MPI_Finalize: there is \
+                reason:
+                    "the program has not called MPI_Init, or has called MPI_Finalize: there is \
                          nothing to checkpoint; try again while it computes"
-                    .to_owned(),
+                        .to_owned(),
             })?;
             return Ok(None);
         }
@@ -189,12 +190,7 @@ impl Attempt {
         let before = Stopping::activity(&self.page);
         let advances = self.page.advances();
         let reached = self.page.all_reached();
-        observe(
-            before,
-            reached,
-            advances,
-            Stopping::activity(&self.page),
-        )
+        observe(before, reached, advances, Stopping::activity(&self.page))
     }
 
     fn report(&mut self, poll: u32, sender: &Sender<FromAgent>) -> Result<(), ClientError> {

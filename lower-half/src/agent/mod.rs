@@ -25,8 +25,8 @@ use stillpoint_protocol::client::{AgentConnection, ClientError};
 use stillpoint_protocol::launch::{Launch, LaunchError};
 use stillpoint_protocol::{Received, Receiver, Sender};
 
-use attempt::{Attempt, Outcome};
 use crate::restore::sequence::Job;
+use attempt::{Attempt, Outcome};
 use page::Page;
 
 /// How long a rank looks for its coordinator.

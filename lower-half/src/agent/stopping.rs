@@ -77,15 +77,15 @@ impl Stopping {
 
 /// Messages that this rank has sent and received, over all its threads.
 pub fn counts(page: &Page) -> (u64, u64) {
-    threads::list()
-        .into_iter()
-        .map(Thread::record)
-        .fold(page.ended_counts(), |(sent, received), record| {
+    threads::list().into_iter().map(Thread::record).fold(
+        page.ended_counts(),
+        |(sent, received), record| {
             (
                 sent + record.sent.load(Ordering::SeqCst),
                 received + record.received.load(Ordering::SeqCst),
             )
-        })
+        },
+    )
 }
 
 fn stands(thread: &Thread) -> bool {

@@ -68,7 +68,11 @@ impl LaunchError {
             | LaunchError::Program { .. }
             | LaunchError::Linker { .. } => 126,
             LaunchError::Usage | LaunchError::Argument(_) => 2,
-            LaunchError::Restore { .. } | LaunchError::Library(_) | LaunchError::SetUp { .. } | LaunchError::Agent(_) | LaunchError::Contract(_) => 1,
+            LaunchError::Restore { .. }
+            | LaunchError::Library(_)
+            | LaunchError::SetUp { .. }
+            | LaunchError::Agent(_)
+            | LaunchError::Contract(_) => 1,
         }
     }
 

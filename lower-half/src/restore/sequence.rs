@@ -136,7 +136,10 @@ fn pending_signals(restore: &Restore, made: &[crate::threads::Thread]) {
     if let Some(main) = records.next() {
         signals::send_to_thread(std::process::id(), main.pending_signals);
     }
-    for (record, thread) in records.zip(made).filter(|(record, _)| record.pending_signals != 0) {
+    for (record, thread) in records
+        .zip(made)
+        .filter(|(record, _)| record.pending_signals != 0)
+    {
         signals::send_to_thread(thread.real_tid(), record.pending_signals);
     }
 }

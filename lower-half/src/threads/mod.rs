@@ -3,6 +3,7 @@
 pub mod areas;
 pub mod clone;
 pub mod exit;
+pub mod interrupted;
 pub mod lower;
 pub mod recreate;
 pub mod registry;

@@ -6,18 +6,15 @@
 //!
 //! Rules of this place: [`on_stop`] runs on the application's stack with whatever FS the thread had; system calls by
 //! hand only.
-//!
-//! A system call that the signal interrupts must look uninterrupted. Most are restarted by the kernel (SA_RESTART); some
-//! return EINTR whatever the handler's flags. So before it signals, the agent notes which call the thread is
-//! blocked in, and the handler, finding EINTR just behind that call's instruction, sets the frame back to make it again.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use stillpoint_wrappers::gate::{self, Inside, UpperHooks};
 
+use super::interrupted;
 use super::registry::{self, State, Thread, flag};
-use crate::arch::frame::{Frame, REG_R10, REG_RAX, REG_RDI, REG_RDX, REG_RIP, REG_RSI};
+use crate::arch::frame::{Frame, REG_RAX, REG_RIP};
 use crate::arch::syscall::{futex_wait, futex_wake, syscall4};
 use crate::arch::{registers, springboard};
 use crate::gate::{descriptors, identity, signals};
@@ -52,7 +49,7 @@ pub unsafe extern "C" fn on_stop(
         signals::deliver_here(signal, info, context);
         return;
     };
-    make_again(thread, frame);
+    interrupted::make_again(thread, frame);
     let record = thread.record();
     if record.inside.load(Ordering::Relaxed) != Inside::No as u32 {
         return;
@@ -106,32 +103,6 @@ fn note_descriptor(frame: Frame) {
     }
 }
 
-/// Sets the frame back to a call that only the stop signal has interrupted.
-fn make_again(thread: Thread, frame: Frame) {
-    let notes = thread.notes();
-    let call = notes.call.swap(0, Ordering::Relaxed) as usize;
-    let end = notes.call_end.swap(0, Ordering::Relaxed) as usize;
-    let interrupted = frame.register(REG_RAX) as isize == -(libc::EINTR as isize);
-    if call == 0 || end == 0 || !interrupted || frame.register(REG_RIP) != end {
-        return;
-    }
-    let number = call - 1;
-    frame.set_register(REG_RAX, number);
-    frame.set_register(REG_RIP, end.wrapping_sub(2));
-    // What is left of a sleep has been written where the caller wants it: it goes on with that.
-    match number as i64 {
-        libc::SYS_nanosleep if frame.register(REG_RSI) != 0 => {
-            frame.set_register(REG_RDI, frame.register(REG_RSI))
-        }
-        libc::SYS_clock_nanosleep
-            if frame.register(REG_RSI) == 0 && frame.register(REG_R10) != 0 =>
-        {
-            frame.set_register(REG_RDX, frame.register(REG_R10));
-        }
-        _ => {}
-    }
-}
-
 /// Asks a thread to stop. It has stopped when [`Thread::stop_frame`] is not 0.
 pub fn stop(thread: Thread) {
     if thread.state() != State::Alive {
@@ -142,7 +113,7 @@ pub fn stop(thread: Thread) {
     if tid == 0 {
         return;
     }
-    note_call(thread, tid);
+    interrupted::note_call(thread, tid);
     thread.notes().flags.fetch_or(flag::STOP, Ordering::AcqRel);
     signal_thread(tid);
 }
@@ -170,25 +141,6 @@ fn signal_thread(tid: u32) {
             info.as_ptr() as usize,
         )
     };
-}
-
-/// Notes the system call that a thread is blocked in, from `/proc/self/task/TID/syscall`:
-/// `number arguments... stack-pointer instruction-pointer`, or `running`.
-fn note_call(thread: Thread, tid: u32) {
-    let notes = thread.notes();
-    let text =
-        std::fs::read_to_string(format!("/proc/self/task/{tid}/syscall")).unwrap_or_default();
-    let mut fields = text.split_whitespace();
-    let number = fields.next().and_then(|number| number.parse::<u64>().ok());
-    let end = fields
-        .next_back()
-        .and_then(|end| u64::from_str_radix(end.trim_start_matches("0x"), 16).ok());
-    if let (Some(number), Some(end)) = (number, end) {
-        notes.call_end.store(end, Ordering::Relaxed);
-        notes.call.store(number + 1, Ordering::Release);
-    } else {
-        notes.call.store(0, Ordering::Relaxed);
-    }
 }
 
 /// Asks every thread to stop and waits until all have, but for those inside MPI; `false` at the deadline.

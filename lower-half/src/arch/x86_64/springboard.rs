@@ -11,7 +11,8 @@
 //! * *Clocks*: system calls in the vDSO's stead, for a kernel without one.
 //!
 //! The pieces keep below the 128-byte red zone of the code that made the call, and leave every register
-//! as a system call would.
+//! as a system call would. While a call is being made, its number lies at `rsp + 24`: whoever finds it interrupted
+//! can make it again ([`call_behind`]).
 
 use core::arch::global_asm;
 
@@ -44,15 +45,17 @@ global_asm!(
     // The call as it is.
     ".balign 16",
     "stillpoint_call_plain:",
-    "lea rsp, [rsp - 136]",
+    "lea rsp, [rsp - 160]",
     "mov [rsp], rcx",
+    "mov [rsp + 24], rax",
     "syscall",
-    "ret 128",
+    "ret 152",
     // The call's result is a descriptor of the upper half.
     ".balign 16",
     "stillpoint_call_noting:",
-    "lea rsp, [rsp - 136]",
+    "lea rsp, [rsp - 160]",
     "mov [rsp], rcx",
+    "mov [rsp + 24], rax",
     "syscall",
     "stillpoint_noting_from:",
     "cmp rax, {descriptor_limit}",
@@ -60,12 +63,13 @@ global_asm!(
     "movabs rcx, {descriptors}",
     "lock bts qword ptr [rcx], rax",
     "2:",
-    "ret 128",
+    "ret 152",
     // r11 takes the first argument's place.
     ".balign 16",
     "stillpoint_call_rdi_noting:",
     "lea rsp, [rsp - 160]",
     "mov [rsp], rcx",
+    "mov [rsp + 24], rax",
     "mov [rsp + 8], rdi",
     "mov rdi, r11",
     "syscall",
@@ -81,6 +85,7 @@ global_asm!(
     "stillpoint_call_rsi_noting:",
     "lea rsp, [rsp - 160]",
     "mov [rsp], rcx",
+    "mov [rsp + 24], rax",
     "mov [rsp + 8], rsi",
     "mov rsi, r11",
     "syscall",
@@ -96,6 +101,7 @@ global_asm!(
     "stillpoint_call_mask_rdi:",
     "lea rsp, [rsp - 160]",
     "mov [rsp], rcx",
+    "mov [rsp + 24], rax",
     "mov [rsp + 8], r11",
     "mov [rsp + 16], rdi",
     "lea rdi, [rsp + 8]",
@@ -107,6 +113,7 @@ global_asm!(
     "stillpoint_call_mask_rsi_noting:",
     "lea rsp, [rsp - 160]",
     "mov [rsp], rcx",
+    "mov [rsp + 24], rax",
     "mov [rsp + 8], r11",
     "mov [rsp + 16], rsi",
     "lea rsi, [rsp + 8]",
@@ -123,6 +130,7 @@ global_asm!(
     "stillpoint_call_mask_r10:",
     "lea rsp, [rsp - 160]",
     "mov [rsp], rcx",
+    "mov [rsp + 24], rax",
     "mov [rsp + 8], r11",
     "mov [rsp + 16], r10",
     "lea r10, [rsp + 8]",
@@ -134,6 +142,7 @@ global_asm!(
     "stillpoint_call_mask_r8:",
     "lea rsp, [rsp - 160]",
     "mov [rsp], rcx",
+    "mov [rsp + 24], rax",
     "mov [rsp + 8], r11",
     "mov [rsp + 16], r8",
     "lea r8, [rsp + 8]",
@@ -147,25 +156,27 @@ global_asm!(
     "mov [rsp], rcx",
     "mov [rsp + 8], r11",
     "mov [rsp + 16], r9",
+    "mov [rsp + 24], rax",
     "lea r11, [rsp + 8]",
-    "mov [rsp + 24], r11",
-    "mov qword ptr [rsp + 32], 8",
-    "lea r9, [rsp + 24]",
+    "mov [rsp + 32], r11",
+    "mov qword ptr [rsp + 40], 8",
+    "lea r9, [rsp + 32]",
     "syscall",
     "mov r9, [rsp + 16]",
     "ret 184",
     // recvmsg: the descriptors in an SCM_RIGHTS message are the upper half's. rsi: struct msghdr.
     ".balign 16",
     "stillpoint_call_recvmsg:",
-    "lea rsp, [rsp - 160]",
+    "lea rsp, [rsp - 176]",
     "mov [rsp], rcx",
+    "mov [rsp + 24], rax",
     "syscall",
     "test rax, rax",
     "js 9f",
     "mov [rsp + 8], rdi",
     "mov [rsp + 16], rdx",
-    "mov [rsp + 24], r8",
-    "mov [rsp + 32], r9",
+    "mov [rsp + 32], r8",
+    "mov [rsp + 40], r9",
     "mov rdi, [rsi + 32]", // the control messages
     "mov rdx, [rsi + 40]", // ... and their end
     "add rdx, rdi",
@@ -204,10 +215,10 @@ global_asm!(
     "8:",
     "mov rdi, [rsp + 8]",
     "mov rdx, [rsp + 16]",
-    "mov r8, [rsp + 24]",
-    "mov r9, [rsp + 32]",
+    "mov r8, [rsp + 32]",
+    "mov r9, [rsp + 40]",
     "9:",
-    "ret 152",
+    "ret 168",
     // (signal, info, context): the handler of every signal that the application handles.
     ".balign 16",
     "stillpoint_trampoline:",
@@ -351,6 +362,9 @@ impl Piece {
     }
 }
 
+/// The instruction `syscall`.
+pub const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
 /// Whether a result in rax at this address is a fresh descriptor that has not been noted yet.
 pub fn about_to_note(rip: usize) -> bool {
     let pieces = [
@@ -371,9 +385,26 @@ fn after_call(address: usize) -> usize {
     let code = unsafe { core::slice::from_raw_parts(address as *const u8, 96) };
     let at = code
         .windows(2)
-        .position(|pair| pair == [0x0f, 0x05])
+        .position(|pair| pair == SYSCALL)
         .unwrap_or(0);
     address + at + 2
+}
+
+/// The number of the system call that a piece has just made: `rip` is the address behind its `syscall`, `rsp` the stack
+/// pointer there.
+///
+/// # Safety
+/// Both must be those of one thread.
+pub unsafe fn call_behind(rip: usize, rsp: usize) -> Option<usize> {
+    let pieces = Piece::CallPlain.address()..Piece::Trampoline.address();
+    if !pieces.contains(&rip) || !pieces.contains(&(rip - 2)) {
+        return None;
+    }
+    // SAFETY: inside the springboard; every piece in this range keeps the number there.
+    unsafe {
+        let instruction = ((rip - 2) as *const [u8; 2]).read();
+        (instruction == SYSCALL).then(|| ((rsp + 24) as *const usize).read())
+    }
 }
 
 /// Whether code at this address is the springboard's: it is there at the same place in every launch.

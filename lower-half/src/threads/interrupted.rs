@@ -1,0 +1,104 @@
+//! A system call that the stop signal interrupts must look uninterrupted.
+//!
+//! Most are restarted by the kernel (SA_RESTART); some return EINTR whatever the handler's flags (signal(7)), and no
+//! register holds their number any more. A frame that stands just behind a `syscall` with that result is set back, so
+//! that the call is made again. Its number comes from where it is certain, whenever the signal came:
+//!
+//! * a piece of the springboard keeps it on its stack;
+//! * most code loads it in the instruction before: `mov eax, NUMBER; syscall`;
+//! * else (the C library's `syscall()`) from the agent's look at the thread before it signalled it. Only there a
+//!   thread that has gone to sleep between that look and the signal is seen to wake with EINTR.
+//!
+//! Rules of this place: [`make_again`] runs in the stop signal's handler, on the application's stack.
+
+use core::sync::atomic::Ordering;
+
+use super::registry::Thread;
+use crate::arch::frame::{Frame, REG_R10, REG_RAX, REG_RDI, REG_RDX, REG_RIP, REG_RSI, REG_RSP};
+use crate::arch::springboard::{self, SYSCALL};
+
+/// Bytes of `mov eax, NUMBER; syscall`.
+const LOAD_AND_CALL: usize = 7;
+/// Code is readable a page at a time.
+const PAGE: usize = 4096;
+
+/// Sets the frame back to a call that only the stop signal has interrupted.
+pub fn make_again(thread: Thread, frame: Frame) {
+    let noted = taken_note(thread);
+    if frame.register(REG_RAX) as isize != -(libc::EINTR as isize) {
+        return;
+    }
+    let rip = frame.register(REG_RIP);
+    // SAFETY: both registers are the interrupted thread's.
+    let number = unsafe { springboard::call_behind(rip, frame.register(REG_RSP)) }
+        .or_else(|| number_before(rip))
+        .or_else(|| noted.filter(|note| note.end == rip).map(|note| note.number));
+    let Some(number) = number else { return };
+    if number as i64 == libc::SYS_close {
+        // Closed all the same: a second time would close somebody else's.
+        return;
+    }
+    frame.set_register(REG_RAX, number);
+    frame.set_register(REG_RIP, rip.wrapping_sub(SYSCALL.len()));
+    // What is left of a sleep has been written where the caller wants it: it goes on with that.
+    match number as i64 {
+        libc::SYS_nanosleep if frame.register(REG_RSI) != 0 => {
+            frame.set_register(REG_RDI, frame.register(REG_RSI))
+        }
+        libc::SYS_clock_nanosleep
+            if frame.register(REG_RSI) == 0 && frame.register(REG_R10) != 0 =>
+        {
+            frame.set_register(REG_RDX, frame.register(REG_R10));
+        }
+        _ => {}
+    }
+}
+
+/// The number in `mov eax, NUMBER; syscall`, if that is what ends at `rip`.
+fn number_before(rip: usize) -> Option<usize> {
+    if rip % PAGE < LOAD_AND_CALL {
+        return None;
+    }
+    // SAFETY: on the page that the thread has just run code on.
+    let code = unsafe { ((rip - LOAD_AND_CALL) as *const [u8; LOAD_AND_CALL]).read() };
+    let [0xb8, a, b, c, d, ref call @ ..] = code else {
+        return None;
+    };
+    (*call == SYSCALL).then(|| u32::from_le_bytes([a, b, c, d]) as usize)
+}
+
+/// The call that a thread was seen to be blocked in, and the address behind its instruction.
+struct Note {
+    number: usize,
+    end: usize,
+}
+
+/// The agent's note, which is then gone.
+fn taken_note(thread: Thread) -> Option<Note> {
+    let notes = thread.notes();
+    let call = notes.call.swap(0, Ordering::Relaxed) as usize;
+    let end = notes.call_end.swap(0, Ordering::Relaxed) as usize;
+    (call != 0 && end != 0).then(|| Note {
+        number: call - 1,
+        end,
+    })
+}
+
+/// Notes the system call that a thread is blocked in, from `/proc/self/task/TID/syscall`:
+/// `number arguments... stack-pointer instruction-pointer`, or `running`.
+pub fn note_call(thread: Thread, tid: u32) {
+    let notes = thread.notes();
+    let text =
+        std::fs::read_to_string(format!("/proc/self/task/{tid}/syscall")).unwrap_or_default();
+    let mut fields = text.split_whitespace();
+    let number = fields.next().and_then(|number| number.parse::<u64>().ok());
+    let end = fields
+        .next_back()
+        .and_then(|end| u64::from_str_radix(end.trim_start_matches("0x"), 16).ok());
+    if let (Some(number), Some(end)) = (number, end) {
+        notes.call_end.store(end, Ordering::Relaxed);
+        notes.call.store(number + 1, Ordering::Release);
+    } else {
+        notes.call.store(0, Ordering::Relaxed);
+    }
+}

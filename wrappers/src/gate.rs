@@ -276,7 +276,7 @@ pub struct ThreadRecord {
     /// (return address, ucontext, siginfo, vector state) starts there.
     pub stop_frame: AtomicU64,
     /// `gs:0x40`: the lower half's own notes (a record of its thread table).
-    pub private: [u64; 8],
+    pub private: [u64; 9],
 }
 
 /// Values of [`ThreadRecord::inside`].

@@ -17,6 +17,7 @@ use crate::arch::frame::Frame;
 use crate::arch::registers;
 use crate::arch::springboard::Piece;
 use crate::arch::syscall::{self, failed, syscall4};
+use crate::threads::beneath;
 use crate::threads::registry::Thread;
 use stillpoint_protocol::launch::Launch;
 
@@ -266,38 +267,67 @@ pub fn on_pselect(call: &mut Call) -> isize {
 pub struct Entered {
     /// The application's handler; 0: none, return.
     handler: usize,
-    /// The FS to put back after the handler; 0: it was not changed.
-    fs: u64,
+    /// For [`leave`]: the FS to put back after the handler (0: it was not changed), and [`ON_TOP`].
+    way_back: u64,
 }
+
+impl Entered {
+    const NONE: Entered = Entered {
+        handler: 0,
+        way_back: 0,
+    };
+}
+
+/// In a way back: the handler lies on top of code that a restart finds elsewhere. (No FS is odd.)
+const ON_TOP: u64 = 1;
 
 /// Called by the trampoline before the application's handler: finds it, and puts the upper FS in place.
 unsafe extern "C" fn enter(
     signal: i32,
     info: *mut libc::siginfo_t,
-    _context: *mut libc::ucontext_t,
+    context: *mut libc::ucontext_t,
 ) -> Entered {
     let Some(thread) = Thread::current() else {
         // A thread of the lower half has crashed: not the application's business.
         kernel_action(signal, Some(&Action::DEFAULT), None);
-        return Entered { handler: 0, fs: 0 };
+        return Entered::NONE;
     };
     let handler = take_handler(signal);
     if handler == 0 {
-        return Entered { handler: 0, fs: 0 };
+        return Entered::NONE;
     }
     identity::virtualise_sender(info);
+    // SAFETY: the kernel's own argument.
+    let frame = unsafe { Frame::new(context) };
+    let on_top = if beneath::entered(thread, frame) {
+        ON_TOP
+    } else {
+        0
+    };
     let fs = registers::fs();
     if fs != 0 && fs == thread.fs_lower() {
         // SAFETY: the thread was in the lower half, and its upper thread area was noted when it went there;
         // the application's handler belongs to that area.
         unsafe { registers::set_fs(thread.fs_upper()) };
-        return Entered { handler, fs };
+        return Entered {
+            handler,
+            way_back: fs | on_top,
+        };
     }
-    Entered { handler, fs: 0 }
+    Entered {
+        handler,
+        way_back: on_top,
+    }
 }
 
 /// Called by the trampoline after the application's handler.
-unsafe extern "C" fn leave(fs: u64) {
+unsafe extern "C" fn leave(way_back: u64) {
+    let fs = way_back & !ON_TOP;
+    if way_back & ON_TOP != 0
+        && let Some(thread) = Thread::current()
+    {
+        beneath::left(thread);
+    }
     if fs != 0 {
         // SAFETY: what `enter` found there; the lower half carries on.
         unsafe { registers::set_fs(fs) };
@@ -341,7 +371,7 @@ pub fn deliver_here(signal: i32, info: *mut libc::siginfo_t, context: *mut libc:
                     core::mem::transmute(entered.handler);
                 handler(signal, info, context);
             }
-            leave(entered.fs);
+            leave(entered.way_back);
         }
     } else if action.handler == SIG_DFL {
         // The default of both is to end the process.

@@ -1,6 +1,7 @@
 //! The upper half's threads: their records, how they come and go, how they stop and are made again.
 
 pub mod areas;
+pub mod beneath;
 pub mod clone;
 pub mod exit;
 pub mod interrupted;

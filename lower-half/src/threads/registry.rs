@@ -31,9 +31,11 @@ pub struct Notes {
     /// Memory to give back when a `vfork`-like child has gone.
     pub scratch: AtomicU64,
     pub scratch_bytes: AtomicU64,
+    /// See [`super::beneath`]; 0: nothing.
+    pub beneath: AtomicU64,
 }
 
-const _: () = assert!(size_of::<Notes>() == size_of::<[u64; 8]>());
+const _: () = assert!(size_of::<Notes>() == size_of::<[u64; 9]>());
 
 /// Bits of [`Notes::flags`].
 pub mod flag {
@@ -73,7 +75,7 @@ static TABLE: [Slot; MOST_THREADS] = [const {
         virtual_tid: core::sync::atomic::AtomicU32::new(0),
         real_tid: core::sync::atomic::AtomicU32::new(0),
         stop_frame: AtomicU64::new(0),
-        private: [0; 8],
+        private: [0; 9],
     }))
 }; MOST_THREADS];
 
@@ -129,6 +131,7 @@ impl Thread {
                 &notes.call_end,
                 &notes.area,
                 &notes.scratch,
+                &notes.beneath,
             ] {
                 word.store(0, Ordering::Relaxed);
             }

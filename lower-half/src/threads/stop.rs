@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use stillpoint_wrappers::gate::{self, Inside, UpperHooks};
 
-use super::interrupted;
 use super::registry::{self, State, Thread, flag};
+use super::{beneath, interrupted};
 use crate::arch::frame::{Frame, REG_RAX, REG_RIP};
 use crate::arch::syscall::{futex_wait, futex_wake, syscall4};
 use crate::arch::{registers, springboard};
@@ -59,9 +59,8 @@ pub unsafe extern "C" fn on_stop(
         // On its way into or out of MPI, `inside` not yet or no longer set: as good as inside.
         return;
     }
-    let rip = frame.register(REG_RIP);
-    if !gate::is_upper(rip) && !springboard::holds(rip) {
-        // In the kernel's vDSO, which a restart finds elsewhere. It will be out when the agent asks again.
+    if !beneath::stays(frame.register(REG_RIP)) || beneath::blocks(thread, frame) {
+        // In the kernel's vDSO, or in a handler on top of it. It will be out when the agent asks again.
         return;
     }
     note_descriptor(frame);

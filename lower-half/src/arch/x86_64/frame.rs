@@ -78,6 +78,19 @@ impl Frame {
         unsafe { *self.0.cast::<u8>().add(MASK_AT).cast::<u64>() = mask };
     }
 
+    /// The alternate signal stack, as it was when the thread was interrupted; empty where there is none.
+    pub fn alternate_stack(self) -> core::ops::Range<usize> {
+        // SAFETY: the context is alive.
+        let stack = unsafe { (*self.0).uc_stack };
+        let start = stack.ss_sp as usize;
+        let bytes = if stack.ss_flags & libc::SS_DISABLE == 0 {
+            stack.ss_size
+        } else {
+            0
+        };
+        start..start.wrapping_add(bytes)
+    }
+
     fn vector_state(self) -> usize {
         // SAFETY: the context is alive.
         unsafe { (*self.0).uc_mcontext.fpregs as usize }

@@ -1,6 +1,7 @@
 //! The programs under `tests/programs`: found by their place, described by their first comment, compiled when
 //! something that they are made of is newer.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -128,7 +129,7 @@ impl Program {
         found.ok_or_else(|| format!("no program {name} in programs/{}", kind.folder()))
     }
 
-    /// The executable, compiled if need be. `mpicc`, `mpicxx` and `mpifort` do the work.
+    /// The executable, compiled if need be.
     pub fn build(&self) -> Result<PathBuf, Failed> {
         let folder = place::target()
             .join("trials")
@@ -142,15 +143,10 @@ impl Program {
         let lock = File::create(&lock).map_err(|error| format!("{}: {error}", lock.display()))?;
         lock.lock()
             .map_err(|error| format!("cannot lock: {error}"))?;
-        let sources = place::sources();
-        let shared = [
-            "common.h",
-            "moving.h",
-            "collectives.h",
-            "same.h",
-            "trial.f90",
-        ]
-        .map(|name| sources.join(name));
+        let shared: Vec<PathBuf> = SHARED
+            .iter()
+            .map(|name| place::sources().join(name))
+            .collect();
         let needs = shared
             .iter()
             .map(PathBuf::as_path)
@@ -159,21 +155,24 @@ impl Program {
             return Ok(executable);
         }
         if let Some(library) = &self.library {
-            let stem = library.trim_end_matches(".c");
-            let mut cc = Command::new("cc");
-            cc.args(["-shared", "-fPIC", "-O1", "-g", "-o"]);
-            cc.arg(folder.join(format!("lib{stem}.so")))
-                .arg(sources.join("libraries").join(library));
-            succeed(cc)?;
+            build_library(library, &folder)?;
         }
         let draft = folder.join(format!("{}.new", self.name));
+        match self.source.extension().and_then(OsStr::to_str) {
+            Some("rs") => self.build_with_cargo(&draft)?,
+            Some(language) => self.build_with_mpi(language, &draft)?,
+            None => return Err(format!("{}: in no language", self.source.display())),
+        }
+        fs::rename(&draft, &executable)
+            .map_err(|error| format!("{}: {error}", executable.display()))?;
+        Ok(executable)
+    }
+
+    /// C, C++ and Fortran: `mpicc`, `mpicxx` and `mpifort` do the work.
+    fn build_with_mpi(&self, language: &str, draft: &Path) -> Result<(), Failed> {
         let mut compiler;
-        match self
-            .source
-            .extension()
-            .and_then(|extension| extension.to_str())
-        {
-            Some("c") => {
+        match language {
+            "c" => {
                 compiler = Command::new("mpicc");
                 compiler.args([
                     "-std=gnu11",
@@ -183,33 +182,75 @@ impl Program {
                     "-Wno-stringop-overread",
                 ]);
             }
-            Some("cpp") => {
+            "cpp" => {
                 compiler = Command::new("mpicxx");
                 compiler.args(["-std=gnu++17", "-Wall"]);
             }
-            Some("f90") => {
-                let modules = folder.join(format!("{}.modules", self.name));
+            "f90" => {
+                let modules = draft.with_extension("modules");
                 fs::create_dir_all(&modules)
                     .map_err(|error| format!("{}: {error}", modules.display()))?;
                 compiler = Command::new("mpifort");
                 compiler
                     .args(["-fallow-argument-mismatch", "-w", "-J"])
                     .arg(modules);
-                compiler.arg(sources.join("trial.f90"));
+                compiler.arg(place::sources().join("trial.f90"));
             }
             _ => return Err(format!("{}: no compiler for this", self.source.display())),
         }
         compiler
             .args(["-O1", "-g", "-o"])
-            .arg(&draft)
+            .arg(draft)
             .arg(&self.source)
             .args(&self.flags)
             .arg("-lm");
-        succeed(compiler)?;
-        fs::rename(&draft, &executable)
-            .map_err(|error| format!("{}: {error}", executable.display()))?;
-        Ok(executable)
+        succeed(compiler)
     }
+
+    /// Rust: the package in `programs/rust` has each program as a binary.
+    fn build_with_cargo(&self, draft: &Path) -> Result<(), Failed> {
+        let target = place::target().join("trials").join("rust");
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo
+            .args([
+                "build",
+                "--release",
+                "--quiet",
+                "--locked",
+                "--bin",
+                &self.name,
+            ])
+            .arg("--manifest-path")
+            .arg(place::sources().join("rust").join("Cargo.toml"))
+            .arg("--target-dir")
+            .arg(&target);
+        succeed(cargo)?;
+        let built = target.join("release").join(&self.name);
+        fs::copy(&built, draft).map_err(|error| format!("{}: {error}", built.display()))?;
+        Ok(())
+    }
+}
+
+/// What every program is made from, beside its own source.
+const SHARED: &[&str] = &[
+    "common.h",
+    "moving.h",
+    "collectives.h",
+    "same.h",
+    "trial.f90",
+    "rust/Cargo.toml",
+    "rust/Cargo.lock",
+    "rust/trial.rs",
+];
+
+/// A shared library beside the programs.
+fn build_library(library: &str, folder: &Path) -> Result<(), Failed> {
+    let stem = library.trim_end_matches(".c");
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-O1", "-g", "-o"]);
+    cc.arg(folder.join(format!("lib{stem}.so")))
+        .arg(place::sources().join("libraries").join(library));
+    succeed(cc)
 }
 
 fn modified(path: &Path) -> Option<SystemTime> {

@@ -39,6 +39,8 @@ int main(int argc, char **argv) {
     GIVES(MPI_Type_size(MPI_DATATYPE_NULL, &number));
     GIVES(MPI_Type_size(NULL, &number));
     GIVES(MPI_Type_match_size(9, 8, &match));
+    GIVES(MPI_Type_get_attr(MPI_INT, MPI_KEYVAL_INVALID, &x, &number));
+    GIVES(MPI_Type_set_attr(MPI_INT, MPI_KEYVAL_INVALID, &x));
     GIVES(MPI_Get_count(&status, MPI_DATATYPE_NULL, &number));
     GIVES(MPI_Status_set_elements(&status, MPI_DATATYPE_NULL, 1));
     GIVES(MPI_Op_commutative(MPI_OP_NULL, &number));

@@ -16,12 +16,19 @@ const OUTSIDE: u32 = 0;
 type CFunction = unsafe extern "C" fn(*mut *mut Object, *mut c_int, ...);
 type FortranFunction = unsafe extern "C" fn(*mut i32, *mut i32);
 
-/// The object on which an error without one of its own is raised: `MPI_COMM_WORLD`.
+/// The object on which an error is raised: the one that it happened on, or `MPI_COMM_WORLD` where that one cannot have
+/// an error handler (a datatype) or is no object.
 fn raised_on(object: *mut Object) -> *mut Object {
+    const HANDLES_ERRORS: [u16; 3] = [
+        HandleKind::Communicator as u16,
+        HandleKind::Window as u16,
+        HandleKind::File as u16,
+    ];
     // SAFETY: handles that get here were checked, or are null.
     let usable = unsafe {
         !object.is_null()
             && (*object).magic == crate::object::ALIVE
+            && HANDLES_ERRORS.contains(&(*object).kind)
             && (*object).standard != 256
             && (*object).standard != 272
     };

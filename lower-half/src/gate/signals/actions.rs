@@ -1,0 +1,261 @@
+//! What the application wants done when a signal comes.
+//!
+//! The application's dispositions are kept in a table of our own. Where it ignores a signal or leaves it at its
+//! default, the kernel is told so; where it has a handler, the kernel gets the springboard's trampoline, which
+//! looks the handler up and calls it under the upper FS.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use stillpoint_protocol::launch::Launch;
+
+use super::{MOST_SIGNALS, bit, is_ours, ours};
+use crate::agent::wake;
+use crate::arch::springboard::Piece;
+use crate::arch::syscall::{self, failed, syscall4};
+use crate::gate::SavedStateError;
+use crate::gate::lock::Lock;
+use crate::gate::trap::{Call, errno};
+use crate::threads::registry::Thread;
+
+const SA_RESTORER: u64 = 0x0400_0000;
+const SIG_DFL: usize = 0;
+const SIG_IGN: usize = 1;
+
+/// The kernel's `struct sigaction`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Action {
+    pub handler: usize,
+    pub flags: u64,
+    pub restorer: usize,
+    pub mask: u64,
+}
+
+impl Action {
+    const DEFAULT: Action = Action {
+        handler: SIG_DFL,
+        flags: 0,
+        restorer: 0,
+        mask: 0,
+    };
+
+    pub(super) fn handles(&self) -> bool {
+        self.handler != SIG_DFL && self.handler != SIG_IGN
+    }
+
+    pub(super) fn is_default(&self) -> bool {
+        self.handler == SIG_DFL
+    }
+}
+
+static ACTIONS: Lock<[Action; MOST_SIGNALS]> = Lock::new([Action::DEFAULT; MOST_SIGNALS]);
+
+/// `rt_sigaction` as the kernel takes it.
+fn kernel_action(signal: i32, new: Option<&Action>, old: Option<&mut Action>) -> isize {
+    let new = new.map_or(0, |action| action as *const Action as usize);
+    let old = old.map_or(0, |action| action as *mut Action as usize);
+    // SAFETY: both are absent or alive; what is installed are our own handlers or none.
+    unsafe { syscall4(libc::SYS_rt_sigaction, signal as usize, new, old, 8) }
+}
+
+/// Signals that ask for a suspend where the application leaves them at their default.
+static SUSPENDING: AtomicU64 = AtomicU64::new(0);
+
+/// Notes which signals ask for a suspend in this launch.
+pub fn suspend_by(launch: &Launch) {
+    let on_term = if launch.suspend_on_term {
+        bit(libc::SIGTERM)
+    } else {
+        0
+    };
+    let signal = launch.suspend_signal;
+    let asked = if (1..=MOST_SIGNALS as i32).contains(&signal) {
+        bit(signal)
+    } else {
+        0
+    };
+    SUSPENDING.store((asked | on_term) & !ours(), Ordering::Relaxed);
+}
+
+/// A signal asks for a suspend. Runs with any FS, on any thread.
+unsafe extern "C" fn on_suspend(
+    signal: i32,
+    _info: *mut libc::siginfo_t,
+    _context: *mut libc::ucontext_t,
+) {
+    wake::suspend_wanted(signal);
+}
+
+/// What the kernel is told where the application's own action on `signal` is `action`.
+fn kernel_view(signal: i32, action: &Action) -> Action {
+    if action.handler == SIG_DFL && SUSPENDING.load(Ordering::Relaxed) & bit(signal) != 0 {
+        return Action {
+            handler: on_suspend as *const () as usize,
+            flags: SA_RESTORER | (libc::SA_SIGINFO | libc::SA_RESTART) as u64,
+            restorer: Piece::Restorer.address(),
+            mask: 0,
+        };
+    }
+    if !action.handles() {
+        return Action {
+            restorer: Piece::Restorer.address(),
+            flags: action.flags | SA_RESTORER,
+            ..*action
+        };
+    }
+    Action {
+        handler: Piece::Trampoline.address(),
+        flags: action.flags | SA_RESTORER | libc::SA_SIGINFO as u64,
+        restorer: Piece::Restorer.address(),
+        mask: action.mask & !ours(),
+    }
+}
+
+/// Installs a handler of our own for SIGSYS or the stop signal.
+pub fn install_own(signal: i32, handler: usize, blocked_meanwhile: u64) -> std::io::Result<()> {
+    let action = Action {
+        handler,
+        flags: SA_RESTORER | (libc::SA_SIGINFO | libc::SA_RESTART) as u64,
+        restorer: Piece::Restorer.address(),
+        mask: blocked_meanwhile,
+    };
+    match kernel_action(signal, Some(&action), None) {
+        0 => Ok(()),
+        error => Err(std::io::Error::from_raw_os_error(-error as i32)),
+    }
+}
+
+/// Gives the application the dispositions that the process was started with: a signal whose bit is set was ignored.
+pub fn start_with(ignored: u64) {
+    let mut actions = ACTIONS.lock();
+    for signal in 1..=MOST_SIGNALS as i32 {
+        let handler = if ignored & bit(signal) != 0 {
+            SIG_IGN
+        } else {
+            SIG_DFL
+        };
+        let action = Action {
+            handler,
+            ..Action::DEFAULT
+        };
+        if let Some(slot) = actions.get_mut(signal as usize - 1) {
+            *slot = action;
+        }
+        if !is_ours(signal) && signal != libc::SIGKILL && signal != libc::SIGSTOP {
+            kernel_action(signal, Some(&kernel_view(signal, &action)), None);
+        }
+    }
+}
+
+/// `rt_sigaction`.
+pub fn on_sigaction(call: &mut Call) -> isize {
+    let [signal, new, old, size, ..] = call.arguments();
+    let signal = signal as i32;
+    if size != 8 || !(1..=MOST_SIGNALS as i32).contains(&signal) {
+        return errno(libc::EINVAL);
+    }
+    if new != 0 && (signal == libc::SIGKILL || signal == libc::SIGSTOP) {
+        return errno(libc::EINVAL);
+    }
+    // SAFETY: the application gives a structure, or null.
+    let wanted = (new != 0).then(|| unsafe { (new as *const Action).read_unaligned() });
+    let shares_memory = Thread::current().is_some_and(Thread::shares_memory);
+    let mut actions = ACTIONS.lock();
+    let Some(slot) = actions.get_mut(signal as usize - 1) else {
+        return errno(libc::EINVAL);
+    };
+    let before = *slot;
+    if let Some(wanted) = wanted {
+        if !is_ours(signal) {
+            let result = kernel_action(signal, Some(&kernel_view(signal, &wanted)), None);
+            if failed(result) {
+                return result;
+            }
+        }
+        // A child that shares our memory has signal actions of its own in the kernel, but this table is its parent's.
+        if !shares_memory {
+            *slot = Action {
+                mask: wanted.mask & !(bit(libc::SIGKILL) | bit(libc::SIGSTOP)),
+                ..wanted
+            };
+        }
+    }
+    drop(actions);
+    if old != 0 {
+        // SAFETY: the application gives room for the structure.
+        unsafe { (old as *mut Action).write_unaligned(before) };
+    }
+    0
+}
+
+/// The application's own action on a signal.
+pub(super) fn of(signal: i32) -> Action {
+    ACTIONS
+        .lock()
+        .get((signal as usize).wrapping_sub(1))
+        .copied()
+        .unwrap_or(Action::DEFAULT)
+}
+
+/// The application's action on a signal that has arrived and that it handles; reset where it wants that.
+pub(super) fn take(signal: i32) -> Option<Action> {
+    // Every signal must stay away while the table's lock is held.
+    let mask = syscall::set_mask(u64::MAX);
+    let mut taken = None;
+    if let Some(action) = ACTIONS.lock().get_mut((signal as usize).wrapping_sub(1))
+        && action.handles()
+    {
+        taken = Some(*action);
+        if action.flags & libc::SA_RESETHAND as u32 as u64 != 0 {
+            action.handler = SIG_DFL;
+        }
+    }
+    syscall::set_mask(mask);
+    taken
+}
+
+/// Has the kernel do what it does by default.
+pub(super) fn reset_in_kernel(signal: i32) {
+    kernel_action(signal, Some(&Action::DEFAULT), None);
+}
+
+/// What an image must hold: the application's dispositions.
+pub fn save() -> Vec<u8> {
+    let mask = syscall::set_mask(u64::MAX);
+    let actions = *ACTIONS.lock();
+    syscall::set_mask(mask);
+    actions
+        .iter()
+        .flat_map(|action| {
+            [
+                action.handler as u64,
+                action.flags,
+                action.restorer as u64,
+                action.mask,
+            ]
+        })
+        .flat_map(u64::to_le_bytes)
+        .collect()
+}
+
+/// Takes up what [`save`] gave, in another launch; the kernel is told too.
+pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
+    let words = crate::gate::words(saved, "signals", 4 * MOST_SIGNALS)?;
+    let mask = syscall::set_mask(u64::MAX);
+    let mut actions = ACTIONS.lock();
+    for (index, (slot, saved)) in actions.iter_mut().zip(words.chunks_exact(4)).enumerate() {
+        *slot = Action {
+            handler: saved[0] as usize,
+            flags: saved[1],
+            restorer: saved[2] as usize,
+            mask: saved[3],
+        };
+        let signal = index as i32 + 1;
+        if !is_ours(signal) && signal != libc::SIGKILL && signal != libc::SIGSTOP {
+            kernel_action(signal, Some(&kernel_view(signal, slot)), None);
+        }
+    }
+    drop(actions);
+    syscall::set_mask(mask);
+    Ok(())
+}

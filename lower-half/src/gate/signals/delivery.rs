@@ -1,0 +1,124 @@
+//! The way into a handler of the application, and back: the trampoline's two halves.
+
+use super::actions;
+use super::{bit, stop_signal};
+use crate::arch::frame::Frame;
+use crate::arch::{registers, syscall};
+use crate::gate::identity;
+use crate::gate::layout::{SLOTS, Slot};
+use crate::threads::beneath;
+use crate::threads::registry::Thread;
+
+/// What [`enter`] tells the trampoline.
+#[repr(C)]
+pub struct Entered {
+    /// The application's handler; 0: none, return.
+    handler: usize,
+    /// For [`leave`]: the FS to put back after the handler (0: it was not changed), and [`ON_TOP`].
+    way_back: u64,
+}
+
+impl Entered {
+    const NONE: Entered = Entered {
+        handler: 0,
+        way_back: 0,
+    };
+}
+
+/// In a way back: the handler lies on top of code that a restart finds elsewhere. (No FS is odd.)
+const ON_TOP: u64 = 1;
+
+/// Called by the trampoline before the application's handler: finds it, and puts the upper FS in place.
+unsafe extern "C" fn enter(
+    signal: i32,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::ucontext_t,
+) -> Entered {
+    let Some(thread) = Thread::current() else {
+        // A thread of the lower half has crashed: not the application's business.
+        actions::reset_in_kernel(signal);
+        return Entered::NONE;
+    };
+    let Some(action) = actions::take(signal) else {
+        return Entered::NONE;
+    };
+    let handler = action.handler;
+    identity::virtualise_sender(info);
+    // SAFETY: the kernel's own argument.
+    let frame = unsafe { Frame::new(context) };
+    let on_top = if beneath::entered(thread, frame) {
+        ON_TOP
+    } else {
+        0
+    };
+    let fs = registers::fs();
+    if fs != 0 && fs == thread.fs_lower() {
+        // SAFETY: the thread was in the lower half, and its upper thread area was noted when it went there;
+        // the application's handler belongs to that area.
+        unsafe { registers::set_fs(thread.fs_upper()) };
+        return Entered {
+            handler,
+            way_back: fs | on_top,
+        };
+    }
+    Entered {
+        handler,
+        way_back: on_top,
+    }
+}
+
+/// Called by the trampoline after the application's handler.
+unsafe extern "C" fn leave(way_back: u64) {
+    let fs = way_back & !ON_TOP;
+    if way_back & ON_TOP != 0
+        && let Some(thread) = Thread::current()
+    {
+        beneath::left(thread);
+    }
+    if fs != 0 {
+        // SAFETY: what `enter` found there; the lower half carries on.
+        unsafe { registers::set_fs(fs) };
+    }
+}
+
+/// One of our signals has come from elsewhere: does what the application wants done with it.
+pub fn deliver_here(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
+    let action = actions::of(signal);
+    if action.handles() {
+        // SAFETY: the application says that this is a handler; it runs here with the upper FS in place, or the
+        // lower half's where it was interrupted there, which `enter` sees to.
+        unsafe {
+            let entered = enter(signal, info, context);
+            if entered.handler != 0 {
+                let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::ucontext_t) =
+                    core::mem::transmute(entered.handler);
+                handler(signal, info, context);
+            }
+            leave(entered.way_back);
+        }
+    } else if action.is_default() {
+        // The default of both is to end the process.
+        actions::reset_in_kernel(signal);
+        // SAFETY: the frame is the kernel's, of the handler that called us.
+        let frame = unsafe { Frame::new(context) };
+        frame.set_mask(frame.mask() & !bit(signal));
+        syscall::tgkill(syscall::getpid(), syscall::gettid(), signal);
+    }
+}
+
+/// Fills the springboard's words. Part of filling the gate region.
+pub fn fill_slots() {
+    let slots = SLOTS as *mut u64;
+    // SAFETY: the gate region is mapped and writable while it is being filled.
+    unsafe {
+        slots
+            .add(Slot::EnterHandler as usize)
+            .write(enter as *const () as u64);
+        slots
+            .add(Slot::LeaveHandler as usize)
+            .write(leave as *const () as u64);
+        slots
+            .add(Slot::StopSignal as usize)
+            .write(stop_signal() as u64);
+    }
+}

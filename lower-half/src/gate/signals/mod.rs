@@ -1,0 +1,41 @@
+//! Signals: the application's handlers, and the masks that must never hold back SIGSYS or the stop signal.
+//!
+//! Rules of this place: runs in handlers, with the application's FS (in `delivery`, either).
+
+mod actions;
+mod delivery;
+mod masks;
+
+use core::sync::atomic::{AtomicI32, Ordering};
+
+pub use actions::{install_own, on_sigaction, restore, save, start_with, suspend_by};
+pub use delivery::{deliver_here, fill_slots};
+pub use masks::{on_mask_argument, on_pselect, on_sigprocmask};
+
+/// Signals are numbered 1 to 64.
+pub const MOST_SIGNALS: usize = 64;
+
+static STOP_SIGNAL: AtomicI32 = AtomicI32::new(62);
+
+/// The signal that stops a thread.
+pub fn stop_signal() -> i32 {
+    STOP_SIGNAL.load(Ordering::Relaxed)
+}
+
+/// Chooses the stop signal, before anything is installed.
+pub fn set_stop_signal(signal: i32) {
+    STOP_SIGNAL.store(signal, Ordering::Relaxed);
+}
+
+const fn bit(signal: i32) -> u64 {
+    1u64 << ((signal - 1) & 63)
+}
+
+/// Signals that the application can neither block nor take over.
+pub fn ours() -> u64 {
+    bit(libc::SIGSYS) | bit(stop_signal())
+}
+
+fn is_ours(signal: i32) -> bool {
+    signal == libc::SIGSYS || signal == stop_signal()
+}

@@ -1,0 +1,169 @@
+//! Counts the instructions that a call executes, exactly: single-steps it (ptrace(2)) from one mark of the program to
+//! the next, and says where they lie. A split process cannot run under valgrind.
+//!
+//! ```text
+//! count-instructions [--trace NAME] COMMAND...    marks: see tests/programs/bench/marked_calls.c
+//! ```
+//! Columns: the application with its dynamic linker's stubs, Stillpoint's upper half, its lower half (with the gate), everything else (the real
+//! MPI and the libraries below it). The empty call's instructions (the mark itself) have been taken off.
+
+use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+use nix::sys::ptrace;
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Where an instruction lies.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Application,
+    Upper,
+    Lower,
+    Real,
+}
+
+const PLACES: [Place; 4] = [Place::Application, Place::Upper, Place::Lower, Place::Real];
+
+/// The executable mappings of a process.
+struct Map(Vec<(std::ops::Range<u64>, Place, String)>);
+
+impl Map {
+    fn read(pid: Pid, program: &str) -> Result<Map, Failure> {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/maps"))?;
+        let mut found = Vec::new();
+        for line in text.lines() {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let [range, rights, offset, ..] = fields[..] else {
+                continue;
+            };
+            let Some((start, end)) = range.split_once('-') else {
+                continue;
+            };
+            if !rights.contains('x') {
+                continue;
+            }
+            let name = fields.get(5).copied().unwrap_or_default();
+            let file = name.rsplit('/').next().unwrap_or_default();
+            let place = match file {
+                _ if file == program => Place::Application,
+                _ if file.starts_with("libstillpoint_upper") => Place::Upper,
+                _ if file.starts_with("stillpoint") || name.is_empty() => Place::Lower,
+                _ => Place::Real,
+            };
+            let (start, end) = (u64::from_str_radix(start, 16)?, u64::from_str_radix(end, 16)?);
+            let base = start.wrapping_sub(u64::from_str_radix(offset, 16)?);
+            found.push((start..end, place, format!("{file}@{base:x}")));
+        }
+        Ok(Map(found))
+    }
+
+    fn of(&self, at: u64) -> (Place, String) {
+        self.0
+            .iter()
+            .find(|(range, ..)| range.contains(&at))
+            .map_or((Place::Lower, format!("{at:#x}")), |(_, place, name)| {
+                let (file, base) = name.split_once('@').unwrap_or((name, "0"));
+                let base = u64::from_str_radix(base, 16).unwrap_or(0);
+                (*place, format!("{file}+{:#x}", at - base))
+            })
+    }
+}
+
+/// The text at an address of the traced process.
+fn text_at(pid: Pid, mut at: u64) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    loop {
+        let word = ptrace::read(pid, at as *mut _)?.to_le_bytes();
+        let end = word.iter().position(|byte| *byte == 0);
+        bytes.extend_from_slice(&word[..end.unwrap_or(word.len())]);
+        if end.is_some() {
+            return Ok(String::from_utf8(bytes)?);
+        }
+        at += word.len() as u64;
+    }
+}
+
+/// Steps to the next mark; the counts by place.
+fn step(pid: Pid, map: &Map, trace: bool) -> Result<BTreeMap<Place, u64>, Failure> {
+    let mut counts = BTreeMap::new();
+    loop {
+        let at = ptrace::getregs(pid)?.rip;
+        let mark = ptrace::read(pid, at as *mut _)? as u8 == 0xcc;
+        let (place, text) = map.of(at);
+        if mark && place == Place::Application {
+            return Ok(counts);
+        }
+        *counts.entry(place).or_insert(0) += 1;
+        if trace && place != Place::Real {
+            eprintln!("{text}");
+        }
+        ptrace::step(pid, None)?;
+        match waitpid(pid, None)? {
+            WaitStatus::Stopped(_, Signal::SIGTRAP) => {}
+            other => return Err(format!("between two marks: {other:?}").into()),
+        }
+    }
+}
+
+fn count(command: &[String], traced: Option<&str>) -> Result<ExitCode, Failure> {
+    let program = command.last().ok_or("no command: count-instructions COMMAND...")?;
+    let program = program.rsplit('/').next().unwrap_or(program).to_owned();
+    let mut child = Command::new(&command[0]);
+    child.args(&command[1..]);
+    // SAFETY: between fork and exec only the one system call is made.
+    unsafe { child.pre_exec(|| ptrace::traceme().map_err(Into::into)) };
+    let pid = Pid::from_raw(child.spawn()?.id() as i32);
+    println!(
+        "{:<26}{:>12}{:>12}{:>12}{:>12}",
+        "call", "application", "upper", "lower", "real MPI"
+    );
+    let mut empty: BTreeMap<Place, u64> = BTreeMap::new();
+    let mut map = None;
+    loop {
+        let deliver = match waitpid(pid, None)? {
+            WaitStatus::Exited(_, 0) => return Ok(ExitCode::SUCCESS),
+            WaitStatus::Exited(_, code) => return Err(format!("the program ended with {code}").into()),
+            WaitStatus::Signaled(_, signal, _) => return Err(format!("the program was ended by {signal}").into()),
+            WaitStatus::Stopped(_, Signal::SIGTRAP) => {
+                let registers = ptrace::getregs(pid)?;
+                let before = ptrace::read(pid, (registers.rip - 1) as *mut _)? as u8;
+                // Otherwise an exec on the way to the program.
+                if before == 0xcc && registers.rax != 0 {
+                    let name = text_at(pid, registers.rax)?;
+                    let map = map.get_or_insert(Map::read(pid, &program)?);
+                    let counts = step(pid, map, traced == Some(name.as_str()))?;
+                    print!("{name:<26}");
+                    for place in PLACES {
+                        let of = |counts: &BTreeMap<Place, u64>| counts.get(&place).copied().unwrap_or(0);
+                        print!("{:>12}", of(&counts).saturating_sub(of(&empty)));
+                    }
+                    println!();
+                    if name == "nothing" {
+                        empty = counts;
+                    }
+                }
+                None
+            }
+            WaitStatus::Stopped(_, signal) => Some(signal),
+            _ => None,
+        };
+        ptrace::cont(pid, deliver)?;
+    }
+}
+
+fn main() -> ExitCode {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut traced = None;
+    if arguments.first().is_some_and(|first| first == "--trace") && arguments.len() > 2 {
+        traced = arguments.drain(..2).nth(1);
+    }
+    count(&arguments, traced.as_deref()).unwrap_or_else(|failure| {
+        eprintln!("count-instructions: {failure}");
+        ExitCode::FAILURE
+    })
+}

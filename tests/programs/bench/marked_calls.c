@@ -1,0 +1,57 @@
+/* Calls between marks, for `count-instructions`: `int3` with the call's name in rax before it, and with 0 behind it. Each
+ * call has been made before, so that nothing of a first time is counted; what it waits for is there already.
+ *
+ *   count-instructions [stillpoint run --] marked_calls
+ */
+#include <mpi.h>
+
+#define MARK(name) __asm__ volatile("int3" : : "a"(name) : "memory")
+#define MARKED(name, before, call, after) \
+    for (int time = 0; time < 20; time++) { \
+        before; \
+        if (time < 19) { \
+            call; \
+        } else { \
+            MARK(name); \
+            call; \
+            MARK(0L); \
+        } \
+        after; \
+    }
+#define NOTHING (void)0
+
+int main(int argc, char **argv) {
+    int rank, flag;
+    char out[8] = {0}, in[8];
+    double one = 1, sum;
+    MPI_Request request, other;
+    MPI_Status status;
+    MPI_Init(&argc, &argv);
+    MPI_Comm world = MPI_COMM_WORLD;
+    /* To oneself: no other rank's speed has a part in it. */
+    MARKED("nothing", NOTHING, NOTHING, NOTHING);
+    MARKED("MPI_Comm_rank", NOTHING, MPI_Comm_rank(world, &rank), NOTHING);
+    MARKED("MPI_Comm_size", NOTHING, MPI_Comm_size(world, &rank), NOTHING);
+    rank = 0;
+    MARKED("MPI_Wtime", NOTHING, MPI_Wtime(), NOTHING);
+    MARKED("MPI_Barrier", NOTHING, MPI_Barrier(world), NOTHING);
+    MARKED("MPI_Bcast", NOTHING, MPI_Bcast(&one, 1, MPI_DOUBLE, 0, world), NOTHING);
+    MARKED("MPI_Allreduce", NOTHING, MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, world), NOTHING);
+    MARKED("MPI_Alltoall", NOTHING, MPI_Alltoall(out, 8, MPI_CHAR, in, 8, MPI_CHAR, world), NOTHING);
+    MARKED("MPI_Iallreduce+MPI_Wait", NOTHING,
+           (MPI_Iallreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, world, &request), MPI_Wait(&request, MPI_STATUS_IGNORE)),
+           NOTHING);
+    MARKED("MPI_Send", MPI_Irecv(in, 8, MPI_CHAR, rank, 0, world, &request),
+           MPI_Send(out, 8, MPI_CHAR, rank, 0, world), MPI_Wait(&request, &status));
+    MARKED("MPI_Recv", MPI_Isend(out, 8, MPI_CHAR, rank, 0, world, &request),
+           MPI_Recv(in, 8, MPI_CHAR, rank, 0, world, &status), MPI_Wait(&request, &status));
+    MARKED("MPI_Isend+MPI_Wait", MPI_Irecv(in, 8, MPI_CHAR, rank, 0, world, &other),
+           (MPI_Isend(out, 8, MPI_CHAR, rank, 0, world, &request), MPI_Wait(&request, MPI_STATUS_IGNORE)),
+           MPI_Wait(&other, &status));
+    MARKED("MPI_Irecv+MPI_Wait", MPI_Isend(out, 8, MPI_CHAR, rank, 0, world, &other),
+           (MPI_Irecv(in, 8, MPI_CHAR, rank, 0, world, &request), MPI_Wait(&request, &status)),
+           MPI_Wait(&other, &status));
+    MARKED("MPI_Iprobe", NOTHING, MPI_Iprobe(MPI_ANY_SOURCE, 0, world, &flag, &status), NOTHING);
+    MPI_Finalize();
+    return 0;
+}

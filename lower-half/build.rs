@@ -1,6 +1,18 @@
-//! Makes this executable's `pthread_create` the one that every library of the lower half finds (`threads::lower`).
+//! Makes some of this executable's functions those that every library of the lower half finds (`threads::lower`,
+//! `threads::own_area`).
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rustc-link-arg-bins=-Wl,--export-dynamic-symbol=pthread_create");
+    let first = [
+        "pthread_create",
+        "__tls_get_addr",
+        "pthread_getspecific",
+        "pthread_setspecific",
+        "dlopen",
+        "dlclose",
+        "__cxa_atexit",
+    ];
+    for function in first {
+        println!("cargo::rustc-link-arg-bins=-Wl,--export-dynamic-symbol={function}");
+    }
 }

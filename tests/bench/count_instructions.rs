@@ -55,7 +55,10 @@ impl Map {
                 _ if file.starts_with("stillpoint") || name.is_empty() => Place::Lower,
                 _ => Place::Real,
             };
-            let (start, end) = (u64::from_str_radix(start, 16)?, u64::from_str_radix(end, 16)?);
+            let (start, end) = (
+                u64::from_str_radix(start, 16)?,
+                u64::from_str_radix(end, 16)?,
+            );
             let base = start.wrapping_sub(u64::from_str_radix(offset, 16)?);
             found.push((start..end, place, format!("{file}@{base:x}")));
         }
@@ -111,7 +114,9 @@ fn step(pid: Pid, map: &Map, trace: bool) -> Result<BTreeMap<Place, u64>, Failur
 }
 
 fn count(command: &[String], traced: Option<&str>) -> Result<ExitCode, Failure> {
-    let program = command.last().ok_or("no command: count-instructions COMMAND...")?;
+    let program = command
+        .last()
+        .ok_or("no command: count-instructions COMMAND...")?;
     let program = program.rsplit('/').next().unwrap_or(program).to_owned();
     let mut child = Command::new(&command[0]);
     child.args(&command[1..]);
@@ -127,8 +132,12 @@ fn count(command: &[String], traced: Option<&str>) -> Result<ExitCode, Failure> 
     loop {
         let deliver = match waitpid(pid, None)? {
             WaitStatus::Exited(_, 0) => return Ok(ExitCode::SUCCESS),
-            WaitStatus::Exited(_, code) => return Err(format!("the program ended with {code}").into()),
-            WaitStatus::Signaled(_, signal, _) => return Err(format!("the program was ended by {signal}").into()),
+            WaitStatus::Exited(_, code) => {
+                return Err(format!("the program ended with {code}").into());
+            }
+            WaitStatus::Signaled(_, signal, _) => {
+                return Err(format!("the program was ended by {signal}").into());
+            }
             WaitStatus::Stopped(_, Signal::SIGTRAP) => {
                 let registers = ptrace::getregs(pid)?;
                 let before = ptrace::read(pid, (registers.rip - 1) as *mut _)? as u8;
@@ -139,7 +148,9 @@ fn count(command: &[String], traced: Option<&str>) -> Result<ExitCode, Failure> 
                     let counts = step(pid, map, traced == Some(name.as_str()))?;
                     print!("{name:<26}");
                     for place in PLACES {
-                        let of = |counts: &BTreeMap<Place, u64>| counts.get(&place).copied().unwrap_or(0);
+                        let of = |counts: &BTreeMap<Place, u64>| {
+                            counts.get(&place).copied().unwrap_or(0)
+                        };
                         print!("{:>12}", of(&counts).saturating_sub(of(&empty)));
                     }
                     println!();

@@ -162,7 +162,7 @@ pub fn is_argv_null(argv: *const *mut c_char) -> bool {
 /// `handle` must be null, a small number, or a handle of the application, alive or freed.
 #[inline(always)]
 pub unsafe fn word(kind: HandleKind, handle: *mut Object) -> Word {
-    if handle.addr() >= 4096 && handle.is_aligned() {
+    if handle.addr() >= 4096 {
         // SAFETY: objects are never unmapped.
         unsafe {
             if (*handle).magic == ALIVE {
@@ -170,6 +170,12 @@ pub unsafe fn word(kind: HandleKind, handle: *mut Object) -> Word {
             }
         }
     }
+    word_of_none(kind)
+}
+
+#[cold]
+#[inline(never)]
+fn word_of_none(kind: HandleKind) -> Word {
     if kind == HandleKind::Info {
         0
     } else {

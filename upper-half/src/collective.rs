@@ -102,8 +102,17 @@ pub fn all_reached() -> bool {
 pub unsafe fn begin(index: u32) {
     let cell = cell(index);
     let before = cell.committed.load(Ordering::Relaxed);
-    let begun = count(cell);
-    commit(cell, begun);
+    let begun = if concurrent() {
+        let begun = cell.seq.fetch_add(1, Ordering::SeqCst) + 1;
+        cell.committed.fetch_max(begun, Ordering::SeqCst);
+        begun
+    } else {
+        // One thread calls MPI: plain stores will do.
+        let begun = cell.seq.load(Ordering::Relaxed) + 1;
+        cell.seq.store(begun, Ordering::Relaxed);
+        cell.committed.store(begun, Ordering::Relaxed);
+        begun
+    };
     compiler_fence(Ordering::SeqCst);
     if crossing::pending() {
         // SAFETY: the caller's.

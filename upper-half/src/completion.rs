@@ -12,7 +12,7 @@ use stillpoint_wrappers::extra::INTERRUPTED;
 use stillpoint_wrappers::neutral::Status;
 use stillpoint_wrappers::neutral::constants::{ANY_SOURCE, ANY_TAG};
 
-use crate::crossing::{self, cross};
+use crate::crossing::{self, cross_near};
 use crate::errhandler::raise;
 use crate::object::Object;
 use crate::request::{self, Request, State};
@@ -85,7 +85,8 @@ pub unsafe fn wait_for(request: *mut Request, found: &mut Status) -> i32 {
                 State::Active => {}
             }
             let word = &raw mut (*request).head.lower;
-            let code = cross(|dispatch| (dispatch.extra.wait)(word, found));
+            let place: *mut Status = found;
+            let code = cross_near(move |dispatch| (dispatch.extra.wait)(word, place));
             if code != INTERRUPTED {
                 break code;
             }
@@ -168,7 +169,7 @@ pub unsafe fn test(
         } else {
             let word = &raw mut (*it).head.lower;
             let mut done = 0;
-            code += cross(|dispatch| (dispatch.test)(word, &mut done, &mut found));
+            code += cross_near(|dispatch| (dispatch.test)(word, &mut done, &mut found));
             if done == 0 && code == 0 {
                 *flag = 0;
                 return 0;

@@ -2,14 +2,15 @@
 //!
 //! A stub holds an [`Inside`] from its first line to its last. While one exists the stop handler
 //! leaves the thread alone; when the outermost one ends, and a checkpoint is pending, the thread
-//! parks. [`cross`] lends the thread the lower half's thread pointer for one call.
+//! parks. [`cross`] lends the thread the lower half's thread pointer for one call; [`cross_near`] leaves the
+//! thread its own where that has room for what the lower half keeps in thread-local storage.
 //!
 //! Rules: the application's `errno`, signal mask and stack are not touched; nothing here allocates.
 
 use core::sync::atomic::Ordering;
 
 use stillpoint_wrappers::dispatch::Dispatch;
-use stillpoint_wrappers::gate::{self, GatePage, Services};
+use stillpoint_wrappers::gate::{self, GatePage, Reach, Room, Services};
 
 use crate::arch;
 
@@ -105,6 +106,47 @@ pub unsafe fn cross<R>(call: impl FnOnce(&'static Dispatch) -> R) -> R {
             result
         }
     }
+}
+
+/// [`cross`] for frequent calls: where the thread is near ([`Reach`]), the thread pointer stays as it is.
+///
+/// # Safety
+/// As [`cross`].
+#[inline(always)]
+pub unsafe fn cross_near<R>(call: impl FnOnce(&'static Dispatch) -> R) -> R {
+    // SAFETY: the caller's.
+    unsafe {
+        if arch::reach() == Reach::Near as u32 {
+            return call(dispatch());
+        }
+        cross_unless_near(call)
+    }
+}
+
+/// The first time, finds out whether the thread is near.
+#[cold]
+#[inline(never)]
+unsafe fn cross_unless_near<R>(call: impl FnOnce(&'static Dispatch) -> R) -> R {
+    // SAFETY: the caller's.
+    unsafe {
+        if arch::reach() == Reach::Unknown as u32 {
+            let room = Room {
+                start: arch::room() as u64,
+                bytes: arch::ROOM_BYTES as u64,
+                libc: gnu_get_libc_version() as u64,
+            };
+            cross_service(|services| {
+                if let Some(come_near) = services.come_near {
+                    come_near(&room);
+                }
+            });
+        }
+        cross(call)
+    }
+}
+
+unsafe extern "C" {
+    safe fn gnu_get_libc_version() -> *const core::ffi::c_char;
 }
 
 /// Runs `call` on the lower half's services with the lower half's thread pointer in place.

@@ -13,7 +13,7 @@ use stillpoint_wrappers::neutral::constants::PROC_NULL;
 
 use crate::abi::{self, Comm, Datatype};
 use crate::arch;
-use crate::crossing::{self, cross};
+use crate::crossing::{self, cross_near};
 use crate::errhandler::raise;
 use crate::request::{self, Arguments, Kind, NO_MESSAGE};
 
@@ -41,7 +41,7 @@ unsafe fn blocking_send(
             arch::count_sent();
         }
         let lower = abi::word(HandleKind::Communicator, comm);
-        let code = cross(|dispatch| call(dispatch, dest, lower));
+        let code = cross_near(move |dispatch| call(dispatch, dest, lower));
         if code == 0 {
             return 0;
         }
@@ -65,7 +65,7 @@ macro_rules! blocking_sends {
             unsafe {
                 let lower = abi::word(HandleKind::Datatype, datatype);
                 let tag = abi::tag_to_neutral(tag);
-                blocking_send(as_c(concat!($name, "\0")), dest, comm, |dispatch, dest, comm| {
+                blocking_send(const { as_c(concat!($name, "\0")) }, dest, comm, move |dispatch, dest, comm| {
                     (dispatch.$function)(abi::buffer(buf), count, lower, dest, tag, comm)
                 })
             }
@@ -104,7 +104,7 @@ unsafe fn start_send(
             0
         };
         let mut word = 0;
-        let code = cross(|dispatch| call(dispatch, &arguments, datatype, comm, &mut word));
+        let code = cross_near(|dispatch| call(dispatch, &arguments, datatype, comm, &mut word));
         if code != 0 {
             return raise(arguments.communicator, code, name);
         }
@@ -134,7 +134,7 @@ macro_rules! nonblocking_sends {
             };
             // SAFETY: the application's arguments.
             unsafe {
-                start_send(as_c(concat!($name, "\0")), arguments, request, |dispatch, it, datatype, comm, word| {
+                start_send(const { as_c(concat!($name, "\0")) }, arguments, request, |dispatch, it, datatype, comm, word| {
                     (dispatch.$function)(it.buffer, it.count, datatype, it.peer, it.tag, comm, word)
                 })
             }

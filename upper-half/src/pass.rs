@@ -9,7 +9,7 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::{self, Word};
 
 use crate::abi::{self, Comm, File, Group, Info, Request, Status, Win};
-use crate::crossing::cross;
+use crate::crossing::cross_near;
 use crate::object::Object;
 use crate::request::{self, Arguments, Kind, Recipe};
 use crate::stub::Outcome;
@@ -94,7 +94,7 @@ unsafe fn has_clock(object: *mut Object) -> bool {
     unsafe {
         !object.is_null()
             && (*object).magic == crate::object::ALIVE
-            && !abi::predefined::is_null_handle(object)
+            && abi::predefined::has_members(object)
     }
 }
 
@@ -110,7 +110,7 @@ pub unsafe fn clocked(on: *mut Object, call: impl FnOnce(&'static Dispatch) -> i
         if has_clock(on) {
             collective::begin((*on).clock);
         }
-        cross(call)
+        cross_near(call)
     }
 }
 
@@ -131,10 +131,10 @@ pub unsafe fn started(
     unsafe {
         let mut word = 0;
         if !has_clock(on) {
-            return cross(|lower| call(lower, self::place(place, &mut word)));
+            return cross_near(|lower| call(lower, self::place(place, &mut word)));
         }
         let numbers = request::initiate(on, repeatable);
-        let code = cross(|lower| call(lower, self::place(place, &mut word)));
+        let code = cross_near(|lower| call(lower, self::place(place, &mut word)));
         if code == 0 {
             let recipe: Recipe = Box::new(call);
             let request = request::begun_collective(on, word, recipe, objects, numbers);

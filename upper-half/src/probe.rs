@@ -10,7 +10,7 @@ use stillpoint_wrappers::neutral::{Status, Word};
 
 use crate::abi::{self, Comm, Datatype};
 use crate::completion::give;
-use crate::crossing::{self, cross};
+use crate::crossing::{self, cross_near};
 use crate::errhandler::raise;
 use crate::message::{self, Matched};
 use crate::object::Object;
@@ -36,7 +36,8 @@ unsafe fn look(comm: Comm, source: i32, tag: i32) -> Result<Found, i32> {
         }
         let word = abi::word(HandleKind::Communicator, comm);
         let (mut flag, mut status) = (0, Status::default());
-        let code = cross(|dispatch| (dispatch.iprobe)(source, tag, word, &mut flag, &mut status));
+        let code =
+            cross_near(|dispatch| (dispatch.iprobe)(source, tag, word, &mut flag, &mut status));
         match (code, flag) {
             (0, 0) => Ok(Found::Nothing),
             (0, _) => Ok(Found::Status(status)),
@@ -90,7 +91,7 @@ pub unsafe fn probe(source: c_int, tag: c_int, comm: Comm, status: *mut abi::Sta
             }
             let word = abi::word(HandleKind::Communicator, comm);
             let mut found = Status::default();
-            match cross(|dispatch| (dispatch.extra.probe)(source, tag, word, &mut found)) {
+            match cross_near(|dispatch| (dispatch.extra.probe)(source, tag, word, &mut found)) {
                 0 => break Ok(found),
                 INTERRUPTED => {
                     interrupted = true;
@@ -136,7 +137,7 @@ unsafe fn claim(
         let lower = abi::word(HandleKind::Communicator, comm);
         let (mut flag, mut word, mut status): (c_int, Word, Status) = (1, 0, Status::default());
         let blocking = blocking && !crate::shared::concurrent();
-        let code = cross(|dispatch| {
+        let code = cross_near(|dispatch| {
             if blocking {
                 (dispatch.extra.mprobe)(source, tag, lower, &mut word, &mut status)
             } else {
@@ -283,8 +284,9 @@ unsafe fn receive(
         let datatype = abi::word(HandleKind::Datatype, datatype);
         let mut receive = 0;
         let buffer = arguments.buffer;
-        let code =
-            cross(|dispatch| (dispatch.imrecv)(buffer, count, datatype, &mut word, &mut receive));
+        let code = cross_near(|dispatch| {
+            (dispatch.imrecv)(buffer, count, datatype, &mut word, &mut receive)
+        });
         if code != 0 {
             return Err((communicator, code));
         }

@@ -158,6 +158,8 @@ pub struct Services {
     pub target_of: Option<unsafe extern "C" fn(u64) -> u64>,
     /// Any FS. Gives the calling thread's [`ThreadRecord`] an `fs_lower` of its own.
     pub borrow_thread_area: Option<unsafe extern "C" fn(*mut ThreadRecord)>,
+    /// Lower FS. Sets the calling thread's [`ThreadRecord::reach`].
+    pub come_near: Option<unsafe extern "C" fn(*const Room)>,
     /// Any FS. Stops the calling thread by the stop signal, so that it parks in a signal frame that
     /// it can be restarted from; returns when the checkpoint lets it go on.
     pub park_self: Option<unsafe extern "C" fn()>,
@@ -262,8 +264,8 @@ pub struct ThreadRecord {
     pub fs_upper: u64,
     /// `gs:0x18`: an [`Inside`]. The stop handler parks a thread only at 0.
     pub inside: AtomicU32,
-    /// `gs:0x1c`: non-zero on the driver thread.
-    pub driver: AtomicU32,
+    /// `gs:0x1c`: a [`Reach`].
+    pub reach: AtomicU32,
     /// `gs:0x20`: point-to-point messages this thread has sent (blocking or not, when begun).
     pub sent: AtomicU64,
     /// `gs:0x28`: messages received: receives completed with a message, and messages pulled in.
@@ -276,7 +278,33 @@ pub struct ThreadRecord {
     /// (return address, ucontext, siginfo, vector state) starts there.
     pub stop_frame: AtomicU64,
     /// `gs:0x40`: the lower half's own notes (a record of its thread table).
-    pub private: [u64; 9],
+    pub private: [u64; 11],
+    /// `gs:0x98`: non-zero on the driver thread.
+    pub driver: AtomicU32,
+    pub reserved: u32,
+}
+
+/// Values of [`ThreadRecord::reach`]: how the thread gets at the lower half.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Its own thread area has room for what the lower half keeps in one (see [`Room`]): frequent calls leave FS as it is.
+    Near = 0,
+    /// It has not been tried yet whether it is near.
+    Unknown = 1,
+    /// FS is switched for each call.
+    Far = 2,
+}
+
+/// Room in a thread's static thread-local storage that the upper half leaves to the lower one.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Where the calling thread's lies.
+    pub start: u64,
+    pub bytes: u64,
+    /// The release of the upper half's libc (`gnu_get_libc_version`): a string that ends in NUL.
+    pub libc: u64,
 }
 
 /// Values of [`ThreadRecord::inside`].

@@ -68,6 +68,7 @@ const _: () = assert!(core::mem::size_of::<Status>() == 24);
 
 impl Status {
     /// The status in the neutral form.
+    #[inline(always)]
     pub fn to_neutral(self) -> neutral::Status {
         let mut status = neutral::Status {
             source: rank_to_neutral(self.source),
@@ -80,6 +81,7 @@ impl Status {
     }
 
     /// Open MPI's form of a neutral status.
+    #[inline(always)]
     pub fn from_neutral(status: &neutral::Status) -> Self {
         Self {
             source: rank_from_neutral(status.source),

@@ -10,7 +10,7 @@ use super::inherited;
 use crate::arch::registers;
 use crate::arch::springboard::Piece;
 use crate::gate::{descriptors, filter, region, signals};
-use crate::threads::{areas, rehearse, stop};
+use crate::threads::{areas, near, rehearse, stop};
 use crate::{agent, capture, mpi};
 
 /// Tells a split process that `execve` has started which filter it has inherited.
@@ -46,6 +46,7 @@ fn services() -> Services {
         raise: Some(agent::wake::raise),
         target_of: Some(agent::wake::target_of),
         borrow_thread_area: Some(areas::borrow),
+        come_near: Some(near::come_near),
         park_self: Some(park_self),
         futex_wait: Some(futex_wait),
         print: Some(print),

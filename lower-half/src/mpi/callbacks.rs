@@ -37,6 +37,12 @@ unsafe fn ascend<R>(call: impl FnOnce() -> R) -> R {
         let record: *const ThreadRecord;
         asm!("mov {}, gs:[0]", out(reg) record, options(nostack, preserves_flags, readonly));
         let (upper, lower) = ((*record).fs_upper, (*record).fs_lower);
+        let before: u64;
+        asm!("mov {}, fs:[0]", out(reg) before, options(nostack, preserves_flags, readonly));
+        if before != lower {
+            // Near: it is in place.
+            return call();
+        }
         set_thread_pointer(upper);
         let result = call();
         set_thread_pointer(lower);

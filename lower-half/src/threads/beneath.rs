@@ -2,6 +2,9 @@
 //! half's own few instructions on the way into another handler. While one runs, its thread cannot stop, for the handler
 //! could not return in another launch.
 //!
+//! Such a thread is left alone for longer each time: asking it interrupts what it sleeps in, and a sleep that is begun again
+//! whenever it is asked would never end. It is asked at once when the handler has returned.
+//!
 //! Rules of this place: runs in signal handlers, on the application's stack, with either half's FS.
 
 use core::sync::atomic::Ordering;
@@ -11,6 +14,7 @@ use stillpoint_wrappers::gate;
 use super::registry::Thread;
 use crate::arch::frame::{Frame, REG_RIP, REG_RSP};
 use crate::arch::springboard;
+use crate::arch::syscall::syscall3;
 
 /// Whether code at this address is there in every launch.
 pub fn stays(rip: usize) -> bool {
@@ -30,7 +34,41 @@ pub fn entered(thread: Thread, frame: Frame) -> bool {
 
 /// The handler for which [`entered`] said `true` has returned.
 pub fn left(thread: Thread) {
-    thread.notes().beneath.store(0, Ordering::Relaxed);
+    let notes = thread.notes();
+    notes.beneath.store(0, Ordering::Relaxed);
+    notes.ask_pause.store(0, Ordering::Relaxed);
+    notes.ask_after.store(0, Ordering::Relaxed);
+}
+
+/// The thread could not stop: when it may be asked again.
+pub fn put_off(thread: Thread) {
+    let notes = thread.notes();
+    let pause = (2 * notes.ask_pause.load(Ordering::Relaxed)).max(FIRST_PAUSE);
+    notes.ask_pause.store(pause, Ordering::Relaxed);
+    notes.ask_after.store(now() + pause, Ordering::Relaxed);
+}
+
+/// Whether it is too early to ask the thread to stop.
+pub fn too_early(thread: Thread) -> bool {
+    let after = thread.notes().ask_after.load(Ordering::Relaxed);
+    after != 0 && now() < after
+}
+
+/// Nanoseconds.
+const FIRST_PAUSE: u64 = 5_000_000;
+
+fn now() -> u64 {
+    let mut time = [0u64; 2];
+    // SAFETY: the kernel writes seconds and nanoseconds.
+    unsafe {
+        syscall3(
+            libc::SYS_clock_gettime,
+            libc::CLOCK_MONOTONIC as usize,
+            time.as_mut_ptr() as usize,
+            0,
+        )
+    };
+    time[0] * 1_000_000_000 + time[1]
 }
 
 /// Whether a handler of this thread, interrupted in `frame`, could not return in another launch.

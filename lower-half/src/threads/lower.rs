@@ -6,6 +6,7 @@
 
 use std::sync::OnceLock;
 
+use super::own_area::in_own_area;
 use crate::arch::{registers, syscall};
 
 type Start = unsafe extern "C" fn(*mut libc::c_void) -> *mut libc::c_void;
@@ -61,7 +62,7 @@ pub unsafe extern "C" fn pthread_create(
     // The new thread inherits the mask; libc knows nothing of it.
     let mask = syscall::set_mask(u64::MAX);
     // SAFETY: the caller's arguments, but for where the thread begins.
-    let result = unsafe { create(thread, attributes, begin, beginning.cast()) };
+    let result = in_own_area(|| unsafe { create(thread, attributes, begin, beginning.cast()) });
     syscall::set_mask(mask);
     if result != 0 {
         // SAFETY: no thread has been made that would take it.

@@ -6,6 +6,8 @@ pub mod clone;
 pub mod exit;
 pub mod interrupted;
 pub mod lower;
+pub mod near;
+pub mod own_area;
 pub mod recreate;
 pub mod registry;
 pub mod rehearse;

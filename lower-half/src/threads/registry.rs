@@ -6,7 +6,7 @@
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use stillpoint_wrappers::gate::ThreadRecord;
+use stillpoint_wrappers::gate::{Reach, ThreadRecord};
 
 use crate::arch::{registers, syscall};
 
@@ -33,9 +33,13 @@ pub struct Notes {
     pub scratch_bytes: AtomicU64,
     /// See [`super::beneath`]; 0: nothing.
     pub beneath: AtomicU64,
+    /// For as long as that keeps the thread from stopping: when it may be asked again (`CLOCK_MONOTONIC`, nanoseconds),
+    pub ask_after: AtomicU64,
+    /// ... and how long it was left alone this time.
+    pub ask_pause: AtomicU64,
 }
 
-const _: () = assert!(size_of::<Notes>() == size_of::<[u64; 9]>());
+const _: () = assert!(size_of::<Notes>() == size_of::<[u64; 11]>());
 
 /// Bits of [`Notes::flags`].
 pub mod flag {
@@ -69,13 +73,15 @@ static TABLE: [Slot; MOST_THREADS] = [const {
         fs_lower: 0,
         fs_upper: 0,
         inside: core::sync::atomic::AtomicU32::new(0),
-        driver: core::sync::atomic::AtomicU32::new(0),
+        reach: core::sync::atomic::AtomicU32::new(Reach::Unknown as u32),
         sent: AtomicU64::new(0),
         received: AtomicU64::new(0),
         virtual_tid: core::sync::atomic::AtomicU32::new(0),
         real_tid: core::sync::atomic::AtomicU32::new(0),
         stop_frame: AtomicU64::new(0),
-        private: [0; 9],
+        private: [0; 11],
+        driver: core::sync::atomic::AtomicU32::new(0),
+        reserved: 0,
     }))
 }; MOST_THREADS];
 
@@ -118,6 +124,7 @@ impl Thread {
             let record = thread.record();
             record.inside.store(0, Ordering::Relaxed);
             record.driver.store(0, Ordering::Relaxed);
+            record.reach.store(Reach::Unknown as u32, Ordering::Relaxed);
             record.sent.store(0, Ordering::Relaxed);
             record.received.store(0, Ordering::Relaxed);
             record.virtual_tid.store(0, Ordering::Relaxed);
@@ -132,6 +139,8 @@ impl Thread {
                 &notes.area,
                 &notes.scratch,
                 &notes.beneath,
+                &notes.ask_after,
+                &notes.ask_pause,
             ] {
                 word.store(0, Ordering::Relaxed);
             }

@@ -59,8 +59,12 @@ pub unsafe extern "C" fn on_stop(
         // On its way into or out of MPI, `inside` not yet or no longer set: as good as inside.
         return;
     }
-    if !beneath::stays(frame.register(REG_RIP)) || beneath::blocks(thread, frame) {
-        // In the kernel's vDSO, or in a handler on top of it. It will be out when the agent asks again.
+    if !beneath::stays(frame.register(REG_RIP)) {
+        // In the kernel's vDSO, which a restart finds elsewhere. It will be out when the agent asks again.
+        return;
+    }
+    if beneath::blocks(thread, frame) {
+        beneath::put_off(thread);
         return;
     }
     note_descriptor(frame);
@@ -104,7 +108,7 @@ fn note_descriptor(frame: Frame) {
 
 /// Asks a thread to stop. It has stopped when [`Thread::stop_frame`] is not 0.
 pub fn stop(thread: Thread) {
-    if thread.state() != State::Alive {
+    if thread.state() != State::Alive || beneath::too_early(thread) {
         return;
     }
     HOLD.store(1, Ordering::Release);

@@ -94,6 +94,22 @@ pub unsafe fn is_null_handle(object: *const Object) -> bool {
     standard != 0 && NULL_VALUES.contains(&standard)
 }
 
+/// Whether a communicator, window or file has members: it is no null handle. (Predefined with members are the world
+/// and the process alone.)
+///
+/// # Safety
+/// `object` must lead to an object of such a kind.
+#[inline(always)]
+pub unsafe fn has_members(object: *const Object) -> bool {
+    // SAFETY: the caller's object.
+    let standard = unsafe { (*object).standard };
+    standard == 0 || standard == WORLD || standard == SELF
+}
+
+/// Standard-ABI values of `MPI_COMM_WORLD` and `MPI_COMM_SELF`.
+const WORLD: u16 = 257;
+const SELF: u16 = 258;
+
 /// The word of a kind's null handle.
 #[cold]
 pub fn null_word(kind: HandleKind) -> Word {

@@ -15,7 +15,8 @@ const _: () = {
     assert!(offset_of!(ThreadRecord, fs_lower) == 0x08);
     assert!(offset_of!(ThreadRecord, fs_upper) == 0x10);
     assert!(offset_of!(ThreadRecord, inside) == 0x18);
-    assert!(offset_of!(ThreadRecord, driver) == 0x1c);
+    assert!(offset_of!(ThreadRecord, reach) == 0x1c);
+    assert!(offset_of!(ThreadRecord, driver) == 0x98);
     assert!(offset_of!(ThreadRecord, sent) == 0x20);
     assert!(offset_of!(ThreadRecord, received) == 0x28);
 };
@@ -60,6 +61,20 @@ pub unsafe fn set_inside(value: u32) {
     }
 }
 
+/// `record.reach`.
+///
+/// # Safety
+/// As [`record`].
+#[inline(always)]
+pub unsafe fn reach() -> u32 {
+    let value: u32;
+    // SAFETY: as `record`.
+    unsafe {
+        asm!("mov {:e}, gs:[0x1c]", out(reg) value, options(nostack, preserves_flags, readonly));
+    }
+    value
+}
+
 /// Whether this is the driver thread.
 ///
 /// # Safety
@@ -69,7 +84,7 @@ pub unsafe fn is_driver() -> bool {
     let value: u32;
     // SAFETY: as `record`.
     unsafe {
-        asm!("mov {:e}, gs:[0x1c]", out(reg) value, options(nostack, preserves_flags, readonly));
+        asm!("mov {:e}, gs:[0x98]", out(reg) value, options(nostack, preserves_flags, readonly));
     }
     value != 0
 }
@@ -148,6 +163,38 @@ pub unsafe fn upper_thread_pointer() -> u64 {
 pub unsafe fn write_fs(value: u64) {
     // SAFETY: the caller's. A compiler barrier, so that nothing moves across the switch.
     unsafe { asm!("wrfsbase {}", in(reg) value, options(nostack, preserves_flags)) }
+}
+
+/// Bytes that each thread's static thread-local storage leaves to the lower half. It must cover the places,
+/// seen from FS, at which the lower half's executable and libraries keep theirs: from some 4 KiB below
+/// FS, and what its libc keeps for libraries that are loaded later.
+pub const ROOM_BYTES: usize = 8 * 1024;
+
+core::arch::global_asm!(
+    ".pushsection .tbss.stillpoint_room, \"awT\", @nobits",
+    ".balign 16",
+    ".globl stillpoint_room",
+    ".hidden stillpoint_room",
+    ".type stillpoint_room, @tls_object",
+    "stillpoint_room: .zero {bytes}",
+    ".popsection",
+    bytes = const ROOM_BYTES,
+);
+
+/// Where the calling thread's room for the lower half starts.
+pub fn room() -> usize {
+    let start;
+    // SAFETY: the upper FS is in place wherever the upper half's functions run; the library is loaded at the program's start,
+    // so that its thread-local storage is static.
+    unsafe {
+        asm!(
+            "mov {0}, fs:[0]",
+            "add {0}, [rip + stillpoint_room@gottpoff]",
+            out(reg) start,
+            options(nostack, readonly)
+        );
+    }
+    start
 }
 
 const SYS_MMAP: usize = 9;

@@ -7,7 +7,7 @@ use stillpoint_wrappers::extra::INTERRUPTED;
 
 use super::list::{List, Room};
 use super::{ERR_IN_STATUS, fail, give_whole};
-use crate::crossing::{self, cross};
+use crate::crossing::{self, cross_near};
 use crate::object::Object;
 use crate::{abi, park};
 
@@ -36,7 +36,7 @@ pub unsafe fn waitall(
             list.look_up();
             let words = list.words.as_mut_ptr();
             let statuses = list.statuses.as_mut_ptr();
-            let code = cross(|dispatch| {
+            let code = cross_near(|dispatch| {
                 (dispatch.extra.waitall)(count, words, statuses, &mut done, &mut failed_below)
             });
             for index in told..done as usize {
@@ -87,7 +87,7 @@ pub unsafe fn testall(
         let words = list.words.as_mut_ptr();
         let statuses = list.statuses.as_mut_ptr();
         let mut all = 0;
-        let code = cross(|dispatch| (dispatch.testall)(count, words, &mut all, statuses));
+        let code = cross_near(|dispatch| (dispatch.testall)(count, words, &mut all, statuses));
         *flag = all;
         if code != 0 && code != ERR_IN_STATUS {
             return fail(list.communicator(0), code, c"MPI_Testall");

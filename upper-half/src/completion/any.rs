@@ -9,7 +9,7 @@ use stillpoint_wrappers::neutral::constants::UNDEFINED;
 
 use super::list::{List, Room};
 use super::{EMPTY, fail, give};
-use crate::crossing::{self, cross};
+use crate::crossing::{self, cross_near};
 use crate::request::State;
 use crate::{abi, park};
 
@@ -75,8 +75,9 @@ pub unsafe fn waitany(
             }
             list.look_up();
             let words = list.words.as_mut_ptr();
-            let code =
-                cross(|dispatch| (dispatch.extra.waitany)(count, words, &mut chosen, &mut found));
+            let code = cross_near(|dispatch| {
+                (dispatch.extra.waitany)(count, words, &mut chosen, &mut found)
+            });
             if code != INTERRUPTED {
                 break code;
             }
@@ -126,7 +127,7 @@ pub unsafe fn testany(
             list.look_up();
             let words = list.words.as_mut_ptr();
             let mut any = 0;
-            let code = cross(|dispatch| {
+            let code = cross_near(|dispatch| {
                 (dispatch.testany)(count, words, &mut chosen, &mut any, &mut found)
             });
             if any == 0 && code == 0 {

@@ -8,7 +8,7 @@ use stillpoint_wrappers::neutral::constants::UNDEFINED;
 
 use super::list::{List, Room};
 use super::{EMPTY, ERR_IN_STATUS, fail, give_whole};
-use crate::crossing::{self, cross};
+use crate::crossing::{self, cross_near};
 use crate::object::Object;
 use crate::request::State;
 use crate::{abi, park};
@@ -42,7 +42,7 @@ unsafe fn some(
             let places = chosen.as_mut_ptr();
             let mut below = 0;
             let wait = blocking && above.is_empty();
-            let code = cross(|dispatch| {
+            let code = cross_near(|dispatch| {
                 let function = if wait {
                     dispatch.extra.waitsome
                 } else {

@@ -23,7 +23,7 @@ unsafe extern "C" fn allgather(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(comm, |lower| {
+        let code = pass::clocked(comm, move |lower| {
             (lower.allgather)(
                 abi::buffer(sendbuf),
                 sendcount,
@@ -55,7 +55,7 @@ unsafe extern "C" fn allgatherv(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(comm, |lower| {
+        let code = pass::clocked(comm, move |lower| {
             (lower.allgatherv)(
                 abi::buffer(sendbuf),
                 sendcount,
@@ -86,7 +86,7 @@ unsafe extern "C" fn allreduce(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(comm, |lower| {
+        let code = pass::clocked(comm, move |lower| {
             (lower.allreduce)(
                 abi::buffer(sendbuf),
                 abi::buffer(recvbuf),
@@ -116,7 +116,7 @@ unsafe extern "C" fn alltoall(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(comm, |lower| {
+        let code = pass::clocked(comm, move |lower| {
             (lower.alltoall)(
                 abi::buffer(sendbuf),
                 sendcount,
@@ -149,7 +149,7 @@ unsafe extern "C" fn alltoallv(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(comm, |lower| {
+        let code = pass::clocked(comm, move |lower| {
             (lower.alltoallv)(
                 abi::buffer(sendbuf),
                 sendcounts,
@@ -194,7 +194,7 @@ unsafe extern "C" fn alltoallw(
             },
         );
         let new_recvtypes = pass::Words::new(HandleKind::Datatype, recvtypes, pass::peers(comm));
-        let code = pass::clocked(comm, |lower| {
+        let code = pass::clocked(comm, move |lower| {
             (lower.alltoallw)(
                 abi::buffer(sendbuf),
                 sendcounts,
@@ -219,7 +219,7 @@ unsafe extern "C" fn barrier(comm: Comm) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(comm, |lower| {
+        let code = pass::clocked(comm, move |lower| {
             (lower.barrier)(abi::word(HandleKind::Communicator, comm))
         });
         if code != 0 {
@@ -240,7 +240,7 @@ unsafe extern "C" fn bcast(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(comm, |lower| {
+        let code = pass::clocked(comm, move |lower| {
             (lower.bcast)(
                 abi::buffer(buffer),
                 count,
@@ -268,7 +268,7 @@ unsafe extern "C" fn exscan(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(comm, |lower| {
+        let code = pass::clocked(comm, move |lower| {
             (lower.exscan)(
                 abi::buffer(sendbuf),
                 abi::buffer(recvbuf),
@@ -299,7 +299,7 @@ unsafe extern "C" fn gather(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(comm, |lower| {
+        let code = pass::clocked(comm, move |lower| {
             (lower.gather)(
                 abi::buffer(sendbuf),
                 sendcount,
@@ -333,7 +333,7 @@ unsafe extern "C" fn gatherv(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(comm, |lower| {
+        let code = pass::clocked(comm, move |lower| {
             (lower.gatherv)(
                 abi::buffer(sendbuf),
                 sendcount,
@@ -366,7 +366,7 @@ unsafe extern "C" fn neighbor_allgather(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(comm, |lower| {
+        let code = pass::clocked(comm, move |lower| {
             (lower.neighbor_allgather)(
                 abi::buffer(sendbuf),
                 sendcount,
@@ -398,7 +398,7 @@ unsafe extern "C" fn neighbor_allgatherv(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(comm, |lower| {
+        let code = pass::clocked(comm, move |lower| {
             (lower.neighbor_allgatherv)(
                 abi::buffer(sendbuf),
                 sendcount,
@@ -430,7 +430,7 @@ unsafe extern "C" fn neighbor_alltoall(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(comm, |lower| {
+        let code = pass::clocked(comm, move |lower| {
             (lower.neighbor_alltoall)(
                 abi::buffer(sendbuf),
                 sendcount,
@@ -463,7 +463,7 @@ unsafe extern "C" fn neighbor_alltoallv(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(comm, |lower| {
+        let code = pass::clocked(comm, move |lower| {
             (lower.neighbor_alltoallv)(
                 abi::buffer(sendbuf),
                 sendcounts,
@@ -501,7 +501,7 @@ unsafe extern "C" fn neighbor_alltoallw(
         let new_sendtypes =
             pass::Words::new(HandleKind::Datatype, sendtypes, pass::destinations(comm));
         let new_recvtypes = pass::Words::new(HandleKind::Datatype, recvtypes, pass::sources(comm));
-        let code = pass::clocked(comm, |lower| {
+        let code = pass::clocked(comm, move |lower| {
             (lower.neighbor_alltoallw)(
                 abi::buffer(sendbuf),
                 sendcounts,
@@ -534,7 +534,7 @@ unsafe extern "C" fn reduce(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(comm, |lower| {
+        let code = pass::clocked(comm, move |lower| {
             (lower.reduce)(
                 abi::buffer(sendbuf),
                 abi::buffer(recvbuf),
@@ -564,7 +564,7 @@ unsafe extern "C" fn reduce_scatter(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(comm, |lower| {
+        let code = pass::clocked(comm, move |lower| {
             (lower.reduce_scatter)(
                 abi::buffer(sendbuf),
                 abi::buffer(recvbuf),
@@ -593,7 +593,7 @@ unsafe extern "C" fn reduce_scatter_block(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(comm, |lower| {
+        let code = pass::clocked(comm, move |lower| {
             (lower.reduce_scatter_block)(
                 abi::buffer(sendbuf),
                 abi::buffer(recvbuf),
@@ -622,7 +622,7 @@ unsafe extern "C" fn scan(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(comm, |lower| {
+        let code = pass::clocked(comm, move |lower| {
             (lower.scan)(
                 abi::buffer(sendbuf),
                 abi::buffer(recvbuf),
@@ -653,7 +653,7 @@ unsafe extern "C" fn scatter(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(comm, |lower| {
+        let code = pass::clocked(comm, move |lower| {
             (lower.scatter)(
                 abi::buffer(sendbuf),
                 sendcount,
@@ -687,7 +687,7 @@ unsafe extern "C" fn scatterv(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(comm, |lower| {
+        let code = pass::clocked(comm, move |lower| {
             (lower.scatterv)(
                 abi::buffer(sendbuf),
                 sendcounts,

@@ -592,7 +592,7 @@ unsafe extern "C" fn file_preallocate(fh: File, size: Offset) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(fh, |lower| {
+        let code = pass::clocked(fh, move |lower| {
             (lower.file_preallocate)(abi::word(HandleKind::File, fh), size)
         });
         if code != 0 {
@@ -670,7 +670,7 @@ unsafe extern "C" fn file_read_all_begin(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(fh, |lower| {
+        let code = pass::clocked(fh, move |lower| {
             (lower.file_read_all_begin)(
                 abi::word(HandleKind::File, fh),
                 abi::buffer(buf),
@@ -779,7 +779,7 @@ unsafe extern "C" fn file_read_at_all_begin(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(fh, |lower| {
+        let code = pass::clocked(fh, move |lower| {
             (lower.file_read_at_all_begin)(
                 abi::word(HandleKind::File, fh),
                 offset,
@@ -859,7 +859,7 @@ unsafe extern "C" fn file_read_ordered_begin(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(fh, |lower| {
+        let code = pass::clocked(fh, move |lower| {
             (lower.file_read_ordered_begin)(
                 abi::word(HandleKind::File, fh),
                 abi::buffer(buf),
@@ -952,7 +952,7 @@ unsafe extern "C" fn file_seek_shared(fh: File, offset: Offset, whence: c_int) -
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(fh, |lower| {
+        let code = pass::clocked(fh, move |lower| {
             (lower.file_seek_shared)(
                 abi::word(HandleKind::File, fh),
                 offset,
@@ -971,7 +971,7 @@ unsafe extern "C" fn file_set_atomicity(fh: File, flag: c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(fh, |lower| {
+        let code = pass::clocked(fh, move |lower| {
             (lower.file_set_atomicity)(abi::word(HandleKind::File, fh), flag)
         });
         if code != 0 {
@@ -995,7 +995,7 @@ unsafe extern "C" fn file_set_info(fh: File, info: Info) -> c_int {
         if let Err(code) = pass::info_below(info) {
             return errhandler::raise(fh, code, c"MPI_File_set_info");
         }
-        let code = pass::clocked(fh, |lower| {
+        let code = pass::clocked(fh, move |lower| {
             (lower.file_set_info)(
                 abi::word(HandleKind::File, fh),
                 abi::word(HandleKind::Info, info),
@@ -1013,7 +1013,7 @@ unsafe extern "C" fn file_set_size(fh: File, size: Offset) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(fh, |lower| {
+        let code = pass::clocked(fh, move |lower| {
             (lower.file_set_size)(abi::word(HandleKind::File, fh), size)
         });
         if code != 0 {
@@ -1038,7 +1038,7 @@ unsafe extern "C" fn file_set_view(
         if let Err(code) = pass::info_below(info) {
             return errhandler::raise(fh, code, c"MPI_File_set_view");
         }
-        let code = pass::clocked(fh, |lower| {
+        let code = pass::clocked(fh, move |lower| {
             (lower.file_set_view)(
                 abi::word(HandleKind::File, fh),
                 abi::displacement_to_neutral(disp),
@@ -1060,7 +1060,7 @@ unsafe extern "C" fn file_sync(fh: File) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(fh, |lower| {
+        let code = pass::clocked(fh, move |lower| {
             (lower.file_sync)(abi::word(HandleKind::File, fh))
         });
         if code != 0 {
@@ -1138,7 +1138,7 @@ unsafe extern "C" fn file_write_all_begin(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(fh, |lower| {
+        let code = pass::clocked(fh, move |lower| {
             (lower.file_write_all_begin)(
                 abi::word(HandleKind::File, fh),
                 abi::buffer(buf),
@@ -1251,7 +1251,7 @@ unsafe extern "C" fn file_write_at_all_begin(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(fh, |lower| {
+        let code = pass::clocked(fh, move |lower| {
             (lower.file_write_at_all_begin)(
                 abi::word(HandleKind::File, fh),
                 offset,
@@ -1331,7 +1331,7 @@ unsafe extern "C" fn file_write_ordered_begin(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(fh, |lower| {
+        let code = pass::clocked(fh, move |lower| {
             (lower.file_write_ordered_begin)(
                 abi::word(HandleKind::File, fh),
                 abi::buffer(buf),

@@ -595,7 +595,7 @@ unsafe extern "C" fn win_fence(assert: c_int, win: Win) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
         let _inside = crossing::enter_as(Place::Collective);
-        let code = pass::clocked(win, |lower| {
+        let code = pass::clocked(win, move |lower| {
             (lower.win_fence)(
                 abi::assertion_to_neutral(assert),
                 abi::word(HandleKind::Window, win),

@@ -9,7 +9,7 @@ use stillpoint_wrappers::neutral::constants::PROC_NULL;
 use super::receive::{ERR_TRUNCATE, finish_receive, post, receive, received};
 use crate::abi::{self, Comm, Datatype};
 use crate::completion;
-use crate::crossing::{self, cross};
+use crate::crossing::{self, cross_near};
 use crate::errhandler::raise;
 use crate::request::{CANCELLED, Request, State};
 use crate::shared::concurrent;
@@ -50,7 +50,7 @@ pub unsafe fn sendrecv(
         let code = if concurrent() || !drain::nothing_waits() {
             match post(&arguments) {
                 Ok(request) => {
-                    let sent = cross(|dispatch| {
+                    let sent = cross_near(|dispatch| {
                         (dispatch.send)(sendbuf, sendcount, sendtype, dest, sendtag, comm_word)
                     });
                     if sent == 0 {
@@ -66,7 +66,7 @@ pub unsafe fn sendrecv(
             let it = &arguments;
             let recvtype = abi::word(HandleKind::Datatype, recvtype);
             let mut word = 0;
-            let code = cross(|dispatch| {
+            let code = cross_near(|dispatch| {
                 let (recvbuf, recvcount) = (it.buffer, it.count);
                 (dispatch.extra.sendrecv)(
                     sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,
@@ -90,7 +90,7 @@ unsafe fn withdraw(request: *mut Request) {
         if (*request).state == State::Active {
             (*request).flags |= CANCELLED;
             let word = &raw mut (*request).head.lower;
-            cross(|dispatch| (dispatch.cancel)(word));
+            cross_near(|dispatch| (dispatch.cancel)(word));
         }
         let mut status = Status::default();
         completion::wait_for(request, &mut status);
@@ -160,13 +160,13 @@ unsafe fn pack(
     unsafe {
         let datatype = abi::word(HandleKind::Datatype, datatype);
         let comm = abi::word(HandleKind::Communicator, comm);
-        let code = cross(|dispatch| (dispatch.pack_size)(count, datatype, comm, &mut room));
+        let code = cross_near(|dispatch| (dispatch.pack_size)(count, datatype, comm, &mut room));
         if code != 0 {
             return Err(code);
         }
         let mut packed = vec![0u8; usize::try_from(room).unwrap_or(0)];
         let to = packed.as_mut_ptr().cast();
-        let code = cross(|dispatch| {
+        let code = cross_near(|dispatch| {
             (dispatch.pack)(
                 abi::buffer(buf),
                 count,

@@ -10,7 +10,7 @@ use stillpoint_wrappers::neutral::{Status, Word};
 
 use crate::abi::{self, Comm, Datatype};
 use crate::completion::{self, give};
-use crate::crossing::{self, cross};
+use crate::crossing::{self, cross_near};
 use crate::errhandler::raise;
 use crate::request::{self, Arguments, Kind, NO_MESSAGE, Request, State};
 use crate::shared::concurrent;
@@ -51,7 +51,7 @@ pub unsafe fn post(arguments: &Arguments) -> Result<*mut Request, i32> {
         );
         let it = arguments;
         let mut word = 0;
-        let code = cross(|dispatch| {
+        let code = cross_near(|dispatch| {
             (dispatch.irecv)(
                 it.buffer, it.count, datatype, it.peer, it.tag, comm, &mut word,
             )
@@ -149,11 +149,10 @@ pub unsafe fn recv(
                 &raw mut found
             };
             let mut word = 0;
-            let code = cross(|dispatch| {
-                let (buffer, count) = (it.buffer, it.count);
-                (dispatch.extra.recv)(
-                    buffer, count, lower, it.peer, it.tag, comm_word, wanted, &mut word,
-                )
+            let place = &raw mut word;
+            let (buffer, count, peer, tag) = (it.buffer, it.count, it.peer, it.tag);
+            let code = cross_near(move |dispatch| {
+                (dispatch.extra.recv)(buffer, count, lower, peer, tag, comm_word, wanted, place)
             });
             received(code, it, word, &mut found)
         };

@@ -131,7 +131,12 @@ fn crossing(text: &mut String, function: &Function) {
     let clocked = home(function).map(|parameter| parameter.name.clone());
     match (function.form, clocked) {
         (Form::Blocking, Some(clocked)) => {
-            let _ = writeln!(text, "let code = pass::clocked({clocked}, |lower| {call});");
+            // Its own copies of the arguments let them stay in registers; but what it writes to must not be a copy.
+            let own = if call.contains("&mut ") { "" } else { "move " };
+            let _ = writeln!(
+                text,
+                "let code = pass::clocked({clocked}, {own}|lower| {call});"
+            );
         }
         _ => {
             let _ = writeln!(text, "let code = crossing::cross(|lower| {call});");

@@ -1,0 +1,130 @@
+//! Functions of libc and the dynamic linker that need the thread control block of the lower half: on a thread that calls it
+//! with the upper half's ([`super::near`]), they run with the thread's own area.
+//!
+//! This executable's come before libc's for every library of the lower half, as `pthread_create` does.
+
+use core::ffi::{c_char, c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use super::registry::Thread;
+use crate::arch::registers;
+
+/// The lower half's FS, on a thread that has another one in place.
+fn own_area() -> Option<u64> {
+    let own = Thread::current().map_or(0, Thread::fs_lower);
+    (own != 0 && own != registers::fs()).then_some(own)
+}
+
+/// Runs `call` with the lower half's FS, whichever is in place.
+pub fn in_own_area<R>(call: impl FnOnce() -> R) -> R {
+    let Some(own) = own_area() else {
+        return call();
+    };
+    let fs = registers::fs();
+    // SAFETY: the thread's own area; what was in place comes back.
+    unsafe {
+        registers::set_fs(own);
+        let result = call();
+        registers::set_fs(fs);
+        result
+    }
+}
+
+/// The address of the next library's function of that name.
+fn next(known: &AtomicUsize, name: &'static core::ffi::CStr) -> usize {
+    let address = known.load(Ordering::Relaxed);
+    if address != 0 {
+        return address;
+    }
+    // SAFETY: a look-up by a constant name.
+    let address = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as usize;
+    known.store(address, Ordering::Relaxed);
+    address
+}
+
+macro_rules! in_own_areas {
+    ($($function:ident $name:literal ($($argument:ident: $kind:ty),*) -> $result:ty, $failure:expr;)*) => {
+        $(
+            #[doc = concat!("`", $name, "`.")]
+            ///
+            /// # Safety
+            /// As the function itself.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $function($($argument: $kind),*) -> $result {
+                static NEXT: AtomicUsize = AtomicUsize::new(0);
+                in_own_area(|| {
+                    let address = next(&NEXT, match core::ffi::CStr::from_bytes_with_nul(concat!($name, "\0").as_bytes()) {
+                        Ok(name) => name,
+                        Err(_) => c"",
+                    });
+                    if address == 0 {
+                        return $failure;
+                    }
+                    // SAFETY: the function has this type; the caller's arguments.
+                    unsafe {
+                        core::mem::transmute::<usize, unsafe extern "C" fn($($kind),*) -> $result>(address)($($argument),*)
+                    }
+                })
+            }
+        )*
+    };
+}
+
+in_own_areas! {
+    __tls_get_addr "__tls_get_addr" (index: *mut c_void) -> *mut c_void, core::ptr::null_mut();
+    pthread_getspecific "pthread_getspecific" (key: libc::pthread_key_t) -> *mut c_void, core::ptr::null_mut();
+    pthread_setspecific "pthread_setspecific" (key: libc::pthread_key_t, value: *const c_void) -> c_int, libc::EINVAL;
+    dlclose "dlclose" (library: *mut c_void) -> c_int, -1;
+    __cxa_atexit "__cxa_atexit" (call: *mut c_void, argument: *mut c_void, library: *mut c_void) -> c_int, -1;
+}
+
+type Open = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void;
+
+/// `dlopen`. It looks at who calls it (at the caller's run path), so where nothing is to be switched libc's own is jumped to.
+///
+/// # Safety
+/// As dlopen(3).
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub unsafe extern "C" fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void {
+    core::arch::naked_asm!(
+        "push rdi",
+        "push rsi",
+        "sub rsp, 8",
+        "call {way}",
+        "add rsp, 8",
+        "pop rsi",
+        "pop rdi",
+        "jmp rax",
+        way = sym way_to_open,
+    )
+}
+
+fn next_open() -> Option<Open> {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let address = next(&NEXT, c"dlopen");
+    // SAFETY: libc's function has this type.
+    (address != 0).then(|| unsafe { core::mem::transmute::<usize, Open>(address) })
+}
+
+extern "C" fn way_to_open() -> Open {
+    match next_open() {
+        Some(open) if own_area().is_none() => open,
+        _ => open_in_own_area,
+    }
+}
+
+unsafe extern "C" fn open_in_own_area(name: *const c_char, flags: c_int) -> *mut c_void {
+    // SAFETY: the caller's arguments.
+    in_own_area(|| match next_open() {
+        Some(open) => unsafe { open(name, flags) },
+        None => core::ptr::null_mut(),
+    })
+}
+
+/// Whether the lower half's libraries find these functions before libc's.
+pub fn found_first() -> bool {
+    // SAFETY: a look-up by a constant name.
+    let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__tls_get_addr".as_ptr()) };
+    core::ptr::eq(first, __tls_get_addr as *const c_void)
+}

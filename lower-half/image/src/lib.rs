@@ -9,6 +9,7 @@
 //! * [`Writer`], [`Reader`] - the two ends of it
 //! * [`verify`], [`inspect`] - read every byte; say what is inside
 //! * [`Manifest`] - which images make an epoch
+//! * [`blocks`] - where the parts of an image are that was staged on several tiers
 //!
 //! Nothing that is read is trusted: every count is compared with the size of the file before memory is
 //! set aside for it, every byte is covered by a checksum, and a reader of hostile bytes ends in an
@@ -16,10 +17,12 @@
 
 #![forbid(unsafe_code)]
 
+pub mod blocks;
 mod check;
 pub mod compression;
 pub mod descriptors;
 pub mod error;
+mod estimate;
 pub mod facts;
 pub mod features;
 pub mod format;
@@ -28,11 +31,13 @@ pub mod manifest;
 mod pack;
 mod reader;
 mod sections;
+pub mod store;
 pub mod tables;
 mod writer;
 
 pub use compression::Compression;
 pub use error::ImageError;
+pub use estimate::estimate;
 pub use facts::{Environment, Identity};
 pub use inspect::{Description, Summary, inspect, verify};
 pub use manifest::{Manifest, RankImage};

@@ -121,6 +121,25 @@ impl Manifest {
     /// Opens the image of `rank` in `directory` and checks it (all but its page data) against the
     /// manifest.
     pub fn open_image(&self, directory: &Path, rank: u32) -> Result<Reader, ImageError> {
+        self.open_with(directory, rank, Reader::open)
+    }
+
+    /// The same, reading from the fast tiers of `host` what they still hold of it.
+    pub fn open_nearest_image(
+        &self,
+        directory: &Path,
+        rank: u32,
+        host: &str,
+    ) -> Result<Reader, ImageError> {
+        self.open_with(directory, rank, |path| Reader::open_nearest(path, host))
+    }
+
+    fn open_with(
+        &self,
+        directory: &Path,
+        rank: u32,
+        open: impl Fn(&Path) -> Result<Reader, ImageError>,
+    ) -> Result<Reader, ImageError> {
         let path = directory.join(NAME);
         let bad = |problem: String| ImageError::malformed(&path, 0, "ranks", problem);
         let entry = self.ranks.get(rank as usize);
@@ -130,7 +149,7 @@ impl Manifest {
                 self.ranks.len()
             ))
         })?;
-        let reader = Reader::open(&directory.join(&entry.file))?;
+        let reader = open(&directory.join(&entry.file))?;
         self.check_image(entry, &reader)?;
         Ok(reader)
     }

@@ -1,9 +1,7 @@
 //! From stretches of memory to chunks in the file: drops zero pages, gathers what is scattered,
 //! compresses, checksums and writes, on as many threads as it is given.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -11,6 +9,7 @@ use memmap2::MmapMut;
 
 use crate::compression::{Codec, Compression, Compressor, worst_case};
 use crate::format::{CHUNK_BYTES, ChunkRecord, PAGE, RunRecord, checksum};
+use crate::store::Store;
 use crate::writer::PageRun;
 
 static ZEROS: [u8; PAGE] = [0; PAGE];
@@ -57,7 +56,7 @@ impl<'a> Cursor<'a> {
 
 /// What all workers share.
 struct Shared<'a> {
-    file: &'a File,
+    store: &'a dyn Store,
     end: &'a AtomicU64,
     cursor: Mutex<Cursor<'a>>,
     failed: AtomicBool,
@@ -65,9 +64,9 @@ struct Shared<'a> {
     compression: Compression,
 }
 
-/// Packs `input` into `file` from offset `end` on, which moves to behind the last chunk.
+/// Packs `input` into `store` from offset `end` on, which moves to behind the last chunk.
 pub(crate) fn pack(
-    file: &File,
+    store: &dyn Store,
     end: &AtomicU64,
     space: u32,
     input: &[PageRun<'_>],
@@ -75,7 +74,7 @@ pub(crate) fn pack(
     threads: usize,
 ) -> io::Result<Packed> {
     let shared = Shared {
-        file,
+        store,
         end,
         cursor: Mutex::new(Cursor {
             input,
@@ -177,7 +176,7 @@ fn work_until_done(shared: &Shared<'_>) -> io::Result<Packed> {
             None => (Codec::None, input),
         };
         let offset = shared.end.fetch_add(stored.len() as u64, Ordering::Relaxed);
-        shared.file.write_all_at(stored, offset)?;
+        shared.store.write_all_at(stored, offset)?;
         packed.chunks.push(ChunkRecord {
             offset,
             checksum: checksum(stored),

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::blocks::Nearest;
 use crate::check;
 use crate::compression::{Codec, decompress};
 use crate::descriptors::Descriptors;
@@ -12,6 +13,7 @@ use crate::error::ImageError;
 use crate::facts::{Environment, Identity};
 use crate::format::{CHUNK_BYTES, ChunkRecord, RunRecord, SectionKind, checksum};
 use crate::sections::{Sections, read_at, read_table};
+use crate::store::Source;
 use crate::tables::{Region, Thread};
 use crate::writer::Content;
 
@@ -27,7 +29,7 @@ pub struct Blob {
 #[derive(Debug)]
 pub struct Reader {
     path: PathBuf,
-    file: File,
+    file: Box<dyn Source>,
     file_bytes: u64,
     digest: u128,
     identity: Identity,
@@ -55,10 +57,28 @@ impl Reader {
                 what: "image",
             });
         }
-        let file_bytes = meta.len();
-        let (table, digest) = read_table(&file, path, file_bytes)?;
+        Reader::from_source(path, Box::new(file), meta.len())
+    }
+
+    /// The same, but what a fast tier of `host` still holds of it is read from there.
+    pub fn open_nearest(path: &Path, host: &str) -> Result<Reader, ImageError> {
+        match Nearest::open(path, host) {
+            Some(nearest) => {
+                let file_bytes = nearest.length().unwrap_or(0);
+                Reader::from_source(path, Box::new(nearest), file_bytes)
+            }
+            None => Reader::open(path),
+        }
+    }
+
+    fn from_source(
+        path: &Path,
+        file: Box<dyn Source>,
+        file_bytes: u64,
+    ) -> Result<Reader, ImageError> {
+        let (table, digest) = read_table(&*file, path, file_bytes)?;
         let sections = Sections {
-            file: &file,
+            file: &*file,
             path,
             table: &table,
         };
@@ -197,14 +217,14 @@ impl Reader {
             Codec::from_u32(chunk.codec).ok_or_else(|| bad(format!("codec {}", chunk.codec)))?;
         let stored = chunk.stored_bytes as usize;
         if codec == Codec::None {
-            read_at(&self.file, &self.path, chunk.offset, output, "page data")?;
+            read_at(&*self.file, &self.path, chunk.offset, output, "page data")?;
             return self.check_chunk(chunk, output);
         }
         if scratch.len() < stored {
             scratch.resize(stored, 0);
         }
         read_at(
-            &self.file,
+            &*self.file,
             &self.path,
             chunk.offset,
             &mut scratch[..stored],

@@ -1,7 +1,5 @@
 //! Header, section table and the bytes of sections, read without trust.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -13,11 +11,12 @@ use crate::format::{
     BYTE_ORDER, END_MAGIC, HEADER_BYTES, Header, MAGIC, MAX_SECTION_BYTES, MAX_SECTIONS,
     SectionKind, SectionRecord, TRAILER_BYTES, Trailer, VERSION, checksum,
 };
+use crate::store::Source;
 use crate::writer::digest;
 
 /// Bytes at an offset, read without trust: a file that has become shorter is an error.
 pub(crate) fn read_at(
-    file: &File,
+    file: &dyn Source,
     path: &Path,
     offset: u64,
     bytes: &mut [u8],
@@ -27,7 +26,7 @@ pub(crate) fn read_at(
         .map_err(|error| match error.kind() {
             std::io::ErrorKind::UnexpectedEof => ImageError::Truncated {
                 path: path.to_owned(),
-                found: file.metadata().map_or(0, |data| data.len()),
+                found: file.length().unwrap_or(0),
                 needed: offset + bytes.len() as u64,
                 field,
             },
@@ -39,7 +38,7 @@ pub(crate) fn read_at(
         })
 }
 
-fn read_header(file: &File, path: &Path, file_bytes: u64) -> Result<Header, ImageError> {
+fn read_header(file: &dyn Source, path: &Path, file_bytes: u64) -> Result<Header, ImageError> {
     let mut header = Header::new_zeroed();
     let here = (file_bytes as usize).min(HEADER_BYTES as usize);
     read_at(file, path, 0, &mut header.as_mut_bytes()[..here], "header")?;
@@ -130,7 +129,7 @@ fn truncated(path: &Path, found: u64, needed: u64, field: &'static str) -> Image
 
 /// The section table, checked, and the image's digest.
 pub(crate) fn read_table(
-    file: &File,
+    file: &dyn Source,
     path: &Path,
     file_bytes: u64,
 ) -> Result<(Vec<SectionRecord>, u128), ImageError> {
@@ -185,7 +184,7 @@ fn records<T: FromBytes + Copy>(bytes: &[u8]) -> Vec<T> {
 
 /// The sections of a file whose table has been checked.
 pub(crate) struct Sections<'a> {
-    pub file: &'a File,
+    pub file: &'a dyn Source,
     pub path: &'a Path,
     pub table: &'a [SectionRecord],
 }

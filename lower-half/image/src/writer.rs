@@ -1,7 +1,7 @@
 //! Writes an image: pages first, as they come, then the small sections, the table and the header.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
@@ -19,6 +19,7 @@ use crate::format::{
     VERSION, checksum,
 };
 use crate::pack::{Packed, pack};
+use crate::store::Store;
 use crate::tables::{Region, Thread};
 
 /// A stretch of bytes to be written, and where it belongs.
@@ -51,7 +52,7 @@ pub struct Written {
 /// accepts.
 pub struct Writer {
     path: PathBuf,
-    file: File,
+    store: Box<dyn Store>,
     end: AtomicU64,
     compression: Compression,
     threads: usize,
@@ -79,9 +80,14 @@ impl Writer {
             .mode(0o600)
             .open(path)
             .map_err(ImageError::io(path, "create the image"))?;
-        Ok(Writer {
+        Ok(Writer::into_store(path, Box::new(file), compression))
+    }
+
+    /// Starts an image whose bytes go elsewhere than into one file; `path` names it in errors.
+    pub fn into_store(path: &Path, store: Box<dyn Store>, compression: Compression) -> Writer {
+        Writer {
             path: path.to_owned(),
-            file,
+            store,
             end: AtomicU64::new(HEADER_BYTES),
             compression,
             threads: 1,
@@ -89,7 +95,7 @@ impl Writer {
             contents: Vec::new(),
             strings: Vec::new(),
             pending: Vec::new(),
-        })
+        }
     }
 
     /// How many threads pack pages; 1 unless said.
@@ -123,7 +129,7 @@ impl Writer {
 
     fn pack(&mut self, space: u32, runs: &[PageRun<'_>]) -> Result<(), ImageError> {
         let packed = pack(
-            &self.file,
+            &*self.store,
             &self.end,
             space,
             runs,
@@ -344,8 +350,8 @@ impl Writer {
         tail.extend_from_slice(trailer.as_bytes());
         self.write_at(&tail, tail_at)?;
         self.write_at(header.as_bytes(), 0)?;
-        self.file
-            .sync_all()
+        self.store
+            .finish(header.file_bytes)
             .map_err(ImageError::io(&self.path, "sync the image"))?;
         Ok(Written {
             bytes: header.file_bytes,
@@ -355,7 +361,7 @@ impl Writer {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), ImageError> {
-        self.file
+        self.store
             .write_all_at(bytes, offset)
             .map_err(ImageError::io(&self.path, "write the image"))
     }

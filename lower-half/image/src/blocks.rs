@@ -1,0 +1,387 @@
+//! The blocks of an image that was staged: which stretch of it lies on which fast tier.
+//!
+//! An image that is staged is a sparse file in several places at once: each block lies at its own offset in the
+//! file of the place that holds it. This table, beside the image on the slow tier, says where; it stays there when the
+//! image has become whole, so that a restart can read from the fast tiers what they still hold.
+//!
+//! ```text
+//! BlocksHeader (40 bytes): magic, version, bytes of the places, number of blocks, checksum of what follows
+//! places: JSON, [{"host", "directory"}, ...]
+//! BlockRecord[]: in order of offset, without gaps
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::error::ImageError;
+use crate::format::checksum;
+use crate::store::Source;
+
+const MAGIC: [u8; 8] = *b"STILLBLK";
+const VERSION: u32 = 1;
+/// A table of an image of 100 TiB is no longer.
+const MAX_BYTES: u64 = 4 << 30;
+/// No block is longer.
+pub const MAX_BLOCK_BYTES: usize = 4 << 20;
+/// [`BlockRecord::place`] of a block that was written to the slow tier at once; [`BlockRecord::copy`] of one without a copy.
+pub const SLOW: u32 = 0;
+
+/// At offset 0.
+#[repr(C)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable)]
+struct BlocksHeader {
+    magic: [u8; 8],
+    version: u32,
+    reserved: u32,
+    place_bytes: u64,
+    blocks: u64,
+    checksum: u64,
+}
+
+const _: () = {
+    assert!(size_of::<BlocksHeader>() == 40);
+    assert!(size_of::<BlockRecord>() == 32);
+};
+
+/// A stretch of an image.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+pub struct BlockRecord {
+    pub offset: u64,
+    pub checksum: u64,
+    pub bytes: u32,
+    /// [`SLOW`], or 1 + the place's index.
+    pub place: u32,
+    /// Where a second copy is, the same way; [`SLOW`]: nowhere.
+    pub copy: u32,
+    pub reserved: u32,
+}
+
+/// A node's fast tier.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    pub host: String,
+    /// Where this epoch's parts of images are, absolute.
+    pub directory: PathBuf,
+}
+
+/// Where an image's blocks are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Blocks {
+    pub places: Vec<Place>,
+    pub records: Vec<BlockRecord>,
+}
+
+/// The name of the table of a rank's image, beside the image.
+pub fn blocks_name(rank: u32) -> String {
+    format!("rank-{rank:06}.blocks")
+}
+
+/// The table that belongs to an image.
+fn beside(image: &Path) -> PathBuf {
+    image.with_extension("blocks")
+}
+
+impl Blocks {
+    /// A table of these blocks. A stretch that was written twice is its later block's.
+    pub fn new(places: Vec<Place>, written: impl IntoIterator<Item = BlockRecord>) -> Blocks {
+        let by_offset: BTreeMap<u64, BlockRecord> = written
+            .into_iter()
+            .map(|record| (record.offset, record))
+            .collect();
+        Blocks {
+            places,
+            records: by_offset.into_values().collect(),
+        }
+    }
+
+    /// Writes the table and waits until the disk has it.
+    pub fn write(&self, path: &Path) -> Result<(), ImageError> {
+        let places = serde_json::to_vec(&self.places).map_err(|error| ImageError::Unwritable {
+            path: path.to_owned(),
+            problem: error.to_string(),
+        })?;
+        let mut body = places;
+        let place_bytes = body.len() as u64;
+        body.extend_from_slice(self.records.as_bytes());
+        let header = BlocksHeader {
+            magic: MAGIC,
+            version: VERSION,
+            reserved: 0,
+            place_bytes,
+            blocks: self.records.len() as u64,
+            checksum: checksum(&body),
+        };
+        let write = || -> io::Result<()> {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(path)?;
+            file.write_all(header.as_bytes())?;
+            file.write_all(&body)?;
+            file.sync_all()
+        };
+        write().map_err(ImageError::io(path, "write the table of blocks"))
+    }
+
+    /// Reads and checks a table.
+    pub fn read(path: &Path) -> Result<Blocks, ImageError> {
+        let mut bytes = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes))
+            .map_err(ImageError::io(path, "read the table of blocks"))?;
+        let bad = |offset, field: &str, problem: String| {
+            ImageError::malformed(path, offset, field, problem)
+        };
+        let Ok((header, body)) = BlocksHeader::read_from_prefix(&bytes) else {
+            return Err(bad(0, "header", format!("{} bytes", bytes.len())));
+        };
+        if header.magic != MAGIC {
+            return Err(ImageError::NotOurs {
+                path: path.to_owned(),
+                what: "table of blocks",
+            });
+        }
+        if header.version != VERSION {
+            return Err(ImageError::Version {
+                path: path.to_owned(),
+                found: header.version,
+                expected: VERSION,
+            });
+        }
+        let found = checksum(body);
+        if found != header.checksum {
+            return Err(ImageError::Checksum {
+                path: path.to_owned(),
+                offset: 40,
+                field: "blocks".into(),
+                found,
+                expected: header.checksum,
+            });
+        }
+        let Some((places, records)) = usize::try_from(header.place_bytes)
+            .ok()
+            .and_then(|at| body.split_at_checked(at))
+        else {
+            return Err(bad(16, "places", format!("{} bytes", header.place_bytes)));
+        };
+        let places: Vec<Place> =
+            serde_json::from_slice(places).map_err(|error| bad(40, "places", error.to_string()))?;
+        let records: Vec<BlockRecord> = records
+            .chunks_exact(size_of::<BlockRecord>())
+            .filter_map(|record| BlockRecord::read_from_bytes(record).ok())
+            .collect();
+        if records.len() as u64 != header.blocks {
+            return Err(bad(
+                24,
+                "blocks",
+                format!("{} of {}", records.len(), header.blocks),
+            ));
+        }
+        let mut end = 0;
+        for record in &records {
+            let outside = [record.place, record.copy]
+                .iter()
+                .any(|place| *place as usize > places.len());
+            if record.offset != end || outside || record.bytes as usize > MAX_BLOCK_BYTES {
+                return Err(bad(record.offset, "block", format!("{record:?}")));
+            }
+            end += u64::from(record.bytes);
+        }
+        Ok(Blocks { places, records })
+    }
+
+    /// The image's length.
+    pub fn length(&self) -> u64 {
+        self.records
+            .last()
+            .map_or(0, |last| last.offset + u64::from(last.bytes))
+    }
+}
+
+/// Reads one block from a file that holds it at its offset; `None` where the file does not hold it (any more).
+pub fn read_block(file: &File, record: &BlockRecord) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; record.bytes as usize];
+    FileExt::read_exact_at(file, &mut bytes, record.offset).ok()?;
+    (checksum(&bytes) == record.checksum).then_some(bytes)
+}
+
+/// An image of which the fast tiers of this host hold some blocks; the rest is read from the slow tier.
+#[derive(Debug)]
+pub struct Nearest {
+    slow: File,
+    /// Of the places that this host has, by place.
+    fast: Vec<Option<File>>,
+    blocks: Blocks,
+}
+
+impl Nearest {
+    /// The image at `image`; `None` where no fast tier of this host (or none at all) holds anything of it.
+    pub fn open(image: &Path, host: &str) -> Option<Nearest> {
+        let table = beside(image);
+        if !table.exists() {
+            return None;
+        }
+        let blocks = Blocks::read(&table).ok()?;
+        let name = image.file_name()?;
+        let fast: Vec<Option<File>> = blocks
+            .places
+            .iter()
+            .map(|place| {
+                let here = place.host == host;
+                here.then(|| File::open(place.directory.join(name)).ok())?
+            })
+            .collect();
+        if fast.iter().all(Option::is_none) {
+            return None;
+        }
+        let slow = File::open(image).ok()?;
+        // A table of another image must not be believed.
+        (fs::metadata(image).ok()?.len() == blocks.length()).then_some(Nearest {
+            slow,
+            fast,
+            blocks,
+        })
+    }
+
+    /// A block from a fast tier of this host.
+    fn near(&self, record: &BlockRecord) -> Option<Vec<u8>> {
+        [record.place, record.copy]
+            .into_iter()
+            .filter(|place| *place != SLOW)
+            .filter_map(|place| self.fast.get(place as usize - 1)?.as_ref())
+            .find_map(|file| read_block(file, record))
+    }
+}
+
+impl Source for Nearest {
+    fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        let end = offset + bytes.len() as u64;
+        let first = self
+            .blocks
+            .records
+            .partition_point(|record| record.offset + u64::from(record.bytes) <= offset);
+        let mut at = offset;
+        for record in &self.blocks.records[first..] {
+            if at >= end {
+                break;
+            }
+            let stop = end.min(record.offset + u64::from(record.bytes));
+            let part = &mut bytes[(at - offset) as usize..(stop - offset) as usize];
+            let skip = (at - record.offset) as usize;
+            match self.near(record) {
+                Some(block) => part.copy_from_slice(&block[skip..skip + part.len()]),
+                None => FileExt::read_exact_at(&self.slow, part, at)?,
+            }
+            at = stop;
+        }
+        match at < end {
+            true => Err(io::ErrorKind::UnexpectedEof.into()),
+            false => Ok(()),
+        }
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.blocks.length())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(offset: u64, bytes: &[u8], place: u32) -> BlockRecord {
+        BlockRecord {
+            offset,
+            checksum: checksum(bytes),
+            bytes: bytes.len() as u32,
+            place,
+            copy: SLOW,
+            reserved: 0,
+        }
+    }
+
+    /// An image of 30 bytes: the middle third lies on a fast tier, the slow tier has what is given.
+    fn staged(directory: &Path, slow: &[u8; 30]) -> PathBuf {
+        let whole: Vec<u8> = (0..30).collect();
+        let fast = directory.join("fast");
+        fs::create_dir(&fast).unwrap();
+        fs::write(fast.join("rank-000000.img"), &whole[..20]).unwrap();
+        let image = directory.join("rank-000000.img");
+        fs::write(&image, slow).unwrap();
+        let place = Place {
+            host: "here".into(),
+            directory: fast,
+        };
+        let records = [
+            record(20, &whole[20..], SLOW),
+            record(10, &whole[10..20], 1),
+            record(0, &whole[..10], SLOW),
+        ];
+        let blocks = Blocks::new(vec![place], records);
+        blocks.write(&directory.join(blocks_name(0))).unwrap();
+        assert_eq!(
+            Blocks::read(&directory.join(blocks_name(0))).unwrap(),
+            blocks
+        );
+        image
+    }
+
+    #[test]
+    fn a_block_is_read_where_it_is_nearest() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut slow = [0; 30];
+        slow[..10].copy_from_slice(&(0..10).collect::<Vec<u8>>());
+        slow[20..].copy_from_slice(&(20..30).collect::<Vec<u8>>());
+        let image = staged(directory.path(), &slow);
+        let nearest = Nearest::open(&image, "here").unwrap();
+        let mut bytes = [0; 30];
+        nearest.read_exact_at(&mut bytes, 0).unwrap();
+        assert_eq!(bytes.to_vec(), (0..30).collect::<Vec<u8>>());
+        let mut few = [0; 4];
+        nearest.read_exact_at(&mut few, 8).unwrap();
+        assert_eq!(few, [8, 9, 10, 11]);
+        assert!(nearest.read_exact_at(&mut few, 28).is_err());
+        assert!(Nearest::open(&image, "elsewhere").is_none());
+    }
+
+    #[test]
+    fn a_block_that_the_fast_tier_has_lost_comes_from_the_slow_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let whole: Vec<u8> = (0..30).collect();
+        let image = staged(directory.path(), whole.as_slice().try_into().unwrap());
+        fs::write(directory.path().join("fast/rank-000000.img"), [9; 20]).unwrap();
+        let nearest = Nearest::open(&image, "here").unwrap();
+        let mut bytes = [0; 30];
+        nearest.read_exact_at(&mut bytes, 0).unwrap();
+        assert_eq!(bytes.to_vec(), whole);
+    }
+
+    #[test]
+    fn a_broken_table_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let image = staged(directory.path(), &[0; 30]);
+        let path = beside(&image);
+        let right = fs::read(&path).unwrap();
+        for at in 0..right.len() {
+            let mut wrong = right.clone();
+            wrong[at] ^= 1;
+            fs::write(&path, &wrong).unwrap();
+            // Bytes 12 to 15 are reserved.
+            assert!(
+                Blocks::read(&path).is_err() || (12..16).contains(&at),
+                "byte {at}"
+            );
+        }
+        fs::write(&path, &right[..right.len() - 1]).unwrap();
+        assert!(Blocks::read(&path).is_err());
+    }
+}

@@ -1,0 +1,42 @@
+//! Where the bytes of an image go to and come from: one file, or blocks in several places.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// Takes an image's bytes, in any order and from several threads at once.
+pub trait Store: Send + Sync {
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Returns when every byte is where it belongs and lasts there. `file_bytes` is the image's length.
+    fn finish(&self, file_bytes: u64) -> io::Result<()>;
+}
+
+impl Store for File {
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        FileExt::write_all_at(self, bytes, offset)
+    }
+
+    fn finish(&self, _file_bytes: u64) -> io::Result<()> {
+        self.sync_all()
+    }
+}
+
+/// Gives an image's bytes.
+pub trait Source: fmt::Debug + Send + Sync {
+    fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()>;
+
+    /// How many there are.
+    fn length(&self) -> io::Result<u64>;
+}
+
+impl Source for File {
+    fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        FileExt::read_exact_at(self, bytes, offset)
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        self.metadata().map(|data| data.len())
+    }
+}

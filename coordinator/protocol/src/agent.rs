@@ -29,9 +29,12 @@
 //!   Exiting                  ──────▶                      last, before the process ends
 //! ```
 //!
+//! Where the job has storage tiers, [`crate::tier`] says what is said besides.
+//!
 //! An agent answers an order of an attempt that it does not know (or that is over) with nothing.
 
 use crate::codec::{Decode, Encode};
+use crate::tier::{Announced, Assignment, Moved, Rates, Sized};
 use stillpoint_clock::rank::Activity;
 use stillpoint_clock::safe_state::Report;
 
@@ -58,6 +61,14 @@ pub enum FromAgent {
     /// Arrived at a barrier of the restart; answered by [`ToAgent::BarrierPassed`] when every rank
     /// has arrived at it.
     AtBarrier { name: String },
+    /// This rank's fast tier.
+    Tier(Announced),
+    /// What the ways from this rank carry.
+    Measured(Rates),
+    /// What this rank's agent held of an epoch is on the slow tier, synced; or why not.
+    Flushed { epoch: u64, problem: Option<String> },
+    /// Before a restart from a staged epoch: this rank's image is whole on the slow tier now, or why not.
+    Recovered { epoch: u64, problem: Option<String> },
 }
 
 /// Who an agent is.
@@ -94,6 +105,10 @@ pub enum Progress {
     Sealed,
     /// The image is on disk and synced.
     Written(Written),
+    /// How much there is to write.
+    Sized(Sized),
+    /// Every block of the image is on some tier.
+    Staged(Written, Moved),
     /// It is not, and why (file, cause, what to do).
     WriteFailed { reason: String },
     /// The application runs again.
@@ -182,6 +197,12 @@ pub enum ToAgent {
     Checkpoint { attempt: u64, order: Order },
     /// Every rank has arrived at this barrier.
     BarrierPassed { name: String },
+    /// Every rank's fast tier, by rank.
+    Peers(Vec<Announced>),
+    /// Copy what this agent holds of the epoch to the images in `directory`.
+    Flush { epoch: u64, directory: String },
+    /// Before a restart from a staged epoch: the epoch to restart from instead of it, if it could not be recovered.
+    CarryOn { epoch: Option<u64>, reason: String },
 }
 
 /// What a rank is to do during an attempt.
@@ -213,6 +234,10 @@ pub enum Order {
     Seal,
     /// Write the image to [`Begin::image`] and sync it.
     Write,
+    /// Say [`Progress::Sized`].
+    Size,
+    /// Write the image's blocks to their tiers.
+    Stage(Assignment),
     /// The epoch is committed: release the application.
     Committed,
     /// There will be no epoch: remove what is half-written, release the application.

@@ -5,6 +5,7 @@
 //! goes away before the end does not end the checkpoint.
 
 use crate::codec::{Decode, Encode};
+use crate::tier::{Announced, Moved, Rates};
 
 /// From the command.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -50,6 +51,24 @@ pub struct Outcome {
     /// Phase and seconds, in order.
     pub phases: Vec<(String, f64)>,
     pub suspended: bool,
+    /// How it was staged, where the job has tiers.
+    pub staging: Option<Staging>,
+}
+
+/// How an epoch was staged.
+#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode)]
+pub struct Staging {
+    /// From the order to write to the moment when every block was on some tier, in seconds; and what the plan said.
+    pub blocking: f64,
+    pub predicted: f64,
+    pub moved: Moved,
+}
+
+/// A rank's tier.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct TierStatus {
+    pub announced: Announced,
+    pub rates: Rates,
 }
 
 /// What the coordinator knows about the job.
@@ -65,6 +84,10 @@ pub struct JobStatus {
     pub aborted: u64,
     /// Why the last checkpoint that was given up was.
     pub last_failure: Option<String>,
+    /// The epoch that is staged and not durable yet.
+    pub staged: Option<u64>,
+    /// One a rank that has announced its tier.
+    pub tiers: Vec<TierStatus>,
     /// Seconds since the launch.
     pub seconds: f64,
 }

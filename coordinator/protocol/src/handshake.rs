@@ -34,6 +34,8 @@ pub const PROOF_BYTES: usize = 32;
 pub enum Role {
     Agent = 1,
     Command = 2,
+    /// Another rank's agent; the coordinator serves none.
+    Peer = 3,
 }
 
 /// Why two sides do not come together.
@@ -108,6 +110,7 @@ impl Server {
             _ if client[..8] != MAGIC => return Err(HandshakeError::NotOurs),
             1 => Role::Agent,
             2 => Role::Command,
+            3 => Role::Peer,
             _ => return Err(HandshakeError::NotOurs),
         };
         let oldest = u16::from_le_bytes([client[8], client[9]]);
@@ -175,7 +178,7 @@ mod tests {
     #[test]
     fn both_sides_come_together_with_one_key() {
         let (key, _) = keys();
-        for role in [Role::Agent, Role::Command] {
+        for role in [Role::Agent, Role::Command, Role::Peer] {
             let client = Client::new(role).unwrap();
             let server = Server::new(&key, *client.hello()).unwrap();
             let (version, proof) = client.answer(&key, server.hello()).unwrap();

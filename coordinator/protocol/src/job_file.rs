@@ -49,6 +49,9 @@ pub struct JobFile {
     /// The epoch that this launch was restored from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restarted_from: Option<u64>,
+    /// The staged epoch that this launch makes whole first, to restart from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovers: Option<u64>,
     /// The newest committed epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u64>,
@@ -240,6 +243,7 @@ mod tests {
             command: vec!["a b".into()],
             working_directory: "/".into(),
             restarted_from: None,
+            recovers: None,
             epoch: Some(3),
             started: 1,
             ended: None,

@@ -18,6 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::client::{AgentConnection, ClientError};
 use crate::job_file::{JobFile, JobFileError};
+use crate::key::Key;
+use crate::tier::Tiers;
 
 /// The environment variable.
 pub const VARIABLE: &str = "STILLPOINT_LAUNCH";
@@ -47,6 +49,9 @@ pub struct Launch {
     pub suspend_signal: i32,
     /// Whether SIGTERM asks for a suspend too.
     pub suspend_on_term: bool,
+    /// Where images are staged; `None`: they are written to the checkpoint directory.
+    #[serde(default)]
+    pub tiers: Option<Tiers>,
 }
 
 /// What a rank is restored from. The command has checked the manifest and the rank count.
@@ -108,6 +113,11 @@ impl Launch {
         }
     }
 
+    /// The key that the agents of this launch share.
+    pub fn key(&self) -> Result<Key, LaunchError> {
+        Ok(JobFile::read(&self.directory)?.key)
+    }
+
     fn try_connect(&self, patience: Duration) -> Result<AgentConnection, LaunchError> {
         let job = JobFile::read(&self.directory)?;
         if job.launch != self.launch {
@@ -144,6 +154,14 @@ mod tests {
             }),
             suspend_signal: 10,
             suspend_on_term: true,
+            tiers: Some(Tiers {
+                fast: "/dev/shm/x".into(),
+                capacity: 7,
+                slow_capacity: None,
+                fast_limit: None,
+                slow_limit: Some(3),
+                peer_limit: None,
+            }),
         };
         let read: Launch = serde_json::from_str(&launch.to_variable()).unwrap();
         assert_eq!(read, launch);

@@ -2,6 +2,8 @@
 //!
 //! * [`agent`] - messages between a rank's agent and the coordinator
 //! * [`command`] - messages between the `stillpoint` command and the coordinator
+//! * [`tier`] - messages about storage tiers
+//! * [`peer`] - blocks of images, from agent to agent
 //! * [`codec`] - how a message becomes bytes; the only place that knows the encoding
 //! * [`handshake`] - version negotiation and authentication, before the first message
 //! * [`client`] - a blocking connection, for one plain thread
@@ -20,6 +22,8 @@ pub mod handshake;
 pub mod job_file;
 pub mod key;
 pub mod launch;
+pub mod peer;
+pub mod tier;
 
 pub use client::{Connection, Received, Receiver, Sender};
 pub use key::Key;

@@ -15,6 +15,7 @@ pub mod greedy;
 pub mod interval;
 pub mod local_only;
 pub mod min_time;
+pub mod placement;
 pub mod plan;
 pub mod problem;
 mod random;

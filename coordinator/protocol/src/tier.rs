@@ -1,0 +1,111 @@
+//! What agents and the coordinator say to each other about storage tiers.
+//!
+//! ```text
+//!  agent                               coordinator
+//!   Tier(Announced)          ──────▶                      once, after Welcome, where the launch has tiers
+//!                            ◀──────    Peers             when every rank has announced its own
+//!   Measured(Rates)          ──────▶                      after a few blocks on every way, and after every epoch
+//!
+//!                            ◀──────    Order::Size       in place of Write: how much is there to write?
+//!   Progress::Sized          ──────▶
+//!                            ◀──────    Order::Stage      who writes what where
+//!   Progress::Staged         ──────▶
+//!                            ◀──────    Order::Committed  release: the epoch is staged
+//!                            ◀──────    Flush             copy what the fast tiers hold to the slow one
+//!   Flushed                  ──────▶                      when all have: the epoch is durable
+//! ```
+//!
+//! A *node* is a fast tier: ranks on one host that name the same directory share it. Sizes are bytes, rates bytes per
+//! second.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::codec::{Decode, Encode};
+
+/// A rank's tiers, as its launch gives them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tiers {
+    /// The fast tier's directory, absolute.
+    pub fast: PathBuf,
+    /// Most bytes that this node may keep there.
+    pub capacity: u64,
+    /// Most bytes that the slow tier may hold, all epochs together.
+    pub slow_capacity: Option<u64>,
+    /// Limits in bytes per second: of this rank's writes to the fast tier, to the slow one, and of what it sends to
+    /// peers and takes from them.
+    pub fast_limit: Option<u64>,
+    pub slow_limit: Option<u64>,
+    pub peer_limit: Option<u64>,
+}
+
+/// A rank's fast tier and the way to it.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Announced {
+    pub host: String,
+    pub directory: String,
+    pub capacity: u64,
+    /// "host:port" where this rank's agent takes blocks in; empty: see `problem`.
+    pub address: String,
+    /// Why the tier cannot be used.
+    pub problem: Option<String>,
+}
+
+impl Announced {
+    /// Ranks whose tiers agree in this share one node.
+    pub fn same_node(&self, other: &Announced) -> bool {
+        self.host == other.host && self.directory == other.directory
+    }
+}
+
+/// What a rank has measured on each of its ways; `None`: not measured, or nothing gets through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Rates {
+    pub fast: Option<u64>,
+    pub slow: Option<u64>,
+    pub peers: Option<u64>,
+}
+
+/// How much a rank has to write, and where there is room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Sized {
+    /// About how long its image will be.
+    pub bytes: u64,
+    /// What its node's fast tier takes.
+    pub fast_room: u64,
+    /// What the slow tier takes.
+    pub slow_room: u64,
+}
+
+/// Where a rank's blocks go.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Assignment {
+    /// Bytes for its own node's fast tier.
+    pub local: u64,
+    /// (rank that serves the node, bytes).
+    pub peers: Vec<(u32, u64)>,
+    /// Bytes for the slow tier at once.
+    pub slow: u64,
+    /// (rank that serves a node, rank that serves the node that keeps a copy of all blocks there); empty: no copies.
+    pub partners: Vec<(u32, u32)>,
+}
+
+/// What went where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Encode, Decode)]
+pub struct Moved {
+    pub local: u64,
+    pub peers: u64,
+    pub slow: u64,
+    /// Second copies, on partners.
+    pub copies: u64,
+}
+
+impl Moved {
+    pub fn add(&mut self, other: &Moved) {
+        self.local += other.local;
+        self.peers += other.peers;
+        self.slow += other.slow;
+        self.copies += other.copies;
+    }
+}

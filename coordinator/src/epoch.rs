@@ -8,6 +8,8 @@
 //! An epoch exists when its directory bears the final name, and never before everything in it, and the
 //! directory itself, has reached the disk.
 
+mod staged;
+
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -65,6 +67,14 @@ pub struct Epochs {
     directory: PathBuf,
 }
 
+/// What there is in a checkpoint directory, each ascending.
+#[derive(Debug, Default)]
+struct Listed {
+    committed: Vec<u64>,
+    parts: Vec<u64>,
+    staged: Vec<u64>,
+}
+
 /// What the manifest says besides the images.
 #[derive(Clone, Debug, Default)]
 pub struct Description {
@@ -96,12 +106,12 @@ impl Epochs {
 
     /// The committed epochs, ascending. A directory that is not there has none.
     pub fn committed(&self) -> Result<Vec<u64>, EpochError> {
-        Ok(self.listed()?.0)
+        Ok(self.listed()?.committed)
     }
 
     /// Removes what unfinished checkpoints have left behind. For a job that begins: nobody writes yet.
     pub fn remove_parts(&self) -> Result<(), EpochError> {
-        for epoch in self.listed()?.1 {
+        for epoch in self.listed()?.parts {
             self.discard(epoch)?;
         }
         Ok(())
@@ -131,6 +141,20 @@ impl Epochs {
         about: &Description,
     ) -> Result<PathBuf, EpochError> {
         let part = self.part_path(epoch);
+        self.describe(&part, epoch, images, about)?;
+        let path = self.path(epoch);
+        self.rename(&part, &path)?;
+        Ok(path)
+    }
+
+    /// Writes the manifest of an epoch whose images are in `part`, and syncs it.
+    fn describe(
+        &self,
+        part: &Path,
+        epoch: u64,
+        images: &[Written],
+        about: &Description,
+    ) -> Result<(), EpochError> {
         let mut ranks = Vec::with_capacity(images.len());
         for (rank, written) in images.iter().enumerate() {
             let file = image_name(rank as u32);
@@ -168,22 +192,29 @@ impl Epochs {
         };
         // Syncs itself and the names of the images, which their writers may have synced without
         // their directory.
-        manifest.write(&part)?;
-        let path = self.path(epoch);
-        fs::rename(&part, &path).map_err(io_error(&part, "give the epoch its name"))?;
+        Ok(manifest.write(part)?)
+    }
+
+    /// Gives an epoch another name, for good.
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), EpochError> {
+        fs::rename(from, to).map_err(io_error(from, "give the epoch its name"))?;
         let synced = File::open(&self.directory).and_then(|directory| directory.sync_all());
         if let Err(error) = synced {
             // Whether the name lasts is not known, so the epoch must not pass for committed.
-            fs::rename(&path, &part).map_err(io_error(&path, "take the epoch's name back"))?;
+            fs::rename(to, from).map_err(io_error(to, "take the epoch's name back"))?;
             return Err(io_error(&self.directory, "sync the directory")(error));
         }
-        Ok(path)
+        Ok(())
     }
 
     /// Removes the oldest committed epochs beyond `keep`, and parts older than the newest epoch.
     /// Returns which could not be removed and why: that is no reason to fail a commit.
     pub fn prune(&self, keep: usize) -> Vec<EpochError> {
-        let (committed, parts) = match self.listed() {
+        let Listed {
+            committed,
+            parts,
+            staged,
+        } = match self.listed() {
             Ok(listed) => listed,
             Err(error) => return vec![error],
         };
@@ -199,28 +230,37 @@ impl Epochs {
             .iter()
             .filter(|epoch| **epoch < newest)
             .map(|epoch| self.discard(*epoch));
-        old.chain(stale).filter_map(Result::err).collect()
+        let overtaken = staged
+            .iter()
+            .filter(|epoch| **epoch < newest)
+            .map(|epoch| self.discard_staged(*epoch));
+        old.chain(stale)
+            .chain(overtaken)
+            .filter_map(Result::err)
+            .collect()
     }
 
-    /// (committed, parts), each ascending.
-    fn listed(&self) -> Result<(Vec<u64>, Vec<u64>), EpochError> {
-        let (mut committed, mut parts) = (vec![], vec![]);
+    fn listed(&self) -> Result<Listed, EpochError> {
+        let mut listed = Listed::default();
         let failed = || io_error(&self.directory, "list the directory");
         let entries = match fs::read_dir(&self.directory) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((committed, parts)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(listed),
             entries => entries.map_err(failed())?,
         };
         for entry in entries {
             let name = entry.map_err(failed())?.file_name();
             let Some(name) = name.to_str() else { continue };
-            match name.strip_suffix(PART) {
-                Some(name) => parts.extend(epoch_of(name)),
-                None => committed.extend(epoch_of(name)),
-            }
+            let (list, name) = match (name.strip_suffix(PART), name.strip_suffix(staged::STAGED)) {
+                (Some(name), _) => (&mut listed.parts, name),
+                (None, Some(name)) => (&mut listed.staged, name),
+                (None, None) => (&mut listed.committed, name),
+            };
+            list.extend(epoch_of(name));
         }
-        committed.sort_unstable();
-        parts.sort_unstable();
-        Ok((committed, parts))
+        for list in [&mut listed.committed, &mut listed.parts, &mut listed.staged] {
+            list.sort_unstable();
+        }
+        Ok(listed)
     }
 }
 
@@ -245,7 +285,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    fn written(part: &Path, rank: u32, bytes: usize) -> Written {
+    pub(super) fn written(part: &Path, rank: u32, bytes: usize) -> Written {
         fs::write(part.join(image_name(rank)), vec![0; bytes]).unwrap();
         Written {
             stored_bytes: bytes as u64,

@@ -182,6 +182,7 @@ mod tests {
             command: vec![],
             working_directory: "/".into(),
             restarted_from: None,
+            recovers: None,
             epoch: None,
             started: 0,
             ended: None,

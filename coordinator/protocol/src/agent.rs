@@ -63,8 +63,11 @@ pub enum FromAgent {
     AtBarrier { name: String },
     /// This rank's fast tier.
     Tier(Announced),
-    /// What the ways from this rank carry.
-    Measured(Rates),
+    /// What the ways from this rank carry, and why one carries nothing.
+    Measured {
+        rates: Rates,
+        problem: Option<String>,
+    },
     /// What this rank's agent held of an epoch is on the slow tier, synced; or why not.
     Flushed { epoch: u64, problem: Option<String> },
     /// Before a restart from a staged epoch: this rank's image is whole on the slow tier now, or why not.
@@ -201,6 +204,8 @@ pub enum ToAgent {
     Peers(Vec<Announced>),
     /// Copy what this agent holds of the epoch to the images in `directory`.
     Flush { epoch: u64, directory: String },
+    /// The epoch is durable: its parts on fast tiers are not needed any more.
+    Durable { epoch: u64 },
     /// Before a restart from a staged epoch: the epoch to restart from instead of it, if it could not be recovered.
     CarryOn { epoch: Option<u64>, reason: String },
 }

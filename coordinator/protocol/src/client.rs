@@ -5,7 +5,7 @@
 
 use std::io::{self, Read, Write};
 use std::marker::PhantomData;
-use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Shutdown, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -253,6 +253,13 @@ impl<In: Decode<()>> Receiver<In> {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+}
+
+impl<In> Receiver<In> {
+    /// This side's address, which leads here from wherever the coordinator is.
+    pub fn local_ip(&self) -> io::Result<IpAddr> {
+        self.stream.local_addr().map(|address| address.ip())
     }
 }
 

@@ -4,7 +4,7 @@
 //!  agent                               coordinator
 //!   Tier(Announced)          ──────▶                      once, after Welcome, where the launch has tiers
 //!                            ◀──────    Peers             when every rank has announced its own
-//!   Measured(Rates)          ──────▶                      after a few blocks on every way, and after every epoch
+//!   Measured                 ──────▶                      after a few blocks on every way, and after every epoch
 //!
 //!                            ◀──────    Order::Size       in place of Write: how much is there to write?
 //!   Progress::Sized          ──────▶
@@ -12,7 +12,8 @@
 //!   Progress::Staged         ──────▶
 //!                            ◀──────    Order::Committed  release: the epoch is staged
 //!                            ◀──────    Flush             copy what the fast tiers hold to the slow one
-//!   Flushed                  ──────▶                      when all have: the epoch is durable
+//!   Flushed                  ──────▶
+//!                            ◀──────    Durable           when all have
 //! ```
 //!
 //! A *node* is a fast tier: ranks on one host that name the same directory share it. Sizes are bytes, rates bytes per

@@ -110,6 +110,14 @@ impl Request {
                 "seconds": seconds,
                 "phases": phases,
                 "suspended": outcome.suspended,
+                "staging": outcome.staging.map(|staging| json!({
+                    "blocking_seconds": staging.blocking,
+                    "predicted_seconds": staging.predicted,
+                    "local_bytes": staging.moved.local,
+                    "peer_bytes": staging.moved.peers,
+                    "slow_bytes": staging.moved.slow,
+                    "copy_bytes": staging.moved.copies,
+                })),
             }));
         }
         let phases: Vec<String> = outcome
@@ -125,6 +133,17 @@ impl Request {
             phases.join(", "),
             outcome.directory,
         );
+        if let Some(staging) = outcome.staging {
+            text.push_str(&format!(
+                "  staged in {:.3} s ({:.3} s planned): {} on the nodes' own tiers, {} with peers, {} on the slow tier \
+                 at once\n",
+                staging.blocking,
+                staging.predicted,
+                bytes(staging.moved.local),
+                bytes(staging.moved.peers),
+                bytes(staging.moved.slow),
+            ));
+        }
         if outcome.suspended {
             text.push_str(&format!(
                 "suspended; carry on with: mpirun -n {} stillpoint restart {}\n",

@@ -12,11 +12,13 @@ mod lock;
 mod man;
 mod options;
 mod plan;
+mod recover;
 mod restart;
 mod run;
 mod start;
 mod status;
 mod target;
+mod tiers;
 mod units;
 mod verify;
 
@@ -71,6 +73,8 @@ pub struct Failure {
 impl Failure {
     /// The operation failed.
     pub const FAILED: u8 = 1;
+    /// Options that do not go together.
+    pub const USAGE: u8 = 2;
     /// No such job or epoch.
     pub const MISSING: u8 = 3;
     /// Not allowed.

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use nix::sys::signal::Signal;
 
 use super::Failure;
+use super::tiers::TierOptions;
 use super::units::parse_duration;
 
 #[derive(Clone, Debug, Args)]
@@ -64,6 +65,9 @@ pub struct LaunchOptions {
     #[arg(long, env = "STILLPOINT_SUSPEND_SIGNAL", value_name = "SIG", default_value = "USR1",
           value_parser = parse_signal)]
     pub suspend_signal: i32,
+
+    #[command(flatten)]
+    pub tiers: TierOptions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -102,7 +106,7 @@ impl LaunchOptions {
                 "--safe-state barrier is not available in this version: use --safe-state clock",
             ));
         }
-        Ok(())
+        self.tiers.check()
     }
 }
 

@@ -32,7 +32,8 @@ pub struct Restart {
 impl Restart {
     pub fn execute(self) -> Outcome {
         let place = Place::here()?;
-        let directory = absolute(&self.directory)?;
+        let directory = self.options.tiers.directory(Some(&self.directory))?;
+        let directory = absolute(&directory.unwrap_or_else(|| self.directory.clone()))?;
         let decide = || {
             let name = self.options.name.clone();
             let decision = decide(&directory, self.epoch, place.size, name)?;
@@ -56,6 +57,14 @@ pub fn decide(
         .committed()
         .map_err(|error| Failure::failed(error.to_string()))?;
     let listed: Vec<String> = committed.iter().map(ToString::to_string).collect();
+    let staged = epochs
+        .newest_staged()
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    if let Some(staged) = staged
+        && wanted.is_none_or(|wanted| wanted == staged)
+    {
+        return decide_staged(directory, &epochs, staged, size, name);
+    }
     let Some(newest) = committed.last().copied() else {
         let text = format!("{shown}: there is no committed epoch here: check the directory");
         return Err(Failure::new(Failure::MISSING, text));
@@ -82,23 +91,58 @@ pub fn decide(
         ))
     };
     let manifest = Manifest::read(&epochs.path(epoch)).map_err(broken)?;
-    let ranks = manifest.ranks.len();
-    if ranks != size as usize {
-        let noun = if ranks == 1 { "rank" } else { "ranks" };
-        return Err(Failure::failed(format!(
-            "epoch {epoch} was written by {ranks} {noun}, this launch has {size}: start it with \
-             mpirun -n {ranks}"
-        )));
-    }
+    fits(&manifest, size)?;
     readable(&epochs, epoch).map_err(broken)?;
-    let job = JobFile::read(directory).ok();
+    Ok(decision(directory, manifest, name))
+}
+
+/// The newest epoch there is, committed or staged.
+pub fn newest(epochs: &Epochs) -> Result<Option<u64>, Failure> {
+    let failed = |error: crate::epoch::EpochError| Failure::failed(error.to_string());
+    let staged = epochs.newest_staged().map_err(failed)?;
+    Ok(staged.or(epochs.committed().map_err(failed)?.last().copied()))
+}
+
+/// A staged epoch: whether the fast tiers still hold their part of it the ranks find out together.
+fn decide_staged(
+    directory: &Path,
+    epochs: &Epochs,
+    epoch: u64,
+    size: u32,
+    name: Option<String>,
+) -> Result<Decision, Failure> {
+    let manifest = Manifest::read(&epochs.staged_path(epoch))
+        .map_err(|error| Failure::failed(format!("epoch {epoch} cannot be restarted: {error}")))?;
+    fits(&manifest, size)?;
     Ok(Decision {
+        epoch: None,
+        recovers: Some(epoch),
+        ..decision(directory, manifest, name)
+    })
+}
+
+fn fits(manifest: &Manifest, size: u32) -> Result<(), Failure> {
+    let ranks = manifest.ranks.len();
+    if ranks == size as usize {
+        return Ok(());
+    }
+    let noun = if ranks == 1 { "rank" } else { "ranks" };
+    Err(Failure::failed(format!(
+        "epoch {} was written by {ranks} {noun}, this launch has {size}: start it with mpirun -n {ranks}",
+        manifest.epoch
+    )))
+}
+
+fn decision(directory: &Path, manifest: Manifest, name: Option<String>) -> Decision {
+    let job = JobFile::read(directory).ok();
+    Decision {
+        epoch: Some(manifest.epoch),
         job: manifest.job,
         name: name.unwrap_or(manifest.name),
         command: manifest.command,
         working_directory: job.map_or_else(|| directory.to_owned(), |job| job.working_directory),
-        epoch: Some(epoch),
-    })
+        recovers: None,
+    }
 }
 
 /// Reads the manifest and looks into every image; page data is checked as it is loaded.

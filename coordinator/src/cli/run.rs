@@ -20,14 +20,9 @@ use crate::epoch::Epochs;
 /// mpirun -n 4 stillpoint run --dir /scratch/melt.d -- lmp -in in.melt
 #[derive(Debug, Args)]
 pub struct Run {
-    /// Checkpoint directory; all hosts must share it
-    #[arg(
-        long,
-        env = "STILLPOINT_DIR",
-        value_name = "DIR",
-        default_value = "./stillpoint.d"
-    )]
-    dir: PathBuf,
+    /// Checkpoint directory; all hosts must share it [default: the slow tier, else ./stillpoint.d]
+    #[arg(long, env = "STILLPOINT_DIR", value_name = "DIR")]
+    dir: Option<PathBuf>,
 
     /// Carry on from the newest committed epoch in the directory; start afresh if there is none
     #[arg(long, env = "STILLPOINT_RESUME")]
@@ -52,18 +47,15 @@ pub struct Run {
 impl Run {
     pub fn execute(self) -> Outcome {
         let place = Place::here()?;
-        let directory = absolute(&self.dir)?;
+        let directory = self.options.tiers.directory(self.dir.as_deref())?;
+        let directory = absolute(&directory.unwrap_or_else(|| "./stillpoint.d".into()))?;
         // Every rank looks for the program on its own host, but what fails everywhere is told once:
         // ranks other than 0 get here only after rank 0 has found it.
         let decide = || {
             find_program(&self.program)?;
             make_directory(&directory)?;
             let resumed = match self.resume {
-                true => Epochs::new(&directory)
-                    .committed()
-                    .map_err(|error| Failure::failed(error.to_string()))?
-                    .last()
-                    .copied(),
+                true => restart::newest(&Epochs::new(&directory))?,
                 false => None,
             };
             match resumed {
@@ -98,6 +90,7 @@ impl Run {
             command,
             working_directory,
             epoch: None,
+            recovers: None,
         })
     }
 }

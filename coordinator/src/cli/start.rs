@@ -19,6 +19,7 @@ use stillpoint_protocol::launch::{Launch, Restart, VARIABLE};
 use super::coordinator::Ready;
 use super::launch::Place;
 use super::options::{LaunchOptions, Mpi, OnTerm};
+use super::recover::recover;
 use super::{Failure, Outcome};
 use crate::server::Spec;
 
@@ -33,6 +34,8 @@ pub struct Decision {
     pub working_directory: PathBuf,
     /// The committed epoch to carry on from.
     pub epoch: Option<u64>,
+    /// The staged epoch to make whole, and to carry on from then.
+    pub recovers: Option<u64>,
 }
 
 /// A directory as every rank and the coordinator name it.
@@ -78,6 +81,7 @@ pub fn start(
     options.refuse_unavailable()?;
     let mpi = mpi(options.mpi, place)?;
     let siblings = Siblings::find(mpi)?;
+    let tiers = options.tiers.of_rank(place)?;
     let job = match place.rank {
         0 => {
             let decision = decide()?;
@@ -85,9 +89,11 @@ pub fn start(
         }
         _ => wait_for_job(place, &directory)?,
     };
-    let restart = job
-        .restarted_from
-        .map(|epoch| restart(&directory, epoch, place.rank));
+    let carries_on_from = match job.recovers {
+        Some(epoch) => Some(recover(place, &directory, &job, epoch)?),
+        None => job.restarted_from,
+    };
+    let restart = carries_on_from.map(|epoch| restart(&directory, epoch, place.rank));
     let restart = restart.transpose()?;
     let mut lower = Command::new(&siblings.lower);
     match (&restart, program) {
@@ -110,6 +116,7 @@ pub fn start(
         restart,
         suspend_signal: options.suspend_signal,
         suspend_on_term: options.on_term == OnTerm::Suspend,
+        tiers,
     };
     let error = lower.env(VARIABLE, launch.to_variable()).exec();
     Err(Failure::failed(format!(
@@ -185,6 +192,8 @@ fn start_coordinator(
         keep: options.keep as usize,
         interval: options.interval,
         compress: options.compress.clone(),
+        staging: options.tiers.staging(),
+        recovers: decision.recovers,
     };
     let failed = |what: &str, error: &dyn std::fmt::Display| {
         Failure::failed(format!("cannot start the coordinator: {what}: {error}"))

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use stillpoint_protocol::command::{FromCommand, JobStatus, ToCommand};
+use stillpoint_protocol::command::{FromCommand, JobStatus, TierStatus, ToCommand};
 use stillpoint_protocol::job_file::JobState;
 
 use super::target::Target;
-use super::units::span;
+use super::units::{bytes, span};
 use super::{Outcome, print, print_json};
 use crate::epoch::{Epochs, seconds_since_1970};
 use crate::log::utc;
@@ -46,8 +46,10 @@ struct Shown {
     working_directory: String,
     /// The newest committed epoch.
     epoch: Option<u64>,
-    /// Every committed epoch.
+    /// Every committed epoch; with tiers: every durable one.
     epochs: Vec<u64>,
+    /// The epoch that is on the fast tiers in part, and not durable yet.
+    staged: Option<u64>,
     restarted_from: Option<u64>,
     /// Seconds since 1970.
     started: u64,
@@ -74,6 +76,22 @@ struct ShownLive {
     given_up: u64,
     last_failure: Option<String>,
     processes: Vec<ShownRank>,
+    /// One a rank, where the launch has tiers.
+    tiers: Vec<ShownTier>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownTier {
+    host: String,
+    directory: String,
+    capacity: u64,
+    /// Where the rank's agent takes blocks of its peers.
+    address: String,
+    problem: Option<String>,
+    /// Measured, in bytes per second.
+    fast_bandwidth: Option<u64>,
+    slow_bandwidth: Option<u64>,
+    peer_bandwidth: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -83,6 +101,42 @@ struct ShownRank {
     pid: u32,
     state: String,
     exit_status: Option<i32>,
+}
+
+impl From<TierStatus> for ShownTier {
+    fn from(status: TierStatus) -> ShownTier {
+        let TierStatus { announced, rates } = status;
+        ShownTier {
+            host: announced.host,
+            directory: announced.directory,
+            capacity: announced.capacity,
+            address: announced.address,
+            problem: announced.problem,
+            fast_bandwidth: rates.fast,
+            slow_bandwidth: rates.slow,
+            peer_bandwidth: rates.peers,
+        }
+    }
+}
+
+impl ShownTier {
+    fn in_words(&self) -> String {
+        if let Some(problem) = &self.problem {
+            return problem.clone();
+        }
+        let rate = |rate: Option<u64>| {
+            rate.map_or("-".to_owned(), stillpoint_multilevel::units::show_bandwidth)
+        };
+        format!(
+            "{} on {}, {}; writes {}, to peers {}, to the slow tier {}",
+            self.directory,
+            self.host,
+            bytes(self.capacity),
+            rate(self.fast_bandwidth),
+            rate(self.peer_bandwidth),
+            rate(self.slow_bandwidth)
+        )
+    }
 }
 
 impl Status {
@@ -139,9 +193,8 @@ impl Shown {
             state = JobState::Failed;
             reason = Some("the coordinator and every rank have gone without a word".to_owned());
         }
-        let epochs = Epochs::new(&target.directory)
-            .committed()
-            .unwrap_or_default();
+        let there = Epochs::new(&target.directory);
+        let epochs = there.committed().unwrap_or_default();
         Shown {
             name: job.name.clone(),
             directory: target.directory.display().to_string(),
@@ -156,6 +209,7 @@ impl Shown {
             working_directory: job.working_directory.display().to_string(),
             epoch: epochs.last().copied(),
             epochs,
+            staged: there.newest_staged().ok().flatten(),
             restarted_from: job.restarted_from,
             started: job.started,
             ended: job.ended,
@@ -169,6 +223,7 @@ impl Shown {
                 committed: status.committed,
                 given_up: status.aborted,
                 last_failure: status.last_failure,
+                tiers: status.tiers.into_iter().map(ShownTier::from).collect(),
                 processes: status
                     .ranks
                     .into_iter()
@@ -208,6 +263,9 @@ impl Shown {
             true => row("epochs", "none"),
             false => row("epochs", &epochs.join(", ")),
         }
+        if let Some(staged) = self.staged {
+            row("staged", &format!("{staged}, not durable yet"));
+        }
         let place = format!(
             "process {} on {}",
             self.coordinator.pid, self.coordinator.host
@@ -233,6 +291,9 @@ impl Shown {
                     &format!("rank {}", rank.rank),
                     &format!("{}, process {} on {}", rank.state, rank.pid, rank.host),
                 );
+            }
+            for (rank, tier) in live.tiers.iter().enumerate() {
+                row(&format!("tier {rank}"), &tier.in_words());
             }
         }
         text

@@ -7,7 +7,7 @@ use stillpoint_clock::drain::Drain;
 use stillpoint_clock::rank::Activity;
 use stillpoint_clock::safe_state::SafeState;
 use stillpoint_protocol::agent::{Order, Written};
-use stillpoint_protocol::command::Outcome;
+use stillpoint_protocol::command::{Outcome, Staging};
 
 use super::phase::Phase;
 use super::roster::ranks_in_words;
@@ -35,6 +35,8 @@ pub struct Attempt {
     done: Vec<bool>,
     refusals: Vec<Vec<String>>,
     pub written: Vec<Option<Written>>,
+    /// How its images were staged, once they are.
+    pub staging: Option<Staging>,
     /// The epoch's directory has been made.
     pub prepared: bool,
     /// An order for everybody that is to go out a little later.
@@ -63,6 +65,7 @@ impl Attempt {
             done: vec![false; ranks],
             refusals: vec![vec![]; ranks],
             written: vec![None; ranks],
+            staging: None,
             prepared: false,
             delayed: None,
             repeats: 0,
@@ -191,6 +194,7 @@ impl Attempt {
                 .map(|(phase, time)| (phase.name().to_owned(), time.as_secs_f64()))
                 .collect(),
             suspended: self.suspend,
+            staging: self.staging,
         }
     }
 }

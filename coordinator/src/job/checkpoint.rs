@@ -32,9 +32,12 @@ impl Job {
             let reason = "the job is ending".to_owned();
             return self.tell(watcher, ToCommand::Aborted { reason });
         }
+        // An epoch that is being staged is no good for a suspend, which wants a durable one.
+        let too_late = suspend && self.stages();
         if let Some(attempt) = &mut self.attempt
             && !attempt.aborted
             && attempt.phase < Phase::Commit
+            && !(too_late && attempt.phase >= Phase::Plan)
         {
             attempt.suspend |= suspend;
             attempt.watchers.extend(watcher);
@@ -56,6 +59,11 @@ impl Job {
         }
         if let Some(attempt) = &self.attempt {
             let reason = format!("the job is still busy with epoch {}", attempt.epoch);
+            let late = |w: &Wanted| w.timeout.is_some_and(|timeout| w.since + timeout <= now);
+            return self.give_up_wanted(&reason, late);
+        }
+        if let Some(epoch) = self.staging.flushing() {
+            let reason = format!("epoch {epoch} is still on its way to the slow tier");
             let late = |w: &Wanted| w.timeout.is_some_and(|timeout| w.since + timeout <= now);
             return self.give_up_wanted(&reason, late);
         }
@@ -208,7 +216,11 @@ impl Job {
                     self.outputs.push(Output::Commit { epoch, images });
                 }
             }
-            (Phase::Write, Progress::WriteFailed { reason }) => {
+            (Phase::Plan, Progress::Sized(sized)) => self.on_sized(rank, sized, now),
+            (Phase::Write, Progress::Staged(written, moved)) => {
+                self.on_staged_image(rank, written, &moved, now);
+            }
+            (Phase::Plan | Phase::Write, Progress::WriteFailed { reason }) => {
                 let reason = format!("{}: {reason}", self.roster.named(rank));
                 self.abort(Why::Failed(reason), now);
             }
@@ -286,6 +298,9 @@ impl Job {
     fn write_if_ready(&mut self, now: Duration) {
         let ready = |a: &Attempt| a.phase == Phase::Seal && a.prepared && a.all_done();
         if self.attempt.as_ref().is_some_and(ready) {
+            if self.stages() {
+                return self.begin_plan(now);
+            }
             self.enter(Phase::Write, now);
             self.order(Order::Write);
         }
@@ -307,6 +322,9 @@ impl Job {
             Ok(directory) => directory,
             Err(reason) => return self.abort(Why::Failed(reason), now),
         };
+        if attempt.staging.is_some() {
+            return self.on_staged(epoch, now);
+        }
         let (outcome, suspend) = (attempt.outcome(now), attempt.suspend);
         self.next_epoch = epoch + 1;
         self.fate.newest_epoch = Some(epoch);

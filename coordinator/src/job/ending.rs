@@ -28,6 +28,7 @@ impl Job {
 
     /// A rank has ended or died.
     pub(super) fn on_rank_gone(&mut self, rank: u32, now: Duration) {
+        self.flush_lost(rank);
         if self.may_abort() {
             let phase = self.attempt.as_ref().map_or("", |a| a.phase.name());
             let gone = self.roster.gone();

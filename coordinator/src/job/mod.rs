@@ -7,7 +7,9 @@ mod attempt;
 mod checkpoint;
 mod ending;
 mod phase;
+mod recovery;
 mod roster;
+mod staging;
 #[cfg(test)]
 mod tests;
 
@@ -15,13 +17,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use stillpoint_multilevel::placement::Rules;
 use stillpoint_protocol::agent::{FromAgent, Hello, ToAgent, Written};
 use stillpoint_protocol::command::{JobStatus, ToCommand};
 use stillpoint_protocol::job_file::JobState;
 
 use attempt::Attempt;
 pub use phase::Phase;
+use recovery::Recovery;
 use roster::{Life, Roster, ranks_in_words};
+use staging::Staging;
 
 /// What a job is told once.
 #[derive(Clone, Debug)]
@@ -38,6 +43,12 @@ pub struct Settings {
     pub newest_epoch: Option<u64>,
     /// Time between checkpoints that nobody asks for.
     pub interval: Option<Duration>,
+    /// How images are staged; `None`: they are written to the checkpoint directory.
+    pub staging: Option<Rules>,
+    /// The epoch that this launch carries on from.
+    pub restarted_from: Option<u64>,
+    /// The staged epoch that is to be made whole first.
+    pub recovers: Option<u64>,
     pub patience: Patience,
 }
 
@@ -95,6 +106,11 @@ pub enum Input {
         epoch: u64,
         result: Result<String, String>,
     },
+    /// [`Output::Secure`] is done: the epoch's directory.
+    Durable {
+        epoch: u64,
+        result: Result<String, String>,
+    },
     /// The process of a rank whose connection has ended is dead.
     ProcessGone { rank: u32 },
     /// The process that started the job as rank 0 has ended, and no rank is connected.
@@ -130,6 +146,19 @@ pub enum Output {
         epoch: u64,
         images: Vec<Written>,
     },
+    /// Call it staged; answered by [`Input::Committed`].
+    Stage {
+        epoch: u64,
+        images: Vec<Written>,
+    },
+    /// Commit a staged epoch that has become whole.
+    Secure {
+        epoch: u64,
+    },
+    /// Remove a staged epoch that cannot become whole.
+    DiscardStaged {
+        epoch: u64,
+    },
     /// What job.json says has changed.
     Record,
     /// A line for the log.
@@ -145,6 +174,7 @@ pub struct Fate {
     pub reason: Option<String>,
     pub exit_status: Option<i32>,
     pub newest_epoch: Option<u64>,
+    pub restarted_from: Option<u64>,
 }
 
 /// A checkpoint that somebody wants, not begun yet.
@@ -164,6 +194,8 @@ pub struct Job {
     wanted: VecDeque<Wanted>,
     attempt: Option<Attempt>,
     attempts: u64,
+    staging: Staging,
+    recovery: Recovery,
     next_epoch: u64,
     next_periodic: Option<Duration>,
     barriers: BTreeMap<String, Vec<bool>>,
@@ -189,6 +221,8 @@ impl Job {
             wanted: VecDeque::new(),
             attempt: None,
             attempts: 0,
+            staging: Staging::new(settings.staging, settings.ranks),
+            recovery: Recovery::new(settings.recovers, settings.ranks),
             next_epoch: settings.next_epoch,
             next_periodic: settings.interval.map(|interval| now + interval),
             barriers: BTreeMap::new(),
@@ -200,6 +234,7 @@ impl Job {
                 reason: None,
                 exit_status: None,
                 newest_epoch: settings.newest_epoch,
+                restarted_from: settings.restarted_from,
             },
             suspended: false,
             ended: false,
@@ -234,6 +269,7 @@ impl Job {
             } => self.want(Some(watcher), suspend, timeout, now),
             Input::Prepared { epoch, result } => self.on_prepared(epoch, result, now),
             Input::Committed { epoch, result } => self.on_committed(epoch, result, now),
+            Input::Durable { epoch, result } => self.on_durable(epoch, result, now),
             Input::ProcessGone { rank } => self.on_process_gone(rank, now),
             // What its agent has said may still be on its way here.
             Input::StarterGone => {
@@ -257,8 +293,9 @@ impl Job {
         let waits_for_ranks =
             self.roster.nobody_connected() && self.roster.starting().next().is_some();
         let start = waits_for_ranks.then(|| self.start_deadline());
-        // Behind an attempt, only a request that has a limit of its own is given up.
-        let limit = self.attempt.is_none().then_some(patience.start);
+        // Behind an attempt or a flush, only a request that has a limit of its own is given up.
+        let idle = self.attempt.is_none() && self.staging.flushing().is_none();
+        let limit = idle.then_some(patience.start);
         let wanted = self.wanted.iter();
         let wanted = wanted.filter_map(|w| Some(w.since + w.timeout.or(limit)?));
         let attempt = self.attempt.iter().flat_map(|attempt| {
@@ -287,6 +324,8 @@ impl Job {
             committed: self.committed,
             aborted: self.aborted,
             last_failure: self.last_failure.clone(),
+            staged: self.staging.epoch(),
+            tiers: self.staging.status(),
             seconds: now.saturating_sub(self.began).as_secs_f64(),
         }
     }
@@ -308,6 +347,12 @@ impl Job {
             }
             FromAgent::Refuse { reason } => self.on_refuse(rank, reason, now),
             FromAgent::AtBarrier { name } => self.on_barrier(rank, name),
+            FromAgent::Tier(announced) => self.on_tier(rank, announced),
+            FromAgent::Measured { rates, problem } => {
+                self.on_measured(rank, rates, problem, now);
+            }
+            FromAgent::Flushed { epoch, problem } => self.on_flushed(rank, epoch, problem),
+            FromAgent::Recovered { epoch, problem } => self.on_recovered(rank, epoch, problem),
         }
     }
 
@@ -421,6 +466,7 @@ impl Job {
             .as_ref()
             .is_some_and(|a| a.phase == Phase::Commit);
         let starting: Vec<u32> = self.roster.starting().collect();
+        let committing = committing || self.staging.securing();
         let waits = !starting.is_empty() && now < self.start_deadline();
         if committing || waits {
             return;

@@ -15,7 +15,9 @@ pub enum Phase {
     Drain,
     /// MPI objects are brought into the form that a restart starts from.
     Seal,
-    /// Images are written and synced.
+    /// Where there are storage tiers: who writes what where is decided.
+    Plan,
+    /// Images are written and synced; or staged: every block is on some tier.
     Write,
     /// Manifest, sync, rename.
     Commit,
@@ -33,6 +35,7 @@ impl Phase {
             Phase::Check => "check",
             Phase::Drain => "drain",
             Phase::Seal => "seal",
+            Phase::Plan => "plan",
             Phase::Write => "write",
             Phase::Commit => "commit",
             Phase::Release => "release",

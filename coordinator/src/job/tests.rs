@@ -32,6 +32,9 @@ impl World {
             next_epoch: 5,
             newest_epoch: Some(4),
             interval,
+            staging: None,
+            restarted_from: None,
+            recovers: None,
             patience: Patience::default(),
         };
         World {

@@ -50,6 +50,8 @@ pub(super) async fn accept(listening: Listening, shared: Arc<Shared>) {
                     };
                     if let Some((role, stream)) = known {
                         match role {
+                            // Blocks go from agent to agent, never through here.
+                            Role::Peer => {}
                             Role::Agent => serve_agent(stream, shared).await,
                             Role::Command => {
                                 let watcher = watchers.fetch_add(1, Ordering::Relaxed);

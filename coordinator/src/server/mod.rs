@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use dashmap::DashMap;
 use serde::{Deserialize, Serialize};
+use stillpoint_multilevel::placement::Rules;
 use stillpoint_protocol::Key;
 use stillpoint_protocol::agent::{FromAgent, Hello, ToAgent, Written};
 use stillpoint_protocol::codec::{self, Encode};
@@ -21,7 +22,7 @@ use stillpoint_protocol::job_file::{FORMAT, JobFile, JobState, Process, host_nam
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use crate::epoch::{Description, Epochs, seconds_since_1970};
+use crate::epoch::{Description, EpochError, Epochs, seconds_since_1970};
 use crate::job::{Input, Job, Output, Patience, Settings};
 use crate::log::Log;
 use crate::registry::{Entry, Registry};
@@ -49,6 +50,26 @@ pub struct Spec {
     pub keep: usize,
     pub interval: Option<Duration>,
     pub compress: String,
+    /// How images are staged, where the launch has tiers.
+    pub staging: Option<Staging>,
+    /// The staged epoch that is to be made whole, and then restarted from.
+    pub recovers: Option<u64>,
+}
+
+/// How images are staged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Staging {
+    pub local_only: bool,
+    pub partners: bool,
+}
+
+impl From<Staging> for Rules {
+    fn from(staging: Staging) -> Rules {
+        Rules {
+            local_only: staging.local_only,
+            partners: staging.partners,
+        }
+    }
 }
 
 /// Frames that wait to be written to a connection.
@@ -129,14 +150,18 @@ impl Coordinator {
         let epochs = Epochs::new(&spec.directory);
         epochs.remove_parts()?;
         let newest_epoch = epochs.committed()?.last().copied();
+        let newest_staged = epochs.newest_staged()?;
         let settings = Settings {
             ranks: spec.ranks,
             launch: spec.launch.clone(),
             directory: spec.directory.clone(),
             compress: spec.compress.clone(),
-            next_epoch: newest_epoch.unwrap_or(0) + 1,
+            next_epoch: newest_staged.or(newest_epoch).unwrap_or(0) + 1,
             newest_epoch,
             interval: spec.interval,
+            staging: spec.staging.map(Rules::from),
+            restarted_from: spec.restarted_from,
+            recovers: spec.recovers,
             patience,
         };
         let file = JobFile {
@@ -156,6 +181,7 @@ impl Coordinator {
             command: spec.command.clone(),
             working_directory: spec.working_directory.clone(),
             restarted_from: spec.restarted_from,
+            recovers: spec.recovers,
             epoch: newest_epoch,
             started: seconds_since_1970(),
             ended: None,
@@ -361,6 +387,20 @@ impl Coordinator {
                 })
             }),
             Output::Commit { epoch, images } => self.commit(epoch, images),
+            Output::Stage { epoch, images } => {
+                let about = self.describe();
+                self.off_thread(move |epochs| {
+                    let result = told(epochs.stage(epoch, &images, &about));
+                    Event::Done(Input::Committed { epoch, result })
+                });
+            }
+            Output::Secure { epoch } => self.secure(epoch),
+            Output::DiscardStaged { epoch } => self.off_thread(move |epochs| {
+                Event::Log(match epochs.discard_staged(epoch) {
+                    Ok(()) => format!("epoch {epoch}: nothing is left of it on the slow tier"),
+                    Err(error) => error.to_string(),
+                })
+            }),
             Output::Record => self.record(),
             Output::Log(line) => self.log.line(&line),
             Output::Ended => {
@@ -371,29 +411,42 @@ impl Coordinator {
         false
     }
 
-    fn commit(&mut self, epoch: u64, images: Vec<Written>) {
-        let about = Description {
+    fn describe(&self) -> Description {
+        Description {
             job: self.spec.job.clone(),
             name: self.spec.name.clone(),
             command: self.spec.command.clone(),
             mpi: self.spec.mpi.clone(),
             compression: self.spec.compress.clone(),
             hosts: self.processes.iter().map(host).collect(),
-        };
+        }
+    }
+
+    fn commit(&mut self, epoch: u64, images: Vec<Written>) {
+        let about = self.describe();
         let keep = self.spec.keep;
         let events = self.shared.events.clone();
         self.off_thread(move |epochs| {
             let committed = epochs.commit(epoch, &images, &about);
             if committed.is_ok() {
-                for error in epochs.prune(keep) {
-                    // Nobody listens any more when the job has ended.
-                    let _ = events.send(Event::Log(error.to_string()));
-                }
+                prune(&epochs, keep, &events);
             }
-            let result = committed
-                .map(|path| path.to_string_lossy().into_owned())
-                .map_err(|error| error.to_string());
+            let result = told(committed);
             Event::Done(Input::Committed { epoch, result })
+        });
+    }
+
+    /// Commits a staged epoch that has become whole.
+    fn secure(&mut self, epoch: u64) {
+        let keep = self.spec.keep;
+        let events = self.shared.events.clone();
+        self.off_thread(move |epochs| {
+            let secured = epochs.secure(epoch);
+            if secured.is_ok() {
+                prune(&epochs, keep, &events);
+            }
+            let result = told(secured);
+            Event::Done(Input::Durable { epoch, result })
         });
     }
 
@@ -415,6 +468,7 @@ impl Coordinator {
         self.file.reason.clone_from(&fate.reason);
         self.file.exit_status = fate.exit_status;
         self.file.epoch = fate.newest_epoch;
+        self.file.restarted_from = fate.restarted_from;
         self.file.processes = self.processes.iter().flatten().cloned().collect();
         if fate.state != JobState::Running && self.shared.agents.is_empty() {
             self.file.addresses.clear();
@@ -458,6 +512,21 @@ impl Coordinator {
             }
         }
     }
+}
+
+/// Removes older epochs; why one could not be removed is told to the log.
+fn prune(epochs: &Epochs, keep: usize, events: &mpsc::UnboundedSender<Event>) {
+    for error in epochs.prune(keep) {
+        // Nobody listens any more when the job has ended.
+        let _ = events.send(Event::Log(error.to_string()));
+    }
+}
+
+/// Where an epoch is, or why it is not there, as the job is told.
+fn told(result: Result<PathBuf, EpochError>) -> Result<String, String> {
+    result
+        .map(|path| path.to_string_lossy().into_owned())
+        .map_err(|error| error.to_string())
 }
 
 /// Tells when a process of this host ends. What it tells may come after the job's end, when nobody

@@ -194,7 +194,7 @@ impl Agent {
                 self.released += 1;
                 self.say(attempt, Progress::Released);
             }
-            Order::Terminate => {}
+            Order::Terminate | Order::Size | Order::Stage(_) => {}
         }
     }
 }
@@ -253,6 +253,8 @@ fn name(order: &Order) -> &'static str {
         Order::Drain { .. } => "drain",
         Order::Seal => "seal",
         Order::Write => "write",
+        Order::Size => "size",
+        Order::Stage(_) => "stage",
         Order::Committed => "committed",
         Order::Abort { .. } => "abort",
         Order::Terminate => "terminate",
@@ -295,6 +297,8 @@ impl Job {
             keep: 2,
             interval,
             compress: "none".into(),
+            staging: None,
+            recovers: None,
         };
         let registry = Registry::at(directory.path().join("registry"));
         let log = Log::open(directory.path()).unwrap();

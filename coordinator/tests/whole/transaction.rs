@@ -342,6 +342,7 @@ fn a_launch_finds_its_coordinator_and_no_other() {
         restart: None,
         suspend_signal: 10,
         suspend_on_term: false,
+        tiers: None,
     };
     launch.connect(PATIENCE).unwrap();
     launch.launch = "another".into();

@@ -92,7 +92,7 @@ fn advice(error: &io::Error) -> &'static str {
 }
 
 impl ImageError {
-    pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> ImageError {
+    pub fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> ImageError {
         move |source| ImageError::Io {
             path: path.to_owned(),
             action,

@@ -6,11 +6,14 @@ use std::time::Duration;
 
 use stillpoint_clock::rank::{Activity, observe};
 use stillpoint_protocol::Sender;
-use stillpoint_protocol::agent::{Begin, FromAgent, Order, Progress, State};
+use stillpoint_protocol::agent::{Begin, FromAgent, Order, Progress, State, Written};
 use stillpoint_protocol::client::ClientError;
+use stillpoint_protocol::tier::Assignment;
 use stillpoint_wrappers::gate::{Command, DriverState};
 
 use super::page::Page;
+use super::staging::Staging;
+use super::staging::image::Staged;
 use super::stopping::{self, Stopping};
 use super::wake;
 use crate::{capture, threads};
@@ -33,6 +36,7 @@ pub struct Attempt {
     number: u64,
     begin: Begin,
     page: Page,
+    staging: Option<Staging>,
     stopping: Stopping,
     /// Version of the newest order applied; 0: targets not known yet.
     seen: u64,
@@ -49,6 +53,7 @@ impl Attempt {
         number: u64,
         begin: Begin,
         page: Page,
+        staging: Option<Staging>,
         sender: &Sender<FromAgent>,
     ) -> Result<Option<Self>, ClientError> {
         if !page.mpi_active() {
@@ -73,6 +78,7 @@ impl Attempt {
             number,
             begin,
             page,
+            staging,
             stopping: Stopping::new(),
             seen: 0,
             found: false,
@@ -126,6 +132,8 @@ impl Attempt {
             Order::Drain { round } => self.drain(round, sender)?,
             Order::Seal => self.seal(sender)?,
             Order::Write => self.write(sender)?,
+            Order::Size => self.size(sender)?,
+            Order::Stage(assignment) => self.stage(&assignment, sender)?,
             Order::Committed | Order::Abort { .. } => {
                 self.release();
                 return Ok(Outcome::Released);
@@ -251,17 +259,73 @@ impl Attempt {
     }
 
     fn write(&mut self, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
-        self.page.command(Command::Hold);
-        if !self.page.await_driver(DriverState::Held, ANSWER) {
+        if !self.hold() {
             return self.fail(self.silent("holding still"), sender);
         }
         let path = PathBuf::from(&self.begin.directory).join(&self.begin.image);
         // SAFETY: the safe state was found: every thread of the upper half is stopped, the driver holds,
         // and only this thread's orders let them go on.
-        match unsafe { capture::write(&path, &self.begin) } {
+        match unsafe { capture::write(&path, &self.begin, None) } {
             Ok(written) => self.say(Progress::Written(written), sender),
             Err(error) => self.fail(error.to_string(), sender),
         }
+    }
+
+    /// True when the driver holds.
+    fn hold(&self) -> bool {
+        self.page.command(Command::Hold);
+        self.page.await_driver(DriverState::Held, ANSWER)
+    }
+
+    fn size(&mut self, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
+        let Some(staging) = &self.staging else {
+            let reason = "this rank has no fast tier: start every rank with --tier fast=...";
+            return self.fail(reason.to_owned(), sender);
+        };
+        if !self.hold() {
+            return self.fail(self.silent("holding still"), sender);
+        }
+        // SAFETY: as in `write`.
+        match unsafe { capture::size(&self.begin) } {
+            Ok(bytes) => self.say(Progress::Sized(staging.size(bytes)), sender),
+            Err(error) => self.fail(error.to_string(), sender),
+        }
+    }
+
+    fn stage(
+        &mut self,
+        assignment: &Assignment,
+        sender: &Sender<FromAgent>,
+    ) -> Result<(), ClientError> {
+        let Some(staging) = &self.staging else {
+            return self.fail("this rank has no fast tier".to_owned(), sender);
+        };
+        match self.stage_image(staging, assignment) {
+            Ok((written, staged)) => {
+                self.say(Progress::Staged(written, staged.moved), sender)?;
+                staging.learn(staged.rates);
+                Ok(())
+            }
+            Err(reason) => self.fail(reason, sender),
+        }
+    }
+
+    fn stage_image(
+        &self,
+        staging: &Staging,
+        assignment: &Assignment,
+    ) -> Result<(Written, Staged), String> {
+        let path = PathBuf::from(&self.begin.directory).join(&self.begin.image);
+        let (image, lanes) = staging.stage(self.begin.epoch, &path, assignment)?;
+        // SAFETY: as in `write`; the driver has been holding since the order to size.
+        let written = unsafe { capture::write(&path, &self.begin, Some(Box::new(lanes))) };
+        let written = written.map_err(|error| error.to_string())?;
+        let staged = image.staged();
+        staged
+            .blocks
+            .write(&path.with_extension("blocks"))
+            .map_err(|error| error.to_string())?;
+        Ok((written, staged))
     }
 
     fn silent(&self, what: &str) -> String {

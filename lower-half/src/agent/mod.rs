@@ -7,11 +7,13 @@
 //! * [`wake`] - what wakes it from the application's side
 //! * [`attempt`] - one attempt at a checkpoint, from Begin to its end
 //! * [`stopping`] - which threads stand, which must run
+//! * [`staging`] - storage tiers
 //! * [`ending`] - leaving after a suspend
 
 pub mod attempt;
 pub mod ending;
 pub mod page;
+pub mod staging;
 pub mod stopping;
 pub mod wake;
 
@@ -28,6 +30,7 @@ use stillpoint_protocol::{Received, Receiver, Sender};
 use crate::restore::sequence::Job;
 use attempt::{Attempt, Outcome};
 use page::Page;
+use staging::Staging;
 
 /// How long a rank looks for its coordinator.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -56,6 +59,8 @@ pub struct Member {
     sender: Sender<FromAgent>,
     receiver: Receiver<ToAgent>,
     rank: u32,
+    /// Of a launch with storage tiers.
+    staged: Option<Launch>,
     /// Orders that came while this rank waited for the others: a checkpoint may be asked for at any time.
     early: Vec<ToAgent>,
 }
@@ -81,6 +86,7 @@ pub fn join(launch: &Launch) -> Result<Member, AgentError> {
             sender,
             receiver,
             rank,
+            staged: launch.tiers.is_some().then(|| launch.clone()),
             early: Vec::new(),
         }),
         Received::Message(ToAgent::Rejected { reason }) => {
@@ -152,9 +158,14 @@ impl Member {
             .name("stillpoint".to_owned())
             .stack_size(1 << 20)
             .spawn(move || {
+                let staging = self.staged.and_then(|launch| {
+                    let reachable_at = self.receiver.local_ip().ok()?;
+                    Staging::open(&launch, reachable_at, self.sender.clone())
+                });
                 Agent {
                     // SAFETY: whoever starts the agent has filled the gate page.
                     page: unsafe { Page::mapped() },
+                    staging,
                     sender: self.sender,
                     receiver: self.receiver,
                     attempt: None,
@@ -169,6 +180,7 @@ impl Member {
 
 struct Agent {
     page: Page,
+    staging: Option<Staging>,
     sender: Sender<FromAgent>,
     receiver: Receiver<ToAgent>,
     attempt: Option<Attempt>,
@@ -218,13 +230,20 @@ impl Agent {
 
     fn obey(&mut self, message: ToAgent) -> Result<(), ClientError> {
         let ToAgent::Checkpoint { attempt, order } = message else {
+            self.hear(message);
             return Ok(());
         };
         if let Order::Begin(begin) = order {
             if let Some(earlier) = self.attempt.take() {
                 earlier.abandon();
             }
-            self.attempt = Attempt::begin(attempt, begin, self.page, &self.sender)?;
+            self.attempt = Attempt::begin(
+                attempt,
+                begin,
+                self.page,
+                self.staging.clone(),
+                &self.sender,
+            )?;
             return Ok(());
         }
         let Some(current) = self.attempt.as_mut().filter(|a| a.number() == attempt) else {
@@ -247,11 +266,31 @@ impl Agent {
                 })?;
             }
             Outcome::Ends => {
+                self.leave_tiers();
                 self.sender.send(&FromAgent::Exiting { status: 0 })?;
                 ending::leave();
             }
         }
         Ok(())
+    }
+
+    /// What is said of storage tiers outside of an attempt.
+    fn hear(&self, message: ToAgent) {
+        let Some(staging) = &self.staging else {
+            return;
+        };
+        match message {
+            ToAgent::Peers(peers) => staging.know(peers),
+            ToAgent::Flush { epoch, directory } => staging.flush(epoch, directory.into()),
+            ToAgent::Durable { epoch } => staging.note_durable(epoch),
+            _ => {}
+        }
+    }
+
+    fn leave_tiers(&self) {
+        if let Some(staging) = &self.staging {
+            staging.leave();
+        }
     }
 
     fn mpi_came_or_went(&mut self) -> Result<(), ClientError> {
@@ -270,6 +309,7 @@ impl Agent {
     /// Passes on that the process ends, if it does.
     fn last_words(&self) {
         if let Some(status) = wake::ending() {
+            self.leave_tiers();
             // A coordinator that has gone needs no message.
             let _ = self.sender.send(&FromAgent::Exiting { status });
             wake::told();

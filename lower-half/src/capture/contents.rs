@@ -124,6 +124,15 @@ impl Contents {
         number
     }
 
+    /// The addresses of mapped memory that they take bytes from.
+    pub fn mapped(&self) -> impl Iterator<Item = Range<usize>> {
+        let parts = self.sources.iter().flat_map(|source| &source.parts);
+        parts.filter_map(|part| match part {
+            Part::Memory { addresses, .. } => Some(addresses.clone()),
+            Part::Map { .. } | Part::Bytes(_) => None,
+        })
+    }
+
     fn find(&self, key: FileKey) -> Option<u32> {
         self.sources
             .iter()

@@ -16,10 +16,11 @@ pub mod signals;
 
 use std::path::{Path, PathBuf};
 
+use stillpoint_image::store::Store;
 use stillpoint_image::{Compression, Environment, Identity, ImageError, Thread, Writer, Written};
 
 use contents::Contents;
-pub use rank::{refusals, remember, write};
+pub use rank::{refusals, remember, size, write};
 
 /// Why an image could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +46,8 @@ impl CaptureError {
 pub struct Request<'a> {
     /// The image's path.
     pub path: PathBuf,
+    /// Where its bytes go; `None`: into the file at the path.
+    pub store: Option<Box<dyn Store>>,
     pub identity: Identity,
     pub environment: Environment,
     pub compression: Compression,
@@ -85,7 +88,10 @@ unsafe fn write_to(path: &Path, request: Request<'_>) -> Result<Written, Capture
     let memory = unsafe { memory::Memory::survey(&mappings, &mut contents) }
         .map_err(CaptureError::process("page map"))?;
 
-    let mut writer = Writer::create(path, request.compression)?;
+    let mut writer = match request.store {
+        Some(store) => Writer::into_store(path, store, request.compression),
+        None => Writer::create(path, request.compression)?,
+    };
     writer.use_threads(request.workers);
     let runs: Vec<_> = memory
         .private

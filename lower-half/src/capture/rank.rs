@@ -6,14 +6,17 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
+use stillpoint_image::store::Store;
 use stillpoint_image::tables::thread_flags;
 use stillpoint_image::{Compression, Identity, Thread};
 use stillpoint_protocol::agent::{Begin, Written};
 use stillpoint_protocol::launch::Launch;
 use stillpoint_wrappers::gate::{self, UpperHooks};
 
+use super::contents::Contents;
 use super::descriptors::streams;
-use super::{CaptureError, Request, environment, signals};
+use super::memory::Memory;
+use super::{CaptureError, Request, environment, maps, signals};
 use crate::gate::{descriptors, identity};
 use crate::threads::{self, SavedThread};
 
@@ -69,14 +72,44 @@ pub fn refusals() -> Vec<String> {
     super::refusals::of_process(&descriptors::upper(), &[])
 }
 
-/// Writes this rank's image to `path`.
+/// About how long this rank's image will be.
+///
+/// # Errors
+/// See [`CaptureError`].
+///
+/// # Safety
+/// As [`write`].
+pub unsafe fn size(begin: &Begin) -> Result<u64, CaptureError> {
+    let compression: Compression = begin.compress.parse().map_err(CaptureError::Refused)?;
+    let mut contents = Contents::default();
+    let mappings = maps::upper().map_err(CaptureError::process("memory map"))?;
+    // SAFETY: the caller's.
+    let memory = unsafe { Memory::survey(&mappings, &mut contents) }
+        .map_err(CaptureError::process("page map"))?;
+    let stretches: Vec<&[u8]> = memory
+        .private
+        .iter()
+        .cloned()
+        .chain(contents.mapped())
+        // SAFETY: the survey has made these readable, and the upper half's threads are stopped.
+        .map(|range| unsafe { std::slice::from_raw_parts(range.start as *const u8, range.len()) })
+        .collect();
+    stillpoint_image::estimate(&stretches, compression)
+        .map_err(CaptureError::process("compressibility"))
+}
+
+/// Writes this rank's image to `path`, or to `store`, where the image is then called by that path.
 ///
 /// # Errors
 /// See [`CaptureError`]; nothing is left at `path` then.
 ///
 /// # Safety
 /// Every thread of the upper half must be stopped in its signal frame, the driver holding.
-pub unsafe fn write(path: &Path, begin: &Begin) -> Result<Written, CaptureError> {
+pub unsafe fn write(
+    path: &Path,
+    begin: &Begin,
+    store: Option<Box<dyn Store>>,
+) -> Result<Written, CaptureError> {
     let begun = Instant::now();
     // SAFETY: an application runs, so the page is mapped.
     let page = unsafe { gate::page() };
@@ -116,6 +149,7 @@ pub unsafe fn write(path: &Path, begin: &Begin) -> Result<Written, CaptureError>
     };
     let request = Request {
         path: path.to_owned(),
+        store,
         identity: Identity {
             job: JOB.get().map_or(String::new(), |job| job.id.clone()),
             epoch: begin.epoch,

@@ -23,6 +23,8 @@ use std::path::{Path, PathBuf};
 
 use stillpoint_image::{Blob, Environment, ImageError, Manifest, Reader, Thread};
 
+use stillpoint_protocol::job_file::host_name;
+
 use crate::capture::environment;
 use crate::capture::process::{self, ProcessState};
 use objects::Objects;
@@ -72,7 +74,7 @@ impl Restore {
                 manifest.ranks.len()
             )));
         }
-        let reader = manifest.open_image(directory, rank)?;
+        let reader = manifest.open_nearest_image(directory, rank, &host_name())?;
         Restore::check(reader, &environment::here(), workers)
     }
 
@@ -128,7 +130,7 @@ impl Restore {
         // The reader's own descriptor must get out of the way.
         drop(reader);
         descriptors::reserve(&table)?;
-        let reader = Reader::open(&path)?;
+        let reader = Reader::open_nearest(&path, &host_name())?;
         if reader.digest() != digest {
             let (found, expected) = (reader.digest(), digest);
             return Err(ImageError::Digest {

@@ -1,0 +1,133 @@
+//! Epochs that are staged: every block is on some tier, but not all are on the slow one.
+//!
+//! ```text
+//! DIR/epoch-000013.part/     being staged
+//! DIR/epoch-000013.staged/   manifest, tables of blocks, and images with holes: the fast tiers hold the rest
+//! DIR/epoch-000013/          the images are whole: the epoch is durable, like any other
+//! ```
+
+use std::fs;
+use std::path::PathBuf;
+
+use stillpoint_protocol::agent::Written;
+
+use super::{Description, EpochError, Epochs, io_error, remove};
+
+/// Behind the name of an epoch that is staged.
+pub(super) const STAGED: &str = ".staged";
+
+impl Epochs {
+    /// Where a staged epoch is.
+    pub fn staged_path(&self, epoch: u64) -> PathBuf {
+        let name = format!("{}{STAGED}", stillpoint_image::epoch_name(epoch));
+        self.directory.join(name)
+    }
+
+    /// The newest staged epoch that is newer than every committed one.
+    pub fn newest_staged(&self) -> Result<Option<u64>, EpochError> {
+        let listed = self.listed()?;
+        let newest = listed.committed.last().copied().unwrap_or(0);
+        Ok(listed
+            .staged
+            .last()
+            .copied()
+            .filter(|staged| *staged > newest))
+    }
+
+    /// Calls an epoch staged whose blocks are all on some tier: manifest, sync, rename, sync.
+    pub fn stage(
+        &self,
+        epoch: u64,
+        images: &[Written],
+        about: &Description,
+    ) -> Result<PathBuf, EpochError> {
+        let part = self.part_path(epoch);
+        self.describe(&part, epoch, images, about)?;
+        let path = self.staged_path(epoch);
+        remove(&path)?;
+        self.rename(&part, &path)?;
+        // A staged epoch is not committed: an older one is of no use any more, whatever becomes of this one.
+        for older in self
+            .listed()?
+            .staged
+            .into_iter()
+            .filter(|older| *older < epoch)
+        {
+            self.discard_staged(older)?;
+        }
+        Ok(path)
+    }
+
+    /// Commits a staged epoch whose images have become whole, every byte of them synced by whoever wrote it.
+    pub fn secure(&self, epoch: u64) -> Result<PathBuf, EpochError> {
+        let path = self.path(epoch);
+        self.rename(&self.staged_path(epoch), &path)?;
+        Ok(path)
+    }
+
+    /// Removes a staged epoch that cannot be made whole.
+    pub fn discard_staged(&self, epoch: u64) -> Result<(), EpochError> {
+        let (path, part) = (self.staged_path(epoch), self.part_path(epoch));
+        remove(&part)?;
+        // Renamed first: an epoch that is half-removed must not look like a staged one.
+        match fs::rename(&path, &part) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            renamed => renamed.map_err(io_error(&path, "remove a staged epoch"))?,
+        }
+        remove(&part)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::written;
+    use super::*;
+
+    fn staged(epochs: &Epochs, epoch: u64) -> PathBuf {
+        let part = epochs.prepare(epoch).unwrap();
+        let images = [written(&part, 0, 10)];
+        epochs
+            .stage(epoch, &images, &Description::default())
+            .unwrap()
+    }
+
+    #[test]
+    fn a_staged_epoch_is_not_committed_until_it_is_secured() {
+        let directory = tempfile::tempdir().unwrap();
+        let epochs = Epochs::new(directory.path());
+        let path = staged(&epochs, 1);
+        assert!(path.join("manifest").exists());
+        assert!(epochs.committed().unwrap().is_empty());
+        assert_eq!(epochs.newest_staged().unwrap(), Some(1));
+        epochs.remove_parts().unwrap();
+        assert_eq!(epochs.newest_staged().unwrap(), Some(1));
+        epochs.secure(1).unwrap();
+        assert_eq!(epochs.committed().unwrap(), [1]);
+        assert_eq!(epochs.newest_staged().unwrap(), None);
+    }
+
+    #[test]
+    fn what_was_staged_before_goes_and_what_is_committed_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let epochs = Epochs::new(directory.path());
+        staged(&epochs, 1);
+        epochs.secure(1).unwrap();
+        staged(&epochs, 2);
+        staged(&epochs, 3);
+        assert!(!epochs.staged_path(2).exists());
+        assert_eq!(epochs.committed().unwrap(), [1]);
+        epochs.discard_staged(3).unwrap();
+        epochs.discard_staged(3).unwrap();
+        assert_eq!(epochs.newest_staged().unwrap(), None);
+        staged(&epochs, 4);
+        let part = epochs.prepare(5).unwrap();
+        epochs
+            .commit(5, &[written(&part, 0, 3)], &Description::default())
+            .unwrap();
+        assert!(epochs.prune(2).is_empty());
+        assert!(
+            !epochs.staged_path(4).exists(),
+            "older than a committed epoch"
+        );
+    }
+}

@@ -1,0 +1,94 @@
+//! A restart from an epoch that was staged and never became durable.
+//!
+//! Before anything is restored, the processes that are to become the ranks copy what the fast tiers of their hosts
+//! still hold of it to the slow tier, wait for each other, and look whether their own images are whole. All are: the
+//! epoch is durable, and the job carries on from it. One is not: the job carries on from the newest durable epoch, or is
+//! refused where there is none.
+
+use stillpoint_protocol::agent::ToAgent;
+
+use super::{Job, Output};
+
+/// What the ranks have said so far.
+#[derive(Debug, Default)]
+pub struct Recovery {
+    epoch: Option<u64>,
+    /// By rank: whether it has answered, and what is wrong.
+    answers: Vec<Option<Option<String>>>,
+}
+
+impl Recovery {
+    pub fn new(epoch: Option<u64>, ranks: u32) -> Recovery {
+        Recovery {
+            epoch,
+            answers: vec![None; ranks as usize],
+        }
+    }
+
+    /// The epoch that is being recovered.
+    pub fn epoch(&self) -> Option<u64> {
+        self.epoch
+    }
+
+    /// Every reason, once all ranks have answered.
+    fn problems(&self) -> Option<Vec<String>> {
+        let answers: Option<Vec<&Option<String>>> =
+            self.answers.iter().map(Option::as_ref).collect();
+        Some(answers?.into_iter().flatten().cloned().collect())
+    }
+}
+
+impl Job {
+    pub(super) fn on_recovered(&mut self, rank: u32, epoch: u64, problem: Option<String>) {
+        if self.recovery.epoch != Some(epoch) {
+            return;
+        }
+        if let Some(answer) = self.recovery.answers.get_mut(rank as usize) {
+            *answer = Some(problem.map(|problem| format!("rank {rank}: {problem}")));
+        }
+        match self.recovery.problems() {
+            None => {}
+            Some(problems) if problems.is_empty() => {
+                self.outputs.push(Output::Secure { epoch });
+            }
+            Some(problems) => self.fall_back(epoch, &problems.join("; ")),
+        }
+    }
+
+    /// The staged epoch has become durable, or not.
+    pub(super) fn on_recovered_epoch(&mut self, epoch: u64, result: Result<String, String>) {
+        if let Err(reason) = result {
+            return self.fall_back(epoch, &reason);
+        }
+        self.log(format!("epoch {epoch}: made whole from the fast tiers"));
+        self.fate.newest_epoch = Some(epoch);
+        self.carry_on(Some(epoch), String::new());
+    }
+
+    fn fall_back(&mut self, epoch: u64, reason: &str) {
+        let durable = self.fate.newest_epoch;
+        let reason = match durable {
+            Some(durable) => format!(
+                "epoch {epoch} was staged only, and part of it is lost ({reason}): going back to epoch {durable}"
+            ),
+            None => format!(
+                "epoch {epoch} was staged only, and part of it is lost ({reason}); there is no durable epoch to go \
+                 back to: start the program afresh, in another directory or after removing this one"
+            ),
+        };
+        self.log(reason.clone());
+        if durable.is_some() {
+            // The job goes another way from here: the epoch must not be found by a later restart.
+            self.outputs.push(Output::DiscardStaged { epoch });
+        }
+        self.carry_on(durable, reason);
+    }
+
+    fn carry_on(&mut self, epoch: Option<u64>, reason: String) {
+        self.recovery.epoch = None;
+        self.fate.restarted_from = epoch;
+        self.outputs.push(Output::Record);
+        self.outputs
+            .push(Output::Broadcast(ToAgent::CarryOn { epoch, reason }));
+    }
+}

@@ -1,0 +1,360 @@
+//! Storage tiers, as the job sees them: who has which, who writes what where, and when a staged epoch is durable.
+//!
+//! Where the launch has tiers, the phase *write* comes after a phase *plan*: every rank says how much it has, and the
+//! exact scheduler says where that goes. When every block is on some tier the epoch is *staged* and the application
+//! runs again; the agents copy what the fast tiers hold to the slow one, and then the epoch is *durable*, which is what
+//! committed means without tiers. A suspend writes to the slow tier at once: the fast ones may be gone tomorrow.
+
+use std::time::Duration;
+
+use stillpoint_multilevel::placement::{Member, Placement, Room, Rules, place};
+use stillpoint_protocol::agent::{Order, ToAgent, Written};
+use stillpoint_protocol::command::{Outcome, Staging as Staged, TierStatus, ToCommand};
+use stillpoint_protocol::tier::{Announced, Assignment, Moved, Rates, Sized};
+
+use super::ending::Why;
+use super::phase::Phase;
+use super::{Job, Output};
+
+/// What a job with tiers keeps in mind.
+#[derive(Debug)]
+pub struct Staging {
+    /// `None`: the launch has no tiers.
+    pub rules: Option<Rules>,
+    announced: Vec<Option<Announced>>,
+    rates: Vec<Option<Rates>>,
+    sized: Vec<Option<Sized>>,
+    predicted: f64,
+    moved: Moved,
+    flush: Option<Flush>,
+    /// The epoch that is staged and not durable yet.
+    epoch: Option<u64>,
+}
+
+/// A staged epoch on its way to the slow tier.
+#[derive(Debug)]
+struct Flush {
+    epoch: u64,
+    outcome: Outcome,
+    watchers: Vec<u64>,
+    done: Vec<bool>,
+    began: Duration,
+}
+
+impl Staging {
+    pub fn new(rules: Option<Rules>, ranks: u32) -> Staging {
+        let ranks = ranks as usize;
+        Staging {
+            rules,
+            announced: vec![None; ranks],
+            rates: vec![None; ranks],
+            sized: vec![None; ranks],
+            predicted: 0.0,
+            moved: Moved::default(),
+            flush: None,
+            epoch: None,
+        }
+    }
+
+    /// A staged epoch is on its way to the slow tier; `None`: no flush is under way.
+    pub fn flushing(&self) -> Option<u64> {
+        self.flush.as_ref().map(|flush| flush.epoch)
+    }
+
+    /// Every agent's part of the flush is done; the epoch has yet to get its name.
+    pub fn securing(&self) -> bool {
+        let all = |flush: &Flush| flush.done.iter().all(|done| *done);
+        self.flush.as_ref().is_some_and(all)
+    }
+
+    /// The epoch that is staged and not durable yet.
+    pub fn epoch(&self) -> Option<u64> {
+        self.epoch
+    }
+
+    pub fn status(&self) -> Vec<TierStatus> {
+        let announced = self.announced.iter().zip(&self.rates);
+        announced
+            .filter_map(|(announced, rates)| {
+                Some(TierStatus {
+                    announced: announced.clone()?,
+                    rates: rates.unwrap_or_default(),
+                })
+            })
+            .collect()
+    }
+
+    /// Which node each rank is on, by the first rank of the node.
+    fn nodes(&self) -> Vec<usize> {
+        let announced: Vec<&Announced> = self.announced.iter().flatten().collect();
+        announced
+            .iter()
+            .map(|mine| {
+                let first = announced.iter().position(|other| other.same_node(mine));
+                first.unwrap_or(0)
+            })
+            .collect()
+    }
+
+    /// Who writes what where, once everything is known that this takes.
+    fn place(&self) -> Option<Result<(Placement, Vec<Assignment>), String>> {
+        let rules = self.rules?;
+        let sized: Vec<Sized> = self.sized.iter().copied().collect::<Option<_>>()?;
+        let rates: Vec<Rates> = self.rates.iter().copied().collect::<Option<_>>()?;
+        let of_rank = self.nodes();
+        let mut hosts = of_rank.clone();
+        hosts.sort_unstable();
+        hosts.dedup();
+        let node = |rank: usize| hosts.iter().position(|host| *host == of_rank[rank]);
+        let members: Vec<Member> = (0..sized.len())
+            .map(|rank| Member {
+                node: node(rank).unwrap_or(0),
+                bytes: sized[rank].bytes,
+                fast: rates[rank].fast,
+                slow: rates[rank].slow,
+                peers: rates[rank].peers,
+            })
+            .collect();
+        let room = Room {
+            fast: hosts.iter().map(|host| sized[*host].fast_room).collect(),
+            slow: sized.iter().map(|sized| sized.slow_room).min().unwrap_or(0),
+        };
+        let placement = match place(&members, &room, rules) {
+            Ok(placement) => placement,
+            Err(error) => return Some(Err(error.to_string())),
+        };
+        let host = |node: usize| placement.hosts[node] as u32;
+        let partners: Vec<(u32, u32)> = placement
+            .partners
+            .iter()
+            .enumerate()
+            .map(|(node, partner)| (host(node), host(*partner)))
+            .collect();
+        let assign = |share: &stillpoint_multilevel::placement::Share| Assignment {
+            local: share.local,
+            peers: share
+                .peers
+                .iter()
+                .map(|(node, bytes)| (host(*node), *bytes))
+                .collect(),
+            slow: share.slow,
+            partners: partners.clone(),
+        };
+        let assignments = placement.shares.iter().map(assign).collect();
+        Some(Ok((placement, assignments)))
+    }
+}
+
+impl Job {
+    /// Whether the attempt under way stages its images.
+    pub(super) fn stages(&self) -> bool {
+        let attempt = self.attempt.as_ref();
+        self.staging.rules.is_some() && attempt.is_some_and(|attempt| !attempt.suspend)
+    }
+
+    pub(super) fn on_tier(&mut self, rank: u32, announced: Announced) {
+        if let Some(problem) = &announced.problem {
+            self.log(format!("rank {rank}: {problem}"));
+        }
+        let Some(slot) = self.staging.announced.get_mut(rank as usize) else {
+            return;
+        };
+        *slot = Some(announced);
+        let all: Option<Vec<Announced>> = self.staging.announced.iter().cloned().collect();
+        if let Some(peers) = all {
+            self.outputs.push(Output::Broadcast(ToAgent::Peers(peers)));
+        }
+    }
+
+    pub(super) fn on_measured(
+        &mut self,
+        rank: u32,
+        rates: Rates,
+        problem: Option<String>,
+        now: Duration,
+    ) {
+        if let Some(problem) = problem {
+            self.log(format!("rank {rank}: {problem}"));
+            self.last_failure = Some(format!("rank {rank}: {problem}"));
+        }
+        if let Some(slot) = self.staging.rates.get_mut(rank as usize) {
+            *slot = Some(rates);
+        }
+        self.plan_if_ready(now);
+    }
+
+    /// All ranks are sealed: how much is there to write?
+    pub(super) fn begin_plan(&mut self, now: Duration) {
+        self.staging.sized.fill(None);
+        self.staging.moved = Moved::default();
+        self.enter(Phase::Plan, now);
+        let problems: Vec<String> = (0u32..)
+            .zip(&self.staging.announced)
+            .filter_map(|(rank, announced)| {
+                let problem = announced.as_ref()?.problem.as_ref()?;
+                Some(format!("rank {rank}: {problem}"))
+            })
+            .collect();
+        match problems.is_empty() {
+            true => self.order(Order::Size),
+            false => self.abort(Why::Failed(problems.join("; ")), now),
+        }
+    }
+
+    pub(super) fn on_sized(&mut self, rank: u32, sized: Sized, now: Duration) {
+        if let Some(slot) = self.staging.sized.get_mut(rank as usize) {
+            *slot = Some(sized);
+        }
+        if let Some(attempt) = &mut self.attempt {
+            attempt.done(rank);
+        }
+        self.plan_if_ready(now);
+    }
+
+    /// Plans when every rank has said how much it has and how fast its ways are.
+    fn plan_if_ready(&mut self, now: Duration) {
+        let Some(attempt) = &self.attempt else {
+            return;
+        };
+        if attempt.phase != Phase::Plan {
+            return;
+        }
+        let (number, epoch) = (attempt.number, attempt.epoch);
+        match self.staging.place() {
+            None => {}
+            Some(Err(reason)) => self.abort(Why::Failed(reason), now),
+            Some(Ok((placement, assignments))) => {
+                self.staging.predicted = placement.blocking;
+                self.log(format!(
+                    "epoch {epoch}: staged in {:.3} s if the tiers keep their pace",
+                    placement.blocking
+                ));
+                self.enter(Phase::Write, now);
+                for (rank, assignment) in (0u32..).zip(assignments) {
+                    let message = ToAgent::Checkpoint {
+                        attempt: number,
+                        order: Order::Stage(assignment),
+                    };
+                    self.outputs.push(Output::Send { rank, message });
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_staged_image(
+        &mut self,
+        rank: u32,
+        written: Written,
+        moved: &Moved,
+        now: Duration,
+    ) {
+        let Some(attempt) = &mut self.attempt else {
+            return;
+        };
+        self.staging.moved.add(moved);
+        if let Some(slot) = attempt.written.get_mut(rank as usize) {
+            *slot = Some(written);
+        }
+        if attempt.done(rank) {
+            let images = attempt.written.iter().flatten().cloned().collect();
+            attempt.staging = Some(Staged {
+                blocking: now.saturating_sub(attempt.phase_began()).as_secs_f64(),
+                predicted: self.staging.predicted,
+                moved: self.staging.moved,
+            });
+            let epoch = attempt.epoch;
+            self.enter(Phase::Commit, now);
+            self.outputs.push(Output::Stage { epoch, images });
+        }
+    }
+
+    /// Every block is on some tier: the application runs again, the agents begin to copy.
+    pub(super) fn on_staged(&mut self, epoch: u64, now: Duration) {
+        let Some(attempt) = &mut self.attempt else {
+            return;
+        };
+        let (outcome, directory) = (attempt.outcome(now), attempt.directory.clone());
+        self.next_epoch = epoch + 1;
+        self.staging.epoch = Some(epoch);
+        self.staging.flush = Some(Flush {
+            epoch,
+            outcome,
+            watchers: self.take_watchers(),
+            done: vec![false; self.roster.size()],
+            began: now,
+        });
+        self.log(format!("epoch {epoch}: staged"));
+        self.enter(Phase::Release, now);
+        self.order(Order::Committed);
+        self.outputs
+            .push(Output::Broadcast(ToAgent::Flush { epoch, directory }));
+        self.skip_the_gone(now);
+    }
+
+    pub(super) fn on_flushed(&mut self, rank: u32, epoch: u64, problem: Option<String>) {
+        let Some(flush) = &mut self.staging.flush else {
+            return;
+        };
+        if flush.epoch != epoch {
+            return;
+        }
+        if let Some(problem) = problem {
+            let reason = format!("{}: {problem}", self.roster.named(rank));
+            return self.give_up_flush(&reason);
+        }
+        if let Some(done) = flush.done.get_mut(rank as usize) {
+            *done = true;
+        }
+        if self.staging.securing() {
+            self.outputs.push(Output::Secure { epoch });
+        }
+    }
+
+    /// A rank has gone: what its agent held is not copied any more.
+    pub(super) fn flush_lost(&mut self, rank: u32) {
+        let lost = |flush: &Flush| flush.done.get(rank as usize) == Some(&false);
+        if self.staging.flush.as_ref().is_some_and(lost) {
+            let reason = format!("{} is gone", self.roster.named(rank));
+            self.give_up_flush(&reason);
+        }
+    }
+
+    fn give_up_flush(&mut self, reason: &str) {
+        let Some(flush) = self.staging.flush.take() else {
+            return;
+        };
+        let epoch = flush.epoch;
+        let reason = format!(
+            "epoch {epoch} is staged, but is not durable: {reason}; a restart makes it whole if the fast tiers \
+             still hold it"
+        );
+        self.log(reason.clone());
+        self.last_failure = Some(reason.clone());
+        self.tell(flush.watchers, ToCommand::Aborted { reason });
+    }
+
+    /// The epoch has its name, or not.
+    pub(super) fn on_durable(&mut self, epoch: u64, result: Result<String, String>, now: Duration) {
+        if self.recovery.epoch() == Some(epoch) {
+            return self.on_recovered_epoch(epoch, result);
+        }
+        let directory = match result {
+            Ok(directory) => directory,
+            Err(reason) => return self.give_up_flush(&reason),
+        };
+        let Some(mut flush) = self.staging.flush.take() else {
+            return;
+        };
+        let seconds = now.saturating_sub(flush.began).as_secs_f64();
+        flush.outcome.phases.push(("flush".to_owned(), seconds));
+        flush.outcome.directory = directory;
+        self.staging.epoch = None;
+        self.fate.newest_epoch = Some(epoch);
+        self.committed += 1;
+        self.log(format!("epoch {epoch}: durable"));
+        self.outputs.push(Output::Record);
+        self.outputs
+            .push(Output::Broadcast(ToAgent::Durable { epoch }));
+        self.tell(flush.watchers, ToCommand::Committed(flush.outcome));
+    }
+}

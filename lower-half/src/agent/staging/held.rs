@@ -1,0 +1,231 @@
+//! What this agent keeps on its node's fast tier, its own rank's blocks and those of peers, and copying it to the
+//! slow tier.
+//!
+//! ```text
+//! FAST/JOB/epoch-000013/rank-000002.img    the blocks of rank 2's image that are here, each at its own offset
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use stillpoint_image::blocks::{BlockRecord, SLOW, read_block};
+use stillpoint_image::format::checksum;
+use stillpoint_image::{epoch_name, image_name};
+
+use super::throttle::Throttle;
+
+/// The directory of an epoch on a fast tier.
+pub fn epoch_directory(fast: &Path, job: &str, epoch: u64) -> PathBuf {
+    fast.join(job).join(epoch_name(epoch))
+}
+
+/// Blocks by epoch and rank.
+type ByImage = BTreeMap<(u64, u32), Vec<BlockRecord>>;
+
+/// What is kept.
+#[derive(Debug)]
+pub struct Held {
+    fast: PathBuf,
+    job: String,
+    capacity: u64,
+    blocks: Mutex<Blocks>,
+}
+
+#[derive(Debug, Default)]
+struct Blocks {
+    /// To be copied to the slow tier.
+    first: ByImage,
+    /// Bytes on the tier that came through this agent, copies included.
+    bytes: u64,
+    /// The newest durable epoch.
+    durable: Option<u64>,
+}
+
+impl Held {
+    pub fn new(fast: &Path, job: &str, capacity: u64) -> Held {
+        Held {
+            fast: fast.to_owned(),
+            job: job.to_owned(),
+            capacity,
+            blocks: Mutex::default(),
+        }
+    }
+
+    fn blocks(&self) -> std::sync::MutexGuard<'_, Blocks> {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the file for a rank's blocks.
+    pub fn create(&self, epoch: u64, rank: u32) -> io::Result<File> {
+        let directory = epoch_directory(&self.fast, &self.job, epoch);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&directory)?;
+        OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(directory.join(image_name(rank)))
+    }
+
+    /// Keeps a block in a file of [`Held::create`]. A second copy is not copied to the slow tier.
+    pub fn keep(
+        &self,
+        file: &File,
+        (epoch, rank): (u64, u32),
+        offset: u64,
+        bytes: &[u8],
+        copy: bool,
+    ) -> io::Result<()> {
+        {
+            let mut blocks = self.blocks();
+            if blocks.bytes + bytes.len() as u64 > self.capacity {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            blocks.bytes += bytes.len() as u64;
+        }
+        file.write_all_at(bytes, offset)?;
+        if !copy {
+            let record = BlockRecord {
+                offset,
+                checksum: checksum(bytes),
+                bytes: bytes.len() as u32,
+                place: SLOW,
+                copy: SLOW,
+                reserved: 0,
+            };
+            let mut blocks = self.blocks();
+            blocks.first.entry((epoch, rank)).or_default().push(record);
+        }
+        Ok(())
+    }
+
+    /// Removes every epoch of this job from the node: the next one is about to be written.
+    pub fn make_room(&self) {
+        let mut blocks = self.blocks();
+        blocks.first.clear();
+        blocks.bytes = 0;
+        let job = self.fast.join(&self.job);
+        for entry in fs::read_dir(&job).into_iter().flatten().flatten() {
+            // Another rank of this node may be at it too.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+
+    /// What may be kept here now: the node's capacity, as far as its file system has room.
+    pub fn room(&self) -> u64 {
+        self.capacity.min(available(&self.fast))
+    }
+
+    /// Copies an epoch's blocks to the images in `slow`, and syncs them.
+    pub fn flush(&self, epoch: u64, slow: &Path, throttle: &Throttle) -> Result<(), String> {
+        let images: Vec<(u32, Vec<BlockRecord>)> = self
+            .blocks()
+            .first
+            .range((epoch, 0)..=(epoch, u32::MAX))
+            .map(|((_, rank), records)| (*rank, records.clone()))
+            .collect();
+        for (rank, records) in images {
+            self.flush_image(epoch, rank, &records, slow, throttle)?;
+        }
+        Ok(())
+    }
+
+    fn flush_image(
+        &self,
+        epoch: u64,
+        rank: u32,
+        records: &[BlockRecord],
+        slow: &Path,
+        throttle: &Throttle,
+    ) -> Result<(), String> {
+        let name = image_name(rank);
+        let from = epoch_directory(&self.fast, &self.job, epoch).join(&name);
+        let to = slow.join(&name);
+        let failed = |path: &Path, action: &str, error: io::Error| {
+            format!("{}: cannot {action}: {error}", path.display())
+        };
+        let fast =
+            File::open(&from).map_err(|error| failed(&from, "open the fast tier's part", error))?;
+        let slow = OpenOptions::new()
+            .write(true)
+            .open(&to)
+            .map_err(|error| failed(&to, "open the image", error))?;
+        for record in records {
+            let bytes = read_block(&fast, record).ok_or_else(|| {
+                format!(
+                    "{}: the fast tier has lost the block at offset {}",
+                    from.display(),
+                    record.offset
+                )
+            })?;
+            throttle.wait(bytes.len());
+            slow.write_all_at(&bytes, record.offset)
+                .map_err(|error| failed(&to, "write the image", error))?;
+        }
+        slow.sync_all()
+            .map_err(|error| failed(&to, "sync the image", error))
+    }
+
+    /// The epoch is durable: its fast parts only make a restart quicker.
+    pub fn note_durable(&self, epoch: u64) {
+        self.blocks().durable = Some(epoch);
+    }
+
+    /// The process ends: what is durable need not fill the node's memory any longer.
+    pub fn leave(&self) {
+        if let Some(epoch) = self.blocks().durable {
+            let _ = fs::remove_dir_all(epoch_directory(&self.fast, &self.job, epoch));
+        }
+        // Goes only when it is empty.
+        let _ = fs::remove_dir(self.fast.join(&self.job));
+    }
+}
+
+/// What a file system still takes; 0 where it does not tell.
+pub fn available(path: &Path) -> u64 {
+    nix::sys::statvfs::statvfs(path).map_or(0, |about| {
+        about.blocks_available() as u64 * about.fragment_size() as u64
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_come_to_the_slow_tier_and_copies_do_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let (fast, slow) = (directory.path().join("fast"), directory.path().join("slow"));
+        fs::create_dir(&slow).unwrap();
+        fs::write(slow.join(image_name(3)), [0; 20]).unwrap();
+        let held = Held::new(&fast, "job", 15);
+        let file = held.create(7, 3).unwrap();
+        held.keep(&file, (7, 3), 5, b"abcde", false).unwrap();
+        held.keep(&file, (7, 3), 10, b"fghij", true).unwrap();
+        let full = held
+            .keep(&file, (7, 3), 15, b"too much", false)
+            .unwrap_err();
+        assert_eq!(full.kind(), io::ErrorKind::StorageFull);
+        held.flush(7, &slow, &Throttle::new(None)).unwrap();
+        let image = fs::read(slow.join(image_name(3))).unwrap();
+        assert_eq!(&image[5..15], b"abcde\0\0\0\0\0");
+        // A fast tier that has lost its bytes says so.
+        fs::write(
+            epoch_directory(&fast, "job", 7).join(image_name(3)),
+            [1; 20],
+        )
+        .unwrap();
+        let error = held.flush(7, &slow, &Throttle::new(None)).unwrap_err();
+        assert!(error.contains("lost the block at offset 5"), "{error}");
+        held.note_durable(7);
+        held.leave();
+        assert!(!fast.join("job").exists());
+    }
+}

@@ -1,0 +1,250 @@
+//! Storage tiers, as a rank's agent sees them: it writes its image to several places at once, keeps blocks of its peers'
+//! on its node's fast tier, and copies what it keeps to the slow tier while the application runs.
+//!
+//! * [`image`] - one image, on its way to its tiers
+//! * [`sink`] - one of the places that an image goes to
+//! * [`held`] - what is on this node's fast tier
+//! * [`server`] - takes peers' blocks in
+//! * [`probe`] - how fast the ways are
+//! * [`throttle`] - keeps a way at a limit
+//!
+//! Its threads are the lower half's: all signals blocked, none of them calls MPI.
+
+pub mod held;
+pub mod image;
+pub mod probe;
+pub mod server;
+pub mod sink;
+pub mod throttle;
+
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use stillpoint_protocol::agent::FromAgent;
+use stillpoint_protocol::job_file::host_name;
+use stillpoint_protocol::launch::Launch;
+use stillpoint_protocol::tier::{Announced, Rates, Sized, Tiers};
+use stillpoint_protocol::{Key, Sender, peer};
+
+use held::Held;
+use throttle::Throttle;
+
+/// Blocks are no longer.
+pub const BLOCK: usize = 1 << 20;
+/// How long a peer may take to answer a new connection.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the threads of staging share.
+pub struct Shared {
+    rank: u32,
+    job: String,
+    /// The checkpoint directory: the slow tier.
+    directory: PathBuf,
+    tiers: Tiers,
+    key: Key,
+    peers: Mutex<Vec<Announced>>,
+    rates: Mutex<Rates>,
+    held: Held,
+    fast: Throttle,
+    slow: Throttle,
+    sends: Throttle,
+    takes: Throttle,
+}
+
+/// A rank's staging.
+#[derive(Clone)]
+pub struct Staging {
+    shared: Arc<Shared>,
+    sender: Sender<FromAgent>,
+}
+
+/// Starts a thread of the lower half.
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    std::thread::Builder::new()
+        .name(format!("stillpoint-{name}"))
+        .stack_size(1 << 20)
+        .spawn(work)
+        .map(drop)
+}
+
+/// Bytes per second; `None` where too little has passed to tell.
+fn rate(bytes: u64, seconds: f64) -> Option<u64> {
+    (bytes >= BLOCK as u64 && seconds > 0.0).then(|| ((bytes as f64 / seconds) as u64).max(1))
+}
+
+impl Staging {
+    /// Takes the rank's tiers into use and announces them. `None` where the launch has none.
+    pub fn open(
+        launch: &Launch,
+        reachable_at: IpAddr,
+        sender: Sender<FromAgent>,
+    ) -> Option<Staging> {
+        let tiers = launch.tiers.clone()?;
+        let prepared = launch
+            .key()
+            .map_err(|error| error.to_string())
+            .and_then(|key| {
+                let listening = peer::listen(reachable_at);
+                let listening =
+                    listening.map_err(|error| format!("cannot listen for peers: {error}"))?;
+                Ok((key, listening))
+            });
+        let announced = Announced {
+            host: host_name(),
+            directory: tiers.fast.to_string_lossy().into_owned(),
+            capacity: tiers.capacity,
+            address: String::new(),
+            problem: None,
+        };
+        // A coordinator that has gone needs no message.
+        let announce = |announced| drop(sender.send(&FromAgent::Tier(announced)));
+        let (key, (listener, address)) = match prepared {
+            Ok(prepared) => prepared,
+            Err(problem) => {
+                announce(Announced {
+                    problem: Some(problem),
+                    ..announced
+                });
+                return None;
+            }
+        };
+        let shared = Arc::new(Shared {
+            rank: launch.rank,
+            job: launch.job.clone(),
+            directory: launch.directory.clone(),
+            held: Held::new(&tiers.fast, &launch.job, tiers.capacity),
+            key,
+            peers: Mutex::default(),
+            rates: Mutex::default(),
+            fast: Throttle::new(tiers.fast_limit),
+            slow: Throttle::new(tiers.slow_limit),
+            sends: Throttle::new(tiers.peer_limit),
+            takes: Throttle::new(tiers.peer_limit),
+            tiers,
+        });
+        let serving = Arc::clone(&shared);
+        let served = spawn("peers", move || server::serve(listener, serving));
+        announce(Announced {
+            address,
+            problem: served
+                .err()
+                .map(|error| format!("cannot start a thread for peers: {error}")),
+            ..announced
+        });
+        Some(Staging { shared, sender })
+    }
+
+    /// Every rank's tier is known: measures the ways.
+    pub fn know(&self, peers: Vec<Announced>) {
+        *self
+            .shared
+            .peers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = peers;
+        let this = self.clone();
+        let started = spawn("probe", move || {
+            let (rates, problem) = probe::measure(&this.shared);
+            this.note_rates(rates, problem);
+        });
+        if let Err(error) = started {
+            self.note_rates(
+                Rates::default(),
+                Some(format!("cannot start a thread: {error}")),
+            );
+        }
+    }
+
+    /// Newer measurements; a way that was not used keeps its old one.
+    fn note_rates(&self, new: Rates, problem: Option<String>) {
+        let rates = {
+            let mut rates = self
+                .shared
+                .rates
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            *rates = Rates {
+                fast: new.fast.or(rates.fast),
+                slow: new.slow.or(rates.slow),
+                peers: new.peers.or(rates.peers),
+            };
+            *rates
+        };
+        // A coordinator that has gone needs no message.
+        let _ = self.sender.send(&FromAgent::Measured { rates, problem });
+    }
+
+    /// How much there is to write, and how much room; earlier epochs leave the fast tier.
+    pub fn size(&self, bytes: u64) -> Sized {
+        let shared = &self.shared;
+        shared.held.make_room();
+        Sized {
+            bytes,
+            fast_room: shared.held.room(),
+            slow_room: shared.slow_room(),
+        }
+    }
+
+    /// Copies what is held of an epoch to the slow tier, in the background.
+    pub fn flush(&self, epoch: u64, directory: PathBuf) {
+        let this = self.clone();
+        let work = move || {
+            let shared = &this.shared;
+            let flushed = shared.held.flush(epoch, &directory, &shared.slow);
+            this.flushed(epoch, flushed.err());
+        };
+        if let Err(error) = spawn("flush", work) {
+            self.flushed(epoch, Some(format!("cannot start a thread: {error}")));
+        }
+    }
+
+    fn flushed(&self, epoch: u64, problem: Option<String>) {
+        // A coordinator that has gone needs no message.
+        let _ = self.sender.send(&FromAgent::Flushed { epoch, problem });
+    }
+
+    pub fn note_durable(&self, epoch: u64) {
+        self.shared.held.note_durable(epoch);
+    }
+
+    /// The process ends.
+    pub fn leave(&self) {
+        self.shared.held.leave();
+    }
+}
+
+impl Shared {
+    fn peers(&self) -> Vec<Announced> {
+        self.peers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// What the slow tier takes: what its file system has, and what its capacity leaves beside the epochs there.
+    fn slow_room(&self) -> u64 {
+        let there = held::available(&self.directory);
+        match self.tiers.slow_capacity {
+            None => there,
+            Some(capacity) => there.min(capacity.saturating_sub(used(&self.directory))),
+        }
+    }
+
+    /// An error of the fast tier in words.
+    fn describe(&self, error: &io::Error) -> String {
+        format!("{} on {}: {error}", self.tiers.fast.display(), host_name())
+    }
+}
+
+/// Bytes of the files in a directory's directories: the epochs of a checkpoint directory.
+fn used(directory: &std::path::Path) -> u64 {
+    let list = |path: &std::path::Path| std::fs::read_dir(path).into_iter().flatten().flatten();
+    list(directory)
+        .flat_map(|epoch| list(&epoch.path()))
+        .filter_map(|file| file.metadata().ok())
+        .filter(|about| about.is_file())
+        .map(|about| about.len())
+        .sum()
+}

@@ -1,0 +1,93 @@
+//! How fast the ways from this rank are: a few blocks on each, while the application starts.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use stillpoint_protocol::peer::{Peer, PeerError, Request};
+use stillpoint_protocol::tier::Rates;
+
+use super::throttle::Throttle;
+use super::{BLOCK, PATIENCE, Shared, rate};
+
+/// Blocks on each way, at most.
+const BLOCKS: usize = 8;
+/// A slow way is given up to this.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// Measures every way; what cannot be used, and why.
+pub fn measure(shared: &Shared) -> (Rates, Option<String>) {
+    let block = vec![0x5a; BLOCK];
+    let name = format!(".probe-{}-{}", shared.job, shared.rank);
+    let fast = write(&shared.tiers.fast.join(&name), &block, &shared.fast);
+    let slow = write(&shared.directory.join(&name), &block, &shared.slow);
+    let mut problems = vec![];
+    let mut sound = |rate: Result<Option<u64>, String>| {
+        rate.unwrap_or_else(|problem| {
+            problems.push(problem);
+            None
+        })
+    };
+    let rates = Rates {
+        fast: sound(fast.map_err(|error| shared.describe(&error))),
+        slow: sound(slow.map_err(|error| format!("{}: {error}", shared.directory.display()))),
+        peers: sound(send(shared, &block).map_err(|error| error.to_string())),
+    };
+    (rates, (!problems.is_empty()).then(|| problems.join("; ")))
+}
+
+fn write(path: &Path, block: &[u8], throttle: &Throttle) -> io::Result<Option<u64>> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
+    let began = Instant::now();
+    let mut blocks = 0;
+    let written = (|| {
+        while blocks < BLOCKS && began.elapsed() < LONGEST {
+            throttle.wait(block.len());
+            file.write_all(block)?;
+            blocks += 1;
+        }
+        file.sync_data()
+    })();
+    let seconds = began.elapsed().as_secs_f64();
+    let _ = fs::remove_file(path);
+    written.map(|()| rate((blocks * BLOCK) as u64, seconds))
+}
+
+/// To the next node; `None` where there is no other.
+fn send(shared: &Shared, block: &[u8]) -> Result<Option<u64>, PeerError> {
+    let Some(address) = next_node(shared) else {
+        return Ok(None);
+    };
+    let mut peer = Peer::open(&address, &shared.key, PATIENCE)?;
+    let began = Instant::now();
+    let mut blocks = 0;
+    while blocks < BLOCKS && began.elapsed() < LONGEST {
+        shared.sends.wait(block.len());
+        let request = Request::Probe {
+            bytes: block.len() as u32,
+        };
+        peer.send(&request, block)?;
+        blocks += 1;
+    }
+    peer.close()?;
+    Ok(rate((blocks * BLOCK) as u64, began.elapsed().as_secs_f64()))
+}
+
+/// Where the first rank of the next node takes blocks in.
+fn next_node(shared: &Shared) -> Option<String> {
+    let peers = shared.peers();
+    let mine = peers.get(shared.rank as usize)?;
+    let others = (1..peers.len()).map(|step| (shared.rank as usize + step) % peers.len());
+    let other = others
+        .filter_map(|rank| peers.get(rank))
+        .find(|other| !other.same_node(mine))?;
+    let first = peers.iter().find(|first| first.same_node(other))?;
+    Some(first.address.clone())
+}

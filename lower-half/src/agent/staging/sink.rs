@@ -1,0 +1,160 @@
+//! One of the places that an image's blocks go to: this node's fast tier, the slow tier, or a peer's fast tier.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use stillpoint_protocol::peer::{Peer, Request};
+
+use super::{PATIENCE, Shared};
+
+/// A stretch of an image on its way.
+#[derive(Clone, Debug)]
+pub struct Block {
+    pub offset: u64,
+    pub bytes: Arc<[u8]>,
+    /// A second copy.
+    pub copy: bool,
+}
+
+/// Takes blocks, one after the other; errors are in words.
+pub trait Sink: Send {
+    fn write(&mut self, block: &Block) -> Result<(), String>;
+
+    /// Returns when every block lasts where it went.
+    fn finish(&mut self, image_bytes: u64) -> Result<(), String>;
+}
+
+/// This node's fast tier.
+pub struct Local {
+    pub shared: Arc<Shared>,
+    pub file: File,
+    /// Epoch and rank.
+    pub image: (u64, u32),
+}
+
+impl Local {
+    pub fn open(shared: &Arc<Shared>, image: (u64, u32)) -> Result<Local, String> {
+        let file = shared.held.create(image.0, image.1);
+        Ok(Local {
+            file: file.map_err(|error| shared.describe(&error))?,
+            shared: Arc::clone(shared),
+            image,
+        })
+    }
+}
+
+impl Sink for Local {
+    fn write(&mut self, block: &Block) -> Result<(), String> {
+        self.shared.fast.wait(block.bytes.len());
+        self.shared
+            .held
+            .keep(
+                &self.file,
+                self.image,
+                block.offset,
+                &block.bytes,
+                block.copy,
+            )
+            .map_err(|error| self.shared.describe(&error))
+    }
+
+    fn finish(&mut self, _image_bytes: u64) -> Result<(), String> {
+        self.file
+            .sync_data()
+            .map_err(|error| self.shared.describe(&error))
+    }
+}
+
+/// The slow tier: the image itself, with holes.
+pub struct Slow {
+    shared: Arc<Shared>,
+    path: PathBuf,
+    file: File,
+}
+
+impl Slow {
+    pub fn create(shared: &Arc<Shared>, path: &Path) -> Result<Slow, String> {
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(|error| format!("{}: cannot create the image: {error}", path.display()))?;
+        Ok(Slow {
+            shared: Arc::clone(shared),
+            path: path.to_owned(),
+            file,
+        })
+    }
+
+    fn failed(&self, error: &io::Error) -> String {
+        format!("{}: cannot write the image: {error}", self.path.display())
+    }
+}
+
+impl Sink for Slow {
+    fn write(&mut self, block: &Block) -> Result<(), String> {
+        self.shared.slow.wait(block.bytes.len());
+        self.file
+            .write_all_at(&block.bytes, block.offset)
+            .map_err(|error| self.failed(&error))
+    }
+
+    fn finish(&mut self, image_bytes: u64) -> Result<(), String> {
+        self.file
+            .set_len(image_bytes)
+            .and_then(|()| self.file.sync_all())
+            .map_err(|error| self.failed(&error))
+    }
+}
+
+/// Another node's fast tier.
+pub struct Remote {
+    shared: Arc<Shared>,
+    peer: Peer,
+    /// Epoch and rank.
+    image: (u64, u32),
+    address: String,
+}
+
+impl Remote {
+    pub fn open(shared: &Arc<Shared>, image: (u64, u32), address: &str) -> Result<Remote, String> {
+        Ok(Remote {
+            peer: Peer::open(address, &shared.key, PATIENCE).map_err(|error| error.to_string())?,
+            shared: Arc::clone(shared),
+            image,
+            address: address.to_owned(),
+        })
+    }
+
+    fn failed(&self, error: &dyn std::fmt::Display) -> String {
+        format!("the peer at {} did not take a block: {error}", self.address)
+    }
+}
+
+impl Sink for Remote {
+    fn write(&mut self, block: &Block) -> Result<(), String> {
+        self.shared.sends.wait(block.bytes.len());
+        let request = Request::Put {
+            epoch: self.image.0,
+            rank: self.image.1,
+            offset: block.offset,
+            bytes: block.bytes.len() as u32,
+            copy: block.copy,
+        };
+        self.peer
+            .send(&request, &block.bytes)
+            .map_err(|error| self.failed(&error))
+    }
+
+    fn finish(&mut self, _image_bytes: u64) -> Result<(), String> {
+        self.peer
+            .close()
+            .map(drop)
+            .map_err(|error| self.failed(&error))
+    }
+}

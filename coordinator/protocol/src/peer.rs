@@ -26,6 +26,8 @@ const STRANGER_PATIENCE: Duration = Duration::from_secs(5);
 pub enum Request {
     /// A block of a rank's image; `bytes` bytes follow.
     Put {
+        /// The attempt at the epoch: what was sent for an earlier one is not kept.
+        attempt: u64,
         epoch: u64,
         rank: u32,
         offset: u64,
@@ -230,6 +232,7 @@ mod tests {
         let mut peer = Peer::open(&address, &key, SHORT).unwrap();
         for (offset, bytes) in [(0, &b"abc"[..]), (3, &b"de"[..])] {
             let put = Request::Put {
+                attempt: 7,
                 epoch: 1,
                 rank: 2,
                 offset,

@@ -82,7 +82,7 @@ pub struct Sized {
 /// Where a rank's blocks go.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Assignment {
-    /// Bytes for its own node's fast tier.
+    /// Bytes for its own node's fast tier, at most.
     pub local: u64,
     /// (rank that serves the node, bytes).
     pub peers: Vec<(u32, u64)>,

@@ -131,7 +131,7 @@ impl Staging {
             .map(|(node, partner)| (host(node), host(*partner)))
             .collect();
         let assign = |share: &stillpoint_multilevel::placement::Share| Assignment {
-            local: share.local,
+            local: share.local + share.slack,
             peers: share
                 .peers
                 .iter()

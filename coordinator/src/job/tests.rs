@@ -1,5 +1,7 @@
 //! The job, driven by ranks and commands that are made of plain values.
 
+mod staging;
+
 use std::time::Duration;
 
 use stillpoint_clock::rank::Activity;
@@ -24,7 +26,11 @@ impl World {
     }
 
     fn with(interval: Option<Duration>) -> World {
-        let settings = Settings {
+        World::of(World::settings(interval))
+    }
+
+    fn settings(interval: Option<Duration>) -> Settings {
+        Settings {
             ranks: RANKS,
             launch: "l".into(),
             directory: "/d".into(),
@@ -36,7 +42,10 @@ impl World {
             restarted_from: None,
             recovers: None,
             patience: Patience::default(),
-        };
+        }
+    }
+
+    fn of(settings: Settings) -> World {
         World {
             job: Job::new(settings, Duration::ZERO),
             now: Duration::ZERO,
@@ -129,6 +138,12 @@ impl World {
 
     /// From the request to where images are to be written.
     fn up_to_write(&mut self, attempt: u64) {
+        self.up_to_seal(attempt);
+        assert_eq!(self.orders().last(), Some(&&Order::Write));
+    }
+
+    /// From the request to where every rank is sealed and the directory is there.
+    fn up_to_seal(&mut self, attempt: u64) {
         self.all_say(attempt, Progress::Clocks { clocks: vec![] });
         self.all_say(attempt, parked(1));
         self.all_say(attempt, Progress::CheckResult { refusals: vec![] });
@@ -141,7 +156,6 @@ impl World {
             epoch,
             result: Ok(()),
         });
-        assert_eq!(self.orders().last(), Some(&&Order::Write));
     }
 
     fn up_to_commit(&mut self, attempt: u64) {

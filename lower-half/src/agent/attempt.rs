@@ -287,7 +287,7 @@ impl Attempt {
         }
         // SAFETY: as in `write`.
         match unsafe { capture::size(&self.begin) } {
-            Ok(bytes) => self.say(Progress::Sized(staging.size(bytes)), sender),
+            Ok(bytes) => self.say(Progress::Sized(staging.size(self.number, bytes)), sender),
             Err(error) => self.fail(error.to_string(), sender),
         }
     }
@@ -316,7 +316,7 @@ impl Attempt {
         assignment: &Assignment,
     ) -> Result<(Written, Staged), String> {
         let path = PathBuf::from(&self.begin.directory).join(&self.begin.image);
-        let (image, lanes) = staging.stage(self.begin.epoch, &path, assignment)?;
+        let (image, lanes) = staging.stage(self.number, self.begin.epoch, &path, assignment)?;
         // SAFETY: as in `write`; the driver has been holding since the order to size.
         let written = unsafe { capture::write(&path, &self.begin, Some(Box::new(lanes))) };
         let written = written.map_err(|error| error.to_string())?;

@@ -46,6 +46,8 @@ pub struct Rules {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Share {
     pub local: u64,
+    /// What its node still takes of it, should it turn out larger than it was said to be.
+    pub slack: u64,
     /// (node, bytes).
     pub peers: Vec<(usize, u64)>,
     pub slow: u64,
@@ -122,7 +124,8 @@ pub fn place(members: &[Member], room: &Room, rules: Rules) -> Result<Placement,
         true => LocalOnly.schedule(&problem)?,
         false => Exact::default().solve(&problem)?.plan,
     };
-    let shares = shares(members, &free, &plan);
+    let mut shares = shares(members, &free, &plan);
+    leave_slack(members, &usable, &mut shares);
     let blocking = blocking(members, &shares, &partners, &hosts);
     Ok(Placement {
         shares,
@@ -214,6 +217,27 @@ fn shares(members: &[Member], free: &[u64], plan: &Plan) -> Vec<Share> {
     shares
 }
 
+/// Half of what is left over on each node is for those of its ranks that keep everything there.
+fn leave_slack(members: &[Member], usable: &[u64], shares: &mut [Share]) {
+    let keeps_all = |share: &Share| share.peers.is_empty() && share.slow == 0;
+    for (node, usable) in usable.iter().enumerate() {
+        let own = members.iter().zip(&*shares);
+        let own = own
+            .filter(|(member, _)| member.node == node)
+            .map(|(_, share)| share.local);
+        let others = shares.iter().flat_map(|share| &share.peers);
+        let others = others
+            .filter(|(to, _)| *to == node)
+            .map(|(_, bytes)| *bytes);
+        let left = usable - own.chain(others).sum::<u64>().min(*usable);
+        let here = || (0..members.len()).filter(|rank| members[*rank].node == node);
+        let keeping: Vec<usize> = here().filter(|rank| keeps_all(&shares[*rank])).collect();
+        for rank in &keeping {
+            shares[*rank].slack = left / 2 / keeping.len() as u64;
+        }
+    }
+}
+
 /// Seconds until the busiest way has carried everything, copies included.
 fn blocking(members: &[Member], shares: &[Share], partners: &[usize], hosts: &[usize]) -> f64 {
     let mut writes = vec![0u64; members.len()];
@@ -291,6 +315,12 @@ mod tests {
         );
         assert_eq!(placement.blocking, 0.1);
         assert_eq!(placement.hosts, [0, 2]);
+        let slack: Vec<u64> = placement
+            .shares
+            .iter()
+            .map(|share| share.slack / MB)
+            .collect();
+        assert_eq!(slack, [2, 2, 0], "half of the ten that are left on node 0");
     }
 
     #[test]
@@ -301,6 +331,7 @@ mod tests {
             placement.shares[0],
             Share {
                 local: 40 * MB,
+                slack: 0,
                 peers: vec![(1, 60 * MB)],
                 slow: 20 * MB
             }

@@ -35,8 +35,18 @@ pub struct Held {
     blocks: Mutex<Blocks>,
 }
 
+/// One rank's image, in one attempt at an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageId {
+    pub attempt: u64,
+    pub epoch: u64,
+    pub rank: u32,
+}
+
 #[derive(Debug, Default)]
 struct Blocks {
+    /// The attempt whose blocks are kept.
+    attempt: u64,
     /// To be copied to the slow tier.
     first: ByImage,
     /// Bytes on the tier that came through this agent, copies included.
@@ -60,8 +70,8 @@ impl Held {
     }
 
     /// Makes the file for a rank's blocks.
-    pub fn create(&self, epoch: u64, rank: u32) -> io::Result<File> {
-        let directory = epoch_directory(&self.fast, &self.job, epoch);
+    pub fn create(&self, image: ImageId) -> io::Result<File> {
+        let directory = epoch_directory(&self.fast, &self.job, image.epoch);
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -71,20 +81,23 @@ impl Held {
             .create(true)
             .truncate(false)
             .mode(0o600)
-            .open(directory.join(image_name(rank)))
+            .open(directory.join(image_name(image.rank)))
     }
 
     /// Keeps a block in a file of [`Held::create`]. A second copy is not copied to the slow tier.
     pub fn keep(
         &self,
         file: &File,
-        (epoch, rank): (u64, u32),
+        image: ImageId,
         offset: u64,
         bytes: &[u8],
         copy: bool,
     ) -> io::Result<()> {
         {
             let mut blocks = self.blocks();
+            if blocks.attempt != image.attempt {
+                return Err(io::Error::other("the attempt is over"));
+            }
             if blocks.bytes + bytes.len() as u64 > self.capacity {
                 return Err(io::ErrorKind::StorageFull.into());
             }
@@ -101,14 +114,19 @@ impl Held {
                 reserved: 0,
             };
             let mut blocks = self.blocks();
-            blocks.first.entry((epoch, rank)).or_default().push(record);
+            // A block of an attempt that has ended meanwhile must not be flushed with those of the next.
+            if blocks.attempt == image.attempt {
+                let image = (image.epoch, image.rank);
+                blocks.first.entry(image).or_default().push(record);
+            }
         }
         Ok(())
     }
 
-    /// Removes every epoch of this job from the node: the next one is about to be written.
-    pub fn make_room(&self) {
+    /// Removes every epoch of this job from the node: another attempt begins.
+    pub fn make_room(&self, attempt: u64) {
         let mut blocks = self.blocks();
+        blocks.attempt = attempt;
         blocks.first.clear();
         blocks.bytes = 0;
         let job = self.fast.join(&self.job);
@@ -206,16 +224,27 @@ mod tests {
         fs::create_dir(&slow).unwrap();
         fs::write(slow.join(image_name(3)), [0; 20]).unwrap();
         let held = Held::new(&fast, "job", 15);
-        let file = held.create(7, 3).unwrap();
-        held.keep(&file, (7, 3), 5, b"abcde", false).unwrap();
-        held.keep(&file, (7, 3), 10, b"fghij", true).unwrap();
+        held.make_room(2);
+        let image = ImageId {
+            attempt: 2,
+            epoch: 7,
+            rank: 3,
+        };
+        let file = held.create(image).unwrap();
+        let earlier = ImageId {
+            attempt: 1,
+            ..image
+        };
+        assert!(held.keep(&file, earlier, 5, b"stale", false).is_err());
+        held.keep(&file, image, 5, b"abcde", false).unwrap();
+        held.keep(&file, image, 10, b"fghij", true).unwrap();
         let full = held
             .keep(&file, (7, 3), 15, b"too much", false)
             .unwrap_err();
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);
         held.flush(7, &slow, &Throttle::new(None)).unwrap();
-        let image = fs::read(slow.join(image_name(3))).unwrap();
-        assert_eq!(&image[5..15], b"abcde\0\0\0\0\0");
+        let whole = fs::read(slow.join(image_name(3))).unwrap();
+        assert_eq!(&whole[5..15], b"abcde\0\0\0\0\0");
         // A fast tier that has lost its bytes says so.
         fs::write(
             epoch_directory(&fast, "job", 7).join(image_name(3)),

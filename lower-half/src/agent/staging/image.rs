@@ -17,7 +17,7 @@ use stillpoint_image::format::checksum;
 use stillpoint_image::store::Store;
 use stillpoint_protocol::tier::{Announced, Assignment, Moved, Rates};
 
-use super::held::epoch_directory;
+use super::held::{ImageId, epoch_directory};
 use super::sink::{Block, Local, Remote, Sink, Slow};
 use super::{BLOCK, Shared, Staging, rate};
 
@@ -84,6 +84,7 @@ impl Staging {
     /// Opens every sink of an image.
     pub fn stage(
         &self,
+        attempt: u64,
         epoch: u64,
         path: &Path,
         assignment: &Assignment,
@@ -103,7 +104,11 @@ impl Staging {
             image: Arc::clone(&image),
             sinks: Mutex::default(),
         };
-        let this = (epoch, self.shared.rank);
+        let this = ImageId {
+            attempt,
+            epoch,
+            rank: self.shared.rank,
+        };
         for (lane, way) in ways.into_iter().enumerate() {
             let sink: Box<dyn Sink> = match way {
                 Way::Slow => Box::new(Slow::create(&self.shared, path)?),

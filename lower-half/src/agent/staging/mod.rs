@@ -177,9 +177,9 @@ impl Staging {
     }
 
     /// How much there is to write, and how much room; earlier epochs leave the fast tier.
-    pub fn size(&self, bytes: u64) -> Sized {
+    pub fn size(&self, attempt: u64, bytes: u64) -> Sized {
         let shared = &self.shared;
-        shared.held.make_room();
+        shared.held.make_room(attempt);
         Sized {
             bytes,
             fast_room: shared.held.room(),

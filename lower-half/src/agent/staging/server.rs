@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use stillpoint_protocol::peer::{Answer, Peer, PeerError, Request};
 
+use super::held::ImageId;
 use super::{Shared, spawn};
 
 /// Accepts peers for as long as the process lives.
@@ -30,13 +31,14 @@ pub fn serve(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 fn serve_peer(mut peer: Peer, shared: &Shared) -> Result<(), PeerError> {
-    let mut files: HashMap<(u64, u32), File> = HashMap::new();
+    let mut files: HashMap<(u64, u64, u32), File> = HashMap::new();
     let mut buffer = Vec::new();
     let mut kept = 0;
     let mut failure: Option<String> = None;
     while let Some(request) = peer.request()? {
         match request {
             Request::Put {
+                attempt,
                 epoch,
                 rank,
                 offset,
@@ -48,13 +50,17 @@ fn serve_peer(mut peer: Peer, shared: &Shared) -> Result<(), PeerError> {
                 if failure.is_some() {
                     continue;
                 }
-                let image = (epoch, rank);
-                let file = match files.get(&image) {
+                let image = ImageId {
+                    attempt,
+                    epoch,
+                    rank,
+                };
+                let file = match files.get(&(attempt, epoch, rank)) {
                     Some(file) => Ok(file),
                     None => shared
                         .held
-                        .create(epoch, rank)
-                        .map(|file| &*files.entry(image).or_insert(file)),
+                        .create(image)
+                        .map(|file| &*files.entry((attempt, epoch, rank)).or_insert(file)),
                 };
                 let keep = file.and_then(|file| shared.held.keep(file, image, offset, block, copy));
                 match keep {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use stillpoint_protocol::peer::{Peer, Request};
 
+use super::held::ImageId;
 use super::{PATIENCE, Shared};
 
 /// A stretch of an image on its way.
@@ -31,13 +32,12 @@ pub trait Sink: Send {
 pub struct Local {
     pub shared: Arc<Shared>,
     pub file: File,
-    /// Epoch and rank.
-    pub image: (u64, u32),
+    pub image: ImageId,
 }
 
 impl Local {
-    pub fn open(shared: &Arc<Shared>, image: (u64, u32)) -> Result<Local, String> {
-        let file = shared.held.create(image.0, image.1);
+    pub fn open(shared: &Arc<Shared>, image: ImageId) -> Result<Local, String> {
+        let file = shared.held.create(image);
         Ok(Local {
             file: file.map_err(|error| shared.describe(&error))?,
             shared: Arc::clone(shared),
@@ -116,13 +116,12 @@ impl Sink for Slow {
 pub struct Remote {
     shared: Arc<Shared>,
     peer: Peer,
-    /// Epoch and rank.
-    image: (u64, u32),
+    image: ImageId,
     address: String,
 }
 
 impl Remote {
-    pub fn open(shared: &Arc<Shared>, image: (u64, u32), address: &str) -> Result<Remote, String> {
+    pub fn open(shared: &Arc<Shared>, image: ImageId, address: &str) -> Result<Remote, String> {
         Ok(Remote {
             peer: Peer::open(address, &shared.key, PATIENCE).map_err(|error| error.to_string())?,
             shared: Arc::clone(shared),
@@ -140,8 +139,9 @@ impl Sink for Remote {
     fn write(&mut self, block: &Block) -> Result<(), String> {
         self.shared.sends.wait(block.bytes.len());
         let request = Request::Put {
-            epoch: self.image.0,
-            rank: self.image.1,
+            attempt: self.image.attempt,
+            epoch: self.image.epoch,
+            rank: self.image.rank,
             offset: block.offset,
             bytes: block.bytes.len() as u32,
             copy: block.copy,

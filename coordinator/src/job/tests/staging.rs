@@ -1,0 +1,302 @@
+//! The job with storage tiers: planned, staged, flushed, durable; and a restart from what was only staged.
+
+use stillpoint_multilevel::placement::Rules;
+use stillpoint_protocol::tier::{Announced, Assignment, Moved, Rates, Sized};
+
+use super::*;
+
+const MB: u64 = 1_000_000;
+
+fn tiered() -> World {
+    let mut settings = World::settings(None);
+    settings.staging = Some(Rules::default());
+    let mut world = World::of(settings);
+    world.connect_all();
+    for rank in 0..RANKS {
+        world.agent(
+            rank,
+            FromAgent::Tier(Announced {
+                host: format!("h{rank}"),
+                directory: "/fast".into(),
+                capacity: 40 * MB,
+                address: format!("h{rank}:1"),
+                problem: None,
+            }),
+        );
+    }
+    world
+}
+
+fn measured(world: &mut World) {
+    for rank in 0..RANKS {
+        let rates = Rates {
+            fast: Some(1000 * MB),
+            slow: Some(20 * MB),
+            peers: Some(60 * MB),
+        };
+        let problem = None;
+        world.agent(rank, FromAgent::Measured { rates, problem });
+    }
+}
+
+/// Rank 0 has 120 MB, the others nothing; every node takes 40 MB.
+fn sized(world: &mut World, attempt: u64) {
+    for rank in 0..RANKS {
+        let sized = Sized {
+            bytes: if rank == 0 { 120 * MB } else { 0 },
+            fast_room: 40 * MB,
+            slow_room: 1000 * MB,
+        };
+        world.say(rank, attempt, Progress::Sized(sized));
+    }
+}
+
+fn assignments(world: &World) -> Vec<&Assignment> {
+    let sent = world.outputs.iter().filter_map(|output| match output {
+        Output::Send {
+            message:
+                ToAgent::Checkpoint {
+                    order: Order::Stage(assignment),
+                    ..
+                },
+            ..
+        } => Some(assignment),
+        _ => None,
+    });
+    sent.collect()
+}
+
+/// Up to the moment when the application runs again and the flush has begun.
+fn staged() -> World {
+    let mut world = tiered();
+    measured(&mut world);
+    world.ask(1, false);
+    world.up_to_seal(1);
+    sized(&mut world, 1);
+    world.all_say(1, Progress::Staged(written(), Moved::default()));
+    world.input(Input::Committed {
+        epoch: 5,
+        result: Ok("/d/epoch-000005.staged".into()),
+    });
+    world.all_say(1, Progress::Released);
+    world
+}
+
+fn flushed(world: &mut World, ranks: impl IntoIterator<Item = u32>) {
+    for rank in ranks {
+        let problem = None;
+        world.agent(rank, FromAgent::Flushed { epoch: 5, problem });
+    }
+}
+
+#[test]
+fn a_remainder_goes_to_peers_and_the_slow_tier_as_the_plan_says() {
+    let mut world = tiered();
+    world.ask(1, false);
+    world.up_to_seal(1);
+    assert!(world.orders().contains(&&Order::Size));
+    sized(&mut world, 1);
+    assert!(
+        assignments(&world).is_empty(),
+        "planned without knowing the ways"
+    );
+    measured(&mut world);
+    let orders = assignments(&world);
+    assert_eq!(orders.len(), RANKS as usize);
+    assert_eq!(
+        *orders[0],
+        Assignment {
+            local: 40 * MB,
+            peers: orders[0].peers.clone(),
+            slow: 20 * MB,
+            partners: vec![]
+        }
+    );
+    assert_eq!(
+        orders[0].peers.iter().map(|(_, bytes)| bytes).sum::<u64>(),
+        60 * MB
+    );
+    assert!(!world.orders().contains(&&Order::Write));
+}
+
+#[test]
+fn an_epoch_is_committed_when_it_is_durable_and_not_when_it_is_staged() {
+    let mut world = staged();
+    let directory = "/d/epoch-000005.staged".to_owned();
+    let flush = ToAgent::Flush {
+        epoch: 5,
+        directory,
+    };
+    assert!(world.has(&Output::Broadcast(flush)));
+    assert!(world.told(1).is_empty());
+    let status = world.job.status(world.now);
+    assert_eq!(
+        (status.epoch, status.staged, status.committed),
+        (Some(4), Some(5), 0)
+    );
+    flushed(&mut world, 0..RANKS - 1);
+    assert!(!world.has(&Output::Secure { epoch: 5 }));
+    flushed(&mut world, [RANKS - 1]);
+    assert!(world.has(&Output::Secure { epoch: 5 }));
+    world.input(Input::Durable {
+        epoch: 5,
+        result: Ok("/d/epoch-000005".into()),
+    });
+    let status = world.job.status(world.now);
+    assert_eq!(
+        (status.epoch, status.staged, status.committed),
+        (Some(5), None, 1)
+    );
+    let [ToCommand::Committed(outcome)] = world.told(1)[..] else {
+        panic!("{:?}", world.told(1));
+    };
+    assert_eq!(
+        (outcome.epoch, outcome.directory.as_str()),
+        (5, "/d/epoch-000005")
+    );
+    assert!(outcome.phases.iter().any(|(phase, _)| phase == "flush"));
+    assert_eq!(outcome.staging.map(|staging| staging.predicted), Some(1.0));
+}
+
+#[test]
+fn the_next_checkpoint_waits_for_the_flush() {
+    let mut world = staged();
+    world.ask(2, true);
+    assert!(!world.has(&Output::Prepare { epoch: 6 }));
+    assert_eq!(
+        world.job.deadline(),
+        None,
+        "nothing is due while the flush takes its time"
+    );
+    flushed(&mut world, 0..RANKS);
+    world.input(Input::Durable {
+        epoch: 5,
+        result: Ok("/d/epoch-000005".into()),
+    });
+    assert!(world.has(&Output::Prepare { epoch: 6 }));
+    // A suspend goes to the slow tier at once.
+    world.up_to_write(2);
+    assert!(world.orders().contains(&&Order::Write));
+}
+
+#[test]
+fn a_suspend_does_not_join_an_epoch_that_is_being_staged() {
+    let mut world = tiered();
+    measured(&mut world);
+    world.ask(1, false);
+    world.up_to_seal(1);
+    world.ask(2, true);
+    sized(&mut world, 1);
+    assert_eq!(assignments(&world).len(), RANKS as usize);
+    assert!(!world.orders().contains(&&Order::Write));
+}
+
+#[test]
+fn a_rank_that_dies_before_the_flush_leaves_the_epoch_staged() {
+    let mut world = staged();
+    flushed(&mut world, [0]);
+    world.input(Input::Disconnected { rank: 1 });
+    let [ToCommand::Aborted { reason }] = world.told(1)[..] else {
+        panic!("{:?}", world.told(1));
+    };
+    assert!(
+        reason.contains("staged, but is not durable") && reason.contains("rank 1"),
+        "{reason}"
+    );
+    flushed(&mut world, 1..RANKS);
+    assert!(!world.has(&Output::Secure { epoch: 5 }));
+    assert_eq!(world.job.status(world.now).epoch, Some(4));
+}
+
+#[test]
+fn a_flush_that_fails_is_told_and_the_job_goes_on() {
+    let mut world = staged();
+    let problem = Some("disk full".to_owned());
+    world.agent(2, FromAgent::Flushed { epoch: 5, problem });
+    assert!(matches!(world.told(1)[..], [ToCommand::Aborted { .. }]));
+    world.ask(2, false);
+    assert!(world.has(&Output::Prepare { epoch: 6 }));
+}
+
+#[test]
+fn what_fits_nowhere_ends_the_attempt_with_a_reason() {
+    let mut world = tiered();
+    measured(&mut world);
+    world.ask(1, false);
+    world.up_to_seal(1);
+    let sized = Sized {
+        bytes: 50 * MB,
+        fast_room: 40 * MB,
+        slow_room: 100 * MB,
+    };
+    world.all_say(1, Progress::Sized(sized));
+    let [ToCommand::Aborted { reason }] = world.told(1)[..] else {
+        panic!("{:?}", world.told(1));
+    };
+    assert!(
+        reason.contains("the slow tier has room for 100 MB"),
+        "{reason}"
+    );
+}
+
+fn recovering(newest_epoch: Option<u64>) -> World {
+    let mut settings = World::settings(None);
+    settings.next_epoch = 6;
+    settings.newest_epoch = newest_epoch;
+    settings.recovers = Some(5);
+    let mut world = World::of(settings);
+    world.connect_all();
+    world
+}
+
+fn recovered(world: &mut World, problems: [Option<&str>; RANKS as usize]) {
+    for (rank, problem) in (0..).zip(problems) {
+        let problem = problem.map(str::to_owned);
+        world.agent(rank, FromAgent::Recovered { epoch: 5, problem });
+    }
+}
+
+fn carried_on(world: &World) -> Option<(Option<u64>, String)> {
+    world.outputs.iter().find_map(|output| match output {
+        Output::Broadcast(ToAgent::CarryOn { epoch, reason }) => Some((*epoch, reason.clone())),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_staged_epoch_that_is_whole_again_is_restarted_from() {
+    let mut world = recovering(Some(4));
+    recovered(&mut world, [None; 3]);
+    assert!(world.has(&Output::Secure { epoch: 5 }));
+    assert_eq!(carried_on(&world), None, "before it has its name");
+    world.input(Input::Durable {
+        epoch: 5,
+        result: Ok("/d/epoch-000005".into()),
+    });
+    assert_eq!(carried_on(&world), Some((Some(5), String::new())));
+    assert_eq!(world.job.fate().newest_epoch, Some(5));
+    assert_eq!(world.job.fate().restarted_from, Some(5));
+}
+
+#[test]
+fn a_staged_epoch_that_is_lost_is_replaced_by_the_newest_durable_one() {
+    let mut world = recovering(Some(4));
+    recovered(&mut world, [None, Some("a block is lost"), None]);
+    let (epoch, reason) = carried_on(&world).expect("no word");
+    assert_eq!(epoch, Some(4));
+    assert!(
+        reason.contains("rank 1: a block is lost") && reason.contains("back to epoch 4"),
+        "{reason}"
+    );
+    assert!(world.has(&Output::DiscardStaged { epoch: 5 }));
+}
+
+#[test]
+fn without_a_durable_epoch_what_is_left_of_a_staged_one_is_kept() {
+    let mut world = recovering(None);
+    recovered(&mut world, [Some("a block is lost"); 3]);
+    let (epoch, reason) = carried_on(&world).expect("no word");
+    assert_eq!(epoch, None);
+    assert!(reason.contains("no durable epoch"), "{reason}");
+    assert!(!world.has(&Output::DiscardStaged { epoch: 5 }));
+}

@@ -209,31 +209,37 @@ fn lane(way: Way, place: u32, share: u64) -> Lane {
 }
 
 impl State {
-    /// The lane for the next block; `None`: every one that may take it is full.
-    fn choose(&self) -> Option<usize> {
+    /// The lane for the next block, and how long the block may be there; `None`: every lane that may take one is full.
+    fn choose(&self) -> Option<(usize, usize)> {
         let open = |lane: &Lane| lane.queue.len() < DEPTH;
         let may = |lane: &Lane| {
             let copies = lane.copies.and_then(|copies| self.lanes.get(copies));
             open(lane) && copies.is_none_or(open)
         };
         let part = |lane: &Lane| lane.taken as f64 / lane.share as f64;
-        let left = || {
-            (0..self.lanes.len()).filter(|lane| self.lanes[*lane].taken < self.lanes[*lane].share)
-        };
+        let room = |lane: &Lane| lane.share.saturating_sub(lane.taken + self.page());
+        let left = || (0..self.lanes.len()).filter(|lane| room(&self.lanes[*lane]) >= PAGE);
         if left().next().is_none() {
-            return may(&self.lanes[0]).then_some(0);
+            return may(&self.lanes[0]).then_some((0, BLOCK));
         }
         left()
             .filter(|lane| may(&self.lanes[*lane]))
             .min_by(|a, b| part(&self.lanes[*a]).total_cmp(&part(&self.lanes[*b])))
+            .map(|lane| (lane, room(&self.lanes[lane]).min(BLOCK as u64) as usize))
+    }
+
+    /// Where blocks of one image lie in several files, each may touch a page more than it fills.
+    fn page(&self) -> u64 {
+        match self.lanes.iter().filter(|lane| lane.share > 0).count() {
+            0 | 1 => 0,
+            _ => PAGE,
+        }
     }
 
     fn push(&mut self, chosen: usize, offset: u64, bytes: Arc<[u8]>, sum: u64) {
-        // Where blocks of one image lie in several files, each may touch a page more than it fills.
-        let several = self.lanes.iter().filter(|lane| lane.share > 0).count() > 1;
-        let pages = (bytes.len() as u64).next_multiple_of(PAGE) + PAGE;
+        let page = self.page();
         let lane = &mut self.lanes[chosen];
-        lane.taken += if several { pages } else { bytes.len() as u64 };
+        lane.taken += bytes.len() as u64 + page;
         let (place, copies) = (lane.place, lane.copies);
         self.records.push(BlockRecord {
             offset,
@@ -269,18 +275,18 @@ impl Image {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands one block to a sink, as soon as one has room for it.
-    fn put(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let (sum, bytes) = (checksum(bytes), Arc::from(bytes));
+    /// Hands a block, or the first part of it, to a sink as soon as one has room for it. How much it was.
+    fn put(&self, offset: u64, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.state();
         loop {
             if let Some(failure) = &state.failure {
                 return Err(io::Error::other(failure.clone()));
             }
-            if let Some(chosen) = state.choose() {
-                state.push(chosen, offset, bytes, sum);
+            if let Some((chosen, most)) = state.choose() {
+                let part = &bytes[..bytes.len().min(most)];
+                state.push(chosen, offset, Arc::from(part), checksum(part));
                 self.changed.notify_all();
-                return Ok(());
+                return Ok(part.len());
             }
             state = self.wait(state);
         }
@@ -368,8 +374,9 @@ impl Image {
 
 impl Store for Lanes {
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        for (index, block) in bytes.chunks(BLOCK).enumerate() {
-            self.image.put(offset + (index * BLOCK) as u64, block)?;
+        let mut done = 0;
+        while done < bytes.len() {
+            done += self.image.put(offset + done as u64, &bytes[done..])?;
         }
         Ok(())
     }

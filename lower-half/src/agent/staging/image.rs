@@ -1,64 +1,23 @@
 //! One image on its way to its tiers: the writer's blocks go to several sinks at once, to each about as much as the plan
 //! says.
 //!
-//! Every sink has a thread and a short queue. A block goes to the sink that has had the smallest part of its share,
-//! among those whose queues are not full: so all of them end at about the same time, also where the image turns out
-//! longer or shorter than it was guessed to be. What is beyond all shares goes to the slow tier.
+//! Every sink has a thread and a short queue; which block goes where [`super::lanes`] knows.
 
-use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use stillpoint_image::blocks::{BlockRecord, Blocks, Place, SLOW};
+use stillpoint_image::blocks::{Blocks, Place};
 use stillpoint_image::format::checksum;
 use stillpoint_image::store::Store;
-use stillpoint_protocol::tier::{Announced, Assignment, Moved, Rates};
+use stillpoint_protocol::tier::{Assignment, Moved, Rates};
 
-use super::held::{ImageId, epoch_directory};
+use super::held::ImageId;
+use super::lanes::{State, Way, lanes};
 use super::sink::{Block, Local, Remote, Sink, Slow};
-use super::{BLOCK, Shared, Staging, rate};
-
-/// Blocks that wait for a sink, at most.
-const DEPTH: usize = 4;
-const PAGE: u64 = 4096;
-
-/// Where a lane leads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    Slow,
-    Local,
-    /// To the node that this rank serves.
-    Peer(u32),
-}
-
-/// The way to one sink.
-#[derive(Debug)]
-struct Lane {
-    way: Way,
-    /// Its number in the table of blocks.
-    place: u32,
-    /// The lane that carries second copies of what goes here.
-    copies: Option<usize>,
-    share: u64,
-    taken: u64,
-    queue: VecDeque<Block>,
-    /// Bytes and seconds of its sink's work.
-    bytes: u64,
-    copied: u64,
-    seconds: f64,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    lanes: Vec<Lane>,
-    records: Vec<BlockRecord>,
-    /// The image's length, when nothing more comes.
-    closed: Option<u64>,
-    failure: Option<String>,
-}
+use super::{Staging, rate};
 
 /// An image that is being staged.
 pub struct Image {
@@ -135,132 +94,6 @@ impl Staging {
     /// What has been measured on the way.
     pub fn learn(&self, rates: Rates) {
         self.note_rates(rates, None);
-    }
-}
-
-/// The lanes that an assignment needs: the slow tier's first.
-fn lanes(
-    shared: &Shared,
-    peers: &[Announced],
-    epoch: u64,
-    assignment: &Assignment,
-) -> Result<(Vec<Lane>, Vec<Place>), String> {
-    let me = peers
-        .get(shared.rank as usize)
-        .ok_or("the other ranks' tiers are not known")?;
-    let (mut lanes, mut places) = (vec![lane(Way::Slow, SLOW, assignment.slow)], vec![]);
-    let mut add = |lanes: &mut Vec<Lane>, way: Way, share: u64| -> Result<usize, String> {
-        if let Some(known) = lanes.iter().position(|lane| lane.way == way) {
-            lanes[known].share += share;
-            return Ok(known);
-        }
-        let node = match way {
-            Way::Peer(rank) => peers
-                .get(rank as usize)
-                .ok_or("the plan names an unknown rank")?,
-            Way::Local | Way::Slow => me,
-        };
-        places.push(Place {
-            host: node.host.clone(),
-            directory: epoch_directory(Path::new(&node.directory), &shared.job, epoch),
-        });
-        lanes.push(lane(way, places.len() as u32, share));
-        Ok(lanes.len() - 1)
-    };
-    let here = |rank: u32| {
-        peers
-            .get(rank as usize)
-            .is_some_and(|peer| peer.same_node(me))
-    };
-    let own = (assignment.local > 0).then_some((Way::Local, assignment.local));
-    let others = assignment.peers.iter();
-    let others = others.map(|(rank, bytes)| (Way::Peer(*rank), *bytes));
-    for (way, share) in own.into_iter().chain(others) {
-        let holds = |rank: u32| match way {
-            Way::Peer(holder) => rank == holder,
-            Way::Local | Way::Slow => here(rank),
-        };
-        let this = add(&mut lanes, way, share)?;
-        let partner = assignment.partners.iter().find(|(node, _)| holds(*node));
-        if let Some((_, partner)) = partner {
-            let way = if here(*partner) {
-                Way::Local
-            } else {
-                Way::Peer(*partner)
-            };
-            lanes[this].copies = Some(add(&mut lanes, way, 0)?);
-        }
-    }
-    Ok((lanes, places))
-}
-
-fn lane(way: Way, place: u32, share: u64) -> Lane {
-    Lane {
-        way,
-        place,
-        copies: None,
-        share,
-        taken: 0,
-        queue: VecDeque::new(),
-        bytes: 0,
-        copied: 0,
-        seconds: 0.0,
-    }
-}
-
-impl State {
-    /// The lane for the next block, and how long the block may be there; `None`: every lane that may take one is full.
-    fn choose(&self) -> Option<(usize, usize)> {
-        let open = |lane: &Lane| lane.queue.len() < DEPTH;
-        let may = |lane: &Lane| {
-            let copies = lane.copies.and_then(|copies| self.lanes.get(copies));
-            open(lane) && copies.is_none_or(open)
-        };
-        let part = |lane: &Lane| lane.taken as f64 / lane.share as f64;
-        let room = |lane: &Lane| lane.share.saturating_sub(lane.taken + self.page());
-        let left = || (0..self.lanes.len()).filter(|lane| room(&self.lanes[*lane]) >= PAGE);
-        if left().next().is_none() {
-            return may(&self.lanes[0]).then_some((0, BLOCK));
-        }
-        left()
-            .filter(|lane| may(&self.lanes[*lane]))
-            .min_by(|a, b| part(&self.lanes[*a]).total_cmp(&part(&self.lanes[*b])))
-            .map(|lane| (lane, room(&self.lanes[lane]).min(BLOCK as u64) as usize))
-    }
-
-    /// Where blocks of one image lie in several files, each may touch a page more than it fills.
-    fn page(&self) -> u64 {
-        match self.lanes.iter().filter(|lane| lane.share > 0).count() {
-            0 | 1 => 0,
-            _ => PAGE,
-        }
-    }
-
-    fn push(&mut self, chosen: usize, offset: u64, bytes: Arc<[u8]>, sum: u64) {
-        let page = self.page();
-        let lane = &mut self.lanes[chosen];
-        lane.taken += bytes.len() as u64 + page;
-        let (place, copies) = (lane.place, lane.copies);
-        self.records.push(BlockRecord {
-            offset,
-            checksum: sum,
-            bytes: bytes.len() as u32,
-            place,
-            copy: copies.map_or(SLOW, |copies| self.lanes[copies].place),
-            reserved: 0,
-        });
-        if let Some(copies) = copies {
-            self.lanes[copies].queue.push_back(Block {
-                offset,
-                bytes: Arc::clone(&bytes),
-                copy: true,
-            });
-        }
-        self.lanes[chosen].queue.push_back(Block {
-            offset,
-            bytes,
-            copy: false,
-        });
     }
 }
 
@@ -413,5 +246,96 @@ impl Drop for Lanes {
         }
         self.image.changed.notify_all();
         self.join();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stillpoint_image::blocks::SLOW;
+
+    use super::super::BLOCK;
+    use super::super::lanes::{Lane, lane};
+    use super::*;
+
+    const MB: u64 = 1_000_000;
+
+    fn image(lanes: Vec<Lane>) -> Image {
+        Image {
+            state: Mutex::new(State {
+                lanes,
+                ..State::default()
+            }),
+            changed: Condvar::new(),
+            places: vec![],
+        }
+    }
+
+    /// Puts so many bytes, with sinks that take everything at once.
+    fn put(image: &Image, bytes: u64) {
+        let zeros = vec![0; BLOCK];
+        let mut offset = 0;
+        while offset < bytes {
+            let block = &zeros[..(bytes - offset).min(BLOCK as u64) as usize];
+            offset += image.put(offset, block).unwrap() as u64;
+            for lane in &mut image.state().lanes {
+                lane.queue.clear();
+            }
+        }
+    }
+
+    #[test]
+    fn every_lane_gets_its_share_and_no_more_and_the_slow_tier_what_is_beyond() {
+        let image = image(vec![
+            lane(Way::Slow, SLOW, 2 * MB),
+            lane(Way::Local, 1, 10 * MB),
+            lane(Way::Peer(1), 2, 6 * MB),
+        ]);
+        put(&image, 20 * MB);
+        let mut end = 0;
+        let mut by_place = [0; 3];
+        for record in &image.state().records {
+            assert_eq!(record.offset, end, "a gap, or an overlap");
+            end += u64::from(record.bytes);
+            by_place[record.place as usize] += u64::from(record.bytes);
+        }
+        assert_eq!(end, 20 * MB);
+        for (place, share) in [(1, 10 * MB), (2, 6 * MB)] {
+            let left = share - by_place[place];
+            assert!(left < share / 50, "{left} of {share} bytes are not used");
+        }
+    }
+
+    #[test]
+    fn an_image_that_is_shorter_than_planned_leaves_every_lane_the_same_part() {
+        let image = image(vec![
+            lane(Way::Slow, SLOW, 30 * MB),
+            lane(Way::Local, 1, 60 * MB),
+        ]);
+        put(&image, 45 * MB);
+        let state = image.state();
+        for lane in &state.lanes {
+            let part = lane.taken as f64 / lane.share as f64;
+            assert!((0.45..0.55).contains(&part), "{part}");
+        }
+    }
+
+    #[test]
+    fn a_second_copy_goes_where_the_partner_is() {
+        let mut own = lane(Way::Local, 1, 4 * MB);
+        own.copies = Some(2);
+        let image = image(vec![
+            lane(Way::Slow, SLOW, 0),
+            own,
+            lane(Way::Peer(1), 2, 0),
+        ]);
+        image.put(0, &[7; 1000]).unwrap();
+        let state = image.state();
+        assert_eq!((state.records[0].place, state.records[0].copy), (1, 2));
+        let copies: Vec<bool> = state.lanes[2]
+            .queue
+            .iter()
+            .map(|block| block.copy)
+            .collect();
+        assert_eq!(copies, [true]);
     }
 }

@@ -2,6 +2,7 @@
 //! on its node's fast tier, and copies what it keeps to the slow tier while the application runs.
 //!
 //! * [`image`] - one image, on its way to its tiers
+//! * [`lanes`] - which block goes where
 //! * [`sink`] - one of the places that an image goes to
 //! * [`held`] - what is on this node's fast tier
 //! * [`server`] - takes peers' blocks in
@@ -12,6 +13,7 @@
 
 pub mod held;
 pub mod image;
+pub mod lanes;
 pub mod probe;
 pub mod server;
 pub mod sink;

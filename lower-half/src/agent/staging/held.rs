@@ -239,7 +239,7 @@ mod tests {
         held.keep(&file, image, 5, b"abcde", false).unwrap();
         held.keep(&file, image, 10, b"fghij", true).unwrap();
         let full = held
-            .keep(&file, (7, 3), 15, b"too much", false)
+            .keep(&file, image, 15, b"too much", false)
             .unwrap_err();
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);
         held.flush(7, &slow, &Throttle::new(None)).unwrap();

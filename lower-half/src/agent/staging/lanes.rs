@@ -35,9 +35,9 @@ pub struct Lane {
     /// Its number in the table of blocks.
     place: u32,
     /// The lane that carries second copies of what goes here.
-    copies: Option<usize>,
-    share: u64,
-    taken: u64,
+    pub copies: Option<usize>,
+    pub share: u64,
+    pub taken: u64,
     pub queue: VecDeque<Block>,
     /// Bytes and seconds of its sink's work.
     pub bytes: u64,

@@ -238,9 +238,7 @@ mod tests {
         assert!(held.keep(&file, earlier, 5, b"stale", false).is_err());
         held.keep(&file, image, 5, b"abcde", false).unwrap();
         held.keep(&file, image, 10, b"fghij", true).unwrap();
-        let full = held
-            .keep(&file, image, 15, b"too much", false)
-            .unwrap_err();
+        let full = held.keep(&file, image, 15, b"too much", false).unwrap_err();
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);
         held.flush(7, &slow, &Throttle::new(None)).unwrap();
         let whole = fs::read(slow.join(image_name(3))).unwrap();

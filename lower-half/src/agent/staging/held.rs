@@ -208,9 +208,8 @@ impl Held {
 
 /// What a file system still takes; 0 where it does not tell.
 pub fn available(path: &Path) -> u64 {
-    nix::sys::statvfs::statvfs(path).map_or(0, |about| {
-        about.blocks_available() as u64 * about.fragment_size() as u64
-    })
+    nix::sys::statvfs::statvfs(path)
+        .map_or(0, |about| about.blocks_available() * about.fragment_size())
 }
 
 #[cfg(test)]

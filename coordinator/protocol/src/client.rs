@@ -35,6 +35,8 @@ pub enum ClientError {
         address: String,
         source: HandshakeError,
     },
+    #[error("the coordinator at {address} has not answered for {} s", patience.as_secs())]
+    Silent { address: String, patience: Duration },
     #[error("the connection to the coordinator broke: {0}")]
     Broken(#[from] io::Error),
     #[error("the coordinator sent {0}")]
@@ -77,7 +79,8 @@ fn open<Out, In>(
     for address in addresses {
         match reach(address, patience) {
             Ok(stream) => {
-                shake_hands(&stream, address, key, role, patience)?;
+                shake_hands(&stream, address, key, role, patience)
+                    .map_err(|error| silent(error, address, patience))?;
                 return Ok(Connection {
                     stream,
                     messages: PhantomData,
@@ -104,6 +107,22 @@ fn reach(address: &str, patience: Duration) -> io::Result<TcpStream> {
         }
     }
     Err(last)
+}
+
+/// A read that takes too long fails as if there were just nothing to read.
+fn silent(error: ClientError, address: &str, patience: Duration) -> ClientError {
+    match error {
+        ClientError::Broken(source)
+            if matches!(
+                source.kind(),
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+            ) =>
+        {
+            let address = address.to_owned();
+            ClientError::Silent { address, patience }
+        }
+        other => other,
+    }
 }
 
 fn shake_hands(

@@ -89,6 +89,37 @@ fn profiling_and_tools_work_as_they_do_natively() {
     says_the_same("same_tools");
 }
 
+/// What `mpirun` says of a rank that a signal ends.
+fn ended_by(signal: i32) -> Result<(), Failed> {
+    let program = Program::named(Kind::Special, "ended_by_signal")?;
+    let binary = program.build()?;
+    let _turn = Turn::take()?;
+    Directory::new("ended_by_signal")?.run(|directory| {
+        let end = |mut command: std::process::Command| {
+            command.arg(&binary).env("ENDED_BY", signal.to_string());
+            Job::start(command, directory)?.end(LONGEST)
+        };
+        let native = end(job::mpirun(1))?;
+        let split = end(job::under_stillpoint(1, &directory.file("epochs"))?)?;
+        ensure!(native.status == 128 + signal, "natively: {}", native.show());
+        ensure!(
+            split.status == 128 + signal,
+            "under Stillpoint: {}",
+            split.show()
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn a_program_ends_by_the_signal_that_ends_it_natively() {
+    for signal in [nix::libc::SIGABRT, nix::libc::SIGFPE, nix::libc::SIGSEGV] {
+        if let Err(failed) = ended_by(signal) {
+            panic!("signal {signal}: {failed}");
+        }
+    }
+}
+
 #[test]
 fn spawned_processes_are_passed_through() {
     says_the_same("same_spawning");

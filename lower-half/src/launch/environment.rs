@@ -4,7 +4,8 @@
 //! with the upper half's library preloaded before whatever the user preloads. The lower half's has, besides,
 //! what switches off MPI's caches of registered memory: they are emptied by watching `munmap` in the lower half's
 //! libc, where what the upper half unmaps is never seen. The cost is a registration per large message on networks
-//! that need one; shared memory and TCP need none.
+//! that need one; shared memory and TCP need none. And MPI's own handlers for crashes are switched off: they would run
+//! in the application's thread, with its thread pointer, crash there, and hide the signal that the program ended by.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -13,8 +14,10 @@ use std::path::Path;
 const OURS: &[u8] = b"STILLPOINT_";
 const PRELOAD: &[u8] = b"LD_PRELOAD=";
 
-/// Caches of registered memory, switched off.
-const CACHES_OFF: [(&str, &str); 6] = [
+/// Caches of registered memory, and handlers of crashes, switched off.
+const SWITCHED_OFF: [(&str, &str); 8] = [
+    ("OMPI_MCA_opal_signal", ""),
+    ("UCX_HANDLE_ERRORS", "none"),
     ("OMPI_MCA_mpi_leave_pinned", "0"),
     ("OMPI_MCA_mpi_leave_pinned_pipeline", "0"),
     ("UCX_RCACHE_ENABLE", "n"),
@@ -73,7 +76,7 @@ pub fn kept() -> Vec<CString> {
 /// # Safety
 /// No other thread may run yet.
 pub unsafe fn prepare_for_mpi() {
-    for (name, value) in CACHES_OFF {
+    for (name, value) in SWITCHED_OFF {
         // SAFETY: the caller's.
         unsafe { std::env::set_var(name, value) };
     }

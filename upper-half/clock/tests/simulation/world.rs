@@ -353,10 +353,14 @@ impl World {
                     target,
                 } => self.broadcast(&ToRank::Raised(version, ggid, target)),
                 Action::Poll { poll } => self.broadcast(&ToRank::Poll(poll)),
-                Action::Advance { version, ranks } => {
+                Action::Advance {
+                    version,
+                    ranks,
+                    passes,
+                } => {
                     let none = self.mutation == Mutation::NoAdvance;
                     for (number, rank) in (0u32..).zip(&mut self.ranks) {
-                        let passes = u32::from(ranks.contains(&number) && !none);
+                        let passes = if ranks.contains(&number) && !none { passes } else { 0 };
                         rank.from_coordinator
                             .push_back(ToRank::Advance(version, passes));
                     }

@@ -159,6 +159,33 @@ fn processes_are_started_and_waited_for() {
 }
 
 #[test]
+fn bad_pointers_are_errors() {
+    same_in_every_form("bad_pointers");
+}
+
+#[test]
+fn masks_read_back_as_they_were_set() {
+    same_in_every_form("masks");
+    undisturbed("masks", &["1"]);
+}
+
+#[test]
+fn children_know_who_they_are() {
+    same_in_every_form("children");
+}
+
+#[test]
+fn children_inherit_no_locks() {
+    same_in_every_form("fork_among_threads");
+}
+
+#[test]
+fn signals_that_come_during_a_stop_end_what_they_would_have_ended() {
+    // Most alarms come while the thread is stopped.
+    undisturbed("waits", &["40,150"]);
+}
+
+#[test]
 fn clocks_and_names_are_right() {
     let place = Place::new("clocks");
     same(

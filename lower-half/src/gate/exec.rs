@@ -13,8 +13,8 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use stillpoint_wrappers::gate;
 
-use super::paths;
 use super::trap::Call;
+use super::{paths, signals, user};
 use crate::arch::syscall::{self, failed, syscall3, syscall4, syscall6};
 use crate::loader::elf;
 use crate::threads::registry::Thread;
@@ -94,6 +94,9 @@ pub fn on_execveat(call: &mut Call) -> isize {
             },
         );
     }
+    if !sound(environment) {
+        return with_own_mask(call, || call.make());
+    }
     let Some(mut room) = Room::map(0, 0, environment) else {
         return super::trap::errno(libc::ENOMEM);
     };
@@ -116,7 +119,11 @@ fn start(
     environment: usize,
     exec: impl Fn(usize, usize, usize) -> isize,
 ) -> isize {
-    let split = !natively() && path != 0 && can_be_split(path);
+    if user::text(path).is_none() || !sound(arguments) || !sound(environment) {
+        // The kernel shall say what is wrong.
+        return with_own_mask(call, || call.make());
+    }
+    let split = !natively() && can_be_split(path);
     let Some(mut room) = Room::map(path, arguments, environment) else {
         return super::trap::errno(libc::ENOMEM);
     };
@@ -133,7 +140,7 @@ fn start(
 
 /// The new program inherits the signal mask: the application's, not this handler's.
 fn with_own_mask(call: &Call, action: impl FnOnce() -> isize) -> isize {
-    let mask = syscall::set_mask(call.frame().mask());
+    let mask = syscall::set_mask(signals::as_believed(call.frame().mask()));
     let result = action();
     syscall::set_mask(mask);
     result
@@ -190,15 +197,15 @@ struct Room {
     used: usize,
 }
 
-/// Entries of a NULL-terminated list of pointers.
+/// Whether the kernel could read the list and every string in it.
+fn sound(list: usize) -> bool {
+    user::list_length(list)
+        .is_some_and(|entries| (0..entries).all(|index| user::text(entry(list, index)).is_some()))
+}
+
+/// Entries of a NULL-terminated list of pointers that is [`sound`].
 fn count(list: usize) -> usize {
-    if list == 0 {
-        return 0;
-    }
-    // SAFETY: the application gives a list that ends in NULL.
-    (0..)
-        .take_while(|index| unsafe { (list as *const usize).add(*index).read_unaligned() } != 0)
-        .count()
+    user::list_length(list).unwrap_or(0)
 }
 
 fn entry(list: usize, index: usize) -> usize {
@@ -207,7 +214,7 @@ fn entry(list: usize, index: usize) -> usize {
 }
 
 fn text(pointer: usize) -> &'static [u8] {
-    // SAFETY: the application (or the launch) gives strings that end in NUL.
+    // SAFETY: the application's strings have been looked at (`sound`), the launch's end in NUL.
     unsafe { CStr::from_ptr(pointer as *const c_char) }.to_bytes()
 }
 

@@ -35,7 +35,7 @@ const RULES: &[(i64, When)] = &[
     (libc::SYS_shmat, When::Always),
     // Signals: the stop signal and SIGSYS must stay deliverable.
     (libc::SYS_rt_sigaction, When::Always),
-    (libc::SYS_rt_sigprocmask, When::Given(1)),
+    (libc::SYS_rt_sigprocmask, When::Always),
     (libc::SYS_rt_sigsuspend, When::Always),
     (libc::SYS_rt_sigtimedwait, When::Always),
     (libc::SYS_ppoll, When::Given(3)),

@@ -84,17 +84,36 @@ pub fn virtual_for(new: Thread, real: u32) -> u32 {
     }
 }
 
-/// `gettid`.
-pub fn on_gettid() -> isize {
-    match Thread::current() {
-        Some(thread) => thread.virtual_tid() as isize,
-        None => syscall::gettid() as isize,
-    }
+/// Whether the caller is a child process that shares its parent's memory: what this module knows is its parent's.
+fn is_sharing_child() -> bool {
+    Thread::current().is_some_and(Thread::shares_memory)
 }
 
-/// `getppid`: a forked child knows its parent by the parent's virtual id.
+/// `getpid`.
+pub fn on_getpid() -> isize {
+    let id = if is_sharing_child() {
+        syscall::getpid()
+    } else {
+        virtual_pid()
+    };
+    id as isize
+}
+
+/// `gettid`.
+pub fn on_gettid() -> isize {
+    let id = match Thread::current() {
+        Some(thread) if !thread.shares_memory() => thread.virtual_tid(),
+        _ => syscall::gettid(),
+    };
+    id as isize
+}
+
+/// `getppid`: a child knows its parent by the parent's virtual id.
 pub fn on_getppid(call: &mut Call) -> isize {
     let real = call.make();
+    if is_sharing_child() && real as u64 == u64::from(real_pid()) {
+        return virtual_pid() as isize;
+    }
     let parent = PARENT.load(Ordering::Relaxed);
     if parent != 0 && real as u64 == parent >> 32 {
         parent as u32 as isize

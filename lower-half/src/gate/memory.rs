@@ -336,7 +336,7 @@ pub fn reserve(bytes: usize, alignment: usize) -> isize {
     ARENA.lock().reserve(bytes, alignment)
 }
 
-/// Holds the arena still while the process forks, so that the child finds it in order.
+/// Holds the arena still.
 pub fn while_still<R>(action: impl FnOnce() -> R) -> R {
     let _still = ARENA.lock();
     action()

@@ -13,6 +13,7 @@ pub mod region;
 pub mod signals;
 pub mod timers;
 pub mod trap;
+pub mod user;
 
 /// State of a gate module that an image held cannot be taken up.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +34,12 @@ fn words(saved: &[u8], part: &'static str, count: usize) -> Result<Vec<u64>, Sav
         });
     }
     Ok(words.iter().map(|word| u64::from_le_bytes(*word)).collect())
+}
+
+/// Holds the gate's own state still while the process forks, so that the child finds every lock free and everything in
+/// order. (Nobody else takes two of these locks at once.)
+pub fn while_still<R>(action: impl FnOnce() -> R) -> R {
+    memory::while_still(|| signals::while_still(|| timers::while_still(action)))
 }
 
 /// Everything of the gate that an image must hold, by name; each part's bytes go back through [`restore`].

@@ -6,7 +6,7 @@ use core::ffi::CStr;
 
 use super::layout::{EXE_PATH, EXE_PATH_BYTES};
 use super::trap::{Call, errno};
-use super::{identity, layout};
+use super::{identity, layout, user};
 use crate::arch::springboard::Piece;
 
 /// The application's executable.
@@ -28,15 +28,10 @@ pub fn set_executable(path: &CStr) {
 
 /// Whether a path is `/proc/self/exe`, or says the same in another way.
 pub fn names_executable(path: usize) -> bool {
-    if path < 4096 {
-        return false;
-    }
-    // SAFETY: the application gives a path.
-    let path = unsafe { CStr::from_ptr(path as *const libc::c_char) }.to_bytes();
-    let Some(middle) = path
-        .strip_prefix(b"/proc/")
-        .and_then(|rest| rest.strip_suffix(b"/exe"))
-    else {
+    let middle = user::text(path)
+        .and_then(|path| path.strip_prefix(b"/proc/"))
+        .and_then(|rest| rest.strip_suffix(b"/exe"));
+    let Some(middle) = middle else {
         return false;
     };
     middle == b"self" || middle == b"thread-self" || number(middle) == Some(identity::virtual_pid())
@@ -69,9 +64,13 @@ pub fn on_readlink(call: &mut Call) -> isize {
     }
     let executable = executable().to_bytes();
     let bytes = bytes.min(executable.len());
-    // SAFETY: the application gives a buffer of the size that it says.
-    unsafe { core::ptr::copy_nonoverlapping(executable.as_ptr(), buffer as *mut u8, bytes) };
-    bytes as isize
+    let result = executable
+        .get(..bytes)
+        .map_or(Ok(()), |path| user::write_bytes(buffer, path));
+    match result {
+        Ok(()) => bytes as isize,
+        Err(error) => error,
+    }
 }
 
 /// `open` and its kin: the path is the argument with this number, which the piece can replace.

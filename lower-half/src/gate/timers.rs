@@ -5,7 +5,7 @@
 
 use super::lock::Lock;
 use super::trap::{Call, errno};
-use super::{SavedStateError, identity};
+use super::{SavedStateError, identity, user};
 use crate::arch::syscall::{self, failed, syscall3, syscall4};
 
 /// Timers that an application may have at once.
@@ -23,6 +23,8 @@ struct Event {
 }
 
 const _: () = assert!(size_of::<Event>() == 64);
+// SAFETY: integers only, and the sum of their sizes is the structure's.
+unsafe impl user::Plain for Event {}
 
 #[derive(Clone, Copy)]
 struct Timer {
@@ -72,35 +74,54 @@ fn create(clock: i32, event: &Event) -> Result<i32, isize> {
 /// `timer_create`.
 pub fn on_create(call: &mut Call) -> isize {
     let [clock, event, id, ..] = call.arguments();
+    let event = match event {
+        0 => None,
+        event => match user::read::<Event>(event) {
+            Ok(event) => Some(event),
+            Err(error) => return error,
+        },
+    };
+    let index = match make(clock as i32, event) {
+        Ok(index) => index,
+        Err(error) => return error,
+    };
+    match user::write(id, index as i32) {
+        Ok(()) => 0,
+        Err(error) => {
+            delete(index);
+            error
+        }
+    }
+}
+
+/// Makes a timer and gives its place in the table.
+fn make(clock: i32, event: Option<Event>) -> Result<usize, isize> {
     let mut timers = TIMERS.lock();
-    let Some((index, timer)) = timers.iter_mut().enumerate().find(|(_, timer)| !timer.used) else {
-        return errno(libc::EAGAIN);
+    let free = timers.iter_mut().enumerate().find(|(_, timer)| !timer.used);
+    let (index, timer) = free.ok_or(errno(libc::EAGAIN))?;
+    // The default: SIGALRM with the timer's id as its value.
+    let event = event.unwrap_or(Event {
+        value: index as u64,
+        signal: libc::SIGALRM,
+        notify: libc::SIGEV_SIGNAL,
+        ..NO_EVENT
+    });
+    let id = create(clock, &event)?;
+    *timer = Timer {
+        used: true,
+        id,
+        clock,
+        event,
     };
-    let event = if event == 0 {
-        // The default: SIGALRM with the timer's id as its value.
-        Event {
-            value: index as u64,
-            signal: libc::SIGALRM,
-            notify: libc::SIGEV_SIGNAL,
-            ..NO_EVENT
-        }
-    } else {
-        // SAFETY: the application gives the structure.
-        unsafe { (event as *const Event).read_unaligned() }
-    };
-    match create(clock as i32, &event) {
-        Ok(kernel) => {
-            *timer = Timer {
-                used: true,
-                id: kernel,
-                clock: clock as i32,
-                event,
-            };
-            // SAFETY: the application gives room for the id.
-            unsafe { (id as *mut i32).write_unaligned(index as i32) };
-            0
-        }
-        Err(error) => error,
+    Ok(index)
+}
+
+/// Deletes a timer that nobody has come to know.
+fn delete(index: usize) {
+    if let Some(timer) = TIMERS.lock().get_mut(index) {
+        // SAFETY: the kernel's id of a timer of ours.
+        unsafe { syscall3(libc::SYS_timer_delete, timer.id as usize, 0, 0) };
+        timer.used = false;
     }
 }
 
@@ -131,6 +152,12 @@ pub fn on_delete(call: &mut Call) -> isize {
         timer.used = false;
     }
     result
+}
+
+/// Holds the table still.
+pub fn while_still<R>(action: impl FnOnce() -> R) -> R {
+    let _still = TIMERS.lock();
+    action()
 }
 
 /// A forked child has none of its parent's timers.

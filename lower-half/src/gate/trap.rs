@@ -131,7 +131,7 @@ fn answer(call: &mut Call) -> isize {
         // GS is ours.
         libc::SYS_arch_prctl => errno(libc::EPERM),
 
-        libc::SYS_getpid => identity::virtual_pid() as isize,
+        libc::SYS_getpid => identity::on_getpid(),
         libc::SYS_getppid => identity::on_getppid(call),
         libc::SYS_gettid => identity::on_gettid(),
         libc::SYS_set_tid_address => identity::on_set_tid_address(call),

@@ -106,6 +106,7 @@ pub fn run(
         thread.set_fs_lower(crate::arch::registers::fs());
         thread.adopt();
     }
+    signals::believe(thread, inherited::mask());
     process::begin(launch.as_ref(), low_text)?;
     if let Some(launch) = launch {
         page.rank.store(launch.rank as i32, Relaxed);

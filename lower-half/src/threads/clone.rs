@@ -8,7 +8,7 @@
 
 use core::sync::atomic::Ordering;
 
-use stillpoint_wrappers::gate;
+use stillpoint_wrappers::gate::page;
 
 use super::areas;
 use super::registry::{self, Thread, flag};
@@ -16,7 +16,7 @@ use crate::arch::frame::{REG_RAX, REG_RSP, sigreturn};
 use crate::arch::syscall::{self, failed, syscall6};
 use crate::arch::{enter, registers};
 use crate::gate::trap::{Call, errno};
-use crate::gate::{exec, identity, memory, timers};
+use crate::gate::{self, exec, identity, signals, timers, user};
 
 const RED_ZONE: usize = 128;
 
@@ -46,6 +46,9 @@ pub fn on_clone(call: &mut Call) -> isize {
     let notes = thread.notes();
     if !same_process {
         notes.flags.store(flag::SHARES_MEMORY, Ordering::Relaxed);
+    }
+    if let Some(maker) = Thread::current() {
+        signals::believe(thread, signals::believed(maker));
     }
     if flag(libc::CLONE_CHILD_CLEARTID) {
         notes.clear_tid.store(child_tid as u64, Ordering::Relaxed);
@@ -102,8 +105,8 @@ pub fn on_clone(call: &mut Call) -> isize {
     }
     let id = identity::virtual_for(thread, result as u32);
     if id != result as u32 && flag(libc::CLONE_PARENT_SETTID) {
-        // SAFETY: the kernel has written there too.
-        unsafe { (parent_tid as *mut u32).write_unaligned(id) };
+        // Where the kernel cannot write it does not say so either.
+        user::write(parent_tid, id).ok();
     }
     thread.record().virtual_tid.store(id, Ordering::Release);
     if restarted() {
@@ -115,7 +118,7 @@ pub fn on_clone(call: &mut Call) -> isize {
 /// Whether ids may differ from the kernel's.
 fn restarted() -> bool {
     // SAFETY: the gate page is mapped wherever an application runs.
-    unsafe { gate::page() }.restarted.load(Ordering::Relaxed) != 0
+    unsafe { page() }.restarted.load(Ordering::Relaxed) != 0
 }
 
 /// A new thread's first steps: all signals blocked, its own upper FS in place, GS still its maker's.
@@ -134,8 +137,7 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
                 syscall::futex_wait(id, 0, 0);
             }
             if child_tid != 0 {
-                // SAFETY: the kernel has written there too.
-                unsafe { (child_tid as *mut u32).write_unaligned(id.load(Ordering::Acquire)) };
+                user::write(child_tid, id.load(Ordering::Acquire)).ok();
             }
         } else {
             id.store(syscall::gettid(), Ordering::Release);
@@ -158,7 +160,7 @@ pub fn on_fork(call: &mut Call, flags: usize) -> isize {
         [flags, 0, parent_tid, child_tid, tls, 0]
     };
     // SAFETY: without CLONE_VM the child goes on with a copy of this very stack.
-    let result = memory::while_still(|| unsafe { syscall6(libc::SYS_clone, arguments) });
+    let result = gate::while_still(|| unsafe { syscall6(libc::SYS_clone, arguments) });
     if result == 0 {
         start_forked();
         if !plain && stack != 0 {
@@ -171,17 +173,19 @@ pub fn on_fork(call: &mut Call, flags: usize) -> isize {
 /// A forked child has one thread, ids of its own, and no part in the job.
 fn start_forked() {
     // SAFETY: the gate page is mapped; it is this process's own copy.
-    let page = unsafe { gate::page() };
+    let page = unsafe { page() };
     if page.mpi_active.load(Ordering::Relaxed) != 0 {
         exec::natively_from_now_on();
     }
     page.pending.store(0, Ordering::Relaxed);
     super::exit::start_forked();
     identity::start_forked();
+    signals::start_forked();
     timers::start_forked();
     if let Some(thread) = Thread::current() {
         // A child that shared its parent's memory until now does so no more.
-        thread.notes().flags.store(0, Ordering::Relaxed);
+        let flags = &thread.notes().flags;
+        flags.fetch_and(!flag::SHARES_MEMORY, Ordering::Relaxed);
         registry::only(thread);
         thread
             .record()
@@ -195,7 +199,7 @@ pub fn on_exit(call: &mut Call) -> isize {
     let status = call.argument(0);
     if let Some(thread) = Thread::current().filter(|thread| !thread.shares_memory()) {
         // SAFETY: the gate page is mapped wherever an application runs.
-        let page = unsafe { gate::page() };
+        let page = unsafe { page() };
         let record = thread.record();
         page.sent_before
             .fetch_add(record.sent.load(Ordering::Relaxed), Ordering::Relaxed);

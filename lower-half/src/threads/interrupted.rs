@@ -9,26 +9,43 @@
 //! * else (the C library's `syscall()`) from the agent's look at the thread before it signalled it. Only there a
 //!   thread that has gone to sleep between that look and the signal is seen to wake with EINTR.
 //!
-//! Rules of this place: [`make_again`] runs in the stop signal's handler, on the application's stack.
+//! While the thread is stopped the application's own signals wait; one that the call would have ended must end it all the
+//! same ([`by_handler`]).
+//!
+//! Rules of this place: all but [`note_call`] runs in signal handlers, on the application's stack.
 
 use core::sync::atomic::Ordering;
 
+use super::beneath;
+use super::calls::{self, Ends};
 use super::registry::Thread;
-use crate::arch::frame::{Frame, REG_R10, REG_RAX, REG_RDI, REG_RDX, REG_RIP, REG_RSI, REG_RSP};
+use crate::arch::frame::{
+    Frame, REG_R10, REG_R11, REG_RAX, REG_RCX, REG_RDI, REG_RDX, REG_RIP, REG_RSI, REG_RSP,
+};
 use crate::arch::springboard::{self, SYSCALL};
 
+const EINTR: isize = -(libc::EINTR as isize);
+/// In r11 of a frame that stands before a call which the stop signal has interrupted. The call itself changes r11.
+const STOPPED: usize = usize::from_le_bytes(*b"stopped!");
 /// Bytes of `mov eax, NUMBER; syscall`.
 const LOAD_AND_CALL: usize = 7;
 /// Code is readable a page at a time.
 const PAGE: usize = 4096;
 
-/// Sets the frame back to a call that only the stop signal has interrupted.
+/// Sets the frame back to a call that only the stop signal has interrupted, and marks it so.
 pub fn make_again(thread: Thread, frame: Frame) {
+    set_back(thread, frame);
+    if stands_before_call(frame) {
+        frame.set_register(REG_R11, STOPPED);
+    }
+}
+
+fn set_back(thread: Thread, frame: Frame) {
     let noted = taken_note(thread);
-    if frame.register(REG_RAX) as isize != -(libc::EINTR as isize) {
+    let rip = frame.register(REG_RIP);
+    if frame.register(REG_RAX) as isize != EINTR || frame.register(REG_RCX) != rip {
         return;
     }
-    let rip = frame.register(REG_RIP);
     // SAFETY: both registers are the interrupted thread's.
     let number = unsafe { springboard::call_behind(rip, frame.register(REG_RSP)) }
         .or_else(|| number_before(rip))
@@ -52,6 +69,40 @@ pub fn make_again(thread: Thread, frame: Frame) {
         }
         _ => {}
     }
+}
+
+/// A handler of the application is about to run for `signal` on top of `frame`. A call that the signal interrupts, and
+/// that this handler ends, returns EINTR - also where the signal came while the stop had the thread out of that call, so
+/// that the frame stands before it.
+pub fn by_handler(frame: Frame, signal: i32, restarts: bool) {
+    let rip = frame.register(REG_RIP);
+    if frame.register(REG_RCX) == rip && frame.register(REG_RAX) as isize == EINTR {
+        // Not the stop signal's doing: not to be made again. (The register is the kernel's to change.)
+        frame.set_register(REG_RCX, 0);
+    } else if frame.register(REG_R11) == STOPPED && stands_before_call(frame) {
+        let ends = match calls::ends(frame) {
+            Ends::Always => true,
+            Ends::UnlessRestarted => !restarts,
+            // SAFETY: the springboard has put the mask there, on the thread's stack.
+            Ends::UnlessMasked(mask) => 1u64 << (signal - 1) & unsafe { *mask } == 0,
+            Ends::Never => false,
+        };
+        if ends {
+            frame.set_register(REG_RIP, rip + SYSCALL.len());
+            frame.set_register(REG_RAX, EINTR as usize);
+            frame.set_register(REG_RCX, 0);
+        }
+    }
+}
+
+/// Whether `frame` stands before a `syscall` that its thread has made already: the processor has put the address behind
+/// it into rcx.
+fn stands_before_call(frame: Frame) -> bool {
+    let rip = frame.register(REG_RIP);
+    frame.register(REG_RCX) == rip.wrapping_add(SYSCALL.len())
+        && beneath::stays(rip)
+        // SAFETY: code that the thread has run, and is about to run again.
+        && unsafe { (rip as *const [u8; 2]).read_unaligned() } == SYSCALL
 }
 
 /// The number in `mov eax, NUMBER; syscall`, if that is what ends at `rip`.

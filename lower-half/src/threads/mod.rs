@@ -2,6 +2,7 @@
 
 pub mod areas;
 pub mod beneath;
+pub mod calls;
 pub mod clone;
 pub mod exit;
 pub mod interrupted;

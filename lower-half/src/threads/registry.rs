@@ -49,6 +49,9 @@ pub mod flag {
     pub const STOP: u64 = 4;
     /// A child process that shares its parent's memory until it execs.
     pub const SHARES_MEMORY: u64 = 2;
+    /// The thread believes that it blocks SIGSYS, or the stop signal (`gate::signals`).
+    pub const BELIEVES_SIGSYS: u64 = 8;
+    pub const BELIEVES_STOP: u64 = 16;
 }
 
 /// Values of [`Notes::state`].

@@ -129,8 +129,13 @@ int main(void) {
     timer_create(CLOCK_MONOTONIC, &event, &id);
     struct itimerspec when = {{0, 0}, {0, 10000000}};
     value = 0;
+    /* The timer may be faster than the wait for it. */
+    sigemptyset(&set);
+    sigaddset(&set, SIGRTMIN + 1);
+    sigprocmask(SIG_BLOCK, &set, &was);
     timer_settime(id, 0, &when, NULL);
-    while (value != 99) pause();
+    while (value != 99) sigsuspend(&was);
+    sigprocmask(SIG_SETMASK, &was, NULL);
     printf("timer %d\n", timer_delete(id));
     signal(SIGPIPE, SIG_DFL);
     close(pipes[0]);

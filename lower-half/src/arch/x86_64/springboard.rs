@@ -242,6 +242,7 @@ global_asm!(
     "call rax",
     "2:",
     "mov rdi, r14",
+    "mov rsi, r13",
     "movabs rax, {leave_handler}",
     "call [rax]",
     "pop r14",

@@ -15,6 +15,7 @@ use crate::arch::syscall::{self, failed, syscall4};
 use crate::gate::SavedStateError;
 use crate::gate::lock::Lock;
 use crate::gate::trap::{Call, errno};
+use crate::gate::user;
 use crate::threads::registry::Thread;
 
 const SA_RESTORER: u64 = 0x0400_0000;
@@ -41,6 +42,29 @@ impl Action {
 
     pub(super) fn handles(&self) -> bool {
         self.handler != SIG_DFL && self.handler != SIG_IGN
+    }
+
+    /// As the kernel lays it out.
+    fn words(&self) -> [usize; 4] {
+        [
+            self.handler,
+            self.flags as usize,
+            self.restorer,
+            self.mask as usize,
+        ]
+    }
+
+    fn from_words([handler, flags, restorer, mask]: [usize; 4]) -> Action {
+        Action {
+            handler,
+            flags: flags as u64,
+            restorer,
+            mask: mask as u64,
+        }
+    }
+
+    pub(super) fn restarts(&self) -> bool {
+        self.flags & libc::SA_RESTART as u64 != 0
     }
 
     pub(super) fn is_default(&self) -> bool {
@@ -75,6 +99,22 @@ pub fn suspend_by(launch: &Launch) {
         0
     };
     SUSPENDING.store((asked | on_term) & !ours(), Ordering::Relaxed);
+}
+
+/// A forked child is not the job: signals that ask for a suspend do to it what they do to anybody.
+pub fn start_forked() {
+    let suspending = SUSPENDING.swap(0, Ordering::Relaxed);
+    for signal in (1..=MOST_SIGNALS as i32).filter(|signal| suspending & bit(*signal) != 0) {
+        if of(signal).is_default() {
+            reset_in_kernel(signal);
+        }
+    }
+}
+
+/// Holds the table still.
+pub fn while_still<R>(action: impl FnOnce() -> R) -> R {
+    let _still = ACTIONS.lock();
+    action()
 }
 
 /// A signal asks for a suspend. Runs with any FS, on any thread.
@@ -150,42 +190,55 @@ pub fn start_with(ignored: u64) {
 /// `rt_sigaction`.
 pub fn on_sigaction(call: &mut Call) -> isize {
     let [signal, new, old, size, ..] = call.arguments();
-    let signal = signal as i32;
-    if size != 8 || !(1..=MOST_SIGNALS as i32).contains(&signal) {
+    if size != 8 {
         return errno(libc::EINVAL);
     }
-    if new != 0 && (signal == libc::SIGKILL || signal == libc::SIGSTOP) {
-        return errno(libc::EINVAL);
-    }
-    // SAFETY: the application gives a structure, or null.
-    let wanted = (new != 0).then(|| unsafe { (new as *const Action).read_unaligned() });
-    let shares_memory = Thread::current().is_some_and(Thread::shares_memory);
-    let mut actions = ACTIONS.lock();
-    let Some(slot) = actions.get_mut(signal as usize - 1) else {
-        return errno(libc::EINVAL);
+    let wanted = match new {
+        0 => None,
+        new => match user::read::<[usize; 4]>(new) {
+            Ok(words) => Some(Action::from_words(words)),
+            Err(error) => return error,
+        },
     };
-    let before = *slot;
-    if let Some(wanted) = wanted {
-        if !is_ours(signal) {
-            let result = kernel_action(signal, Some(&kernel_view(signal, &wanted)), None);
-            if failed(result) {
-                return result;
-            }
-        }
-        // A child that shares our memory has signal actions of its own in the kernel, but this table is its parent's.
-        if !shares_memory {
-            *slot = Action {
-                mask: wanted.mask & !(bit(libc::SIGKILL) | bit(libc::SIGSTOP)),
-                ..wanted
-            };
-        }
-    }
-    drop(actions);
-    if old != 0 {
-        // SAFETY: the application gives room for the structure.
-        unsafe { (old as *mut Action).write_unaligned(before) };
+    let before = match exchange(signal as i32, wanted) {
+        Ok(before) => before,
+        Err(error) => return error,
+    };
+    if old != 0
+        && let Err(error) = user::write(old, before.words())
+    {
+        return error;
     }
     0
+}
+
+/// Changes an action, if one is wanted; gives the one before.
+fn exchange(signal: i32, wanted: Option<Action>) -> Result<Action, isize> {
+    let mut actions = ACTIONS.lock();
+    let Some(slot) = actions.get_mut((signal as usize).wrapping_sub(1)) else {
+        return Err(errno(libc::EINVAL));
+    };
+    let before = *slot;
+    let Some(wanted) = wanted else {
+        return Ok(before);
+    };
+    if signal == libc::SIGKILL || signal == libc::SIGSTOP {
+        return Err(errno(libc::EINVAL));
+    }
+    if !is_ours(signal) {
+        let result = kernel_action(signal, Some(&kernel_view(signal, &wanted)), None);
+        if failed(result) {
+            return Err(result);
+        }
+    }
+    // A child that shares our memory has signal actions of its own in the kernel, but this table is its parent's.
+    if !Thread::current().is_some_and(Thread::shares_memory) {
+        *slot = Action {
+            mask: wanted.mask & !(bit(libc::SIGKILL) | bit(libc::SIGSTOP)),
+            ..wanted
+        };
+    }
+    Ok(before)
 }
 
 /// The application's own action on a signal.
@@ -226,15 +279,8 @@ pub fn save() -> Vec<u8> {
     syscall::set_mask(mask);
     actions
         .iter()
-        .flat_map(|action| {
-            [
-                action.handler as u64,
-                action.flags,
-                action.restorer as u64,
-                action.mask,
-            ]
-        })
-        .flat_map(u64::to_le_bytes)
+        .flat_map(Action::words)
+        .flat_map(usize::to_le_bytes)
         .collect()
 }
 
@@ -243,13 +289,9 @@ pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
     let words = crate::gate::words(saved, "signals", 4 * MOST_SIGNALS)?;
     let mask = syscall::set_mask(u64::MAX);
     let mut actions = ACTIONS.lock();
-    for (index, (slot, saved)) in actions.iter_mut().zip(words.chunks_exact(4)).enumerate() {
-        *slot = Action {
-            handler: saved[0] as usize,
-            flags: saved[1],
-            restorer: saved[2] as usize,
-            mask: saved[3],
-        };
+    let saved = words.as_chunks::<4>().0;
+    for (index, (slot, saved)) in actions.iter_mut().zip(saved).enumerate() {
+        *slot = Action::from_words(saved.map(|word| word as usize));
         let signal = index as i32 + 1;
         if !is_ours(signal) && signal != libc::SIGKILL && signal != libc::SIGSTOP {
             kernel_action(signal, Some(&kernel_view(signal, slot)), None);

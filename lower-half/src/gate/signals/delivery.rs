@@ -1,20 +1,19 @@
 //! The way into a handler of the application, and back: the trampoline's two halves.
 
-use super::actions;
-use super::{bit, stop_signal};
+use super::{actions, bit, masks, stop_signal};
 use crate::arch::frame::Frame;
 use crate::arch::{registers, syscall};
 use crate::gate::identity;
 use crate::gate::layout::{SLOTS, Slot};
-use crate::threads::beneath;
 use crate::threads::registry::Thread;
+use crate::threads::{beneath, interrupted};
 
 /// What [`enter`] tells the trampoline.
 #[repr(C)]
 pub struct Entered {
     /// The application's handler; 0: none, return.
     handler: usize,
-    /// For [`leave`]: the FS to put back after the handler (0: it was not changed), and [`ON_TOP`].
+    /// For [`leave`]: the FS to put back after the handler (0: it was not changed), [`ENTERED`] and [`ON_TOP`].
     way_back: u64,
 }
 
@@ -25,8 +24,10 @@ impl Entered {
     };
 }
 
-/// In a way back: the handler lies on top of code that a restart finds elsewhere. (No FS is odd.)
+/// In a way back: the handler lies on top of code that a restart finds elsewhere. (Every FS is a multiple of 4.)
 const ON_TOP: u64 = 1;
+/// ... and: a handler runs at all.
+const ENTERED: u64 = 2;
 
 /// Called by the trampoline before the application's handler: finds it, and puts the upper FS in place.
 unsafe extern "C" fn enter(
@@ -42,39 +43,38 @@ unsafe extern "C" fn enter(
     let Some(action) = actions::take(signal) else {
         return Entered::NONE;
     };
-    let handler = action.handler;
     identity::virtualise_sender(info);
     // SAFETY: the kernel's own argument.
     let frame = unsafe { Frame::new(context) };
-    let on_top = if beneath::entered(thread, frame) {
-        ON_TOP
-    } else {
-        0
-    };
+    interrupted::by_handler(frame, signal, action.restarts());
+    masks::entered(thread, frame, action.mask);
+    let mut way_back = ENTERED;
+    if beneath::entered(thread, frame) {
+        way_back |= ON_TOP;
+    }
     let fs = registers::fs();
     if fs != 0 && fs == thread.fs_lower() {
+        way_back |= fs;
         // SAFETY: the thread was in the lower half, and its upper thread area was noted when it went there;
         // the application's handler belongs to that area.
         unsafe { registers::set_fs(thread.fs_upper()) };
-        return Entered {
-            handler,
-            way_back: fs | on_top,
-        };
     }
     Entered {
-        handler,
-        way_back: on_top,
+        handler: action.handler,
+        way_back,
     }
 }
 
 /// Called by the trampoline after the application's handler.
-unsafe extern "C" fn leave(way_back: u64) {
-    let fs = way_back & !ON_TOP;
-    if way_back & ON_TOP != 0
-        && let Some(thread) = Thread::current()
-    {
-        beneath::left(thread);
+unsafe extern "C" fn leave(way_back: u64, context: *mut libc::ucontext_t) {
+    if let Some(thread) = Thread::current().filter(|_| way_back & ENTERED != 0) {
+        // SAFETY: as in `enter`.
+        masks::left(thread, unsafe { Frame::new(context) });
+        if way_back & ON_TOP != 0 {
+            beneath::left(thread);
+        }
     }
+    let fs = way_back & !(ON_TOP | ENTERED);
     if fs != 0 {
         // SAFETY: what `enter` found there; the lower half carries on.
         unsafe { registers::set_fs(fs) };
@@ -94,7 +94,7 @@ pub fn deliver_here(signal: i32, info: *mut libc::siginfo_t, context: *mut libc:
                     core::mem::transmute(entered.handler);
                 handler(signal, info, context);
             }
-            leave(entered.way_back);
+            leave(entered.way_back, context);
         }
     } else if action.is_default() {
         // The default of both is to end the process.

@@ -1,53 +1,117 @@
-//! Signal masks of the application: SIGSYS and the stop signal are taken out of them.
+//! Signal masks of the application: SIGSYS and the stop signal are kept out of the kernel's masks.
+//!
+//! Where the application believes that it blocks one of them, that is noted for its thread, so that it reads back what it
+//! has set. In a signal frame that the application sees, the mask is what it believes.
 
-use super::{bit, ours};
+use core::sync::atomic::Ordering;
+
+use super::{bit, ours, stop_signal};
+use crate::arch::frame::Frame;
 use crate::arch::springboard::Piece;
 use crate::gate::trap::{Call, errno};
+use crate::gate::user;
+use crate::threads::registry::{Thread, flag};
 
-/// `rt_sigprocmask` with a new mask: the frame's mask is what the thread returns to.
+/// What the kernel never lets anybody block.
+const UNBLOCKABLE: u64 = bit(libc::SIGKILL) | bit(libc::SIGSTOP);
+
+/// Those of our signals that the thread believes it blocks.
+pub fn believed(thread: Thread) -> u64 {
+    let flags = thread.notes().flags.load(Ordering::Relaxed);
+    let either = |flag: u64, signal| {
+        if flags & flag != 0 { bit(signal) } else { 0 }
+    };
+    either(flag::BELIEVES_SIGSYS, libc::SIGSYS) | either(flag::BELIEVES_STOP, stop_signal())
+}
+
+/// Notes what of `mask` is ours: the thread believes that it blocks that, and no other signal of ours.
+pub fn believe(thread: Thread, mask: u64) {
+    let flags = &thread.notes().flags;
+    for (flag, signal) in [
+        (flag::BELIEVES_SIGSYS, libc::SIGSYS),
+        (flag::BELIEVES_STOP, stop_signal()),
+    ] {
+        if mask & bit(signal) != 0 {
+            flags.fetch_or(flag, Ordering::Relaxed);
+        } else {
+            flags.fetch_and(!flag, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The mask that the application believes its calling thread to have, where the kernel has `mask`.
+pub fn as_believed(mask: u64) -> u64 {
+    mask | Thread::current().map_or(0, believed)
+}
+
+/// A handler of the application is about to run on top of `frame`, with `blocked` besides: shows it the mask that it
+/// believes in.
+pub(super) fn entered(thread: Thread, frame: Frame, blocked: u64) {
+    let before = believed(thread);
+    frame.set_mask(frame.mask() | before);
+    if blocked & ours() != 0 {
+        believe(thread, before | blocked);
+    }
+}
+
+/// The handler has returned, having set the mask in `frame` as it likes.
+pub(super) fn left(thread: Thread, frame: Frame) {
+    let mask = frame.mask();
+    believe(thread, mask);
+    frame.set_mask(mask & !ours());
+}
+
+/// `rt_sigprocmask`: the frame's mask is what the thread returns to.
 pub fn on_sigprocmask(call: &mut Call) -> isize {
     let [how, new, old, size, ..] = call.arguments();
     if size != 8 {
         return errno(libc::EINVAL);
     }
     let frame = call.frame();
-    let before = frame.mask();
-    // SAFETY: the filter lets only calls with a new mask come here; the application gives 8 bytes.
-    let set = unsafe { (new as *const u64).read_unaligned() };
-    let after = match how as i32 {
-        libc::SIG_BLOCK => before | set,
-        libc::SIG_UNBLOCK => before & !set,
-        libc::SIG_SETMASK => set,
-        _ => return errno(libc::EINVAL),
-    };
-    frame.set_mask(after & !(ours() | bit(libc::SIGKILL) | bit(libc::SIGSTOP)));
-    if old != 0 {
-        // SAFETY: the application gives room for 8 bytes.
-        unsafe { (old as *mut u64).write_unaligned(before) };
+    let before = as_believed(frame.mask());
+    if new != 0 {
+        let set: u64 = match user::read(new) {
+            Ok(set) => set,
+            Err(error) => return error,
+        };
+        let after = match how as i32 {
+            libc::SIG_BLOCK => before | set,
+            libc::SIG_UNBLOCK => before & !set,
+            libc::SIG_SETMASK => set,
+            _ => return errno(libc::EINVAL),
+        };
+        frame.set_mask(after & !(ours() | UNBLOCKABLE));
+        if (after ^ before) & ours() != 0
+            && let Some(thread) = Thread::current()
+        {
+            believe(thread, after);
+        }
+    }
+    if old != 0
+        && let Err(error) = user::write_word(old, before)
+    {
+        return error;
     }
     0
 }
 
-/// A call that has a signal mask as an argument: it is made with our signals taken out of the mask.
+/// A call that has a signal mask as an argument: it is made with our signals taken out of the mask. Where there is no
+/// mask, or it cannot be read, the kernel says so.
 pub fn on_mask_argument(call: &mut Call, argument: usize, piece: Piece) -> isize {
-    let address = call.argument(argument);
-    if address == 0 {
-        return call.redirect_plain();
+    match user::read::<u64>(call.argument(argument)) {
+        Ok(mask) => call.redirect(piece, (mask & !ours()) as usize),
+        Err(_) => call.redirect_plain(),
     }
-    // SAFETY: the application gives 8 bytes.
-    let mask = unsafe { (address as *const u64).read_unaligned() };
-    call.redirect(piece, (mask & !ours()) as usize)
 }
 
-/// `pselect6`, whose mask is behind one more pointer.
+/// `pselect6`, whose mask is behind one more pointer, with its size.
 pub fn on_pselect(call: &mut Call) -> isize {
-    let address = call.argument(5);
-    // SAFETY: the filter lets only calls with the structure come here: a pointer and a size.
-    let mask = unsafe { (address as *const usize).read_unaligned() };
-    if mask == 0 {
-        return call.redirect_plain();
+    let mask = match user::read::<[usize; 2]>(call.argument(5)) {
+        Ok([mask, 8]) => user::read::<u64>(mask),
+        Ok(_) | Err(_) => return call.redirect_plain(),
+    };
+    match mask {
+        Ok(mask) => call.redirect(Piece::CallMaskR9, (mask & !ours()) as usize),
+        Err(_) => call.redirect_plain(),
     }
-    // SAFETY: the application gives 8 bytes.
-    let mask = unsafe { (mask as *const u64).read_unaligned() };
-    call.redirect(Piece::CallMaskR9, (mask & !ours()) as usize)
 }

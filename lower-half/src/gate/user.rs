@@ -1,0 +1,156 @@
+//! What the application's pointers lead to: read and written only where the kernel could do it for the application,
+//! so that a bad pointer is EFAULT under the gate too.
+//!
+//! Rules of this place: runs in the trap's handler, all signals blocked. Whether a page can be read the kernel is asked
+//! by a call that reads a word of it and does nothing else. A page that another thread unmaps between question and
+//! use is the application's own race.
+
+use core::ffi::{CStr, c_char};
+
+use super::trap::errno;
+use crate::arch::syscall::{self, failed, syscall4, syscall6};
+use crate::threads::registry::Thread;
+
+const PAGE: usize = 4096;
+const WORD: usize = size_of::<u64>();
+
+/// Types of which every bit pattern is a value.
+///
+/// # Safety
+/// Only for such types, without padding.
+pub unsafe trait Plain: Copy {}
+
+// SAFETY: integers, and structures and arrays of integers.
+unsafe impl Plain for u32 {}
+// SAFETY: as above.
+unsafe impl Plain for i32 {}
+// SAFETY: as above.
+unsafe impl Plain for u64 {}
+// SAFETY: as above.
+unsafe impl<const COUNT: usize> Plain for [usize; COUNT] {}
+
+/// `rt_sigprocmask(SIG_BLOCK, new, old)`: with every signal blocked already it only reads the one and writes the other.
+fn touch_words(new: usize, old: usize) -> bool {
+    let block = libc::SIG_BLOCK as usize;
+    // SAFETY: the kernel checks both addresses; who asks for a write is about to write there itself.
+    !failed(unsafe { syscall4(libc::SYS_rt_sigprocmask, block, new, old, WORD) })
+}
+
+/// Whether the application can read all of these bytes.
+fn readable(address: usize, bytes: usize) -> bool {
+    let Some(end) = address.checked_add(bytes) else {
+        return false;
+    };
+    // An aligned word lies within a page.
+    let mut at = address & !(WORD - 1);
+    while at < end {
+        if !touch_words(at, 0) {
+            return false;
+        }
+        at = (at & !(PAGE - 1)) + PAGE;
+    }
+    true
+}
+
+/// Reads a value; EFAULT where the application could not.
+pub fn read<T: Plain>(address: usize) -> Result<T, isize> {
+    if !readable(address, size_of::<T>()) {
+        return Err(errno(libc::EFAULT));
+    }
+    // SAFETY: the kernel has just read there, and every bit pattern is a value.
+    Ok(unsafe { (address as *const T).read_unaligned() })
+}
+
+/// Writes a word; EFAULT where the application could not.
+pub fn write_word(address: usize, value: u64) -> Result<(), isize> {
+    if !touch_words(0, address) {
+        return Err(errno(libc::EFAULT));
+    }
+    // SAFETY: the kernel has just written there, for the application, which gave it room for this.
+    unsafe { (address as *mut u64).write_unaligned(value) };
+    Ok(())
+}
+
+/// Writes a value; EFAULT where the application could not.
+pub fn write<T: Plain>(address: usize, value: T) -> Result<(), isize> {
+    // SAFETY: the value lives on this stack and has no padding.
+    write_bytes(address, unsafe {
+        core::slice::from_raw_parts((&raw const value).cast(), size_of::<T>())
+    })
+}
+
+/// Writes bytes; EFAULT where the application could not.
+pub fn write_bytes(address: usize, bytes: &[u8]) -> Result<(), isize> {
+    let from = [bytes.as_ptr() as usize, bytes.len()];
+    let to = [address, bytes.len()];
+    // Any thread's id names the process, also in a child that shares its parent's memory.
+    let process = Thread::current().map_or_else(syscall::gettid, Thread::real_tid);
+    // SAFETY: both lists live on this stack; the kernel checks where they lead to.
+    let result = unsafe {
+        syscall6(
+            libc::SYS_process_vm_writev,
+            [
+                process as usize,
+                from.as_ptr() as usize,
+                1,
+                to.as_ptr() as usize,
+                1,
+                0,
+            ],
+        )
+    };
+    match result {
+        count if count == bytes.len() as isize => Ok(()),
+        // Where the call itself is forbidden, bad pointers crash.
+        count if count == errno(libc::ENOSYS) || count == errno(libc::EPERM) => {
+            // SAFETY: the application gives room for as many bytes.
+            unsafe {
+                core::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len())
+            };
+            Ok(())
+        }
+        _ => Err(errno(libc::EFAULT)),
+    }
+}
+
+/// The bytes of a string that ends in NUL, without it; `None` where the application could not read all of it.
+pub fn text(address: usize) -> Option<&'static [u8]> {
+    let mut at = address;
+    loop {
+        if !readable(at, 1) {
+            return None;
+        }
+        let rest = PAGE - at % PAGE;
+        // SAFETY: the rest of a page of which a byte can be read.
+        let bytes = unsafe { core::slice::from_raw_parts(at as *const u8, rest) };
+        if bytes.contains(&0) {
+            // SAFETY: every page of it can be read, and there is a NUL.
+            return Some(unsafe { CStr::from_ptr(address as *const c_char) }.to_bytes());
+        }
+        at = at.checked_add(rest)?;
+    }
+}
+
+/// How many entries a list of pointers has before its NULL (an absent list: none); `None` where the application could not
+/// read all of it.
+pub fn list_length(address: usize) -> Option<usize> {
+    if address == 0 {
+        return Some(0);
+    }
+    let (mut entries, mut known) = (0, usize::MAX);
+    loop {
+        let at = address.checked_add(entries * WORD)?;
+        let last = at.checked_add(WORD - 1)?;
+        if last / PAGE != known {
+            if !readable(at, WORD) {
+                return None;
+            }
+            known = last / PAGE;
+        }
+        // SAFETY: all of it lies in pages that can be read.
+        if unsafe { (at as *const usize).read_unaligned() } == 0 {
+            return Some(entries);
+        }
+        entries += 1;
+    }
+}

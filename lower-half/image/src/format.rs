@@ -222,7 +222,7 @@ pub mod vm_flags {
 pub struct ThreadRecord {
     /// The thread id that the application sees.
     pub virtual_tid: u32,
-    /// Bit 0: the process's main thread; bit 1: the thread that started MPI.
+    /// Bits of [`crate::tables::thread_flags`].
     pub flags: u32,
     /// Stack pointer at the stop handler's entry.
     pub stop_frame: u64,

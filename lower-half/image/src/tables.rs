@@ -76,4 +76,8 @@ pub mod thread_flags {
     pub const MAIN: u32 = 1;
     /// The thread that started MPI.
     pub const DRIVER: u32 = 2;
+    /// The thread believes that it blocks SIGSYS, which never is.
+    pub const BELIEVES_SIGSYS: u32 = 4;
+    /// ... and the stop signal.
+    pub const BELIEVES_STOP: u32 = 8;
 }

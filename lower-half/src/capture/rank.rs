@@ -198,19 +198,17 @@ fn saved_threads() -> Result<Vec<Thread>, CaptureError> {
             for (to, from) in name.iter_mut().take(15).zip(saved.name.as_bytes()) {
                 *to = *from;
             }
-            let is_main = if thread.real_tid() == main {
-                thread_flags::MAIN
-            } else {
-                0
-            };
+            let [believes_sigsys, believes_stop] = saved.believes;
+            let flags = [
+                (thread_flags::MAIN, thread.real_tid() == main),
+                (thread_flags::DRIVER, saved.driver),
+                (thread_flags::BELIEVES_SIGSYS, believes_sigsys),
+                (thread_flags::BELIEVES_STOP, believes_stop),
+            ];
+            let flags = flags.iter().filter(|(_, set)| *set);
             Ok(Thread {
                 virtual_tid: saved.virtual_tid,
-                flags: is_main
-                    | if saved.driver {
-                        thread_flags::DRIVER
-                    } else {
-                        0
-                    },
+                flags: flags.fold(0, |all, (flag, _)| all | flag),
                 stop_frame: saved.stop_frame,
                 thread_pointer: saved.fs_upper,
                 clear_child_tid: saved.clear_tid,

@@ -166,6 +166,8 @@ fn saved_thread(thread: &Thread) -> SavedThread {
         sent: thread.sent,
         received: thread.received,
         driver: thread.flags & thread_flags::DRIVER != 0,
+        believes: [thread_flags::BELIEVES_SIGSYS, thread_flags::BELIEVES_STOP]
+            .map(|flag| thread.flags & flag != 0),
         name: String::from_utf8_lossy(&thread.name)
             .trim_end_matches('\0')
             .to_owned(),

@@ -9,6 +9,7 @@ use std::io;
 use super::registry::Thread;
 use crate::arch::syscall::{failed, futex_wait, futex_wake, syscall3};
 use crate::arch::{enter, frame, registers};
+use crate::gate::signals;
 
 /// What an image must hold of a thread, beside its memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct SavedThread {
     pub sent: u64,
     pub received: u64,
     pub driver: bool,
+    /// Whether it believes that it blocks SIGSYS, or the stop signal.
+    pub believes: [bool; 2],
     /// Name (`/proc/self/task/TID/comm`).
     pub name: String,
 }
@@ -61,6 +64,7 @@ impl SavedThread {
             sent: record.sent.load(Ordering::Relaxed),
             received: record.received.load(Ordering::Relaxed),
             driver: thread.is_driver(),
+            believes: signals::beliefs(thread),
             name: name.trim_end_matches('\n').to_owned(),
         }
     }
@@ -80,6 +84,7 @@ impl SavedThread {
             .notes()
             .clear_tid
             .store(self.clear_tid, Ordering::Relaxed);
+        signals::believe_again(thread, self.believes);
         // SAFETY: the thread does not run yet.
         unsafe { thread.set_fs_upper(self.fs_upper) };
     }

@@ -15,28 +15,38 @@ use crate::threads::registry::{Thread, flag};
 /// What the kernel never lets anybody block.
 const UNBLOCKABLE: u64 = bit(libc::SIGKILL) | bit(libc::SIGSTOP);
 
-/// Those of our signals that the thread believes it blocks.
-pub fn believed(thread: Thread) -> u64 {
+/// Whether the thread believes that it blocks SIGSYS, and the stop signal.
+pub fn beliefs(thread: Thread) -> [bool; 2] {
     let flags = thread.notes().flags.load(Ordering::Relaxed);
-    let either = |flag: u64, signal| {
-        if flags & flag != 0 { bit(signal) } else { 0 }
-    };
-    either(flag::BELIEVES_SIGSYS, libc::SIGSYS) | either(flag::BELIEVES_STOP, stop_signal())
+    [flag::BELIEVES_SIGSYS, flag::BELIEVES_STOP].map(|flag| flags & flag != 0)
 }
 
-/// Notes what of `mask` is ours: the thread believes that it blocks that, and no other signal of ours.
-pub fn believe(thread: Thread, mask: u64) {
+/// Notes what the thread believes.
+pub fn believe_again(thread: Thread, beliefs: [bool; 2]) {
     let flags = &thread.notes().flags;
-    for (flag, signal) in [
-        (flag::BELIEVES_SIGSYS, libc::SIGSYS),
-        (flag::BELIEVES_STOP, stop_signal()),
-    ] {
-        if mask & bit(signal) != 0 {
+    for (flag, believed) in [flag::BELIEVES_SIGSYS, flag::BELIEVES_STOP]
+        .into_iter()
+        .zip(beliefs)
+    {
+        if believed {
             flags.fetch_or(flag, Ordering::Relaxed);
         } else {
             flags.fetch_and(!flag, Ordering::Relaxed);
         }
     }
+}
+
+/// Those of our signals that the thread believes it blocks.
+pub fn believed(thread: Thread) -> u64 {
+    let [sigsys, stop] = beliefs(thread);
+    let either = |believed, signal| if believed { bit(signal) } else { 0 };
+    either(sigsys, libc::SIGSYS) | either(stop, stop_signal())
+}
+
+/// Notes what of `mask` is ours: the thread believes that it blocks that, and no other signal of ours.
+pub fn believe(thread: Thread, mask: u64) {
+    let signals = [libc::SIGSYS, stop_signal()];
+    believe_again(thread, signals.map(|signal| mask & bit(signal) != 0));
 }
 
 /// The mask that the application believes its calling thread to have, where the kernel has `mask`.

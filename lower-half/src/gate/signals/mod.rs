@@ -12,7 +12,10 @@ pub use actions::{
     install_own, on_sigaction, restore, save, start_forked, start_with, suspend_by, while_still,
 };
 pub use delivery::{deliver_here, fill_slots};
-pub use masks::{as_believed, believe, believed, on_mask_argument, on_pselect, on_sigprocmask};
+pub use masks::{
+    as_believed, beliefs, believe, believe_again, believed, on_mask_argument, on_pselect,
+    on_sigprocmask,
+};
 
 /// Signals are numbered 1 to 64.
 pub const MOST_SIGNALS: usize = 64;

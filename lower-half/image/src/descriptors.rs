@@ -100,10 +100,22 @@ pub enum DescriptorKind {
         bytes: u64,
         capacity: i32,
     },
-    /// One end of `socketpair(AF_UNIX)`; both ends are in this process, nothing was under way.
+    /// One end of `socketpair(AF_UNIX)`; both ends are in this process, or the other is gone. `pair` and `second` pair
+    /// them up.
     SocketPair {
         pair: u64,
+        second: bool,
         socket_type: i32,
+        /// What waits to be read at this end.
+        content: Option<u32>,
+        bytes: u64,
+        /// Lengths of the messages that it consists of; none of a stream's.
+        messages: Vec<u32>,
+        /// What `shutdown` has left: bit 0: nothing more is received, bit 1: nothing more is sent.
+        shut: u8,
+        /// The next call says that the other end was closed with bytes unread.
+        reset: bool,
+        options: Vec<SocketOption>,
     },
     EventFd {
         count: u64,
@@ -125,6 +137,13 @@ pub enum DescriptorKind {
     Inotify {
         watches: Vec<Watch>,
     },
+}
+
+/// What `getsockopt(SOL_SOCKET)` told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SocketOption {
+    pub name: i32,
+    pub value: Vec<u8>,
 }
 
 /// One entry of an epoll set.

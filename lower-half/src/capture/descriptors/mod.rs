@@ -4,9 +4,13 @@
 //! leads to.
 
 mod anonymous;
+mod diagnosis;
+mod holders;
 mod info;
 mod locks;
+mod pairs;
 mod pipes;
+pub mod queue;
 mod sockets;
 pub mod streams;
 
@@ -189,7 +193,7 @@ fn describe(open: &Open, all: &[Open], contents: &mut Contents) -> Result<Descri
         )),
         libc::S_IFCHR | libc::S_IFBLK => device(open),
         libc::S_IFIFO => pipes::describe(open, all, contents),
-        libc::S_IFSOCK => sockets::describe(open),
+        libc::S_IFSOCK => sockets::describe(open, all, contents),
         _ => anonymous::describe(open),
     }
 }

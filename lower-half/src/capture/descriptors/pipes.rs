@@ -5,6 +5,7 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use stillpoint_image::descriptors::DescriptorKind;
 
+use super::holders::other_holder;
 use super::{Open, owned};
 use crate::capture::contents::Contents;
 
@@ -100,23 +101,4 @@ fn peek(number: RawFd, capacity: i32) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(waiting as usize);
     std::fs::File::from(reader).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-/// A process other than this one that has the pipe open, as far as this user may see.
-fn other_holder(link: &str) -> Option<u32> {
-    let own = std::process::id();
-    let processes = std::fs::read_dir("/proc").ok()?;
-    let mut pids =
-        processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    pids.find(|pid| {
-        *pid != own
-            && std::fs::read_dir(format!("/proc/{pid}/fd")).is_ok_and(|mut entries| {
-                entries.any(|entry| {
-                    entry.is_ok_and(|entry| {
-                        std::fs::read_link(entry.path())
-                            .is_ok_and(|found| found.as_os_str() == link)
-                    })
-                })
-            })
-    })
 }

@@ -1,14 +1,19 @@
-//! Sockets: what they are, in words, since the other side of a connection cannot be taken along.
+//! Sockets: what they are, in words, since the other side of a connection cannot be taken along - but for pairs.
 
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::RawFd;
 
 use stillpoint_image::descriptors::DescriptorKind;
 
-use super::Open;
+use super::{Open, pairs};
+use crate::capture::contents::Contents;
 
-/// Why a socket cannot be carried.
-pub fn describe(open: &Open) -> Result<DescriptorKind, String> {
+/// What a socket is, or why it cannot be carried.
+pub fn describe(
+    open: &Open,
+    all: &[Open],
+    contents: &mut Contents,
+) -> Result<DescriptorKind, String> {
     let advice = "close it before a checkpoint";
     let number = open.number;
     let (domain, kind) = (
@@ -18,7 +23,12 @@ pub fn describe(open: &Open) -> Result<DescriptorKind, String> {
     let what = match (domain, kind) {
         (libc::AF_INET | libc::AF_INET6, libc::SOCK_STREAM) => "TCP",
         (libc::AF_INET | libc::AF_INET6, libc::SOCK_DGRAM) => "UDP",
-        (libc::AF_UNIX, _) => "Unix",
+        (libc::AF_UNIX, _) => {
+            if let Some(reason) = named(number) {
+                return Err(format!("{reason}: {advice}"));
+            }
+            return pairs::describe(open, all, kind, contents);
+        }
         (libc::AF_NETLINK, _) => "netlink",
         _ => "network",
     };
@@ -28,9 +38,51 @@ pub fn describe(open: &Open) -> Result<DescriptorKind, String> {
     }
     Err(match address(number, libc::getpeername) {
         Some(peer) => format!("a {what} connection to {peer}: {advice}"),
-        None if domain == libc::AF_UNIX => format!("a Unix socket: {advice}"),
         None => format!("a {what} socket: {advice}"),
     })
+}
+
+/// A Unix socket that has a name, or leads to one, in words.
+fn named(number: RawFd) -> Option<String> {
+    if option(number, libc::SO_ACCEPTCONN) == 1 {
+        let name = unix_name(number, libc::getsockname).unwrap_or_default();
+        return Some(format!("a listening Unix socket at '{name}'"));
+    }
+    if let Some(peer) = unix_name(number, libc::getpeername) {
+        return Some(format!("a Unix connection to '{peer}'"));
+    }
+    let name = unix_name(number, libc::getsockname)?;
+    Some(format!("a Unix socket named '{name}'"))
+}
+
+/// The name of one end of a Unix socket, but for those that the kernel gives by itself: five digits in no directory.
+fn unix_name(number: RawFd, call: AddressCall) -> Option<String> {
+    let mut storage = std::mem::MaybeUninit::<libc::sockaddr_un>::zeroed();
+    let mut bytes = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `bytes`; zeros are a valid address structure.
+    let storage = unsafe {
+        if call(number, storage.as_mut_ptr().cast(), &raw mut bytes) != 0 {
+            return None;
+        }
+        storage.assume_init()
+    };
+    let at = std::mem::offset_of!(libc::sockaddr_un, sun_path);
+    let name: Vec<u8> = storage
+        .sun_path
+        .iter()
+        .take((bytes as usize).saturating_sub(at))
+        .map(|byte| *byte as u8)
+        .collect();
+    match name.as_slice() {
+        [] => None,
+        [0, digits @ ..] if digits.len() == 5 && digits.iter().all(u8::is_ascii_hexdigit) => None,
+        [0, rest @ ..] => Some(format!("@{}", String::from_utf8_lossy(rest))),
+        name => Some(
+            String::from_utf8_lossy(name)
+                .trim_end_matches('\0')
+                .to_owned(),
+        ),
+    }
 }
 
 fn option(number: RawFd, name: libc::c_int) -> libc::c_int {

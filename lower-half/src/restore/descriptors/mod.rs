@@ -1,6 +1,7 @@
 //! Descriptors under their old numbers: reserved first, then opened again one by one.
 
 mod open;
+mod pairs;
 mod settle;
 mod special;
 
@@ -14,7 +15,15 @@ use stillpoint_image::descriptors::{Description, DescriptorKind, Descriptors};
 use super::RestoreError;
 use super::objects::Objects;
 use crate::capture::descriptors::streams;
+use pairs::Pairs;
 use special::Pipes;
+
+/// What several descriptions are ends of.
+#[derive(Default)]
+struct Shared {
+    pipes: Pipes,
+    pairs: Pairs,
+}
 
 /// Files that a restart needs and that are not as they must be, in words for people.
 pub fn missing(table: &Descriptors) -> Vec<String> {
@@ -147,7 +156,7 @@ pub fn cut_files(table: &Descriptors) -> Result<(), RestoreError> {
 /// Opens everything again, under its number.
 pub fn open_all(reader: &Reader, objects: &mut Objects) -> Result<(), RestoreError> {
     let table = reader.descriptors();
-    let mut pipes = Pipes::default();
+    let mut shared = Shared::default();
     // Epoll sets come last: what they watch must be there.
     let is_epoll =
         |description: &Description| matches!(description.kind, DescriptorKind::Epoll { .. });
@@ -157,7 +166,7 @@ pub fn open_all(reader: &Reader, objects: &mut Objects) -> Result<(), RestoreErr
                 continue;
             }
             let what = format!("cannot open {} again", open::name(&description.kind));
-            let opened = open::open(description, reader, objects, &mut pipes)?
+            let opened = open::open(description, reader, objects, &mut shared)?
                 .map_err(RestoreError::system(what.clone()))?;
             settle::settle(description, &opened).map_err(RestoreError::system(what.clone()))?;
             for number in table
@@ -184,6 +193,9 @@ pub fn open_all(reader: &Reader, objects: &mut Objects) -> Result<(), RestoreErr
             }
         }
     }
+    shared.pairs.finish().map_err(RestoreError::system(
+        "cannot make socket pairs again".to_owned(),
+    ))?;
     for description in &table.descriptions {
         if let DescriptorKind::Epoll { watched } = &description.kind {
             let index = table

@@ -7,7 +7,9 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use stillpoint_image::Reader;
 use stillpoint_image::descriptors::{Description, DescriptorKind};
 
-use super::special::{Pipes, inotify, timer};
+use super::Shared;
+use super::pairs::End;
+use super::special::{inotify, timer};
 use crate::capture::descriptors::streams;
 use crate::restore::RestoreError;
 use crate::restore::objects::Objects;
@@ -60,7 +62,7 @@ pub fn open(
     description: &Description,
     reader: &Reader,
     objects: &mut Objects,
-    pipes: &mut Pipes,
+    shared: &mut Shared,
 ) -> Result<io::Result<OwnedFd>, RestoreError> {
     let flags = description.flags;
     let file_flags = flags & libc::O_NONBLOCK | libc::O_CLOEXEC;
@@ -92,13 +94,29 @@ pub fn open(
             bytes,
             capacity,
         } => {
-            let content = match content {
-                Some(content) => reader.content_bytes(*content, *bytes)?,
-                None => Vec::new(),
-            };
-            pipes.end(*pipe, *writes, &content, *capacity)
+            let content = content_of(reader, *content, *bytes)?;
+            shared.pipes.end(*pipe, *writes, &content, *capacity)
         }
-        DescriptorKind::SocketPair { .. } => Err(io::Error::from(io::ErrorKind::Unsupported)),
+        DescriptorKind::SocketPair {
+            pair,
+            second,
+            socket_type,
+            content,
+            bytes,
+            messages,
+            shut,
+            reset,
+            options,
+        } => shared.pairs.end(&End {
+            pair: *pair,
+            second: *second,
+            socket_type: *socket_type,
+            content: content_of(reader, *content, *bytes)?,
+            messages,
+            shut: *shut,
+            reset: *reset,
+            options,
+        }),
         // SAFETY: these calls make descriptors; what they read lives on this stack.
         DescriptorKind::EventFd { count, semaphore } => unsafe {
             let semaphore = if *semaphore { libc::EFD_SEMAPHORE } else { 0 };
@@ -131,6 +149,13 @@ pub fn open(
         // SAFETY: as above.
         DescriptorKind::Epoll { .. } => unsafe { owned(libc::epoll_create1(libc::EPOLL_CLOEXEC)) },
         DescriptorKind::Inotify { watches } => inotify(watches, file_flags),
+    })
+}
+
+fn content_of(reader: &Reader, content: Option<u32>, bytes: u64) -> Result<Vec<u8>, RestoreError> {
+    Ok(match content {
+        Some(content) => reader.content_bytes(content, bytes)?,
+        None => Vec::new(),
     })
 }
 

@@ -1,0 +1,127 @@
+//! Pairs of Unix sockets (`socketpair`) of which both ends are in this process, or whose other end nobody has any more.
+
+use std::io;
+use std::os::fd::RawFd;
+
+use stillpoint_image::descriptors::{DescriptorKind, SocketOption};
+
+use super::diagnosis::{self, Diagnosis};
+use super::holders::other_holder;
+use super::{Open, queue};
+use crate::capture::contents::Contents;
+
+/// Options that are carried: sizes of buffers, credentials, least bytes, timeouts, peeking.
+const OPTIONS: [libc::c_int; 7] = [
+    libc::SO_SNDBUF,
+    libc::SO_RCVBUF,
+    libc::SO_PASSCRED,
+    libc::SO_RCVLOWAT,
+    libc::SO_RCVTIMEO,
+    libc::SO_SNDTIMEO,
+    libc::SO_PEEK_OFF,
+];
+
+/// What a Unix socket without a name is, or why it cannot be carried.
+pub fn describe(
+    open: &Open,
+    all: &[Open],
+    socket_type: i32,
+    contents: &mut Contents,
+) -> Result<DescriptorKind, String> {
+    let failed = |what: &str, error: io::Error| {
+        format!("a Unix socket whose {what} cannot be told: {error}")
+    };
+    let own = open.status.st_ino;
+    let found = diagnosis::of(own).map_err(|error| failed("other end", error))?;
+    let Some(peer) = found.peer else {
+        return Err("a Unix socket that is not connected: close it before a checkpoint".into());
+    };
+    let other = all.iter().find(|other| {
+        peer != own && other.file_type() == libc::S_IFSOCK && other.status.st_ino == peer
+    });
+    if peer != 0 && other.is_none() {
+        return Err(held(other_holder(&link(peer))));
+    }
+    if let Some(holder) = other_holder(&open.link).or_else(|| other_holder(&link(peer))) {
+        return Err(held(Some(holder)));
+    }
+    if other.is_some() && diagnosis::of(peer).ok().and_then(|other| other.peer) != Some(own) {
+        return Err(
+            "a Unix socket that is connected in one direction only: close it before a checkpoint"
+                .into(),
+        );
+    }
+    let writer = other
+        .filter(|_| found.shut & 1 == 0)
+        .map(|other| other.number);
+    let waiting = queue::peek(
+        open.number,
+        socket_type == libc::SOCK_STREAM,
+        found.shut,
+        writer,
+    )
+    .map_err(|error| failed("content", error))?;
+    let bytes = waiting.bytes.len() as u64;
+    Ok(DescriptorKind::SocketPair {
+        pair: if peer == 0 { own } else { own.min(peer) },
+        second: peer != 0 && peer < own,
+        socket_type,
+        content: (bytes > 0).then(|| contents.add_bytes(&open.link, waiting.bytes)),
+        bytes,
+        messages: waiting.messages,
+        shut: found.shut,
+        reset: reset(open.number, found),
+        options: OPTIONS
+            .into_iter()
+            .filter_map(|name| option(open.number, name))
+            .collect(),
+    })
+}
+
+fn link(inode: u64) -> String {
+    format!("socket:[{inode}]")
+}
+
+fn held(holder: Option<u32>) -> String {
+    match holder {
+        Some(holder) => format!(
+            "a Unix socket that process {holder} has an end of: let that process end before a checkpoint"
+        ),
+        None => {
+            "a Unix socket whose other end the program does not have: close it before a checkpoint"
+                .into()
+        }
+    }
+}
+
+/// Whether the other end was closed with bytes unread, and nobody has been told yet.
+fn reset(number: RawFd, found: Diagnosis) -> bool {
+    let mut poll = libc::pollfd {
+        fd: number,
+        events: 0,
+        revents: 0,
+    };
+    // SAFETY: one structure, and no time to wait.
+    found.peer == Some(0)
+        && unsafe { libc::poll(&raw mut poll, 1, 0) } == 1
+        && poll.revents & libc::POLLERR != 0
+}
+
+fn option(number: RawFd, name: libc::c_int) -> Option<SocketOption> {
+    let mut value = [0u8; 16];
+    let mut bytes = value.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `bytes`.
+    let result = unsafe {
+        libc::getsockopt(
+            number,
+            libc::SOL_SOCKET,
+            name,
+            value.as_mut_ptr().cast(),
+            &raw mut bytes,
+        )
+    };
+    (result == 0).then(|| SocketOption {
+        name,
+        value: value[..bytes as usize].to_vec(),
+    })
+}

@@ -1,0 +1,206 @@
+//! What waits to be read at a Unix socket, looked at without taking it out.
+
+use std::io;
+use std::os::fd::RawFd;
+
+/// The waiting bytes, and the lengths of the messages that they are (none of a stream's).
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    pub bytes: Vec<u8>,
+    pub messages: Vec<u32>,
+}
+
+/// Room for a message, to begin with.
+const MESSAGE_BYTES: usize = 256 << 10;
+
+/// Looks at what waits at `number`. `writer` is its other end, if there is one that may still send.
+pub fn peek(number: RawFd, stream: bool, shut: u8, writer: Option<RawFd>) -> io::Result<Waiting> {
+    let before = peek_offset(number)?;
+    let waiting = if stream {
+        set_peek_offset(number, -1)
+            .and_then(|()| bytes_of_stream(number))
+            .map(|bytes| Waiting {
+                bytes,
+                messages: vec![],
+            })
+    } else {
+        messages(number, shut)
+    };
+    set_peek_offset(number, before)?;
+    let waiting = waiting?;
+    if waiting.messages.contains(&0) {
+        renew(number, writer, &waiting)?;
+    }
+    Ok(waiting)
+}
+
+fn bytes_of_stream(number: RawFd) -> io::Result<Vec<u8>> {
+    let mut waiting: libc::c_int = 0;
+    // SAFETY: FIONREAD writes one int.
+    if unsafe { libc::ioctl(number, libc::FIONREAD, &raw mut waiting) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut bytes = vec![0; waiting as usize];
+    if waiting > 0 {
+        let seen = receive(number, &mut bytes, libc::MSG_PEEK)?;
+        if seen.bytes != bytes.len() {
+            return Err(io::Error::other(format!(
+                "{} of {waiting} bytes could be seen",
+                seen.bytes
+            )));
+        }
+    }
+    Ok(bytes)
+}
+
+/// Message after message: the kernel keeps the place that was looked at last.
+fn messages(number: RawFd, shut: u8) -> io::Result<Waiting> {
+    let mut found = Waiting::default();
+    let mut room = vec![0; MESSAGE_BYTES];
+    set_peek_offset(number, 0)?;
+    loop {
+        let seen = match receive(number, &mut room, libc::MSG_PEEK) {
+            Ok(seen) => seen,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(found),
+            Err(error) => return Err(error),
+        };
+        if seen.cut {
+            room.resize(2 * room.len(), 0);
+            set_peek_offset(number, found.bytes.len() as i32)?;
+            continue;
+        }
+        if seen.bytes == 0 && shut & 1 != 0 {
+            // Nobody can send any more: that is the end.
+            return Ok(found);
+        }
+        found
+            .bytes
+            .extend(room.get(..seen.bytes).unwrap_or_default());
+        found.messages.push(seen.bytes as u32);
+    }
+}
+
+/// An empty message that was looked at is passed over when it is looked for again: puts fresh messages in the place of all.
+/// The application's threads stand still, so that nobody can tell.
+fn renew(number: RawFd, writer: Option<RawFd>, waiting: &Waiting) -> io::Result<()> {
+    let writer = writer.ok_or_else(|| {
+        io::Error::other("an empty message waits there, from an end that is closed")
+    })?;
+    let mut room = vec![0; waiting.bytes.len()];
+    for _ in &waiting.messages {
+        receive(number, &mut room, 0)?;
+    }
+    let mut rest = waiting.bytes.as_slice();
+    for length in &waiting.messages {
+        let (message, others) = rest.split_at(*length as usize);
+        send(writer, message)?;
+        rest = others;
+    }
+    Ok(())
+}
+
+/// Sends bytes without waiting; gives how many have gone.
+pub fn send(number: RawFd, bytes: &[u8]) -> io::Result<usize> {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: the kernel reads the bytes.
+    let sent = unsafe { libc::send(number, bytes.as_ptr().cast(), bytes.len(), flags) };
+    if sent < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(sent as usize)
+}
+
+struct Seen {
+    bytes: usize,
+    /// The message is longer than the room.
+    cut: bool,
+}
+
+/// Receives without waiting. A message with descriptors in it is an error: they cannot be carried.
+fn receive(number: RawFd, room: &mut [u8], flags: i32) -> io::Result<Seen> {
+    let mut control = [0u64; 64];
+    let mut part = libc::iovec {
+        iov_base: room.as_mut_ptr().cast(),
+        iov_len: room.len(),
+    };
+    // SAFETY: zeros are a valid header.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    header.msg_iov = &raw mut part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.as_mut_ptr().cast();
+    header.msg_controllen = size_of_val(&control);
+    let flags = flags | libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
+    // SAFETY: everything that the header leads to is alive.
+    let bytes = unsafe { libc::recvmsg(number, &raw mut header, flags) };
+    if bytes < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if close_received(&header) || header.msg_flags & libc::MSG_CTRUNC != 0 {
+        return Err(io::Error::other(
+            "descriptors are under way to it: receive them before a checkpoint",
+        ));
+    }
+    Ok(Seen {
+        bytes: bytes as usize,
+        cut: header.msg_flags & libc::MSG_TRUNC != 0,
+    })
+}
+
+/// Closes what descriptors a message has brought; whether there were any.
+fn close_received(header: &libc::msghdr) -> bool {
+    let mut any = false;
+    // SAFETY: the kernel has filled the control messages that these walk over; the numbers are new and nobody's.
+    unsafe {
+        let mut message = libc::CMSG_FIRSTHDR(header);
+        while let Some(part) = message.as_ref() {
+            if (part.cmsg_level, part.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+                any = true;
+                let bytes = part.cmsg_len - libc::CMSG_LEN(0) as usize;
+                let numbers = libc::CMSG_DATA(message).cast::<i32>();
+                for index in 0..bytes / size_of::<i32>() {
+                    libc::close(numbers.add(index).read_unaligned());
+                }
+            }
+            message = libc::CMSG_NXTHDR(header, message);
+        }
+    }
+    any
+}
+
+fn peek_offset(number: RawFd) -> io::Result<i32> {
+    let mut offset: i32 = -1;
+    let mut bytes = size_of::<i32>() as libc::socklen_t;
+    // SAFETY: the kernel writes one int.
+    let result = unsafe {
+        libc::getsockopt(
+            number,
+            libc::SOL_SOCKET,
+            libc::SO_PEEK_OFF,
+            (&raw mut offset).cast(),
+            &raw mut bytes,
+        )
+    };
+    if result == 0 {
+        Ok(offset)
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+fn set_peek_offset(number: RawFd, offset: i32) -> io::Result<()> {
+    // SAFETY: the kernel reads one int.
+    let result = unsafe {
+        libc::setsockopt(
+            number,
+            libc::SOL_SOCKET,
+            libc::SO_PEEK_OFF,
+            (&raw const offset).cast(),
+            size_of::<i32>() as libc::socklen_t,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}

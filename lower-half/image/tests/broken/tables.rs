@@ -1,0 +1,185 @@
+//! What the sections say, their checksums being right.
+
+use proptest::prelude::*;
+use stillpoint_image::format::{ChunkRecord, ContentRecord, RegionRecord, RunRecord, SectionKind};
+
+use stillpoint_image::{Compression, Reader, inspect, verify};
+
+use super::{common, patch::Patch, sample, says};
+
+#[test]
+fn text_that_is_no_text() {
+    let text = sample()
+        .changed(|patch| patch.section_bytes(SectionKind::Strings, |bytes| bytes[2] = 0xff));
+    says(&text, &["strings", "not UTF-8"]);
+    let text = sample()
+        .changed(|patch| patch.section_bytes(SectionKind::Identity, |bytes| bytes[0] = b'x'));
+    says(&text, &["identity", "line 1"]);
+}
+
+fn region(change: impl FnOnce(&mut RegionRecord)) -> String {
+    sample().changed(|patch| patch.record(SectionKind::Regions, 1, change))
+}
+
+#[test]
+fn regions_that_cannot_be() {
+    says(
+        &region(|region| region.end = region.start),
+        &["regions", "region 1"],
+    );
+    says(&region(|region| region.start += 1), &["region 1"]);
+    says(
+        &region(|region| region.end = !4095),
+        &["region 1"],
+    );
+    says(
+        &region(|region| region.start = 0x1000_0000_1000),
+        &["overlaps"],
+    );
+    says(&region(|region| region.kind = 77), &["kind 77"]);
+    says(
+        &region(|region| region.protection = 64),
+        &["protection 0x40"],
+    );
+    says(&region(|region| region.content = 2), &["content 2 of 1"]);
+    says(&region(|region| region.name_offset = u32::MAX), &["name"]);
+    says(&region(|region| region.name_bytes = u32::MAX), &["name"]);
+}
+
+#[test]
+fn contents_that_cannot_be() {
+    let content = |change: fn(&mut ContentRecord)| {
+        sample().changed(|patch| patch.record(SectionKind::Contents, 0, change))
+    };
+    says(&content(|content| content.bytes = u64::MAX), &["contents"]);
+    says(
+        &content(|content| content.name_bytes = 10_000),
+        &["name of content 1"],
+    );
+    says(
+        &content(|content| content.bytes = 4096),
+        &["runs", "outside"],
+    );
+}
+
+fn run(change: impl FnOnce(&mut RunRecord)) -> String {
+    sample().changed(|patch| patch.record(SectionKind::Runs, 1, change))
+}
+
+#[test]
+fn runs_that_cannot_be() {
+    says(
+        &run(|run| run.address = 0x1000_0000_0000),
+        &["runs", "overlaps"],
+    );
+    says(&run(|run| run.address = u64::MAX - 10), &["wraps around"]);
+    says(&run(|run| run.address = 0x5000_0000_0000), &["outside"]);
+    says(&run(|run| run.bytes = 0), &["impossible length"]);
+    says(&run(|run| run.bytes = u32::MAX), &["impossible length"]);
+    says(&run(|run| run.space = 9), &["outside"]);
+    says(&run(|run| run.bytes -= 4096), &["chunk 0"]);
+}
+
+fn chunk(change: impl FnOnce(&mut ChunkRecord)) -> String {
+    sample().changed(|patch| patch.record(SectionKind::Chunks, 0, change))
+}
+
+#[test]
+fn chunks_that_cannot_be() {
+    says(
+        &chunk(|chunk| chunk.offset += 1),
+        &["chunk 0", "at 65 instead of 64"],
+    );
+    says(&chunk(|chunk| chunk.offset = u64::MAX), &["chunk 0"]);
+    says(&chunk(|chunk| chunk.first_run = 1), &["chunk 0"]);
+    says(&chunk(|chunk| chunk.runs = 0), &["chunk 0"]);
+    says(&chunk(|chunk| chunk.runs = u32::MAX), &["chunk 0"]);
+    says(&chunk(|chunk| chunk.bytes = u32::MAX), &["chunk 0"]);
+    says(&chunk(|chunk| chunk.codec = 5), &["codec 5"]);
+    says(
+        &chunk(|chunk| chunk.stored_bytes = chunk.bytes + 1),
+        &["bytes stored"],
+    );
+    says(&chunk(|chunk| chunk.stored_bytes -= 1), &["chunk 1"]);
+    says(
+        &chunk(|chunk| chunk.checksum ^= 1),
+        &["page data", "checksum"],
+    );
+    // lz4's bytes are no zstd frame: decompression itself has to notice.
+    says(&chunk(|chunk| chunk.codec = 2), &["page data", "zstd"]);
+}
+
+#[test]
+fn a_trailer_of_another_image() {
+    let sample = sample();
+    let mut bytes = sample.bytes.clone();
+    let end = bytes.len();
+    bytes[end - 1] ^= 1;
+    says(&sample.error(&bytes).to_string(), &["trailer"]);
+}
+
+#[test]
+fn two_blobs_of_one_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("image");
+    let mut writer = stillpoint_image::Writer::create(&path, Compression::None).unwrap();
+    writer.identity(&common::identity()).unwrap();
+    writer.environment(&common::environment()).unwrap();
+    writer.regions(&[]).unwrap();
+    writer.threads(&[]).unwrap();
+    writer.descriptors(&Default::default()).unwrap();
+    writer.blob("gate", 1, b"").unwrap();
+    writer.blob("gate", 1, b"").unwrap();
+    writer.finish().unwrap();
+    says(
+        &Reader::open(&path).unwrap_err().to_string(),
+        &["two blobs named 'gate'"],
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
+    /// Random bytes behind a sound magic: an error, never a panic, never a huge allocation.
+    #[test]
+    fn random_bytes_are_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..600), sound in any::<bool>()) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("image");
+        if sound && bytes.len() >= 16 {
+            bytes[..8].copy_from_slice(b"STILLIMG");
+            bytes[8..12].copy_from_slice(&1u32.to_le_bytes());
+            bytes[12..16].copy_from_slice(&0x0102_0304u32.to_le_bytes());
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        prop_assert!(verify(&path, 1).is_err());
+        prop_assert!(inspect(&path).is_err());
+    }
+
+    /// Many changes whose section checksums are right: whatever comes of it, no panic.
+    #[test]
+    fn changed_records_never_panic(changes in prop::collection::vec((0_usize..12, any::<u16>(), any::<u8>()), 1..12)) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("image");
+        common::write(&path, Compression::Lz4);
+        let mut patch = Patch { bytes: std::fs::read(&path).unwrap() };
+        for (kind, place, value) in changes {
+            let kind = SectionKind::ALL[kind];
+            if kind == SectionKind::PageData {
+                continue;
+            }
+            patch.section_bytes(kind, |bytes| {
+                let length = bytes.len().max(1);
+                if let Some(byte) = bytes.get_mut(usize::from(place) % length) {
+                    *byte = value;
+                }
+            });
+        }
+        std::fs::write(&path, &patch.bytes).unwrap();
+        let _ = verify(&path, 2);
+        if let Ok(reader) = Reader::open(&path) {
+            for number in 0..3 {
+                let _ = reader.content_bytes(number, 1 << 20);
+            }
+        }
+    }
+}

@@ -184,8 +184,8 @@ fn start_forked() {
     timers::start_forked();
     if let Some(thread) = Thread::current() {
         // A child that shared its parent's memory until now does so no more.
-        let flags = &thread.notes().flags;
-        flags.fetch_and(!flag::SHARES_MEMORY, Ordering::Relaxed);
+        let kept = flag::BELIEVES_SIGSYS | flag::BELIEVES_STOP;
+        thread.notes().flags.fetch_and(kept, Ordering::Relaxed);
         registry::only(thread);
         thread
             .record()

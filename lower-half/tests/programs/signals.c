@@ -10,6 +10,7 @@
 #include <sys/select.h>
 #include <sys/signalfd.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -119,6 +120,7 @@ int main(void) {
     printf("read %d\n", (int)read(pipes[0], &byte, 1));
     memset(&timer, 0, sizeof timer);
     setitimer(ITIMER_REAL, &timer, NULL);
+    wait(NULL); /* The child has the pipe open too. */
 
     timer_t id;
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN + 1};

@@ -85,14 +85,20 @@ pub fn send(pending: &Pending) {
     {
         place.copy_from_slice(&std::process::id().to_ne_bytes());
     }
-    // SAFETY: the kernel reads one siginfo. It can only fail for want of memory for the queue.
+    // SAFETY: the kernel reads one siginfo; `kill` touches no memory.
     unsafe {
-        libc::syscall(
+        let process = libc::getpid();
+        let sent = libc::syscall(
             libc::SYS_rt_sigqueueinfo,
-            libc::getpid(),
+            process,
             pending.signal,
             information.as_ptr(),
         );
+        if sent != 0 {
+            // What `kill` or the kernel itself (`setitimer`) has sent only the main thread may send as it was. From the
+            // agent's thread it comes as from a `kill` by the process itself: that is better than not at all.
+            libc::kill(process, pending.signal);
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::gate::signals;
+use crate::gate::{identity, signals};
 
 /// A signal that is pending for the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,7 +83,8 @@ pub fn send(pending: &Pending) {
     if pending.own
         && let Some(place) = information.get_mut(SENDER_AT..SENDER_AT + 4)
     {
-        place.copy_from_slice(&std::process::id().to_ne_bytes());
+        // As the application knows it: `sigtimedwait` shows what stands here.
+        place.copy_from_slice(&identity::virtual_pid().to_ne_bytes());
     }
     // SAFETY: the kernel reads one siginfo; `kill` touches no memory.
     unsafe {

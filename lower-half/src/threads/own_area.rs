@@ -115,8 +115,8 @@ extern "C" fn way_to_open() -> Open {
 }
 
 unsafe extern "C" fn open_in_own_area(name: *const c_char, flags: c_int) -> *mut c_void {
-    // SAFETY: the caller's arguments.
     in_own_area(|| match next_open() {
+        // SAFETY: the caller's arguments.
         Some(open) => unsafe { open(name, flags) },
         None => core::ptr::null_mut(),
     })

@@ -124,6 +124,8 @@ pub struct Coordinator {
     shared: Arc<Shared>,
     events: mpsc::UnboundedReceiver<Event>,
     work: JoinSet<()>,
+    /// Held by the work on files that is being done; who waits gets it in turn.
+    file_turn: Arc<tokio::sync::Mutex<()>>,
     began: Instant,
     /// The newest process of each rank.
     processes: Vec<Option<Process>>,
@@ -203,6 +205,7 @@ impl Coordinator {
             shared: Arc::new(shared),
             events,
             work: JoinSet::new(),
+            file_turn: Arc::default(),
             began: Instant::now(),
             processes: vec![None; spec.ranks as usize],
             sessions: vec![0; spec.ranks as usize],
@@ -450,14 +453,18 @@ impl Coordinator {
         });
     }
 
-    /// Work on files may take long (network file systems): not on the thread that serves.
+    /// Work on files may take long (network file systems): not on the thread that serves. One after the other, in the
+    /// order of the orders: what is left of an attempt goes before the next one makes the same epoch's directory.
     fn off_thread(&mut self, work: impl FnOnce(Epochs) -> Event + Send + 'static) {
         let epochs = self.epochs.clone();
         let events = self.shared.events.clone();
-        self.work.spawn_blocking(move || {
-            let done = work(epochs);
-            // Nobody listens any more when the job has ended.
-            let _ = events.send(done);
+        let turn = Arc::clone(&self.file_turn);
+        self.work.spawn(async move {
+            let _turn = turn.lock().await;
+            if let Ok(done) = tokio::task::spawn_blocking(move || work(epochs)).await {
+                // Nobody listens any more when the job has ended.
+                let _ = events.send(done);
+            }
         });
     }
 

@@ -227,7 +227,7 @@ pub enum Order {
         ggid: u64,
         target: u64,
     },
-    /// `passes` more park points may be passed.
+    /// `passes` more park points may be passed (0 or 1).
     Advance { version: u64, passes: u32 },
     /// Say [`Progress::State`] now, with this number.
     Poll { poll: u32 },

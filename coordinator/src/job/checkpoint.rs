@@ -255,15 +255,11 @@ impl Job {
                     });
                 }
                 safe_state::Action::Poll { poll } => attempt.delay(Order::Poll { poll }, now),
-                safe_state::Action::Advance {
-                    version,
-                    ranks,
-                    passes,
-                } => {
+                safe_state::Action::Advance { version, ranks } => {
                     attempt.moved();
                     let number = attempt.number;
                     for rank in 0..self.roster.size() as u32 {
-                        let passes = if ranks.contains(&rank) { passes } else { 0 };
+                        let passes = u32::from(ranks.contains(&rank));
                         let order = Order::Advance { version, passes };
                         self.outputs.push(Output::Send {
                             rank,

@@ -123,7 +123,7 @@ impl Attempt {
             Order::Advance { version, passes } => {
                 if passes > 0 {
                     self.stopping.advance();
-                    self.page.advance(passes);
+                    self.page.advance();
                 }
                 self.applied(version, sender)?;
             }

@@ -64,9 +64,9 @@ impl Page {
         self.ring();
     }
 
-    /// Lets the driver thread pass some more park points.
-    pub fn advance(&self, passes: u32) {
-        self.page.advances.fetch_add(passes, Ordering::SeqCst);
+    /// Lets the driver thread pass one more park point.
+    pub fn advance(&self) {
+        self.page.advances.fetch_add(1, Ordering::SeqCst);
         self.ring();
     }
 

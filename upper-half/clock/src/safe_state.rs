@@ -58,20 +58,11 @@ pub enum Action {
     },
     /// To every rank, after a short pause: report again, naming this poll.
     Poll { poll: u32 },
-    /// To every rank: a new version; those in `ranks` may pass `passes` more park points.
-    Advance {
-        version: u64,
-        ranks: Vec<u32>,
-        passes: u32,
-    },
+    /// To every rank: a new version; those in `ranks` may pass one more park point.
+    Advance { version: u64, ranks: Vec<u32> },
     /// Every rank is parked and stays so: the still point.
     SafeStateFound,
 }
-
-/// So many advances let a rank pass one park point; each one after them twice as many as the one before, up to
-/// [`MOST_PASSES`].
-const SINGLE_ADVANCES: u64 = 4;
-const MOST_PASSES: u32 = 1 << 10;
 
 /// The machine for one checkpoint. It ends with [`Action::SafeStateFound`] and ignores what comes after.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -264,22 +255,12 @@ impl SafeState {
             self.stalled = Some(reports);
             return self.ask();
         }
-        let passes = self.passes();
         self.advances += 1;
         self.order();
         vec![Action::Advance {
             version: self.version,
             ranks: parked,
-            passes,
         }]
-    }
-
-    /// A chain of messages needs few advances. Where ranks begin the operations of two communicators of one group in
-    /// different orders, a parked rank may have to get hundreds of operations further; by doubling it takes a few
-    /// stalls to get there, and no rank goes more than twice as far as it has to.
-    fn passes(&self) -> u32 {
-        let doublings = (self.advances + 1).saturating_sub(SINGLE_ADVANCES);
-        1 << doublings.min(u64::from(MOST_PASSES.ilog2()))
     }
 
     fn ask(&mut self) -> Vec<Action> {
@@ -408,33 +389,13 @@ mod tests {
             say(&mut job, 1, Parked, 1, 2),
             vec![Action::Advance {
                 version: 2,
-                ranks: vec![1],
-                passes: 1
+                ranks: vec![1]
             }]
         );
         // Nothing counts until both have seen it.
         assert_eq!(say(&mut job, 1, Parked, 1, 2), vec![]);
         say(&mut job, 0, Parked, 2, 0);
         assert_eq!(say(&mut job, 1, Parked, 2, 0), vec![Action::SafeStateFound]);
-    }
-
-    #[test]
-    fn many_advances_become_longer_and_longer() {
-        let (mut job, _) = targeted(&[&[(1, 1)], &[]]);
-        let mut passes = vec![];
-        for (version, poll) in (1..=16).zip((0..).step_by(2)) {
-            let mut actions = vec![];
-            for poll in [0, poll + 1, poll + 2] {
-                say(&mut job, 0, Waiting, version, poll);
-                actions = say(&mut job, 1, Parked, version, poll);
-            }
-            match &actions[..] {
-                [Action::Advance { passes: some, .. }] => passes.push(*some),
-                other => panic!("no advance: {other:?}"),
-            }
-        }
-        let expected = [1, 1, 1, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1024, 1024];
-        assert_eq!(passes, expected);
     }
 
     #[test]

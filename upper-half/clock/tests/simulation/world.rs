@@ -353,14 +353,10 @@ impl World {
                     target,
                 } => self.broadcast(&ToRank::Raised(version, ggid, target)),
                 Action::Poll { poll } => self.broadcast(&ToRank::Poll(poll)),
-                Action::Advance {
-                    version,
-                    ranks,
-                    passes,
-                } => {
+                Action::Advance { version, ranks } => {
                     let none = self.mutation == Mutation::NoAdvance;
                     for (number, rank) in (0u32..).zip(&mut self.ranks) {
-                        let passes = if ranks.contains(&number) && !none { passes } else { 0 };
+                        let passes = u32::from(ranks.contains(&number) && !none);
                         rank.from_coordinator
                             .push_back(ToRank::Advance(version, passes));
                     }

@@ -14,6 +14,12 @@
 static uint64_t seed;
 static MPI_Comm groups[GROUPS], graphs[GROUPS];
 
+/* Persistent operations live to the end: which of them are there has to be the same on all members at a restart. They are
+ * made in the first happenings. */
+#define LAST_PERSISTENT 150
+static struct collective *kept[LAST_PERSISTENT];
+static int keeps;
+
 /* What this rank has begun and has to bring to its end when the number of the happening comes. */
 enum what { NOTHING, COLLECTIVE, SEND, RECEIVE };
 static struct later {
@@ -58,7 +64,7 @@ static void collective(uint64_t happening) {
     if (groups[g] == MPI_COMM_NULL) return;
     MUST(MPI_Comm_size(groups[g], &size));
     enum kind kind = (enum kind)(draw(happening, 2) % ALL_KINDS);
-    enum form form = (enum form)(draw(happening, 3) % 3);
+    enum form form = (enum form)(draw(happening, 3) % (happening < LAST_PERSISTENT ? 3 : 2));
     int block = draw(happening, 4) % 16 == 0 ? 4000 : 1 + (int)(draw(happening, 4) >> 8 & 0xffff) % 30;
     int root = (int)(draw(happening, 5) % (uint64_t)size);
     struct collective *c = collective_make(kind, kind < GLOBAL_KINDS ? groups[g] : graphs[g], block, root);
@@ -153,8 +159,8 @@ static void finish(struct later *it) {
         struct collective *c = it->collective;
         MUST(MPI_Wait(&c->request, MPI_STATUS_IGNORE));
         collective_check(c);
-        if (c->request != MPI_REQUEST_NULL) MUST(MPI_Request_free(&c->request));
-        collective_delete(c);
+        if (c->request != MPI_REQUEST_NULL) kept[keeps++] = c;
+        else collective_delete(c);
     } else {
         if (it->what == RECEIVE) receive(it);
         else MUST(MPI_Wait(&it->request, MPI_STATUS_IGNORE));
@@ -192,6 +198,10 @@ int main(int argc, char **argv) {
             happens(happening);
         }
     for (int i = 0; i <= LONGEST + 1; i++) what_is_due(happening + (uint64_t)i);
+    for (int i = 0; i < keeps; i++) {
+        MUST(MPI_Request_free(&kept[i]->request));
+        collective_delete(kept[i]);
+    }
     for (int g = 0; g < GROUPS; g++)
         if (groups[g] != MPI_COMM_NULL) {
             MUST(MPI_Comm_free(&graphs[g]));

@@ -86,6 +86,11 @@ impl<'a> Trial<'a> {
         } else {
             self.ranks
         };
+        self.first_ready(job, count)
+    }
+
+    /// Waits until the first so many ranks have said so.
+    pub fn first_ready(&self, job: &mut Job, count: u32) -> Result<(), Failed> {
         let files: Vec<_> = (0..count)
             .map(|rank| self.directory.file(&format!("ready.{rank}")))
             .collect();
@@ -250,7 +255,7 @@ pub fn random(program: &Program, number: u64) -> Result<(), Failed> {
 fn never_still(trial: &Trial, seed: &mut Seed, times: u32) -> Result<(), Failed> {
     let longest = Duration::from_millis(250);
     let mut job = trial.split()?;
-    trial.ready(&mut job)?;
+    trial.first_ready(&mut job, 1)?;
     for _ in 0..times {
         thread::sleep(seed.moment(longest));
         command::checkpoint(trial.directory, &trial.epochs_at())?.expect(exit::DONE)?;

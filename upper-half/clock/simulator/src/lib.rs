@@ -23,5 +23,6 @@ pub mod mutant;
 pub mod program;
 pub mod promise;
 pub mod random;
+pub mod random_run;
 pub mod rank;
 pub mod scale;

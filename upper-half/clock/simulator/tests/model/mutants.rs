@@ -3,12 +3,13 @@
 use stillpoint_clock::steps::Every;
 use stillpoint_simulator::job::Circumstances;
 use stillpoint_simulator::mutant::*;
+use stillpoint_simulator::random_run::run;
 
 use crate::checker::check;
 use crate::scenarios::{self, Scenario};
 
 /// Far more than any of them needs.
-const MOST: usize = 300_000;
+const MOST: usize = 200_000;
 
 /// Finds what a mutant does wrong, in the first scenario in which it does.
 fn is_caught<S: Mutant>() {
@@ -27,6 +28,36 @@ fn is_caught<S: Mutant>() {
     panic!("{name} was not noticed");
 }
 
+/// Finds what a mutant does wrong only after more steps than the checker can look at, in random jobs.
+fn is_caught_in_a_random_job<S: Mutant>() {
+    let name = std::any::type_name::<S>().rsplit("::").next().unwrap_or("");
+    for seed in 0..2000 {
+        if let Err(error) = run::<S>(seed, 100_000) {
+            let summary = error.lines().next().unwrap_or("");
+            println!("{name}: random job {seed}: {summary}");
+            return;
+        }
+    }
+    panic!("{name} was not noticed");
+}
+
+macro_rules! caught_later {
+    ($($test:ident: $mutant:ident,)*) => {$(
+        #[test]
+        fn $test() {
+            is_caught_in_a_random_job::<$mutant>();
+        }
+    )*};
+}
+
+caught_later! {
+    parking_with_targets_ahead_is_wrong: NoReaching,
+    a_drain_that_does_not_count_loses_messages: UncountedDrain,
+    a_rank_has_to_say_that_it_knows_a_new_group: NoJoining,
+    parked_ranks_have_to_pull: NoPulling,
+    without_advances_ranks_park_for_ever: NoAdvance,
+}
+
 macro_rules! caught {
     ($($test:ident: $mutant:ident,)*) => {$(
         #[test]
@@ -41,19 +72,14 @@ caught! {
     without_raises_it_goes_wrong: NoRaise,
     raises_that_are_not_passed_on_are_missed: NoPassingOn,
     beginning_before_the_targets_are_known_is_wrong: NoAwaiting,
-    parking_with_targets_ahead_is_wrong: NoReaching,
     what_the_application_is_told_has_to_bind: NoTelling,
     an_agent_that_looks_once_is_wrong: LooksOnce,
     reports_that_crossed_an_order_are_wrong: StaleReports,
-    without_advances_ranks_park_for_ever: NoAdvance,
     a_drain_that_begins_early_is_wrong: EarlyDrain,
-    a_drain_that_does_not_count_loses_messages: UncountedDrain,
     a_collision_must_not_be_ignored: NoCollisions,
     clocks_read_before_the_flag_is_set_are_wrong: ReadsBeforeFlag,
     reports_that_overtake_a_raise_are_wrong: RaisesLate,
-    a_rank_has_to_say_that_it_knows_a_new_group: NoJoining,
     an_increment_has_to_be_taken_back: NoTakingBack,
-    parked_ranks_have_to_pull: NoPulling,
 }
 
 /// The price of one clock for all communicators of a group: nonblocking operations on two of them, begun in another order

@@ -95,11 +95,10 @@ pub fn all() -> Vec<Scenario> {
 
 /// What a mutant has to go wrong in: the scenarios, and those that need a larger step to be seen.
 pub fn for_mutants() -> Vec<Scenario> {
-    let mut scenarios = all();
+    let mut scenarios = vec![];
     for (name, program) in [
-        ("figure 1", figure_1()),
         ("two groups with one id", colliding()),
-        ("a sender that waits for a parked rank", parked_receiver()),
+        ("figure 1", figure_1()),
     ] {
         scenarios.push(Scenario {
             name,
@@ -108,6 +107,7 @@ pub fn for_mutants() -> Vec<Scenario> {
             small: false,
         });
     }
+    scenarios.splice(1..1, all());
     scenarios
 }
 
@@ -230,20 +230,11 @@ fn figure_1() -> Program {
 
 /// Two groups with the same id.
 fn colliding() -> Program {
-    let mut program = Program::on(3, &[&[0, 1], &[0, 2]])
-        .collective(0, Rooted)
-        .collective(1, Rooted);
+    let mut program = Program::on(2, &[&[0, 1], &[1]])
+        .collective(1, Rooted)
+        .collective(0, Rooted);
     for communicator in &mut program.communicators {
         communicator.id = Some(7);
     }
     program
-}
-
-/// A synchronous send to a rank that has nothing to do but wait for the checkpoint.
-fn parked_receiver() -> Program {
-    Program::on(3, &[&[0, 2]])
-        .then(0, Op::Deliver { to: 1 })
-        .collective(0, Rooted)
-        .then(1, Op::Compute)
-        .then(1, receive(0))
 }

@@ -65,6 +65,8 @@ fn start(directory: &Path, ranks: u32) -> Result<Child, Failure> {
         keep: 2,
         interval: None,
         compress: "none".into(),
+        staging: None,
+        recovers: None,
     };
     let mut coordinator = Command::new(stillpoint_command()?)
         .args(["coordinator", "--serve"])

@@ -38,8 +38,6 @@ leave_out! {
     NoPassingOn: PASS_ON;,
     /// Operations are begun before the targets are known.
     NoAwaiting: AWAIT_TARGETS;,
-    /// A rank parks with targets ahead.
-    NoReaching: REACH;,
     /// What the application is told binds nobody.
     NoTelling: TELL;,
     /// The agent looks once.
@@ -50,16 +48,12 @@ leave_out! {
     NoAdvance: ADVANCE;,
     /// The drain begins when nobody runs.
     EarlyDrain: ALL_PARKED;,
-    /// The drain ends when nothing moves.
-    UncountedDrain: SUMS;,
     /// Two groups share a clock.
     NoCollisions: COLLISIONS;,
     /// Clocks are read before the flag is set.
     ReadsBeforeFlag:; FLAG_FIRST,
     /// A report overtakes the raise of what the rank did before.
     RaisesLate:; RAISE_FIRST,
-    /// Nobody says that it has come to know a group.
-    NoJoining:; JOIN,
     /// The increment stays, whatever the flag says.
     NoTakingBack:; TAKE_BACK,
     /// Parked ranks sleep.

@@ -51,9 +51,6 @@ macro_rules! caught_later {
 }
 
 caught_later! {
-    parking_with_targets_ahead_is_wrong: NoReaching,
-    a_drain_that_does_not_count_loses_messages: UncountedDrain,
-    a_rank_has_to_say_that_it_knows_a_new_group: NoJoining,
     parked_ranks_have_to_pull: NoPulling,
     without_advances_ranks_park_for_ever: NoAdvance,
 }
@@ -69,7 +66,6 @@ macro_rules! caught {
 
 caught! {
     targets_are_maxima: NoMaximum,
-    without_raises_it_goes_wrong: NoRaise,
     raises_that_are_not_passed_on_are_missed: NoPassingOn,
     beginning_before_the_targets_are_known_is_wrong: NoAwaiting,
     what_the_application_is_told_has_to_bind: NoTelling,

@@ -20,11 +20,7 @@ impl Seed {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(1, |since| since.as_nanos() as u64);
-        let start = given.unwrap_or(now % 1_000_000_007);
-        Seed {
-            start,
-            state: start,
-        }
+        Seed::from(given.unwrap_or(now % 1_000_000_007))
     }
 
     /// The next number.
@@ -44,6 +40,15 @@ impl Seed {
     /// A time below `longest`.
     pub fn moment(&mut self, longest: Duration) -> Duration {
         Duration::from_micros(self.below(longest.as_micros() as u64))
+    }
+}
+
+impl From<u64> for Seed {
+    fn from(start: u64) -> Seed {
+        Seed {
+            start,
+            state: start,
+        }
     }
 }
 

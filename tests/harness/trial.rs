@@ -20,11 +20,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SETTLE: Duration = Duration::from_millis(150);
 
 /// One program on a number of ranks, in a directory of its own.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Trial<'a> {
     pub program: &'a Program,
     pub ranks: u32,
     pub directory: &'a Directory,
+    /// What the program is started with.
+    pub arguments: Vec<String>,
     executable: PathBuf,
 }
 
@@ -39,6 +41,7 @@ impl<'a> Trial<'a> {
             program,
             ranks,
             directory,
+            arguments: vec![],
             executable: program.build()?,
         })
     }
@@ -59,14 +62,14 @@ impl<'a> Trial<'a> {
     /// Starts it natively.
     pub fn native(&self) -> Result<Job, Failed> {
         let mut command = job::mpirun(self.ranks);
-        command.arg(&self.executable);
+        command.arg(&self.executable).args(&self.arguments);
         self.launch(command)
     }
 
     /// Starts it under `stillpoint run`.
     pub fn split(&self) -> Result<Job, Failed> {
         let mut command = job::under_stillpoint(self.ranks, &self.epochs_at())?;
-        command.arg(&self.executable);
+        command.arg(&self.executable).args(&self.arguments);
         self.launch(command)
     }
 
@@ -83,6 +86,11 @@ impl<'a> Trial<'a> {
         } else {
             self.ranks
         };
+        self.first_ready(job, count)
+    }
+
+    /// Waits until the first so many ranks have said so.
+    pub fn first_ready(&self, job: &mut Job, count: u32) -> Result<(), Failed> {
         let files: Vec<_> = (0..count)
             .map(|rank| self.directory.file(&format!("ready.{rank}")))
             .collect();
@@ -226,24 +234,41 @@ pub fn moves(program: &Program, ranks: u32) -> Result<(), Failed> {
     let mut seed = Seed::new();
     let start = seed.start;
     in_turn(program, ranks, "moves", |trial| {
-        let longest = Duration::from_millis(250);
-        let mut job = trial.split()?;
-        trial.ready(&mut job)?;
-        for _ in 0..3 {
-            thread::sleep(seed.moment(longest));
-            command::checkpoint(trial.directory, &trial.epochs_at())?.expect(exit::DONE)?;
-        }
-        for _ in 0..3 {
-            thread::sleep(seed.moment(longest));
-            trial.suspended(job)?;
-            job = trial.resumed()?;
-        }
-        thread::sleep(seed.moment(longest));
-        trial.go()?;
-        trial.ends_well(job)?;
-        Ok(())
+        never_still(trial, &mut seed, 3)
     })
     .map_err(|failed| format!("{failed}\n(STILLPOINT_TEST_SEED={start})"))
+}
+
+/// The random program of a seed, which decides the moments too.
+pub fn random(program: &Program, number: u64) -> Result<(), Failed> {
+    let mut seed = Seed::from(number);
+    let ranks = 2 + seed.below(3) as u32;
+    in_turn(program, ranks, &number.to_string(), |trial| {
+        let mut trial = trial.clone();
+        trial.arguments = vec![number.to_string()];
+        never_still(&trial, &mut seed, 2)
+    })
+}
+
+/// Checkpoints a program that never holds still at random moments, so many times in a row; then suspends and restarts it as
+/// often; then lets it come to its end.
+fn never_still(trial: &Trial, seed: &mut Seed, times: u32) -> Result<(), Failed> {
+    let longest = Duration::from_millis(250);
+    let mut job = trial.split()?;
+    trial.first_ready(&mut job, 1)?;
+    for _ in 0..times {
+        thread::sleep(seed.moment(longest));
+        command::checkpoint(trial.directory, &trial.epochs_at())?.expect(exit::DONE)?;
+    }
+    for _ in 0..times {
+        thread::sleep(seed.moment(longest));
+        trial.suspended(job)?;
+        job = trial.resumed()?;
+    }
+    thread::sleep(seed.moment(longest));
+    trial.go()?;
+    trial.ends_well(job)?;
+    Ok(())
 }
 
 /// A checkpoint refuses, says why, and leaves the job running to its right end.

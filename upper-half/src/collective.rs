@@ -14,7 +14,8 @@
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering, compiler_fence};
 
 use stillpoint_clock::group::{Collision, Groups};
-use stillpoint_clock::rank::{self, Begin, Pending};
+use stillpoint_clock::rank::{self, Begin, Pending, Tell};
+use stillpoint_clock::steps::Every;
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::{ClockCell, DriverState};
 
@@ -190,10 +191,12 @@ unsafe fn tell_pending(cell: &ClockCell, begun: u64) {
     let gate = gate();
     loop {
         let bell = gate.bell.load(Ordering::SeqCst);
-        match Pending::from_word(gate.pending.load(Ordering::SeqCst)) {
-            Pending::No => return,
-            Pending::Asked => park::sleep(bell, park::SHORT),
-            Pending::Targeted => break,
+        let pending = Pending::from_word(gate.pending.load(Ordering::SeqCst));
+        let target = cell.target.load(Ordering::SeqCst);
+        match rank::tell::<Every>(pending, begun, target) {
+            Tell::Return => return,
+            Tell::AwaitTargets => park::sleep(bell, park::SHORT),
+            Tell::Raise => break,
         }
     }
     // SAFETY: inside a stub.
@@ -223,7 +226,7 @@ unsafe fn raise(cell: &ClockCell, begun: u64) {
 pub unsafe fn binding(communicator: *mut Object, begun: u64) -> bool {
     // SAFETY: the caller's communicator.
     let cell = cell(unsafe { (*communicator).clock });
-    begun <= cell.target.load(Ordering::SeqCst)
+    rank::binds(begun, cell.target.load(Ordering::SeqCst))
 }
 
 /// [`begin`] while a checkpoint is pending: the decision comes before the increment.
@@ -245,7 +248,7 @@ unsafe fn begin_pending(cell: &ClockCell, before: u64, begun: u64) {
             let advances = gate.advances.load(Ordering::SeqCst);
             let pending = Pending::from_word(gate.pending.load(Ordering::SeqCst));
             let uses_advance =
-                match rank::commit_begin(pending, all_reached(), advances, seq, target) {
+                match rank::commit_begin::<Every>(pending, all_reached(), advances, seq, target) {
                     Begin::Go { uses_advance, .. } => uses_advance,
                     Begin::AwaitTargets => {
                         park::sleep(bell, park::SHORT);

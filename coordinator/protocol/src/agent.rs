@@ -10,8 +10,8 @@
 //!                            ◀──────    Begin             a checkpoint: every order carries its attempt
 //!   Clocks                   ──────▶                      pending set, membarrier, cells read
 //!                            ◀──────    Targets           version 1
-//!   Raise, State             ──────▶                      as they happen, in order
-//!                            ◀──────    Raised, Advance   version 2, 3, ...; each answered by a State
+//!   Joined, Raise, State     ──────▶                      as they happen, in order
+//!                            ◀──────    Raised, Advance   to whom it concerns; each answered by a State
 //!                            ◀──────    Poll              answered by a State that names it
 //!                            ◀──────    Check
 //!   CheckResult              ──────▶
@@ -90,8 +90,10 @@ pub struct Hello {
 /// What a rank says during an attempt.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub enum Progress {
-    /// (ggid, SEQ) of every group that this rank knows.
+    /// (ggid, what binds the others there) of every group that this rank knows.
     Clocks { clocks: Vec<(u64, u64)> },
+    /// This rank has come to know a group after it has sent its clocks. Said before its next raise and state.
+    Joined { ggid: u64 },
     /// This rank went past a target: SEQ is the group's new target.
     Raise { ggid: u64, seq: u64 },
     /// What the rank does. Sent when it changes, after every order and for every poll.
@@ -129,6 +131,8 @@ pub struct State {
     pub poll: u32,
     pub sent: u64,
     pub received: u64,
+    /// Collective operations begun, over all groups.
+    pub begun: u64,
 }
 
 /// [`Activity`] on the wire.
@@ -164,6 +168,7 @@ impl From<State> for Report {
             poll,
             sent,
             received,
+            begun,
             ..
         } = state;
         Report {
@@ -172,6 +177,7 @@ impl From<State> for Report {
             poll,
             sent,
             received,
+            begun,
         }
     }
 }
@@ -215,8 +221,7 @@ pub enum ToAgent {
 pub enum Order {
     /// Set the flag, `membarrier`, send [`Progress::Clocks`].
     Begin(Begin),
-    /// (ggid, TARGET) of every group of the job. Store those of groups that this rank knows, keep the
-    /// rest, then `pending := 2`.
+    /// (ggid, TARGET) of every group where others are ahead of this rank. Store them, then `pending := 2`.
     Targets {
         version: u64,
         targets: Vec<(u64, u64)>,
@@ -227,8 +232,8 @@ pub enum Order {
         ggid: u64,
         target: u64,
     },
-    /// `passes` more park points may be passed (0 or 1).
-    Advance { version: u64, passes: u32 },
+    /// One more park point may be passed.
+    Advance { version: u64 },
     /// Say [`Progress::State`] now, with this number.
     Poll { poll: u32 },
     /// Say what forbids a checkpoint.
@@ -282,6 +287,7 @@ mod tests {
                 poll: 4,
                 sent: 5,
                 received: 6,
+                begun: 7,
             };
             let report = Report {
                 activity,
@@ -289,6 +295,7 @@ mod tests {
                 poll: 4,
                 sent: 5,
                 received: 6,
+                begun: 7,
             };
             assert_eq!(Report::from(state), report);
         }

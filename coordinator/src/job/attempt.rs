@@ -112,9 +112,23 @@ impl Attempt {
         self.delayed = Some((now + pause, order));
     }
 
-    /// The job has moved: the next pause is short again.
+    /// Puts a poll off: as any order without patience, else a quarter of a second, doubled by every patience
+    /// more up to 16 s.
+    pub fn delay_poll(&mut self, poll: u32, patience: u32, now: Duration) {
+        let order = Order::Poll { poll };
+        match patience {
+            0 => self.delay(order, now),
+            _ => {
+                let pause = Duration::from_millis(250 << (patience - 1).min(6));
+                self.delayed = Some((now + pause, order));
+            }
+        }
+    }
+
+    /// The job has been told to move: the next pause is short again.
     pub fn moved(&mut self) {
         self.repeats = 0;
+        self.delayed = None;
     }
 
     pub fn refuse(&mut self, rank: u32, reasons: Vec<String>) {

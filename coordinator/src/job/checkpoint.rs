@@ -158,6 +158,9 @@ impl Job {
             (Phase::Flag | Phase::Reach, Progress::Clocks { clocks }) => {
                 self.on_safe_state(safe_state::Event::Clocks { rank, clocks }, now);
             }
+            (Phase::Flag | Phase::Reach, Progress::Joined { ggid }) => {
+                self.on_safe_state(safe_state::Event::Joined { rank, ggid }, now);
+            }
             (Phase::Flag | Phase::Reach, Progress::Raise { ggid, seq }) => {
                 self.on_safe_state(safe_state::Event::Raise { rank, ggid, seq }, now);
             }
@@ -233,41 +236,38 @@ impl Job {
         let Some(attempt) = &mut self.attempt else {
             return;
         };
+        let number = attempt.number;
         for action in attempt.safe.on(event) {
-            let Some(attempt) = &mut self.attempt else {
-                return;
-            };
             match action {
-                safe_state::Action::Targets { version, targets } => {
-                    self.enter(Phase::Reach, now);
-                    self.order(Order::Targets { version, targets });
+                safe_state::Action::Targets {
+                    rank,
+                    version,
+                    targets,
+                } => {
+                    if rank == 0 {
+                        self.enter(Phase::Reach, now);
+                    }
+                    self.order_to([rank], number, Order::Targets { version, targets });
                 }
                 safe_state::Action::Raised {
+                    ranks,
                     version,
                     ggid,
                     target,
                 } => {
-                    attempt.moved();
-                    self.order(Order::Raised {
+                    let order = Order::Raised {
                         version,
                         ggid,
                         target,
-                    });
+                    };
+                    self.order_to(ranks, number, order);
                 }
-                safe_state::Action::Poll { poll } => attempt.delay(Order::Poll { poll }, now),
-                safe_state::Action::Advance { version, ranks } => {
-                    attempt.moved();
-                    let number = attempt.number;
-                    for rank in 0..self.roster.size() as u32 {
-                        let passes = u32::from(ranks.contains(&rank));
-                        let order = Order::Advance { version, passes };
-                        self.outputs.push(Output::Send {
-                            rank,
-                            message: ToAgent::Checkpoint {
-                                attempt: number,
-                                order,
-                            },
-                        });
+                safe_state::Action::Advance { ranks, version } => {
+                    self.order_to(ranks, number, Order::Advance { version });
+                }
+                safe_state::Action::Poll { poll, patience } => {
+                    if let Some(attempt) = &mut self.attempt {
+                        attempt.delay_poll(poll, patience, now);
                     }
                 }
                 safe_state::Action::SafeStateFound => {
@@ -275,6 +275,18 @@ impl Job {
                     self.order(Order::Check);
                 }
             }
+        }
+    }
+
+    /// To some ranks; a poll that was to go out has been overtaken by it.
+    fn order_to(&mut self, ranks: impl IntoIterator<Item = u32>, attempt: u64, order: Order) {
+        if let Some(attempt) = &mut self.attempt {
+            attempt.moved();
+        }
+        for rank in ranks {
+            let order = order.clone();
+            let message = ToAgent::Checkpoint { attempt, order };
+            self.outputs.push(Output::Send { rank, message });
         }
     }
 

@@ -113,15 +113,27 @@ impl Messages {
     /// The next message; `None` when there will be none, because the connection ended or does not
     /// speak our language.
     async fn next<M: Decode<()>>(&mut self) -> Option<M> {
-        let mut bytes = [0; 16 << 10];
         loop {
             if let Some(message) = self.frames.next_message().ok()? {
                 return Some(message);
             }
-            match self.stream.read(&mut bytes).await {
-                Ok(0) | Err(_) => return None,
-                Ok(count) => self.frames.push(&bytes[..count]),
+            self.stream.readable().await.ok()?;
+            self.take_what_is_there()?;
+        }
+    }
+
+    /// The buffer is on the thread's stack, which all connections share: in the task it would stay with each of them
+    /// while it waits.
+    fn take_what_is_there(&mut self) -> Option<()> {
+        let mut bytes = [0; 16 << 10];
+        match self.stream.try_read(&mut bytes) {
+            Ok(0) => None,
+            Ok(count) => {
+                self.frames.push(&bytes[..count]);
+                Some(())
             }
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Some(()),
+            Err(_) => None,
         }
     }
 }

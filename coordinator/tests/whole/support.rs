@@ -146,6 +146,7 @@ impl Agent {
             poll,
             sent,
             received,
+            begun: 0,
         };
         self.say(attempt, Progress::State(state));
     }

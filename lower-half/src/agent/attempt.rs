@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use stillpoint_clock::rank::{Activity, observe};
+use stillpoint_clock::steps::Every;
 use stillpoint_protocol::Sender;
 use stillpoint_protocol::agent::{Begin, FromAgent, Order, Progress, State, Written};
 use stillpoint_protocol::client::ClientError;
@@ -45,6 +46,10 @@ pub struct Attempt {
     /// Has said that it cannot take part.
     refused: bool,
     said: Option<(Activity, u64)>,
+    /// What the latest tick saw.
+    looked: Option<Activity>,
+    /// Groups that the coordinator knows this rank to know.
+    groups: usize,
 }
 
 impl Attempt {
@@ -72,8 +77,8 @@ impl Attempt {
             })?;
             return Ok(None);
         }
-        page.clear_targets();
         page.begin();
+        let clocks = page.clocks();
         let attempt = Self {
             number,
             begin,
@@ -84,13 +89,10 @@ impl Attempt {
             found: false,
             refused: false,
             said: None,
+            looked: None,
+            groups: clocks.len(),
         };
-        attempt.say(
-            Progress::Clocks {
-                clocks: page.clocks(),
-            },
-            sender,
-        )?;
+        attempt.say(Progress::Clocks { clocks }, sender)?;
         Ok(Some(attempt))
     }
 
@@ -120,11 +122,9 @@ impl Attempt {
                     .set_targets(&wake::note_targets(&[(ggid, target)]));
                 self.applied(version, sender)?;
             }
-            Order::Advance { version, passes } => {
-                if passes > 0 {
-                    self.stopping.advance();
-                    self.page.advance();
-                }
+            Order::Advance { version } => {
+                self.stopping.advance();
+                self.page.advance();
                 self.applied(version, sender)?;
             }
             Order::Poll { poll } => self.report(poll, sender)?,
@@ -149,9 +149,19 @@ impl Attempt {
         raises: Vec<(u64, u64)>,
         sender: &Sender<FromAgent>,
     ) -> Result<(), ClientError> {
+        self.join(sender)?;
         for (ggid, seq) in raises {
             wake::note_targets(&[(ggid, seq)]);
             self.say(Progress::Raise { ggid, seq }, sender)?;
+        }
+        Ok(())
+    }
+
+    /// Groups that this rank has come to know since it sent its clocks.
+    fn join(&mut self, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
+        for ggid in self.page.groups_after(self.groups) {
+            self.groups += 1;
+            self.say(Progress::Joined { ggid }, sender)?;
         }
         Ok(())
     }
@@ -171,8 +181,10 @@ impl Attempt {
             });
         }
         self.stopping.tick(&self.page);
-        let now = (self.activity(), self.seen);
-        if self.said != Some(now) {
+        let activity = self.activity();
+        let lasts = self.looked == Some(activity);
+        self.looked = Some(activity);
+        if worth_saying(activity, lasts) && self.said != Some((activity, self.seen)) {
             self.report(0, sender)?;
         }
         Ok(())
@@ -198,11 +210,12 @@ impl Attempt {
         let before = Stopping::activity(&self.page);
         let advances = self.page.advances();
         let reached = self.page.all_reached();
-        observe(before, reached, advances, Stopping::activity(&self.page))
+        observe::<Every>(before, reached, advances, Stopping::activity(&self.page))
     }
 
     fn report(&mut self, poll: u32, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
         let activity = self.activity();
+        self.join(sender)?;
         // A raise happened before the state that followed it: the report must not overtake it.
         self.raise(wake::take_raises(), sender)?;
         let (sent, received) = stopping::counts(&self.page);
@@ -214,6 +227,7 @@ impl Attempt {
                 poll,
                 sent,
                 received,
+                begun: self.page.begun(),
             }),
             sender,
         )
@@ -344,5 +358,16 @@ impl Attempt {
             attempt: self.number,
             progress,
         })
+    }
+}
+
+/// Whether the coordinator needs to hear of it unasked: that a rank is parked at once, that it waits when that lasts. That
+/// it runs on it has said when it was ordered to; ranks on their way to their targets would say so
+/// every millisecond.
+fn worth_saying(activity: Activity, lasts: bool) -> bool {
+    match activity {
+        Activity::Parked => true,
+        Activity::Running => false,
+        Activity::InCollective | Activity::Waiting => lasts,
     }
 }

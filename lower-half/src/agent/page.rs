@@ -117,18 +117,32 @@ impl Page {
         )
     }
 
-    /// This rank's clock: `(ggid, committed seq)` of every group it belongs to.
+    /// This rank's clock: `(ggid, committed seq)` of every group it belongs to. These numbers are its targets until it
+    /// hears of larger ones.
     pub fn clocks(&self) -> Vec<(u64, u64)> {
         self.cells()
             .iter()
             .map(|cell| {
-                (
-                    cell.ggid.load(Ordering::SeqCst),
-                    cell.committed.load(Ordering::SeqCst),
-                )
+                let committed = cell.committed.load(Ordering::SeqCst);
+                cell.target.store(committed, Ordering::SeqCst);
+                (cell.ggid.load(Ordering::SeqCst), committed)
             })
-            .filter(|&(ggid, _)| ggid != 0)
             .collect()
+    }
+
+    /// The groups that this rank has come to know after the first so many.
+    pub fn groups_after(&self, known: usize) -> Vec<u64> {
+        let cells = self.cells().get(known..).unwrap_or_default();
+        cells
+            .iter()
+            .map(|cell| cell.ggid.load(Ordering::SeqCst))
+            .collect()
+    }
+
+    /// Collective operations that this rank has begun, over all groups.
+    pub fn begun(&self) -> u64 {
+        let begun = |cell: &ClockCell| cell.seq.load(Ordering::SeqCst);
+        self.cells().iter().map(begun).sum()
     }
 
     /// Whether every group is where the job wants it.
@@ -152,13 +166,6 @@ impl Page {
             }
         }
         self.ring();
-    }
-
-    /// Forgets the targets of an earlier checkpoint.
-    pub fn clear_targets(&self) {
-        for cell in self.cells() {
-            cell.target.store(0, Ordering::SeqCst);
-        }
     }
 
     /// What of the upper half no image can hold, in words; empty when it can be checkpointed. Known at any time.

@@ -9,7 +9,7 @@
 //! | SEQ, TARGET (4.1) | cells of the runtime, given to the functions below as plain numbers |
 //! | COMMIT_BEGIN (Algorithm 2) | [`rank::commit_begin`] |
 //! | COMMIT_FINISH (Algorithm 2) | [`rank::commit_finish`] |
-//! | initiation of a nonblocking collective (4.3.1) | [`rank::commit_begin`] too |
+//! | initiation of a nonblocking collective (4.3.1) | an increment; it binds by [`rank::tell`] |
 //! | WAIT_FOR_TARGET_UPDATES (Algorithm 3) | [`rank::may_park`] and the agent's [`rank::observe`] |
 //! | exchange of SEQ, computing TARGET (4.2.1) | [`safe_state::SafeState`] |
 //! | sending a raised target to the other members (4.2.2) | [`safe_state::SafeState`] |
@@ -35,3 +35,4 @@ pub mod drain;
 pub mod group;
 pub mod rank;
 pub mod safe_state;
+pub mod steps;

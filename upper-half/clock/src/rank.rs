@@ -24,6 +24,23 @@
 //! reads the cells. A stub that did not see the flag has its increment read. One that saw it takes the
 //! increment back; should the agent have read the larger number, the target includes an operation
 //! that this rank is about to carry out anyway, and it finds its target ahead of it.
+//!
+//! A nonblocking operation that can be begun again counts when it is begun (`seq`), without a test, and binds
+//! the other members when the application is told of its end (`committed`, which is what targets are
+//! made of):
+//!
+//! ```text
+//! cell.seq := seq + 1                       at the initiation
+//! ...
+//! if cell.committed < cell.seq {            before the application is told
+//!     cell.committed := cell.seq
+//!     loop { match tell(pending, seq, target) {
+//!         AwaitTargets => sleep at the bell
+//!         Raise        => { target := seq; tell the agent (ggid, seq); break }
+//!         Return       => break } } }
+//! ```
+
+use crate::steps::Steps;
 
 /// What the stubs test: how far a checkpoint request has come (`GatePage::pending`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,6 +91,17 @@ pub enum Finish {
     Park,
 }
 
+/// What a stub does before it tells the application that a nonblocking operation is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tell {
+    /// Nothing.
+    Return,
+    /// Targets are on their way: wait for the bell, ask again.
+    AwaitTargets,
+    /// What this rank has begun becomes the target, and every member must learn of it.
+    Raise,
+}
+
 /// Whether every target of this rank is reached; `cells` are (seq, target).
 pub fn all_reached(cells: impl IntoIterator<Item = (u64, u64)>) -> bool {
     cells.into_iter().all(|(seq, target)| seq >= target)
@@ -83,7 +111,7 @@ pub fn all_reached(cells: impl IntoIterator<Item = (u64, u64)>) -> bool {
 ///
 /// `seq` and `target` are the group's own cell before the increment, `reached` is
 /// [`all_reached`] of all cells, `advances` the park points that may be passed.
-pub fn commit_begin(
+pub fn commit_begin<S: Steps>(
     pending: Pending,
     reached: bool,
     advances: u32,
@@ -95,10 +123,14 @@ pub fn commit_begin(
             raise: false,
             uses_advance: false,
         },
-        Pending::Asked => Begin::AwaitTargets,
+        Pending::Asked if S::AWAIT_TARGETS => Begin::AwaitTargets,
+        Pending::Asked => Begin::Go {
+            raise: false,
+            uses_advance: false,
+        },
         Pending::Targeted if reached && advances == 0 => Begin::Park,
         Pending::Targeted => Begin::Go {
-            raise: seq + 1 > target,
+            raise: S::RAISE && seq + 1 > target,
             uses_advance: reached,
         },
     }
@@ -108,22 +140,43 @@ pub fn commit_begin(
 ///
 /// A rank that leaves while targets are still unknown runs on: it will meet the next park point, or
 /// the stop signal.
-pub fn commit_finish(pending: Pending, reached: bool, advances: u32) -> Finish {
+pub fn commit_finish<S: Steps>(pending: Pending, reached: bool, advances: u32) -> Finish {
     match pending {
         Pending::No | Pending::Asked => Finish::Return {
             uses_advance: false,
         },
-        Pending::Targeted if reached && advances == 0 => Finish::Park,
+        Pending::Targeted if (reached || !S::REACH) && advances == 0 => Finish::Park,
         Pending::Targeted => Finish::Return {
             uses_advance: reached,
         },
     }
 }
 
+/// The application is about to be told that a nonblocking operation of a group is over; `begun` operations of
+/// the group have been begun here.
+///
+/// Until it is told its buffers are as they were and the operation may be begun again after a restart, by
+/// those who have begun it; from then on all members have to have begun it. It cannot wait for a park
+/// point: the operation is over.
+pub fn tell<S: Steps>(pending: Pending, begun: u64, target: u64) -> Tell {
+    match pending {
+        Pending::No => Tell::Return,
+        Pending::Asked if S::AWAIT_TARGETS => Tell::AwaitTargets,
+        Pending::Targeted if S::TELL && begun > target => Tell::Raise,
+        Pending::Asked | Pending::Targeted => Tell::Return,
+    }
+}
+
+/// Whether every member has to finish the operation with that number in the group's clock before an image is
+/// written; what does not bind is begun again after a restart.
+pub fn binds(number: u64, target: u64) -> bool {
+    number <= target
+}
+
 /// Whether a rank that stands somewhere else (stopped in its computation, or blocked in a receive)
 /// counts as parked: the loop condition of Algorithm 3.
-pub fn may_park(pending: Pending, reached: bool, advances: u32) -> bool {
-    pending == Pending::Targeted && reached && advances == 0
+pub fn may_park<S: Steps>(pending: Pending, reached: bool, advances: u32) -> bool {
+    pending == Pending::Targeted && (reached || !S::REACH) && advances == 0
 }
 
 /// What one rank does, as the job's side needs to know it.
@@ -148,7 +201,15 @@ pub enum Activity {
 ///
 /// Having looked, and before it sends what it saw, the agent sends the raises that the rank has left with
 /// it: a raise happened before the state that followed it, and must not be overtaken by its report.
-pub fn observe(before: Activity, reached: bool, advances: u32, after: Activity) -> Activity {
+pub fn observe<S: Steps>(
+    before: Activity,
+    reached: bool,
+    advances: u32,
+    after: Activity,
+) -> Activity {
+    if !S::LOOK_TWICE {
+        return before;
+    }
     match (before, after) {
         (Activity::Parked, Activity::Parked) if reached && advances == 0 => Activity::Parked,
         (Activity::Parked, _) | (_, Activity::Parked) => Activity::Running,
@@ -160,6 +221,7 @@ pub fn observe(before: Activity, reached: bool, advances: u32, after: Activity) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::steps::Every;
 
     #[test]
     fn nothing_is_decided_without_a_checkpoint() {
@@ -168,9 +230,9 @@ mod tests {
             uses_advance: false,
         };
         // Targets left over from an earlier checkpoint mean nothing.
-        assert_eq!(commit_begin(Pending::No, true, 0, 9, 3), go);
+        assert_eq!(commit_begin::<Every>(Pending::No, true, 0, 9, 3), go);
         assert_eq!(
-            commit_finish(Pending::No, true, 0),
+            commit_finish::<Every>(Pending::No, true, 0),
             Finish::Return {
                 uses_advance: false
             }
@@ -180,29 +242,35 @@ mod tests {
     #[test]
     fn a_rank_does_not_begin_before_it_knows_its_targets() {
         assert_eq!(
-            commit_begin(Pending::Asked, false, 1, 0, 0),
+            commit_begin::<Every>(Pending::Asked, false, 1, 0, 0),
             Begin::AwaitTargets
         );
     }
 
     #[test]
     fn a_rank_parks_before_the_increment_when_all_is_reached() {
-        assert_eq!(commit_begin(Pending::Targeted, true, 0, 5, 5), Begin::Park);
-        assert_eq!(commit_finish(Pending::Targeted, true, 0), Finish::Park);
+        assert_eq!(
+            commit_begin::<Every>(Pending::Targeted, true, 0, 5, 5),
+            Begin::Park
+        );
+        assert_eq!(
+            commit_finish::<Every>(Pending::Targeted, true, 0),
+            Finish::Park
+        );
     }
 
     #[test]
     fn going_past_a_target_raises_it() {
         // Rank 3 of the paper's Figure 1b: target 7 of {2,3} ahead, a new operation on {3,4,5}.
         assert_eq!(
-            commit_begin(Pending::Targeted, false, 0, 2, 2),
+            commit_begin::<Every>(Pending::Targeted, false, 0, 2, 2),
             Begin::Go {
                 raise: true,
                 uses_advance: false
             }
         );
         assert_eq!(
-            commit_begin(Pending::Targeted, false, 0, 6, 7),
+            commit_begin::<Every>(Pending::Targeted, false, 0, 6, 7),
             Begin::Go {
                 raise: false,
                 uses_advance: false
@@ -213,7 +281,7 @@ mod tests {
     #[test]
     fn an_advance_passes_one_park_point_and_raises() {
         assert_eq!(
-            commit_begin(Pending::Targeted, true, 1, 5, 5),
+            commit_begin::<Every>(Pending::Targeted, true, 1, 5, 5),
             Begin::Go {
                 raise: true,
                 uses_advance: true
@@ -221,7 +289,7 @@ mod tests {
         );
         // Targets ahead: nothing is passed, so nothing is used up.
         assert_eq!(
-            commit_finish(Pending::Targeted, false, 1),
+            commit_finish::<Every>(Pending::Targeted, false, 1),
             Finish::Return {
                 uses_advance: false
             }
@@ -231,13 +299,25 @@ mod tests {
     #[test]
     fn only_a_rank_seen_parked_throughout_is_parked() {
         use Activity::*;
-        assert_eq!(observe(Parked, true, 0, Parked), Parked);
-        assert_eq!(observe(Parked, false, 0, Parked), Running);
-        assert_eq!(observe(Parked, true, 1, Parked), Running);
-        assert_eq!(observe(Parked, true, 0, Running), Running);
-        assert_eq!(observe(Running, true, 0, Parked), Running);
-        assert_eq!(observe(Waiting, false, 0, Waiting), Waiting);
-        assert_eq!(observe(Waiting, false, 0, InCollective), Running);
-        assert_eq!(observe(InCollective, false, 0, InCollective), InCollective);
+        assert_eq!(observe::<Every>(Parked, true, 0, Parked), Parked);
+        assert_eq!(observe::<Every>(Parked, false, 0, Parked), Running);
+        assert_eq!(observe::<Every>(Parked, true, 1, Parked), Running);
+        assert_eq!(observe::<Every>(Parked, true, 0, Running), Running);
+        assert_eq!(observe::<Every>(Running, true, 0, Parked), Running);
+        assert_eq!(observe::<Every>(Waiting, false, 0, Waiting), Waiting);
+        assert_eq!(observe::<Every>(Waiting, false, 0, InCollective), Running);
+        assert_eq!(
+            observe::<Every>(InCollective, false, 0, InCollective),
+            InCollective
+        );
+    }
+
+    #[test]
+    fn what_the_application_is_told_binds_the_others() {
+        assert_eq!(tell::<Every>(Pending::No, 9, 3), Tell::Return);
+        assert_eq!(tell::<Every>(Pending::Asked, 9, 0), Tell::AwaitTargets);
+        assert_eq!(tell::<Every>(Pending::Targeted, 9, 8), Tell::Raise);
+        assert_eq!(tell::<Every>(Pending::Targeted, 9, 9), Tell::Return);
+        assert!(binds(9, 9) && !binds(10, 9));
     }
 }

@@ -1,0 +1,340 @@
+//! The real coordinator, as a process of its own, with thousands of simulated ranks on the loopback interface: how long
+//! from a request until it knows that every rank is parked, and how much memory that takes.
+//!
+//! ```text
+//! cargo build --release -p stillpoint
+//! cargo run --release -p stillpoint --example connections -- 10000
+//! ```
+//!
+//! The ranks are one process: each knows four groups (the world, its row, its column, its node), says at once what is
+//! asked of it, and one in a hundred raises its row's target. The checkpoint ends with the check, which rank 0
+//! refuses. Both processes need a descriptor a rank: `ulimit -Hn` has to allow it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use stillpoint::server::Spec;
+use stillpoint_clock::group::ggid;
+use stillpoint_protocol::agent::{Doing, FromAgent, Hello, Order, Progress, State, ToAgent};
+use stillpoint_protocol::client::CommandConnection;
+use stillpoint_protocol::codec::{self, Frames};
+use stillpoint_protocol::command::{FromCommand, ToCommand};
+use stillpoint_protocol::handshake::{Client, Role, SERVER_HELLO_BYTES};
+use stillpoint_protocol::job_file::{JobFile, Process};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, mpsc};
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Ranks of a node.
+const NODE: u32 = 32;
+/// Connections that are being made at once.
+const AT_ONCE: usize = 64;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn main() -> Result<(), Failure> {
+    let ranks: u32 = std::env::args().nth(1).map_or(Ok(10_000), |n| n.parse())?;
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
+    let directory = tempfile::tempdir()?;
+    let mut coordinator = start(directory.path(), ranks)?;
+    let outcome = measure(directory.path(), ranks, coordinator.id());
+    coordinator.kill()?;
+    coordinator.wait()?;
+    outcome
+}
+
+/// Starts `stillpoint coordinator` and waits until it serves.
+fn start(directory: &Path, ranks: u32) -> Result<Child, Failure> {
+    let spec = Spec {
+        directory: directory.to_owned(),
+        job: "connections".into(),
+        launch: "connections".into(),
+        name: "connections".into(),
+        ranks,
+        starter: Process::this(),
+        one_host: true,
+        mpi: "none".into(),
+        command: vec!["connections".into()],
+        working_directory: directory.to_owned(),
+        restarted_from: None,
+        keep: 2,
+        interval: None,
+        compress: "none".into(),
+        staging: None,
+        recovers: None,
+    };
+    let mut coordinator = Command::new(stillpoint_command()?)
+        .args(["coordinator", "--serve"])
+        .env("XDG_RUNTIME_DIR", directory)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()?;
+    let stdin = coordinator.stdin.take().ok_or("no stdin")?;
+    serde_json::to_writer(stdin, &spec)?;
+    let begun = Instant::now();
+    while JobFile::read(directory).is_err() {
+        if begun.elapsed() > PATIENCE {
+            return Err("the coordinator does not serve".into());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(coordinator)
+}
+
+/// The command beside which this example has been built.
+fn stillpoint_command() -> Result<PathBuf, Failure> {
+    let this = std::env::current_exe()?;
+    let folder = this.parent().and_then(Path::parent).ok_or("no folder")?;
+    Ok(folder.join("stillpoint"))
+}
+
+fn measure(directory: &Path, ranks: u32, coordinator: u32) -> Result<(), Failure> {
+    let job = Rc::new(JobFile::read(directory)?);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let tasks = tokio::task::LocalSet::new();
+    tasks.block_on(&runtime, async {
+        let (told, mut tells) = mpsc::unbounded_channel();
+        let turns = Rc::new(Semaphore::new(AT_ONCE));
+        let begun = Instant::now();
+        for rank in 0..ranks {
+            let (job, turns, told) = (Rc::clone(&job), Rc::clone(&turns), told.clone());
+            tokio::task::spawn_local(async move {
+                if let Err(error) = live(rank, &job, &turns, &told).await {
+                    eprintln!("rank {rank}: {error}");
+                }
+            });
+        }
+        all(ranks, Step::Connected, &mut tells).await?;
+        let connected = begun.elapsed();
+        let idle = memory(coordinator, "VmRSS")?;
+        println!(
+            "{ranks} connections made in {:.2} s, {idle} MiB",
+            connected.as_secs_f64()
+        );
+        for attempt in 1..=3 {
+            checkpoint(attempt, ranks, &job, &mut tells).await?;
+        }
+        println!(
+            "largest memory of the coordinator: {} MiB",
+            memory(coordinator, "VmHWM")?
+        );
+        Ok(())
+    })
+}
+
+/// Asks for a checkpoint and waits until every rank has heard that all are parked.
+async fn checkpoint(
+    attempt: u32,
+    ranks: u32,
+    job: &JobFile,
+    tells: &mut mpsc::UnboundedReceiver<Step>,
+) -> Result<(), Failure> {
+    let (addresses, key) = (job.addresses.clone(), job.key.clone());
+    let begun = Instant::now();
+    let command = std::thread::spawn(move || ask(&addresses, &key).map_err(|e| e.to_string()));
+    let first = all(ranks, Step::Check, tells).await?;
+    let last = begun.elapsed();
+    println!(
+        "checkpoint {attempt}: all parked after {:.3} s, known everywhere after {:.3} s",
+        (first - begun).as_secs_f64(),
+        last.as_secs_f64()
+    );
+    all(ranks, Step::Released, tells).await?;
+    let answer = command.join().map_err(|_| "the command failed")??;
+    match answer {
+        ToCommand::Refused { .. } => Ok(()),
+        other => Err(format!("{other:?} instead of a refusal").into()),
+    }
+}
+
+fn ask(addresses: &[String], key: &stillpoint_protocol::Key) -> Result<ToCommand, Failure> {
+    let connection = CommandConnection::open(addresses, key, PATIENCE)?;
+    let (sender, mut receiver) = connection.split()?;
+    sender.send(&FromCommand::Checkpoint {
+        suspend: false,
+        timeout_seconds: None,
+    })?;
+    loop {
+        match receiver.receive()? {
+            stillpoint_protocol::Received::Message(ToCommand::Phase { .. }) => {}
+            stillpoint_protocol::Received::Message(answer) => return Ok(answer),
+            _ => return Err("no answer".into()),
+        }
+    }
+}
+
+/// What a rank has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Connected,
+    Check,
+    Released,
+}
+
+/// Waits until so many ranks have come to a step; when the first one did.
+async fn all(
+    ranks: u32,
+    step: Step,
+    tells: &mut mpsc::UnboundedReceiver<Step>,
+) -> Result<Instant, Failure> {
+    let mut first = None;
+    for _ in 0..ranks {
+        let told = tokio::time::timeout(PATIENCE, tells.recv()).await?;
+        if told != Some(step) {
+            return Err(format!("{told:?} instead of {step:?}").into());
+        }
+        first.get_or_insert_with(Instant::now);
+    }
+    first.ok_or_else(|| "no ranks".into())
+}
+
+/// The groups of a rank: the world, its row and column of a square, its node.
+fn groups(rank: u32, ranks: u32) -> [u64; 4] {
+    let side = f64::from(ranks).sqrt().ceil() as u32;
+    let (row, column) = (rank / side, rank % side);
+    let of = |members: Vec<u32>| ggid(&members);
+    let below = |rank: &u32| *rank < ranks;
+    [
+        of(vec![ranks]),
+        of((row * side..(row + 1) * side).filter(below).collect()),
+        of((0..side)
+            .map(|row| row * side + column)
+            .filter(below)
+            .collect()),
+        of((rank / NODE * NODE..(rank / NODE + 1) * NODE)
+            .filter(below)
+            .collect()),
+    ]
+}
+
+async fn live(
+    rank: u32,
+    job: &JobFile,
+    turns: &Semaphore,
+    told: &mpsc::UnboundedSender<Step>,
+) -> Result<(), Failure> {
+    let turn = turns.acquire().await?;
+    let mut stream = connect(job).await?;
+    drop(turn);
+    let hello = Hello {
+        rank,
+        size: job.ranks,
+        pid: std::process::id(),
+        host: "here".into(),
+        launch: job.launch.clone(),
+        restarted_from: None,
+    };
+    say(&mut stream, &FromAgent::Hello(hello)).await?;
+    let groups = groups(rank, job.ranks);
+    let mut frames = Frames::default();
+    loop {
+        while let Some(message) = frames.next_message()? {
+            obey(rank, &groups, message, &mut stream, told).await?;
+        }
+        stream.readable().await?;
+        let mut bytes = [0; 4096];
+        match stream.try_read(&mut bytes) {
+            Ok(0) => return Ok(()),
+            Ok(count) => frames.push(&bytes[..count]),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+async fn connect(job: &JobFile) -> Result<TcpStream, Failure> {
+    let mut stream = TcpStream::connect(&job.addresses[0]).await?;
+    stream.set_nodelay(true)?;
+    let client = Client::new(Role::Agent)?;
+    stream.write_all(client.hello()).await?;
+    let mut server = [0; SERVER_HELLO_BYTES];
+    stream.read_exact(&mut server).await?;
+    let (_, proof) = client.answer(&job.key, &server)?;
+    stream.write_all(&proof).await?;
+    let mut accepted = [0];
+    stream.read_exact(&mut accepted).await?;
+    match accepted {
+        [1] => Ok(stream),
+        _ => Err("not accepted".into()),
+    }
+}
+
+async fn say(stream: &mut TcpStream, message: &FromAgent) -> Result<(), Failure> {
+    Ok(stream.write_all(&codec::encode(message)?).await?)
+}
+
+async fn obey(
+    rank: u32,
+    groups: &[u64; 4],
+    message: ToAgent,
+    stream: &mut TcpStream,
+    told: &mpsc::UnboundedSender<Step>,
+) -> Result<(), Failure> {
+    let (attempt, order) = match message {
+        ToAgent::Checkpoint { attempt, order } => (attempt, order),
+        ToAgent::Welcome => {
+            say(stream, &FromAgent::MpiReady).await?;
+            told.send(Step::Connected)?;
+            return Ok(());
+        }
+        other => return Err(format!("{other:?}").into()),
+    };
+    let parked = |version| {
+        Progress::State(State {
+            doing: Doing::Parked,
+            seen: version,
+            poll: 0,
+            sent: 0,
+            received: 0,
+            begun: 0,
+        })
+    };
+    let mut answers = vec![];
+    match order {
+        Order::Begin(_) => {
+            let seq = |group: &u64| (*group, 1000 + u64::from(rank % 3));
+            let clocks = groups.iter().map(seq).collect();
+            answers.push(Progress::Clocks { clocks });
+        }
+        Order::Targets { version, .. } => {
+            if rank % 100 == 7 {
+                let (ggid, seq) = (groups[1], 2000 + u64::from(rank));
+                answers.push(Progress::Raise { ggid, seq });
+            }
+            answers.push(parked(version));
+        }
+        Order::Raised { version, .. } => answers.push(parked(version)),
+        Order::Check => {
+            told.send(Step::Check)?;
+            let refusals = match rank {
+                0 => vec!["this is a measurement".into()],
+                _ => vec![],
+            };
+            answers.push(Progress::CheckResult { refusals });
+        }
+        Order::Abort { .. } => {
+            told.send(Step::Released)?;
+            answers.push(Progress::Released);
+        }
+        other => return Err(format!("{other:?}").into()),
+    }
+    for progress in answers {
+        say(stream, &FromAgent::Progress { attempt, progress }).await?;
+    }
+    Ok(())
+}
+
+/// Memory of a process, in MiB.
+fn memory(process: u32, what: &str) -> Result<u64, Failure> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find(|line| line.starts_with(what));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1));
+    Ok(kib.ok_or("no such line")?.parse::<u64>()? / 1024)
+}

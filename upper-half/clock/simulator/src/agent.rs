@@ -1,0 +1,260 @@
+//! A rank's agent: carries the coordinator's orders out and says what it sees.
+
+use std::collections::VecDeque;
+
+use stillpoint_clock::rank::{Activity, Pending, observe};
+use stillpoint_clock::safe_state::Report;
+
+use crate::mutant::Mutant;
+use crate::rank::{Cell, Rank};
+
+/// The agent and its connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Agent {
+    /// What it is in the middle of.
+    pub due: Option<Due>,
+    /// The attempt that it takes part in; 0: none.
+    pub attempt: u32,
+    /// Version of the newest order applied; 0 before the targets.
+    pub seen: u64,
+    pub said: Option<Activity>,
+    /// Clocks that the coordinator knows of.
+    pub told: Vec<bool>,
+    pub outbox: VecDeque<(u32, FromRank)>,
+    pub inbox: VecDeque<ToRank>,
+}
+
+/// A second half: between the two anything may happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Due {
+    Flag,
+    Clocks,
+    /// Looked at the driver once.
+    Look {
+        before: Activity,
+        poll: u32,
+        /// Said even if it has been said before.
+        ordered: bool,
+    },
+    /// One more round of pulling, then the counts.
+    Count {
+        round: u32,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum FromRank {
+    Clocks(Vec<(u64, u64)>),
+    Joined(u64),
+    Raise(u64, u64),
+    Report(Report),
+    Counts {
+        round: u32,
+        sent: u64,
+        received: u64,
+    },
+    Released,
+}
+
+impl FromRank {
+    /// Whether it makes no difference when the coordinator gets it: it only adds to what is collected, or it is only
+    /// looked at when nothing else can happen.
+    pub fn is_patient(&self) -> bool {
+        match self {
+            FromRank::Clocks(_) | FromRank::Counts { .. } | FromRank::Released => true,
+            FromRank::Report(report) => report.activity != Activity::Parked,
+            FromRank::Joined(_) | FromRank::Raise(..) => false,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ToRank {
+    Begin { attempt: u32 },
+    Targets(u64, Vec<(u64, u64)>),
+    Raised(u64, u64, u64),
+    Advance(u64),
+    Poll(u32),
+    Count { round: u32 },
+    Release,
+}
+
+impl Rank {
+    fn say(&mut self, word: FromRank) {
+        let attempt = self.agent.attempt;
+        self.agent.outbox.push_back((attempt, word));
+    }
+
+    /// Whether the agent has something to say of its own accord: that its rank is parked, or what the rank has
+    /// left with it.
+    pub fn has_news(&self) -> bool {
+        let untold = |(cell, told): (&Cell, &bool)| cell.known && !told;
+        let parked = self.doing == Activity::Parked && self.agent.said != Some(Activity::Parked);
+        let mut cells = self.cells.iter().zip(&self.agent.told);
+        self.looks_by_itself() && (parked || !self.raises.is_empty() || cells.any(untold))
+    }
+
+    /// Whether what its rank does is something else than the agent has said.
+    pub fn has_changed(&self) -> bool {
+        self.looks_by_itself() && self.agent.said != Some(self.activity())
+    }
+
+    fn looks_by_itself(&self) -> bool {
+        self.agent.due.is_none() && self.agent.seen > 0 && !self.held
+    }
+
+    /// The first half of a look.
+    pub fn look(&mut self, poll: u32, ordered: bool) {
+        self.agent.due = Some(Due::Look {
+            before: self.activity(),
+            poll,
+            ordered,
+        });
+    }
+
+    /// Whether the agent can go on with what it has begun, or with the next order.
+    pub fn can_obey(&self) -> bool {
+        self.agent.due.is_some() || !self.agent.inbox.is_empty()
+    }
+
+    /// Takes its next step. A round of counting pulls before it counts.
+    pub fn obey<S: Mutant>(&mut self) {
+        match self.agent.due.take() {
+            Some(Due::Flag) => self.set_flag::<S>(),
+            Some(Due::Clocks) => self.send_clocks::<S>(),
+            Some(Due::Look {
+                before,
+                poll,
+                ordered,
+            }) => self.look_again::<S>(before, poll, ordered),
+            Some(Due::Count { round }) => {
+                let (sent, received) = self.counts();
+                self.say(FromRank::Counts {
+                    round,
+                    sent,
+                    received,
+                });
+            }
+            None => {
+                if let Some(order) = self.agent.inbox.pop_front() {
+                    self.carry_out::<S>(order);
+                }
+            }
+        }
+    }
+
+    fn carry_out<S: Mutant>(&mut self, order: ToRank) {
+        match order {
+            ToRank::Begin { attempt } => {
+                self.agent.attempt = attempt;
+                match S::FLAG_FIRST {
+                    true => self.set_flag::<S>(),
+                    false => self.send_clocks::<S>(),
+                }
+            }
+            ToRank::Targets(version, targets) => {
+                for (clock, target) in targets {
+                    self.set_target(clock, target);
+                }
+                self.pending = Pending::Targeted;
+                self.ordered(version);
+            }
+            ToRank::Raised(version, clock, target) => {
+                self.set_target(clock, target);
+                self.ordered(version);
+            }
+            ToRank::Advance(version) => {
+                self.advances += 1;
+                self.ordered(version);
+            }
+            ToRank::Poll(poll) => self.look(poll, true),
+            ToRank::Count { round } => {
+                self.held = true;
+                self.agent.due = Some(Due::Count { round });
+            }
+            ToRank::Release => {
+                self.release();
+                self.raises.clear();
+                self.say(FromRank::Released);
+                let (outbox, inbox) = (
+                    std::mem::take(&mut self.agent.outbox),
+                    std::mem::take(&mut self.agent.inbox),
+                );
+                self.agent = Agent {
+                    outbox,
+                    inbox,
+                    ..Agent::default()
+                };
+            }
+        }
+    }
+
+    fn set_target(&mut self, clock: u64, target: u64) {
+        let cell = &mut self.cells[clock as usize];
+        cell.target = target.max(cell.target);
+    }
+
+    fn ordered(&mut self, version: u64) {
+        self.agent.seen = version;
+        self.look(0, true);
+    }
+
+    fn set_flag<S: Mutant>(&mut self) {
+        self.doing = Activity::Running;
+        self.pending = Pending::Asked;
+        if S::FLAG_FIRST {
+            self.agent.due = Some(Due::Clocks);
+        }
+    }
+
+    fn send_clocks<S: Mutant>(&mut self) {
+        let mut clocks = vec![];
+        for (clock, cell) in (0u64..).zip(&mut self.cells) {
+            cell.target = cell.committed;
+            if cell.known {
+                clocks.push((clock, cell.committed));
+            }
+        }
+        self.agent.told = self.cells.iter().map(|cell| cell.known).collect();
+        self.say(FromRank::Clocks(clocks));
+        if !S::FLAG_FIRST {
+            self.agent.due = Some(Due::Flag);
+        }
+    }
+
+    fn look_again<S: Mutant>(&mut self, before: Activity, poll: u32, ordered: bool) {
+        let activity = observe::<S>(before, self.reached(), self.advances, self.activity());
+        if S::RAISE_FIRST {
+            self.say_news::<S>();
+        }
+        if ordered || self.agent.said != Some(activity) {
+            self.agent.said = Some(activity);
+            let (sent, received) = self.counts();
+            let report = Report {
+                activity,
+                seen: self.agent.seen,
+                poll,
+                sent,
+                received,
+                begun: self.begun(),
+            };
+            self.say(FromRank::Report(report));
+        }
+        self.say_news::<S>();
+    }
+
+    /// Groups that the rank has come to know, and the raises that it has made.
+    fn say_news<S: Mutant>(&mut self) {
+        for clock in 0..self.cells.len() {
+            if self.cells[clock].known && !self.agent.told[clock] {
+                self.agent.told[clock] = true;
+                if S::JOIN {
+                    self.say(FromRank::Joined(clock as u64));
+                }
+            }
+        }
+        for (clock, begun) in std::mem::take(&mut self.raises) {
+            self.say(FromRank::Raise(clock as u64, begun));
+        }
+    }
+}

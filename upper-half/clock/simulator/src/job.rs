@@ -1,0 +1,276 @@
+//! A job, and everything that may happen next.
+
+use std::sync::Arc;
+
+use stillpoint_clock::group::Collision;
+use stillpoint_clock::rank::{Activity, Pending};
+
+use crate::agent::Due;
+use crate::coordinator::Coordinator;
+use crate::mutant::Mutant;
+use crate::program::Program;
+use crate::promise::Broken;
+use crate::rank::{self, Rank};
+
+/// What does not change.
+#[derive(Clone, Debug)]
+pub struct Job<S: Mutant> {
+    pub program: Program,
+    /// The clock of each communicator.
+    pub clocks: Vec<usize>,
+    pub circumstances: Circumstances,
+    steps: std::marker::PhantomData<S>,
+}
+
+/// What happens to the job from outside.
+#[derive(Clone, Copy, Debug)]
+pub struct Circumstances {
+    /// Checkpoints asked for, each at any moment after the one before.
+    pub checkpoints: u32,
+    /// How many of them may be given up half-way.
+    pub aborts: u32,
+    /// How often a poll goes out although something else could still happen.
+    pub hasty_polls: u32,
+    /// How often a rank counts in the drain although it has not pulled in what is on the wire.
+    pub hasty_counts: u32,
+    /// When the last checkpoint is over, the job comes to its end in one action.
+    pub ends_early: bool,
+}
+
+/// What changes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct State<S: Mutant> {
+    pub ranks: Vec<Rank>,
+    pub coordinator: Coordinator<S>,
+    pub attempt: u32,
+    pub wanted: u32,
+    pub done: u32,
+    pub aborts: u32,
+    pub hasty_polls: u32,
+    pub hasty_counts: u32,
+    /// The members of each communicator.
+    pub members: Arc<Vec<Vec<usize>>>,
+    pub broken: Option<Broken>,
+}
+
+/// Something that may happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// A rank's driver thread takes its next step.
+    Step(usize),
+    /// The stop signal finds a rank in its application.
+    Stop(usize),
+    /// A parked rank notices that it has to go on.
+    Wake(usize),
+    /// Messages come in.
+    Pull(usize),
+    /// An agent takes its next step.
+    Obey(usize),
+    /// ... but counts without having pulled.
+    CountHastily(usize),
+    /// An agent looks at its rank.
+    Look(usize),
+    /// The coordinator gets an agent's next word.
+    Deliver(usize),
+    /// The pause before a poll is over.
+    Pause,
+    Request,
+    Abort,
+}
+
+impl<S: Mutant> Job<S> {
+    /// Refused if two groups of the program have one id.
+    pub fn new(program: Program, circumstances: Circumstances) -> Result<Job<S>, Collision> {
+        let clocks = program.clocks::<S>()?;
+        Ok(Job {
+            program,
+            clocks,
+            circumstances,
+            steps: std::marker::PhantomData,
+        })
+    }
+
+    /// Before anything has happened.
+    pub fn start(&self) -> State<S> {
+        let communicators = &self.program.communicators;
+        let clock_count = self.clocks.iter().max().map_or(0, |clock| clock + 1);
+        let ranks = self.program.ranks.len();
+        let rank = |number: usize| {
+            let mut known = vec![false; clock_count];
+            for (communicator, clock) in communicators.iter().zip(&self.clocks) {
+                known[*clock] |= communicator.given && communicator.members.contains(&number);
+            }
+            Rank::new(ranks, communicators.len(), known)
+        };
+        State {
+            ranks: (0..ranks).map(rank).collect(),
+            coordinator: Coordinator::Idle,
+            attempt: 0,
+            wanted: self.circumstances.checkpoints,
+            done: 0,
+            aborts: self.circumstances.aborts,
+            hasty_polls: self.circumstances.hasty_polls,
+            hasty_counts: self.circumstances.hasty_counts,
+            members: Arc::new(communicators.iter().map(|c| c.members.clone()).collect()),
+            broken: None,
+        }
+    }
+
+    /// Whether everything has come to its end.
+    pub fn ended(&self, state: &State<S>) -> bool {
+        let at_end = |(rank, ops): (&Rank, &Vec<_>)| {
+            rank.at == ops.len() && rank.pending == Pending::No && rank.agent.inbox.is_empty()
+        };
+        state.coordinator == Coordinator::Idle
+            && state.wanted == 0
+            && state.is_drained().is_ok()
+            && state.ranks.iter().zip(&self.program.ranks).all(at_end)
+    }
+
+    /// What may happen next; nothing once a promise is broken.
+    pub fn actions(&self, state: &State<S>, actions: &mut Vec<Action>) {
+        if state.broken.is_some() {
+            return;
+        }
+        for number in 0..state.ranks.len() {
+            self.actions_of(state, number, actions);
+        }
+        // What a rank does that does not get on is of interest when nobody does.
+        if actions.is_empty() || state.hasty_polls > 0 {
+            let changed = (0..state.ranks.len()).filter(|rank| state.ranks[*rank].has_changed());
+            actions.extend(changed.map(Action::Look));
+        }
+        let seeks = matches!(state.coordinator, Coordinator::Seeking { .. });
+        let draining = matches!(state.coordinator, Coordinator::Draining(_));
+        if let Coordinator::Seeking { poll: Some(_), .. } = state.coordinator
+            && (state.hasty_polls > 0 || actions.is_empty())
+        {
+            actions.push(Action::Pause);
+        }
+        if state.coordinator == Coordinator::Idle && state.wanted > 0 {
+            actions.push(Action::Request);
+        }
+        if state.aborts > 0 && (seeks || draining) {
+            actions.push(Action::Abort);
+        }
+    }
+
+    fn actions_of(&self, state: &State<S>, number: usize, actions: &mut Vec<Action>) {
+        let it = &state.ranks[number];
+        if rank::can_step(self, &state.ranks, number) {
+            actions.push(Action::Step(number));
+        }
+        let busy = it.at < self.program.ranks[number].len();
+        if it.can_stop::<S>(busy) {
+            actions.push(Action::Stop(number));
+        }
+        if it.can_wake() {
+            actions.push(Action::Wake(number));
+        }
+        if rank::can_pull::<S>(&state.ranks, number) {
+            actions.push(Action::Pull(number));
+        }
+        if it.can_obey() {
+            actions.push(Action::Obey(number));
+        }
+        if let Some(Due::Count { .. }) = it.agent.due
+            && state.hasty_counts > 0
+        {
+            actions.push(Action::CountHastily(number));
+        }
+        if it.has_news() {
+            actions.push(Action::Look(number));
+        }
+        if !it.agent.outbox.is_empty() {
+            actions.push(Action::Deliver(number));
+        }
+    }
+
+    /// Words for which it makes no difference when they come, come at once.
+    fn pass_patient_words_on(&self, state: &mut State<S>, number: usize) -> Result<(), Broken> {
+        while let [(_, word)] = state.ranks[number].agent.outbox.make_contiguous()
+            && word.is_patient()
+        {
+            state.deliver(number)?;
+        }
+        Ok(())
+    }
+
+    /// Lets something happen.
+    pub fn happen(&self, state: &mut State<S>, action: Action) {
+        let ranks = &mut state.ranks;
+        match action {
+            Action::Step(number) => rank::step(self, ranks, number),
+            Action::Stop(number) => ranks[number].doing = Activity::Parked,
+            Action::Wake(number) => ranks[number].wake(),
+            Action::Pull(number) => rank::pull(ranks, number),
+            Action::Obey(number) => {
+                if S::PULL && matches!(ranks[number].agent.due, Some(Due::Count { .. })) {
+                    rank::pull(ranks, number);
+                }
+                ranks[number].obey::<S>();
+                state.broken = self.pass_patient_words_on(state, number).err();
+            }
+            Action::CountHastily(number) => {
+                state.hasty_counts -= 1;
+                ranks[number].obey::<S>();
+                state.broken = self.pass_patient_words_on(state, number).err();
+            }
+            Action::Look(number) => ranks[number].look(0, false),
+            Action::Deliver(number) => {
+                let delivered = state.deliver(number);
+                state.broken = delivered
+                    .and_then(|()| self.pass_patient_words_on(state, number))
+                    .err();
+            }
+            Action::Pause => {
+                // Hasty only if something else could have happened.
+                state.hasty_polls = state.hasty_polls.saturating_sub(1);
+                state.pause_over();
+            }
+            Action::Request => state.request(),
+            Action::Abort => {
+                state.aborts -= 1;
+                state.release();
+            }
+        }
+        if self.circumstances.ends_early && state.wanted == 0 {
+            self.run_out(state);
+        }
+    }
+
+    /// Once the last checkpoint is over, everything comes to the same end in any order.
+    fn run_out(&self, state: &mut State<S>) {
+        if !matches!(state.coordinator, Coordinator::Releasing(_)) {
+            return;
+        }
+        for rank in &mut state.ranks {
+            rank.agent = crate::agent::Agent::default();
+            rank.release();
+            rank.raises.clear();
+        }
+        state.coordinator = Coordinator::Idle;
+        while let Some(number) =
+            (0..state.ranks.len()).find(|rank| rank::can_step(self, &state.ranks, *rank))
+        {
+            rank::step(self, &mut state.ranks, number);
+        }
+    }
+}
+
+impl<S: Mutant> State<S> {
+    /// How far the ranks have come, for whoever has to understand a failure.
+    pub fn in_words(&self, job: &Job<S>) -> String {
+        let mut lines = vec![format!("{:?}, broken: {:?}", self.coordinator, self.broken)];
+        for (number, rank) in self.ranks.iter().enumerate() {
+            let op = job.program.ranks[number].get(rank.at);
+            lines.push(format!(
+                "rank {number}: operation {} {op:?} {:?} {:?} {:?} advances {} begun {:?} bound {:?} cells {:?} \
+                 sent {:?} pulled {:?} taken {:?} {:?}",
+                rank.at, rank.step, rank.doing, rank.pending, rank.advances, rank.begun, rank.bound, rank.cells,
+                rank.sent, rank.pulled, rank.taken, rank.agent
+            ));
+        }
+        lines.join("\n")
+    }
+}

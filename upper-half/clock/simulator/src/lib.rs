@@ -1,0 +1,28 @@
+//! A job of pretended ranks, agents and a coordinator around the real clock, one step at a time in any order.
+//!
+//! Everything that decides is `stillpoint_clock`'s, the very code that Stillpoint's stubs and coordinator run.
+//! What is modelled here is what surrounds it:
+//!
+//! * memory that a rank and its agent share, sequentially consistent, as it is after the `membarrier`;
+//! * channels between each agent and the coordinator, which keep their order (TCP) and are as slow as they like;
+//! * messages on the wire, eager and synchronous;
+//! * collective operations that are as synchronizing as MPI allows, or as little: a rooted one lets its root go
+//!   at once, a neighbourhood one waits for neighbours only;
+//! * the driver thread's way through a stub, at the grain at which the agent can see it.
+//!
+//! [`job`] is the job and what may happen next, [`rank`] the application's side, [`agent`] its agent,
+//! [`coordinator`] the job's side, [`promise`] what must hold. [`program`] says what ranks do, [`random`] makes
+//! correct programs from a seed, [`mutant`] leaves essential steps out. [`scale`] is another, coarser one for very
+//! many ranks, with time.
+#![forbid(unsafe_code)]
+
+pub mod agent;
+pub mod coordinator;
+pub mod job;
+pub mod mutant;
+pub mod program;
+pub mod promise;
+pub mod random;
+pub mod random_run;
+pub mod rank;
+pub mod scale;

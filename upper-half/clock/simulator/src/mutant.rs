@@ -1,0 +1,61 @@
+//! Jobs with an essential step left out.
+
+use stillpoint_clock::steps::{Every, Steps};
+
+/// Steps that the surroundings of the clock take.
+pub trait Mutant: Steps {
+    /// The agent sets the flag before it reads the clocks.
+    const FLAG_FIRST: bool = true;
+    /// The agent passes raises on before the report of what the rank did then.
+    const RAISE_FIRST: bool = true;
+    /// The agent says that its rank has come to know a group.
+    const JOIN: bool = true;
+    /// A stub that sees the flag takes its increment back and decides first.
+    const TAKE_BACK: bool = true;
+    /// Parked and waiting ranks pull messages in.
+    const PULL: bool = true;
+}
+
+impl Mutant for Every {}
+
+/// Defines a mutant: `leave_out!(Name: FROM_CLOCK;)` or `leave_out!(Name: ; FROM_SURROUNDINGS)`.
+macro_rules! leave_out {
+    ($($(#[$doc:meta])* $name:ident: $($step:ident)?; $($around:ident)?,)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        pub struct $name;
+        impl Steps for $name { $(const $step: bool = false;)? }
+        impl Mutant for $name { $(const $around: bool = false;)? }
+    )*};
+}
+
+leave_out! {
+    /// A target is what came last.
+    NoMaximum: MAXIMUM;,
+    /// Nobody raises a target.
+    NoRaise: RAISE;,
+    /// Raises end at the coordinator.
+    NoPassingOn: PASS_ON;,
+    /// Operations are begun before the targets are known.
+    NoAwaiting: AWAIT_TARGETS;,
+    /// What the application is told binds nobody.
+    NoTelling: TELL;,
+    /// The agent looks once.
+    LooksOnce: LOOK_TWICE;,
+    /// Reports that crossed an order count.
+    StaleReports: CURRENT;,
+    /// Parked ranks are never let on.
+    NoAdvance: ADVANCE;,
+    /// The drain begins when nobody runs.
+    EarlyDrain: ALL_PARKED;,
+    /// Two groups share a clock.
+    NoCollisions: COLLISIONS;,
+    /// Clocks are read before the flag is set.
+    ReadsBeforeFlag:; FLAG_FIRST,
+    /// A report overtakes the raise of what the rank did before.
+    RaisesLate:; RAISE_FIRST,
+    /// The increment stays, whatever the flag says.
+    NoTakingBack:; TAKE_BACK,
+    /// Parked ranks sleep.
+    NoPulling:; PULL,
+}

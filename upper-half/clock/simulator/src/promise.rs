@@ -1,0 +1,57 @@
+//! What must hold.
+
+use stillpoint_clock::rank::Activity;
+
+use crate::job::State;
+use crate::mutant::Mutant;
+use crate::rank::Step;
+
+/// A promise that was not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Broken {
+    /// A rank was taken for parked that is not.
+    NotParked(usize),
+    /// Invariant 1 (section 4.1): a rank is inside a collective operation.
+    Inside(usize),
+    /// Invariant 2: a member has not begun an operation that another cannot take back.
+    NotBegunByAll { communicator: usize },
+    /// A message would be lost with the lower half.
+    OnTheWire,
+    /// More messages were received than sent.
+    Miscounted,
+    /// Two groups share a clock, and nobody said so.
+    Shared,
+}
+
+impl<S: Mutant> State<S> {
+    /// Invariants 1 and 2 of the paper (section 4.1).
+    pub fn is_safe(&self) -> Result<(), Broken> {
+        for (number, rank) in self.ranks.iter().enumerate() {
+            if matches!(rank.step, Step::Inside | Step::Incremented { .. }) {
+                return Err(Broken::Inside(number));
+            }
+            if rank.doing != Activity::Parked {
+                return Err(Broken::NotParked(number));
+            }
+        }
+        for (communicator, members) in self.members.iter().enumerate() {
+            let members = || members.iter().map(|member| &self.ranks[*member]);
+            let bound = members().map(|rank| rank.bound[communicator]).max();
+            let begun = members().map(|rank| rank.begun[communicator]).min();
+            if bound > begun {
+                return Err(Broken::NotBegunByAll { communicator });
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing is on the wire.
+    pub fn is_drained(&self) -> Result<(), Broken> {
+        let ranks = self.ranks.len();
+        let mut pairs = (0..ranks).flat_map(|from| (0..ranks).map(move |to| (from, to)));
+        match pairs.all(|(from, to)| self.ranks[from].sent[to] == self.ranks[to].pulled[from]) {
+            true => Ok(()),
+            false => Err(Broken::OnTheWire),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Random programs in random interleavings, with checkpoints at random moments.
+
+use crate::job::{Action, Circumstances, Job, State};
+use crate::mutant::Mutant;
+use crate::random::Numbers;
+
+/// The actor of an action, which may be asleep: kind and rank in one number.
+fn actor(action: Action) -> Option<usize> {
+    match action {
+        Action::Step(rank) | Action::Stop(rank) | Action::Wake(rank) | Action::Pull(rank) => {
+            Some(rank)
+        }
+        Action::Obey(rank) | Action::CountHastily(rank) | Action::Look(rank) => Some(16 + rank),
+        Action::Deliver(rank) => Some(32 + rank),
+        Action::Pause => Some(48),
+        Action::Request | Action::Abort => None,
+    }
+}
+
+/// Runs the random job of a seed to its end, in at most so many steps; how many checkpoints were drained, or what went
+/// wrong.
+pub fn run<S: Mutant>(seed: u64, most_steps: usize) -> Result<u32, String> {
+    let mut numbers = Numbers(seed);
+    let ranks = 1 + numbers.below(8);
+    let happenings = numbers.below(40);
+    let program = crate::random::program(&mut numbers, ranks, happenings);
+    let circumstances = Circumstances {
+        checkpoints: 3,
+        aborts: u32::from(numbers.below(4) == 0),
+        hasty_polls: 20,
+        hasty_counts: 5,
+        ends_early: false,
+    };
+    let job: Job<S> = Job::new(program, circumstances).map_err(|error| error.to_string())?;
+    let mut state = job.start();
+    let mut actions = vec![];
+    // Some actors sleep for a while, so that the others get far ahead of them.
+    let mut asleep = 0;
+    for steps in 0..most_steps {
+        if steps % 64 == 0 {
+            asleep = numbers.draw() & numbers.draw();
+        }
+        actions.clear();
+        job.actions(&state, &mut actions);
+        if actions.is_empty() {
+            return end(&job, &state);
+        }
+        let action = actions[numbers.below(actions.len())];
+        let rare = matches!(action, Action::Request | Action::Abort) && actions.len() > 1;
+        let sleeps = actor(action).is_some_and(|actor| asleep >> actor & 1 == 1);
+        if rare && numbers.below(16) > 0 || sleeps && actions.len() > 1 {
+            continue;
+        }
+        job.happen(&mut state, action);
+    }
+    Err(format!(
+        "no end after {most_steps} steps\n{}",
+        state.in_words(&job)
+    ))
+}
+
+fn end<S: Mutant>(job: &Job<S>, state: &State<S>) -> Result<u32, String> {
+    match job.ended(state) {
+        true => Ok(state.done),
+        false => Err(format!("{:?}\n{}", state.broken, state.in_words(job))),
+    }
+}

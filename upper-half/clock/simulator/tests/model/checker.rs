@@ -1,0 +1,100 @@
+//! A job as a model for `stateright`.
+
+use stateright::{Checker, Model, Property};
+use stillpoint_simulator::job::{Action, Job, State};
+use stillpoint_simulator::mutant::Mutant;
+
+use crate::scenarios::Scenario;
+
+/// A job, to be looked at in every interleaving.
+struct Every<S: Mutant>(Job<S>);
+
+impl<S: Mutant> Model for Every<S> {
+    type State = State<S>;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State<S>> {
+        vec![self.0.start()]
+    }
+
+    fn actions(&self, state: &State<S>, actions: &mut Vec<Action>) {
+        self.0.actions(state, actions);
+    }
+
+    fn next_state(&self, state: &State<S>, action: Action) -> Option<State<S>> {
+        let mut next = state.clone();
+        self.0.happen(&mut next, action);
+        Some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always(SAFE, |_, state: &State<S>| state.broken.is_none()),
+            Property::always(ALIVE, |model: &Every<S>, state: &State<S>| {
+                let mut actions = vec![];
+                model.0.actions(state, &mut actions);
+                !actions.is_empty() || state.broken.is_some() || model.0.ended(state)
+            }),
+        ]
+    }
+}
+
+const SAFE: &str = "the still point is one and nothing is lost";
+const ALIVE: &str = "nobody stands still before the end";
+
+/// What the checker found.
+#[derive(Debug)]
+pub struct Found {
+    pub states: usize,
+    pub depth: usize,
+    /// The shortest way to a state that does not keep a promise, in words.
+    pub way: Option<String>,
+}
+
+/// Looks at every state that the scenario can come to, or at so many of them until one is broken.
+pub fn check<S: Mutant>(scenario: &Scenario, most: Option<usize>) -> Found {
+    let program = scenario.program.clone();
+    let job: Job<S> = match Job::new(program, scenario.circumstances) {
+        Ok(job) => job,
+        // Refused when the communicator is made: nothing of it can go wrong.
+        Err(_) => {
+            return Found {
+                states: 0,
+                depth: 0,
+                way: None,
+            };
+        }
+    };
+    let builder = Every(job.clone())
+        .checker()
+        .threads(2)
+        .finish_when(stateright::HasDiscoveries::Any);
+    let builder = match most {
+        Some(most) => builder.target_state_count(most),
+        None => builder,
+    };
+    let checker = builder.spawn_bfs().join();
+    let way = checker
+        .discoveries()
+        .into_iter()
+        .next()
+        .map(|(name, path)| {
+            let last = path.last_state().clone();
+            let actions: Vec<String> = path
+                .into_actions()
+                .iter()
+                .map(|action| format!("{action:?}"))
+                .collect();
+            format!(
+                "{name}: {:?} after {}\n{}",
+                last.broken,
+                actions.join(", "),
+                last.in_words(&job)
+            )
+        });
+    Found {
+        states: checker.unique_state_count(),
+        depth: checker.max_depth(),
+        way,
+    }
+}

@@ -1,0 +1,240 @@
+//! Small jobs: everything that a program can do with communicators and messages, on two to four ranks.
+
+use stillpoint_simulator::job::Circumstances;
+use stillpoint_simulator::program::{Communicator, Op, Program, Shape};
+
+use Shape::{Neighbours, Rooted, Synchronizing};
+
+/// A program and what happens to it.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    pub name: &'static str,
+    pub program: Program,
+    pub circumstances: Circumstances,
+    /// Whether it is small enough to be looked at in full in a test.
+    pub small: bool,
+}
+
+/// One checkpoint at any moment.
+const ONCE: Circumstances = Circumstances {
+    checkpoints: 1,
+    aborts: 0,
+    hasty_polls: 0,
+    hasty_counts: 0,
+    ends_early: true,
+};
+/// Two in a row.
+const TWICE: Circumstances = Circumstances {
+    checkpoints: 2,
+    ..ONCE
+};
+/// One may be given up at any moment, and another one follows.
+const GIVEN_UP: Circumstances = Circumstances {
+    checkpoints: 2,
+    aborts: 1,
+    ..ONCE
+};
+/// Polls that go out while something can still happen, and rounds of counting that come too early.
+const HASTY: Circumstances = Circumstances {
+    hasty_polls: 1,
+    hasty_counts: 1,
+    ..ONCE
+};
+
+const LARGE_MAKE: &str = "3 ranks, a communicator is made";
+const LARGE_CHAIN: &str = "4 ranks, a chain of groups";
+const LARGE_GRID: &str = "4 ranks, a row and a column";
+
+fn start(on: usize) -> Op {
+    Op::Start { on, binds: false }
+}
+
+fn wait(on: usize) -> Op {
+    Op::Wait { on, number: 1 }
+}
+
+fn receive(from: usize) -> Op {
+    Op::Receive { from, busy: false }
+}
+
+/// What the checker is to look at.
+pub fn all() -> Vec<Scenario> {
+    let given: [(&str, Circumstances, Program); 17] = [
+        ("2 ranks, twice", TWICE, pair()),
+        ("2 ranks, given up", GIVEN_UP, pair()),
+        ("2 ranks, hasty", HASTY, pair()),
+        ("2 ranks, nonblocking, twice", TWICE, nonblocking(2)),
+        ("2 ranks, nonblocking, given up", GIVEN_UP, nonblocking(2)),
+        ("messages that cross, hasty", HASTY, crossing_message()),
+        ("messages that cross, twice", TWICE, crossing_message()),
+        ("a rendezvous across a collective", ONCE, rendezvous()),
+        ("3 ranks, overlapping groups", ONCE, overlapping()),
+        ("3 ranks, a message for the one ahead", ONCE, needed()),
+        ("3 ranks, a busy receive", ONCE, busy()),
+        ("3 ranks, nonblocking", ONCE, nonblocking(3)),
+        ("3 ranks, neighbours", ONCE, neighbours(3)),
+        (LARGE_MAKE, ONCE, made()),
+        (
+            "similar communicators, clocks of their own",
+            ONCE,
+            similar(true),
+        ),
+        (LARGE_CHAIN, ONCE, chain()),
+        (LARGE_GRID, ONCE, grid()),
+    ];
+    given
+        .into_iter()
+        .map(|(name, circumstances, program)| Scenario {
+            name,
+            program,
+            circumstances,
+            small: !matches!(name, LARGE_MAKE | LARGE_CHAIN | LARGE_GRID),
+        })
+        .collect()
+}
+
+/// What a mutant has to go wrong in: the scenarios, and those that need a larger step to be seen.
+pub fn for_mutants() -> Vec<Scenario> {
+    let mut scenarios = vec![];
+    for (name, program) in [
+        ("two groups with one id", colliding()),
+        ("figure 1", figure_1()),
+    ] {
+        scenarios.push(Scenario {
+            name,
+            program,
+            circumstances: ONCE,
+            small: false,
+        });
+    }
+    scenarios.splice(1..1, all());
+    scenarios
+}
+
+/// Blocking operations on one group.
+fn pair() -> Program {
+    Program::on(2, &[&[0, 1]])
+        .collective(0, Rooted)
+        .collective(0, Synchronizing)
+}
+
+/// A nonblocking operation that one rank is told the end of early.
+fn nonblocking(ranks: usize) -> Program {
+    let members: Vec<usize> = (0..ranks).collect();
+    let program = Program::on(ranks, &[&members]).all(0, Rooted, start(0));
+    (0..ranks).fold(program, |program, rank| program.then(rank, wait(0)))
+}
+
+/// An eager message that is received after a collective operation that was begun after it was sent.
+fn crossing_message() -> Program {
+    Program::on(2, &[&[0, 1]])
+        .then(0, Op::Send { to: 1 })
+        .collective(0, Rooted)
+        .then(1, receive(0))
+}
+
+/// A synchronous send whose receiver is in a collective operation first.
+fn rendezvous() -> Program {
+    Program::on(3, &[&[1, 2]])
+        .then(0, Op::Deliver { to: 1 })
+        .collective(0, Synchronizing)
+        .then(1, receive(0))
+}
+
+/// Two groups that share a rank.
+fn overlapping() -> Program {
+    Program::on(3, &[&[0, 1], &[1, 2]])
+        .collective(0, Rooted)
+        .collective(1, Rooted)
+}
+
+/// Rank 1 has a target ahead and waits for a message of rank 2, which has none.
+fn needed() -> Program {
+    Program::on(3, &[&[0, 1]])
+        .then(1, receive(2))
+        .then(2, Op::Send { to: 1 })
+        .collective(0, Rooted)
+}
+
+/// The same, with a receiver that asks again and again.
+fn busy() -> Program {
+    Program::on(3, &[&[0, 1]])
+        .then(
+            1,
+            Op::Receive {
+                from: 2,
+                busy: true,
+            },
+        )
+        .then(2, Op::Send { to: 1 })
+        .collective(0, Rooted)
+}
+
+fn neighbours(ranks: usize) -> Program {
+    let members: Vec<usize> = (0..ranks).collect();
+    Program::on(ranks, &[&members]).collective(0, Neighbours)
+}
+
+/// A communicator that one member uses before another knows it.
+fn made() -> Program {
+    let mut program = Program::on(3, &[&[0, 1]]);
+    program.communicators.push(Communicator::of([0, 1], false));
+    // The group is another one than its parent's.
+    program.communicators[0].members = vec![0, 1, 2];
+    program
+        .all(0, Rooted, Op::Make { on: 0, new: 1 })
+        .collective(1, Rooted)
+}
+
+/// Nonblocking operations on similar communicators, begun in another order by each member.
+pub fn similar(own_clocks: bool) -> Program {
+    let mut program = Program::on(2, &[&[0, 1], &[0, 1]])
+        .shaped(0, Rooted)
+        .shaped(1, Rooted)
+        .then(0, start(0))
+        .then(0, wait(0))
+        .then(0, start(1))
+        .then(0, wait(1))
+        .then(1, start(1))
+        .then(1, start(0))
+        .then(1, wait(0))
+        .then(1, wait(1));
+    if own_clocks {
+        program.communicators[1].id = Some(7);
+    }
+    program
+}
+
+/// Four ranks, each group sharing a rank with the next.
+fn chain() -> Program {
+    Program::on(4, &[&[0, 1], &[1, 2], &[2, 3]])
+        .collective(0, Rooted)
+        .collective(2, Rooted)
+}
+
+/// Four ranks in a square.
+fn grid() -> Program {
+    Program::on(4, &[&[0, 1], &[0, 2]])
+        .collective(0, Rooted)
+        .collective(1, Rooted)
+}
+
+/// Rank 1 goes past a target of one group on the way to another's (the paper's Figure 1b).
+fn figure_1() -> Program {
+    Program::on(3, &[&[0, 1], &[1, 2]])
+        .collective(1, Rooted)
+        .collective(0, Rooted)
+        .collective(1, Rooted)
+        .collective(0, Rooted)
+}
+
+/// Two groups with the same id.
+fn colliding() -> Program {
+    let mut program = Program::on(2, &[&[0, 1], &[1]])
+        .collective(1, Rooted)
+        .collective(0, Rooted);
+    for communicator in &mut program.communicators {
+        communicator.id = Some(7);
+    }
+    program
+}

@@ -1,0 +1,100 @@
+//! The ranks' reports and which of them count, so that a report costs the same for any number of ranks.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::words::Report;
+use crate::rank::Activity;
+
+/// The newest report of every rank, and the newest order that it was sent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Reports {
+    newest: Vec<Option<Report>>,
+    /// Version of the newest order sent to each rank; 0: none.
+    ordered: Vec<u64>,
+    current: Tally,
+}
+
+/// Current reports, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Tally {
+    pub all: usize,
+    pub running: usize,
+    pub parked: usize,
+}
+
+impl Tally {
+    fn add(&mut self, activity: Activity) {
+        self.all += 1;
+        self.running += usize::from(activity == Activity::Running);
+        self.parked += usize::from(activity == Activity::Parked);
+    }
+
+    fn remove(&mut self, activity: Activity) {
+        self.all -= 1;
+        self.running -= usize::from(activity == Activity::Running);
+        self.parked -= usize::from(activity == Activity::Parked);
+    }
+}
+
+impl Reports {
+    pub fn new(ranks: usize) -> Self {
+        Reports {
+            newest: vec![None; ranks],
+            ordered: vec![0; ranks],
+            current: Tally::default(),
+        }
+    }
+
+    pub fn ranks(&self) -> usize {
+        self.newest.len()
+    }
+
+    /// What the current reports say.
+    pub fn current(&self) -> Tally {
+        self.current
+    }
+
+    /// A rank's report, if it counts.
+    pub fn current_of(&self, rank: usize) -> Option<Report> {
+        let ordered = *self.ordered.get(rank)?;
+        self.newest[rank].filter(|report| ordered > 0 && report.seen == ordered)
+    }
+
+    /// The current reports in the order of the ranks.
+    pub fn all(&self) -> impl Iterator<Item = Option<Report>> + '_ {
+        (0..self.ranks()).map(|rank| self.current_of(rank))
+    }
+
+    /// An order goes to a rank: what it has reported before no longer counts.
+    pub fn order(&mut self, rank: usize, version: u64) {
+        if let Some(before) = self.current_of(rank) {
+            self.current.remove(before.activity);
+        }
+        if let Some(ordered) = self.ordered.get_mut(rank) {
+            *ordered = version;
+        }
+    }
+
+    /// Takes a report; returns the poll that the rank has last answered before, or `None` for a rank that
+    /// there is not.
+    pub fn take(&mut self, rank: usize, report: Report) -> Option<u32> {
+        let answered = self.newest.get(rank)?.map_or(0, |before| before.poll);
+        if let Some(before) = self.current_of(rank) {
+            self.current.remove(before.activity);
+        }
+        // A rank may report of its own accord right after it answered a poll: the answer stands.
+        let poll = answered.max(report.poll);
+        self.newest[rank] = Some(Report { poll, ..report });
+        if let Some(now) = self.current_of(rank) {
+            self.current.add(now.activity);
+        }
+        Some(answered)
+    }
+
+    /// Takes a report as if it were current: what must not be done.
+    pub fn take_stale(&mut self, rank: usize, report: Report) -> Option<u32> {
+        let seen = *self.ordered.get(rank)?;
+        self.take(rank, Report { seen, ..report })
+    }
+}

@@ -1,0 +1,96 @@
+//! Not everybody is parked and nothing moves. Either a message or the last member of a collective is just
+//! arriving, or somebody computes, or a parked rank is needed. Two equal polls in a row tell the last from the
+//! others; should they be mistaken, a rank parks one call later than it could have.
+//!
+//! A rank that runs may be computing: then the others had better wait. But it may also be in a blocking send whose
+//! receiver waits for a parked rank, or ask again and again for a message that a parked rank has yet to
+//! send. From outside these are the same: so the polls take long as long as somebody runs, and longer after
+//! every time that ranks were let on because of it.
+
+use alloc::vec::Vec;
+
+use super::words::Report;
+use crate::rank::Activity;
+
+/// What a rank said in a poll.
+type Answer = (Activity, u64, u64, u64);
+
+/// The polls of one checkpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Stall {
+    /// The poll that is being answered, 0 while none is.
+    poll: u32,
+    polls: u32,
+    /// Ranks that have answered it.
+    answered: usize,
+    /// The pause before it was a long one.
+    patient: bool,
+    /// How often ranks were let on although others ran.
+    mistrusted: u32,
+    /// What the previous complete poll found.
+    before: Option<Vec<Answer>>,
+}
+
+/// What follows from the reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Some answers are missing.
+    Wait,
+    /// Ask every rank.
+    Ask,
+    /// Nothing has moved between two polls.
+    Stalled,
+}
+
+impl Stall {
+    /// The job has been told to move.
+    pub fn moves(&mut self) {
+        self.poll = 0;
+        self.before = None;
+    }
+
+    /// The next poll's number, and the patience that it asks for.
+    pub fn ask(&mut self, somebody_runs: bool) -> (u32, u32) {
+        self.polls += 1;
+        self.poll = self.polls;
+        self.answered = 0;
+        self.patient = somebody_runs;
+        let patience = u32::from(somebody_runs) * (1 + self.mistrusted);
+        (self.poll, patience)
+    }
+
+    /// A rank that had last answered poll `before` now names `poll`.
+    pub fn note(&mut self, before: u32, poll: u32) {
+        let answers = |poll| self.poll != 0 && poll == self.poll;
+        self.answered += usize::from(!answers(before) && answers(poll));
+    }
+
+    /// Parked ranks are let on, while others run or not.
+    pub fn let_on(&mut self, somebody_runs: bool) {
+        self.mistrusted += u32::from(somebody_runs);
+    }
+
+    /// Judges the current reports of all ranks.
+    pub fn judge(
+        &mut self,
+        ranks: usize,
+        somebody_runs: bool,
+        reports: impl Iterator<Item = Report>,
+    ) -> Verdict {
+        // Nobody runs any more: a short pause will do.
+        if self.poll == 0 || self.patient && !somebody_runs {
+            return Verdict::Ask;
+        }
+        if self.answered < ranks {
+            return Verdict::Wait;
+        }
+        let now: Vec<Answer> = reports
+            .map(|r| (r.activity, r.sent, r.received, r.begun))
+            .collect();
+        if self.before.as_ref() == Some(&now) && self.patient == somebody_runs {
+            return Verdict::Stalled;
+        }
+        self.before = Some(now);
+        Verdict::Ask
+    }
+}

@@ -1,0 +1,44 @@
+//! The steps that the algorithm cannot do without, as constants.
+//!
+//! The code of this crate asks for each of them by name, and in Stillpoint all are taken: [`Every`] is the only
+//! implementation outside the tests, and with it the questions are gone when the code is compiled. The model
+//! checker runs the same code with one step left out at a time and has to find what goes wrong.
+
+use core::fmt::Debug;
+use core::hash::Hash;
+
+/// Which steps are taken.
+pub trait Steps:
+    Copy + Clone + Debug + Default + PartialEq + Eq + Hash + Send + Sync + 'static
+{
+    /// A target is the maximum over all ranks (section 4.2.1), not whatever came last.
+    const MAXIMUM: bool = true;
+    /// A rank that goes past a target raises it (section 4.2.2).
+    const RAISE: bool = true;
+    /// A raise is passed on to the other ranks.
+    const PASS_ON: bool = true;
+    /// A rank begins nothing between the flag and its targets.
+    const AWAIT_TARGETS: bool = true;
+    /// A rank parks only when every target is reached (Algorithm 3).
+    const REACH: bool = true;
+    /// A nonblocking operation that the application has been told the end of binds the other members.
+    const TELL: bool = true;
+    /// The agent looks at the driver before and after it looks at the targets.
+    const LOOK_TWICE: bool = true;
+    /// A report that crossed an order does not count.
+    const CURRENT: bool = true;
+    /// When nobody can get on, parked ranks are let past one more park point.
+    const ADVANCE: bool = true;
+    /// The drain begins when every rank is parked.
+    const ALL_PARKED: bool = true;
+    /// The drain ends when as many messages have been received as were sent.
+    const SUMS: bool = true;
+    /// Two groups with one id are told apart.
+    const COLLISIONS: bool = true;
+}
+
+/// All of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Every;
+
+impl Steps for Every {}

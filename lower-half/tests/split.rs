@@ -375,6 +375,11 @@ fn threads_do_not_notice_a_stop() {
 }
 
 #[test]
+fn sleeps_do_not_notice_a_stop() {
+    undisturbed("sleeps", &["1"]);
+}
+
+#[test]
 fn signals_do_not_notice_a_stop() {
     undisturbed("signals", &["1", "7"]);
 }

@@ -126,8 +126,11 @@ fn melts_in(melt: Melt, directory: &Directory, seed: &mut Seed) -> Result<(), Fa
     for part in 0..3 {
         // Somewhere in this third of the run, at any moment between two lines.
         let until = (part * third + seed.below(third * 2 / 3)) as usize;
+        // (The log tells what was computed before the restart, too.)
         job.until("so far", PATIENCE, |_| {
-            thermo(&fs::read_to_string(&log).unwrap_or_default()).len() >= until
+            let state = command::state(directory, &target);
+            state.as_deref() == Ok("running")
+                && thermo(&fs::read_to_string(&log).unwrap_or_default()).len() >= until
         })?;
         thread::sleep(seed.moment(Duration::from_millis(40)));
         command::suspend(directory, &target)?

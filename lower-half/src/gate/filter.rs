@@ -42,6 +42,9 @@ const RULES: &[(i64, When)] = &[
     (libc::SYS_pselect6, When::Given(5)),
     (libc::SYS_epoll_pwait, When::Given(4)),
     (libc::SYS_epoll_pwait2, When::Given(4)),
+    // Sleeps without a place for what is left of them.
+    (libc::SYS_nanosleep, When::Either(1, 0, 0)),
+    (libc::SYS_clock_nanosleep, When::Either(3, 0, 0)),
     // Processes and threads.
     (libc::SYS_clone, When::Always),
     (libc::SYS_clone3, When::Refuse(libc::ENOSYS as u32)),

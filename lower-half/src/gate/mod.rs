@@ -11,6 +11,7 @@ pub mod memory;
 pub mod paths;
 pub mod region;
 pub mod signals;
+pub mod sleep;
 pub mod timers;
 pub mod trap;
 pub mod user;

@@ -6,7 +6,7 @@
 //! A call that cannot block is made here. One that may block, or that waits for a signal, is made by the
 //! springboard after this handler has returned, so that signals find it as they would find the original.
 
-use super::{descriptors, exec, identity, memory, paths, signals, timers};
+use super::{descriptors, exec, identity, memory, paths, signals, sleep, timers};
 use crate::arch::frame::{
     Frame, REG_R8, REG_R9, REG_R10, REG_R11, REG_RAX, REG_RCX, REG_RDI, REG_RDX, REG_RIP, REG_RSI,
 };
@@ -118,6 +118,12 @@ fn answer(call: &mut Call) -> isize {
         libc::SYS_pselect6 => signals::on_pselect(call),
         libc::SYS_signalfd | libc::SYS_signalfd4 => {
             signals::on_mask_argument(call, 1, Piece::CallMaskRsiNoting)
+        }
+
+        libc::SYS_nanosleep => sleep::on_sleep(call, 1, false, Piece::CallRestRsi),
+        libc::SYS_clock_nanosleep => {
+            let until = call.argument(1) & libc::TIMER_ABSTIME as usize != 0;
+            sleep::on_sleep(call, 3, until, Piece::CallRestR10)
         }
 
         libc::SYS_clone => threads::clone::on_clone(call),

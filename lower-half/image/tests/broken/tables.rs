@@ -28,10 +28,7 @@ fn regions_that_cannot_be() {
         &["regions", "region 1"],
     );
     says(&region(|region| region.start += 1), &["region 1"]);
-    says(
-        &region(|region| region.end = !4095),
-        &["region 1"],
-    );
+    says(&region(|region| region.end = !4095), &["region 1"]);
     says(
         &region(|region| region.start = 0x1000_0000_1000),
         &["overlaps"],

@@ -31,7 +31,7 @@ const _: () = {
 global_asm!(
     ".pushsection .text.stillpoint_springboard, \"ax\", @progbits",
     // Seen from every part of this program (code generation units), and from nowhere else.
-    ".irp name, springboard_start, springboard_end, restorer, call_plain, call_noting, call_rdi_noting, call_rsi_noting, call_mask_rdi, call_mask_rsi_noting, call_mask_r10, call_mask_r8, call_mask_r9, call_recvmsg, trampoline, park_self, clock_gettime, gettimeofday, time, getcpu",
+    ".irp name, springboard_start, springboard_end, restorer, call_plain, call_noting, call_rdi_noting, call_rsi_noting, call_mask_rdi, call_mask_rsi_noting, call_mask_r10, call_mask_r8, call_mask_r9, call_rest_rsi, call_rest_r10, call_recvmsg, trampoline, park_self, clock_gettime, gettimeofday, time, getcpu",
     ".globl stillpoint_\\name",
     ".hidden stillpoint_\\name",
     ".endr",
@@ -164,6 +164,31 @@ global_asm!(
     "syscall",
     "mov r9, [rsp + 16]",
     "ret 184",
+    // nanosleep without a place for what is left of the sleep when a signal ends it: it gets one, so that the sleep can
+    // go on with that.
+    ".balign 16",
+    "stillpoint_call_rest_rsi:",
+    "lea rsp, [rsp - 176]",
+    "mov [rsp], rcx",
+    "mov [rsp + 24], rax",
+    "mov [rsp + 32], rdi",
+    "lea rsi, [rsp + 8]",
+    "syscall",
+    "mov rdi, [rsp + 32]",
+    "mov esi, 0",
+    "ret 168",
+    // ... clock_nanosleep.
+    ".balign 16",
+    "stillpoint_call_rest_r10:",
+    "lea rsp, [rsp - 176]",
+    "mov [rsp], rcx",
+    "mov [rsp + 24], rax",
+    "mov [rsp + 32], rdx",
+    "lea r10, [rsp + 8]",
+    "syscall",
+    "mov rdx, [rsp + 32]",
+    "mov r10d, 0",
+    "ret 168",
     // recvmsg: the descriptors in an SCM_RIGHTS message are the upper half's. rsi: struct msghdr.
     ".balign 16",
     "stillpoint_call_recvmsg:",
@@ -306,6 +331,8 @@ unsafe extern "C" {
     static stillpoint_call_mask_r10: u8;
     static stillpoint_call_mask_r8: u8;
     static stillpoint_call_mask_r9: u8;
+    static stillpoint_call_rest_rsi: u8;
+    static stillpoint_call_rest_r10: u8;
     static stillpoint_call_recvmsg: u8;
     static stillpoint_trampoline: u8;
     static stillpoint_park_self: u8;
@@ -328,6 +355,8 @@ pub enum Piece {
     CallMaskR10,
     CallMaskR8,
     CallMaskR9,
+    CallRestRsi,
+    CallRestR10,
     CallRecvmsg,
     Trampoline,
     ParkSelf,
@@ -351,6 +380,8 @@ impl Piece {
             Piece::CallMaskR10 => &raw const stillpoint_call_mask_r10,
             Piece::CallMaskR8 => &raw const stillpoint_call_mask_r8,
             Piece::CallMaskR9 => &raw const stillpoint_call_mask_r9,
+            Piece::CallRestRsi => &raw const stillpoint_call_rest_rsi,
+            Piece::CallRestR10 => &raw const stillpoint_call_rest_r10,
             Piece::CallRecvmsg => &raw const stillpoint_call_recvmsg,
             Piece::Trampoline => &raw const stillpoint_trampoline,
             Piece::ParkSelf => &raw const stillpoint_park_self,

@@ -1,0 +1,18 @@
+//! Sleeps for a time, without a place for what is left of it when a signal ends them. A stop would begin such a sleep again
+//! from its start; so the springboard gives it a place.
+//!
+//! Rules of this place: runs in the trap's handler.
+
+use super::trap::Call;
+use crate::arch::springboard::Piece;
+
+/// `nanosleep` and `clock_nanosleep`, with the number of the argument that leads to the place for the rest. `until`: the sleep
+/// ends at a time, and has no rest.
+pub fn on_sleep(call: &mut Call, rest: usize, until: bool, piece: Piece) -> isize {
+    // The filter has looked at half of the argument only.
+    if until || call.argument(rest) != 0 {
+        call.redirect_plain()
+    } else {
+        call.redirect(piece, 0)
+    }
+}

@@ -2,7 +2,8 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const LOWER: &str = env!("CARGO_BIN_EXE_stillpoint-lower-openmpi");
@@ -21,7 +22,7 @@ impl Place {
     fn file(&self, name: &str, text: &str, mode: u32) -> PathBuf {
         use std::os::unix::fs::PermissionsExt;
         let path = self.0.join(name);
-        std::fs::write(&path, text).unwrap();
+        write(&path, text.as_bytes());
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
         path
     }
@@ -35,13 +36,13 @@ impl Place {
             "{program}{}",
             flags.concat().replace(['/', ' '], "")
         ));
-        let status = Command::new("cc")
+        let mut compiler = Command::new("cc");
+        compiler
             .args(["-O1", "-pthread", "-w", "-o"])
             .args([&binary, &source])
             .args(flags)
-            .arg("-lm")
-            .status()
-            .unwrap();
+            .arg("-lm");
+        let status = spawn(&mut compiler).wait().unwrap();
         assert!(status.success(), "{program} does not compile");
         binary
     }
@@ -53,14 +54,27 @@ impl Drop for Place {
     }
 }
 
+/// Held while a process is started, and while a script is written: a child of another test's that inherits the
+/// script's open file keeps it from being executed ("text file busy").
+static FORKS: Mutex<()> = Mutex::new(());
+
+fn write(path: &Path, bytes: &[u8]) {
+    let _alone = FORKS.lock().unwrap_or_else(PoisonError::into_inner);
+    std::fs::write(path, bytes).unwrap();
+}
+
+fn spawn(command: &mut Command) -> Child {
+    let _alone = FORKS.lock().unwrap_or_else(PoisonError::into_inner);
+    command.spawn().unwrap()
+}
+
 /// Runs to the end, for at most a minute.
 fn finish(mut command: Command) -> Output {
-    let mut child = command
+    command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .stderr(Stdio::piped());
+    let mut child = spawn(&mut command);
     let end = Instant::now() + Duration::from_secs(60);
     while child.try_wait().unwrap().is_none() {
         if Instant::now() > end {
@@ -324,7 +338,7 @@ fn what_cannot_be_started_is_said_in_one_line() {
     let mut other = std::fs::read("/bin/true").unwrap();
     other[18] = 183;
     let path = place.file("other", "", 0o755);
-    std::fs::write(&path, other).unwrap();
+    write(&path, &other);
     refused(&split(&path, &[]), 126, "another processor");
     let mut command = Command::new(LOWER);
     command.arg("run");

@@ -18,6 +18,7 @@ use super::{paths, signals, user};
 use crate::arch::syscall::{self, failed, syscall3, syscall4, syscall6};
 use crate::loader::elf;
 use crate::threads::registry::Thread;
+use crate::threads::{exit, stop};
 
 /// The argument that makes the lower half's executable start a program on behalf of `execve`.
 pub const VERB: &CStr = c"exec";
@@ -141,7 +142,13 @@ fn start(
 /// The new program inherits the signal mask: the application's, not this handler's.
 fn with_own_mask(call: &Call, action: impl FnOnce() -> isize) -> isize {
     let mask = syscall::set_mask(signals::as_believed(call.frame().mask()));
-    let result = action();
+    let child = exit::forked() || Thread::current().is_some_and(Thread::shares_memory);
+    let result = if child {
+        // It is never stopped, and what it shares with its parent, or has a copy of, must not hold it up.
+        action()
+    } else {
+        stop::without_stops(action)
+    };
     syscall::set_mask(mask);
     result
 }

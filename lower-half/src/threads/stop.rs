@@ -15,7 +15,7 @@ use stillpoint_wrappers::gate::{self, Inside, UpperHooks};
 use super::registry::{self, State, Thread, flag};
 use super::{beneath, interrupted};
 use crate::arch::frame::{Frame, REG_RAX, REG_RIP};
-use crate::arch::syscall::{futex_wait, futex_wake, syscall4};
+use crate::arch::syscall::{futex_wait, futex_wake, syscall4, yield_now};
 use crate::arch::{registers, springboard};
 use crate::gate::{descriptors, identity, signals};
 
@@ -121,8 +121,37 @@ pub fn stop(thread: Thread) {
     signal_thread(tid);
 }
 
-/// Sends the stop signal with a value that no other sender gives.
+/// Threads that are about to become another program.
+static EXECUTING: AtomicU32 = AtomicU32::new(0);
+/// Threads that are about to send the stop signal.
+static SENDING: AtomicU32 = AtomicU32::new(0);
+
+/// Runs `exec` while nobody sends the stop signal: one that came too late would wait for the new program, which has no
+/// handler for it yet and would be ended by it. The calling thread must not block the signal, so that one which
+/// has been sent already comes before.
+pub fn without_stops<R>(exec: impl FnOnce() -> R) -> R {
+    EXECUTING.fetch_add(1, Ordering::SeqCst);
+    while SENDING.load(Ordering::SeqCst) != 0 {
+        yield_now();
+    }
+    // What has been sent comes on the way back from this call.
+    yield_now();
+    let result = exec();
+    EXECUTING.fetch_sub(1, Ordering::SeqCst);
+    result
+}
+
+/// Sends the stop signal with a value that no other sender gives - unless a thread is about to become another program,
+/// which ends all others.
 fn signal_thread(tid: u32) {
+    SENDING.fetch_add(1, Ordering::SeqCst);
+    if EXECUTING.load(Ordering::SeqCst) == 0 {
+        send(tid);
+    }
+    SENDING.fetch_sub(1, Ordering::SeqCst);
+}
+
+fn send(tid: u32) {
     // struct siginfo: signal, error, code, (padding), sender's process and user, value.
     let mut info = [0u32; 32];
     info[0] = signals::stop_signal() as u32;

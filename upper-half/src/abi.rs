@@ -18,7 +18,7 @@ pub mod predefined;
 mod symbols;
 
 pub use openmpi::{
-    Status, assertion_from_neutral, assertion_to_neutral, combiner_from_neutral,
+    ABI, Status, assertion_from_neutral, assertion_to_neutral, combiner_from_neutral,
     combiner_to_neutral, comparison_from_neutral, comparison_to_neutral, displacement_from_neutral,
     displacement_to_neutral, distribution_from_neutral, distribution_to_neutral,
     error_from_neutral, error_to_neutral, flavor_from_neutral, flavor_to_neutral,
@@ -125,6 +125,8 @@ pub const MAX_DATAREP_STRING: usize = 128;
 pub const BSEND_OVERHEAD: c_int = 128;
 /// `MPI_UNDEFINED`, the same in the neutral form.
 pub const UNDEFINED: c_int = -32766;
+/// `MPI_PROC_NULL`.
+pub const PROC_NULL: c_int = -2;
 /// `MPI_KEYVAL_INVALID`.
 pub const KEYVAL_INVALID: c_int = -1;
 /// `MPI_ERR_LASTCODE`: codes and classes that a program adds come after it.

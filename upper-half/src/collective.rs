@@ -41,7 +41,7 @@ pub fn map_cells() -> *mut ClockCell {
 
 /// A group's cell.
 #[inline(always)]
-fn cell(index: u32) -> &'static ClockCell {
+pub fn cell(index: u32) -> &'static ClockCell {
     // SAFETY: indices come from `cell_for`, below the capacity of the table, which is never unmapped.
     unsafe { &*CELLS.load(Ordering::Relaxed).add(index as usize) }
 }
@@ -119,6 +119,23 @@ pub unsafe fn begin(index: u32) {
         // SAFETY: the caller's.
         unsafe { begin_pending(cell, before, begun) };
     }
+}
+
+/// [`begin`] where one thread calls MPI and no checkpoint is pending. Where one is, nothing has begun, and the answer
+/// is false.
+#[inline(always)]
+pub fn begin_alone(cell: &ClockCell) -> bool {
+    let committed = cell.committed.load(Ordering::Relaxed);
+    let begun = cell.seq.load(Ordering::Relaxed) + 1;
+    cell.seq.store(begun, Ordering::Relaxed);
+    cell.committed.store(begun, Ordering::Relaxed);
+    if arch::gate_pending() {
+        // Read again, so that no register is needed for it.
+        cell.seq.fetch_sub(1, Ordering::Relaxed);
+        cell.committed.store(committed, Ordering::Relaxed);
+        return false;
+    }
+    true
 }
 
 /// One more operation has begun on the group: its number.

@@ -148,6 +148,7 @@ unsafe fn equip(object: *mut Object, body: Body, rank: i32, sizes: (i32, Option<
             None => vec![group::world_rank() as u32],
         };
         (*object).clock = collective::cell_for(&known).map_err(|_| class::INTERN)?;
+        (*object).cell = collective::cell((*object).clock);
         (*object).rank = rank;
         (*object).size = sizes.0;
         (*object).body = Box::into_raw(Box::new(body)).cast();

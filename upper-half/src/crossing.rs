@@ -116,7 +116,7 @@ pub unsafe fn cross<R>(call: impl FnOnce(&'static Dispatch) -> R) -> R {
 pub unsafe fn cross_near<R>(call: impl FnOnce(&'static Dispatch) -> R) -> R {
     // SAFETY: the caller's.
     unsafe {
-        if arch::reach() == Reach::Near as u32 {
+        if arch::reach() <= Reach::Near as u32 {
             return call(dispatch());
         }
         cross_unless_near(call)
@@ -140,6 +140,9 @@ unsafe fn cross_unless_near<R>(call: impl FnOnce(&'static Dispatch) -> R) -> R {
                     come_near(&room);
                 }
             });
+            if arch::reach() == Reach::Near as u32 && crate::direct::possible() {
+                arch::set_reach(Reach::Direct as u32);
+            }
         }
         cross(call)
     }

@@ -92,6 +92,7 @@ pub fn create(kind: HandleKind, lower: Word, body: *mut ()) -> *mut Object {
             size: 0,
             begun: 0,
             told: 0,
+            cell: std::ptr::null(),
         });
         fortran::mirror(object);
     }
@@ -119,6 +120,7 @@ pub unsafe fn make_predefined(object: *mut Object, kind: HandleKind, standard: u
             size: 0,
             begun: 0,
             told: 0,
+            cell: std::ptr::null(),
         });
     }
 }
@@ -158,6 +160,9 @@ pub unsafe fn recycle(object: *mut Object) {
     unsafe {
         fortran::forget(object);
         (*object).magic = FREED;
+        // What is called directly looks at these alone.
+        (*object).lower = 0;
+        (*object).cell = std::ptr::null();
         let mut slab = SLAB.lock();
         (*object).body = slab.free.cast();
         slab.free = object;

@@ -12,6 +12,7 @@ pub mod constructor;
 pub mod conversion;
 pub mod crossing;
 pub mod datatype;
+pub mod direct;
 pub mod dispose;
 pub mod drain;
 pub mod errhandler;

@@ -9,7 +9,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::gate::{ClockCell, HandleKind};
 use stillpoint_wrappers::neutral::Word;
 
 /// `magic` of an object that is alive.
@@ -49,6 +49,8 @@ pub struct Object {
     /// application knows to be over (or that cannot be begun again): see `collective`.
     pub begun: u32,
     pub told: u32,
+    /// Communicators: the group's collective-clock cell itself, null where there is none.
+    pub cell: *const ClockCell,
 }
 
 const _: () = assert!(core::mem::size_of::<Object>() <= 80);

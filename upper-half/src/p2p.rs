@@ -6,16 +6,17 @@
 
 use core::ffi::{CStr, c_int, c_void};
 
+use stillpoint_wrappers::direct::Direct;
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 use stillpoint_wrappers::neutral::constants::PROC_NULL;
 
 use crate::abi::{self, Comm, Datatype};
-use crate::arch;
 use crate::crossing::{self, cross_near};
 use crate::errhandler::raise;
 use crate::request::{self, Arguments, Kind, NO_MESSAGE};
+use crate::{arch, direct};
 
 mod both;
 mod buffer;
@@ -24,6 +25,25 @@ mod receive;
 pub use both::{sendrecv, sendrecv_replace};
 pub use buffer::{buffer_attach, buffer_detach, rebuild_buffer};
 pub use receive::{irecv, post, receive, recv};
+
+/// A blocking send of any mode to a rank, the short way.
+#[inline(always)]
+unsafe fn send_directly(
+    name: &'static CStr,
+    comm: Comm,
+    call: impl FnOnce(&'static Direct) -> i32,
+) -> c_int {
+    // SAFETY: the way is open; the call only crosses.
+    unsafe {
+        let stay = direct::enter();
+        arch::count_sent();
+        let code = call(direct::table());
+        if code != 0 {
+            arch::uncount_sent();
+        }
+        stay.end(comm, code, name)
+    }
+}
 
 /// A blocking send of any mode.
 #[inline(always)]
@@ -53,12 +73,29 @@ unsafe fn blocking_send(
 }
 
 macro_rules! blocking_sends {
-    ($($function:ident $name:literal)*) => {$(
+    ($($function:ident $long:ident $name:literal)*) => {$(
         #[doc = concat!("`", $name, "`.")]
         ///
         /// # Safety
         /// As the MPI function.
+        #[inline(always)]
         pub unsafe fn $function(
+            buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int, tag: c_int, comm: Comm,
+        ) -> c_int {
+            // SAFETY: the application's arguments.
+            unsafe {
+                if direct::open() && direct::objects([datatype, comm]) && dest != abi::PROC_NULL {
+                    return send_directly(const { as_c(concat!($name, "\0")) }, comm, move |direct| {
+                        (direct.$function)(buf, count, (*datatype).lower, dest, tag, (*comm).lower)
+                    });
+                }
+                $long(buf, count, datatype, dest, tag, comm)
+            }
+        }
+
+        #[cold]
+        #[inline(never)]
+        unsafe fn $long(
             buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int, tag: c_int, comm: Comm,
         ) -> c_int {
             // SAFETY: the application's arguments.
@@ -73,7 +110,12 @@ macro_rules! blocking_sends {
     )*};
 }
 
-blocking_sends! { send "MPI_Send" bsend "MPI_Bsend" ssend "MPI_Ssend" rsend "MPI_Rsend" }
+blocking_sends! {
+    send send_converted "MPI_Send"
+    bsend bsend_converted "MPI_Bsend"
+    ssend ssend_converted "MPI_Ssend"
+    rsend rsend_converted "MPI_Rsend"
+}
 
 /// A literal that ends in a null byte.
 const fn as_c(text: &'static str) -> &'static CStr {

@@ -8,6 +8,7 @@
 
 use core::ffi::{c_char, c_void};
 
+use crate::direct::Direct;
 use crate::extra::Extra;
 use crate::neutral::{Status, Word};
 
@@ -1497,4 +1498,6 @@ pub struct Dispatch {
     pub win_wait: unsafe extern "C" fn(Word) -> i32,
     /// What is not MPI's own.
     pub extra: Extra,
+    /// The real MPI's own functions, for whoever has its ABI.
+    pub direct: Direct,
 }

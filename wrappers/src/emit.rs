@@ -13,6 +13,7 @@ use crate::constants::{Handle, Integer};
 use crate::table::Function;
 
 mod coverage;
+mod direct;
 mod dispatch;
 mod handles;
 mod integers;
@@ -55,6 +56,7 @@ pub fn outputs(input: &Input) -> Vec<Output> {
         handles::emit_symbols(input),
         handles::emit_addresses(input),
     ];
+    outputs.extend(direct::emit(input));
     outputs.extend(shims::emit(input));
     outputs.extend(stubs::emit(input));
     outputs.push(coverage::emit(input));

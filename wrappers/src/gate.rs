@@ -31,7 +31,7 @@ pub const LOW_END: usize = 0x1_0000_0000;
 /// First word of a filled gate page: `"STILLPNT"`.
 pub const GATE_MAGIC: u64 = u64::from_le_bytes(*b"STILLPNT");
 /// Changes with every change of the layouts in this file.
-pub const GATE_VERSION: u32 = 2;
+pub const GATE_VERSION: u32 = 3;
 
 /// Whether an address belongs to the upper half.
 pub const fn is_upper(address: usize) -> bool {
@@ -264,7 +264,7 @@ pub struct ThreadRecord {
     pub fs_upper: u64,
     /// `gs:0x18`: an [`Inside`]. The stop handler parks a thread only at 0.
     pub inside: AtomicU32,
-    /// `gs:0x1c`: a [`Reach`].
+    /// `gs:0x1c`: a [`Reach`]. Right behind `inside`: both are read as one word.
     pub reach: AtomicU32,
     /// `gs:0x20`: point-to-point messages this thread has sent (blocking or not, when begun).
     pub sent: AtomicU64,
@@ -286,14 +286,18 @@ pub struct ThreadRecord {
 
 /// Values of [`ThreadRecord::reach`]: how the thread gets at the lower half.
 #[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
+    /// As [`Near`](Self::Near), and the real MPI has the application's ABI, and no other thread calls MPI: frequent calls go
+    /// to its own functions ([`crate::direct::Direct`]). 0, so that one comparison tells that a thread is in the
+    /// application and may call them.
+    Direct = 0,
     /// Its own thread area has room for what the lower half keeps in one (see [`Room`]): frequent calls leave FS as it is.
-    Near = 0,
+    Near = 1,
     /// It has not been tried yet whether it is near.
-    Unknown = 1,
+    Unknown = 2,
     /// FS is switched for each call.
-    Far = 2,
+    Far = 3,
 }
 
 /// Room in a thread's static thread-local storage that the upper half leaves to the lower one.

@@ -12,6 +12,9 @@ mod integers;
 pub use handles::PREDEFINED;
 pub use integers::*;
 
+/// Open MPI's ABI among those that [`crate::direct::Direct::abi`] may name.
+pub const ABI: u64 = u64::from_le_bytes(*b"openmpi4");
+
 /// A predefined handle.
 #[derive(Clone, Copy, Debug)]
 pub struct Predefined {

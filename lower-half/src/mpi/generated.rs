@@ -5,6 +5,7 @@
 
 mod collective;
 mod completion;
+mod direct;
 mod dynamic;
 mod environment;
 mod file;
@@ -432,5 +433,6 @@ pub const fn dispatch(extra: Extra) -> Dispatch {
         t_pvar_stop: tool::t_pvar_stop,
         t_pvar_write: tool::t_pvar_write,
         extra,
+        direct: direct::direct(),
     }
 }

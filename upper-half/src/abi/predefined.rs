@@ -182,5 +182,6 @@ fn head(entry: &Predefined, lower: Word) -> Object {
         size: 0,
         begun: 0,
         told: 0,
+        cell: core::ptr::null(),
     }
 }

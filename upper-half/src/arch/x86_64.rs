@@ -7,7 +7,9 @@ use core::arch::asm;
 use core::mem::offset_of;
 use core::sync::atomic::AtomicU32;
 
-use stillpoint_wrappers::gate::ThreadRecord;
+use stillpoint_wrappers::gate::{GATE_ADDRESS, GatePage, Inside, Reach, ThreadRecord};
+
+use crate::object::Object;
 
 const _: () = {
     // The assembly below spells these offsets out.
@@ -16,6 +18,7 @@ const _: () = {
     assert!(offset_of!(ThreadRecord, fs_upper) == 0x10);
     assert!(offset_of!(ThreadRecord, inside) == 0x18);
     assert!(offset_of!(ThreadRecord, reach) == 0x1c);
+    assert!(Reach::Direct as u32 == 0 && Inside::No as u32 == 0);
     assert!(offset_of!(ThreadRecord, driver) == 0x98);
     assert!(offset_of!(ThreadRecord, sent) == 0x20);
     assert!(offset_of!(ThreadRecord, received) == 0x28);
@@ -73,6 +76,47 @@ pub unsafe fn reach() -> u32 {
         asm!("mov {:e}, gs:[0x1c]", out(reg) value, options(nostack, preserves_flags, readonly));
     }
     value
+}
+
+/// `record.reach = value`.
+///
+/// # Safety
+/// As [`record`].
+pub unsafe fn set_reach(value: u32) {
+    // SAFETY: as `record`.
+    unsafe {
+        asm!("mov gs:[0x1c], {:e}", in(reg) value, options(nostack, preserves_flags));
+    }
+}
+
+/// Whether both `record.inside` and `record.reach` are 0.
+///
+/// # Safety
+/// As [`record`].
+#[inline(always)]
+pub unsafe fn outside_and_direct() -> bool {
+    // SAFETY: as `record`; both are 32 bits, one behind the other.
+    unsafe {
+        asm!(
+            "cmp qword ptr gs:[0x18], 0",
+            "jne {}",
+            label { return false },
+            options(nostack, readonly)
+        );
+    }
+    true
+}
+
+/// `record.inside = VALUE`, as [`set_inside`].
+///
+/// # Safety
+/// As [`record`].
+#[inline(always)]
+pub unsafe fn be_inside<const VALUE: u32>() {
+    // SAFETY: as `record`.
+    unsafe {
+        asm!("mov dword ptr gs:[0x18], {}", const VALUE, options(nostack, preserves_flags));
+    }
 }
 
 /// Whether this is the driver thread.
@@ -163,6 +207,56 @@ pub unsafe fn upper_thread_pointer() -> u64 {
 pub unsafe fn write_fs(value: u64) {
     // SAFETY: the caller's. A compiler barrier, so that nothing moves across the switch.
     unsafe { asm!("wrfsbase {}", in(reg) value, options(nostack, preserves_flags)) }
+}
+
+/// Whether the page's word `pending` is set. No register holds its address across a call. A compiler barrier.
+#[inline(always)]
+pub fn gate_pending() -> bool {
+    // SAFETY: stubs run only where a lower half started the application, which maps the page first.
+    unsafe {
+        asm!(
+            "movabs {page}, {address}",
+            "cmp dword ptr [{page}], 0",
+            "jne {set}",
+            page = out(reg) _,
+            address = const GATE_ADDRESS + offset_of!(GatePage, pending),
+            set = label { return true },
+            options(nostack)
+        );
+    }
+    false
+}
+
+/// Whether a handle is the address of an object: not null, and no small number.
+#[inline(always)]
+pub fn is_address(handle: *const Object) -> bool {
+    // SAFETY: a comparison.
+    unsafe {
+        asm!(
+            "cmp {}, 4096",
+            "jb {}",
+            in(reg) handle,
+            label { return false },
+            options(nostack, nomem)
+        );
+    }
+    true
+}
+
+/// The page's pointer `dispatch`, as [`gate_pending`], but no barrier.
+#[inline(always)]
+pub fn gate_dispatch() -> u64 {
+    let value;
+    // SAFETY: as `gate_pending`.
+    unsafe {
+        asm!(
+            "movabs rax, qword ptr [{}]",
+            const GATE_ADDRESS + offset_of!(GatePage, dispatch),
+            out("rax") value,
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    value
 }
 
 /// Bytes that each thread's static thread-local storage leaves to the lower half. It must cover the places,

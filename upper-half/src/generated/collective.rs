@@ -5,6 +5,7 @@
 use crate::abi::{self, Aint, Comm, Datatype, Op};
 use crate::crossing;
 use crate::crossing::Place;
+use crate::direct;
 use crate::errhandler;
 use crate::export::export;
 use crate::pass;
@@ -12,6 +13,40 @@ use core::ffi::{c_int, c_void};
 use stillpoint_wrappers::gate::HandleKind;
 
 unsafe extern "C" fn allgather(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
+        if direct::open()
+            && direct::objects([sendtype, recvtype])
+            && let Some(stay) = direct::begin(comm)
+        {
+            let code = (direct::table().allgather)(
+                sendbuf,
+                sendcount,
+                (*sendtype).lower,
+                recvbuf,
+                recvcount,
+                (*recvtype).lower,
+                (*comm).lower,
+            );
+            return stay.end(comm, code, c"MPI_Allgather");
+        }
+        allgather_converted(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn allgather_converted(
     sendbuf: *const c_void,
     sendcount: c_int,
     sendtype: Datatype,
@@ -54,6 +89,42 @@ unsafe extern "C" fn allgatherv(
 ) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
+        if direct::open()
+            && direct::objects([sendtype, recvtype])
+            && let Some(stay) = direct::begin(comm)
+        {
+            let code = (direct::table().allgatherv)(
+                sendbuf,
+                sendcount,
+                (*sendtype).lower,
+                recvbuf,
+                recvcounts,
+                displs,
+                (*recvtype).lower,
+                (*comm).lower,
+            );
+            return stay.end(comm, code, c"MPI_Allgatherv");
+        }
+        allgatherv_converted(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn allgatherv_converted(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
         let _inside = crossing::enter_as(Place::Collective);
         let code = pass::clocked(comm, move |lower| {
             (lower.allgatherv)(
@@ -76,6 +147,36 @@ unsafe extern "C" fn allgatherv(
 export!(MPI_Allgatherv, PMPI_Allgatherv => allgatherv);
 
 unsafe extern "C" fn allreduce(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
+        if direct::open()
+            && direct::objects([datatype, op])
+            && let Some(stay) = direct::begin(comm)
+        {
+            let code = (direct::table().allreduce)(
+                sendbuf,
+                recvbuf,
+                count,
+                (*datatype).lower,
+                (*op).lower,
+                (*comm).lower,
+            );
+            return stay.end(comm, code, c"MPI_Allreduce");
+        }
+        allreduce_converted(sendbuf, recvbuf, count, datatype, op, comm)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn allreduce_converted(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
     count: c_int,
@@ -115,6 +216,40 @@ unsafe extern "C" fn alltoall(
 ) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
+        if direct::open()
+            && direct::objects([sendtype, recvtype])
+            && let Some(stay) = direct::begin(comm)
+        {
+            let code = (direct::table().alltoall)(
+                sendbuf,
+                sendcount,
+                (*sendtype).lower,
+                recvbuf,
+                recvcount,
+                (*recvtype).lower,
+                (*comm).lower,
+            );
+            return stay.end(comm, code, c"MPI_Alltoall");
+        }
+        alltoall_converted(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn alltoall_converted(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
         let _inside = crossing::enter_as(Place::Collective);
         let code = pass::clocked(comm, move |lower| {
             (lower.alltoall)(
@@ -136,6 +271,44 @@ unsafe extern "C" fn alltoall(
 export!(MPI_Alltoall, PMPI_Alltoall => alltoall);
 
 unsafe extern "C" fn alltoallv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
+        if direct::open()
+            && direct::objects([sendtype, recvtype])
+            && let Some(stay) = direct::begin(comm)
+        {
+            let code = (direct::table().alltoallv)(
+                sendbuf,
+                sendcounts,
+                sdispls,
+                (*sendtype).lower,
+                recvbuf,
+                recvcounts,
+                rdispls,
+                (*recvtype).lower,
+                (*comm).lower,
+            );
+            return stay.end(comm, code, c"MPI_Alltoallv");
+        }
+        alltoallv_converted(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn alltoallv_converted(
     sendbuf: *const c_void,
     sendcounts: *const c_int,
     sdispls: *const c_int,
@@ -218,6 +391,22 @@ export!(MPI_Alltoallw, PMPI_Alltoallw => alltoallw);
 unsafe extern "C" fn barrier(comm: Comm) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
+        if direct::open()
+            && direct::objects([])
+            && let Some(stay) = direct::begin(comm)
+        {
+            let code = (direct::table().barrier)((*comm).lower);
+            return stay.end(comm, code, c"MPI_Barrier");
+        }
+        barrier_converted(comm)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn barrier_converted(comm: Comm) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
         let _inside = crossing::enter_as(Place::Collective);
         let code = pass::clocked(comm, move |lower| {
             (lower.barrier)(abi::word(HandleKind::Communicator, comm))
@@ -231,6 +420,29 @@ unsafe extern "C" fn barrier(comm: Comm) -> c_int {
 export!(MPI_Barrier, PMPI_Barrier => barrier);
 
 unsafe extern "C" fn bcast(
+    buffer: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    root: c_int,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
+        if direct::open()
+            && direct::objects([datatype])
+            && let Some(stay) = direct::begin(comm)
+        {
+            let code =
+                (direct::table().bcast)(buffer, count, (*datatype).lower, root, (*comm).lower);
+            return stay.end(comm, code, c"MPI_Bcast");
+        }
+        bcast_converted(buffer, count, datatype, root, comm)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn bcast_converted(
     buffer: *mut c_void,
     count: c_int,
     datatype: Datatype,
@@ -267,6 +479,36 @@ unsafe extern "C" fn exscan(
 ) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
+        if direct::open()
+            && direct::objects([datatype, op])
+            && let Some(stay) = direct::begin(comm)
+        {
+            let code = (direct::table().exscan)(
+                sendbuf,
+                recvbuf,
+                count,
+                (*datatype).lower,
+                (*op).lower,
+                (*comm).lower,
+            );
+            return stay.end(comm, code, c"MPI_Exscan");
+        }
+        exscan_converted(sendbuf, recvbuf, count, datatype, op, comm)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn exscan_converted(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
         let _inside = crossing::enter_as(Place::Collective);
         let code = pass::clocked(comm, move |lower| {
             (lower.exscan)(
@@ -287,6 +529,42 @@ unsafe extern "C" fn exscan(
 export!(MPI_Exscan, PMPI_Exscan => exscan);
 
 unsafe extern "C" fn gather(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
+        if direct::open()
+            && direct::objects([sendtype, recvtype])
+            && let Some(stay) = direct::begin(comm)
+        {
+            let code = (direct::table().gather)(
+                sendbuf,
+                sendcount,
+                (*sendtype).lower,
+                recvbuf,
+                recvcount,
+                (*recvtype).lower,
+                root,
+                (*comm).lower,
+            );
+            return stay.end(comm, code, c"MPI_Gather");
+        }
+        gather_converted(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn gather_converted(
     sendbuf: *const c_void,
     sendcount: c_int,
     sendtype: Datatype,
@@ -332,6 +610,44 @@ unsafe extern "C" fn gatherv(
 ) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
+        if direct::open()
+            && direct::objects([sendtype, recvtype])
+            && let Some(stay) = direct::begin(comm)
+        {
+            let code = (direct::table().gatherv)(
+                sendbuf,
+                sendcount,
+                (*sendtype).lower,
+                recvbuf,
+                recvcounts,
+                displs,
+                (*recvtype).lower,
+                root,
+                (*comm).lower,
+            );
+            return stay.end(comm, code, c"MPI_Gatherv");
+        }
+        gatherv_converted(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn gatherv_converted(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
         let _inside = crossing::enter_as(Place::Collective);
         let code = pass::clocked(comm, move |lower| {
             (lower.gatherv)(
@@ -365,6 +681,40 @@ unsafe extern "C" fn neighbor_allgather(
 ) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
+        if direct::open()
+            && direct::objects([sendtype, recvtype])
+            && let Some(stay) = direct::begin(comm)
+        {
+            let code = (direct::table().neighbor_allgather)(
+                sendbuf,
+                sendcount,
+                (*sendtype).lower,
+                recvbuf,
+                recvcount,
+                (*recvtype).lower,
+                (*comm).lower,
+            );
+            return stay.end(comm, code, c"MPI_Neighbor_allgather");
+        }
+        neighbor_allgather_converted(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn neighbor_allgather_converted(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
         let _inside = crossing::enter_as(Place::Collective);
         let code = pass::clocked(comm, move |lower| {
             (lower.neighbor_allgather)(
@@ -386,6 +736,42 @@ unsafe extern "C" fn neighbor_allgather(
 export!(MPI_Neighbor_allgather, PMPI_Neighbor_allgather => neighbor_allgather);
 
 unsafe extern "C" fn neighbor_allgatherv(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
+        if direct::open()
+            && direct::objects([sendtype, recvtype])
+            && let Some(stay) = direct::begin(comm)
+        {
+            let code = (direct::table().neighbor_allgatherv)(
+                sendbuf,
+                sendcount,
+                (*sendtype).lower,
+                recvbuf,
+                recvcounts,
+                displs,
+                (*recvtype).lower,
+                (*comm).lower,
+            );
+            return stay.end(comm, code, c"MPI_Neighbor_allgatherv");
+        }
+        neighbor_allgatherv_converted(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn neighbor_allgatherv_converted(
     sendbuf: *const c_void,
     sendcount: c_int,
     sendtype: Datatype,
@@ -429,6 +815,40 @@ unsafe extern "C" fn neighbor_alltoall(
 ) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
+        if direct::open()
+            && direct::objects([sendtype, recvtype])
+            && let Some(stay) = direct::begin(comm)
+        {
+            let code = (direct::table().neighbor_alltoall)(
+                sendbuf,
+                sendcount,
+                (*sendtype).lower,
+                recvbuf,
+                recvcount,
+                (*recvtype).lower,
+                (*comm).lower,
+            );
+            return stay.end(comm, code, c"MPI_Neighbor_alltoall");
+        }
+        neighbor_alltoall_converted(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn neighbor_alltoall_converted(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
         let _inside = crossing::enter_as(Place::Collective);
         let code = pass::clocked(comm, move |lower| {
             (lower.neighbor_alltoall)(
@@ -450,6 +870,44 @@ unsafe extern "C" fn neighbor_alltoall(
 export!(MPI_Neighbor_alltoall, PMPI_Neighbor_alltoall => neighbor_alltoall);
 
 unsafe extern "C" fn neighbor_alltoallv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
+        if direct::open()
+            && direct::objects([sendtype, recvtype])
+            && let Some(stay) = direct::begin(comm)
+        {
+            let code = (direct::table().neighbor_alltoallv)(
+                sendbuf,
+                sendcounts,
+                sdispls,
+                (*sendtype).lower,
+                recvbuf,
+                recvcounts,
+                rdispls,
+                (*recvtype).lower,
+                (*comm).lower,
+            );
+            return stay.end(comm, code, c"MPI_Neighbor_alltoallv");
+        }
+        neighbor_alltoallv_converted(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn neighbor_alltoallv_converted(
     sendbuf: *const c_void,
     sendcounts: *const c_int,
     sdispls: *const c_int,
@@ -533,6 +991,38 @@ unsafe extern "C" fn reduce(
 ) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
+        if direct::open()
+            && direct::objects([datatype, op])
+            && let Some(stay) = direct::begin(comm)
+        {
+            let code = (direct::table().reduce)(
+                sendbuf,
+                recvbuf,
+                count,
+                (*datatype).lower,
+                (*op).lower,
+                root,
+                (*comm).lower,
+            );
+            return stay.end(comm, code, c"MPI_Reduce");
+        }
+        reduce_converted(sendbuf, recvbuf, count, datatype, op, root, comm)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn reduce_converted(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
         let _inside = crossing::enter_as(Place::Collective);
         let code = pass::clocked(comm, move |lower| {
             (lower.reduce)(
@@ -554,6 +1044,36 @@ unsafe extern "C" fn reduce(
 export!(MPI_Reduce, PMPI_Reduce => reduce);
 
 unsafe extern "C" fn reduce_scatter(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
+        if direct::open()
+            && direct::objects([datatype, op])
+            && let Some(stay) = direct::begin(comm)
+        {
+            let code = (direct::table().reduce_scatter)(
+                sendbuf,
+                recvbuf,
+                recvcounts,
+                (*datatype).lower,
+                (*op).lower,
+                (*comm).lower,
+            );
+            return stay.end(comm, code, c"MPI_Reduce_scatter");
+        }
+        reduce_scatter_converted(sendbuf, recvbuf, recvcounts, datatype, op, comm)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn reduce_scatter_converted(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
     recvcounts: *const c_int,
@@ -592,6 +1112,36 @@ unsafe extern "C" fn reduce_scatter_block(
 ) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
+        if direct::open()
+            && direct::objects([datatype, op])
+            && let Some(stay) = direct::begin(comm)
+        {
+            let code = (direct::table().reduce_scatter_block)(
+                sendbuf,
+                recvbuf,
+                recvcount,
+                (*datatype).lower,
+                (*op).lower,
+                (*comm).lower,
+            );
+            return stay.end(comm, code, c"MPI_Reduce_scatter_block");
+        }
+        reduce_scatter_block_converted(sendbuf, recvbuf, recvcount, datatype, op, comm)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn reduce_scatter_block_converted(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
         let _inside = crossing::enter_as(Place::Collective);
         let code = pass::clocked(comm, move |lower| {
             (lower.reduce_scatter_block)(
@@ -612,6 +1162,36 @@ unsafe extern "C" fn reduce_scatter_block(
 export!(MPI_Reduce_scatter_block, PMPI_Reduce_scatter_block => reduce_scatter_block);
 
 unsafe extern "C" fn scan(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
+        if direct::open()
+            && direct::objects([datatype, op])
+            && let Some(stay) = direct::begin(comm)
+        {
+            let code = (direct::table().scan)(
+                sendbuf,
+                recvbuf,
+                count,
+                (*datatype).lower,
+                (*op).lower,
+                (*comm).lower,
+            );
+            return stay.end(comm, code, c"MPI_Scan");
+        }
+        scan_converted(sendbuf, recvbuf, count, datatype, op, comm)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn scan_converted(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
     count: c_int,
@@ -652,6 +1232,42 @@ unsafe extern "C" fn scatter(
 ) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
+        if direct::open()
+            && direct::objects([sendtype, recvtype])
+            && let Some(stay) = direct::begin(comm)
+        {
+            let code = (direct::table().scatter)(
+                sendbuf,
+                sendcount,
+                (*sendtype).lower,
+                recvbuf,
+                recvcount,
+                (*recvtype).lower,
+                root,
+                (*comm).lower,
+            );
+            return stay.end(comm, code, c"MPI_Scatter");
+        }
+        scatter_converted(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn scatter_converted(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
         let _inside = crossing::enter_as(Place::Collective);
         let code = pass::clocked(comm, move |lower| {
             (lower.scatter)(
@@ -674,6 +1290,44 @@ unsafe extern "C" fn scatter(
 export!(MPI_Scatter, PMPI_Scatter => scatter);
 
 unsafe extern "C" fn scatterv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    displs: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
+        if direct::open()
+            && direct::objects([sendtype, recvtype])
+            && let Some(stay) = direct::begin(comm)
+        {
+            let code = (direct::table().scatterv)(
+                sendbuf,
+                sendcounts,
+                displs,
+                (*sendtype).lower,
+                recvbuf,
+                recvcount,
+                (*recvtype).lower,
+                root,
+                (*comm).lower,
+            );
+            return stay.end(comm, code, c"MPI_Scatterv");
+        }
+        scatterv_converted(
+            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn scatterv_converted(
     sendbuf: *const c_void,
     sendcounts: *const c_int,
     displs: *const c_int,

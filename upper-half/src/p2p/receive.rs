@@ -14,7 +14,7 @@ use crate::crossing::{self, cross_near};
 use crate::errhandler::raise;
 use crate::request::{self, Arguments, Kind, NO_MESSAGE, Request, State};
 use crate::shared::concurrent;
-use crate::{arch, drain};
+use crate::{arch, direct, drain};
 
 /// `MPI_ERR_TRUNCATE`: the one error of a receive that has taken a message.
 pub(super) const ERR_TRUNCATE: i32 = 15;
@@ -118,7 +118,87 @@ pub fn receive(
 ///
 /// # Safety
 /// As the MPI function.
+#[inline(always)]
 pub unsafe fn recv(
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: Comm,
+    status: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the application's arguments.
+    unsafe {
+        if direct::open()
+            && direct::objects([datatype, comm])
+            && source != abi::PROC_NULL
+            && drain::nothing_waits()
+        {
+            return recv_directly(buf, count, datatype, source, tag, comm, status);
+        }
+        recv_converted(buf, count, datatype, source, tag, comm, status)
+    }
+}
+
+/// `MPI_Recv` from a rank or any, the short way. Interruptible as the long one, by the same means: the nonblocking
+/// receive, asked for until it is over or a checkpoint is pending.
+#[inline(always)]
+unsafe fn recv_directly(
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: Comm,
+    status: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the way is open; the application's arguments, places of our own.
+    unsafe {
+        let stay = direct::enter();
+        let table = direct::table();
+        let mut word = 0;
+        let (lower, comm_word) = ((*datatype).lower, (*comm).lower);
+        let code = (table.irecv)(buf, count, lower, source, tag, comm_word, &mut word);
+        if code != 0 {
+            return stay.end(comm, code, c"MPI_Recv");
+        }
+        loop {
+            let mut over = 0;
+            let code = (table.test)(&mut word, &mut over, status.cast());
+            if code != 0 {
+                if abi::error_to_neutral(code) == ERR_TRUNCATE {
+                    arch::count_received();
+                }
+                return stay.end(comm, code, c"MPI_Recv");
+            }
+            if over != 0 {
+                arch::count_received();
+                return stay.end(comm, 0, c"MPI_Recv");
+            }
+            if arch::gate_pending() {
+                let arguments = receive(buf, count, datatype, source, tag, comm);
+                return interrupted(&arguments, word, status);
+            }
+        }
+    }
+}
+
+/// A checkpoint is pending: the receive becomes a request.
+#[cold]
+#[inline(never)]
+unsafe fn interrupted(arguments: &Arguments, word: Word, status: *mut abi::Status) -> c_int {
+    let mut found = Status::default();
+    // SAFETY: inside a stub; the word is the lower half's for this receive.
+    unsafe {
+        let code = resume(arguments, word, &mut found);
+        finish_receive(code, &found, status, arguments.communicator, c"MPI_Recv")
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn recv_converted(
     buf: *mut c_void,
     count: c_int,
     datatype: Datatype,

@@ -16,7 +16,7 @@ pub fn emit(input: &Input) -> Output {
         "functions",
     );
     text.push_str(
-        "use core::ffi::{c_char, c_void};\n\nuse crate::extra::Extra;\nuse crate::neutral::{Status, Word};\n\n\
+        "use core::ffi::{c_char, c_void};\n\nuse crate::direct::Direct;\nuse crate::extra::Extra;\nuse crate::neutral::{Status, Word};\n\n\
          /// The table; filled by the lower half in every launch.\n#[repr(C)]\npub struct Dispatch {\n",
     );
     for function in input
@@ -39,7 +39,7 @@ pub fn emit(input: &Input) -> Output {
             types.join(", "),
         );
     }
-    text.push_str("/// What is not MPI's own.\npub extra: Extra,\n}\n");
+    text.push_str("/// What is not MPI's own.\npub extra: Extra,\n/// The real MPI's own functions, for whoever has its ABI.\npub direct: Direct,\n}\n");
     Output {
         path: "wrappers/src/dispatch.rs".into(),
         text,

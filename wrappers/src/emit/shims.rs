@@ -72,10 +72,10 @@ pub fn emit(input: &Input) -> Vec<Output> {
             text,
         });
     }
-    list.push_str("mod missing;\npub mod symbols;\n\nuse stillpoint_wrappers::dispatch::Dispatch;\nuse stillpoint_wrappers::extra::Extra;\n\nuse super::attributes;\n\n");
+    list.push_str("mod direct;\nmod missing;\npub mod symbols;\n\nuse stillpoint_wrappers::dispatch::Dispatch;\nuse stillpoint_wrappers::extra::Extra;\n\nuse super::attributes;\n\n");
     list.push_str("/// The table, with what is not MPI's own.\npub const fn dispatch(extra: Extra) -> Dispatch {\nDispatch {\n");
     list.push_str(&fields);
-    list.push_str("extra,\n}\n}\n");
+    list.push_str("extra,\ndirect: direct::direct(),\n}\n}\n");
     outputs.push(Output {
         path: "lower-half/src/mpi/generated.rs".into(),
         text: list,

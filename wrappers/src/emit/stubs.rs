@@ -5,7 +5,7 @@ use std::format;
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-use super::{Input, Output, header, kind};
+use super::{Input, Output, direct, header, kind};
 use crate::table::{CLASSES, Class, Direction, Form, Function, Parameter};
 
 mod imports;
@@ -67,12 +67,20 @@ fn stub(text: &mut String, function: &Function) {
             format!("{}: {}", parameter.name, kind::application_type(parameter))
         })
         .collect();
-    let _ = writeln!(
-        text,
-        "\nunsafe extern \"C\" fn {name}({}) -> {} {{",
+    let signature = format!(
+        "({}) -> {}",
         parameters.join(", "),
         kind::return_type(function)
     );
+    let mut body = name.clone();
+    if direct::is_collective(function) {
+        body.push_str("_converted");
+        directly(text, function, &signature, &body);
+    }
+    if body != name {
+        text.push_str("\n#[cold]\n#[inline(never)]");
+    }
+    let _ = writeln!(text, "\nunsafe extern \"C\" fn {body}{signature} {{");
     text.push_str("// SAFETY: the caller keeps to what MPI asks of its arguments.\nunsafe {\n");
     match function.form {
         Form::Written => {
@@ -91,6 +99,39 @@ fn stub(text: &mut String, function: &Function) {
         text,
         "export!({}, P{} => {name});",
         function.name, function.name
+    );
+}
+
+/// The short way of a blocking collective operation; `long` is the function that goes every way.
+fn directly(text: &mut String, function: &Function, signature: &str, long: &str) {
+    let name = function.rust_name();
+    let home = home(function).map_or("", |parameter| parameter.name.as_str());
+    let mut handles = Vec::new();
+    let mut arguments = Vec::new();
+    let mut names = Vec::new();
+    for parameter in &function.parameters {
+        names.push(parameter.name.as_str());
+        if kind::handle(&parameter.kind).is_none() {
+            arguments.push(parameter.name.clone());
+            continue;
+        }
+        arguments.push(format!("(*{}).lower", parameter.name));
+        if parameter.name != home {
+            handles.push(parameter.name.as_str());
+        }
+    }
+    let _ = writeln!(
+        text,
+        "\nunsafe extern \"C\" fn {name}{signature} {{\n\
+         // SAFETY: the caller keeps to what MPI asks of its arguments.\nunsafe {{\n\
+         if direct::open() && direct::objects([{}]) && let Some(stay) = direct::begin({home}) {{\n\
+         let code = (direct::table().{name})({});\n\
+         return stay.end({home}, code, c\"{}\");\n}}\n\
+         {long}({})\n}}\n}}",
+        handles.join(", "),
+        arguments.join(", "),
+        function.name,
+        names.join(", "),
     );
 }
 

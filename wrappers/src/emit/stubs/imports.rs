@@ -50,7 +50,14 @@ pub fn imports(functions: &[&Function]) -> String {
     if uses("abi") && !text.contains("{self, ") {
         text.push_str("use crate::abi;\n");
     }
-    for module in ["calls", "crossing", "errhandler", "pass", "refuse"] {
+    for module in [
+        "calls",
+        "crossing",
+        "direct",
+        "errhandler",
+        "pass",
+        "refuse",
+    ] {
         if bodies.contains(&format!("{module}::")) {
             let _ = writeln!(text, "use crate::{module};");
         }

@@ -1,0 +1,113 @@
+//! The shortest way down: the real MPI's own functions, called with what the application gave.
+//!
+//! It is open to a thread that needs no switch of FS, where the real MPI has the application's ABI and no other
+//! thread calls MPI ([`Reach::Direct`](stillpoint_wrappers::gate::Reach)). Then nothing but handles has to be converted, and what is left of
+//! a crossing is straight code: the stay, the clock or the count of messages, the call. Everything out of the ordinary - a
+//! checkpoint that is pending, a null handle, drained messages - goes the long way, which begins anew.
+//!
+//! A handle that has been freed leads to the word 0 here, which the real MPI refuses.
+//!
+//! Rules: as in `crossing`; and nothing here may call anything between the begin of a stay and the real function, so that the
+//! application's arguments stay in their registers.
+
+use core::ffi::{CStr, c_int};
+
+use stillpoint_wrappers::direct::Direct;
+use stillpoint_wrappers::dispatch::Dispatch;
+
+use crate::abi::{self, Comm};
+use crate::crossing::Place;
+use crate::errhandler::raise;
+use crate::object::Object;
+use crate::shared::concurrent;
+use crate::{arch, collective};
+
+/// The real MPI's own functions; to be called only where the way is [`open`].
+#[inline(always)]
+pub fn table() -> &'static Direct {
+    // SAFETY: as `crossing::dispatch`.
+    unsafe { &(*(arch::gate_dispatch() as *const Dispatch)).direct }
+}
+
+/// Whether threads that are near may go this way.
+pub fn possible() -> bool {
+    table().abi == abi::ABI && !concurrent()
+}
+
+/// Whether the calling thread, in the application until now, may go this way.
+#[inline(always)]
+pub fn open() -> bool {
+    // SAFETY: stubs run on threads that the lower half has given a record.
+    unsafe { arch::outside_and_direct() }
+}
+
+/// Whether all are addresses of objects, alive or freed.
+#[inline(always)]
+pub fn objects<const N: usize>(handles: [*mut Object; N]) -> bool {
+    handles.into_iter().all(|handle| arch::is_address(handle))
+}
+
+/// A stay inside MPI that goes this way. Ends as every other.
+#[must_use]
+pub struct Stay(());
+
+/// Begins a stay that holds no collective operation.
+///
+/// # Safety
+/// The way must be [`open`].
+#[inline(always)]
+pub unsafe fn enter() -> Stay {
+    // SAFETY: the caller's thread is in the application.
+    unsafe { arch::be_inside::<{ Place::Stub as u32 }>() };
+    Stay(())
+}
+
+/// Begins a blocking collective operation on a communicator, unless it has no clock or a checkpoint is pending.
+///
+/// # Safety
+/// The way must be [`open`].
+#[inline(always)]
+pub unsafe fn begin(comm: Comm) -> Option<Stay> {
+    if !objects([comm]) {
+        return None;
+    }
+    // SAFETY: an object; its cell lives for ever.
+    unsafe {
+        let cell = (*comm).cell;
+        if cell.is_null() {
+            return None;
+        }
+        arch::be_inside::<{ Place::Collective as u32 }>();
+        if !collective::begin_alone(&*cell) {
+            arch::be_inside::<{ Place::No as u32 }>();
+            return None;
+        }
+    }
+    Some(Stay(()))
+}
+
+impl Drop for Stay {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: the thread was in the application before.
+        unsafe { arch::be_inside::<{ Place::No as u32 }>() };
+        if arch::gate_pending() {
+            crate::park::checkpoint_point();
+        }
+    }
+}
+
+impl Stay {
+    /// Ends the stay of a function that returned `code`, one of the real MPI's own.
+    ///
+    /// # Safety
+    /// `comm` must lead to an object.
+    #[inline(always)]
+    pub unsafe fn end(self, comm: Comm, code: c_int, name: &'static CStr) -> c_int {
+        if code == 0 {
+            return 0;
+        }
+        // SAFETY: the caller's communicator; inside.
+        unsafe { raise(comm, abi::error_to_neutral(code), name) }
+    }
+}

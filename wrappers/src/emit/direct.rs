@@ -1,0 +1,90 @@
+//! The table of the real MPI's own functions: `wrappers/src/direct.rs`, and how Open MPI fills it.
+
+use std::fmt::Write;
+use std::string::String;
+use std::vec::Vec;
+
+use super::{Input, Output, header, kind};
+use crate::table::{Class, Form, Function, Parameter};
+
+/// Functions for single messages that stubs written by hand call directly.
+const MESSAGES: [&str; 8] = [
+    "MPI_Send",
+    "MPI_Bsend",
+    "MPI_Ssend",
+    "MPI_Rsend",
+    "MPI_Isend",
+    "MPI_Irecv",
+    "MPI_Iprobe",
+    "MPI_Test",
+];
+
+/// Whether a generated stub calls the function directly where it can: a blocking collective operation whose
+/// handles are single ones.
+pub fn is_collective(function: &Function) -> bool {
+    let handles = |p: &Parameter| kind::handle(&p.kind).is_some() && p.length.is_some();
+    function.class == Class::Collective
+        && function.form == Form::Blocking
+        && !function.parameters.iter().any(handles)
+}
+
+fn is_direct(function: &Function) -> bool {
+    is_collective(function) || MESSAGES.contains(&function.name.as_str())
+}
+
+/// Writes the structure, and the table of Open MPI's functions.
+pub fn emit(input: &Input) -> [Output; 2] {
+    let mut table = header(
+        "The real MPI's own functions, for an upper half that has its ABI: nothing but handles has to be converted.\n\
+         //! They return MPI's error codes as they are.",
+        "functions",
+    );
+    table.push_str(
+        "use core::ffi::c_void;\n\nuse crate::neutral::Word;\n\n\
+         /// The functions; filled by the lower half in every launch.\n#[repr(C)]\n#[derive(Clone, Copy)]\npub struct Direct {\n\
+         /// Which ABI they have (`openmpi::ABI`).\npub abi: u64,\n",
+    );
+    let mut filled = header("The table of Open MPI's own functions.", "functions");
+    filled.push_str(
+        "use core::mem::transmute;\n\nuse mpi::ffi;\nuse stillpoint_wrappers::direct::Direct;\nuse stillpoint_wrappers::openmpi;\n\n\
+         /// The table. Its handles are words: both are as large as a pointer.\npub const fn direct() -> Direct {\n\
+         // SAFETY: each function takes what `mpi.h` says; words stand for handles, untyped pointers for typed ones.\n\
+         unsafe {\nDirect {\nabi: openmpi::ABI,\n",
+    );
+    for function in input
+        .functions
+        .iter()
+        .filter(|function| is_direct(function))
+    {
+        let types: Vec<String> = function.parameters.iter().map(pass).collect();
+        let rust = function.rust_name();
+        let _ = writeln!(
+            table,
+            "/// `{}`.\npub {rust}: unsafe extern \"C\" fn({}) -> i32,",
+            function.name,
+            types.join(", ")
+        );
+        let _ = writeln!(
+            filled,
+            "{rust}: transmute::<*const (), _>(ffi::{} as *const ()),",
+            function.name
+        );
+    }
+    table.push_str("}\n");
+    filled.push_str("}\n}\n}\n");
+    [
+        Output {
+            path: "wrappers/src/direct.rs".into(),
+            text: table,
+        },
+        Output {
+            path: "lower-half/src/mpi/generated/direct.rs".into(),
+            text: filled,
+        },
+    ]
+}
+
+/// The parameter's type: statuses are the application's own.
+fn pass(parameter: &Parameter) -> String {
+    kind::neutral_type(parameter).replace("Status", "c_void")
+}

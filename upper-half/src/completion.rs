@@ -20,6 +20,7 @@ use crate::{abi, park};
 
 mod all;
 mod any;
+mod direct;
 mod list;
 mod some;
 
@@ -111,7 +112,20 @@ unsafe fn fail(communicator: *mut Object, code: i32, name: &'static CStr) -> c_i
 ///
 /// # Safety
 /// As the MPI function.
+#[inline(always)]
 pub unsafe fn wait(request: *mut abi::Request, status: *mut abi::Status) -> c_int {
+    // SAFETY: the application's request and status.
+    unsafe {
+        if direct::wait(request, status) {
+            return 0;
+        }
+        wait_long(request, status)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn wait_long(request: *mut abi::Request, status: *mut abi::Status) -> c_int {
     let _inside = crossing::enter();
     // SAFETY: the application's request and status.
     unsafe {
@@ -143,7 +157,24 @@ pub unsafe fn wait(request: *mut abi::Request, status: *mut abi::Status) -> c_in
 ///
 /// # Safety
 /// As the MPI function.
+#[inline(always)]
 pub unsafe fn test(
+    request: *mut abi::Request,
+    flag: *mut c_int,
+    status: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the application's request, flag and status.
+    unsafe {
+        if direct::test(request, flag, status) {
+            return 0;
+        }
+        test_long(request, flag, status)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn test_long(
     request: *mut abi::Request,
     flag: *mut c_int,
     status: *mut abi::Status,

@@ -18,7 +18,7 @@ use stillpoint_wrappers::dispatch::Dispatch;
 use crate::abi::{self, Comm};
 use crate::crossing::Place;
 use crate::errhandler::raise;
-use crate::object::Object;
+use crate::object::{ALIVE, Object};
 use crate::shared::concurrent;
 use crate::{arch, collective};
 
@@ -45,6 +45,18 @@ pub fn open() -> bool {
 #[inline(always)]
 pub fn objects<const N: usize>(handles: [*mut Object; N]) -> bool {
     handles.into_iter().all(|handle| arch::is_address(handle))
+}
+
+/// Whether all are live objects: for what holds them beyond the call.
+///
+/// # Safety
+/// Each must be null, a small number, or a handle of the application, alive or freed.
+#[inline(always)]
+pub unsafe fn alive<const N: usize>(handles: [*mut Object; N]) -> bool {
+    // SAFETY: objects are never unmapped.
+    handles
+        .into_iter()
+        .all(|handle| arch::is_address(handle) && unsafe { (*handle).magic } == ALIVE)
 }
 
 /// A stay inside MPI that goes this way. Ends as every other.
@@ -98,6 +110,14 @@ impl Drop for Stay {
 }
 
 impl Stay {
+    /// Goes back to where the call began, for the long way.
+    #[inline(always)]
+    pub fn go_back(self) {
+        core::mem::forget(self);
+        // SAFETY: the thread was in the application before.
+        unsafe { arch::be_inside::<{ Place::No as u32 }>() };
+    }
+
     /// Ends the stay of a function that returned `code`, one of the real MPI's own.
     ///
     /// # Safety

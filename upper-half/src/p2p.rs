@@ -125,6 +125,32 @@ const fn as_c(text: &'static str) -> &'static CStr {
     }
 }
 
+/// A nonblocking send or receive, the short way. What a restart needs of it goes straight into the request.
+#[inline(always)]
+pub(crate) unsafe fn start_directly(
+    name: &'static CStr,
+    arguments: Arguments,
+    handle: *mut abi::Request,
+    call: impl FnOnce(&'static Direct, *mut Word) -> i32,
+) -> c_int {
+    // SAFETY: the way is open; live objects; the call only crosses.
+    unsafe {
+        let stay = direct::enter();
+        let request = request::create_alone(&arguments);
+        let code = call(direct::table(), &raw mut (*request).head.lower);
+        if code == 0 {
+            if arguments.kind != Kind::Receive {
+                arch::count_sent();
+            }
+            *handle = request.cast();
+            return stay.end(arguments.communicator, 0, name);
+        }
+        let communicator = arguments.communicator;
+        request::end(request);
+        stay.end(communicator, code, name)
+    }
+}
+
 /// A nonblocking send of any mode.
 #[inline(always)]
 unsafe fn start_send(
@@ -161,12 +187,34 @@ unsafe fn start_send(
 }
 
 macro_rules! nonblocking_sends {
-    ($($function:ident $name:literal $kind:ident)*) => {$(
+    ($($function:ident $long:ident $name:literal $kind:ident)*) => {$(
         #[doc = concat!("`", $name, "`.")]
         ///
         /// # Safety
         /// As the MPI function.
+        #[inline(always)]
         pub unsafe fn $function(
+            buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int, tag: c_int, comm: Comm,
+            request: *mut abi::Request,
+        ) -> c_int {
+            // SAFETY: the application's arguments.
+            unsafe {
+                if direct::open() && direct::alive([datatype, comm]) && dest != abi::PROC_NULL {
+                    let arguments = Arguments {
+                        kind: Kind::$kind, buffer: buf.cast_mut(), count, datatype,
+                        peer: dest, tag: abi::tag_to_neutral(tag), communicator: comm,
+                    };
+                    return start_directly(const { as_c(concat!($name, "\0")) }, arguments, request, move |direct, word| {
+                        (direct.$function)(buf, count, (*datatype).lower, dest, tag, (*comm).lower, word)
+                    });
+                }
+                $long(buf, count, datatype, dest, tag, comm, request)
+            }
+        }
+
+        #[cold]
+        #[inline(never)]
+        unsafe fn $long(
             buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int, tag: c_int, comm: Comm,
             request: *mut abi::Request,
         ) -> c_int {
@@ -185,8 +233,8 @@ macro_rules! nonblocking_sends {
 }
 
 nonblocking_sends! {
-    isend "MPI_Isend" Send
-    ibsend "MPI_Ibsend" BufferedSend
-    issend "MPI_Issend" SynchronousSend
-    irsend "MPI_Irsend" ReadySend
+    isend isend_converted "MPI_Isend" Send
+    ibsend ibsend_converted "MPI_Ibsend" BufferedSend
+    issend issend_converted "MPI_Issend" SynchronousSend
+    irsend irsend_converted "MPI_Irsend" ReadySend
 }

@@ -15,7 +15,7 @@ use crate::errhandler::raise;
 use crate::message::{self, Matched};
 use crate::object::Object;
 use crate::request::{self, Arguments, Kind, NO_MESSAGE, State};
-use crate::{drain, handle, park};
+use crate::{direct, drain, handle, park};
 
 /// What a probe found.
 enum Found {
@@ -50,7 +50,29 @@ unsafe fn look(comm: Comm, source: i32, tag: i32) -> Result<Found, i32> {
 ///
 /// # Safety
 /// As the MPI function.
+#[inline(always)]
 pub unsafe fn iprobe(
+    source: c_int,
+    tag: c_int,
+    comm: Comm,
+    flag: *mut c_int,
+    status: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the application's arguments.
+    unsafe {
+        if direct::open() && direct::objects([comm]) && drain::nothing_waits() {
+            let stay = direct::enter();
+            let place = status.cast();
+            let code = (direct::table().iprobe)(source, tag, (*comm).lower, flag, place);
+            return stay.end(comm, code, c"MPI_Iprobe");
+        }
+        iprobe_converted(source, tag, comm, flag, status)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn iprobe_converted(
     source: c_int,
     tag: c_int,
     comm: Comm,

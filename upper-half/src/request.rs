@@ -22,7 +22,7 @@ mod survey;
 
 pub use collectives::{Numbers, begun_collective, from_recipe, initiate};
 pub use life::{adopt, complete, count, finish, is_being_made, on_completion};
-pub use slots::{create, end, hold, let_go, live, next_begun};
+pub use slots::{create, create_alone, end, end_alone, hold, let_go, live, next_begun, plain};
 pub use survey::{Pending, abandon, pending, test_all};
 
 /// `MPI_ERR_REQUEST`.

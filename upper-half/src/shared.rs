@@ -52,6 +52,17 @@ impl<T> Shared<T> {
             _lock: guard,
         }
     }
+
+    /// The value where no other thread calls MPI.
+    ///
+    /// # Safety
+    /// Not [`concurrent`]; nobody may have taken it.
+    #[inline(always)]
+    #[expect(clippy::mut_from_ref, reason = "the caller is the only one who has it")]
+    pub unsafe fn alone(&self) -> &mut T {
+        // SAFETY: the caller's.
+        unsafe { &mut *self.value.get() }
+    }
 }
 
 /// The value, until dropped.

@@ -67,12 +67,18 @@ pub struct Direct {
         i32,
         Word,
     ) -> i32,
+    /// `MPI_Ibsend`.
+    pub ibsend: unsafe extern "C" fn(*const c_void, i32, Word, i32, i32, Word, *mut Word) -> i32,
     /// `MPI_Iprobe`.
     pub iprobe: unsafe extern "C" fn(i32, i32, Word, *mut i32, *mut c_void) -> i32,
     /// `MPI_Irecv`.
     pub irecv: unsafe extern "C" fn(*mut c_void, i32, Word, i32, i32, Word, *mut Word) -> i32,
+    /// `MPI_Irsend`.
+    pub irsend: unsafe extern "C" fn(*const c_void, i32, Word, i32, i32, Word, *mut Word) -> i32,
     /// `MPI_Isend`.
     pub isend: unsafe extern "C" fn(*const c_void, i32, Word, i32, i32, Word, *mut Word) -> i32,
+    /// `MPI_Issend`.
+    pub issend: unsafe extern "C" fn(*const c_void, i32, Word, i32, i32, Word, *mut Word) -> i32,
     /// `MPI_Neighbor_allgather`.
     pub neighbor_allgather:
         unsafe extern "C" fn(*const c_void, i32, Word, *mut c_void, i32, Word, Word) -> i32,

@@ -237,7 +237,7 @@ pub fn is_address(handle: *const Object) -> bool {
             "jb {}",
             in(reg) handle,
             label { return false },
-            options(nostack, nomem)
+            options(nostack, readonly)
         );
     }
     true

@@ -6,7 +6,7 @@ use core::ptr;
 use stillpoint_wrappers::extra::INTERRUPTED;
 
 use super::list::{List, Room};
-use super::{ERR_IN_STATUS, fail, give_whole};
+use super::{ERR_IN_STATUS, direct, fail, give_whole};
 use crate::crossing::{self, cross_near};
 use crate::object::Object;
 use crate::{abi, park};
@@ -16,6 +16,28 @@ use crate::{abi, park};
 /// # Safety
 /// As the MPI function.
 pub unsafe fn waitall(
+    count: c_int,
+    array_of_requests: *mut abi::Request,
+    array_of_statuses: *mut abi::Status,
+) -> c_int {
+    let all = usize::try_from(count).unwrap_or(0);
+    // SAFETY: the application's arrays.
+    unsafe {
+        let done = direct::waitall(all, array_of_requests, array_of_statuses);
+        if done == all && done != 0 {
+            return 0;
+        }
+        let statuses = if abi::is_ignored(array_of_statuses) {
+            array_of_statuses
+        } else {
+            array_of_statuses.add(done)
+        };
+        // At most `count`.
+        waitall_long(count - done as c_int, array_of_requests.add(done), statuses)
+    }
+}
+
+unsafe fn waitall_long(
     count: c_int,
     array_of_requests: *mut abi::Request,
     array_of_statuses: *mut abi::Status,

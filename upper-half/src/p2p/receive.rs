@@ -12,6 +12,7 @@ use crate::abi::{self, Comm, Datatype};
 use crate::completion::{self, give};
 use crate::crossing::{self, cross_near};
 use crate::errhandler::raise;
+use crate::p2p::start_directly;
 use crate::request::{self, Arguments, Kind, NO_MESSAGE, Request, State};
 use crate::shared::concurrent;
 use crate::{arch, direct, drain};
@@ -70,7 +71,43 @@ pub unsafe fn post(arguments: &Arguments) -> Result<*mut Request, i32> {
 ///
 /// # Safety
 /// As the MPI function.
+#[inline(always)]
 pub unsafe fn irecv(
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: Comm,
+    request: *mut abi::Request,
+) -> c_int {
+    // SAFETY: the application's arguments.
+    unsafe {
+        if direct::open()
+            && direct::alive([datatype, comm])
+            && source != abi::PROC_NULL
+            && drain::nothing_waits()
+        {
+            let arguments = receive(buf, count, datatype, source, tag, comm);
+            return start_directly(c"MPI_Irecv", arguments, request, move |direct, word| {
+                (direct.irecv)(
+                    buf,
+                    count,
+                    (*datatype).lower,
+                    source,
+                    tag,
+                    (*comm).lower,
+                    word,
+                )
+            });
+        }
+        irecv_converted(buf, count, datatype, source, tag, comm, request)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn irecv_converted(
     buf: *mut c_void,
     count: c_int,
     datatype: Datatype,

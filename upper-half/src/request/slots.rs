@@ -2,6 +2,7 @@
 //!
 //! Without concurrency (see `shared`) nothing here is locked or atomic.
 
+use core::mem::offset_of;
 use core::sync::atomic::Ordering;
 
 use stillpoint_wrappers::gate::HandleKind;
@@ -10,7 +11,7 @@ use super::life::COMPLETIONS;
 use super::{Arguments, Kind, Request, State};
 use crate::object::{ALIVE, FREED, Object};
 use crate::shared::{Shared, concurrent};
-use crate::{fortran, handle, refuse};
+use crate::{arch, fortran, handle, refuse};
 
 struct Requests {
     /// Every slot that was ever a request.
@@ -35,10 +36,26 @@ static REQUESTS: Shared<Requests> = Shared::new(Requests {
 pub unsafe fn hold(object: *mut Object) {
     // SAFETY: the caller's object; without concurrency nobody else counts at the same time.
     unsafe {
-        if object.is_null() || (*object).standard != 0 {
+        if object.is_null() {
         } else if concurrent() {
-            handle::retain(object);
+            if (*object).standard == 0 {
+                handle::retain(object);
+            }
         } else {
+            hold_alone(object);
+        }
+    }
+}
+
+/// [`hold`] where no other thread calls MPI.
+///
+/// # Safety
+/// As [`hold`]; not null.
+#[inline(always)]
+unsafe fn hold_alone(object: *mut Object) {
+    // SAFETY: the caller's object.
+    unsafe {
+        if (*object).standard == 0 {
             (*object).references += 1;
         }
     }
@@ -52,8 +69,27 @@ pub unsafe fn hold(object: *mut Object) {
 pub unsafe fn let_go(object: *mut Object) {
     // SAFETY: as `hold`.
     unsafe {
-        if object.is_null() || (*object).standard != 0 {
-        } else if !concurrent() && (*object).references > 1 {
+        if object.is_null() {
+        } else if concurrent() {
+            if (*object).standard == 0 {
+                handle::release(object);
+            }
+        } else {
+            let_go_alone(object);
+        }
+    }
+}
+
+/// [`let_go`] where no other thread calls MPI.
+///
+/// # Safety
+/// As [`let_go`]; not null.
+#[inline(always)]
+unsafe fn let_go_alone(object: *mut Object) {
+    // SAFETY: the caller's object.
+    unsafe {
+        if (*object).standard != 0 {
+        } else if (*object).references > 1 {
             (*object).references -= 1;
         } else {
             handle::release(object);
@@ -82,36 +118,87 @@ fn new_slot(requests: &mut Requests) -> *mut Request {
 /// Inside a stub; the objects must be alive.
 #[inline(always)]
 pub unsafe fn create(arguments: &Arguments, flags: u8) -> *mut Request {
-    let mut requests = REQUESTS.take();
+    // SAFETY: the caller's objects.
+    unsafe {
+        hold(arguments.datatype);
+        hold(arguments.communicator);
+        fill(&mut REQUESTS.take(), arguments, flags)
+    }
+}
+
+/// [`create`] where no other thread calls MPI.
+///
+/// # Safety
+/// As [`create`]; neither object may be null.
+#[inline(always)]
+pub unsafe fn create_alone(arguments: &Arguments) -> *mut Request {
+    // SAFETY: the caller's objects.
+    unsafe {
+        hold_alone(arguments.datatype);
+        hold_alone(arguments.communicator);
+        fill(REQUESTS.alone(), arguments, 0)
+    }
+}
+
+#[inline(always)]
+fn fill(requests: &mut Requests, arguments: &Arguments, flags: u8) -> *mut Request {
     let mut request = requests.free;
     if request.is_null() {
-        request = new_slot(&mut requests);
+        request = new_slot(requests);
     } else {
         // SAFETY: a slot in the list is ours and holds the link.
         requests.free = unsafe { (*request).head.body.cast() };
     }
     requests.begun += 1;
     // SAFETY: the slot is nobody else's now.
-    unsafe {
-        let it = &mut *request;
-        it.head.magic = ALIVE;
-        it.head.body = core::ptr::null_mut();
-        it.kind = arguments.kind;
-        it.state = State::Active;
-        it.flags = flags;
-        it.count = arguments.count;
-        it.buffer = arguments.buffer;
-        it.datatype = arguments.datatype;
-        it.communicator = arguments.communicator;
-        it.peer = arguments.peer;
-        it.tag = arguments.tag;
-        it.number = 0;
-        it.made = requests.begun;
-        it.begun = requests.begun;
-        hold(arguments.datatype);
-        hold(arguments.communicator);
-    }
+    let it = unsafe { &mut *request };
+    it.head.magic = ALIVE;
+    it.head.body = core::ptr::null_mut();
+    it.kind = arguments.kind;
+    it.state = State::Active;
+    it.flags = flags;
+    it.count = arguments.count;
+    it.buffer = arguments.buffer;
+    it.datatype = arguments.datatype;
+    it.communicator = arguments.communicator;
+    it.peer = arguments.peer;
+    it.tag = arguments.tag;
+    it.number = 0;
+    it.made = requests.begun;
+    it.begun = requests.begun;
     request
+}
+
+/// The request that a handle leads to, if it is a plain one: a message that the lower half has, no more to be done at
+/// its end than to count it.
+///
+/// # Safety
+/// `handle` must be null, a small number, or a handle of the application.
+#[inline(always)]
+pub unsafe fn plain(handle: *mut Object) -> Option<*mut Request> {
+    const HEAD: u64 = ALIVE as u64 | (HandleKind::Request as u64) << 32;
+    const ACTIVE: u16 = State::Active as u16;
+    const _: () = {
+        assert!(offset_of!(Object, magic) == 8 && offset_of!(Object, kind) == 12);
+        assert!(offset_of!(Object, standard) == 14);
+        assert!(offset_of!(Request, flags) == offset_of!(Request, state) + 1);
+    };
+    if !arch::is_address(handle) {
+        return None;
+    }
+    let request: *mut Request = handle.cast();
+    // SAFETY: an object; it is a request if its head says so. Each of the two reads is of fields that lie side by side.
+    unsafe {
+        let head = (&raw const (*request).head.magic).cast::<u64>().read();
+        if head != HEAD {
+            return None;
+        }
+        let (state, fortran) = (
+            (&raw const (*request).state).cast::<u16>().read_unaligned(),
+            (*request).head.fortran,
+        );
+        (state == ACTIVE && fortran == -1).then_some(request)
+    }
 }
 
 /// Gives a request number of its own to a persistent one that is started again.
@@ -158,6 +245,24 @@ unsafe fn end_rest(request: &mut Request) {
     }
     if request.kind == Kind::Foreign {
         refuse::gone(refuse::Reason::ForeignRequest);
+    }
+}
+
+/// [`end`] of a [`plain`] request where no other thread calls MPI.
+///
+/// # Safety
+/// As [`end`].
+#[inline(always)]
+pub unsafe fn end_alone(request: *mut Request) {
+    // SAFETY: the caller gives the request up.
+    unsafe {
+        let it = &mut *request;
+        let_go_alone(it.datatype);
+        let_go_alone(it.communicator);
+        it.head.magic = FREED;
+        let requests = REQUESTS.alone();
+        it.head.body = requests.free.cast();
+        requests.free = request;
     }
 }
 

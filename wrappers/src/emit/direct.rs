@@ -8,12 +8,15 @@ use super::{Input, Output, header, kind};
 use crate::table::{Class, Form, Function, Parameter};
 
 /// Functions for single messages that stubs written by hand call directly.
-const MESSAGES: [&str; 8] = [
+const MESSAGES: [&str; 11] = [
     "MPI_Send",
     "MPI_Bsend",
     "MPI_Ssend",
     "MPI_Rsend",
     "MPI_Isend",
+    "MPI_Ibsend",
+    "MPI_Issend",
+    "MPI_Irsend",
     "MPI_Irecv",
     "MPI_Iprobe",
     "MPI_Test",

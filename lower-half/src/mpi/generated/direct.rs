@@ -25,9 +25,12 @@ pub const fn direct() -> Direct {
             exscan: transmute::<*const (), _>(ffi::MPI_Exscan as *const ()),
             gather: transmute::<*const (), _>(ffi::MPI_Gather as *const ()),
             gatherv: transmute::<*const (), _>(ffi::MPI_Gatherv as *const ()),
+            ibsend: transmute::<*const (), _>(ffi::MPI_Ibsend as *const ()),
             iprobe: transmute::<*const (), _>(ffi::MPI_Iprobe as *const ()),
             irecv: transmute::<*const (), _>(ffi::MPI_Irecv as *const ()),
+            irsend: transmute::<*const (), _>(ffi::MPI_Irsend as *const ()),
             isend: transmute::<*const (), _>(ffi::MPI_Isend as *const ()),
+            issend: transmute::<*const (), _>(ffi::MPI_Issend as *const ()),
             neighbor_allgather: transmute::<*const (), _>(ffi::MPI_Neighbor_allgather as *const ()),
             neighbor_allgatherv: transmute::<*const (), _>(
                 ffi::MPI_Neighbor_allgatherv as *const (),

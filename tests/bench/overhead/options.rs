@@ -1,0 +1,74 @@
+//! What the command is told.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+
+use crate::way::Way;
+
+/// Measure what Stillpoint costs: the same work natively and under `stillpoint run`, in turn, compared pair by pair
+///
+/// Takes the whole machine: other work on it scatters the figures. It reports, and fails nothing but what cannot run.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "overhead")]
+pub struct Options {
+    /// How long the whole takes, about
+    #[arg(long, default_value_t = 10.0, value_parser = minutes)]
+    pub minutes: f64,
+
+    /// Rounds of the short measures, and of the programs, instead of as many as there is time for
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: Option<u32>,
+
+    /// Launches over which the rounds are spread: where a launch's memory happens to lie has a part in its speed
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub launches: u32,
+
+    /// Only the group of that name (blocking, nonblocking, overlap, messages, local, start, programs), or measures whose
+    /// names begin so; may be given several times
+    #[arg(long, value_name = "WORD")]
+    pub only: Vec<String>,
+
+    /// What is compared with the native runs
+    #[arg(long, value_delimiter = ',', default_value = "clock")]
+    pub ways: Vec<Way>,
+
+    /// Print the results as JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+
+    /// Write tables into docs/performance.md and figures into docs/figures as well
+    #[arg(long)]
+    pub publish: bool,
+
+    /// Where results go [default: target/bench]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+fn minutes(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(minutes) if minutes > 0.0 && minutes < 10_000.0 => Ok(minutes),
+        _ => Err("minutes are a number above 0".to_owned()),
+    }
+}
+
+impl Options {
+    /// Whether a measure of a group is to be taken.
+    pub fn wants(&self, group: &str, measure: &str) -> bool {
+        let named = |word: &String| word == group || measure.starts_with(word.as_str());
+        self.only.is_empty() || self.only.iter().any(named)
+    }
+
+    /// A share of the whole time.
+    pub fn share(&self, share: f64) -> Duration {
+        Duration::from_secs_f64(self.minutes * 60.0 * share)
+    }
+
+    /// Native first, then what it is compared with.
+    pub fn all_ways(&self) -> Vec<Way> {
+        let others = self.ways.iter().copied().filter(|way| *way != Way::Native);
+        std::iter::once(Way::Native).chain(others).collect()
+    }
+}

@@ -1,0 +1,150 @@
+//! Figures taken in turn, and what they say.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::settings::{Setting, Unit};
+use crate::way::Way;
+
+/// A setting's figures, round by round: nanoseconds, or percent.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub setting: Setting,
+    figures: BTreeMap<Way, Vec<f64>>,
+}
+
+/// Many values of one kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    pub median: f64,
+    /// Half of the values lie between these.
+    pub quartiles: (f64, f64),
+    /// The median lies between these in 95 of 100 cases, if the values are independent (order statistics).
+    pub sure: (f64, f64),
+    pub count: usize,
+}
+
+impl Spread {
+    /// Nothing of no values.
+    pub fn of(mut values: Vec<f64>) -> Option<Spread> {
+        values.sort_by(f64::total_cmp);
+        let count = values.len();
+        let last = count.checked_sub(1)?;
+        let quantile = |share: f64| {
+            let at = share * last as f64;
+            let (below, rest) = (at.floor() as usize, at.fract());
+            values[below] + rest * (values[(below + 1).min(last)] - values[below])
+        };
+        // Ranks of the interval's ends, by the normal approximation of the binomial distribution.
+        let half = 0.98 * (count as f64).sqrt();
+        let middle = count as f64 / 2.0;
+        let low = (middle - half).floor().max(0.0) as usize;
+        let high = ((middle + half).ceil() as usize).min(last);
+        Some(Spread {
+            median: quantile(0.5),
+            quartiles: (quantile(0.25), quantile(0.75)),
+            sure: (values[low.min(last)], values[high]),
+            count,
+        })
+    }
+
+    fn to_json(self) -> Value {
+        json!({
+            "median": self.median,
+            "quartiles": [self.quartiles.0, self.quartiles.1],
+            "median_95": [self.sure.0, self.sure.1],
+        })
+    }
+}
+
+impl Row {
+    pub fn new(setting: Setting) -> Row {
+        Row {
+            setting,
+            figures: BTreeMap::new(),
+        }
+    }
+
+    /// One round's figures, one of each way.
+    pub fn add(&mut self, round: &[(Way, f64)]) {
+        for (way, figure) in round {
+            self.figures.entry(*way).or_default().push(*figure);
+        }
+    }
+
+    /// The figures of one way, in the unit that they are shown in.
+    pub fn value(&self, way: Way) -> Option<Spread> {
+        let unit = self.setting.unit;
+        Spread::of(
+            self.figures
+                .get(&way)?
+                .iter()
+                .map(|f| unit.of(*f))
+                .collect(),
+        )
+    }
+
+    /// What a way costs over native, pair by pair: percent of the time, or points where percents are compared.
+    pub fn overhead(&self, way: Way) -> Option<Spread> {
+        let (native, other) = (self.figures.get(&Way::Native)?, self.figures.get(&way)?);
+        let compared = native.iter().zip(other).map(|(native, other)| {
+            if self.setting.unit == Unit::Percent {
+                other - native
+            } else {
+                100.0 * (other / native - 1.0)
+            }
+        });
+        Spread::of(compared.collect())
+    }
+
+    pub fn to_json(&self) -> Value {
+        let ways = self.figures.keys().map(|way| {
+            let mut about = json!({ "value": self.value(*way).map(Spread::to_json) });
+            if *way != Way::Native {
+                about["overhead_percent"] = json!(self.overhead(*way).map(Spread::to_json));
+            }
+            (way.name().to_owned(), about)
+        });
+        json!({
+            "group": self.setting.group.name(),
+            "measure": self.setting.measure,
+            "size": self.setting.size,
+            "label": self.setting.label,
+            "unit": self.setting.unit.name(),
+            "pairs": self.figures.get(&Way::Native).map_or(0, Vec::len),
+            "ways": ways.collect::<serde_json::Map<_, _>>(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Group;
+
+    #[test]
+    fn a_spread_holds_its_median() {
+        let spread = Spread::of((0..101).rev().map(f64::from).collect()).unwrap();
+        assert_eq!(spread.median, 50.0);
+        assert_eq!(spread.quartiles, (25.0, 75.0));
+        assert!(spread.sure.0 > 38.0 && spread.sure.1 < 62.0);
+        assert!(spread.sure.0 < 50.0 && spread.sure.1 > 50.0);
+        assert_eq!(Spread::of(vec![7.0]).unwrap().sure, (7.0, 7.0));
+        assert_eq!(Spread::of(vec![]), None);
+    }
+
+    #[test]
+    fn ratios_are_taken_pair_by_pair_and_percents_subtracted() {
+        let setting = |unit| Setting::new(Group::Overlap, "x", "x", 0, unit);
+        let mut row = Row::new(setting(Unit::Nanoseconds));
+        // The machine is ten times slower in the second round: the pair does not see it.
+        row.add(&[(Way::Native, 100.0), (Way::Clock, 110.0)]);
+        row.add(&[(Way::Native, 1000.0), (Way::Clock, 1100.0)]);
+        assert!((row.overhead(Way::Clock).unwrap().median - 10.0).abs() < 1e-9);
+        assert_eq!(row.overhead(Way::Barrier), None);
+        let mut row = Row::new(setting(Unit::Percent));
+        row.add(&[(Way::Native, 40.0), (Way::Clock, 38.0)]);
+        assert_eq!(row.overhead(Way::Clock).unwrap().median, -2.0);
+    }
+}

@@ -1,0 +1,92 @@
+//! Results as Markdown tables.
+
+use std::fmt::Write;
+
+use crate::applications::Rate;
+use crate::row::{Row, Spread};
+use crate::settings::{Group, Unit};
+use crate::way::Way;
+
+/// A group's table; none if nothing of it was measured.
+pub fn table(group: Group, rows: &[Row], ways: &[Way]) -> Option<String> {
+    let rows: Vec<&Row> = rows
+        .iter()
+        .filter(|row| row.setting.group == group && row.value(Way::Native).is_some())
+        .collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let others: Vec<Way> = ways
+        .iter()
+        .copied()
+        .filter(|way| *way != Way::Native && group.concerns(*way))
+        .collect();
+    let mut text = String::from("| | native |");
+    for way in &others {
+        let _ = write!(text, " {0} | {0} over native |", way.name());
+    }
+    text.push_str(" pairs |\n|---|--:|");
+    text.push_str(&"--:|:--|".repeat(others.len()));
+    text.push_str("--:|\n");
+    for row in rows {
+        let unit = row.setting.unit;
+        let _ = write!(text, "| {} |", row.setting.label);
+        let _ = write!(text, " {} |", shown(row.value(Way::Native), unit));
+        for way in &others {
+            let value = shown(row.value(*way), unit);
+            let _ = write!(text, " {value} | {} |", compared(row.overhead(*way), unit));
+        }
+        let pairs = row.value(Way::Native).map_or(0, |spread| spread.count);
+        let _ = writeln!(text, " {pairs} |");
+    }
+    Some(text)
+}
+
+/// A median with its unit.
+fn shown(spread: Option<Spread>, unit: Unit) -> String {
+    spread.map_or("-".to_owned(), |spread| {
+        format!("{} {}", digits(spread.median), unit.name())
+    })
+}
+
+/// Three digits that say something.
+fn digits(value: f64) -> String {
+    let places = match value.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.places$}")
+}
+
+/// "+1.2 % [0.9, 1.5] (-0.4 to 3.1)": median, its interval, quartiles.
+fn compared(spread: Option<Spread>, unit: Unit) -> String {
+    let name = match unit {
+        Unit::Percent => "points",
+        _ => "%",
+    };
+    spread.map_or("-".to_owned(), |spread| {
+        format!(
+            "{:+.1} {name} [{:.1}, {:.1}] ({:.1} to {:.1})",
+            spread.median, spread.sure.0, spread.sure.1, spread.quartiles.0, spread.quartiles.1
+        )
+    })
+}
+
+/// The programs' calls; none if there are no programs.
+pub fn rates(rates: &[Rate]) -> Option<String> {
+    if rates.is_empty() {
+        return None;
+    }
+    let mut text = String::from(
+        "| program | collective calls a second | point-to-point calls a second |\n|---|--:|--:|\n",
+    );
+    for rate in rates {
+        let _ = writeln!(
+            text,
+            "| {} | {:.1} | {:.1} |",
+            rate.program, rate.collective, rate.between_two
+        );
+    }
+    Some(text)
+}

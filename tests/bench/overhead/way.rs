@@ -1,0 +1,64 @@
+//! The ways in which a job is run.
+
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+
+use clap::ValueEnum;
+use stillpoint_tests::{Failed, place};
+
+/// Ranks of every job.
+pub const RANKS: usize = 2;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum)]
+pub enum Way {
+    /// Without Stillpoint
+    Native,
+    /// With the collective clock
+    Clock,
+    /// With a barrier before every collective operation
+    Barrier,
+}
+
+impl Way {
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Native => "native",
+            Way::Clock => "clock",
+            Way::Barrier => "barrier",
+        }
+    }
+
+    /// `mpirun` of the ranks in this way, up to the program; epochs would go into `directory`.
+    pub fn command(self, directory: &Path) -> Result<Command, Failed> {
+        let mut command = mpirun();
+        if self != Way::Native {
+            command
+                .arg(place::stillpoint()?)
+                .args(["run", "--safe-state", self.name(), "--dir"])
+                .arg(directory.join(format!("{}.d", self.name())))
+                .arg("--");
+        }
+        Ok(command)
+    }
+}
+
+/// `mpirun`, with a core for each rank where there are as many; the ranks of measures choose their cores themselves.
+fn mpirun() -> Command {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let (binding, yields) = match cores >= RANKS {
+        true => ("core", "0"),
+        false => ("none", "1"),
+    };
+    let mut command = Command::new("mpirun");
+    command
+        .args(["-n", &RANKS.to_string(), "--bind-to", binding])
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+        .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
+        .env("OMPI_MCA_mpi_yield_when_idle", yields)
+        .env("OMP_NUM_THREADS", "1")
+        .env("OPENBLAS_NUM_THREADS", "1")
+        .env_remove("STILLPOINT_DIR");
+    command
+}

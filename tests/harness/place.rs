@@ -56,6 +56,7 @@ pub fn stillpoint() -> Result<PathBuf, Failed> {
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
+    epochs: PathBuf,
     keep: bool,
 }
 
@@ -68,18 +69,28 @@ impl Directory {
             |c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_',
             "-",
         );
-        let path = target()
-            .join("trials")
-            .join(format!("{name}-{}-{count}", process::id()));
+        let name = format!("{name}-{}-{count}", process::id());
+        let path = target().join("trials").join(&name);
         fs::create_dir_all(&path)
             .map_err(|error| format!("cannot make {}: {error}", path.display()))?;
+        let epochs = match env::var_os("STILLPOINT_TEST_EPOCHS") {
+            Some(elsewhere) => Path::new(&elsewhere).join(format!("{name}.d")),
+            None => path.join("stillpoint.d"),
+        };
         let keep = env::var_os("STILLPOINT_TEST_KEEP").is_some_and(|value| value != "0");
-        Ok(Directory { path, keep })
+        Ok(Directory { path, epochs, keep })
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Where a job in it writes its epochs: in it, unless `STILLPOINT_TEST_EPOCHS` names another directory for those of
+    /// all tests. Epochs are forced to their disk, and a shared disk may take half a minute for that: longer than
+    /// a test gives a checkpoint.
+    pub fn epochs(&self) -> &Path {
+        &self.epochs
     }
 
     /// A file in it.
@@ -96,7 +107,13 @@ impl Directory {
         if result.is_err() {
             self.keep = true;
         }
-        result.map_err(|failed| format!("{failed}\n(files are in {})", self.path.display()))
+        result.map_err(|failed| {
+            format!(
+                "{failed}\n(files are in {} and {})",
+                self.path.display(),
+                self.epochs.display()
+            )
+        })
     }
 }
 
@@ -105,6 +122,7 @@ impl Drop for Directory {
         if !self.keep && !std::thread::panicking() {
             // What cannot be removed is left to `cargo clean`.
             let _ = fs::remove_dir_all(&self.path);
+            let _ = fs::remove_dir_all(&self.epochs);
         }
     }
 }

@@ -48,7 +48,7 @@ impl<'a> Trial<'a> {
 
     /// Where its epochs go.
     pub fn epochs_at(&self) -> PathBuf {
-        self.directory.file("stillpoint.d")
+        self.directory.epochs().to_owned()
     }
 
     /// Starts `command`, which is to run the program.

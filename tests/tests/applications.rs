@@ -114,7 +114,7 @@ fn melts_in(melt: Melt, directory: &Directory, seed: &mut Seed) -> Result<(), Fa
     let threads = format!("using {} OpenMP thread(s) per MPI task", melt.threads);
     ensure!(native.stdout.contains(&threads), "{}", native.show());
 
-    let target = directory.file("melt.d");
+    let target = directory.epochs().to_owned();
     let mut printed = vec![];
     let mut job = melt.launch(
         job::under_stillpoint(melt.ranks, &target)?,

@@ -39,10 +39,7 @@ fn compared(name: &str) -> Result<(), Failed> {
             };
             let native = start(job::mpirun(*ranks), "native")?;
             ensure!(native.status == 0, "natively: {}", native.show());
-            let split = start(
-                job::under_stillpoint(*ranks, &directory.file("epochs"))?,
-                "split",
-            )?;
+            let split = start(job::under_stillpoint(*ranks, directory.epochs())?, "split")?;
             ensure!(split.status == 0, "under Stillpoint: {}", split.show());
             let (native, split) = (lines(&native), lines(&split));
             ensure!(!native.is_empty(), "the program says nothing");
@@ -100,7 +97,7 @@ fn ended_by(signal: i32) -> Result<(), Failed> {
             Job::start(command, directory)?.end(LONGEST)
         };
         let native = end(job::mpirun(1))?;
-        let split = end(job::under_stillpoint(1, &directory.file("epochs"))?)?;
+        let split = end(job::under_stillpoint(1, directory.epochs())?)?;
         ensure!(native.status == 128 + signal, "natively: {}", native.show());
         ensure!(
             split.status == 128 + signal,

@@ -183,13 +183,17 @@ impl Attempt {
                 let (sent, received) = self.drain.totals();
                 format!("{sent} messages were sent, {received} received")
             }
-            _ => {
+            phase => {
                 let missing: Vec<u32> = (0u32..)
                     .zip(&self.done)
                     .filter(|(_, done)| !**done)
                     .map(|(rank, _)| rank)
                     .collect();
-                format!("{} did not answer", ranks_in_words(&missing, size))
+                let words = match phase {
+                    Phase::Write => "still writing (is the file system busy?)",
+                    _ => "did not answer",
+                };
+                format!("{} {words}", ranks_in_words(&missing, size))
             }
         }
     }

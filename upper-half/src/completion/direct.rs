@@ -39,10 +39,17 @@ unsafe fn ask(table: &Direct, request: *mut Request, status: *mut abi::Status) -
         if over == 0 {
             return Answer::NotYet;
         }
-        if (*request).kind == Kind::Receive {
-            arch::count_received();
+        match (*request).kind {
+            Kind::Collective => {
+                request::complete(request, None);
+            }
+            kind => {
+                if kind == Kind::Receive {
+                    arch::count_received();
+                }
+                request::end_alone(request);
+            }
         }
-        request::end_alone(request);
         Answer::Over
     }
 }

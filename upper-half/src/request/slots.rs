@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering;
 use stillpoint_wrappers::gate::HandleKind;
 
 use super::life::COMPLETIONS;
-use super::{Arguments, Kind, Request, State};
+use super::{Arguments, Kind, NO_MESSAGE, Request, State};
 use crate::object::{ALIVE, FREED, Object};
 use crate::shared::{Shared, concurrent};
 use crate::{arch, fortran, handle, refuse};
@@ -169,15 +169,16 @@ fn fill(requests: &mut Requests, arguments: &Arguments, flags: u8) -> *mut Reque
     request
 }
 
-/// The request that a handle leads to, if it is a plain one: a message that the lower half has, no more to be done at
-/// its end than to count it.
+/// The request that a handle leads to, if it is a plain one: a message or a collective operation, begun and not persistent, that
+/// the lower half has.
 ///
 /// # Safety
 /// `handle` must be null, a small number, or a handle of the application.
 #[inline(always)]
 pub unsafe fn plain(handle: *mut Object) -> Option<*mut Request> {
     const HEAD: u64 = ALIVE as u64 | (HandleKind::Request as u64) << 32;
-    const ACTIVE: u16 = State::Active as u16;
+    const MESSAGE: u16 = State::Active as u16;
+    const COLLECTIVE: u16 = MESSAGE | (NO_MESSAGE as u16) << 8;
     const _: () = {
         assert!(offset_of!(Object, magic) == 8 && offset_of!(Object, kind) == 12);
         assert!(offset_of!(Object, standard) == 14);
@@ -197,7 +198,9 @@ pub unsafe fn plain(handle: *mut Object) -> Option<*mut Request> {
             (&raw const (*request).state).cast::<u16>().read_unaligned(),
             (*request).head.fortran,
         );
-        (state == ACTIVE && fortran == -1).then_some(request)
+        let known =
+            state == MESSAGE || (state == COLLECTIVE && (*request).kind == Kind::Collective);
+        (known && fortran == -1).then_some(request)
     }
 }
 
@@ -248,7 +251,7 @@ unsafe fn end_rest(request: &mut Request) {
     }
 }
 
-/// [`end`] of a [`plain`] request where no other thread calls MPI.
+/// [`end`] of a [`plain`] message where no other thread calls MPI.
 ///
 /// # Safety
 /// As [`end`].

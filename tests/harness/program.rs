@@ -33,6 +33,9 @@ impl Kind {
     }
 }
 
+/// The way to a still point where nothing else is said.
+pub const CLOCK: &str = "clock";
+
 /// One program.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -41,6 +44,8 @@ pub struct Program {
     pub kind: Kind,
     /// Numbers of ranks that it can be run with.
     pub ranks: Vec<u32>,
+    /// The ways to a still point (`run --safe-state`) that it can be run with.
+    pub safe_states: Vec<String>,
     /// Compiler flags.
     flags: Vec<String>,
     /// A source in `programs/libraries` that becomes a shared library beside the program.
@@ -75,6 +80,7 @@ impl Program {
             source,
             kind,
             ranks: vec![],
+            safe_states: vec![CLOCK.to_owned()],
             flags: vec![],
             library: None,
             refuses: None,
@@ -90,6 +96,9 @@ impl Program {
                         .map(str::parse)
                         .collect::<Result<_, _>>()
                         .map_err(|_| wrong())?
+                }
+                "safe_states" => {
+                    program.safe_states = value.split(',').map(str::to_owned).collect()
                 }
                 "flags" => program.flags = value.split(',').map(str::to_owned).collect(),
                 "library" => program.library = Some(value.to_owned()),
@@ -127,6 +136,14 @@ impl Program {
             .into_iter()
             .find(|program| program.name == name);
         found.ok_or_else(|| format!("no program {name} in programs/{}", kind.folder()))
+    }
+
+    /// The same program on one way to a still point.
+    pub fn towards(&self, safe_state: &str) -> Program {
+        Program {
+            safe_states: vec![safe_state.to_owned()],
+            ..self.clone()
+        }
     }
 
     /// The executable, compiled if need be.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::command::{self, exit};
 use crate::job::{self, Ended, Job};
 use crate::place::Directory;
-use crate::program::{Kind, Program};
+use crate::program::{CLOCK, Kind, Program};
 use crate::seed::Seed;
 use crate::turn::Turn;
 use crate::{Failed, ensure};
@@ -55,8 +55,15 @@ impl<'a> Trial<'a> {
     pub fn launch(&self, mut command: Command) -> Result<Job, Failed> {
         command
             .env("TRIAL_DIR", self.directory.path())
+            .envs(self.safe_state())
             .current_dir(self.directory.path());
         Job::start(command, self.directory)
+    }
+
+    /// The variable that says how `run` gets to a still point, if not by the clock.
+    fn safe_state(&self) -> Option<(&'static str, &str)> {
+        let first = self.program.safe_states.first()?;
+        (first != CLOCK).then_some(("STILLPOINT_SAFE_STATE", first))
     }
 
     /// Starts it natively.

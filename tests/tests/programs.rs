@@ -1,10 +1,10 @@
 //! Every program of `tests/programs`, in every way that it can be treated. The tests are made from the list of
-//! files: `still::iallreduce_pending::2_ranks::restarts`.
+//! files: `still::iallreduce_pending::2_ranks::restarts`, `still::blocking_collectives::2_ranks::barrier::restarts`.
 
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use stillpoint_tests::program::{Kind, Program};
+use stillpoint_tests::program::{CLOCK, Kind, Program};
 use stillpoint_tests::trial;
 
 type Way = fn(&Program, u32) -> Result<(), String>;
@@ -26,6 +26,13 @@ const REFUSED: &[(&str, Way)] = &[
     ("refuses", trial::refuses),
 ];
 
+/// Every number of ranks on every way to a still point.
+fn cases(program: &Program) -> impl Iterator<Item = (u32, String)> {
+    let states = &program.safe_states;
+    let ranks = program.ranks.iter();
+    ranks.flat_map(move |ranks| states.iter().map(move |state| (*ranks, state.clone())))
+}
+
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut tests = vec![];
@@ -42,10 +49,14 @@ fn main() -> ExitCode {
             }
         };
         for program in programs {
-            for &ranks in &program.ranks {
+            for (ranks, safe_state) in cases(&program) {
                 for &(way, test) in ways {
-                    let name = format!("{folder}::{}::{ranks}_ranks::{way}", program.name);
-                    let program = program.clone();
+                    let case = match safe_state.as_str() {
+                        CLOCK => format!("{ranks}_ranks"),
+                        other => format!("{ranks}_ranks::{other}"),
+                    };
+                    let name = format!("{folder}::{}::{case}::{way}", program.name);
+                    let program = program.towards(&safe_state);
                     tests.push(Trial::test(name, move || {
                         test(&program, ranks).map_err(Failed::from)
                     }));

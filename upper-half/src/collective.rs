@@ -221,7 +221,10 @@ unsafe fn tell_pending(cell: &ClockCell, begun: u64) {
 }
 
 /// Tells the other members of a target that this rank has gone past.
-unsafe fn raise(cell: &ClockCell, begun: u64) {
+///
+/// # Safety
+/// Inside a stub.
+pub unsafe fn raise(cell: &ClockCell, begun: u64) {
     if cell.target.fetch_max(begun, Ordering::SeqCst) >= begun {
         return;
     }
@@ -246,14 +249,19 @@ pub unsafe fn binding(communicator: *mut Object, begun: u64) -> bool {
     rank::binds(begun, cell.target.load(Ordering::SeqCst))
 }
 
-/// [`begin`] while a checkpoint is pending: the decision comes before the increment.
-#[cold]
-unsafe fn begin_pending(cell: &ClockCell, before: u64, begun: u64) {
+/// Undoes the increment to `begun`, before which `before` was committed.
+pub fn take_back(cell: &ClockCell, before: u64, begun: u64) {
     cell.seq.fetch_sub(1, Ordering::SeqCst);
     // Unless another thread has gone on from here.
     let _ = cell
         .committed
         .compare_exchange(begun, before, Ordering::SeqCst, Ordering::SeqCst);
+}
+
+/// [`begin`] while a checkpoint is pending: the decision comes before the increment.
+#[cold]
+unsafe fn begin_pending(cell: &ClockCell, before: u64, begun: u64) {
+    take_back(cell, before, begun);
     // SAFETY: the caller's thread is inside a stub.
     unsafe {
         let gate = gate();

@@ -38,7 +38,9 @@ use crate::lock::SpinLock;
 use crate::object::Object;
 use crate::stub::{Outcome, class, live};
 use crate::topology::Topology;
-use crate::{abi, attribute, collective, crossing, errhandler, fortran, group, handle, refuse};
+use crate::{
+    abi, attribute, collective, crossing, errhandler, fortran, group, handle, refuse, two_phase,
+};
 
 /// Who is in a communicator, in world ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,7 +150,9 @@ unsafe fn equip(object: *mut Object, body: Body, rank: i32, sizes: (i32, Option<
             None => vec![group::world_rank() as u32],
         };
         (*object).clock = collective::cell_for(&known).map_err(|_| class::INTERN)?;
-        (*object).cell = collective::cell((*object).clock);
+        if !two_phase::chosen() {
+            (*object).cell = collective::cell((*object).clock);
+        }
         (*object).rank = rank;
         (*object).size = sizes.0;
         (*object).body = Box::into_raw(Box::new(body)).cast();

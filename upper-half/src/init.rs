@@ -11,7 +11,7 @@ use crate::constructor::HOOKS;
 use crate::crossing::{self, cross, gate};
 use crate::errhandler::raise;
 use crate::object::Object;
-use crate::{arch, attribute, collective, communicator, errhandler, group, shared};
+use crate::{arch, attribute, collective, communicator, errhandler, group, shared, two_phase};
 
 /// Standard-ABI values of the thread levels.
 const FUNNELED: i32 = 1024;
@@ -63,6 +63,7 @@ unsafe fn begin(required: i32, name: &'static core::ffi::CStr) -> Result<i32, c_
             return Err(abi::error_from_neutral(code));
         }
         STARTED.store(true, Ordering::Relaxed);
+        two_phase::choose();
         let provided = if required == SERIALIZED {
             granted.min(SERIALIZED)
         } else {

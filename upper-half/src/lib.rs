@@ -46,3 +46,4 @@ pub mod request;
 pub mod shared;
 pub mod stub;
 pub mod topology;
+pub mod two_phase;

@@ -13,7 +13,9 @@ use crate::crossing::cross_near;
 use crate::object::Object;
 use crate::request::{self, Arguments, Kind, Recipe};
 use crate::stub::Outcome;
-use crate::{attribute, collective, communicator, datatype, errhandler, group, handle, info};
+use crate::{
+    attribute, collective, communicator, datatype, errhandler, group, handle, info, two_phase,
+};
 
 mod neighbours;
 mod words;
@@ -108,7 +110,13 @@ pub unsafe fn clocked(on: *mut Object, call: impl FnOnce(&'static Dispatch) -> i
     // SAFETY: the caller's.
     unsafe {
         if has_clock(on) {
-            collective::begin((*on).clock);
+            if two_phase::chosen() && handle::valid(on, HandleKind::Communicator) {
+                if let Err(code) = two_phase::begin(on) {
+                    return code;
+                }
+            } else {
+                collective::begin((*on).clock);
+            }
         }
         cross_near(call)
     }

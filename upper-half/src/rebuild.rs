@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use crate::stub::{Outcome, check};
 use crate::{
     abi, arch, communicator, crossing, datatype, group, info, init, local, operator, p2p,
-    persistent, refusal,
+    persistent, refusal, two_phase,
 };
 
 /// `UpperHooks::rebuild`: 0, or 1 with the reason where the agent finds it.
@@ -49,6 +49,7 @@ unsafe fn everything() -> Result<(), (&'static str, i32)> {
         }
         become_driver();
         init::rebuild();
+        two_phase::restarted();
         step("the control communicator", communicator::make_control())?;
         step("a group", group::rebuild())?;
         step("an info", info::rebuild())?;

@@ -7,6 +7,7 @@ use core::sync::atomic::Ordering;
 use crate::constructor::HOOKS;
 use crate::crossing::gate;
 use crate::refuse::{self, Text};
+use crate::two_phase;
 
 struct Answer(UnsafeCell<Text>);
 
@@ -30,6 +31,7 @@ pub fn answer() {
         let _ = text.write_str("MPI is not running (before MPI_Init, or after MPI_Finalize)\n");
     }
     refuse::describe(text);
+    two_phase::describe(text);
     tell(text);
 }
 

@@ -139,7 +139,9 @@ pub struct GatePage {
     pub size: AtomicI32,
     /// 1 in a launch that restores an image, from before memory is mapped on.
     pub restarted: AtomicU32,
-    pub reserved: AtomicU32,
+    /// 1 where a fresh start keeps to two-phase commit (`--safe-state barrier`) instead of the clock. Read when MPI starts; a
+    /// restarted program keeps to what it was started with.
+    pub two_phase: AtomicU32,
 
     /// `*const UpperHooks`, registered by the upper half's constructor; 0 before.
     pub hooks: AtomicU64,

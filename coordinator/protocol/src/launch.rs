@@ -49,6 +49,9 @@ pub struct Launch {
     pub suspend_signal: i32,
     /// Whether SIGTERM asks for a suspend too.
     pub suspend_on_term: bool,
+    /// Whether the ranks keep to two-phase commit instead of the clock, if they start afresh.
+    #[serde(default)]
+    pub two_phase: bool,
     /// Where images are staged; `None`: they are written to the checkpoint directory.
     #[serde(default)]
     pub tiers: Option<Tiers>,
@@ -154,6 +157,7 @@ mod tests {
             }),
             suspend_signal: 10,
             suspend_on_term: true,
+            two_phase: true,
             tiers: Some(Tiers {
                 fast: "/dev/shm/x".into(),
                 capacity: 7,

@@ -34,15 +34,6 @@ pub struct LaunchOptions {
     #[arg(long, env = "STILLPOINT_INCREMENTAL")]
     pub incremental: bool,
 
-    /// How the job is brought to its still point
-    #[arg(
-        long,
-        env = "STILLPOINT_SAFE_STATE",
-        value_name = "HOW",
-        default_value = "clock"
-    )]
-    pub safe_state: SafeState,
-
     /// The MPI that the application was built for
     #[arg(
         long,
@@ -74,7 +65,8 @@ pub struct LaunchOptions {
 pub enum SafeState {
     /// The collective clock: no cost to speak of while the job computes
     Clock,
-    /// The older two-phase commit: a barrier before every collective operation
+    /// The older two-phase commit, for comparison: a barrier before every blocking collective operation, and no checkpoint once
+    /// the program has begun a nonblocking one
     Barrier,
 }
 
@@ -99,11 +91,6 @@ impl LaunchOptions {
         if self.incremental {
             return Err(Failure::failed(
                 "--incremental is not available in this version: leave it out, every epoch is then whole",
-            ));
-        }
-        if self.safe_state == SafeState::Barrier {
-            return Err(Failure::failed(
-                "--safe-state barrier is not available in this version: use --safe-state clock",
             ));
         }
         self.tiers.check()

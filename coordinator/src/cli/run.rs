@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::launch::Place;
-use super::options::LaunchOptions;
-use super::start::{Decision, absolute, make_directory, start, text};
+use super::options::{LaunchOptions, SafeState};
+use super::start::{Decision, Program, absolute, make_directory, start, text};
 use super::{Failure, Outcome, restart};
 use crate::epoch::Epochs;
 
@@ -27,6 +27,15 @@ pub struct Run {
     /// Carry on from the newest committed epoch in the directory; start afresh if there is none
     #[arg(long, env = "STILLPOINT_RESUME")]
     resume: bool,
+
+    /// How the job is brought to its still point; a job that carries on keeps to what it was started with
+    #[arg(
+        long,
+        env = "STILLPOINT_SAFE_STATE",
+        value_name = "HOW",
+        default_value = "clock"
+    )]
+    safe_state: SafeState,
 
     #[command(flatten)]
     options: LaunchOptions,
@@ -64,12 +73,16 @@ impl Run {
             }
         };
         // The application is looked up again by the lower half, as execvp would.
-        let program = Path::new(&self.program);
+        let program = Program {
+            path: Path::new(&self.program),
+            arguments: &self.arguments,
+            safe_state: self.safe_state,
+        };
         start(
             &place,
             directory.clone(),
             &self.options,
-            Some((program, &self.arguments)),
+            Some(program),
             decide,
         )
     }

@@ -18,7 +18,7 @@ use stillpoint_protocol::launch::{Launch, Restart, VARIABLE};
 
 use super::coordinator::Ready;
 use super::launch::Place;
-use super::options::{LaunchOptions, Mpi, OnTerm};
+use super::options::{LaunchOptions, Mpi, OnTerm, SafeState};
 use super::recover::recover;
 use super::{Failure, Outcome};
 use crate::server::Spec;
@@ -69,13 +69,21 @@ pub fn make_directory(directory: &Path) -> Result<(), Failure> {
     std::fs::remove_file(&probe).map_err(failed)
 }
 
+/// What every rank starts where there is nothing to restart.
+#[derive(Clone, Copy)]
+pub struct Program<'a> {
+    pub path: &'a Path,
+    pub arguments: &'a [OsString],
+    pub safe_state: SafeState,
+}
+
 /// Starts this rank. `decide` runs on rank 0 only. `program` is what every rank would start afresh.
 /// Returns only if it fails.
 pub fn start(
     place: &Place,
     directory: PathBuf,
     options: &LaunchOptions,
-    program: Option<(&Path, &[OsString])>,
+    program: Option<Program<'_>>,
     decide: impl FnOnce() -> Result<Decision, Failure>,
 ) -> Outcome {
     options.refuse_unavailable()?;
@@ -98,8 +106,9 @@ pub fn start(
     let mut lower = Command::new(&siblings.lower);
     match (&restart, program) {
         (Some(_), _) => lower.arg("restart"),
-        (None, Some((program, arguments))) => {
-            lower.args(["run", "--"]).arg(program).args(arguments)
+        (None, Some(program)) => {
+            lower.args(["run", "--"]).arg(program.path);
+            lower.args(program.arguments)
         }
         (None, None) => return Err(Failure::failed("there is nothing to start")),
     };
@@ -116,6 +125,7 @@ pub fn start(
         restart,
         suspend_signal: options.suspend_signal,
         suspend_on_term: options.on_term == OnTerm::Suspend,
+        two_phase: program.is_some_and(|program| program.safe_state == SafeState::Barrier),
         tiers,
     };
     let error = lower.env(VARIABLE, launch.to_variable()).exec();

@@ -411,8 +411,6 @@ fn what_cannot_be_run_is_told_in_one_line() {
         1,
         &["--incremental is not available"],
     );
-    let barrier = ["run", "--safe-state", "barrier", "sh"];
-    house.refuses(&barrier, 1, &["--safe-state barrier is not available"]);
     house.refuses(
         &["run", "--mpi", "mpich", "sh"],
         1,

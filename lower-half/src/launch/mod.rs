@@ -111,6 +111,7 @@ pub fn run(
     if let Some(launch) = launch {
         page.rank.store(launch.rank as i32, Relaxed);
         page.size.store(launch.size as i32, Relaxed);
+        page.two_phase.store(launch.two_phase.into(), Relaxed);
         signals::suspend_by(&launch);
         match entrance {
             Entrance::Run => agent::join(&launch)?.start()?,

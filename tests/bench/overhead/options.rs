@@ -31,7 +31,7 @@ pub struct Options {
     pub only: Vec<String>,
 
     /// What is compared with the native runs
-    #[arg(long, value_delimiter = ',', default_value = "clock")]
+    #[arg(long, value_delimiter = ',', default_value = "clock,barrier")]
     pub ways: Vec<Way>,
 
     /// Print the results as JSON instead of tables

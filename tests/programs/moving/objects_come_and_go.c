@@ -1,5 +1,5 @@
 /* Communicators, groups, types, operators, attributes and infos are made, used and freed without pause.
- * trial: ranks=2,4 */
+ * trial: ranks=2,4 safe_states=clock,barrier */
 #include "../moving.h"
 
 static int deleted;

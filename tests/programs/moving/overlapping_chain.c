@@ -1,6 +1,6 @@
 /* Blocking collectives on overlapping groups, with ranks that come at different times: the chain of the collective-clock
  * paper's figure 1b, where an operation that a rank meets after the request raises the targets of others.
- * trial: ranks=6 */
+ * trial: ranks=6 safe_states=clock,barrier */
 #include "../moving.h"
 
 #define GROUPS 4

@@ -1,5 +1,5 @@
 /* Random messages between all pairs: every mode, small to large, received by name or from anybody, probed or not.
- * trial: ranks=2,3,4 */
+ * trial: ranks=2,3,4 safe_states=clock,barrier */
 #include "../moving.h"
 
 #define EACH 6

@@ -1,5 +1,5 @@
 /* Ranks compute for different times without calling MPI and meet in blocking collectives; some wait there for long.
- * trial: ranks=2,4 */
+ * trial: ranks=2,4 safe_states=clock,barrier */
 #include "../moving.h"
 
 int main(int argc, char **argv) {

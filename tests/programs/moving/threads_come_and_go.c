@@ -1,5 +1,5 @@
 /* Threads are made, work under locks and conditions, and end, while the main thread communicates.
- * trial: ranks=2 flags=-pthread */
+ * trial: ranks=2 safe_states=clock,barrier flags=-pthread */
 #include "../moving.h"
 #include <pthread.h>
 #include <stdatomic.h>

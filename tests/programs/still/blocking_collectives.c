@@ -1,5 +1,5 @@
 /* Every blocking collective works on communicators made before, in rounds before and after the checkpoint.
- * trial: ranks=2,3,4 */
+ * trial: ranks=2,3,4 safe_states=clock,barrier */
 #include "../collectives.h"
 
 int main(int argc, char **argv) {

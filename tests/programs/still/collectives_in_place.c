@@ -1,5 +1,5 @@
 /* MPI_IN_PLACE in every collective that takes it, before and after.
- * trial: ranks=2,4 */
+ * trial: ranks=2,4 safe_states=clock,barrier */
 #include "../common.h"
 
 static int v(int rank, int i) { return 1000 * rank + i; }

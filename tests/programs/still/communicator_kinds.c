@@ -1,5 +1,5 @@
 /* Communicators made in every way keep members, order and separation; each works, and new ones can be made of them.
- * trial: ranks=2,4 */
+ * trial: ranks=2,4 safe_states=clock,barrier */
 #include "../common.h"
 
 #define KINDS 9

@@ -1,5 +1,5 @@
 /* An intercommunicator with messages in flight and a pending receive; its collectives and its merging afterwards.
- * trial: ranks=2,3,4 */
+ * trial: ranks=2,3,4 safe_states=clock,barrier */
 #include "../common.h"
 
 int main(int argc, char **argv) {

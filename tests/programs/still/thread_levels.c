@@ -1,5 +1,5 @@
 /* The granted thread level is kept; under MULTIPLE several threads, one at a time, go on calling MPI.
- * trial: ranks=2 flags=-pthread */
+ * trial: ranks=2 safe_states=clock,barrier flags=-pthread */
 #include "../common.h"
 #include <pthread.h>
 

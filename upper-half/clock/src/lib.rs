@@ -12,6 +12,7 @@
 //! | initiation of a nonblocking collective (4.3.1) | an increment; it binds by [`rank::tell`] |
 //! | WAIT_FOR_TARGET_UPDATES (Algorithm 3) | [`rank::may_park`] and the agent's [`rank::observe`] |
 //! | exchange of SEQ, computing TARGET (4.2.1) | [`safe_state::SafeState`] |
+//! | two-phase commit (2.2) | [`two_phase::step`] |
 //! | sending a raised target to the other members (4.2.2) | [`safe_state::SafeState`] |
 //! | all targets reached everywhere (4.2.4) | [`safe_state::Action::SafeStateFound`] |
 //!
@@ -36,3 +37,4 @@ pub mod group;
 pub mod rank;
 pub mod safe_state;
 pub mod steps;
+pub mod two_phase;

@@ -8,7 +8,7 @@ use super::{Body, null, usable};
 use crate::abi::{self, Comm};
 use crate::object::Object;
 use crate::stub::{Outcome, check, class, run};
-use crate::{attribute, collective, handle};
+use crate::{attribute, collective, handle, two_phase};
 
 /// Takes the application's handle away: attributes are deleted, the clock counts.
 ///
@@ -49,6 +49,7 @@ pub unsafe fn comm_free(place: *mut Comm) -> c_int {
             let (comm, body) = give_up(place)?;
             collective::begin((*comm).clock);
             body.notes.lock().freed = true;
+            two_phase::freed(comm);
             *place = null();
             handle::release(comm);
             Ok(())
@@ -67,6 +68,7 @@ pub unsafe fn comm_disconnect(place: *mut Comm) -> c_int {
             let (comm, body) = give_up(place)?;
             let clock = (*comm).clock;
             body.notes.lock().freed = true;
+            two_phase::freed(comm);
             *place = null();
             if Object::held_by(comm) > 1 {
                 // Something is pending that the application has not asked after; all members meet, and the lower

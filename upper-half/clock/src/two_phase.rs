@@ -1,0 +1,85 @@
+//! Two-phase commit (section 2.2 of the paper), the older way to a still point, as a yardstick.
+//!
+//! A trivial barrier stands before every blocking collective operation. A rank that has entered it has begun nothing
+//! yet and may be stopped there: after a restart it enters the barrier again. Once a rank is past the barrier, every
+//! member has entered it, and all go on to the end of the operation.
+//!
+//! "Past the barrier" is COMMIT_BEGIN of the clock, so the coordinator need not know which way was chosen: the first
+//! member that gets past raises the target, and the others, wherever they are stopped in that barrier, find it ahead.
+//!
+//! ```text
+//! begin the barrier
+//! loop { match step(pending, past, reached, advances) {
+//!     AskAgain     => test the barrier
+//!     AwaitTargets => sleep at the bell
+//!     Park         => park; after a restart begin the barrier again
+//!     Announce     => target := max(target, seq + 1), tell the agent; test the barrier
+//!     Commit       => seq := seq + 1; if a checkpoint is pending, target := max(target, seq), tell the agent; break } }
+//! the operation
+//! ```
+
+use crate::rank::Pending;
+
+/// What a rank in a trivial barrier does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The barrier is not over: test it, ask again.
+    AskAgain,
+    /// Targets are on their way: wait for the bell, ask again.
+    AwaitTargets,
+    /// Every target is reached: park here, having begun nothing.
+    Park,
+    /// Other targets are ahead, and the way to them is through this operation: every member has to come.
+    Announce {
+        /// One permission to pass a park point was used up.
+        uses_advance: bool,
+    },
+    /// Every member has entered: increment, raise the target if a checkpoint is pending, carry the operation out.
+    Commit,
+}
+
+/// `past`: the barrier is over here; `reached` and `advances` as for [`crate::rank::commit_begin`].
+///
+/// There is no park point between the end of the barrier and the increment: a rank whose barrier is over is in no
+/// image, for the others might have gone on to the operation.
+pub fn step(pending: Pending, past: bool, reached: bool, advances: u32) -> Step {
+    match (pending, past) {
+        (Pending::Asked, true) => Step::AwaitTargets,
+        (Pending::No | Pending::Targeted, true) => Step::Commit,
+        (Pending::No | Pending::Asked, false) => Step::AskAgain,
+        (Pending::Targeted, false) if reached && advances == 0 => Step::Park,
+        (Pending::Targeted, false) => Step::Announce {
+            uses_advance: reached,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_checkpoint_a_barrier_is_a_barrier() {
+        assert_eq!(step(Pending::No, false, true, 0), Step::AskAgain);
+        assert_eq!(step(Pending::No, true, false, 0), Step::Commit);
+    }
+
+    #[test]
+    fn who_has_entered_is_stopped_and_who_is_past_goes_on() {
+        assert_eq!(step(Pending::Targeted, false, true, 0), Step::Park);
+        assert_eq!(step(Pending::Targeted, true, true, 0), Step::Commit);
+    }
+
+    #[test]
+    fn nothing_is_committed_between_the_request_and_its_targets() {
+        assert_eq!(step(Pending::Asked, true, true, 1), Step::AwaitTargets);
+        assert_eq!(step(Pending::Asked, false, true, 1), Step::AskAgain);
+    }
+
+    #[test]
+    fn who_has_to_get_on_calls_the_others() {
+        let called = |uses_advance| Step::Announce { uses_advance };
+        assert_eq!(step(Pending::Targeted, false, false, 1), called(false));
+        assert_eq!(step(Pending::Targeted, false, true, 1), called(true));
+    }
+}

@@ -179,6 +179,44 @@ pub unsafe fn initiated(communicator: *mut Object) -> (u32, u64) {
     }
 }
 
+/// [`initiated`] where one thread calls MPI.
+///
+/// # Safety
+/// As [`initiated`]; the communicator has a cell.
+#[inline(always)]
+pub unsafe fn initiated_alone(communicator: *mut Object) -> (u32, u64) {
+    // SAFETY: the caller's communicator.
+    unsafe {
+        let cell = &*(*communicator).cell;
+        let begun = cell.seq.load(Ordering::Relaxed) + 1;
+        cell.seq.store(begun, Ordering::Relaxed);
+        (*communicator).begun += 1;
+        ((*communicator).begun, begun)
+    }
+}
+
+/// [`tell`] where one thread calls MPI.
+///
+/// # Safety
+/// As [`tell`]; the communicator has a cell.
+#[inline(always)]
+pub unsafe fn tell_alone(communicator: *mut Object, number: u32) {
+    // SAFETY: the caller's communicator.
+    unsafe {
+        if (*communicator).told < number {
+            (*communicator).told = number;
+        }
+        let cell = &*(*communicator).cell;
+        let begun = cell.seq.load(Ordering::Relaxed);
+        if cell.committed.load(Ordering::Relaxed) < begun {
+            cell.committed.store(begun, Ordering::Relaxed);
+            if arch::gate_pending() {
+                tell_pending(cell, begun);
+            }
+        }
+    }
+}
+
 /// The application is about to be told that nonblocking operation `number` of a communicator is over: it,
 /// and what has begun before, binds from now on.
 ///

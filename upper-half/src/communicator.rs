@@ -150,7 +150,12 @@ unsafe fn equip(object: *mut Object, body: Body, rank: i32, sizes: (i32, Option<
             None => vec![group::world_rank() as u32],
         };
         (*object).clock = collective::cell_for(&known).map_err(|_| class::INTERN)?;
-        if !two_phase::chosen() {
+        // The direct way is for communicators whose members count nonblocking operations alike.
+        let alike = body
+            .members
+            .as_ref()
+            .is_some_and(|members| members.remote.is_none());
+        if alike && !two_phase::chosen() {
             (*object).cell = collective::cell((*object).clock);
         }
         (*object).rank = rank;

@@ -14,11 +14,13 @@ use core::ffi::{CStr, c_int};
 
 use stillpoint_wrappers::direct::Direct;
 use stillpoint_wrappers::dispatch::Dispatch;
+use stillpoint_wrappers::neutral::Word;
 
 use crate::abi::{self, Comm};
 use crate::crossing::Place;
 use crate::errhandler::raise;
 use crate::object::{ALIVE, Object};
+use crate::request::{self, Recipe, Request};
 use crate::shared::concurrent;
 use crate::{arch, collective};
 
@@ -96,6 +98,83 @@ pub unsafe fn begin(comm: Comm) -> Option<Stay> {
         }
     }
     Some(Stay(()))
+}
+
+/// Whether all are predefined objects, which never end.
+///
+/// # Safety
+/// As [`alive`].
+#[inline(always)]
+pub unsafe fn predefined<const N: usize>(handles: [*mut Object; N]) -> bool {
+    // SAFETY: objects are never unmapped.
+    handles
+        .into_iter()
+        .all(|handle| arch::is_address(handle) && unsafe { (*handle).standard } != 0)
+}
+
+/// A nonblocking collective operation that goes this way.
+#[must_use]
+pub struct Begun {
+    stay: Stay,
+    request: *mut Request,
+    place: *mut abi::Request,
+}
+
+/// Begins a nonblocking collective operation on a communicator, unless it may not go this way. `again` begins it once more after a
+/// restart; what it refers to is [`predefined`], but for the communicator.
+///
+/// # Safety
+/// The way must be [`open`]; `place` must be null or writable.
+#[inline(always)]
+pub unsafe fn initiate(
+    comm: Comm,
+    place: *mut abi::Request,
+    again: impl Fn(&'static Dispatch, *mut Word) -> i32 + 'static,
+) -> Option<Begun> {
+    if !objects([comm]) || place.is_null() {
+        return None;
+    }
+    // SAFETY: an object; one that has been freed shows no cell.
+    unsafe {
+        if (*comm).cell.is_null() {
+            return None;
+        }
+        arch::be_inside::<{ Place::Collective as u32 }>();
+        let stay = Stay(());
+        let numbers = collective::initiated_alone(comm);
+        let request = request::create_collective(comm, numbers, Recipe::new(again));
+        Some(Begun {
+            stay,
+            request,
+            place,
+        })
+    }
+}
+
+impl Begun {
+    /// Where the lower half's request goes.
+    #[inline(always)]
+    pub fn word(&self) -> *mut Word {
+        // SAFETY: a live request.
+        unsafe { &raw mut (*self.request).head.lower }
+    }
+
+    /// Gives the application its request, or the error of the function that was to begin the operation.
+    ///
+    /// # Safety
+    /// `comm` must lead to an object.
+    #[inline(always)]
+    pub unsafe fn end(self, comm: Comm, code: c_int, name: &'static CStr) -> c_int {
+        // SAFETY: the caller's place, which is not null.
+        unsafe {
+            if code == 0 {
+                *self.place = self.request.cast();
+            } else {
+                request::end(self.request);
+            }
+            self.stay.end(comm, code, name)
+        }
+    }
 }
 
 impl Drop for Stay {

@@ -55,7 +55,7 @@ pub unsafe fn grequest_start(
             request: ptr::null_mut(),
             complete: false,
         }));
-        let recipe: Recipe = Box::new(move |dispatch, word| {
+        let recipe = Recipe::new(move |dispatch, word| {
             let context = functions as u64;
             let [query, free, cancel] = [
                 Callback::GrequestQuery,
@@ -74,7 +74,7 @@ pub unsafe fn grequest_start(
             code
         });
         let mut word = 0;
-        let code = cross(|dispatch| recipe(dispatch, &mut word));
+        let code = cross(|dispatch| recipe.run(dispatch, &mut word));
         if code != 0 {
             drop(recipe);
             drop(Box::from_raw(functions));

@@ -49,7 +49,7 @@ pub struct Object {
     /// application knows to be over (or that cannot be begun again): see `collective`.
     pub begun: u32,
     pub told: u32,
-    /// Communicators: the group's collective-clock cell itself, null where there is none.
+    /// Communicators: the group's collective-clock cell itself, null where collective operations may not go the direct way.
     pub cell: *const ClockCell,
 }
 

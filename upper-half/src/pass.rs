@@ -144,7 +144,7 @@ pub unsafe fn started(
         let numbers = request::initiate(on, repeatable);
         let code = cross_near(|lower| call(lower, self::place(place, &mut word)));
         if code == 0 {
-            let recipe: Recipe = Box::new(call);
+            let recipe = Recipe::new(call);
             let request = request::begun_collective(on, word, recipe, objects, numbers);
             give(place, request);
         }
@@ -170,7 +170,7 @@ pub unsafe fn persistent(
         let mut word = 0;
         let code = clocked(on, |lower| call(lower, self::place(place, &mut word)));
         if code == 0 {
-            let recipe: Recipe = Box::new(call);
+            let recipe = Recipe::new(call);
             let arguments = Arguments {
                 kind: Kind::Collective,
                 buffer: core::ptr::null_mut(),

@@ -8,7 +8,6 @@ use core::ffi::c_void;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::{Status, Word};
 
@@ -17,12 +16,17 @@ use crate::object::{Object, ROOM};
 
 mod collectives;
 mod life;
+mod recipe;
 mod slots;
 mod survey;
 
 pub use collectives::{Numbers, begun_collective, from_recipe, initiate};
 pub use life::{adopt, complete, count, finish, is_being_made, on_completion};
-pub use slots::{create, create_alone, end, end_alone, hold, let_go, live, next_begun, plain};
+pub use recipe::Recipe;
+pub use slots::{
+    complete_collective, create, create_alone, create_collective, end, end_alone, hold, let_go,
+    live, next_begun, plain,
+};
 pub use survey::{Pending, abandon, pending, test_all};
 
 /// `MPI_ERR_REQUEST`.
@@ -78,9 +82,6 @@ pub const ORPHAN: u8 = 4;
 pub const UNREPEATABLE: u8 = 16;
 /// With `MPI_PROC_NULL`: no message.
 pub const NO_MESSAGE: u8 = 8;
-
-/// Makes the lower half's request anew: `(dispatch, request) -> error`.
-pub type Recipe = Box<dyn Fn(&'static Dispatch, *mut Word) -> i32>;
 
 /// What is run, inside the completing stub, when the application is told that a request is over.
 pub type Completion = unsafe fn(context: *mut ());

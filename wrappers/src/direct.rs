@@ -67,14 +67,195 @@ pub struct Direct {
         i32,
         Word,
     ) -> i32,
+    /// `MPI_Iallgather`.
+    pub iallgather: unsafe extern "C" fn(
+        *const c_void,
+        i32,
+        Word,
+        *mut c_void,
+        i32,
+        Word,
+        Word,
+        *mut Word,
+    ) -> i32,
+    /// `MPI_Iallgatherv`.
+    pub iallgatherv: unsafe extern "C" fn(
+        *const c_void,
+        i32,
+        Word,
+        *mut c_void,
+        *const i32,
+        *const i32,
+        Word,
+        Word,
+        *mut Word,
+    ) -> i32,
+    /// `MPI_Iallreduce`.
+    pub iallreduce:
+        unsafe extern "C" fn(*const c_void, *mut c_void, i32, Word, Word, Word, *mut Word) -> i32,
+    /// `MPI_Ialltoall`.
+    pub ialltoall: unsafe extern "C" fn(
+        *const c_void,
+        i32,
+        Word,
+        *mut c_void,
+        i32,
+        Word,
+        Word,
+        *mut Word,
+    ) -> i32,
+    /// `MPI_Ialltoallv`.
+    pub ialltoallv: unsafe extern "C" fn(
+        *const c_void,
+        *const i32,
+        *const i32,
+        Word,
+        *mut c_void,
+        *const i32,
+        *const i32,
+        Word,
+        Word,
+        *mut Word,
+    ) -> i32,
+    /// `MPI_Ibarrier`.
+    pub ibarrier: unsafe extern "C" fn(Word, *mut Word) -> i32,
+    /// `MPI_Ibcast`.
+    pub ibcast: unsafe extern "C" fn(*mut c_void, i32, Word, i32, Word, *mut Word) -> i32,
     /// `MPI_Ibsend`.
     pub ibsend: unsafe extern "C" fn(*const c_void, i32, Word, i32, i32, Word, *mut Word) -> i32,
+    /// `MPI_Iexscan`.
+    pub iexscan:
+        unsafe extern "C" fn(*const c_void, *mut c_void, i32, Word, Word, Word, *mut Word) -> i32,
+    /// `MPI_Igather`.
+    pub igather: unsafe extern "C" fn(
+        *const c_void,
+        i32,
+        Word,
+        *mut c_void,
+        i32,
+        Word,
+        i32,
+        Word,
+        *mut Word,
+    ) -> i32,
+    /// `MPI_Igatherv`.
+    pub igatherv: unsafe extern "C" fn(
+        *const c_void,
+        i32,
+        Word,
+        *mut c_void,
+        *const i32,
+        *const i32,
+        Word,
+        i32,
+        Word,
+        *mut Word,
+    ) -> i32,
+    /// `MPI_Ineighbor_allgather`.
+    pub ineighbor_allgather: unsafe extern "C" fn(
+        *const c_void,
+        i32,
+        Word,
+        *mut c_void,
+        i32,
+        Word,
+        Word,
+        *mut Word,
+    ) -> i32,
+    /// `MPI_Ineighbor_allgatherv`.
+    pub ineighbor_allgatherv: unsafe extern "C" fn(
+        *const c_void,
+        i32,
+        Word,
+        *mut c_void,
+        *const i32,
+        *const i32,
+        Word,
+        Word,
+        *mut Word,
+    ) -> i32,
+    /// `MPI_Ineighbor_alltoall`.
+    pub ineighbor_alltoall: unsafe extern "C" fn(
+        *const c_void,
+        i32,
+        Word,
+        *mut c_void,
+        i32,
+        Word,
+        Word,
+        *mut Word,
+    ) -> i32,
+    /// `MPI_Ineighbor_alltoallv`.
+    pub ineighbor_alltoallv: unsafe extern "C" fn(
+        *const c_void,
+        *const i32,
+        *const i32,
+        Word,
+        *mut c_void,
+        *const i32,
+        *const i32,
+        Word,
+        Word,
+        *mut Word,
+    ) -> i32,
     /// `MPI_Iprobe`.
     pub iprobe: unsafe extern "C" fn(i32, i32, Word, *mut i32, *mut c_void) -> i32,
     /// `MPI_Irecv`.
     pub irecv: unsafe extern "C" fn(*mut c_void, i32, Word, i32, i32, Word, *mut Word) -> i32,
+    /// `MPI_Ireduce`.
+    pub ireduce: unsafe extern "C" fn(
+        *const c_void,
+        *mut c_void,
+        i32,
+        Word,
+        Word,
+        i32,
+        Word,
+        *mut Word,
+    ) -> i32,
+    /// `MPI_Ireduce_scatter`.
+    pub ireduce_scatter: unsafe extern "C" fn(
+        *const c_void,
+        *mut c_void,
+        *const i32,
+        Word,
+        Word,
+        Word,
+        *mut Word,
+    ) -> i32,
+    /// `MPI_Ireduce_scatter_block`.
+    pub ireduce_scatter_block:
+        unsafe extern "C" fn(*const c_void, *mut c_void, i32, Word, Word, Word, *mut Word) -> i32,
     /// `MPI_Irsend`.
     pub irsend: unsafe extern "C" fn(*const c_void, i32, Word, i32, i32, Word, *mut Word) -> i32,
+    /// `MPI_Iscan`.
+    pub iscan:
+        unsafe extern "C" fn(*const c_void, *mut c_void, i32, Word, Word, Word, *mut Word) -> i32,
+    /// `MPI_Iscatter`.
+    pub iscatter: unsafe extern "C" fn(
+        *const c_void,
+        i32,
+        Word,
+        *mut c_void,
+        i32,
+        Word,
+        i32,
+        Word,
+        *mut Word,
+    ) -> i32,
+    /// `MPI_Iscatterv`.
+    pub iscatterv: unsafe extern "C" fn(
+        *const c_void,
+        *const i32,
+        *const i32,
+        Word,
+        *mut c_void,
+        i32,
+        Word,
+        i32,
+        Word,
+        *mut Word,
+    ) -> i32,
     /// `MPI_Isend`.
     pub isend: unsafe extern "C" fn(*const c_void, i32, Word, i32, i32, Word, *mut Word) -> i32,
     /// `MPI_Issend`.

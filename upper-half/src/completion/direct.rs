@@ -40,9 +40,7 @@ unsafe fn ask(table: &Direct, request: *mut Request, status: *mut abi::Status) -
             return Answer::NotYet;
         }
         match (*request).kind {
-            Kind::Collective => {
-                request::complete(request, None);
-            }
+            Kind::Collective => request::complete_collective(request),
             kind => {
                 if kind == Kind::Receive {
                     arch::count_received();

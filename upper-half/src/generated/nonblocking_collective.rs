@@ -5,6 +5,7 @@
 use crate::abi::{self, Aint, Comm, Datatype, Op, Request};
 use crate::crossing;
 use crate::crossing::Place;
+use crate::direct;
 use crate::errhandler;
 use crate::export::export;
 use crate::pass;
@@ -12,6 +13,54 @@ use core::ffi::{c_int, c_void};
 use stillpoint_wrappers::gate::HandleKind;
 
 unsafe extern "C" fn iallgather(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
+        if direct::open()
+            && direct::predefined([sendtype, recvtype])
+            && true
+            && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
+                (lower.iallgather)(
+                    abi::buffer(sendbuf),
+                    sendcount,
+                    abi::word(HandleKind::Datatype, sendtype),
+                    abi::buffer(recvbuf),
+                    recvcount,
+                    abi::word(HandleKind::Datatype, recvtype),
+                    abi::word(HandleKind::Communicator, comm),
+                    word,
+                )
+            })
+        {
+            let code = (direct::table().iallgather)(
+                sendbuf,
+                sendcount,
+                (*sendtype).lower,
+                recvbuf,
+                recvcount,
+                (*recvtype).lower,
+                (*comm).lower,
+                begun.word(),
+            );
+            return begun.end(comm, code, c"MPI_Iallgather");
+        }
+        iallgather_converted(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn iallgather_converted(
     sendbuf: *const c_void,
     sendcount: c_int,
     sendtype: Datatype,
@@ -63,6 +112,57 @@ unsafe extern "C" fn iallgatherv(
 ) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
+        if direct::open()
+            && direct::predefined([sendtype, recvtype])
+            && true
+            && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
+                (lower.iallgatherv)(
+                    abi::buffer(sendbuf),
+                    sendcount,
+                    abi::word(HandleKind::Datatype, sendtype),
+                    abi::buffer(recvbuf),
+                    recvcounts,
+                    displs,
+                    abi::word(HandleKind::Datatype, recvtype),
+                    abi::word(HandleKind::Communicator, comm),
+                    word,
+                )
+            })
+        {
+            let code = (direct::table().iallgatherv)(
+                sendbuf,
+                sendcount,
+                (*sendtype).lower,
+                recvbuf,
+                recvcounts,
+                displs,
+                (*recvtype).lower,
+                (*comm).lower,
+                begun.word(),
+            );
+            return begun.end(comm, code, c"MPI_Iallgatherv");
+        }
+        iallgatherv_converted(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn iallgatherv_converted(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
         let _inside = crossing::enter_as(Place::Collective);
         let code = pass::started(
             comm,
@@ -92,6 +192,50 @@ unsafe extern "C" fn iallgatherv(
 export!(MPI_Iallgatherv, PMPI_Iallgatherv => iallgatherv);
 
 unsafe extern "C" fn iallreduce(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
+        if direct::open()
+            && direct::predefined([datatype, op])
+            && !abi::is_in_place(sendbuf)
+            && !abi::is_in_place(recvbuf)
+            && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
+                (lower.iallreduce)(
+                    abi::buffer(sendbuf),
+                    abi::buffer(recvbuf),
+                    count,
+                    abi::word(HandleKind::Datatype, datatype),
+                    abi::word(HandleKind::Operator, op),
+                    abi::word(HandleKind::Communicator, comm),
+                    word,
+                )
+            })
+        {
+            let code = (direct::table().iallreduce)(
+                sendbuf,
+                recvbuf,
+                count,
+                (*datatype).lower,
+                (*op).lower,
+                (*comm).lower,
+                begun.word(),
+            );
+            return begun.end(comm, code, c"MPI_Iallreduce");
+        }
+        iallreduce_converted(sendbuf, recvbuf, count, datatype, op, comm, request)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn iallreduce_converted(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
     count: c_int,
@@ -140,6 +284,55 @@ unsafe extern "C" fn ialltoall(
 ) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
+        if direct::open()
+            && direct::predefined([sendtype, recvtype])
+            && !abi::is_in_place(sendbuf)
+            && !abi::is_in_place(recvbuf)
+            && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
+                (lower.ialltoall)(
+                    abi::buffer(sendbuf),
+                    sendcount,
+                    abi::word(HandleKind::Datatype, sendtype),
+                    abi::buffer(recvbuf),
+                    recvcount,
+                    abi::word(HandleKind::Datatype, recvtype),
+                    abi::word(HandleKind::Communicator, comm),
+                    word,
+                )
+            })
+        {
+            let code = (direct::table().ialltoall)(
+                sendbuf,
+                sendcount,
+                (*sendtype).lower,
+                recvbuf,
+                recvcount,
+                (*recvtype).lower,
+                (*comm).lower,
+                begun.word(),
+            );
+            return begun.end(comm, code, c"MPI_Ialltoall");
+        }
+        ialltoall_converted(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn ialltoall_converted(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
         let _inside = crossing::enter_as(Place::Collective);
         let code = pass::started(
             comm,
@@ -168,6 +361,62 @@ unsafe extern "C" fn ialltoall(
 export!(MPI_Ialltoall, PMPI_Ialltoall => ialltoall);
 
 unsafe extern "C" fn ialltoallv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
+        if direct::open()
+            && direct::predefined([sendtype, recvtype])
+            && !abi::is_in_place(sendbuf)
+            && !abi::is_in_place(recvbuf)
+            && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
+                (lower.ialltoallv)(
+                    abi::buffer(sendbuf),
+                    sendcounts,
+                    sdispls,
+                    abi::word(HandleKind::Datatype, sendtype),
+                    abi::buffer(recvbuf),
+                    recvcounts,
+                    rdispls,
+                    abi::word(HandleKind::Datatype, recvtype),
+                    abi::word(HandleKind::Communicator, comm),
+                    word,
+                )
+            })
+        {
+            let code = (direct::table().ialltoallv)(
+                sendbuf,
+                sendcounts,
+                sdispls,
+                (*sendtype).lower,
+                recvbuf,
+                recvcounts,
+                rdispls,
+                (*recvtype).lower,
+                (*comm).lower,
+                begun.word(),
+            );
+            return begun.end(comm, code, c"MPI_Ialltoallv");
+        }
+        ialltoallv_converted(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            request,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn ialltoallv_converted(
     sendbuf: *const c_void,
     sendcounts: *const c_int,
     sdispls: *const c_int,
@@ -271,6 +520,25 @@ export!(MPI_Ialltoallw, PMPI_Ialltoallw => ialltoallw);
 unsafe extern "C" fn ibarrier(comm: Comm, request: *mut Request) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
+        if direct::open()
+            && direct::predefined([])
+            && true
+            && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
+                (lower.ibarrier)(abi::word(HandleKind::Communicator, comm), word)
+            })
+        {
+            let code = (direct::table().ibarrier)((*comm).lower, begun.word());
+            return begun.end(comm, code, c"MPI_Ibarrier");
+        }
+        ibarrier_converted(comm, request)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn ibarrier_converted(comm: Comm, request: *mut Request) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
         let _inside = crossing::enter_as(Place::Collective);
         let code = pass::started(comm, request, true, &[comm], move |lower, word| {
             (lower.ibarrier)(abi::word(HandleKind::Communicator, comm), word)
@@ -284,6 +552,46 @@ unsafe extern "C" fn ibarrier(comm: Comm, request: *mut Request) -> c_int {
 export!(MPI_Ibarrier, PMPI_Ibarrier => ibarrier);
 
 unsafe extern "C" fn ibcast(
+    buffer: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
+        if direct::open()
+            && direct::predefined([datatype])
+            && true
+            && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
+                (lower.ibcast)(
+                    abi::buffer(buffer),
+                    count,
+                    abi::word(HandleKind::Datatype, datatype),
+                    abi::rank_to_neutral(root),
+                    abi::word(HandleKind::Communicator, comm),
+                    word,
+                )
+            })
+        {
+            let code = (direct::table().ibcast)(
+                buffer,
+                count,
+                (*datatype).lower,
+                root,
+                (*comm).lower,
+                begun.word(),
+            );
+            return begun.end(comm, code, c"MPI_Ibcast");
+        }
+        ibcast_converted(buffer, count, datatype, root, comm, request)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn ibcast_converted(
     buffer: *mut c_void,
     count: c_int,
     datatype: Datatype,
@@ -329,6 +637,50 @@ unsafe extern "C" fn iexscan(
 ) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
+        if direct::open()
+            && direct::predefined([datatype, op])
+            && !abi::is_in_place(sendbuf)
+            && !abi::is_in_place(recvbuf)
+            && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
+                (lower.iexscan)(
+                    abi::buffer(sendbuf),
+                    abi::buffer(recvbuf),
+                    count,
+                    abi::word(HandleKind::Datatype, datatype),
+                    abi::word(HandleKind::Operator, op),
+                    abi::word(HandleKind::Communicator, comm),
+                    word,
+                )
+            })
+        {
+            let code = (direct::table().iexscan)(
+                sendbuf,
+                recvbuf,
+                count,
+                (*datatype).lower,
+                (*op).lower,
+                (*comm).lower,
+                begun.word(),
+            );
+            return begun.end(comm, code, c"MPI_Iexscan");
+        }
+        iexscan_converted(sendbuf, recvbuf, count, datatype, op, comm, request)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn iexscan_converted(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
         let _inside = crossing::enter_as(Place::Collective);
         let code = pass::started(
             comm,
@@ -356,6 +708,57 @@ unsafe extern "C" fn iexscan(
 export!(MPI_Iexscan, PMPI_Iexscan => iexscan);
 
 unsafe extern "C" fn igather(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
+        if direct::open()
+            && direct::predefined([sendtype, recvtype])
+            && true
+            && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
+                (lower.igather)(
+                    abi::buffer(sendbuf),
+                    sendcount,
+                    abi::word(HandleKind::Datatype, sendtype),
+                    abi::buffer(recvbuf),
+                    recvcount,
+                    abi::word(HandleKind::Datatype, recvtype),
+                    abi::rank_to_neutral(root),
+                    abi::word(HandleKind::Communicator, comm),
+                    word,
+                )
+            })
+        {
+            let code = (direct::table().igather)(
+                sendbuf,
+                sendcount,
+                (*sendtype).lower,
+                recvbuf,
+                recvcount,
+                (*recvtype).lower,
+                root,
+                (*comm).lower,
+                begun.word(),
+            );
+            return begun.end(comm, code, c"MPI_Igather");
+        }
+        igather_converted(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn igather_converted(
     sendbuf: *const c_void,
     sendcount: c_int,
     sendtype: Datatype,
@@ -410,6 +813,61 @@ unsafe extern "C" fn igatherv(
 ) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
+        if direct::open()
+            && direct::predefined([sendtype, recvtype])
+            && true
+            && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
+                (lower.igatherv)(
+                    abi::buffer(sendbuf),
+                    sendcount,
+                    abi::word(HandleKind::Datatype, sendtype),
+                    abi::buffer(recvbuf),
+                    recvcounts,
+                    displs,
+                    abi::word(HandleKind::Datatype, recvtype),
+                    abi::rank_to_neutral(root),
+                    abi::word(HandleKind::Communicator, comm),
+                    word,
+                )
+            })
+        {
+            let code = (direct::table().igatherv)(
+                sendbuf,
+                sendcount,
+                (*sendtype).lower,
+                recvbuf,
+                recvcounts,
+                displs,
+                (*recvtype).lower,
+                root,
+                (*comm).lower,
+                begun.word(),
+            );
+            return begun.end(comm, code, c"MPI_Igatherv");
+        }
+        igatherv_converted(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
+            request,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn igatherv_converted(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
         let _inside = crossing::enter_as(Place::Collective);
         let code = pass::started(
             comm,
@@ -451,6 +909,54 @@ unsafe extern "C" fn ineighbor_allgather(
 ) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
+        if direct::open()
+            && direct::predefined([sendtype, recvtype])
+            && true
+            && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
+                (lower.ineighbor_allgather)(
+                    abi::buffer(sendbuf),
+                    sendcount,
+                    abi::word(HandleKind::Datatype, sendtype),
+                    abi::buffer(recvbuf),
+                    recvcount,
+                    abi::word(HandleKind::Datatype, recvtype),
+                    abi::word(HandleKind::Communicator, comm),
+                    word,
+                )
+            })
+        {
+            let code = (direct::table().ineighbor_allgather)(
+                sendbuf,
+                sendcount,
+                (*sendtype).lower,
+                recvbuf,
+                recvcount,
+                (*recvtype).lower,
+                (*comm).lower,
+                begun.word(),
+            );
+            return begun.end(comm, code, c"MPI_Ineighbor_allgather");
+        }
+        ineighbor_allgather_converted(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn ineighbor_allgather_converted(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
         let _inside = crossing::enter_as(Place::Collective);
         let code = pass::started(
             comm,
@@ -479,6 +985,57 @@ unsafe extern "C" fn ineighbor_allgather(
 export!(MPI_Ineighbor_allgather, PMPI_Ineighbor_allgather => ineighbor_allgather);
 
 unsafe extern "C" fn ineighbor_allgatherv(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    displs: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
+        if direct::open()
+            && direct::predefined([sendtype, recvtype])
+            && true
+            && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
+                (lower.ineighbor_allgatherv)(
+                    abi::buffer(sendbuf),
+                    sendcount,
+                    abi::word(HandleKind::Datatype, sendtype),
+                    abi::buffer(recvbuf),
+                    recvcounts,
+                    displs,
+                    abi::word(HandleKind::Datatype, recvtype),
+                    abi::word(HandleKind::Communicator, comm),
+                    word,
+                )
+            })
+        {
+            let code = (direct::table().ineighbor_allgatherv)(
+                sendbuf,
+                sendcount,
+                (*sendtype).lower,
+                recvbuf,
+                recvcounts,
+                displs,
+                (*recvtype).lower,
+                (*comm).lower,
+                begun.word(),
+            );
+            return begun.end(comm, code, c"MPI_Ineighbor_allgatherv");
+        }
+        ineighbor_allgatherv_converted(
+            sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn ineighbor_allgatherv_converted(
     sendbuf: *const c_void,
     sendcount: c_int,
     sendtype: Datatype,
@@ -531,6 +1088,55 @@ unsafe extern "C" fn ineighbor_alltoall(
 ) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
+        if direct::open()
+            && direct::predefined([sendtype, recvtype])
+            && !abi::is_in_place(sendbuf)
+            && !abi::is_in_place(recvbuf)
+            && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
+                (lower.ineighbor_alltoall)(
+                    abi::buffer(sendbuf),
+                    sendcount,
+                    abi::word(HandleKind::Datatype, sendtype),
+                    abi::buffer(recvbuf),
+                    recvcount,
+                    abi::word(HandleKind::Datatype, recvtype),
+                    abi::word(HandleKind::Communicator, comm),
+                    word,
+                )
+            })
+        {
+            let code = (direct::table().ineighbor_alltoall)(
+                sendbuf,
+                sendcount,
+                (*sendtype).lower,
+                recvbuf,
+                recvcount,
+                (*recvtype).lower,
+                (*comm).lower,
+                begun.word(),
+            );
+            return begun.end(comm, code, c"MPI_Ineighbor_alltoall");
+        }
+        ineighbor_alltoall_converted(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn ineighbor_alltoall_converted(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
         let _inside = crossing::enter_as(Place::Collective);
         let code = pass::started(
             comm,
@@ -559,6 +1165,62 @@ unsafe extern "C" fn ineighbor_alltoall(
 export!(MPI_Ineighbor_alltoall, PMPI_Ineighbor_alltoall => ineighbor_alltoall);
 
 unsafe extern "C" fn ineighbor_alltoallv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    sdispls: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    rdispls: *const c_int,
+    recvtype: Datatype,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
+        if direct::open()
+            && direct::predefined([sendtype, recvtype])
+            && !abi::is_in_place(sendbuf)
+            && !abi::is_in_place(recvbuf)
+            && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
+                (lower.ineighbor_alltoallv)(
+                    abi::buffer(sendbuf),
+                    sendcounts,
+                    sdispls,
+                    abi::word(HandleKind::Datatype, sendtype),
+                    abi::buffer(recvbuf),
+                    recvcounts,
+                    rdispls,
+                    abi::word(HandleKind::Datatype, recvtype),
+                    abi::word(HandleKind::Communicator, comm),
+                    word,
+                )
+            })
+        {
+            let code = (direct::table().ineighbor_alltoallv)(
+                sendbuf,
+                sendcounts,
+                sdispls,
+                (*sendtype).lower,
+                recvbuf,
+                recvcounts,
+                rdispls,
+                (*recvtype).lower,
+                (*comm).lower,
+                begun.word(),
+            );
+            return begun.end(comm, code, c"MPI_Ineighbor_alltoallv");
+        }
+        ineighbor_alltoallv_converted(
+            sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+            request,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn ineighbor_alltoallv_converted(
     sendbuf: *const c_void,
     sendcounts: *const c_int,
     sdispls: *const c_int,
@@ -664,6 +1326,53 @@ unsafe extern "C" fn ireduce(
 ) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
+        if direct::open()
+            && direct::predefined([datatype, op])
+            && !abi::is_in_place(sendbuf)
+            && !abi::is_in_place(recvbuf)
+            && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
+                (lower.ireduce)(
+                    abi::buffer(sendbuf),
+                    abi::buffer(recvbuf),
+                    count,
+                    abi::word(HandleKind::Datatype, datatype),
+                    abi::word(HandleKind::Operator, op),
+                    abi::rank_to_neutral(root),
+                    abi::word(HandleKind::Communicator, comm),
+                    word,
+                )
+            })
+        {
+            let code = (direct::table().ireduce)(
+                sendbuf,
+                recvbuf,
+                count,
+                (*datatype).lower,
+                (*op).lower,
+                root,
+                (*comm).lower,
+                begun.word(),
+            );
+            return begun.end(comm, code, c"MPI_Ireduce");
+        }
+        ireduce_converted(sendbuf, recvbuf, count, datatype, op, root, comm, request)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn ireduce_converted(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
         let _inside = crossing::enter_as(Place::Collective);
         let code = pass::started(
             comm,
@@ -692,6 +1401,50 @@ unsafe extern "C" fn ireduce(
 export!(MPI_Ireduce, PMPI_Ireduce => ireduce);
 
 unsafe extern "C" fn ireduce_scatter(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: *const c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
+        if direct::open()
+            && direct::predefined([datatype, op])
+            && !abi::is_in_place(sendbuf)
+            && !abi::is_in_place(recvbuf)
+            && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
+                (lower.ireduce_scatter)(
+                    abi::buffer(sendbuf),
+                    abi::buffer(recvbuf),
+                    recvcounts,
+                    abi::word(HandleKind::Datatype, datatype),
+                    abi::word(HandleKind::Operator, op),
+                    abi::word(HandleKind::Communicator, comm),
+                    word,
+                )
+            })
+        {
+            let code = (direct::table().ireduce_scatter)(
+                sendbuf,
+                recvbuf,
+                recvcounts,
+                (*datatype).lower,
+                (*op).lower,
+                (*comm).lower,
+                begun.word(),
+            );
+            return begun.end(comm, code, c"MPI_Ireduce_scatter");
+        }
+        ireduce_scatter_converted(sendbuf, recvbuf, recvcounts, datatype, op, comm, request)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn ireduce_scatter_converted(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
     recvcounts: *const c_int,
@@ -739,6 +1492,50 @@ unsafe extern "C" fn ireduce_scatter_block(
 ) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
+        if direct::open()
+            && direct::predefined([datatype, op])
+            && !abi::is_in_place(sendbuf)
+            && !abi::is_in_place(recvbuf)
+            && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
+                (lower.ireduce_scatter_block)(
+                    abi::buffer(sendbuf),
+                    abi::buffer(recvbuf),
+                    recvcount,
+                    abi::word(HandleKind::Datatype, datatype),
+                    abi::word(HandleKind::Operator, op),
+                    abi::word(HandleKind::Communicator, comm),
+                    word,
+                )
+            })
+        {
+            let code = (direct::table().ireduce_scatter_block)(
+                sendbuf,
+                recvbuf,
+                recvcount,
+                (*datatype).lower,
+                (*op).lower,
+                (*comm).lower,
+                begun.word(),
+            );
+            return begun.end(comm, code, c"MPI_Ireduce_scatter_block");
+        }
+        ireduce_scatter_block_converted(sendbuf, recvbuf, recvcount, datatype, op, comm, request)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn ireduce_scatter_block_converted(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
         let _inside = crossing::enter_as(Place::Collective);
         let code = pass::started(
             comm,
@@ -766,6 +1563,50 @@ unsafe extern "C" fn ireduce_scatter_block(
 export!(MPI_Ireduce_scatter_block, PMPI_Ireduce_scatter_block => ireduce_scatter_block);
 
 unsafe extern "C" fn iscan(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    op: Op,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
+        if direct::open()
+            && direct::predefined([datatype, op])
+            && !abi::is_in_place(sendbuf)
+            && !abi::is_in_place(recvbuf)
+            && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
+                (lower.iscan)(
+                    abi::buffer(sendbuf),
+                    abi::buffer(recvbuf),
+                    count,
+                    abi::word(HandleKind::Datatype, datatype),
+                    abi::word(HandleKind::Operator, op),
+                    abi::word(HandleKind::Communicator, comm),
+                    word,
+                )
+            })
+        {
+            let code = (direct::table().iscan)(
+                sendbuf,
+                recvbuf,
+                count,
+                (*datatype).lower,
+                (*op).lower,
+                (*comm).lower,
+                begun.word(),
+            );
+            return begun.end(comm, code, c"MPI_Iscan");
+        }
+        iscan_converted(sendbuf, recvbuf, count, datatype, op, comm, request)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn iscan_converted(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
     count: c_int,
@@ -815,6 +1656,57 @@ unsafe extern "C" fn iscatter(
 ) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
+        if direct::open()
+            && direct::predefined([sendtype, recvtype])
+            && true
+            && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
+                (lower.iscatter)(
+                    abi::buffer(sendbuf),
+                    sendcount,
+                    abi::word(HandleKind::Datatype, sendtype),
+                    abi::buffer(recvbuf),
+                    recvcount,
+                    abi::word(HandleKind::Datatype, recvtype),
+                    abi::rank_to_neutral(root),
+                    abi::word(HandleKind::Communicator, comm),
+                    word,
+                )
+            })
+        {
+            let code = (direct::table().iscatter)(
+                sendbuf,
+                sendcount,
+                (*sendtype).lower,
+                recvbuf,
+                recvcount,
+                (*recvtype).lower,
+                root,
+                (*comm).lower,
+                begun.word(),
+            );
+            return begun.end(comm, code, c"MPI_Iscatter");
+        }
+        iscatter_converted(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn iscatter_converted(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
         let _inside = crossing::enter_as(Place::Collective);
         let code = pass::started(
             comm,
@@ -844,6 +1736,61 @@ unsafe extern "C" fn iscatter(
 export!(MPI_Iscatter, PMPI_Iscatter => iscatter);
 
 unsafe extern "C" fn iscatterv(
+    sendbuf: *const c_void,
+    sendcounts: *const c_int,
+    displs: *const c_int,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    root: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> c_int {
+    // SAFETY: the caller keeps to what MPI asks of its arguments.
+    unsafe {
+        if direct::open()
+            && direct::predefined([sendtype, recvtype])
+            && true
+            && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
+                (lower.iscatterv)(
+                    abi::buffer(sendbuf),
+                    sendcounts,
+                    displs,
+                    abi::word(HandleKind::Datatype, sendtype),
+                    abi::buffer(recvbuf),
+                    recvcount,
+                    abi::word(HandleKind::Datatype, recvtype),
+                    abi::rank_to_neutral(root),
+                    abi::word(HandleKind::Communicator, comm),
+                    word,
+                )
+            })
+        {
+            let code = (direct::table().iscatterv)(
+                sendbuf,
+                sendcounts,
+                displs,
+                (*sendtype).lower,
+                recvbuf,
+                recvcount,
+                (*recvtype).lower,
+                root,
+                (*comm).lower,
+                begun.word(),
+            );
+            return begun.end(comm, code, c"MPI_Iscatterv");
+        }
+        iscatterv_converted(
+            sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,
+            request,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn iscatterv_converted(
     sendbuf: *const c_void,
     sendcounts: *const c_int,
     displs: *const c_int,

@@ -111,5 +111,5 @@ const ERR_INTERN: i32 = 17;
 
 /// Runs a recipe, under the lower half's FS.
 fn run(recipe: &request::Recipe, dispatch: &'static Dispatch, word: *mut Word) -> i32 {
-    recipe(dispatch, word)
+    recipe.run(dispatch, word)
 }

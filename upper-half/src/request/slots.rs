@@ -8,10 +8,10 @@ use core::sync::atomic::Ordering;
 use stillpoint_wrappers::gate::HandleKind;
 
 use super::life::COMPLETIONS;
-use super::{Arguments, Kind, NO_MESSAGE, Request, State};
+use super::{Arguments, Kind, NO_MESSAGE, Numbers, Recipe, Request, State};
 use crate::object::{ALIVE, FREED, Object};
 use crate::shared::{Shared, concurrent};
-use crate::{arch, fortran, handle, refuse};
+use crate::{arch, collective, fortran, handle, refuse};
 
 struct Requests {
     /// Every slot that was ever a request.
@@ -140,6 +140,37 @@ pub unsafe fn create_alone(arguments: &Arguments) -> *mut Request {
     }
 }
 
+/// Makes the request of a nonblocking collective operation where no other thread calls MPI: with nothing in the lower half
+/// yet, and nothing held but the communicator.
+///
+/// # Safety
+/// Inside a stub; `communicator` must be alive, and what `recipe` refers to must never end.
+#[inline(always)]
+pub unsafe fn create_collective(
+    communicator: *mut Object,
+    numbers: Numbers,
+    recipe: Recipe,
+) -> *mut Request {
+    // SAFETY: the caller's communicator.
+    unsafe {
+        hold_alone(communicator);
+        let arguments = Arguments {
+            kind: Kind::Collective,
+            buffer: core::ptr::null_mut(),
+            count: 0,
+            datatype: core::ptr::null_mut(),
+            peer: 0,
+            tag: 0,
+            communicator,
+        };
+        let request = fill(REQUESTS.alone(), &arguments, NO_MESSAGE);
+        ((*request).number, (*request).clock) = numbers;
+        // There is none in a fresh slot.
+        (&raw mut (*request).recipe).write(Some(recipe));
+        request
+    }
+}
+
 #[inline(always)]
 fn fill(requests: &mut Requests, arguments: &Arguments, flags: u8) -> *mut Request {
     let mut request = requests.free;
@@ -261,6 +292,30 @@ pub unsafe fn end_alone(request: *mut Request) {
     unsafe {
         let it = &mut *request;
         let_go_alone(it.datatype);
+        let_go_alone(it.communicator);
+        it.head.magic = FREED;
+        let requests = REQUESTS.alone();
+        it.head.body = requests.free.cast();
+        requests.free = request;
+    }
+}
+
+/// [`complete`](super::complete) and [`end`] of a [`plain`] collective operation where no other thread calls MPI.
+///
+/// # Safety
+/// As [`end`].
+#[inline(always)]
+pub unsafe fn complete_collective(request: *mut Request) {
+    // SAFETY: the caller gives the request up.
+    unsafe {
+        let it = &mut *request;
+        let known = it.number != 0 && it.completion.is_none() && it.held.is_empty();
+        if !known || (*it.communicator).cell.is_null() {
+            super::complete(request, None);
+            return;
+        }
+        collective::tell_alone(it.communicator, it.number);
+        it.recipe = None;
         let_go_alone(it.communicator);
         it.head.magic = FREED;
         let requests = REQUESTS.alone();

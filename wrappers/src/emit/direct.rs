@@ -22,13 +22,14 @@ const MESSAGES: [&str; 11] = [
     "MPI_Test",
 ];
 
-/// Whether a generated stub calls the function directly where it can: a blocking collective operation whose
+/// Whether a generated stub calls the function directly where it can: a collective operation, blocking or not, whose
 /// handles are single ones.
 pub fn is_collective(function: &Function) -> bool {
     let handles = |p: &Parameter| kind::handle(&p.kind).is_some() && p.length.is_some();
-    function.class == Class::Collective
-        && function.form == Form::Blocking
-        && !function.parameters.iter().any(handles)
+    matches!(
+        (function.class, function.form),
+        (Class::Collective, Form::Blocking) | (Class::NonblockingCollective, Form::Started)
+    ) && !function.parameters.iter().any(handles)
 }
 
 fn is_direct(function: &Function) -> bool {

@@ -102,37 +102,55 @@ fn stub(text: &mut String, function: &Function) {
     );
 }
 
-/// The short way of a blocking collective operation; `long` is the function that goes every way.
+/// The short way of a collective operation; `long` is the function that goes every way.
 fn directly(text: &mut String, function: &Function, signature: &str, long: &str) {
     let name = function.rust_name();
     let home = home(function).map_or("", |parameter| parameter.name.as_str());
+    let started = function.form == Form::Started;
     let mut handles = Vec::new();
     let mut arguments = Vec::new();
     let mut names = Vec::new();
     for parameter in &function.parameters {
         names.push(parameter.name.as_str());
-        if kind::handle(&parameter.kind).is_none() {
+        if parameter.kind == "request" {
+            arguments.push("begun.word()".to_string());
+        } else if kind::handle(&parameter.kind).is_none() {
             arguments.push(parameter.name.clone());
-            continue;
-        }
-        arguments.push(format!("(*{}).lower", parameter.name));
-        if parameter.name != home {
-            handles.push(parameter.name.as_str());
+        } else {
+            arguments.push(format!("(*{}).lower", parameter.name));
+            if parameter.name != home {
+                handles.push(parameter.name.as_str());
+            }
         }
     }
+    let handles = handles.join(", ");
+    let arguments = arguments.join(", ");
     let _ = writeln!(
         text,
         "\nunsafe extern \"C\" fn {name}{signature} {{\n\
-         // SAFETY: the caller keeps to what MPI asks of its arguments.\nunsafe {{\n\
-         if direct::open() && direct::objects([{}]) && let Some(stay) = direct::begin({home}) {{\n\
-         let code = (direct::table().{name})({});\n\
-         return stay.end({home}, code, c\"{}\");\n}}\n\
-         {long}({})\n}}\n}}",
-        handles.join(", "),
-        arguments.join(", "),
-        function.name,
-        names.join(", "),
+         // SAFETY: the caller keeps to what MPI asks of its arguments.\nunsafe {{"
     );
+    if started {
+        let _ = writeln!(
+            text,
+            "if direct::open() && direct::predefined([{handles}]) && {} \
+             && let Some(begun) = direct::initiate({home}, request, move |lower, word| {}) {{\n\
+             let code = (direct::table().{name})({arguments});\n\
+             return begun.end({home}, code, c\"{}\");\n}}",
+            repeatable(function),
+            again(function),
+            function.name,
+        );
+    } else {
+        let _ = writeln!(
+            text,
+            "if direct::open() && direct::objects([{handles}]) && let Some(stay) = direct::begin({home}) {{\n\
+             let code = (direct::table().{name})({arguments});\n\
+             return stay.end({home}, code, c\"{}\");\n}}",
+            function.name,
+        );
+    }
+    let _ = writeln!(text, "{long}({})\n}}\n}}", names.join(", "));
 }
 
 /// The parameter whose object has the clock and the error handler.
@@ -351,15 +369,12 @@ fn repeated(text: &mut String, function: &Function) {
     text.push_str("let _inside = crossing::enter_as(Place::Collective);\n");
     let mut objects = Vec::new();
     let mut arrays = Vec::new();
-    let mut arguments = Vec::new();
     for parameter in &function.parameters {
         let is_handle = kind::handle(&parameter.kind).is_some();
         if parameter.kind == "request" {
-            arguments.push("word".to_string());
             continue;
         }
         before(text, function, parameter);
-        arguments.push(argument(parameter, ""));
         if is_handle && parameter.length.is_some() {
             arrays.push(format!("new_{}.objects()", parameter.name));
         } else if is_handle {
@@ -367,23 +382,7 @@ fn repeated(text: &mut String, function: &Function) {
         }
     }
     let clocked = home(function).map_or("", |parameter| parameter.name.as_str());
-    // In gathers and scatters the part that is in place is input or result, never one after the other.
-    let name = function.name.to_lowercase();
-    let changes_input = ["reduce", "scan", "alltoall"]
-        .iter()
-        .any(|kind| name.contains(kind));
-    let in_place: Vec<String> = function
-        .parameters
-        .iter()
-        .filter(|p| p.name == "sendbuf" || p.name == "recvbuf")
-        .filter(|_| changes_input)
-        .map(|p| format!("!abi::is_in_place({})", p.name))
-        .collect();
-    let repeatable = if in_place.is_empty() {
-        "true".to_string()
-    } else {
-        in_place.join(" && ")
-    };
+    let repeatable = repeatable(function);
     let held = if arrays.is_empty() {
         format!("&[{}]", objects.join(", "))
     } else {
@@ -395,18 +394,51 @@ fn repeated(text: &mut String, function: &Function) {
     };
     let _ = writeln!(
         text,
-        "let code = pass::{}({clocked}, request, {repeatable}, {held}, move |lower, word| (lower.{})({}));",
+        "let code = pass::{}({clocked}, request, {repeatable}, {held}, move |lower, word| {});",
         if function.form == Form::Started {
             "started"
         } else {
             "persistent"
         },
-        function.rust_name(),
-        arguments.join(", "),
+        again(function),
     );
     let _ = writeln!(
         text,
         "if code != 0 {{ return errhandler::raise({clocked}, code, c\"{}\"); }}\n0",
         function.name
     );
+}
+
+/// The call that begins an operation in the lower half, now or again.
+fn again(function: &Function) -> String {
+    let arguments: Vec<String> = function
+        .parameters
+        .iter()
+        .map(|parameter| match parameter.kind.as_str() {
+            "request" => "word".to_string(),
+            _ => argument(parameter, ""),
+        })
+        .collect();
+    format!("(lower.{})({})", function.rust_name(), arguments.join(", "))
+}
+
+/// The expression for whether MPI leaves the operation's input as it is. In gathers and scatters the part that is in place is input
+/// or result, never one after the other.
+fn repeatable(function: &Function) -> String {
+    let name = function.name.to_lowercase();
+    let changes_input = ["reduce", "scan", "alltoall"]
+        .iter()
+        .any(|kind| name.contains(kind));
+    let in_place: Vec<String> = function
+        .parameters
+        .iter()
+        .filter(|p| p.name == "sendbuf" || p.name == "recvbuf")
+        .filter(|_| changes_input)
+        .map(|p| format!("!abi::is_in_place({})", p.name))
+        .collect();
+    if in_place.is_empty() {
+        "true".to_string()
+    } else {
+        in_place.join(" && ")
+    }
 }

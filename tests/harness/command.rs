@@ -209,27 +209,6 @@ pub fn state(directory: &Directory, target: &Path) -> Result<String, Failed> {
         .ok_or_else(|| format!("no state: {}", answer.show()))
 }
 
-/// Waits until the job at `target` is in a state.
-pub fn await_state(
-    directory: &Directory,
-    target: &Path,
-    wanted: &str,
-    longest: Duration,
-) -> Result<(), Failed> {
-    let started = Instant::now();
-    loop {
-        let now = state(directory, target);
-        if now.as_deref() == Ok(wanted) {
-            return Ok(());
-        }
-        ensure!(
-            started.elapsed() < longest,
-            "never became '{wanted}': {now:?}"
-        );
-        thread::sleep(Duration::from_millis(20));
-    }
-}
-
 /// The committed epochs in a checkpoint directory, oldest first.
 pub fn epochs(target: &Path) -> Vec<u64> {
     let mut found: Vec<u64> = fs::read_dir(target)

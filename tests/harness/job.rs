@@ -57,6 +57,8 @@ pub fn mpirun(ranks: u32) -> Command {
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
         .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
         .env("OMPI_MCA_mpi_yield_when_idle", "1")
+        // Every launch would wait 0.2 s for network cards that are only of use between machines.
+        .env("OMPI_MCA_pml", "^cm")
         // Several jobs share the cores: let the kernel place them.
         .env("OMPI_MCA_hwloc_base_binding_policy", "none")
         .env("OMP_NUM_THREADS", "1")

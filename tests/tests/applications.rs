@@ -56,6 +56,8 @@ impl Melt {
 
     fn start(self, mut command: Command, directory: &Directory) -> Result<Job, Failed> {
         command
+            // Open MPI as it is by itself, with all that it loads.
+            .env_remove("OMPI_MCA_pml")
             .env("OMP_NUM_THREADS", self.threads.to_string())
             // Threads that have nothing to do sleep: there are more of them than cores.
             .env("OMP_WAIT_POLICY", "passive")

@@ -6,7 +6,7 @@
 //!
 //! Rules of living in the application's process hold: no allocation, no panic, no system call.
 
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{c_int, c_void};
 
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
@@ -115,14 +115,6 @@ pub const MAX_ERROR_STRING: usize = 256;
 pub const MAX_INFO_KEY: usize = 36;
 /// `MPI_MAX_INFO_VAL`.
 pub const MAX_INFO_VAL: usize = 256;
-/// `MPI_MAX_PORT_NAME`.
-pub const MAX_PORT_NAME: usize = 1024;
-/// `MPI_MAX_PROCESSOR_NAME`.
-pub const MAX_PROCESSOR_NAME: usize = 256;
-/// `MPI_MAX_DATAREP_STRING`.
-pub const MAX_DATAREP_STRING: usize = 128;
-/// `MPI_BSEND_OVERHEAD`.
-pub const BSEND_OVERHEAD: c_int = 128;
 /// `MPI_UNDEFINED`, the same in the neutral form.
 pub const UNDEFINED: c_int = -32766;
 /// `MPI_PROC_NULL`.
@@ -148,12 +140,6 @@ pub fn is_in_place(buffer: *const c_void) -> bool {
 #[inline(always)]
 pub fn is_ignored(status: *const Status) -> bool {
     status.is_null()
-}
-
-/// Whether an argument list is `MPI_ARGV_NULL`.
-#[inline(always)]
-pub fn is_argv_null(argv: *const *mut c_char) -> bool {
-    argv.is_null()
 }
 
 /// The word under which the lower half knows a handle of the application. What is no handle - a null pointer, an

@@ -71,15 +71,6 @@ pub unsafe fn cell_for(members: &[u32]) -> Result<u32, Collision> {
     HOOKS
         .clock_count
         .store(registered.cell + 1, Ordering::SeqCst);
-    drop(groups);
-    // The cell is in sight of the agent now: a target comes by it, or is already known to it.
-    if crossing::pending() {
-        // SAFETY: inside a stub.
-        let known = unsafe {
-            cross_service(|services| services.target_of.map_or(0, |ask| ask(registered.ggid)))
-        };
-        cell.target.fetch_max(known, Ordering::SeqCst);
-    }
     Ok(registered.cell)
 }
 

@@ -229,19 +229,6 @@ pub fn for_each_live(mut look: impl FnMut(*mut Object)) {
     }
 }
 
-/// The live communicator with that creation number (its standard-ABI value if it is predefined); null if
-/// there is none.
-pub fn by_id(id: u32) -> *mut Object {
-    let mut found = std::ptr::null_mut();
-    for_each_live(|object| {
-        // SAFETY: a live communicator.
-        if unsafe { (*object).id } == id {
-            found = object;
-        }
-    });
-    found
-}
-
 /// Ends a communicator that nobody holds any more, in the lower half too.
 ///
 /// # Safety

@@ -99,32 +99,6 @@ pub fn create(kind: HandleKind, lower: Word, body: *mut ()) -> *mut Object {
     object
 }
 
-/// Makes a predefined object out of the memory at `object`.
-///
-/// # Safety
-/// `object` must point to memory of an object's size that is used for nothing else.
-pub unsafe fn make_predefined(object: *mut Object, kind: HandleKind, standard: u16, lower: Word) {
-    // SAFETY: the caller's memory.
-    unsafe {
-        object.write(Object {
-            lower,
-            magic: ALIVE,
-            kind: kind as u16,
-            standard,
-            id: u32::from(standard),
-            references: 1,
-            fortran: -1,
-            clock: 0,
-            body: std::ptr::null_mut(),
-            rank: -1,
-            size: 0,
-            begun: 0,
-            told: 0,
-            cell: std::ptr::null(),
-        });
-    }
-}
-
 /// One more holder.
 ///
 /// # Safety

@@ -156,8 +156,6 @@ const _: () = assert!(core::mem::size_of::<GatePage>() <= GATE_BYTES);
 pub struct Services {
     /// `(ggid, seq)`: this rank went past a target; tell the other members. Does not block.
     pub raise: Option<unsafe extern "C" fn(u64, u64)>,
-    /// `(ggid) -> target`: what is already known of a group that this rank has just come to know.
-    pub target_of: Option<unsafe extern "C" fn(u64) -> u64>,
     /// Any FS. Gives the calling thread's [`ThreadRecord`] an `fs_lower` of its own.
     pub borrow_thread_area: Option<unsafe extern "C" fn(*mut ThreadRecord)>,
     /// Lower FS. Sets the calling thread's [`ThreadRecord::reach`].

@@ -40,11 +40,6 @@ impl Status {
     pub fn cancelled(&self) -> bool {
         self.internal[0] != 0
     }
-
-    /// Notes whether the operation was cancelled.
-    pub fn set_cancelled(&mut self, cancelled: bool) {
-        self.internal[0] = i32::from(cancelled);
-    }
 }
 
 /// Standard-ABI values of the constants that both halves reason about.
@@ -52,7 +47,6 @@ pub mod constants {
     pub const ANY_SOURCE: i32 = -1;
     pub const ANY_TAG: i32 = -2;
     pub const PROC_NULL: i32 = -3;
-    pub const ROOT: i32 = -4;
     pub const UNDEFINED: i32 = -32766;
     pub const SUCCESS: i32 = 0;
 }

@@ -31,14 +31,6 @@ impl RegionKind {
             .into_iter()
             .find(|kind| *kind as u32 == value)
     }
-
-    /// Whether writes reach others who map the same thing.
-    pub fn is_shared(self) -> bool {
-        matches!(
-            self,
-            RegionKind::SharedFile | RegionKind::SharedAnonymous | RegionKind::SystemV
-        )
-    }
 }
 
 /// One mapping of the upper half.

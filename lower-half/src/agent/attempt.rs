@@ -109,7 +109,7 @@ impl Attempt {
         match order {
             Order::Begin(_) => {}
             Order::Targets { version, targets } => {
-                self.page.set_targets(&wake::note_targets(&targets));
+                self.page.set_targets(&targets);
                 self.page.targeted();
                 self.applied(version, sender)?;
             }
@@ -118,8 +118,7 @@ impl Attempt {
                 ggid,
                 target,
             } => {
-                self.page
-                    .set_targets(&wake::note_targets(&[(ggid, target)]));
+                self.page.set_targets(&[(ggid, target)]);
                 self.applied(version, sender)?;
             }
             Order::Advance { version } => {
@@ -151,7 +150,6 @@ impl Attempt {
     ) -> Result<(), ClientError> {
         self.join(sender)?;
         for (ggid, seq) in raises {
-            wake::note_targets(&[(ggid, seq)]);
             self.say(Progress::Raise { ggid, seq }, sender)?;
         }
         Ok(())
@@ -196,7 +194,6 @@ impl Attempt {
     }
 
     fn release(&self) {
-        wake::forget_targets();
         self.page.end();
         threads::release_all();
     }

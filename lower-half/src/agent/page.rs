@@ -158,8 +158,9 @@ impl Page {
         self.ring();
     }
 
-    /// Writes the targets of the groups that this rank belongs to.
-    pub fn set_targets(&self, targets: &HashMap<u64, u64>) {
+    /// Raises targets, `(ggid, target)`. They are of groups that this rank has said it knows, so each has its cell.
+    pub fn set_targets(&self, targets: &[(u64, u64)]) {
+        let targets: HashMap<u64, u64> = targets.iter().copied().collect();
         for cell in self.cells() {
             if let Some(&target) = targets.get(&cell.ggid.load(Ordering::SeqCst)) {
                 cell.target.fetch_max(target, Ordering::SeqCst);

@@ -4,7 +4,6 @@
 //! The functions here run on the application's threads. Those marked so run in a trap or signal handler
 //! with the upper half's FS: atomics and raw system calls only - no libc, no TLS, no allocation.
 
-use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -23,8 +22,6 @@ static ENDING: AtomicU32 = AtomicU32::new(0);
 static TOLD: AtomicU32 = AtomicU32::new(0);
 /// (ggid, seq) raises not yet sent.
 static RAISES: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
-/// Targets by ggid while an attempt is under way.
-static TARGETS: Mutex<Option<HashMap<u64, u64>>> = Mutex::new(None);
 static BELL: OnceLock<EventFd> = OnceLock::new();
 
 /// How long a process that ends waits for its agent to say so to the coordinator.
@@ -65,36 +62,6 @@ pub unsafe extern "C" fn raise(ggid: u64, seq: u64) {
             .push((ggid, seq));
     }
     ring();
-}
-
-/// `Services::target_of`: what is already known of a group that this rank has just come to know; 0: nothing.
-/// Runs with the lower FS.
-///
-/// # Safety
-/// The calling thread must have the lower half's FS.
-pub unsafe extern "C" fn target_of(ggid: u64) -> u64 {
-    TARGETS
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .as_ref()
-        .and_then(|targets| targets.get(&ggid).copied())
-        .unwrap_or(0)
-}
-
-/// Notes targets of the attempt under way (the maximum of what is known); gives all of them.
-pub fn note_targets(new: &[(u64, u64)]) -> HashMap<u64, u64> {
-    let mut targets = TARGETS.lock().unwrap_or_else(PoisonError::into_inner);
-    let targets = targets.get_or_insert_with(HashMap::new);
-    for &(ggid, target) in new {
-        let known = targets.entry(ggid).or_insert(0);
-        *known = target.max(*known);
-    }
-    targets.clone()
-}
-
-/// Forgets the targets of an attempt that is over.
-pub fn forget_targets() {
-    *TARGETS.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
 /// Raises since the last call.

@@ -44,7 +44,6 @@ fn services() -> Services {
         unsafe { std::mem::transmute::<usize, unsafe extern "C" fn()>(Piece::ParkSelf.address()) };
     Services {
         raise: Some(agent::wake::raise),
-        target_of: Some(agent::wake::target_of),
         borrow_thread_area: Some(areas::borrow),
         come_near: Some(near::come_near),
         park_self: Some(park_self),

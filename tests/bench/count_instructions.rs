@@ -5,7 +5,8 @@
 //! count-instructions [--trace NAME] COMMAND...    marks: see tests/programs/bench/marked_calls.c
 //! ```
 //! Columns: the application with its dynamic linker's stubs, Stillpoint's upper half, its lower half (with the gate), everything else (the real
-//! MPI and the libraries below it). The empty call's instructions (the mark itself) have been taken off.
+//! MPI and the libraries below it), and how many of all these write FS, the thread pointer. The empty call's instructions (the mark itself)
+//! have been taken off.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
@@ -91,17 +92,47 @@ fn text_at(pid: Pid, mut at: u64) -> Result<String, Failure> {
     }
 }
 
-/// Steps to the next mark; the counts by place.
-fn step(pid: Pid, map: &Map, trace: bool) -> Result<BTreeMap<Place, u64>, Failure> {
-    let mut counts = BTreeMap::new();
+/// What was executed between two marks.
+#[derive(Default)]
+struct Counts {
+    places: BTreeMap<Place, u64>,
+    /// Instructions that write FS.
+    switches: u64,
+}
+
+impl Counts {
+    fn of(&self, place: Place) -> u64 {
+        self.places.get(&place).copied().unwrap_or(0)
+    }
+}
+
+/// Whether the instruction that begins with these bytes writes FS: `wrfsbase`, or `arch_prctl(ARCH_SET_FS)`.
+fn writes_fs(code: &[u8], registers: &libc::user_regs_struct) -> bool {
+    const ARCH_SET_FS: u64 = 0x1002;
+    let is_wrfsbase = |operand: &u8| operand & 0xf8 == 0xd0;
+    match code {
+        [0xf3, 0x0f, 0xae, operand, ..] => is_wrfsbase(operand),
+        [0xf3, 0x40..=0x4f, 0x0f, 0xae, operand, ..] => is_wrfsbase(operand),
+        [0x0f, 0x05, ..] => {
+            registers.rax == libc::SYS_arch_prctl as u64 && registers.rdi == ARCH_SET_FS
+        }
+        _ => false,
+    }
+}
+
+/// Steps to the next mark.
+fn step(pid: Pid, map: &Map, trace: bool) -> Result<Counts, Failure> {
+    let mut counts = Counts::default();
     loop {
-        let at = ptrace::getregs(pid)?.rip;
-        let mark = ptrace::read(pid, at as *mut _)? as u8 == 0xcc;
+        let registers = ptrace::getregs(pid)?;
+        let at = registers.rip;
+        let code = ptrace::read(pid, at as *mut _)?.to_le_bytes();
         let (place, text) = map.of(at);
-        if mark && place == Place::Application {
+        if code[0] == 0xcc && place == Place::Application {
             return Ok(counts);
         }
-        *counts.entry(place).or_insert(0) += 1;
+        *counts.places.entry(place).or_insert(0) += 1;
+        counts.switches += u64::from(writes_fs(&code, &registers));
         if trace && place != Place::Real {
             eprintln!("{text}");
         }
@@ -124,10 +155,10 @@ fn count(command: &[String], traced: Option<&str>) -> Result<ExitCode, Failure> 
     unsafe { child.pre_exec(|| ptrace::traceme().map_err(Into::into)) };
     let pid = Pid::from_raw(child.spawn()?.id() as i32);
     println!(
-        "{:<26}{:>12}{:>12}{:>12}{:>12}",
-        "call", "application", "upper", "lower", "real MPI"
+        "{:<26}{:>12}{:>12}{:>12}{:>12}{:>12}",
+        "call", "application", "upper", "lower", "real MPI", "FS writes"
     );
-    let mut empty: BTreeMap<Place, u64> = BTreeMap::new();
+    let mut empty = Counts::default();
     let mut map = None;
     loop {
         let deliver = match waitpid(pid, None)? {
@@ -148,12 +179,9 @@ fn count(command: &[String], traced: Option<&str>) -> Result<ExitCode, Failure> 
                     let counts = step(pid, map, traced == Some(name.as_str()))?;
                     print!("{name:<26}");
                     for place in PLACES {
-                        let of = |counts: &BTreeMap<Place, u64>| {
-                            counts.get(&place).copied().unwrap_or(0)
-                        };
-                        print!("{:>12}", of(&counts).saturating_sub(of(&empty)));
+                        print!("{:>12}", counts.of(place).saturating_sub(empty.of(place)));
                     }
-                    println!();
+                    println!("{:>12}", counts.switches);
                     if name == "nothing" {
                         empty = counts;
                     }

@@ -52,6 +52,7 @@ int main(int argc, char **argv) {
            (MPI_Irecv(in, 8, MPI_CHAR, rank, 0, world, &request), MPI_Wait(&request, &status)),
            MPI_Wait(&other, &status));
     MARKED("MPI_Iprobe", NOTHING, MPI_Iprobe(MPI_ANY_SOURCE, 0, world, &flag, &status), NOTHING);
+    MARKED("MPI_Pack", int at = 0, MPI_Pack(out, 8, MPI_CHAR, in, 8, &at, world), NOTHING);
     MPI_Finalize();
     return 0;
 }

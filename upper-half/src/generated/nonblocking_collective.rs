@@ -26,7 +26,6 @@ unsafe extern "C" fn iallgather(
     unsafe {
         if direct::open()
             && direct::predefined([sendtype, recvtype])
-            && true
             && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
                 (lower.iallgather)(
                     abi::buffer(sendbuf),
@@ -114,7 +113,6 @@ unsafe extern "C" fn iallgatherv(
     unsafe {
         if direct::open()
             && direct::predefined([sendtype, recvtype])
-            && true
             && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
                 (lower.iallgatherv)(
                     abi::buffer(sendbuf),
@@ -522,7 +520,6 @@ unsafe extern "C" fn ibarrier(comm: Comm, request: *mut Request) -> c_int {
     unsafe {
         if direct::open()
             && direct::predefined([])
-            && true
             && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
                 (lower.ibarrier)(abi::word(HandleKind::Communicator, comm), word)
             })
@@ -563,7 +560,6 @@ unsafe extern "C" fn ibcast(
     unsafe {
         if direct::open()
             && direct::predefined([datatype])
-            && true
             && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
                 (lower.ibcast)(
                     abi::buffer(buffer),
@@ -722,7 +718,6 @@ unsafe extern "C" fn igather(
     unsafe {
         if direct::open()
             && direct::predefined([sendtype, recvtype])
-            && true
             && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
                 (lower.igather)(
                     abi::buffer(sendbuf),
@@ -815,7 +810,6 @@ unsafe extern "C" fn igatherv(
     unsafe {
         if direct::open()
             && direct::predefined([sendtype, recvtype])
-            && true
             && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
                 (lower.igatherv)(
                     abi::buffer(sendbuf),
@@ -911,7 +905,6 @@ unsafe extern "C" fn ineighbor_allgather(
     unsafe {
         if direct::open()
             && direct::predefined([sendtype, recvtype])
-            && true
             && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
                 (lower.ineighbor_allgather)(
                     abi::buffer(sendbuf),
@@ -999,7 +992,6 @@ unsafe extern "C" fn ineighbor_allgatherv(
     unsafe {
         if direct::open()
             && direct::predefined([sendtype, recvtype])
-            && true
             && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
                 (lower.ineighbor_allgatherv)(
                     abi::buffer(sendbuf),
@@ -1658,7 +1650,6 @@ unsafe extern "C" fn iscatter(
     unsafe {
         if direct::open()
             && direct::predefined([sendtype, recvtype])
-            && true
             && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
                 (lower.iscatter)(
                     abi::buffer(sendbuf),
@@ -1751,7 +1742,6 @@ unsafe extern "C" fn iscatterv(
     unsafe {
         if direct::open()
             && direct::predefined([sendtype, recvtype])
-            && true
             && let Some(begun) = direct::initiate(comm, request, move |lower, word| {
                 (lower.iscatterv)(
                     abi::buffer(sendbuf),

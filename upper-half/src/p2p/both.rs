@@ -6,14 +6,14 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Status;
 use stillpoint_wrappers::neutral::constants::PROC_NULL;
 
-use super::receive::{ERR_TRUNCATE, finish_receive, post, receive, received};
+use super::receive::{ERR_TRUNCATE, finish_receive, post, receive, received, until_over};
 use crate::abi::{self, Comm, Datatype};
 use crate::completion;
 use crate::crossing::{self, cross_near};
 use crate::errhandler::raise;
-use crate::request::{CANCELLED, Request, State};
+use crate::request::{self, CANCELLED, Request, State};
 use crate::shared::concurrent;
-use crate::{arch, drain};
+use crate::{arch, direct, drain};
 
 /// `MPI_Sendrecv`.
 ///
@@ -21,6 +21,62 @@ use crate::{arch, drain};
 /// As the MPI function.
 #[expect(clippy::too_many_arguments, reason = "the MPI function has them")]
 pub unsafe fn sendrecv(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    dest: c_int,
+    sendtag: c_int,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    source: c_int,
+    recvtag: c_int,
+    comm: Comm,
+    status: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the application's arguments.
+    unsafe {
+        if direct::open()
+            && direct::objects([sendtype, recvtype, comm])
+            && dest != abi::PROC_NULL
+            && source != abi::PROC_NULL
+            && drain::nothing_waits()
+        {
+            let stay = direct::enter();
+            let table = direct::table();
+            let comm_word = (*comm).lower;
+            let mut word = 0;
+            let lower = (*recvtype).lower;
+            let code = (table.irecv)(
+                recvbuf, recvcount, lower, source, recvtag, comm_word, &mut word,
+            );
+            if code != 0 {
+                return stay.end(comm, code, c"MPI_Sendrecv");
+            }
+            let lower = (*sendtype).lower;
+            arch::count_sent();
+            let code = (table.send)(sendbuf, sendcount, lower, dest, sendtag, comm_word);
+            let arguments = move || receive(recvbuf, recvcount, recvtype, source, recvtag, comm);
+            if code != 0 {
+                arch::uncount_sent();
+                let request = request::create(&arguments(), 0);
+                (*request).head.lower = word;
+                withdraw(request);
+                return stay.end(comm, code, c"MPI_Sendrecv");
+            }
+            return until_over(stay, word, status, comm, c"MPI_Sendrecv", arguments);
+        }
+        sendrecv_converted(
+            sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
+            recvtag, comm, status,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[expect(clippy::too_many_arguments, reason = "the MPI function has them")]
+unsafe fn sendrecv_converted(
     sendbuf: *const c_void,
     sendcount: c_int,
     sendtype: Datatype,

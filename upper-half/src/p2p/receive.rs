@@ -11,11 +11,12 @@ use stillpoint_wrappers::neutral::{Status, Word};
 use crate::abi::{self, Comm, Datatype};
 use crate::completion::{self, give};
 use crate::crossing::{self, cross_near};
+use crate::direct::{self, Stay};
 use crate::errhandler::raise;
 use crate::p2p::start_directly;
 use crate::request::{self, Arguments, Kind, NO_MESSAGE, Request, State};
 use crate::shared::concurrent;
-use crate::{arch, direct, drain};
+use crate::{arch, drain};
 
 /// `MPI_ERR_TRUNCATE`: the one error of a receive that has taken a message.
 pub(super) const ERR_TRUNCATE: i32 = 15;
@@ -200,6 +201,28 @@ unsafe fn recv_directly(
         if code != 0 {
             return stay.end(comm, code, c"MPI_Recv");
         }
+        until_over(stay, word, status, comm, c"MPI_Recv", move || {
+            receive(buf, count, datatype, source, tag, comm)
+        })
+    }
+}
+
+/// Waits for a receive that was posted the short way; `arguments` are its own.
+///
+/// # Safety
+/// In that stay; `word` must be the lower half's for the receive, the rest the application's.
+#[inline(always)]
+pub(super) unsafe fn until_over(
+    stay: Stay,
+    mut word: Word,
+    status: *mut abi::Status,
+    comm: Comm,
+    name: &'static CStr,
+    arguments: impl FnOnce() -> Arguments,
+) -> c_int {
+    let table = direct::table();
+    // SAFETY: the caller's.
+    unsafe {
         loop {
             let mut over = 0;
             let code = (table.test)(&mut word, &mut over, status.cast());
@@ -207,15 +230,14 @@ unsafe fn recv_directly(
                 if abi::error_to_neutral(code) == ERR_TRUNCATE {
                     arch::count_received();
                 }
-                return stay.end(comm, code, c"MPI_Recv");
+                return stay.end(comm, code, name);
             }
             if over != 0 {
                 arch::count_received();
-                return stay.end(comm, 0, c"MPI_Recv");
+                return stay.end(comm, 0, name);
             }
             if arch::gate_pending() {
-                let arguments = receive(buf, count, datatype, source, tag, comm);
-                return interrupted(&arguments, word, status);
+                return interrupted(&arguments(), word, status, name);
             }
         }
     }
@@ -224,12 +246,17 @@ unsafe fn recv_directly(
 /// A checkpoint is pending: the receive becomes a request.
 #[cold]
 #[inline(never)]
-unsafe fn interrupted(arguments: &Arguments, word: Word, status: *mut abi::Status) -> c_int {
+unsafe fn interrupted(
+    arguments: &Arguments,
+    word: Word,
+    status: *mut abi::Status,
+    name: &'static CStr,
+) -> c_int {
     let mut found = Status::default();
     // SAFETY: inside a stub; the word is the lower half's for this receive.
     unsafe {
         let code = resume(arguments, word, &mut found);
-        finish_receive(code, &found, status, arguments.communicator, c"MPI_Recv")
+        finish_receive(code, &found, status, arguments.communicator, name)
     }
 }
 

@@ -133,11 +133,14 @@ fn directly(text: &mut String, function: &Function, signature: &str, long: &str)
     if started {
         let _ = writeln!(
             text,
-            "if direct::open() && direct::predefined([{handles}]) && {} \
+            "if direct::open() && direct::predefined([{handles}]){} \
              && let Some(begun) = direct::initiate({home}, request, move |lower, word| {}) {{\n\
              let code = (direct::table().{name})({arguments});\n\
              return begun.end({home}, code, c\"{}\");\n}}",
-            repeatable(function),
+            match repeatable(function).as_str() {
+                "true" => String::new(),
+                condition => format!(" && {condition}"),
+            },
             again(function),
             function.name,
         );

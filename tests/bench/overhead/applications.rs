@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use serde_json::{Value, json};
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::{Failed, ensure};
 
@@ -44,6 +45,16 @@ pub struct Rate {
     pub program: &'static str,
     pub collective: f64,
     pub between_two: f64,
+}
+
+impl Rate {
+    pub fn to_json(&self) -> Value {
+        json!({
+            "program": self.program,
+            "collective": self.collective,
+            "point_to_point": self.between_two,
+        })
+    }
 }
 
 fn seconds(text: &str) -> Option<f64> {

@@ -17,10 +17,11 @@ mod way;
 mod worker;
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use serde_json::json;
+use serde_json::{Value, json};
 use stillpoint_tests::{Failed, place};
 
 use applications::Rate;
@@ -52,60 +53,80 @@ fn run(options: &Options) -> Result<(), Failed> {
         (false, false) => 1.0,
     };
     let mut rows = rounds::measure(settings, &programs, options, options.share(share))?;
+    // Whoever has no patience for the programs has these at least.
+    let folder = Results::of(options, &rows, &[]).write(options)?;
     rows.extend(applications::measure(
         &programs,
         options,
         options.share(1.0 - share),
     )?);
     let rates = applications::rates(&programs, options)?;
-    report(options, &rows, &rates)
+    let results = Results::of(options, &rows, &rates);
+    results.write(options)?;
+    if options.publish {
+        publish::tables(&results.tables)?;
+        publish::figures(&results.figures)?;
+    }
+    results.print(options);
+    eprintln!("overhead: written: {}", folder.display());
+    Ok(())
 }
 
-/// Prints, writes and publishes.
-fn report(options: &Options, rows: &[Row], rates: &[Rate]) -> Result<(), Failed> {
-    let ways = options.all_ways();
-    let mut named: Vec<publish::Named> = Group::ALL
-        .into_iter()
-        .filter_map(|group| Some((group.name(), tables::table(group, rows, &ways)?)))
-        .collect();
-    named.extend(tables::rates(rates).map(|table| ("rates", table)));
-    let figures = figures::draw(rows);
-    let results = json!({
-        "ranks": RANKS,
-        "rows": rows.iter().map(Row::to_json).collect::<Vec<_>>(),
-        "calls_per_second": rates.iter().map(|rate| json!({
-            "program": rate.program,
-            "collective": rate.collective,
-            "point_to_point": rate.between_two,
-        })).collect::<Vec<_>>(),
-    });
-    let folder = options
-        .out
-        .clone()
-        .unwrap_or_else(|| place::target().join("bench"));
-    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let write = |name: &str, text: &str| {
-        let path = folder.join(name);
-        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
-    };
-    write("overhead.json", &format!("{results:#}\n"))?;
-    for (name, svg) in &figures {
-        write(&format!("{name}.svg"), svg)?;
-    }
-    if options.json {
-        println!("{results:#}");
-    } else {
-        for (name, table) in &named {
-            println!("{name}\n\n{table}");
+/// What was measured, in all its forms.
+struct Results {
+    json: Value,
+    tables: Vec<publish::Named>,
+    figures: Vec<publish::Named>,
+}
+
+impl Results {
+    fn of(options: &Options, rows: &[Row], rates: &[Rate]) -> Results {
+        let ways = options.all_ways();
+        let mut tables: Vec<publish::Named> = Group::ALL
+            .into_iter()
+            .filter_map(|group| Some((group.name(), tables::table(group, rows, &ways)?)))
+            .collect();
+        tables.extend(tables::rates(rates).map(|table| ("rates", table)));
+        let json = json!({
+            "ranks": RANKS,
+            "rows": rows.iter().map(Row::to_json).collect::<Vec<_>>(),
+            "calls_per_second": rates.iter().map(Rate::to_json).collect::<Vec<_>>(),
+        });
+        Results {
+            json,
+            tables,
+            figures: figures::draw(rows),
         }
     }
-    if options.publish {
-        publish::tables(&named)?;
-        publish::figures(&figures)?;
+
+    /// Writes JSON, tables and figures; returns where.
+    fn write(&self, options: &Options) -> Result<PathBuf, Failed> {
+        let folder = options
+            .out
+            .clone()
+            .unwrap_or_else(|| place::target().join("bench"));
+        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let write = |name: &str, text: &str| {
+            let path = folder.join(name);
+            fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+        };
+        write("overhead.json", &format!("{:#}\n", self.json))?;
+        write("overhead.md", &self.text())?;
+        for (name, svg) in &self.figures {
+            write(&format!("{name}.svg"), svg)?;
+        }
+        Ok(folder)
     }
-    eprintln!(
-        "overhead: written: {}",
-        folder.join("overhead.json").display()
-    );
-    Ok(())
+
+    fn text(&self) -> String {
+        let one = |(name, table): &publish::Named| format!("{name}\n\n{table}\n");
+        self.tables.iter().map(one).collect()
+    }
+
+    fn print(&self, options: &Options) {
+        match options.json {
+            true => println!("{:#}", self.json),
+            false => print!("{}", self.text()),
+        }
+    }
 }

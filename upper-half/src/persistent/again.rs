@@ -96,7 +96,7 @@ unsafe fn rebuild_by_recipe(it: &mut Request) -> i32 {
     let mut word = 0;
     // SAFETY: the main thread of a restart; what the recipe refers to is held.
     unsafe {
-        let code = cross(|dispatch| run(recipe, dispatch, &mut word));
+        let code = cross(|dispatch| recipe.run(dispatch, &mut word));
         it.head.lower = word;
         if code != 0 || !repeats {
             return code;
@@ -108,8 +108,3 @@ unsafe fn rebuild_by_recipe(it: &mut Request) -> i32 {
 
 /// `MPI_ERR_INTERN`.
 const ERR_INTERN: i32 = 17;
-
-/// Runs a recipe, under the lower half's FS.
-fn run(recipe: &request::Recipe, dispatch: &'static Dispatch, word: *mut Word) -> i32 {
-    recipe.run(dispatch, word)
-}

@@ -61,8 +61,11 @@ impl Recipe {
     }
 
     /// Runs it.
-    pub fn run(&self, dispatch: &'static Dispatch, request: *mut Word) -> i32 {
-        // SAFETY: `run` is the one for what is in the room.
+    ///
+    /// # Safety
+    /// As the function asks of its caller; `request` must be writable.
+    pub unsafe fn run(&self, dispatch: &'static Dispatch, request: *mut Word) -> i32 {
+        // SAFETY: `run` is the one for what is in the room; the caller's place.
         unsafe { (self.run)(&self.room, dispatch, request) }
     }
 }
@@ -105,11 +108,10 @@ mod tests {
     use super::*;
 
     fn run(recipe: &Recipe) -> (i32, Word) {
-        // The functions below look at no table.
         let table = MaybeUninit::<Dispatch>::uninit();
         let mut word = 0;
-        // SAFETY: never read.
-        let code = recipe.run(unsafe { &*table.as_ptr() }, &mut word);
+        // SAFETY: the functions below look at no table, and the place is a live one.
+        let code = unsafe { recipe.run(&*table.as_ptr(), &mut word) };
         (code, word)
     }
 

@@ -1,8 +1,6 @@
 //! Requests in a restart: what is pending is begun again.
 
-use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::HandleKind;
-use stillpoint_wrappers::neutral::Word;
 
 use super::{begin, make, start_below};
 use crate::abi;

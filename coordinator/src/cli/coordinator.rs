@@ -1,9 +1,12 @@
 //! `stillpoint coordinator`: started by rank 0, never by people.
 //!
 //! The launcher must not wait for it, and the application must not find it among its children. So the
-//! first process (the child of rank 0) starts a session of its own, starts the second one in it and ends;
+//! first process (the child of rank 0) starts a process group of its own, starts the second one in it and ends;
 //! the second serves. It holds none of the launcher's pipes: stdin gives the description of the job and
 //! ends, stdout takes one line ([`Ready`]) and then leads nowhere, stderr is the log.
+//!
+//! It stays in the job's session. One of its own would be a scheduling group of its own (autogroups, man 7 sched), which
+//! a busy machine (Linux 6.18) let wait for 40 s although it was ready to run, and the job's checkpoint with it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -11,6 +14,7 @@ use std::process::{Command, Stdio};
 
 use clap::Args;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::{Failure, Outcome, lock};
@@ -46,8 +50,8 @@ impl Coordinator {
 fn start_second() -> Outcome {
     let failed = |error: &dyn std::fmt::Display| Failure::failed(error.to_string());
     close_inherited();
-    // Fails only for the leader of a process group, which a child of rank 0 is not.
-    nix::unistd::setsid().map_err(|error| failed(&error))?;
+    let own = Pid::from_raw(0);
+    nix::unistd::setpgid(own, own).map_err(|error| failed(&error))?;
     let this = std::env::current_exe().map_err(|error| failed(&error))?;
     Command::new(this)
         .args(["coordinator", "--serve"])

@@ -9,6 +9,10 @@ use stillpoint_wrappers::direct::Direct;
 use stillpoint_wrappers::openmpi;
 
 /// The table. Its handles are words: both are as large as a pointer.
+#[allow(
+    clippy::missing_transmute_annotations,
+    reason = "the field says what a function becomes"
+)]
 pub const fn direct() -> Direct {
     // SAFETY: each function takes what `mpi.h` says; words stand for handles, untyped pointers for typed ones.
     unsafe {

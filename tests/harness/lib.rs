@@ -7,6 +7,7 @@
 pub mod broken;
 pub mod command;
 pub mod job;
+pub mod network;
 pub mod place;
 pub mod program;
 pub mod reason;

@@ -34,7 +34,7 @@
 //! An agent answers an order of an attempt that it does not know (or that is over) with nothing.
 
 use crate::codec::{Decode, Encode};
-use crate::tier::{Announced, Assignment, Moved, Rates, Sized};
+use crate::tier::{Announced, Assignment, Gathered, Moved, Rates, Sized};
 use stillpoint_clock::rank::Activity;
 use stillpoint_clock::safe_state::Report;
 
@@ -70,8 +70,13 @@ pub enum FromAgent {
     },
     /// What this rank's agent held of an epoch is on the slow tier, synced; or why not.
     Flushed { epoch: u64, problem: Option<String> },
-    /// Before a restart from a staged epoch: this rank's image is whole on the slow tier now, or why not.
-    Recovered { epoch: u64, problem: Option<String> },
+    /// Before a restart: where this rank's image is read from; and, where the epoch was staged only, why it is not whole
+    /// on the slow tier now.
+    Recovered {
+        epoch: u64,
+        gathered: Gathered,
+        problem: Option<String>,
+    },
 }
 
 /// Who an agent is.
@@ -212,7 +217,8 @@ pub enum ToAgent {
     Flush { epoch: u64, directory: String },
     /// The epoch is durable: its parts on fast tiers are not needed any more.
     Durable { epoch: u64 },
-    /// Before a restart from a staged epoch: the epoch to restart from instead of it, if it could not be recovered.
+    /// Before a restart for which blocks were gathered: the epoch to restart from; another one, and why, if the staged
+    /// one could not be made whole.
     CarryOn { epoch: Option<u64>, reason: String },
 }
 

@@ -65,6 +65,9 @@ pub struct Restart {
     pub directory: PathBuf,
     /// This rank's image.
     pub image: PathBuf,
+    /// An open descriptor: a file that holds blocks of the image, fetched from other hosts. It is the rank's to close.
+    #[serde(default)]
+    pub fetched: Option<i32>,
 }
 
 /// Why a launch cannot be read, or its coordinator not be reached.
@@ -154,6 +157,7 @@ mod tests {
                 epoch: 5,
                 directory: "/d/epoch-000005".into(),
                 image: "/d/epoch-000005/rank-000003.img".into(),
+                fetched: Some(767),
             }),
             suspend_signal: 10,
             suspend_on_term: true,

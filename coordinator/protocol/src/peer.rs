@@ -1,8 +1,8 @@
-//! From agent to agent: blocks of images, on their way to another node's fast tier.
+//! From node to node: blocks of images, on their way to another node's fast tier, and before a restart back from there.
 //!
 //! The same handshake as everywhere, with the role [`Role::Peer`], then requests as frames. The bytes of a block follow
-//! its [`Request::Put`] as they are. Nothing is answered but [`Request::Close`], so that blocks follow each other
-//! without a pause.
+//! its [`Request::Put`], or the answer to its [`Request::Get`], as they are. [`Request::Put`] is not answered but with
+//! [`Request::Close`], so that blocks follow each other without a pause.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
@@ -39,13 +39,25 @@ pub enum Request {
     Probe { bytes: u32 },
     /// All is sent: say whether all is kept.
     Close,
+    /// A block of a rank's image of the epoch that is to be restarted, by its number in the image's table.
+    Get { rank: u32, block: u32 },
 }
 
-/// The answer to [`Request::Close`].
+/// The answer to [`Request::Close`] and [`Request::Get`].
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Answer {
-    Kept { bytes: u64 },
-    Failed { reason: String },
+    Kept {
+        bytes: u64,
+    },
+    Failed {
+        reason: String,
+    },
+    /// The block, whole by its checksum; `bytes` bytes follow.
+    Block {
+        bytes: u32,
+    },
+    /// It is not here (any more).
+    Missing,
 }
 
 /// Why two agents do not come together, or part.
@@ -149,7 +161,35 @@ impl Peer {
         match self.receive()? {
             Some(Answer::Kept { bytes }) => Ok(bytes),
             Some(Answer::Failed { reason }) => Err(PeerError::Refused(reason)),
-            None => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+            answer => Err(unexpected(answer)),
+        }
+    }
+
+    /// Asks for a block; `None`: the peer does not have it.
+    pub fn get(&mut self, rank: u32, block: u32) -> Result<Option<Vec<u8>>, PeerError> {
+        self.send(&Request::Get { rank, block }, &[])?;
+        match self.receive()? {
+            Some(Answer::Block { bytes }) => {
+                let mut block = Vec::new();
+                self.bytes(bytes, &mut block)?;
+                Ok(Some(block))
+            }
+            Some(Answer::Missing) => Ok(None),
+            answer => Err(unexpected(answer)),
+        }
+    }
+
+    /// Answers [`Request::Get`].
+    pub fn give(&mut self, block: Option<&[u8]>) -> Result<(), PeerError> {
+        match block {
+            None => self.answer(&Answer::Missing),
+            Some(bytes) => {
+                self.answer(&Answer::Block {
+                    bytes: bytes.len() as u32,
+                })?;
+                self.stream.write_all(bytes)?;
+                Ok(())
+            }
         }
     }
 
@@ -195,6 +235,14 @@ impl Peer {
     }
 }
 
+/// An answer to another question, or none.
+fn unexpected(answer: Option<Answer>) -> PeerError {
+    match answer {
+        None => io::Error::from(io::ErrorKind::UnexpectedEof).into(),
+        Some(answer) => PeerError::Refused(format!("it answers {answer:?}")),
+    }
+}
+
 /// Where an agent takes peers in, and the address that it tells them.
 pub fn listen(reachable_at: std::net::IpAddr) -> io::Result<(TcpListener, String)> {
     let listener = TcpListener::bind((reachable_at, 0))?;
@@ -225,6 +273,10 @@ mod tests {
                     }
                     Request::Probe { .. } => panic!("no probe was sent"),
                     Request::Close => peer.answer(&Answer::Kept { bytes: 5 }).unwrap(),
+                    Request::Get { rank, block } => {
+                        let held = (rank, block) == (2, 7);
+                        peer.give(held.then_some(&b"held"[..])).unwrap();
+                    }
                 }
             }
             got
@@ -242,6 +294,8 @@ mod tests {
             peer.send(&put, bytes).unwrap();
         }
         assert_eq!(peer.close().unwrap(), 5);
+        assert_eq!(peer.get(2, 7).unwrap(), Some(b"held".to_vec()));
+        assert_eq!(peer.get(2, 8).unwrap(), None);
         drop(peer);
         assert_eq!(
             server.join().unwrap(),

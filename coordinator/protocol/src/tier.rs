@@ -16,6 +16,18 @@
 //!                            ◀──────    Durable           when all have
 //! ```
 //!
+//! Before a restart, the processes that are to become the ranks say the same of themselves, and fetch blocks from each
+//! other:
+//!
+//! ```text
+//!   Tier(Announced)          ──────▶
+//!                            ◀──────    Peers
+//!   AtBarrier                ──────▶                      this rank has fetched all that it can
+//!                            ◀──────    BarrierPassed     nobody needs this rank's fast tier any more
+//!   Recovered(Gathered)      ──────▶
+//!                            ◀──────    CarryOn           from which epoch
+//! ```
+//!
 //! A *node* is a fast tier: ranks on one host that name the same directory share it. Sizes are bytes, rates bytes per
 //! second.
 
@@ -100,6 +112,25 @@ pub struct Moved {
     pub slow: u64,
     /// Second copies, on partners.
     pub copies: u64,
+}
+
+/// Where a rank's blocks are read from at a restart. Bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Gathered {
+    /// On the fast tiers of its own host.
+    pub near: u64,
+    /// Fetched from peers.
+    pub peers: u64,
+    /// On the slow tier.
+    pub slow: u64,
+}
+
+impl Gathered {
+    pub fn add(&mut self, other: &Gathered) {
+        self.near += other.near;
+        self.peers += other.peers;
+        self.slow += other.slow;
+    }
 }
 
 impl Moved {

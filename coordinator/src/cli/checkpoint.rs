@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::json;
 use stillpoint_protocol::command::{FromCommand, Outcome, ToCommand};
 
+use super::interrupt;
 use super::target::Target;
 use super::units::{bytes, parse_duration};
 use super::{Failure, print, print_json};
@@ -68,6 +69,7 @@ impl Request {
             // At least 1: a limit of 0 would be none.
             timeout_seconds: self.timeout.map(|timeout| timeout.as_secs().max(1)),
         })?;
+        interrupt::ends_with(goes_on(suspend, &target));
         let patience = self.timeout.map(|timeout| timeout + BEYOND_TIMEOUT);
         let mut progress = Progress::new();
         loop {
@@ -153,6 +155,19 @@ impl Request {
         }
         print(&text)
     }
+}
+
+/// What becomes of a request that nobody waits for any more.
+fn goes_on(suspend: bool, target: &Target) -> String {
+    let end = if suspend {
+        ", and ends when it is committed"
+    } else {
+        ""
+    };
+    format!(
+        "the job goes on with the epoch{end}; see stillpoint status {}",
+        target.directory.display()
+    )
 }
 
 /// Shows the phases on stderr: one line that changes on a terminal, a line each otherwise.

@@ -16,9 +16,6 @@ pub struct Place {
     pub launch: String,
     /// Whether all ranks are on this host.
     pub one_host: bool,
-    /// Ranks on this host, and this one's place among them; 1 and 0 where the launcher does not tell.
-    pub host_ranks: u32,
-    pub rank_on_host: u32,
     /// The MPI whose launcher this is, if it can be told.
     pub mpi: Option<&'static str>,
 }
@@ -47,8 +44,6 @@ impl Place {
                 size,
                 launch: launch_id(&variable, &names),
                 one_host: number("OMPI_COMM_WORLD_LOCAL_SIZE") == Some(size),
-                host_ranks: number("OMPI_COMM_WORLD_LOCAL_SIZE").unwrap_or(1),
-                rank_on_host: number("OMPI_COMM_WORLD_LOCAL_RANK").unwrap_or(0),
                 mpi: Some("openmpi"),
             }
             .checked();
@@ -70,9 +65,6 @@ impl Place {
                 size: number("SLURM_STEP_NUM_TASKS").unwrap_or(size),
                 launch: launch_id(&variable, &names),
                 one_host: nodes == Some(1),
-                // The number of a step's tasks on each of its nodes comes in a compressed form; each does all then.
-                host_ranks: 1,
-                rank_on_host: 0,
                 mpi: None,
             }
             .checked();
@@ -93,8 +85,6 @@ impl Place {
                 size,
                 launch,
                 one_host: number("MPI_LOCALNRANKS") == Some(size),
-                host_ranks: number("MPI_LOCALNRANKS").unwrap_or(1),
-                rank_on_host: number("MPI_LOCALRANKID").unwrap_or(0),
                 mpi: Some("mpich"),
             }
             .checked();
@@ -116,16 +106,11 @@ impl Place {
             size: 1,
             launch: format!("single-{}-{}", process::id(), since.as_nanos()),
             one_host: true,
-            host_ranks: 1,
-            rank_on_host: 0,
             mpi: None,
         })
     }
 
-    fn checked(mut self) -> Result<Place, Failure> {
-        if self.rank_on_host >= self.host_ranks {
-            (self.host_ranks, self.rank_on_host) = (1, 0);
-        }
+    fn checked(self) -> Result<Place, Failure> {
         match self.rank < self.size {
             true => Ok(self),
             false => Err(Failure::failed(format!(

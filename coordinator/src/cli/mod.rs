@@ -4,15 +4,18 @@
 
 mod check;
 mod checkpoint;
+mod clean;
 mod completions;
 mod coordinator;
+mod gather;
 mod inspect;
+mod interrupt;
 mod launch;
+mod leftovers;
 mod lock;
 mod man;
 mod options;
 mod plan;
-mod recover;
 mod restart;
 mod run;
 mod start;
@@ -52,6 +55,7 @@ enum Command {
     Suspend(checkpoint::Suspend),
     Verify(verify::Verify),
     Inspect(inspect::Inspect),
+    Clean(clean::Clean),
     Plan(plan::Plan),
     Check(check::Check),
     Completions(completions::Completions),
@@ -115,6 +119,7 @@ pub fn main() -> ExitCode {
         Command::Suspend(suspend) => suspend.execute(),
         Command::Verify(verify) => verify.execute(),
         Command::Inspect(inspect) => inspect.execute(),
+        Command::Clean(clean) => clean.execute(),
         Command::Plan(plan) => plan.execute(),
         Command::Check(check) => check.execute(),
         Command::Completions(completions) => completions.execute(),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use stillpoint_image::blocks::blocks_name;
 use stillpoint_image::{ImageError, Manifest};
 use stillpoint_protocol::job_file::JobFile;
 
@@ -35,8 +36,12 @@ impl Restart {
         let directory = self.options.tiers.directory(Some(&self.directory))?;
         let directory = absolute(&directory.unwrap_or_else(|| self.directory.clone()))?;
         let decide = || {
-            let name = self.options.name.clone();
-            let decision = decide(&directory, self.epoch, place.size, name)?;
+            let decision = decide(
+                &directory,
+                self.epoch,
+                place.size,
+                self.options.name.clone(),
+            )?;
             make_directory(&directory)?;
             Ok(decision)
         };
@@ -93,7 +98,22 @@ pub fn decide(
     let manifest = Manifest::read(&epochs.path(epoch)).map_err(broken)?;
     fits(&manifest, size)?;
     readable(&epochs, epoch).map_err(broken)?;
-    Ok(decision(directory, manifest, name))
+    let decision = decision(directory, manifest, name);
+    // Its blocks may be nearer than the slow tier.
+    let staged_once = epochs.path(epoch).join(blocks_name(0)).exists();
+    Ok(match staged_once {
+        true => gathering(decision, epoch),
+        false => decision,
+    })
+}
+
+/// The ranks gather the epoch's blocks before they carry on from it.
+fn gathering(decision: Decision, epoch: u64) -> Decision {
+    Decision {
+        epoch: None,
+        recovers: Some(epoch),
+        ..decision
+    }
 }
 
 /// The newest epoch there is, committed or staged.
@@ -114,11 +134,7 @@ fn decide_staged(
     let manifest = Manifest::read(&epochs.staged_path(epoch))
         .map_err(|error| Failure::failed(format!("epoch {epoch} cannot be restarted: {error}")))?;
     fits(&manifest, size)?;
-    Ok(Decision {
-        epoch: None,
-        recovers: Some(epoch),
-        ..decision(directory, manifest, name)
-    })
+    Ok(gathering(decision(directory, manifest, name), epoch))
 }
 
 fn fits(manifest: &Manifest, size: u32) -> Result<(), Failure> {

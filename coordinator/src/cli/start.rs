@@ -12,14 +12,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use stillpoint_image::fast_tier::JobPart;
 use stillpoint_image::{Manifest, epoch_name, image_name};
 use stillpoint_protocol::job_file::{JobFile, JobState, Process};
 use stillpoint_protocol::launch::{Launch, Restart, VARIABLE};
+use stillpoint_protocol::tier::Tiers;
 
 use super::coordinator::Ready;
+use super::gather::{From, gather};
 use super::launch::Place;
+use super::leftovers;
 use super::options::{LaunchOptions, Mpi, OnTerm, SafeState};
-use super::recover::recover;
 use super::{Failure, Outcome};
 use crate::server::Spec;
 
@@ -34,7 +37,7 @@ pub struct Decision {
     pub working_directory: PathBuf,
     /// The committed epoch to carry on from.
     pub epoch: Option<u64>,
-    /// The staged epoch to make whole, and to carry on from then.
+    /// The epoch to gather the blocks of, and to carry on from then.
     pub recovers: Option<u64>,
 }
 
@@ -97,11 +100,17 @@ pub fn start(
         }
         _ => wait_for_job(place, &directory)?,
     };
+    if let Some(tiers) = &tiers {
+        occupy(tiers, &directory, &job);
+    }
     let carries_on_from = match job.recovers {
-        Some(epoch) => Some(recover(place, &directory, &job, epoch)?),
-        None => job.restarted_from,
+        Some(epoch) => Some(gather(place, &directory, &job, epoch)?),
+        None => job.restarted_from.map(|epoch| From {
+            epoch,
+            fetched: None,
+        }),
     };
-    let restart = carries_on_from.map(|epoch| restart(&directory, epoch, place.rank));
+    let restart = carries_on_from.map(|from| restart(&directory, &from, place.rank));
     let restart = restart.transpose()?;
     let mut lower = Command::new(&siblings.lower);
     match (&restart, program) {
@@ -133,6 +142,15 @@ pub fn start(
         "{}: cannot be started: {error}",
         siblings.lower.display()
     )))
+}
+
+/// Takes the job's part of the fast tier: whatever no restart needs makes room, of this job and of others.
+fn occupy(tiers: &Tiers, directory: &Path, job: &JobFile) {
+    let part = JobPart::new(&tiers.fast, &job.job);
+    // What cannot be removed, or be written, is found out when the first epoch is staged: the job can do without.
+    let _ = leftovers::clean(&tiers.fast, Some(&job.job));
+    let _ = part.claim(directory);
+    part.keep_only(job.recovers.or(job.restarted_from));
 }
 
 /// The MPI to load.
@@ -264,7 +282,8 @@ fn wait_for_job(place: &Place, directory: &Path) -> Result<JobFile, Failure> {
 }
 
 /// This rank's image, looked into before anything is started with it.
-fn restart(directory: &Path, epoch: u64, rank: u32) -> Result<Restart, Failure> {
+fn restart(directory: &Path, from: &From, rank: u32) -> Result<Restart, Failure> {
+    let From { epoch, fetched } = *from;
     let directory = directory.join(epoch_name(epoch));
     let broken =
         |error: stillpoint_image::ImageError| Failure::failed(format!("rank {rank}: {error}"));
@@ -278,6 +297,7 @@ fn restart(directory: &Path, epoch: u64, rank: u32) -> Result<Restart, Failure> 
         epoch,
         image: directory.join(image),
         directory,
+        fetched,
     })
 }
 

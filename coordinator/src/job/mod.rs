@@ -352,7 +352,11 @@ impl Job {
                 self.on_measured(rank, rates, problem, now);
             }
             FromAgent::Flushed { epoch, problem } => self.on_flushed(rank, epoch, problem),
-            FromAgent::Recovered { epoch, problem } => self.on_recovered(rank, epoch, problem),
+            FromAgent::Recovered {
+                epoch,
+                gathered,
+                problem,
+            } => self.on_recovered(rank, epoch, &gathered, problem),
         }
     }
 

@@ -1,11 +1,12 @@
-//! A restart from an epoch that was staged and never became durable.
+//! A restart from an epoch whose blocks lie on fast tiers.
 //!
-//! Before anything is restored, the processes that are to become the ranks copy what the fast tiers of their hosts
-//! still hold of it to the slow tier, wait for each other, and look whether their own images are whole. All are: the
-//! epoch is durable, and the job carries on from it. One is not: the job carries on from the newest durable epoch, or is
-//! refused where there is none.
+//! Before anything is restored, the processes that are to become the ranks gather their blocks, each from the nearest
+//! place that has them. Where the epoch was staged and never became durable, they also make their images whole on the
+//! slow tier. All are: the epoch is durable, and the job carries on from it. One is not: the job carries on from the
+//! newest durable epoch, or is refused where there is none.
 
 use stillpoint_protocol::agent::ToAgent;
+use stillpoint_protocol::tier::Gathered;
 
 use super::{Job, Output};
 
@@ -15,6 +16,7 @@ pub struct Recovery {
     epoch: Option<u64>,
     /// By rank: whether it has answered, and what is wrong.
     answers: Vec<Option<Option<String>>>,
+    gathered: Gathered,
 }
 
 impl Recovery {
@@ -22,6 +24,7 @@ impl Recovery {
         Recovery {
             epoch,
             answers: vec![None; ranks as usize],
+            gathered: Gathered::default(),
         }
     }
 
@@ -39,19 +42,34 @@ impl Recovery {
 }
 
 impl Job {
-    pub(super) fn on_recovered(&mut self, rank: u32, epoch: u64, problem: Option<String>) {
+    pub(super) fn on_recovered(
+        &mut self,
+        rank: u32,
+        epoch: u64,
+        gathered: &Gathered,
+        problem: Option<String>,
+    ) {
         if self.recovery.epoch != Some(epoch) {
             return;
         }
+        self.recovery.gathered.add(gathered);
         if let Some(answer) = self.recovery.answers.get_mut(rank as usize) {
             *answer = Some(problem.map(|problem| format!("rank {rank}: {problem}")));
         }
-        match self.recovery.problems() {
-            None => {}
-            Some(problems) if problems.is_empty() => {
-                self.outputs.push(Output::Secure { epoch });
-            }
-            Some(problems) => self.fall_back(epoch, &problems.join("; ")),
+        let Some(problems) = self.recovery.problems() else {
+            return;
+        };
+        let Gathered { near, peers, slow } = self.recovery.gathered;
+        self.log(format!(
+            "epoch {epoch}: {near} bytes are on the ranks' own hosts, {peers} have come from peers, {slow} are on the slow \
+             tier only"
+        ));
+        let durable = self.fate.newest_epoch.is_some_and(|newest| epoch <= newest);
+        match problems.is_empty() {
+            // What could not be gathered is read from the slow tier.
+            _ if durable => self.carry_on(Some(epoch), String::new()),
+            true => self.outputs.push(Output::Secure { epoch }),
+            false => self.fall_back(epoch, &problems.join("; ")),
         }
     }
 
@@ -86,6 +104,8 @@ impl Job {
 
     fn carry_on(&mut self, epoch: Option<u64>, reason: String) {
         self.recovery.epoch = None;
+        // The agents have addresses of their own.
+        self.staging.forget_peers();
         self.fate.restarted_from = epoch;
         self.outputs.push(Output::Record);
         self.outputs

@@ -56,6 +56,11 @@ impl Staging {
         }
     }
 
+    /// What was announced before the agents came.
+    pub fn forget_peers(&mut self) {
+        self.announced.fill(None);
+    }
+
     /// A staged epoch is on its way to the slow tier; `None`: no flush is under way.
     pub fn flushing(&self) -> Option<u64> {
         self.flush.as_ref().map(|flush| flush.epoch)

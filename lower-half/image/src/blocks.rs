@@ -11,7 +11,7 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,6 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::error::ImageError;
 use crate::format::checksum;
-use crate::store::Source;
 
 const MAGIC: [u8; 8] = *b"STILLBLK";
 const VERSION: u32 = 1;
@@ -84,7 +83,7 @@ pub fn blocks_name(rank: u32) -> String {
 }
 
 /// The table that belongs to an image.
-fn beside(image: &Path) -> PathBuf {
+pub(crate) fn beside(image: &Path) -> PathBuf {
     image.with_extension("blocks")
 }
 
@@ -214,89 +213,10 @@ pub fn read_block(file: &File, record: &BlockRecord) -> Option<Vec<u8>> {
     (checksum(&bytes) == record.checksum).then_some(bytes)
 }
 
-/// An image of which the fast tiers of this host hold some blocks; the rest is read from the slow tier.
-#[derive(Debug)]
-pub struct Nearest {
-    slow: File,
-    /// Of the places that this host has, by place.
-    fast: Vec<Option<File>>,
-    blocks: Blocks,
-}
-
-impl Nearest {
-    /// The image at `image`; `None` where no fast tier of this host (or none at all) holds anything of it.
-    pub fn open(image: &Path, host: &str) -> Option<Nearest> {
-        let table = beside(image);
-        if !table.exists() {
-            return None;
-        }
-        let blocks = Blocks::read(&table).ok()?;
-        let name = image.file_name()?;
-        let fast: Vec<Option<File>> = blocks
-            .places
-            .iter()
-            .map(|place| {
-                let here = place.host == host;
-                here.then(|| File::open(place.directory.join(name)).ok())?
-            })
-            .collect();
-        if fast.iter().all(Option::is_none) {
-            return None;
-        }
-        let slow = File::open(image).ok()?;
-        // A table of another image must not be believed.
-        (fs::metadata(image).ok()?.len() == blocks.length()).then_some(Nearest {
-            slow,
-            fast,
-            blocks,
-        })
-    }
-
-    /// A block from a fast tier of this host.
-    fn near(&self, record: &BlockRecord) -> Option<Vec<u8>> {
-        [record.place, record.copy]
-            .into_iter()
-            .filter(|place| *place != SLOW)
-            .filter_map(|place| self.fast.get(place as usize - 1)?.as_ref())
-            .find_map(|file| read_block(file, record))
-    }
-}
-
-impl Source for Nearest {
-    fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-        let end = offset + bytes.len() as u64;
-        let first = self
-            .blocks
-            .records
-            .partition_point(|record| record.offset + u64::from(record.bytes) <= offset);
-        let mut at = offset;
-        for record in &self.blocks.records[first..] {
-            if at >= end {
-                break;
-            }
-            let stop = end.min(record.offset + u64::from(record.bytes));
-            let part = &mut bytes[(at - offset) as usize..(stop - offset) as usize];
-            let skip = (at - record.offset) as usize;
-            match self.near(record) {
-                Some(block) => part.copy_from_slice(&block[skip..skip + part.len()]),
-                None => FileExt::read_exact_at(&self.slow, part, at)?,
-            }
-            at = stop;
-        }
-        match at < end {
-            true => Err(io::ErrorKind::UnexpectedEof.into()),
-            false => Ok(()),
-        }
-    }
-
-    fn length(&self) -> io::Result<u64> {
-        Ok(self.blocks.length())
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use std::fs;
 
     fn record(offset: u64, bytes: &[u8], place: u32) -> BlockRecord {
         BlockRecord {
@@ -310,7 +230,7 @@ mod tests {
     }
 
     /// An image of 30 bytes: the middle third lies on a fast tier, the slow tier has what is given.
-    fn staged(directory: &Path, slow: &[u8; 30]) -> PathBuf {
+    pub(crate) fn staged(directory: &Path, slow: &[u8; 30]) -> PathBuf {
         let whole: Vec<u8> = (0..30).collect();
         let fast = directory.join("fast");
         fs::create_dir(&fast).unwrap();
@@ -333,36 +253,6 @@ mod tests {
             blocks
         );
         image
-    }
-
-    #[test]
-    fn a_block_is_read_where_it_is_nearest() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut slow = [0; 30];
-        slow[..10].copy_from_slice(&(0..10).collect::<Vec<u8>>());
-        slow[20..].copy_from_slice(&(20..30).collect::<Vec<u8>>());
-        let image = staged(directory.path(), &slow);
-        let nearest = Nearest::open(&image, "here").unwrap();
-        let mut bytes = [0; 30];
-        nearest.read_exact_at(&mut bytes, 0).unwrap();
-        assert_eq!(bytes.to_vec(), (0..30).collect::<Vec<u8>>());
-        let mut few = [0; 4];
-        nearest.read_exact_at(&mut few, 8).unwrap();
-        assert_eq!(few, [8, 9, 10, 11]);
-        assert!(nearest.read_exact_at(&mut few, 28).is_err());
-        assert!(Nearest::open(&image, "elsewhere").is_none());
-    }
-
-    #[test]
-    fn a_block_that_the_fast_tier_has_lost_comes_from_the_slow_one() {
-        let directory = tempfile::tempdir().unwrap();
-        let whole: Vec<u8> = (0..30).collect();
-        let image = staged(directory.path(), whole.as_slice().try_into().unwrap());
-        fs::write(directory.path().join("fast/rank-000000.img"), [9; 20]).unwrap();
-        let nearest = Nearest::open(&image, "here").unwrap();
-        let mut bytes = [0; 30];
-        nearest.read_exact_at(&mut bytes, 0).unwrap();
-        assert_eq!(bytes.to_vec(), whole);
     }
 
     #[test]

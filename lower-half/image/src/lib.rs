@@ -10,6 +10,7 @@
 //! * [`verify`], [`inspect`] - read every byte; say what is inside
 //! * [`Manifest`] - which images make an epoch
 //! * [`blocks`] - where the parts of an image are that was staged on several tiers
+//! * [`fast_tier`], [`nearest`] - what lies where on a fast tier; reading from there
 //!
 //! Nothing that is read is trusted: every count is compared with the size of the file before memory is
 //! set aside for it, every byte is covered by a checksum, and a reader of hostile bytes ends in an
@@ -24,10 +25,12 @@ pub mod descriptors;
 pub mod error;
 mod estimate;
 pub mod facts;
+pub mod fast_tier;
 pub mod features;
 pub mod format;
 mod inspect;
 pub mod manifest;
+pub mod nearest;
 mod pack;
 mod reader;
 mod sections;

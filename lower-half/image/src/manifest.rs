@@ -124,14 +124,17 @@ impl Manifest {
         self.open_with(directory, rank, Reader::open)
     }
 
-    /// The same, reading from the fast tiers of `host` what they still hold of it.
+    /// The same, reading from the fast tiers of `host`, and from the file `fetched`, what they hold of it.
     pub fn open_nearest_image(
         &self,
         directory: &Path,
         rank: u32,
         host: &str,
+        fetched: Option<&Path>,
     ) -> Result<Reader, ImageError> {
-        self.open_with(directory, rank, |path| Reader::open_nearest(path, host))
+        self.open_with(directory, rank, |path| {
+            Reader::open_nearest(path, host, fetched)
+        })
     }
 
     fn open_with(

@@ -5,13 +5,13 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::blocks::Nearest;
 use crate::check;
 use crate::compression::{Codec, decompress};
 use crate::descriptors::Descriptors;
 use crate::error::ImageError;
 use crate::facts::{Environment, Identity};
 use crate::format::{CHUNK_BYTES, ChunkRecord, RunRecord, SectionKind, checksum};
+use crate::nearest::Nearest;
 use crate::sections::{Sections, read_at, read_table};
 use crate::store::Source;
 use crate::tables::{Region, Thread};
@@ -60,9 +60,14 @@ impl Reader {
         Reader::from_source(path, Box::new(file), meta.len())
     }
 
-    /// The same, but what a fast tier of `host` still holds of it is read from there.
-    pub fn open_nearest(path: &Path, host: &str) -> Result<Reader, ImageError> {
-        match Nearest::open(path, host) {
+    /// The same, but what fast tiers hold of it is read from there: those of `host`, and what is in the
+    /// file `fetched`.
+    pub fn open_nearest(
+        path: &Path,
+        host: &str,
+        fetched: Option<&Path>,
+    ) -> Result<Reader, ImageError> {
+        match Nearest::open(path, host, fetched) {
             Some(nearest) => {
                 let file_bytes = nearest.length().unwrap_or(0);
                 Reader::from_source(path, Box::new(nearest), file_bytes)

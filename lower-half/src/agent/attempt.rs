@@ -133,8 +133,15 @@ impl Attempt {
             Order::Write => self.write(sender)?,
             Order::Size => self.size(sender)?,
             Order::Stage(assignment) => self.stage(&assignment, sender)?,
-            Order::Committed | Order::Abort { .. } => {
+            Order::Committed => {
                 self.release();
+                return Ok(Outcome::Released);
+            }
+            Order::Abort { .. } => {
+                self.release();
+                if let Some(staging) = &self.staging {
+                    staging.give_up(self.number);
+                }
                 return Ok(Outcome::Released);
             }
             Order::Terminate => return Ok(Outcome::Ends),

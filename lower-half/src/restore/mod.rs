@@ -13,20 +13,23 @@
 //! [`Restore::blob`] and [`Restore::threads`].
 
 mod descriptors;
+mod fetched;
 mod memory;
 mod objects;
 pub mod sequence;
 mod shared;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use stillpoint_image::{Blob, Environment, ImageError, Manifest, Reader, Thread};
 
 use stillpoint_protocol::job_file::host_name;
+use stillpoint_protocol::launch;
 
 use crate::capture::environment;
 use crate::capture::process::{self, ProcessState};
+use fetched::Fetched;
 use objects::Objects;
 
 /// Why a rank cannot be restored.
@@ -50,6 +53,8 @@ impl RestoreError {
 /// An image on its way back to life.
 pub struct Restore {
     path: PathBuf,
+    /// Blocks that were fetched from other hosts.
+    fetched: Fetched,
     reader: Reader,
     process: ProcessState,
     objects: Objects,
@@ -57,14 +62,16 @@ pub struct Restore {
 }
 
 impl Restore {
-    /// Opens the image of `rank` in the epoch's `directory` and checks everything that can be checked
+    /// Opens the image of `rank` in the epoch that is `wanted` and checks everything that can be checked
     /// without changing anything: manifest, rank count, environment, every byte.
     pub fn open(
-        directory: &Path,
+        wanted: &launch::Restart,
         rank: u32,
         size: u32,
         workers: usize,
     ) -> Result<Restore, RestoreError> {
+        let directory = wanted.directory.as_path();
+        let fetched = Fetched::take(wanted);
         let manifest = Manifest::read(directory)?;
         if manifest.ranks.len() != size as usize {
             return Err(RestoreError::Refused(format!(
@@ -74,8 +81,15 @@ impl Restore {
                 manifest.ranks.len()
             )));
         }
-        let reader = manifest.open_nearest_image(directory, rank, &host_name())?;
-        Restore::check(reader, &environment::here(), workers)
+        let reader = manifest.open_nearest_image(
+            directory,
+            rank,
+            &host_name(),
+            fetched.path().as_deref(),
+        )?;
+        let mut restore = Restore::check(reader, &environment::here(), workers)?;
+        restore.fetched = fetched;
+        Ok(restore)
     }
 
     fn check(reader: Reader, here: &Environment, workers: usize) -> Result<Restore, RestoreError> {
@@ -108,6 +122,7 @@ impl Restore {
         reader.check_pages(workers)?;
         Ok(Restore {
             path,
+            fetched: Fetched::default(),
             reader,
             process,
             objects: Objects::default(),
@@ -120,17 +135,19 @@ impl Restore {
     pub fn reserve_descriptors(self) -> Result<Restore, RestoreError> {
         let Restore {
             path,
+            fetched,
             reader,
             process,
             objects,
             workers,
         } = self;
         let table = reader.descriptors().clone();
+        let fetched = fetched.out_of_the_way_of(&table);
         let digest = reader.digest();
         // The reader's own descriptor must get out of the way.
         drop(reader);
         descriptors::reserve(&table)?;
-        let reader = Reader::open_nearest(&path, &host_name())?;
+        let reader = Reader::open_nearest(&path, &host_name(), fetched.path().as_deref())?;
         if reader.digest() != digest {
             let (found, expected) = (reader.digest(), digest);
             return Err(ImageError::Digest {
@@ -142,6 +159,7 @@ impl Restore {
         }
         Ok(Restore {
             path,
+            fetched,
             reader,
             process,
             objects,

@@ -54,8 +54,7 @@ pub fn run<J: Job>(
         .as_ref()
         .ok_or_else(|| refused("the launch names no epoch to restart from".into()))?;
 
-    let restore =
-        Restore::open(&wanted.directory, launch.rank, launch.size, workers()).map_err(failed)?;
+    let restore = Restore::open(wanted, launch.rank, launch.size, workers()).map_err(failed)?;
     let mut restore = restore.reserve_descriptors().map_err(failed)?;
     let state = page_state(&restore).map_err(&refused)?;
     let saved: Vec<SavedThread> = restore.threads().iter().map(saved_thread).collect();

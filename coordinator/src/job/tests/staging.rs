@@ -1,7 +1,7 @@
 //! The job with storage tiers: planned, staged, flushed, durable; and a restart from what was only staged.
 
 use stillpoint_multilevel::placement::Rules;
-use stillpoint_protocol::tier::{Announced, Assignment, Moved, Rates, Sized};
+use stillpoint_protocol::tier::{Announced, Assignment, Gathered, Moved, Rates, Sized};
 
 use super::*;
 
@@ -252,7 +252,19 @@ fn recovering(newest_epoch: Option<u64>) -> World {
 fn recovered(world: &mut World, problems: [Option<&str>; RANKS as usize]) {
     for (rank, problem) in (0..).zip(problems) {
         let problem = problem.map(str::to_owned);
-        world.agent(rank, FromAgent::Recovered { epoch: 5, problem });
+        let gathered = Gathered {
+            near: 100,
+            peers: 10,
+            slow: 1,
+        };
+        world.agent(
+            rank,
+            FromAgent::Recovered {
+                epoch: 5,
+                gathered,
+                problem,
+            },
+        );
     }
 }
 
@@ -289,6 +301,16 @@ fn a_staged_epoch_that_is_lost_is_replaced_by_the_newest_durable_one() {
         "{reason}"
     );
     assert!(world.has(&Output::DiscardStaged { epoch: 5 }));
+}
+
+#[test]
+fn a_durable_epoch_is_restarted_from_whatever_could_be_gathered_of_it() {
+    let mut world = recovering(Some(5));
+    recovered(&mut world, [None, Some("a table is broken"), None]);
+    assert_eq!(carried_on(&world), Some((Some(5), String::new())));
+    assert!(!world.has(&Output::Secure { epoch: 5 }));
+    let log = "epoch 5: 300 bytes are on the ranks' own hosts, 30 have come from peers, 3 are on the slow tier only";
+    assert!(world.has(&Output::Log(log.to_owned())));
 }
 
 #[test]

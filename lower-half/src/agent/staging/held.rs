@@ -1,27 +1,19 @@
 //! What this agent keeps on its node's fast tier, its own rank's blocks and those of peers, and copying it to the
-//! slow tier.
-//!
-//! ```text
-//! FAST/JOB/epoch-000013/rank-000002.img    the blocks of rank 2's image that are here, each at its own offset
-//! ```
+//! slow tier. What lies where, `stillpoint_image::fast_tier` says.
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use stillpoint_image::blocks::{BlockRecord, SLOW, read_block};
+use stillpoint_image::fast_tier::JobPart;
 use stillpoint_image::format::checksum;
-use stillpoint_image::{epoch_name, image_name};
+use stillpoint_image::image_name;
 
 use super::throttle::Throttle;
-
-/// The directory of an epoch on a fast tier.
-pub fn epoch_directory(fast: &Path, job: &str, epoch: u64) -> PathBuf {
-    fast.join(job).join(epoch_name(epoch))
-}
 
 /// Blocks by epoch and rank.
 type ByImage = BTreeMap<(u64, u32), Vec<BlockRecord>>;
@@ -30,7 +22,7 @@ type ByImage = BTreeMap<(u64, u32), Vec<BlockRecord>>;
 #[derive(Debug)]
 pub struct Held {
     fast: PathBuf,
-    job: String,
+    part: JobPart,
     capacity: u64,
     blocks: Mutex<Blocks>,
 }
@@ -51,15 +43,15 @@ struct Blocks {
     first: ByImage,
     /// Bytes on the tier that came through this agent, copies included.
     bytes: u64,
-    /// The newest durable epoch.
-    durable: Option<u64>,
+    /// The epoch whose blocks a restart may need: it is being staged, or is staged and not durable yet.
+    needed: Option<u64>,
 }
 
 impl Held {
     pub fn new(fast: &Path, job: &str, capacity: u64) -> Held {
         Held {
             fast: fast.to_owned(),
-            job: job.to_owned(),
+            part: JobPart::new(fast, job),
             capacity,
             blocks: Mutex::default(),
         }
@@ -71,11 +63,7 @@ impl Held {
 
     /// Makes the file for a rank's blocks.
     pub fn create(&self, image: ImageId) -> io::Result<File> {
-        let directory = epoch_directory(&self.fast, &self.job, image.epoch);
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&directory)?;
+        let directory = self.part.make_epoch(image.epoch)?;
         OpenOptions::new()
             .write(true)
             .create(true)
@@ -126,13 +114,22 @@ impl Held {
     /// Removes every epoch of this job from the node: another attempt begins.
     pub fn make_room(&self, attempt: u64) {
         let mut blocks = self.blocks();
-        blocks.attempt = attempt;
-        blocks.first.clear();
-        blocks.bytes = 0;
-        let job = self.fast.join(&self.job);
-        for entry in fs::read_dir(&job).into_iter().flatten().flatten() {
-            // Another rank of this node may be at it too.
-            let _ = fs::remove_dir_all(entry.path());
+        *blocks = Blocks {
+            attempt,
+            ..Blocks::default()
+        };
+        self.part.keep_only(None);
+    }
+
+    /// An epoch is about to be staged: from now on a restart may need what is kept of it.
+    pub fn need(&self, epoch: u64) {
+        self.blocks().needed = Some(epoch);
+    }
+
+    /// There will be no epoch: nothing of the attempt is kept, and nothing more of it is taken.
+    pub fn give_up(&self, attempt: u64) {
+        if self.blocks().attempt == attempt {
+            self.make_room(0);
         }
     }
 
@@ -164,7 +161,7 @@ impl Held {
         throttle: &Throttle,
     ) -> Result<(), String> {
         let name = image_name(rank);
-        let from = epoch_directory(&self.fast, &self.job, epoch).join(&name);
+        let from = self.part.epoch(epoch).join(&name);
         let to = slow.join(&name);
         let failed = |path: &Path, action: &str, error: io::Error| {
             format!("{}: cannot {action}: {error}", path.display())
@@ -193,16 +190,16 @@ impl Held {
 
     /// The epoch is durable: its fast parts only make a restart quicker.
     pub fn note_durable(&self, epoch: u64) {
-        self.blocks().durable = Some(epoch);
+        let mut blocks = self.blocks();
+        if blocks.needed == Some(epoch) {
+            blocks.needed = None;
+        }
     }
 
-    /// The process ends: what is durable need not fill the node's memory any longer.
+    /// The process ends: what no restart needs need not fill the node's memory any longer.
     pub fn leave(&self) {
-        if let Some(epoch) = self.blocks().durable {
-            let _ = fs::remove_dir_all(epoch_directory(&self.fast, &self.job, epoch));
-        }
-        // Goes only when it is empty.
-        let _ = fs::remove_dir(self.fast.join(&self.job));
+        self.part.keep_only(self.blocks().needed);
+        self.part.leave();
     }
 }
 
@@ -215,6 +212,7 @@ pub fn available(path: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn blocks_come_to_the_slow_tier_and_copies_do_not() {
@@ -224,6 +222,7 @@ mod tests {
         fs::write(slow.join(image_name(3)), [0; 20]).unwrap();
         let held = Held::new(&fast, "job", 15);
         held.make_room(2);
+        held.need(7);
         let image = ImageId {
             attempt: 2,
             epoch: 7,
@@ -244,14 +243,43 @@ mod tests {
         assert_eq!(&whole[5..15], b"abcde\0\0\0\0\0");
         // A fast tier that has lost its bytes says so.
         fs::write(
-            epoch_directory(&fast, "job", 7).join(image_name(3)),
+            JobPart::new(&fast, "job").epoch(7).join(image_name(3)),
             [1; 20],
         )
         .unwrap();
         let error = held.flush(7, &slow, &Throttle::new(None)).unwrap_err();
         assert!(error.contains("lost the block at offset 5"), "{error}");
-        held.note_durable(7);
+    }
+
+    #[test]
+    fn what_a_restart_needs_stays_and_everything_else_goes() {
+        let directory = tempfile::tempdir().unwrap();
+        let there = |epoch: u64| JobPart::new(directory.path(), "job").epoch(epoch).exists();
+        let held = Held::new(directory.path(), "job", 100);
+        let stage = |attempt: u64, epoch: u64| {
+            held.make_room(attempt);
+            held.need(epoch);
+            let rank = 0;
+            let image = ImageId {
+                attempt,
+                epoch,
+                rank,
+            };
+            let file = held.create(image).unwrap();
+            held.keep(&file, image, 0, b"abc", false).map(|()| image)
+        };
+        let image = stage(1, 4).unwrap();
+        let file = held.create(image).unwrap();
+        held.give_up(2);
+        assert!(there(4), "another attempt was given up");
+        held.give_up(1);
+        assert!(!there(4), "the epoch is not wanted");
+        assert!(held.keep(&file, image, 0, b"abc", false).is_err());
+        stage(3, 5).unwrap();
         held.leave();
-        assert!(!fast.join("job").exists());
+        assert!(there(5), "it may be staged, and is not durable");
+        held.note_durable(5);
+        held.leave();
+        assert!(!directory.path().join("job").exists());
     }
 }

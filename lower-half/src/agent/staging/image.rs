@@ -48,6 +48,7 @@ impl Staging {
         path: &Path,
         assignment: &Assignment,
     ) -> Result<(Arc<Image>, Lanes), String> {
+        self.shared.held.need(epoch);
         let peers = self.shared.peers();
         let (lanes, places) = lanes(&self.shared, &peers, epoch, assignment)?;
         let ways: Vec<Way> = lanes.iter().map(|lane| lane.way).collect();

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use stillpoint_image::blocks::{BlockRecord, Place, SLOW};
+use stillpoint_image::fast_tier::JobPart;
 use stillpoint_protocol::tier::{Announced, Assignment};
 
-use super::held::epoch_directory;
 use super::sink::Block;
 use super::{BLOCK, Shared};
 
@@ -78,7 +78,7 @@ pub fn lanes(
         };
         places.push(Place {
             host: node.host.clone(),
-            directory: epoch_directory(Path::new(&node.directory), &shared.job, epoch),
+            directory: JobPart::new(Path::new(&node.directory), &shared.job).epoch(epoch),
         });
         lanes.push(lane(way, places.len() as u32, share));
         Ok(lanes.len() - 1)

@@ -207,6 +207,11 @@ impl Staging {
         let _ = self.sender.send(&FromAgent::Flushed { epoch, problem });
     }
 
+    /// There will be no epoch.
+    pub fn give_up(&self, attempt: u64) {
+        self.shared.held.give_up(attempt);
+    }
+
     pub fn note_durable(&self, epoch: u64) {
         self.shared.held.note_durable(epoch);
     }

@@ -72,6 +72,8 @@ fn serve_peer(mut peer: Peer, shared: &Shared) -> Result<(), PeerError> {
                 let block = peer.bytes(bytes, &mut buffer)?;
                 shared.takes.wait(block.len());
             }
+            // Blocks are fetched before a restart only, from the processes that are to become the ranks.
+            Request::Get { .. } => peer.give(None)?,
             Request::Close => {
                 let answer = match failure.take() {
                     None => Answer::Kept { bytes: kept },

@@ -1,0 +1,75 @@
+//! `stillpoint clean`: what killed jobs have left on a fast tier of this host.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use stillpoint_protocol::job_file::host_name;
+
+use super::leftovers::{Found, Verdict, clean};
+use super::units::bytes;
+use super::{Failure, Outcome, print, print_json};
+
+/// Remove from a fast tier of this host what no restart needs
+///
+/// Blocks of a staged epoch that is not durable yet stay, and so does everything whose checkpoint directory cannot be found
+/// or whose job runs. `run` and `restart` do the same on their own fast tier before they start.
+#[derive(Debug, Args)]
+pub struct Clean {
+    /// The fast tier's directory, as --tier fast=PATH names it
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+
+    /// Print the result as JSON
+    #[arg(long, env = "STILLPOINT_JSON")]
+    json: bool,
+}
+
+impl Clean {
+    pub fn execute(self) -> Outcome {
+        let shown = self.path.display();
+        let found = clean(&self.path, None).map_err(|error| {
+            let status = match error.kind() {
+                std::io::ErrorKind::NotFound => Failure::MISSING,
+                std::io::ErrorKind::PermissionDenied => Failure::NOT_ALLOWED,
+                _ => Failure::FAILED,
+            };
+            Failure::new(
+                status,
+                format!("{shown} on {}: cannot be read: {error}", host_name()),
+            )
+        })?;
+        if self.json {
+            let found: Vec<_> = found.iter().map(as_json).collect();
+            return print_json(&json!({ "host": host_name(), "jobs": found }));
+        }
+        found.iter().try_for_each(|found| print(&in_words(found)))
+    }
+}
+
+fn as_json(found: &Found) -> serde_json::Value {
+    let (kept, reason) = match &found.verdict {
+        Verdict::Remove => (None, None),
+        Verdict::KeepOnly(epoch) => (Some(*epoch), None),
+        Verdict::Keep(reason) => (None, Some(reason)),
+    };
+    json!({
+        "job": found.job,
+        "directory": found.directory,
+        "removed_bytes": found.removed,
+        "kept_epoch": kept,
+        "left_alone": reason,
+    })
+}
+
+fn in_words(found: &Found) -> String {
+    let whose = format!("job {} ({})", found.job, found.directory.display());
+    let removed = bytes(found.removed);
+    match &found.verdict {
+        Verdict::Remove => format!("{whose}: {removed} removed\n"),
+        Verdict::KeepOnly(epoch) => {
+            format!("{whose}: {removed} removed; a restart needs epoch {epoch}\n")
+        }
+        Verdict::Keep(reason) => format!("{whose}: left alone: {reason}\n"),
+    }
+}

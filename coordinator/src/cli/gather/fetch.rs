@@ -1,0 +1,76 @@
+//! Fetches blocks that other hosts hold.
+
+use std::collections::BTreeMap;
+
+use stillpoint_image::blocks::Blocks;
+use stillpoint_image::format::checksum;
+use stillpoint_image::nearest::holders;
+use stillpoint_protocol::Key;
+use stillpoint_protocol::peer::Peer;
+use stillpoint_protocol::tier::Announced;
+
+use super::PATIENCE;
+
+/// One image's blocks, as far as other hosts hold them.
+pub struct Fetch<'a> {
+    rank: u32,
+    here: &'a str,
+    peers: &'a [Announced],
+    key: &'a Key,
+    blocks: &'a Blocks,
+    /// By host; `None`: nobody there answers.
+    connections: BTreeMap<&'a str, Option<Peer>>,
+}
+
+impl<'a> Fetch<'a> {
+    pub fn new(
+        rank: u32,
+        here: &'a str,
+        peers: &'a [Announced],
+        key: &'a Key,
+        blocks: &'a Blocks,
+    ) -> Fetch<'a> {
+        Fetch {
+            rank,
+            here,
+            peers,
+            key,
+            blocks,
+            connections: BTreeMap::new(),
+        }
+    }
+
+    /// A block, by its number in the table, from the first host that has it whole.
+    pub fn block(&mut self, number: usize) -> Option<Vec<u8>> {
+        let (blocks, here) = (self.blocks, self.here);
+        let record = blocks.records.get(number)?;
+        let places = holders(record).filter_map(|place| blocks.places.get(place as usize - 1));
+        places
+            .filter(|place| place.host != here)
+            .filter_map(|place| self.from(&place.host, number))
+            .find(|bytes| checksum(bytes) == record.checksum)
+    }
+
+    fn from(&mut self, host: &'a str, number: usize) -> Option<Vec<u8>> {
+        if !self.connections.contains_key(host) {
+            let peer = self.connect(host);
+            self.connections.insert(host, peer);
+        }
+        let connection = self.connections.get_mut(host)?;
+        match connection.as_mut()?.get(self.rank, number as u32) {
+            Ok(block) => block,
+            Err(_) => {
+                // It has gone; what it held is lost, unless there is a copy.
+                *connection = None;
+                None
+            }
+        }
+    }
+
+    /// The ranks of a host share the work: each is asked by some.
+    fn connect(&self, host: &str) -> Option<Peer> {
+        let there: Vec<&Announced> = self.peers.iter().filter(|peer| peer.host == host).collect();
+        let chosen = there.get(self.rank as usize % there.len().max(1))?;
+        Peer::open(&chosen.address, self.key, PATIENCE).ok()
+    }
+}

@@ -1,0 +1,101 @@
+//! This process as a rank that is about to start: what it says to the coordinator, and waits for.
+
+use std::net::IpAddr;
+
+use stillpoint_protocol::agent::{FromAgent, Hello, ToAgent};
+use stillpoint_protocol::client::AgentConnection;
+use stillpoint_protocol::job_file::{JobFile, host_name};
+use stillpoint_protocol::tier::{Announced, Gathered};
+use stillpoint_protocol::{Received, Receiver, Sender};
+
+use super::super::launch::Place;
+use super::PATIENCE;
+
+pub struct Member {
+    sender: Sender<FromAgent>,
+    receiver: Receiver<ToAgent>,
+}
+
+impl Member {
+    pub fn enter(place: &Place, job: &JobFile) -> Result<Member, String> {
+        let connection = AgentConnection::open(&job.addresses, &job.key, PATIENCE);
+        let split = connection.and_then(AgentConnection::split);
+        let (sender, receiver) = split.map_err(|error| error.to_string())?;
+        let mut member = Member { sender, receiver };
+        member.say(&FromAgent::Hello(Hello {
+            rank: place.rank,
+            size: place.size,
+            pid: std::process::id(),
+            host: host_name(),
+            launch: place.launch.clone(),
+            restarted_from: None,
+        }))?;
+        member.wait(|message| match message {
+            ToAgent::Welcome => Some(Ok(())),
+            ToAgent::Rejected { reason } => Some(Err(reason)),
+            _ => None,
+        })??;
+        Ok(member)
+    }
+
+    /// The address of this host that the coordinator sees, and so others too.
+    pub fn local_ip(&self) -> Result<IpAddr, String> {
+        self.receiver.local_ip().map_err(|error| error.to_string())
+    }
+
+    /// Says where this rank can be reached; everybody's answer, by rank.
+    pub fn peers(&mut self, me: Announced) -> Result<Vec<Announced>, String> {
+        self.say(&FromAgent::Tier(me))?;
+        self.wait(|message| match message {
+            ToAgent::Peers(peers) => Some(peers),
+            _ => None,
+        })
+    }
+
+    pub fn barrier(&mut self, barrier: &str) -> Result<(), String> {
+        self.say(&FromAgent::AtBarrier {
+            name: barrier.to_owned(),
+        })?;
+        self.wait(|message| match message {
+            ToAgent::BarrierPassed { name } if name == barrier => Some(()),
+            _ => None,
+        })
+    }
+
+    /// Says how it went; the epoch to carry on from, or why there is none.
+    pub fn recovered(
+        &mut self,
+        epoch: u64,
+        gathered: Gathered,
+        problem: Option<String>,
+    ) -> Result<(Option<u64>, String), String> {
+        self.say(&FromAgent::Recovered {
+            epoch,
+            gathered,
+            problem,
+        })?;
+        self.wait(|message| match message {
+            ToAgent::CarryOn { epoch, reason } => Some((epoch, reason)),
+            _ => None,
+        })
+    }
+
+    fn say(&self, message: &FromAgent) -> Result<(), String> {
+        self.sender.send(message).map_err(|error| error.to_string())
+    }
+
+    /// The first message that means something here. However long it takes: other hosts may have much to copy.
+    fn wait<T>(&mut self, mut wanted: impl FnMut(ToAgent) -> Option<T>) -> Result<T, String> {
+        loop {
+            match self.receiver.receive().map_err(|error| error.to_string())? {
+                Received::Message(message) => {
+                    if let Some(answer) = wanted(message) {
+                        return Ok(answer);
+                    }
+                }
+                Received::Nothing => {}
+                Received::Closed => return Err("the coordinator went away".to_owned()),
+            }
+        }
+    }
+}

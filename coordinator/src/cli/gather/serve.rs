@@ -1,0 +1,63 @@
+//! Gives blocks that this host's fast tiers hold to the ranks of other hosts.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use stillpoint_image::blocks::{Blocks, blocks_name};
+use stillpoint_image::image_name;
+use stillpoint_image::nearest::FastParts;
+use stillpoint_protocol::Key;
+use stillpoint_protocol::job_file::host_name;
+use stillpoint_protocol::peer::{self, Peer, PeerError, Request};
+
+/// Serves the blocks of the epoch in `directory` until this process becomes its rank; where it can be reached.
+pub fn start(reachable_at: IpAddr, key: &Key, directory: &Path) -> io::Result<String> {
+    let (listener, address) = peer::listen(reachable_at)?;
+    let (key, directory) = (key.clone(), directory.to_owned());
+    thread::Builder::new().spawn(move || serve(&listener, &key, &directory))?;
+    Ok(address)
+}
+
+fn serve(listener: &TcpListener, key: &Key, directory: &Path) {
+    for stream in listener.incoming().flatten() {
+        let (key, directory) = (key.clone(), directory.to_owned());
+        // A stranger, or a peer that breaks off, only ends its own connection; one for which there is no thread sees it
+        // closed.
+        let _ = thread::Builder::new().spawn(move || {
+            let _ = Peer::accept(stream, &key).and_then(|peer| serve_peer(peer, &directory));
+        });
+    }
+}
+
+/// A rank's image, as far as it is on this host.
+struct Held {
+    blocks: Blocks,
+    parts: FastParts,
+}
+
+fn serve_peer(mut peer: Peer, directory: &Path) -> Result<(), PeerError> {
+    let mut images: HashMap<u32, Option<Held>> = HashMap::new();
+    while let Some(request) = peer.request()? {
+        // Nothing else is asked of a process that is about to become a rank.
+        let Request::Get { rank, block } = request else {
+            break;
+        };
+        let held = images.entry(rank).or_insert_with(|| open(directory, rank));
+        let bytes = held.as_ref().and_then(|held| {
+            let record = held.blocks.records.get(block as usize)?;
+            held.parts.read(record)
+        });
+        peer.give(bytes.as_deref())?;
+    }
+    Ok(())
+}
+
+fn open(directory: &Path, rank: u32) -> Option<Held> {
+    let blocks = Blocks::read(&directory.join(blocks_name(rank))).ok()?;
+    let image = PathBuf::from(image_name(rank));
+    let parts = FastParts::open(&blocks, &image, &host_name(), None);
+    Some(Held { blocks, parts })
+}

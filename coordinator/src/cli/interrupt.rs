@@ -1,0 +1,38 @@
+//! A signal to a command that waits for the job: it ends at once and says that the job does not.
+
+use std::io::Write;
+use std::thread;
+
+use nix::sys::signal::{SigSet, Signal};
+
+/// From now on SIGINT, SIGTERM and SIGHUP end this process with 128 + their number, after it has said `words`.
+///
+/// To be called while this process has one thread. A signal that whoever started it wants to be ignored stays so.
+pub fn ends_with(words: String) {
+    let ignored = ignored();
+    let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]
+        .into_iter()
+        .filter(|signal| ignored & (1 << (*signal as u64 - 1)) == 0)
+        .collect();
+    // Without the thread, or the mask, they end it as they end any process.
+    if signals.thread_block().is_err() {
+        return;
+    }
+    let waiting = thread::Builder::new().spawn(move || {
+        if let Ok(signal) = signals.wait() {
+            let _ = writeln!(std::io::stderr(), "stillpoint: {signal}: {words}");
+            std::process::exit(128 + signal as i32);
+        }
+    });
+    if waiting.is_err() {
+        let _ = signals.thread_unblock();
+    }
+}
+
+/// The signals that this process ignores: bit 0 is signal 1.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}

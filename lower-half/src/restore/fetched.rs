@@ -1,0 +1,44 @@
+//! Blocks of the image that were fetched from other hosts before this process became its lower half: a file in memory,
+//! behind a descriptor that came through `execve`. It goes when the rank is restored.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::PathBuf;
+
+use stillpoint_image::descriptors::Descriptors;
+use stillpoint_protocol::launch;
+
+#[derive(Debug, Default)]
+pub struct Fetched {
+    file: Option<OwnedFd>,
+}
+
+impl Fetched {
+    /// What a launch has left for this restart.
+    pub fn take(wanted: &launch::Restart) -> Fetched {
+        // SAFETY: the launch left it open for this process, and nobody else here knows of it.
+        let own = |number| unsafe { OwnedFd::from_raw_fd(number) };
+        let open = wanted.fetched.filter(|number| *number > 2);
+        Fetched {
+            file: open.map(own),
+        }
+    }
+
+    /// The file's name, to open it by.
+    pub fn path(&self) -> Option<PathBuf> {
+        let number = self.file.as_ref()?.as_raw_fd();
+        Some(PathBuf::from(format!("/proc/self/fd/{number}")))
+    }
+
+    /// Without the file where the application needs its number: the blocks are read from the slow tier then.
+    pub fn out_of_the_way_of(self, table: &Descriptors) -> Fetched {
+        let number = self.file.as_ref().map(AsRawFd::as_raw_fd);
+        let needed = |number| {
+            let mut numbers = table.numbers.iter();
+            numbers.any(|needed| Some(needed.number as i32) == number)
+        };
+        match number.is_some() && needed(number) {
+            true => Fetched::default(),
+            false => self,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Nodes of a cluster on this one machine: network namespaces with names and addresses of their own (`ci/nodes`). They end
+//! with the test.
+
+use std::path::Path;
+use std::process::{self, Command};
+
+use crate::{Failed, command, ensure, job, place};
+
+/// Networks that there can be at once on a machine.
+const NUMBERS: u32 = 256;
+/// `ci/nodes up` says so of a number that is in use.
+const IN_USE: i32 = 3;
+
+/// Some nodes, and the network between them.
+#[derive(Debug)]
+pub struct Network {
+    number: u32,
+    nodes: u32,
+}
+
+fn script() -> Command {
+    Command::new(place::project().join("ci/nodes"))
+}
+
+impl Network {
+    /// Makes so many nodes; needs root.
+    pub fn up(nodes: u32) -> Result<Network, Failed> {
+        for number in (0..NUMBERS).map(|step| (process::id() + step) % NUMBERS) {
+            let mut up = script();
+            up.args(["up", &number.to_string(), &nodes.to_string()]);
+            let said = up
+                .output()
+                .map_err(|error| format!("{}: {error}", command::describe(&up)))?;
+            if said.status.code() == Some(IN_USE) {
+                continue;
+            }
+            let network = Network { number, nodes };
+            ensure!(
+                said.status.success(),
+                "no nodes can be made (as root?): {}",
+                String::from_utf8_lossy(&said.stderr)
+            );
+            return Ok(network);
+        }
+        Err(format!("all {NUMBERS} networks are in use"))
+    }
+
+    /// The host name of a node.
+    pub fn host(&self, node: u32) -> String {
+        format!("sp{}n{}", self.number, node + 1)
+    }
+
+    /// `mpirun` of one rank a node. Of the directories `own.*` a rank sees what is in the one of its own node only.
+    pub fn mpirun(&self, own: &Path) -> Command {
+        let net = format!("10.77.{}", self.number);
+        let hosts: Vec<String> = (1..=self.nodes)
+            .map(|node| format!("{net}.{node}:1"))
+            .collect();
+        let mut command = job::mpirun(self.nodes);
+        let agent = format!("{} shell", place::project().join("ci/nodes").display());
+        command.args(["--host", &hosts.join(",")]);
+        for (parameter, value) in [
+            ("plm_rsh_agent", agent),
+            ("plm_rsh_no_tree_spawn", "1".to_owned()),
+            ("oob_tcp_if_include", format!("{net}.0/24")),
+            ("btl_tcp_if_include", format!("{net}.0/24")),
+        ] {
+            command.args(["--mca", parameter, &value]);
+        }
+        command.env("STILLPOINT_NODES_OWN", own);
+        command
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        let mut down = script();
+        down.args(["down", &self.number.to_string(), &self.nodes.to_string()]);
+        // Nobody is left to be told.
+        let _ = down.output();
+    }
+}

@@ -1,0 +1,148 @@
+//! Signals to whoever waits for an epoch to become durable: they end at once, and nothing is lost.
+
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use stillpoint_tests::command::{self, exit};
+use stillpoint_tests::{Failed, ensure, place, strike};
+
+use crate::nodes::{Nodes, PATIENCE, on_nodes};
+
+/// `stillpoint checkpoint` or `suspend`, waiting.
+fn asking(nodes: &Nodes, what: &str) -> Result<Child, Failed> {
+    let mut command = Command::new(place::stillpoint()?);
+    command.arg(what).arg(nodes.target());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    command.spawn().map_err(|error| error.to_string())
+}
+
+/// Its end, within a second, and what it says.
+fn interrupted(mut asking: Child, signal: Signal) -> Result<(ExitStatus, String), Failed> {
+    let failed = |error: std::io::Error| error.to_string();
+    kill(Pid::from_raw(asking.id() as i32), signal).map_err(|error| error.to_string())?;
+    let began = Instant::now();
+    while asking.try_wait().map_err(failed)?.is_none() {
+        if began.elapsed() > Duration::from_secs(1) {
+            asking.kill().map_err(failed)?;
+            return Err(format!("{signal} does not end it"));
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    let output = asking.wait_with_output().map_err(failed)?;
+    Ok((
+        output.status,
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    ))
+}
+
+fn until_durable(nodes: &Nodes, epochs: &[u64]) -> Result<(), Failed> {
+    let began = Instant::now();
+    while command::epochs(&nodes.target()) != epochs {
+        ensure!(
+            began.elapsed() < PATIENCE,
+            "never durable: {}",
+            nodes.status()?
+        );
+        thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_checkpoint_that_is_interrupted_becomes_durable_all_the_same() {
+    on_nodes(
+        "interrupted",
+        |nodes| nodes.slow = ",limit=8MB/s",
+        |nodes| {
+            let job = nodes.start()?;
+            for (epoch, signal) in [(1, Signal::SIGINT), (2, Signal::SIGTERM)] {
+                let asking = asking(nodes, "checkpoint")?;
+                nodes.until_staged(epoch)?;
+                let (status, said) = interrupted(asking, signal)?;
+                ensure!(
+                    status.code() == Some(128 + signal as i32),
+                    "{status}: {said}"
+                );
+                ensure!(said.contains("the job goes on"), "{said}");
+                until_durable(nodes, &(1..=epoch).collect::<Vec<u64>>())?;
+            }
+            nodes.verified()?.expect(exit::DONE)?;
+            nodes.ends_well(job)?;
+            Ok(())
+        },
+    );
+}
+
+#[test]
+fn a_suspend_that_is_interrupted_behind_a_flush_suspends_all_the_same() {
+    on_nodes(
+        "interrupted-suspend",
+        |nodes| nodes.slow = ",limit=8MB/s",
+        |nodes| {
+            let job = nodes.start()?;
+            let checkpoint = asking(nodes, "checkpoint")?;
+            nodes.until_staged(1)?;
+            let suspend = asking(nodes, "suspend")?;
+            // It has to have been heard: it waits for the flush.
+            thread::sleep(Duration::from_millis(300));
+            let (status, said) = interrupted(suspend, Signal::SIGINT)?;
+            ensure!(status.code() == Some(130), "{status}: {said}");
+            let ended = job.end(PATIENCE)?;
+            ensure!(ended.status == 0, "{}", ended.show());
+            let waited = checkpoint
+                .wait_with_output()
+                .map_err(|error| error.to_string())?;
+            ensure!(
+                waited.status.success(),
+                "{}",
+                String::from_utf8_lossy(&waited.stderr)
+            );
+            ensure!(
+                command::epochs(&nodes.target()) == [1, 2],
+                "{}",
+                nodes.status()?
+            );
+            nodes.ends_well(nodes.restart()?)?;
+            Ok(())
+        },
+    );
+}
+
+#[test]
+fn the_suspend_signal_during_a_flush_waits_for_it() {
+    on_nodes(
+        "signalled-flush",
+        |nodes| nodes.slow = ",limit=8MB/s",
+        |nodes| {
+            let job = nodes.start()?;
+            let checkpoint = asking(nodes, "checkpoint")?;
+            nodes.until_staged(1)?;
+            for rank in strike::ranks(&nodes.target())? {
+                strike::signal(rank, Signal::SIGUSR1)?;
+            }
+            let ended = job.end(PATIENCE)?;
+            ensure!(ended.status == 0, "{}", ended.show());
+            let waited = checkpoint
+                .wait_with_output()
+                .map_err(|error| error.to_string())?;
+            ensure!(
+                waited.status.success(),
+                "{}",
+                String::from_utf8_lossy(&waited.stderr)
+            );
+            ensure!(
+                command::epochs(&nodes.target()) == [1, 2],
+                "{}",
+                nodes.status()?
+            );
+            nodes.ends_well(nodes.restart()?)?;
+            Ok(())
+        },
+    );
+}

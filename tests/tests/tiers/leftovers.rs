@@ -94,7 +94,11 @@ fn the_next_job_on_a_node_makes_room_for_itself() {
                 "{} entries are left by the job",
                 left(nodes)
             );
-            // It starts afresh in the same directory: another job.
+            // It starts afresh in the same directory: another job, which says itself when it is ready.
+            for rank in 0..2 {
+                let ready = nodes.trial.directory.file(&format!("ready.{rank}"));
+                fs::remove_file(ready).map_err(|error| error.to_string())?;
+            }
             let job = nodes.start()?;
             ensure!(
                 left(nodes) == 2,

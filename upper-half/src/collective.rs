@@ -13,7 +13,7 @@
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering, compiler_fence};
 
-use stillpoint_clock::group::{Collision, Groups};
+use stillpoint_clock::group::{Collision, Groups, Registered};
 use stillpoint_clock::rank::{self, Begin, Pending, Tell};
 use stillpoint_clock::steps::Every;
 use stillpoint_wrappers::dispatch::Dispatch;
@@ -26,7 +26,7 @@ use crate::object::Object;
 use crate::shared::concurrent;
 use crate::{arch, park};
 
-/// Groups that one rank can know.
+/// Clocks that one rank can have.
 const CAPACITY: usize = 1 << 20;
 
 static CELLS: AtomicPtr<ClockCell> = AtomicPtr::new(core::ptr::null_mut());
@@ -46,15 +46,36 @@ pub fn cell(index: u32) -> &'static ClockCell {
     unsafe { &*CELLS.load(Ordering::Relaxed).add(index as usize) }
 }
 
-/// The cell of the group with these world ranks (ascending, without duplicates; see
-/// `stillpoint_clock::group::ascending`). An error means that another group has the same id; the
-/// communicator must not be made.
+/// The cell of the set of these world ranks (ascending, without duplicates; see
+/// `stillpoint_clock::group::ascending`), which counts what they do together without a communicator of theirs. An error means
+/// that another clock has the same id, or that there are too many; the communicator must not be made.
 ///
 /// # Safety
 /// Inside a stub.
 pub unsafe fn cell_for(members: &[u32]) -> Result<u32, Collision> {
+    // SAFETY: the caller's.
+    unsafe { enter(|groups, reuse| groups.register(members, reuse)) }
+}
+
+/// The cell of a communicator with that identity and these world ranks; otherwise as [`cell_for`].
+///
+/// # Safety
+/// Inside a stub.
+pub unsafe fn cell_of(identity: u128, members: &[u32]) -> Result<u32, Collision> {
+    // SAFETY: the caller's.
+    unsafe { enter(|groups, reuse| groups.register_communicator(identity, members, reuse)) }
+}
+
+/// Looks a clock up; makes it if it is new.
+///
+/// A cell that was given up has no id. While a checkpoint is pending it is not used again, so that no target that is
+/// meant for the communicator before gets into it: the agent writes targets into cells by their ids, and the id
+/// was gone before the flag was looked at.
+unsafe fn enter(
+    register: impl FnOnce(&mut Groups, bool) -> Result<Registered, Collision>,
+) -> Result<u32, Collision> {
     let mut groups = GROUPS.lock();
-    let registered = groups.register(members)?;
+    let registered = register(&mut groups, !crossing::pending())?;
     if !registered.new {
         return Ok(registered.cell);
     }
@@ -67,17 +88,25 @@ pub unsafe fn cell_for(members: &[u32]) -> Result<u32, Collision> {
     cell.seq.store(0, Ordering::Relaxed);
     cell.target.store(0, Ordering::Relaxed);
     cell.committed.store(0, Ordering::Relaxed);
-    cell.ggid.store(registered.ggid, Ordering::Release);
-    HOOKS
-        .clock_count
-        .store(registered.cell + 1, Ordering::SeqCst);
+    cell.ggid.store(registered.ggid, Ordering::SeqCst);
+    HOOKS.clock_count.store(groups.cells(), Ordering::SeqCst);
     Ok(registered.cell)
+}
+
+/// A communicator is gone, and with it its clock. All members have given it up, or will before the next still point: the
+/// clock of the set of members sees to that (see [`bind_all`]).
+pub fn retire(index: u32) {
+    let cell = cell(index);
+    let mut groups = GROUPS.lock();
+    let ggid = cell.ggid.swap(0, Ordering::SeqCst);
+    cell.target.store(0, Ordering::SeqCst);
+    groups.retire(ggid);
 }
 
 /// Whether this rank has reached every target that it knows.
 pub fn all_reached() -> bool {
     let count = HOOKS.clock_count.load(Ordering::SeqCst);
-    rank::all_reached((0..count).map(|index| {
+    rank::all_reached::<Every>((0..count).map(|index| {
         let cell = cell(index);
         (
             cell.seq.load(Ordering::SeqCst),
@@ -219,16 +248,33 @@ pub unsafe fn tell(communicator: *mut Object, number: u32) {
     unsafe {
         let told = AtomicU32::from_ptr(&raw mut (*communicator).told);
         told.fetch_max(number, Ordering::Relaxed);
-        let cell = cell((*communicator).clock);
-        let begun = cell.seq.load(Ordering::Relaxed);
-        if cell.committed.load(Ordering::Relaxed) < begun {
-            commit(cell, begun);
-            compiler_fence(Ordering::SeqCst);
-            if crossing::pending() {
-                tell_pending(cell, begun);
-            }
+        bind(cell((*communicator).clock));
+    }
+}
+
+/// Everything that has begun on a clock binds from now on.
+#[inline(always)]
+unsafe fn bind(cell: &ClockCell) {
+    let begun = cell.seq.load(Ordering::Relaxed);
+    if cell.committed.load(Ordering::Relaxed) < begun {
+        commit(cell, begun);
+        compiler_fence(Ordering::SeqCst);
+        if crossing::pending() {
+            // SAFETY: the caller is inside a stub.
+            unsafe { tell_pending(cell, begun) };
         }
     }
+}
+
+/// What has begun on a communicator binds: to be called before it is given up, because a restart cannot begin anything again
+/// there without those who have forgotten it. That it is given up is counted by the clock of the set of its
+/// members, which is still there when this rank has forgotten the communicator and others have not.
+///
+/// # Safety
+/// Inside a stub, with no lock held; `communicator` must be a live communicator.
+pub unsafe fn bind_all(communicator: *mut Object) {
+    // SAFETY: the caller's.
+    unsafe { bind(cell((*communicator).clock)) };
 }
 
 /// [`tell`] while a checkpoint is pending: the others may have to come after.

@@ -57,6 +57,8 @@ pub struct Body {
     /// `None` where there are processes of other worlds: such a communicator is never in an image.
     pub members: Option<Members>,
     pub topology: Option<Topology>,
+    /// The clock cell of the set of members; the communicator's own is in its object.
+    pub group_clock: u32,
     pub notes: SpinLock<Notes>,
 }
 
@@ -120,6 +122,15 @@ pub unsafe fn everybody(object: *mut Object) -> Vec<u32> {
     members.map(all_of).unwrap_or_default()
 }
 
+/// The clock cell of the set of a communicator's members, for what may outlive the communicator.
+///
+/// # Safety
+/// `object` must be a live communicator.
+pub unsafe fn group_clock(object: *mut Object) -> u32 {
+    // SAFETY: the caller's communicator.
+    unsafe { body(object).map_or((*object).clock, |body| body.group_clock) }
+}
+
 /// Whether the members agree in a restart which of their pending operations are begun again: those of one
 /// group within this world do.
 ///
@@ -142,14 +153,25 @@ fn all_of(members: &Members) -> Vec<u32> {
 ///
 /// # Safety
 /// `object` must be a communicator without a body; inside a stub.
-unsafe fn equip(object: *mut Object, body: Body, rank: i32, sizes: (i32, Option<i32>)) -> Outcome {
+unsafe fn equip(
+    object: *mut Object,
+    mut body: Body,
+    rank: i32,
+    sizes: (i32, Option<i32>),
+) -> Outcome {
     // SAFETY: the caller's object.
     unsafe {
         let known = match &body.members {
             Some(members) => all_of(members),
             None => vec![group::world_rank() as u32],
         };
-        (*object).clock = collective::cell_for(&known).map_err(|_| class::INTERN)?;
+        let cell = collective::cell_for(&known);
+        body.group_clock = cell.map_err(|_| class::INTERN)?;
+        let cell = match &body.members {
+            Some(_) => collective::cell_of(body.identity.0, &known),
+            None => cell,
+        };
+        (*object).clock = cell.map_err(|_| class::INTERN)?;
         // The direct way is for communicators whose members count nonblocking operations alike.
         let alike = body
             .members
@@ -195,6 +217,7 @@ pub unsafe fn initialise() -> Outcome {
                     remote: None,
                 }),
                 topology: None,
+                group_clock: 0,
                 notes,
             };
             equip(object, body, rank, sizes)?;
@@ -246,8 +269,9 @@ pub unsafe fn end(object: *mut Object) {
         (*object).body = std::ptr::null_mut();
         if !body.is_null() {
             let body = Box::from_raw(body);
-            if body.members.is_none() {
-                refuse::gone(refuse::Reason::DynamicProcess);
+            match body.members {
+                Some(_) => collective::retire((*object).clock),
+                None => refuse::gone(refuse::Reason::DynamicProcess),
             }
         }
     }

@@ -10,7 +10,6 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use stillpoint_clock::rank::{self, Finish, Pending};
-use stillpoint_clock::steps::Every;
 use stillpoint_wrappers::gate::{Command, DriverState};
 
 use crate::collective::all_reached;
@@ -96,7 +95,7 @@ pub fn checkpoint_point() {
             return;
         }
         let advances = gate().advances.load(Ordering::SeqCst);
-        match rank::commit_finish::<Every>(pending(), all_reached(), advances) {
+        match rank::commit_finish(pending(), all_reached(), advances) {
             Finish::Park => stand_still(),
             Finish::Return { uses_advance } => {
                 say(DriverState::Running);

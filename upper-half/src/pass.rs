@@ -225,7 +225,8 @@ pub unsafe fn adopt(kind: HandleKind, place: *mut *mut Object, word: Word) -> Ou
     }
 }
 
-/// Gives the application a new window; its collective operations are on the communicator's clock.
+/// Gives the application a new window; its collective operations are on the clock of the set of the communicator's members,
+/// because the communicator may be freed before it.
 ///
 /// # Safety
 /// As [`adopt`]; `comm` must be alive.
@@ -233,7 +234,7 @@ pub unsafe fn opened_window(place: *mut Win, word: Word, comm: Comm) {
     // SAFETY: the caller's.
     unsafe {
         let window = handle::create(HandleKind::Window, word, core::ptr::null_mut());
-        (*window).clock = (*comm).clock;
+        (*window).clock = communicator::group_clock(comm);
         attribute::describe_window(window);
         give(place, window);
     }
@@ -247,7 +248,7 @@ pub unsafe fn opened_file(place: *mut File, word: Word, comm: Comm) {
     // SAFETY: the caller's.
     unsafe {
         let file = handle::create(HandleKind::File, word, core::ptr::null_mut());
-        (*file).clock = (*comm).clock;
+        (*file).clock = communicator::group_clock(comm);
         errhandler::inherit(file, null_file());
         give(place, file);
     }

@@ -76,14 +76,14 @@ pub enum DriverState {
     Held = 6,
 }
 
-/// One group's collective clock: a cell of the table at [`UpperHooks::clock_cells`].
+/// One collective clock, of a communicator or of a set of ranks: a cell of the table at [`UpperHooks::clock_cells`].
 ///
 /// `seq` and `committed` are written by the application's threads only, `target` by the agent and, when the rank
 /// itself goes past it, by the stub (which then tells the agent through [`Services::raise`]).
 #[repr(C, align(32))]
 #[derive(Debug)]
 pub struct ClockCell {
-    /// Global group id: xxh3 of the sorted world ranks; never 0 in a cell in use.
+    /// Global group id (`stillpoint_clock::group`); never 0 in a cell in use, and written last when one is taken into use.
     pub ggid: AtomicU64,
     /// Collective operations that this rank has begun on the group.
     pub seq: AtomicU64,

@@ -1,6 +1,7 @@
 //! One attempt at a checkpoint, as this rank sees it: from `Begin` until it is committed, abandoned or
 //! the process is told to end.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -48,8 +49,8 @@ pub struct Attempt {
     said: Option<(Activity, u64)>,
     /// What the latest tick saw.
     looked: Option<Activity>,
-    /// Groups that the coordinator knows this rank to know.
-    groups: usize,
+    /// Clocks that the coordinator knows this rank to have.
+    told: HashSet<u64>,
 }
 
 impl Attempt {
@@ -90,7 +91,7 @@ impl Attempt {
             refused: false,
             said: None,
             looked: None,
-            groups: clocks.len(),
+            told: clocks.iter().map(|(ggid, _)| *ggid).collect(),
         };
         attempt.say(Progress::Clocks { clocks }, sender)?;
         Ok(Some(attempt))
@@ -164,9 +165,11 @@ impl Attempt {
 
     /// Groups that this rank has come to know since it sent its clocks.
     fn join(&mut self, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
-        for ggid in self.page.groups_after(self.groups) {
-            self.groups += 1;
-            self.say(Progress::Joined { ggid }, sender)?;
+        let ggids: Vec<u64> = self.page.ggids().collect();
+        for ggid in ggids {
+            if self.told.insert(ggid) {
+                self.say(Progress::Joined { ggid }, sender)?;
+            }
         }
         Ok(())
     }

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use stillpoint_clock::rank::all_reached;
+use stillpoint_clock::steps::Every;
 use stillpoint_wrappers::gate::{
     ClockCell, Command, DriverState, GatePage, HINDRANCES, UpperHooks,
 };
@@ -117,26 +119,30 @@ impl Page {
         )
     }
 
-    /// This rank's clock: `(ggid, committed seq)` of every group it belongs to. These numbers are its targets until it
-    /// hears of larger ones.
+    /// This rank's clocks: `(ggid, committed seq)` of every communicator and set of ranks that it belongs to. These numbers
+    /// are its targets until it hears of larger ones.
     pub fn clocks(&self) -> Vec<(u64, u64)> {
-        self.cells()
-            .iter()
-            .map(|cell| {
+        self.in_use()
+            .map(|(ggid, cell)| {
                 let committed = cell.committed.load(Ordering::SeqCst);
                 cell.target.store(committed, Ordering::SeqCst);
-                (cell.ggid.load(Ordering::SeqCst), committed)
+                (ggid, committed)
             })
             .collect()
     }
 
-    /// The groups that this rank has come to know after the first so many.
-    pub fn groups_after(&self, known: usize) -> Vec<u64> {
-        let cells = self.cells().get(known..).unwrap_or_default();
-        cells
+    /// The ids of the clocks that this rank has.
+    pub fn ggids(&self) -> impl Iterator<Item = u64> {
+        self.in_use().map(|(ggid, _)| ggid)
+    }
+
+    /// The cells that are somebody's. A cell has its id last, after the numbers that it begins with.
+    fn in_use(&self) -> impl Iterator<Item = (u64, &'static ClockCell)> {
+        let with_id = |cell: &'static ClockCell| (cell.ggid.load(Ordering::SeqCst), cell);
+        self.cells()
             .iter()
-            .map(|cell| cell.ggid.load(Ordering::SeqCst))
-            .collect()
+            .map(with_id)
+            .filter(|(ggid, _)| *ggid != 0)
     }
 
     /// Collective operations that this rank has begun, over all groups.
@@ -147,9 +153,10 @@ impl Page {
 
     /// Whether every group is where the job wants it.
     pub fn all_reached(&self) -> bool {
-        self.cells()
-            .iter()
-            .all(|cell| cell.seq.load(Ordering::SeqCst) >= cell.target.load(Ordering::SeqCst))
+        all_reached::<Every>(self.cells().iter().map(|cell| {
+            let target = cell.target.load(Ordering::SeqCst);
+            (cell.seq.load(Ordering::SeqCst), target)
+        }))
     }
 
     /// Says that the cells hold this checkpoint's targets.
@@ -158,11 +165,12 @@ impl Page {
         self.ring();
     }
 
-    /// Raises targets, `(ggid, target)`. They are of groups that this rank has said it knows, so each has its cell.
+    /// Raises targets, `(ggid, target)`. They are of clocks that this rank has said it has; one that it has given up since
+    /// has no cell any more, and needs no target.
     pub fn set_targets(&self, targets: &[(u64, u64)]) {
         let targets: HashMap<u64, u64> = targets.iter().copied().collect();
-        for cell in self.cells() {
-            if let Some(&target) = targets.get(&cell.ggid.load(Ordering::SeqCst)) {
+        for (ggid, cell) in self.in_use() {
+            if let Some(&target) = targets.get(&ggid) {
                 cell.target.fetch_max(target, Ordering::SeqCst);
             }
         }

@@ -49,6 +49,11 @@ impl<S: Steps> Drain<S> {
         self.round
     }
 
+    /// Whether a rank's answer in this round has not come.
+    pub fn lacks(&self, rank: usize) -> bool {
+        self.counts.get(rank).is_some_and(Option::is_none)
+    }
+
     /// Messages sent and received, as far as the last full round knows.
     pub fn totals(&self) -> (u64, u64) {
         self.previous.as_deref().map_or((0, 0), totals)

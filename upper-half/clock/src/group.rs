@@ -1,5 +1,11 @@
-//! Global group ids (section 4.1 of the paper): the same number on every rank for the same set of
-//! world ranks, whatever the communicator (`MPI_SIMILAR`).
+//! Global group ids (section 4.1 of the paper): the same number on every rank that has a clock.
+//!
+//! The paper has one clock for all communicators of the same members (`MPI_SIMILAR`). That does not do where nonblocking
+//! operations on two of them may be begun in another order by each member: three operations here and three
+//! there need not be the same three. So every communicator has a clock of its own, named by what all its
+//! members call it; what the members do together without a communicator of theirs - making one, giving one up - is counted by the
+//! clock of the set of members, which outlives them all. Those calls are blocking, so all members make them in one
+//! order.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -28,6 +34,14 @@ pub fn ggid(members: &[u32]) -> Ggid {
     }
 }
 
+/// The id of a communicator's own clock: xxh3 (64 bits) of what all members call it and of who they are.
+pub fn communicator_ggid(identity: u128, members: &[u32]) -> Ggid {
+    let mut hasher = Xxh3::with_seed(1);
+    hasher.update(&identity.to_le_bytes());
+    hasher.update(&ggid(members).to_le_bytes());
+    hasher.digest().max(1)
+}
+
 /// World ranks in the order that [`ggid`] wants.
 pub fn ascending(ranks: impl IntoIterator<Item = u32>) -> Vec<u32> {
     let mut members: Vec<u32> = ranks.into_iter().collect();
@@ -36,7 +50,7 @@ pub fn ascending(ranks: impl IntoIterator<Item = u32>) -> Vec<u32> {
     members
 }
 
-/// Two different groups with one id: neither can be clocked, so the second must not be made.
+/// Two different clocks with one id: neither can be told from the other, so the second must not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collision {
     pub ggid: Ggid,
@@ -46,7 +60,7 @@ impl fmt::Display for Collision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "two different groups of ranks have the same group id {:016x}",
+            "two different groups or communicators have the same group id {:016x}",
             self.ggid
         )
     }
@@ -54,27 +68,32 @@ impl fmt::Display for Collision {
 
 impl core::error::Error for Collision {}
 
-/// The groups that this rank has met, by id: which clock cell is whose, and nobody else's.
-#[derive(Clone, Debug, Default)]
-pub struct Groups<S: Steps = Every> {
-    known: BTreeMap<Ggid, Known>,
-    steps: PhantomData<S>,
+/// Whose clock it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Owner {
+    Group(Vec<u32>),
+    Communicator(u128),
 }
 
-#[derive(Clone, Debug)]
-struct Known {
-    members: Vec<u32>,
-    cell: u32,
+/// The clocks that this rank has, by id: which clock cell is whose, and nobody else's.
+#[derive(Clone, Debug, Default)]
+pub struct Groups<S: Steps = Every> {
+    known: BTreeMap<Ggid, (Owner, u32)>,
+    /// Cells that have ever been in use.
+    cells: u32,
+    /// Those of them that are not any more.
+    free: Vec<u32>,
+    steps: PhantomData<S>,
 }
 
 /// What [`Groups::register`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registered {
     pub ggid: Ggid,
-    /// Index of the group's clock cell; cells are handed out in order from 0.
+    /// Index of the clock cell.
     pub cell: u32,
-    /// Whether the group was not known before: its cell starts at `seq` 0 and with the target that
-    /// the agent may already hold for it.
+    /// Whether the clock was not known before: its cell starts at `seq` 0; what the
+    /// others have to reach comes when the agent has said that the rank knows it.
     pub new: bool,
 }
 
@@ -82,49 +101,70 @@ impl<S: Steps> Groups<S> {
     pub const fn new() -> Self {
         Groups {
             known: BTreeMap::new(),
+            cells: 0,
+            free: Vec::new(),
             steps: PhantomData,
         }
     }
 
-    /// Groups met so far: the number of clock cells in use.
-    pub fn len(&self) -> usize {
-        self.known.len()
+    /// Cells in use, or used before.
+    pub fn cells(&self) -> u32 {
+        self.cells
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.known.is_empty()
-    }
-
-    /// Looks a group up, or gives it the next free cell. Members as for [`ggid`].
-    pub fn register(&mut self, members: &[u32]) -> Result<Registered, Collision> {
-        self.register_as(ggid(members), members)
+    /// The clock of a set of members, as for [`ggid`]. A new one gets a cell that is not in use any more if
+    /// `reuse` allows it, else the next one.
+    pub fn register(&mut self, members: &[u32], reuse: bool) -> Result<Registered, Collision> {
+        self.register_as(ggid(members), members, reuse)
     }
 
     /// [`Groups::register`] for an id computed by the caller, so that tests can make ids collide.
-    pub fn register_as(&mut self, ggid: Ggid, members: &[u32]) -> Result<Registered, Collision> {
-        let next = self.known.len() as u32;
-        match self.known.get(&ggid) {
-            Some(known) if known.members == members || !S::COLLISIONS => Ok(Registered {
-                ggid,
-                cell: known.cell,
-                new: false,
-            }),
-            Some(_) => Err(Collision { ggid }),
-            None => {
-                let members = members.to_vec();
-                self.known.insert(
+    pub fn register_as(
+        &mut self,
+        ggid: Ggid,
+        members: &[u32],
+        reuse: bool,
+    ) -> Result<Registered, Collision> {
+        self.enter(ggid, Owner::Group(members.to_vec()), reuse)
+    }
+
+    /// The clock of a communicator that its members call by that name.
+    pub fn register_communicator(
+        &mut self,
+        identity: u128,
+        members: &[u32],
+        reuse: bool,
+    ) -> Result<Registered, Collision> {
+        let ggid = communicator_ggid(identity, members);
+        self.enter(ggid, Owner::Communicator(identity), reuse)
+    }
+
+    fn enter(&mut self, ggid: Ggid, owner: Owner, reuse: bool) -> Result<Registered, Collision> {
+        if let Some((known, cell)) = self.known.get(&ggid) {
+            return match *known == owner || !S::COLLISIONS {
+                true => Ok(Registered {
                     ggid,
-                    Known {
-                        members,
-                        cell: next,
-                    },
-                );
-                Ok(Registered {
-                    ggid,
-                    cell: next,
-                    new: true,
-                })
-            }
+                    cell: *cell,
+                    new: false,
+                }),
+                false => Err(Collision { ggid }),
+            };
+        }
+        let free = if reuse { self.free.pop() } else { None };
+        let cell = free.unwrap_or(self.cells);
+        self.cells = self.cells.max(cell + 1);
+        self.known.insert(ggid, (owner, cell));
+        Ok(Registered {
+            ggid,
+            cell,
+            new: true,
+        })
+    }
+
+    /// A communicator is gone: its cell may be used again.
+    pub fn retire(&mut self, ggid: Ggid) {
+        if let Some((_, cell)) = self.known.remove(&ggid) {
+            self.free.push(cell);
         }
     }
 }
@@ -155,11 +195,14 @@ mod tests {
     #[test]
     fn a_collision_is_detected_and_changes_nothing() {
         let mut groups: Groups = Groups::new();
-        let first = groups.register_as(7, &[0, 1]).unwrap();
-        assert_eq!(groups.register_as(7, &[0, 2]), Err(Collision { ggid: 7 }));
-        let again = groups.register_as(7, &[0, 1]).unwrap();
+        let first = groups.register_as(7, &[0, 1], true).unwrap();
+        assert_eq!(
+            groups.register_as(7, &[0, 2], true),
+            Err(Collision { ggid: 7 })
+        );
+        let again = groups.register_as(7, &[0, 1], true).unwrap();
         assert_eq!((again.cell, again.new), (first.cell, false));
-        assert_eq!(groups.len(), 1);
+        assert_eq!(groups.cells(), 1);
     }
 
     #[test]
@@ -167,8 +210,31 @@ mod tests {
         let mut groups: Groups = Groups::new();
         for bits in 1u32..1 << 16 {
             let members: Vec<u32> = (0..16).filter(|r| bits & (1 << r) != 0).collect();
-            assert!(groups.register(&members).unwrap().new);
+            assert!(groups.register(&members, true).unwrap().new);
         }
+    }
+
+    #[test]
+    fn similar_communicators_have_clocks_of_their_own() {
+        let mut groups: Groups = Groups::new();
+        let group = groups.register(&[0, 1], true).unwrap();
+        let one = groups.register_communicator(1, &[0, 1], true).unwrap();
+        let other = groups.register_communicator(2, &[0, 1], true).unwrap();
+        assert_eq!([group.cell, one.cell, other.cell], [0, 1, 2]);
+        let again = groups.register_communicator(1, &[0, 1], true).unwrap();
+        assert_eq!((again.cell, again.new), (1, false));
+        // Everybody calls its `MPI_COMM_SELF` the same.
+        assert_ne!(communicator_ggid(2, &[0]), communicator_ggid(2, &[1]));
+    }
+
+    #[test]
+    fn a_retired_cell_is_used_again_only_when_that_is_allowed() {
+        let mut groups: Groups = Groups::new();
+        let first = groups.register_communicator(1, &[0], true).unwrap();
+        groups.retire(first.ggid);
+        let second = groups.register_communicator(2, &[0], false).unwrap();
+        let third = groups.register_communicator(3, &[0], true).unwrap();
+        assert_eq!((second.cell, third.cell, groups.cells()), (1, 0, 2));
     }
 
     proptest! {
@@ -180,7 +246,7 @@ mod tests {
             let mut order: Vec<Vec<u32>> = vec![];
             for set in sets {
                 let members = ascending(set);
-                let got = groups.register(&members).unwrap();
+                let got = groups.register(&members, true).unwrap();
                 let expected = match order.iter().position(|m| *m == members) {
                     Some(index) => index,
                     None => { order.push(members); order.len() - 1 }

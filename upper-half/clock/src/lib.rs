@@ -5,7 +5,7 @@
 //!
 //! | paper | here |
 //! |---|---|
-//! | ggid (4.1) | [`group::ggid`], with collisions detected by [`group::Groups`] |
+//! | ggid (4.1) | [`group::ggid`], [`group::communicator_ggid`], with collisions detected by [`group::Groups`] |
 //! | SEQ, TARGET (4.1) | cells of the runtime, given to the functions below as plain numbers |
 //! | COMMIT_BEGIN (Algorithm 2) | [`rank::commit_begin`] |
 //! | COMMIT_FINISH (Algorithm 2) | [`rank::commit_finish`] |
@@ -18,6 +18,7 @@
 //!
 //! What differs from the paper, and why:
 //!
+//! * Every communicator has a clock of its own, also where several have the same members (see [`group`]).
 //! * Targets and raises travel from agent to agent through the coordinator instead of over MPI. So a
 //!   rank that sits in a blocking call learns of them too, and no application thread polls.
 //! * A rank parks wherever it stands once its targets are reached, not only at its next collective

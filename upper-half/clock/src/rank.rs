@@ -103,8 +103,8 @@ pub enum Tell {
 }
 
 /// Whether every target of this rank is reached; `cells` are (seq, target).
-pub fn all_reached(cells: impl IntoIterator<Item = (u64, u64)>) -> bool {
-    cells.into_iter().all(|(seq, target)| seq >= target)
+pub fn all_reached<S: Steps>(cells: impl IntoIterator<Item = (u64, u64)>) -> bool {
+    !S::REACH || cells.into_iter().all(|(seq, target)| seq >= target)
 }
 
 /// COMMIT_BEGIN of Algorithm 2, also for the initiation of a nonblocking operation (section 4.3.1).
@@ -140,12 +140,12 @@ pub fn commit_begin<S: Steps>(
 ///
 /// A rank that leaves while targets are still unknown runs on: it will meet the next park point, or
 /// the stop signal.
-pub fn commit_finish<S: Steps>(pending: Pending, reached: bool, advances: u32) -> Finish {
+pub fn commit_finish(pending: Pending, reached: bool, advances: u32) -> Finish {
     match pending {
         Pending::No | Pending::Asked => Finish::Return {
             uses_advance: false,
         },
-        Pending::Targeted if (reached || !S::REACH) && advances == 0 => Finish::Park,
+        Pending::Targeted if reached && advances == 0 => Finish::Park,
         Pending::Targeted => Finish::Return {
             uses_advance: reached,
         },
@@ -175,8 +175,8 @@ pub fn binds(number: u64, target: u64) -> bool {
 
 /// Whether a rank that stands somewhere else (stopped in its computation, or blocked in a receive)
 /// counts as parked: the loop condition of Algorithm 3.
-pub fn may_park<S: Steps>(pending: Pending, reached: bool, advances: u32) -> bool {
-    pending == Pending::Targeted && (reached || !S::REACH) && advances == 0
+pub fn may_park(pending: Pending, reached: bool, advances: u32) -> bool {
+    pending == Pending::Targeted && reached && advances == 0
 }
 
 /// What one rank does, as the job's side needs to know it.
@@ -232,7 +232,7 @@ mod tests {
         // Targets left over from an earlier checkpoint mean nothing.
         assert_eq!(commit_begin::<Every>(Pending::No, true, 0, 9, 3), go);
         assert_eq!(
-            commit_finish::<Every>(Pending::No, true, 0),
+            commit_finish(Pending::No, true, 0),
             Finish::Return {
                 uses_advance: false
             }
@@ -253,10 +253,7 @@ mod tests {
             commit_begin::<Every>(Pending::Targeted, true, 0, 5, 5),
             Begin::Park
         );
-        assert_eq!(
-            commit_finish::<Every>(Pending::Targeted, true, 0),
-            Finish::Park
-        );
+        assert_eq!(commit_finish(Pending::Targeted, true, 0), Finish::Park);
     }
 
     #[test]
@@ -289,7 +286,7 @@ mod tests {
         );
         // Targets ahead: nothing is passed, so nothing is used up.
         assert_eq!(
-            commit_finish::<Every>(Pending::Targeted, false, 1),
+            commit_finish(Pending::Targeted, false, 1),
             Finish::Return {
                 uses_advance: false
             }

@@ -19,7 +19,7 @@ pub trait Steps:
     const PASS_ON: bool = true;
     /// A rank begins nothing between the flag and its targets.
     const AWAIT_TARGETS: bool = true;
-    /// A rank parks only when every target is reached (Algorithm 3).
+    /// A rank has to reach every target before it stands still for good (Algorithm 3).
     const REACH: bool = true;
     /// A nonblocking operation that the application has been told the end of binds the other members.
     const TELL: bool = true;

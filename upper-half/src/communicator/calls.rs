@@ -47,7 +47,8 @@ pub unsafe fn comm_free(place: *mut Comm) -> c_int {
     unsafe {
         run(named(place), c"MPI_Comm_free", || {
             let (comm, body) = give_up(place)?;
-            collective::begin((*comm).clock);
+            collective::bind_all(comm);
+            collective::begin(body.group_clock);
             body.notes.lock().freed = true;
             two_phase::freed(comm);
             *place = null();
@@ -66,7 +67,8 @@ pub unsafe fn comm_disconnect(place: *mut Comm) -> c_int {
     unsafe {
         run(named(place), NAME, || {
             let (comm, body) = give_up(place)?;
-            let clock = (*comm).clock;
+            let clock = body.group_clock;
+            collective::bind_all(comm);
             body.notes.lock().freed = true;
             two_phase::freed(comm);
             *place = null();

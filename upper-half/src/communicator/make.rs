@@ -115,6 +115,7 @@ unsafe fn complete(
         identity,
         members: seen.members,
         topology,
+        group_clock: 0,
         notes,
     };
     // SAFETY: the caller's object.

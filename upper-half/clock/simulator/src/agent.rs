@@ -223,7 +223,7 @@ impl Rank {
     }
 
     fn look_again<S: Mutant>(&mut self, before: Activity, poll: u32, ordered: bool) {
-        let activity = observe::<S>(before, self.reached(), self.advances, self.activity());
+        let activity = observe::<S>(before, self.reached::<S>(), self.advances, self.activity());
         if S::RAISE_FIRST {
             self.say_news::<S>();
         }

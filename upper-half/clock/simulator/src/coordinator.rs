@@ -1,5 +1,7 @@
 //! The job's side: the real [`SafeState`] and [`Drain`], and what carries their words.
 
+use std::sync::Arc;
+
 use stillpoint_clock::drain::{self, Drain};
 use stillpoint_clock::safe_state::{Action, Event, SafeState};
 
@@ -13,7 +15,7 @@ use crate::promise::Broken;
 pub enum Coordinator<S: Mutant> {
     Idle,
     Seeking {
-        safe: SafeState<S>,
+        safe: Arc<SafeState<S>>,
         /// A poll that goes out after a pause.
         poll: Option<u32>,
     },
@@ -24,7 +26,7 @@ pub enum Coordinator<S: Mutant> {
 
 impl<S: Mutant> State<S> {
     fn broadcast(&mut self, order: &ToRank) {
-        for rank in &mut self.ranks {
+        for rank in self.ranks.iter_mut() {
             rank.agent.inbox.push_back(order.clone());
         }
     }
@@ -38,7 +40,7 @@ impl<S: Mutant> State<S> {
         self.wanted -= 1;
         self.attempt += 1;
         self.coordinator = Coordinator::Seeking {
-            safe: SafeState::new(self.ranks.len()),
+            safe: Arc::new(SafeState::new(self.ranks.len())),
             poll: None,
         };
         let attempt = self.attempt;
@@ -86,7 +88,7 @@ impl<S: Mutant> State<S> {
         };
         match &mut self.coordinator {
             Coordinator::Seeking { safe, .. } => {
-                let actions = safe.on(event);
+                let actions = Arc::make_mut(safe).on(event);
                 actions
                     .into_iter()
                     .try_for_each(|action| self.carry_out(action))

@@ -11,6 +11,7 @@ use crate::mutant::Mutant;
 use crate::program::Program;
 use crate::promise::Broken;
 use crate::rank::{self, Rank};
+use crate::ranks::Ranks;
 
 /// What does not change.
 #[derive(Clone, Debug)]
@@ -40,7 +41,7 @@ pub struct Circumstances {
 /// What changes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State<S: Mutant> {
-    pub ranks: Vec<Rank>,
+    pub ranks: Ranks,
     pub coordinator: Coordinator<S>,
     pub attempt: u32,
     pub wanted: u32,
@@ -164,7 +165,7 @@ impl<S: Mutant> Job<S> {
         if it.can_stop::<S>(busy) {
             actions.push(Action::Stop(number));
         }
-        if it.can_wake() {
+        if it.can_wake::<S>() {
             actions.push(Action::Wake(number));
         }
         if rank::can_pull::<S>(&state.ranks, number) {
@@ -188,7 +189,7 @@ impl<S: Mutant> Job<S> {
 
     /// Words for which it makes no difference when they come, come at once.
     fn pass_patient_words_on(&self, state: &mut State<S>, number: usize) -> Result<(), Broken> {
-        while let [(_, word)] = state.ranks[number].agent.outbox.make_contiguous()
+        while let Some((_, word)) = state.ranks[number].agent.outbox.front()
             && word.is_patient()
         {
             state.deliver(number)?;
@@ -202,7 +203,7 @@ impl<S: Mutant> Job<S> {
         match action {
             Action::Step(number) => rank::step(self, ranks, number),
             Action::Stop(number) => ranks[number].doing = Activity::Parked,
-            Action::Wake(number) => ranks[number].wake(),
+            Action::Wake(number) => ranks[number].wake::<S>(),
             Action::Pull(number) => rank::pull(ranks, number),
             Action::Obey(number) => {
                 if S::PULL && matches!(ranks[number].agent.due, Some(Due::Count { .. })) {
@@ -244,7 +245,7 @@ impl<S: Mutant> Job<S> {
         if !matches!(state.coordinator, Coordinator::Releasing(_)) {
             return;
         }
-        for rank in &mut state.ranks {
+        for rank in state.ranks.iter_mut() {
             rank.agent = crate::agent::Agent::default();
             rank.release();
             rank.raises.clear();

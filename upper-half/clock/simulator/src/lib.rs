@@ -12,7 +12,8 @@
 //!
 //! [`job`] is the job and what may happen next, [`rank`] the application's side, [`agent`] its agent,
 //! [`coordinator`] the job's side, [`promise`] what must hold. [`program`] says what ranks do, [`random`] makes
-//! correct programs from a seed, [`mutant`] leaves essential steps out. [`scale`] is another, coarser one for very
+//! correct programs from a seed, [`mutant`] leaves essential steps out, [`reduction`]
+//! says what a search may leave out. [`scale`] is another, coarser one for very
 //! many ranks, with time.
 #![forbid(unsafe_code)]
 
@@ -25,4 +26,6 @@ pub mod promise;
 pub mod random;
 pub mod random_run;
 pub mod rank;
+pub mod ranks;
+pub mod reduction;
 pub mod scale;

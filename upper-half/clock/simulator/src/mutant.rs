@@ -50,6 +50,10 @@ leave_out! {
     EarlyDrain: ALL_PARKED;,
     /// Two groups share a clock.
     NoCollisions: COLLISIONS;,
+    /// Targets are there, but nobody has to reach them.
+    NoReaching: REACH;,
+    /// The drain ends when nothing moves.
+    NoSums: SUMS;,
     /// Clocks are read before the flag is set.
     ReadsBeforeFlag:; FLAG_FIRST,
     /// A report overtakes the raise of what the rank did before.
@@ -58,4 +62,6 @@ leave_out! {
     NoTakingBack:; TAKE_BACK,
     /// Parked ranks sleep.
     NoPulling:; PULL,
+    /// Nobody says that it has come to know a group.
+    NoJoining:; JOIN,
 }

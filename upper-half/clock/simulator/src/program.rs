@@ -1,6 +1,6 @@
 //! What the ranks of a job do.
 
-use stillpoint_clock::group::{Collision, Ggid, Groups, ascending, ggid};
+use stillpoint_clock::group::{Collision, Ggid, Groups, ascending};
 use stillpoint_clock::steps::Steps;
 
 /// Who a collective operation waits for.
@@ -134,14 +134,17 @@ impl Program {
         self.communicators[on].shapes.len() as u32
     }
 
-    /// The clock of each communicator, counted from 0; similar communicators share one.
+    /// The clock of each communicator, counted from 0; every one has its own, unless ids are given that collide.
     pub fn clocks<S: Steps>(&self) -> Result<Vec<usize>, Collision> {
         let mut groups: Groups<S> = Groups::new();
-        let clock = |communicator: &Communicator| {
+        let clock = |(number, communicator): (usize, &Communicator)| {
             let members = ascending(communicator.members.iter().map(|rank| *rank as u32));
-            let id = communicator.id.unwrap_or_else(|| ggid(&members));
-            Ok(groups.register_as(id, &members)?.cell as usize)
+            let registered = match communicator.id {
+                Some(id) => groups.register_as(id, &members, false),
+                None => groups.register_communicator(number as u128, &members, false),
+            };
+            Ok(registered?.cell as usize)
         };
-        self.communicators.iter().map(clock).collect()
+        self.communicators.iter().enumerate().map(clock).collect()
     }
 }

@@ -9,6 +9,7 @@ use crate::agent::Agent;
 use crate::job::Job;
 use crate::mutant::Mutant;
 use crate::program::{Op, Shape};
+use crate::ranks::Ranks;
 
 /// Where a rank stands in its next operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -92,8 +93,8 @@ impl Rank {
         }
     }
 
-    pub fn reached(&self) -> bool {
-        all_reached(self.cells.iter().map(|cell| (cell.seq, cell.target)))
+    pub fn reached<S: Mutant>(&self) -> bool {
+        all_reached::<S>(self.cells.iter().map(|cell| (cell.seq, cell.target)))
     }
 
     pub fn begun(&self) -> u64 {
@@ -122,17 +123,17 @@ impl Rank {
         self.step == Step::Before
             && self.doing == Activity::Running
             && !(self.let_on && busy)
-            && may_park::<S>(self.pending, self.reached(), self.advances)
+            && may_park(self.pending, self.reached::<S>(), self.advances)
     }
 
     /// Whether a parked rank has to go on.
-    pub fn can_wake(&self) -> bool {
-        self.doing == Activity::Parked && !self.held && (!self.reached() || self.advances > 0)
+    pub fn can_wake<S: Mutant>(&self) -> bool {
+        self.doing == Activity::Parked && !self.held && (!self.reached::<S>() || self.advances > 0)
     }
 
     /// A parked rank goes on, because a target is ahead or because it is let past.
-    pub fn wake(&mut self) {
-        let advanced = self.reached();
+    pub fn wake<S: Mutant>(&mut self) {
+        let advanced = self.reached::<S>();
         self.advances -= u32::from(advanced);
         self.doing = Activity::Running;
         match self.step {
@@ -171,7 +172,7 @@ impl Rank {
 
     /// The park point at the end of a call.
     fn finish<S: Mutant>(&mut self) {
-        match commit_finish::<S>(self.pending, self.reached(), self.advances) {
+        match commit_finish(self.pending, self.reached::<S>(), self.advances) {
             Finish::Park => self.doing = Activity::Parked,
             Finish::Return { uses_advance } => {
                 self.advances -= u32::from(uses_advance);
@@ -182,21 +183,21 @@ impl Rank {
     }
 
     /// What a call comes to that has to wait for others.
-    fn when_blocked(&self, busy: bool) -> Activity {
+    fn when_blocked<S: Mutant>(&self, busy: bool) -> Activity {
         match self.pending {
-            Pending::Targeted if self.reached() => Activity::Parked,
+            Pending::Targeted if self.reached::<S>() => Activity::Parked,
             Pending::No => self.doing,
             _ if busy => self.doing,
             _ => Activity::Waiting,
         }
     }
 
-    fn would_block(&self, busy: bool) -> bool {
-        self.when_blocked(busy) != self.doing
+    fn would_block<S: Mutant>(&self, busy: bool) -> bool {
+        self.when_blocked::<S>(busy) != self.doing
     }
 
-    fn blocked(&mut self, busy: bool) {
-        self.doing = self.when_blocked(busy);
+    fn blocked<S: Mutant>(&mut self, busy: bool) {
+        self.doing = self.when_blocked::<S>(busy);
     }
 
     /// The increment of a collective operation that binds, before the flag is tested.
@@ -217,7 +218,13 @@ impl Rank {
 
     fn decide<S: Mutant>(&mut self, clock: usize, op: Op) {
         let Cell { seq, target, .. } = self.cells[clock];
-        match commit_begin::<S>(self.pending, self.reached(), self.advances, seq, target) {
+        match commit_begin::<S>(
+            self.pending,
+            self.reached::<S>(),
+            self.advances,
+            seq,
+            target,
+        ) {
             Begin::AwaitTargets => {}
             Begin::Park => self.doing = Activity::Parked,
             Begin::Go {
@@ -288,23 +295,23 @@ impl Rank {
 }
 
 /// What the rank is to do next, unless it is parked.
-fn next_op<S: Mutant>(job: &Job<S>, ranks: &[Rank], number: usize) -> Option<Op> {
+pub fn next_op<S: Mutant>(job: &Job<S>, ranks: &Ranks, number: usize) -> Option<Op> {
     let op = job.program.ranks[number].get(ranks[number].at).copied();
     op.filter(|_| ranks[number].doing != Activity::Parked)
 }
 
 /// Whether the rank's next step changes anything.
-pub fn can_step<S: Mutant>(job: &Job<S>, ranks: &[Rank], number: usize) -> bool {
+pub fn can_step<S: Mutant>(job: &Job<S>, ranks: &Ranks, number: usize) -> bool {
     let Some(op) = next_op(job, ranks, number) else {
         return false;
     };
     let rank = &ranks[number];
     match (rank.step, op) {
         (Step::Before, Op::Receive { from, busy }) => {
-            rank.taken[from] < ranks[from].sent[number] || rank.would_block(busy)
+            rank.taken[from] < ranks[from].sent[number] || rank.would_block::<S>(busy)
         }
         (Step::Before, Op::Wait { on, number: which }) => {
-            is_complete(job, ranks, number, on, which) || rank.would_block(false)
+            is_complete(job, ranks, number, on, which) || rank.would_block::<S>(false)
         }
         (Step::Sending, Op::Deliver { to }) => ranks[to].pulled[number] >= rank.sent[to],
         (Step::Deciding, _) => !S::AWAIT_TARGETS || rank.pending != Pending::Asked,
@@ -317,7 +324,7 @@ pub fn can_step<S: Mutant>(job: &Job<S>, ranks: &[Rank], number: usize) -> bool 
 }
 
 /// The rank's next step.
-pub fn step<S: Mutant>(job: &Job<S>, ranks: &mut [Rank], number: usize) {
+pub fn step<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
     let Some(op) = next_op(job, ranks, number) else {
         return;
     };
@@ -334,12 +341,12 @@ pub fn step<S: Mutant>(job: &Job<S>, ranks: &mut [Rank], number: usize) {
             ranks[number].step = Step::Sending;
         }
         (Step::Sending, Op::Deliver { .. }) => ranks[number].leave(),
-        (Step::Before, Op::Receive { from, busy }) => receive(ranks, number, from, busy),
+        (Step::Before, Op::Receive { from, busy }) => receive::<S>(ranks, number, from, busy),
         (Step::Before, Op::Wait { on, number: which }) => {
             if is_complete(job, ranks, number, on, which) {
                 ranks[number].tell::<S>(on, which, job.clocks[on]);
             } else {
-                ranks[number].blocked(false);
+                ranks[number].blocked::<S>(false);
             }
         }
         (Step::Telling { begun }, Op::Wait { on, .. }) => {
@@ -371,7 +378,7 @@ pub fn step<S: Mutant>(job: &Job<S>, ranks: &mut [Rank], number: usize) {
     }
 }
 
-fn receive(ranks: &mut [Rank], number: usize, from: usize, busy: bool) {
+fn receive<S: Mutant>(ranks: &mut Ranks, number: usize, from: usize, busy: bool) {
     let there = ranks[from].sent[number];
     let rank = &mut ranks[number];
     if rank.taken[from] < there {
@@ -379,12 +386,12 @@ fn receive(ranks: &mut [Rank], number: usize, from: usize, busy: bool) {
         rank.pulled[from] = rank.pulled[from].max(rank.taken[from]);
         rank.leave();
     } else {
-        rank.blocked(busy);
+        rank.blocked::<S>(busy);
     }
 }
 
 /// In a collective operation, and those have come whom it waits for.
-fn inside<S: Mutant>(job: &Job<S>, ranks: &mut [Rank], number: usize, op: Op) {
+fn inside<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize, op: Op) {
     if let Op::Make { new, .. } = op
         && job.program.communicators[new].members.contains(&number)
     {
@@ -396,35 +403,48 @@ fn inside<S: Mutant>(job: &Job<S>, ranks: &mut [Rank], number: usize, op: Op) {
 /// Whether the communicator's operation with that number is over on a rank that has begun it.
 fn is_complete<S: Mutant>(
     job: &Job<S>,
-    ranks: &[Rank],
+    ranks: &Ranks,
     number: usize,
     on: usize,
     which: u32,
 ) -> bool {
+    lacking(job, ranks, number, on, which).next().is_none()
+}
+
+/// The ranks that have yet to begin the communicator's operation with that number before it is over on a rank.
+pub fn lacking<'a, S: Mutant>(
+    job: &'a Job<S>,
+    ranks: &'a Ranks,
+    number: usize,
+    on: usize,
+    which: u32,
+) -> impl Iterator<Item = usize> + 'a {
     let communicator = &job.program.communicators[on];
-    let has_begun = |member: &usize| ranks[*member].begun[on] >= which;
     let members = &communicator.members;
-    match communicator.shapes[which as usize - 1] {
-        Shape::Synchronizing => members.iter().all(has_begun),
-        Shape::Rooted => members[0] == number || has_begun(&members[0]),
-        Shape::Neighbours => {
-            let place = members.iter().position(|member| *member == number);
-            let (place, count) = (place.unwrap_or(0), members.len());
-            has_begun(&members[(place + 1) % count])
-                && has_begun(&members[(place + count - 1) % count])
-        }
-    }
+    let shape = communicator.shapes[which as usize - 1];
+    let count = members.len();
+    let own = members.iter().position(|member| *member == number);
+    let own = own.unwrap_or(0);
+    let waits_for = move |place: usize| match shape {
+        Shape::Synchronizing => true,
+        Shape::Rooted => place == 0 && own != 0,
+        Shape::Neighbours => place == (own + 1) % count || own == (place + 1) % count,
+    };
+    (0..count)
+        .filter(move |place| waits_for(*place))
+        .map(|place| members[place])
+        .filter(move |member| ranks[*member].begun[on] < which)
 }
 
 /// Whether a message is on the wire for a rank that pulls.
-pub fn can_pull<S: Mutant>(ranks: &[Rank], number: usize) -> bool {
+pub fn can_pull<S: Mutant>(ranks: &Ranks, number: usize) -> bool {
     S::PULL
         && matches!(ranks[number].doing, Activity::Parked | Activity::Waiting)
         && (0..ranks.len()).any(|from| ranks[from].sent[number] > ranks[number].pulled[from])
 }
 
 /// What is on the wire for a rank comes in.
-pub fn pull(ranks: &mut [Rank], number: usize) {
+pub fn pull(ranks: &mut Ranks, number: usize) {
     for from in 0..ranks.len() {
         ranks[number].pulled[from] = ranks[from].sent[number];
     }

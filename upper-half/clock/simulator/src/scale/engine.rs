@@ -249,7 +249,7 @@ impl Engine {
         it.place = Place::After;
         it.step += 1;
         it.age += 1;
-        match commit_finish::<Every>(it.pending, it.reached(), it.advances) {
+        match commit_finish(it.pending, it.reached(), it.advances) {
             Finish::Park => self.park(rank),
             Finish::Return { uses_advance } => {
                 it.advances -= u32::from(uses_advance);
@@ -368,7 +368,7 @@ impl Engine {
         it.seen = version;
         it.said = None;
         let reached = it.reached();
-        let may_stop = may_park::<Every>(it.pending, reached, it.advances);
+        let may_stop = may_park(it.pending, reached, it.advances);
         if it.parked && !may_stop {
             it.parked = false;
             self.go_on(rank, reached);

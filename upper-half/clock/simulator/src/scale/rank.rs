@@ -1,6 +1,7 @@
 //! A rank of a large job: its cells, where it stands, and what its agent has said.
 
 use stillpoint_clock::rank::{Activity, Pending, all_reached};
+use stillpoint_clock::steps::Every;
 
 use super::layout::Turn;
 
@@ -66,7 +67,7 @@ impl Rank {
     }
 
     pub fn reached(&self) -> bool {
-        all_reached(self.cells.iter().map(|cell| (cell.seq, cell.target)))
+        all_reached::<Every>(self.cells.iter().map(|cell| (cell.seq, cell.target)))
     }
 
     pub fn begun(&self) -> u64 {

@@ -7,23 +7,38 @@ use stillpoint_simulator::mutant::Mutant;
 use crate::scenarios::Scenario;
 
 /// A job, to be looked at in every interleaving.
-struct Every<S: Mutant>(Job<S>);
+struct Every<S: Mutant> {
+    job: Job<S>,
+    search: Search,
+}
+
+/// How much of what may happen is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// All of it.
+    Full,
+    /// What makes a difference (`stillpoint_simulator::reduction`).
+    Reduced,
+}
 
 impl<S: Mutant> Model for Every<S> {
     type State = State<S>;
     type Action = Action;
 
     fn init_states(&self) -> Vec<State<S>> {
-        vec![self.0.start()]
+        vec![self.job.start()]
     }
 
     fn actions(&self, state: &State<S>, actions: &mut Vec<Action>) {
-        self.0.actions(state, actions);
+        match self.search {
+            Search::Full => self.job.actions(state, actions),
+            Search::Reduced => self.job.persistent(state, actions),
+        }
     }
 
     fn next_state(&self, state: &State<S>, action: Action) -> Option<State<S>> {
         let mut next = state.clone();
-        self.0.happen(&mut next, action);
+        self.job.happen(&mut next, action);
         Some(next)
     }
 
@@ -32,8 +47,8 @@ impl<S: Mutant> Model for Every<S> {
             Property::always(SAFE, |_, state: &State<S>| state.broken.is_none()),
             Property::always(ALIVE, |model: &Every<S>, state: &State<S>| {
                 let mut actions = vec![];
-                model.0.actions(state, &mut actions);
-                !actions.is_empty() || state.broken.is_some() || model.0.ended(state)
+                model.job.actions(state, &mut actions);
+                !actions.is_empty() || state.broken.is_some() || model.job.ended(state)
             }),
         ]
     }
@@ -51,8 +66,8 @@ pub struct Found {
     pub way: Option<String>,
 }
 
-/// Looks at every state that the scenario can come to, or at so many of them until one is broken.
-pub fn check<S: Mutant>(scenario: &Scenario, most: Option<usize>) -> Found {
+/// Looks at every state that the scenario can come to, until one is broken.
+pub fn check<S: Mutant>(scenario: &Scenario, search: Search) -> Found {
     let program = scenario.program.clone();
     let job: Job<S> = match Job::new(program, scenario.circumstances) {
         Ok(job) => job,
@@ -65,14 +80,14 @@ pub fn check<S: Mutant>(scenario: &Scenario, most: Option<usize>) -> Found {
             };
         }
     };
-    let builder = Every(job.clone())
+    let model = Every {
+        job: job.clone(),
+        search,
+    };
+    let builder = model
         .checker()
         .threads(2)
         .finish_when(stateright::HasDiscoveries::Any);
-    let builder = match most {
-        Some(most) => builder.target_state_count(most),
-        None => builder,
-    };
     let checker = builder.spawn_bfs().join();
     let way = checker
         .discoveries()

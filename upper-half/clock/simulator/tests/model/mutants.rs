@@ -1,31 +1,21 @@
 //! Every essential step, left out, is missed: the checker finds what goes wrong.
 
 use stillpoint_clock::steps::Every;
-use stillpoint_simulator::job::Circumstances;
 use stillpoint_simulator::mutant::*;
 use stillpoint_simulator::random_run::run;
 
-use crate::checker::check;
-use crate::scenarios::{self, Scenario};
+use crate::checker::{Search, check};
+use crate::scenarios;
 
-/// Far more than any of them needs.
-const MOST: usize = 200_000;
-
-/// Finds what a mutant does wrong, in the first scenario in which it does.
-fn is_caught<S: Mutant>() {
+/// Finds what a mutant does wrong in a scenario.
+fn is_caught<S: Mutant>(scenario: &str) {
     let name = std::any::type_name::<S>().rsplit("::").next().unwrap_or("");
-    for scenario in scenarios::for_mutants() {
-        let found = check::<S>(&scenario, Some(MOST));
-        if let Some(way) = found.way {
-            let summary = way.lines().next().unwrap_or("");
-            println!(
-                "{name}: {} ({} states): {summary}",
-                scenario.name, found.states
-            );
-            return;
-        }
-    }
-    panic!("{name} was not noticed");
+    let found = check::<S>(&scenarios::named(scenario), Search::Reduced);
+    let Some(way) = found.way else {
+        panic!("{name} was not noticed in {} states", found.states);
+    };
+    let summary = way.lines().next().unwrap_or("");
+    println!("{name}: {scenario} ({} states): {summary}", found.states);
 }
 
 /// Finds what a mutant does wrong only after more steps than the checker can look at, in random jobs.
@@ -56,44 +46,36 @@ caught_later! {
 }
 
 macro_rules! caught {
-    ($($test:ident: $mutant:ident,)*) => {$(
+    ($($test:ident: $mutant:ident in $scenario:literal,)*) => {$(
         #[test]
         fn $test() {
-            is_caught::<$mutant>();
+            is_caught::<$mutant>($scenario);
         }
     )*};
 }
 
 caught! {
-    targets_are_maxima: NoMaximum,
-    raises_that_are_not_passed_on_are_missed: NoPassingOn,
-    beginning_before_the_targets_are_known_is_wrong: NoAwaiting,
-    what_the_application_is_told_has_to_bind: NoTelling,
-    an_agent_that_looks_once_is_wrong: LooksOnce,
-    reports_that_crossed_an_order_are_wrong: StaleReports,
-    a_drain_that_begins_early_is_wrong: EarlyDrain,
-    a_collision_must_not_be_ignored: NoCollisions,
-    clocks_read_before_the_flag_is_set_are_wrong: ReadsBeforeFlag,
-    reports_that_overtake_a_raise_are_wrong: RaisesLate,
-    an_increment_has_to_be_taken_back: NoTakingBack,
+    targets_are_maxima: NoMaximum in "2 ranks, twice",
+    targets_have_to_be_reached: NoReaching in "2 ranks, twice",
+    targets_have_to_be_raised: NoRaise in "3 ranks, a target is raised",
+    raises_that_are_not_passed_on_are_missed: NoPassingOn in "2 ranks, nonblocking, twice",
+    a_new_group_has_to_be_announced: NoJoining in "3 ranks, a communicator is made",
+    beginning_before_the_targets_are_known_is_wrong: NoAwaiting in "2 ranks, twice",
+    what_the_application_is_told_has_to_bind: NoTelling in "2 ranks, nonblocking, twice",
+    an_agent_that_looks_once_is_wrong: LooksOnce in "2 ranks, nonblocking, twice",
+    reports_that_crossed_an_order_are_wrong: StaleReports in "2 ranks, nonblocking, twice",
+    a_drain_that_begins_early_is_wrong: EarlyDrain in "2 ranks, twice",
+    a_drain_that_does_not_compare_its_sums_is_wrong: NoSums in "messages that cross, counted early",
+    a_collision_must_not_be_ignored: NoCollisions in "two groups with one id",
+    clocks_read_before_the_flag_is_set_are_wrong: ReadsBeforeFlag in "2 ranks, twice",
+    reports_that_overtake_a_raise_are_wrong: RaisesLate in "2 ranks, nonblocking, twice",
+    an_increment_has_to_be_taken_back: NoTakingBack in "2 ranks, twice",
 }
 
-/// The price of one clock for all communicators of a group: nonblocking operations on two of them, begun in another order
-/// by each member, are taken for each other.
+/// A clock for each group would not do: nonblocking operations on two communicators of the same members, begun in another order
+/// by each of them, would be taken for each other.
 #[test]
-fn similar_communicators_that_share_a_clock_are_mistaken() {
-    let scenario = Scenario {
-        name: "similar",
-        program: scenarios::similar(false),
-        circumstances: Circumstances {
-            checkpoints: 1,
-            aborts: 0,
-            hasty_polls: 0,
-            hasty_counts: 0,
-            ends_early: true,
-        },
-        small: true,
-    };
-    let found = check::<Every>(&scenario, Some(MOST));
+fn similar_communicators_have_to_have_clocks_of_their_own() {
+    let found = check::<Every>(&scenarios::sharing(), Search::Reduced);
     assert!(found.way.is_some_and(|way| way.contains("NotBegunByAll")));
 }

@@ -11,8 +11,6 @@ pub struct Scenario {
     pub name: &'static str,
     pub program: Program,
     pub circumstances: Circumstances,
-    /// Whether it is small enough to be looked at in full in a test.
-    pub small: bool,
 }
 
 /// One checkpoint at any moment.
@@ -34,16 +32,17 @@ const GIVEN_UP: Circumstances = Circumstances {
     aborts: 1,
     ..ONCE
 };
+/// Two rounds of counting that come too early.
+const EARLY: Circumstances = Circumstances {
+    hasty_counts: 2,
+    ..ONCE
+};
 /// Polls that go out while something can still happen, and rounds of counting that come too early.
 const HASTY: Circumstances = Circumstances {
     hasty_polls: 1,
     hasty_counts: 1,
     ..ONCE
 };
-
-const LARGE_MAKE: &str = "3 ranks, a communicator is made";
-const LARGE_CHAIN: &str = "4 ranks, a chain of groups";
-const LARGE_GRID: &str = "4 ranks, a row and a column";
 
 fn start(on: usize) -> Op {
     Op::Start { on, binds: false }
@@ -59,7 +58,7 @@ fn receive(from: usize) -> Op {
 
 /// What the checker is to look at.
 pub fn all() -> Vec<Scenario> {
-    let given: [(&str, Circumstances, Program); 17] = [
+    let given: [(&'static str, Circumstances, Program); 27] = [
         ("2 ranks, twice", TWICE, pair()),
         ("2 ranks, given up", GIVEN_UP, pair()),
         ("2 ranks, hasty", HASTY, pair()),
@@ -67,20 +66,30 @@ pub fn all() -> Vec<Scenario> {
         ("2 ranks, nonblocking, given up", GIVEN_UP, nonblocking(2)),
         ("messages that cross, hasty", HASTY, crossing_message()),
         ("messages that cross, twice", TWICE, crossing_message()),
+        ("similar communicators", ONCE, similar(true)),
         ("a rendezvous across a collective", ONCE, rendezvous()),
         ("3 ranks, overlapping groups", ONCE, overlapping()),
+        ("3 ranks, overlapping groups, twice", TWICE, overlapping()),
+        (
+            "3 ranks, overlapping groups, given up",
+            GIVEN_UP,
+            overlapping(),
+        ),
+        ("3 ranks, a target is raised", ONCE, figure_1()),
         ("3 ranks, a message for the one ahead", ONCE, needed()),
+        ("3 ranks, a message, twice", TWICE, needed()),
         ("3 ranks, a busy receive", ONCE, busy()),
         ("3 ranks, nonblocking", ONCE, nonblocking(3)),
+        ("3 ranks, nonblocking, twice", TWICE, nonblocking(3)),
         ("3 ranks, neighbours", ONCE, neighbours(3)),
-        (LARGE_MAKE, ONCE, made()),
-        (
-            "similar communicators, clocks of their own",
-            ONCE,
-            similar(true),
-        ),
-        (LARGE_CHAIN, ONCE, chain()),
-        (LARGE_GRID, ONCE, grid()),
+        ("3 ranks, neighbours, twice", TWICE, neighbours(3)),
+        ("3 ranks, a communicator is made", ONCE, made()),
+        ("3 ranks, everything", ONCE, everything()),
+        ("4 ranks, a chain of groups", ONCE, chain()),
+        ("4 ranks, a chain of groups, twice", TWICE, chain()),
+        ("4 ranks, a row and a column", ONCE, grid()),
+        ("4 ranks, a message that crosses", ONCE, rows()),
+        ("4 ranks, nonblocking rows", ONCE, nonblocking_rows()),
     ];
     given
         .into_iter()
@@ -88,27 +97,56 @@ pub fn all() -> Vec<Scenario> {
             name,
             program,
             circumstances,
-            small: !matches!(name, LARGE_MAKE | LARGE_CHAIN | LARGE_GRID),
         })
         .collect()
 }
 
-/// What a mutant has to go wrong in: the scenarios, and those that need a larger step to be seen.
+/// What a mutant has to go wrong in: the scenarios, and those that only a mutant can begin or that are for one alone.
 pub fn for_mutants() -> Vec<Scenario> {
-    let mut scenarios = vec![];
-    for (name, program) in [
-        ("two groups with one id", colliding()),
-        ("figure 1", figure_1()),
-    ] {
-        scenarios.push(Scenario {
-            name,
-            program,
-            circumstances: ONCE,
-            small: false,
-        });
-    }
-    scenarios.splice(1..1, all());
+    let mut scenarios = all();
+    let others = [
+        ("two groups with one id", ONCE, colliding()),
+        (
+            "messages that cross, counted early",
+            EARLY,
+            crossing_message(),
+        ),
+    ];
+    scenarios.extend(others.map(|(name, circumstances, program)| Scenario {
+        name,
+        program,
+        circumstances,
+    }));
     scenarios
+}
+
+/// Those that are small enough to be looked at without the reduction as well, with every step left out in turn.
+pub fn for_comparison() -> Vec<Scenario> {
+    let names = [
+        "2 ranks, twice",
+        "2 ranks, hasty",
+        "2 ranks, nonblocking, twice",
+        "messages that cross, twice",
+        "messages that cross, counted early",
+        "similar communicators",
+    ];
+    names.map(named).into()
+}
+
+/// The scenario with that name.
+pub fn named(name: &str) -> Scenario {
+    let mut all = for_mutants().into_iter();
+    all.find(|scenario| scenario.name == name)
+        .unwrap_or_else(|| panic!("no scenario is called {name}"))
+}
+
+/// Similar communicators with one clock for both.
+pub fn sharing() -> Scenario {
+    Scenario {
+        name: "similar communicators that share a clock",
+        program: similar(false),
+        circumstances: ONCE,
+    }
 }
 
 /// Blocking operations on one group.
@@ -186,6 +224,17 @@ fn made() -> Program {
         .collective(1, Rooted)
 }
 
+/// Blocking and nonblocking operations on overlapping groups, and a message that crosses them.
+fn everything() -> Program {
+    Program::on(3, &[&[0, 1], &[1, 2]])
+        .all(0, Rooted, start(0))
+        .then(2, Op::Send { to: 0 })
+        .collective(1, Rooted)
+        .then(0, receive(2))
+        .then(0, wait(0))
+        .then(1, wait(0))
+}
+
 /// Nonblocking operations on similar communicators, begun in another order by each member.
 pub fn similar(own_clocks: bool) -> Program {
     let mut program = Program::on(2, &[&[0, 1], &[0, 1]])
@@ -199,8 +248,10 @@ pub fn similar(own_clocks: bool) -> Program {
         .then(1, start(0))
         .then(1, wait(0))
         .then(1, wait(1));
-    if own_clocks {
-        program.communicators[1].id = Some(7);
+    if !own_clocks {
+        for communicator in &mut program.communicators {
+            communicator.id = Some(7);
+        }
     }
     program
 }
@@ -219,11 +270,26 @@ fn grid() -> Program {
         .collective(1, Rooted)
 }
 
+/// Two ranks with a group of their own, and a message to one of them that crosses its operation; a fourth computes.
+fn rows() -> Program {
+    Program::on(4, &[&[2, 3]])
+        .then(0, Op::Send { to: 3 })
+        .then(1, Op::Compute)
+        .collective(0, Rooted)
+        .then(3, receive(0))
+}
+
+/// Four ranks in two rows: one row's operation is nonblocking.
+fn nonblocking_rows() -> Program {
+    Program::on(4, &[&[0, 1], &[2, 3]])
+        .all(0, Rooted, start(0))
+        .collective(1, Rooted)
+        .then(1, wait(0))
+}
+
 /// Rank 1 goes past a target of one group on the way to another's (the paper's Figure 1b).
 fn figure_1() -> Program {
     Program::on(3, &[&[0, 1], &[1, 2]])
-        .collective(1, Rooted)
-        .collective(0, Rooted)
         .collective(1, Rooted)
         .collective(0, Rooted)
 }

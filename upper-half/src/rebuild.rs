@@ -47,7 +47,7 @@ unsafe fn everything() -> Result<(), (&'static str, i32)> {
         if !init::active() {
             return Ok(());
         }
-        become_driver();
+        speak_for_mpi();
         init::rebuild();
         two_phase::restarted();
         step("the control communicator", communicator::make_control())?;
@@ -61,16 +61,13 @@ unsafe fn everything() -> Result<(), (&'static str, i32)> {
     }
 }
 
-/// What `MPI_Init` said in the gate page, said again in the new one.
-///
-/// # Safety
-/// As [`hook`].
-unsafe fn become_driver() {
+/// What `MPI_Init` said in the gate page, said again in the new one. Who the driver thread is stands in the threads' records: the
+/// one that started MPI, whether or not it is this one.
+fn speak_for_mpi() {
     let gate = crossing::gate();
     let world = communicator::world();
-    // SAFETY: the thread has a record of its own; a predefined object.
+    // SAFETY: a predefined object.
     unsafe {
-        (*arch::record()).driver.store(1, Ordering::SeqCst);
         gate.rank.store((*world).rank, Ordering::SeqCst);
         gate.size.store((*world).size, Ordering::SeqCst);
     }

@@ -34,7 +34,7 @@ impl Fetched {
         let number = self.file.as_ref().map(AsRawFd::as_raw_fd);
         let needed = |number| {
             let mut numbers = table.numbers.iter();
-            numbers.any(|needed| Some(needed.number as i32) == number)
+            numbers.any(|needed| Some(needed.number) == number)
         };
         match number.is_some() && needed(number) {
             true => Fetched::default(),

@@ -122,10 +122,10 @@ impl<S: Mutant> Set<'_, S> {
         };
         match (it.step, op) {
             (Step::Before, Op::Send { to } | Op::Deliver { to }) => self.add(to),
-            (Step::Before, Op::Receive { from, .. }) => {
-                if it.taken[from] == state.ranks[from].sent[number] {
-                    self.add(from);
-                }
+            (Step::Before, Op::Receive { from, .. })
+                if it.taken[from] == state.ranks[from].sent[number] =>
+            {
+                self.add(from);
             }
             (Step::Before, Op::Wait { on, number: which }) => self.add_lacking(number, on, which),
             (Step::Before, Op::Start { on, binds: false })

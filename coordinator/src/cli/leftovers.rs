@@ -159,7 +159,7 @@ mod tests {
     }
 
     fn stage(root: &Path, epoch: u64, job: &str) {
-        let staged = Epochs::new(&root.join("melt.d")).staged_path(epoch);
+        let staged = Epochs::new(root.join("melt.d")).staged_path(epoch);
         std::fs::create_dir(&staged).unwrap();
         let manifest = Manifest {
             job: job.to_owned(),

@@ -380,6 +380,21 @@ fn mount_small(directory: &Path, options: &str) -> Result<(), Failed> {
     Ok(())
 }
 
+fn unmount(directory: &Path) -> Result<(), Failed> {
+    // Lazily: the coordinator may be about to close its log.
+    let unmounted = Command::new("umount")
+        .arg("--lazy")
+        .arg(directory)
+        .output()
+        .map_err(io)?;
+    ensure!(
+        unmounted.status.success(),
+        "cannot unmount: {}",
+        String::from_utf8_lossy(&unmounted.stderr)
+    );
+    Ok(())
+}
+
 /// One epoch is committed; after `fill` writing fails for a reason that speaks of `words`; after `free` there is room
 /// again.
 fn survives(
@@ -440,7 +455,8 @@ fn a_full_disk() {
                 },
                 || fs::remove_file(&filler).map_err(io),
                 &["no space left", "free some space"],
-            )
+            )?;
+            unmount(&small)
         })
     })());
 }

@@ -1,5 +1,6 @@
 //! Signals to whoever waits for an epoch to become durable: they end at once, and nothing is lost.
 
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,6 +20,16 @@ fn asking(nodes: &Nodes, what: &str) -> Result<Child, Failed> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
+    // Whoever runs the tests may ignore SIGINT, as shells do for what they run in the background; a command would inherit that.
+    // SAFETY: `signal` may be called between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            for signal in [Signal::SIGINT, Signal::SIGTERM] {
+                nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigDfl)?;
+            }
+            Ok(())
+        });
+    }
     command.spawn().map_err(|error| error.to_string())
 }
 

@@ -16,9 +16,9 @@ use crate::arch::frame::{Frame, REG_RIP, REG_RSP};
 use crate::arch::springboard;
 use crate::arch::syscall::syscall3;
 
-/// Whether code at this address is there in every launch.
+/// Whether a thread at this address may stop there: the code is there in every launch, and what lies beneath it is known.
 pub fn stays(rip: usize) -> bool {
-    gate::is_upper(rip) || springboard::holds(rip)
+    gate::is_upper(rip) || (springboard::holds(rip) && !springboard::leads_to_handler(rip))
 }
 
 /// A handler is about to run on top of `frame`. `true` if that one now keeps its thread from stopping: then it must be

@@ -444,6 +444,14 @@ pub fn holds(rip: usize) -> bool {
     (SPRINGBOARD..SPRINGBOARD + SPRINGBOARD_BYTES).contains(&rip)
 }
 
+/// Whether code at this address leads into a handler of the application or out of one. What that handler has interrupted lies
+/// beneath, but nobody has noted it yet, or nobody has it noted any more.
+pub fn leads_to_handler(rip: usize) -> bool {
+    let range = |from: Piece, to: Piece| from.address()..to.address();
+    range(Piece::Trampoline, Piece::ParkSelf).contains(&rip)
+        || range(Piece::Restorer, Piece::CallPlain).contains(&rip)
+}
+
 /// The code to copy to [`SPRINGBOARD`].
 pub fn code() -> &'static [u8] {
     let start = &raw const stillpoint_springboard_start;

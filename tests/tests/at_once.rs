@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::ptrace;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::Signal;
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use stillpoint_tests::command;
@@ -53,15 +53,37 @@ fn hold_in_vdso(pid: Pid) -> Result<(), Failed> {
     }
 }
 
-/// Signals that wait for the process's first thread alone, or for the process.
-fn waiting(pid: Pid) -> Result<(u64, u64), Failed> {
-    let status = fs::read_to_string(format!("/proc/{pid}/task/{pid}/status")).map_err(failed)?;
-    let field = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|text| u64::from_str_radix(text.trim(), 16).ok())
-            .ok_or(format!("no {name}"))
-    };
-    Ok((field("SigPnd:")?, field("ShdPnd:")?))
+/// The one rank's process, once it has joined its job.
+fn rank(trial: &Trial) -> Option<Pid> {
+    let ranks = strike::ranks(&trial.epochs_at()).ok()?;
+    ranks.first().copied().map(Pid::from_raw)
+}
+
+/// A set of signals in the status of the process's first thread, as in proc_pid_status(5).
+fn signals(pid: Pid, field: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/task/{pid}/status")).ok()?;
+    let set = status.lines().find_map(|line| line.strip_prefix(field))?;
+    u64::from_str_radix(set.trim(), 16).ok()
+}
+
+/// Whether the process has a handler of SIGUSR2.
+fn handles(pid: Pid) -> bool {
+    let bit = 1 << (Signal::SIGUSR2 as u64 - 1);
+    signals(pid, "SigCgt:").is_some_and(|caught| caught & bit != 0)
+}
+
+/// Sends a signal to the process's first thread, as only tgkill(2) does.
+fn send_to_thread(pid: Pid, signal: Signal) -> Result<(), Failed> {
+    // SAFETY: passes three numbers.
+    let sent =
+        unsafe { libc::syscall(libc::SYS_tgkill, pid.as_raw(), pid.as_raw(), signal as i32) };
+    ensure!(sent == 0, "tgkill: {}", std::io::Error::last_os_error());
+    Ok(())
+}
+
+/// How many signals wait for the process's first thread.
+fn waiting(pid: Pid) -> u32 {
+    signals(pid, "SigPnd:").map_or(0, u64::count_ones)
 }
 
 #[test]
@@ -74,21 +96,24 @@ fn a_handler_that_has_not_begun_is_found_by_a_restart() {
             let mut job = trial.split()?;
             trial.ready(&mut job)?;
             for _ in 0..3 {
-                let pid = Pid::from_raw(strike::ranks(&trial.epochs_at())?[0]);
+                job.until("handling SIGUSR2 again", PATIENCE, |_| {
+                    rank(&trial).is_some_and(handles)
+                })?;
+                let pid = rank(&trial).ok_or("no rank")?;
                 hold_in_vdso(pid)?;
-                kill(pid, Signal::SIGUSR2).map_err(failed)?;
+                // Of the signals that wait for a thread the kernel delivers the one with the lowest number first.
+                send_to_thread(pid, Signal::SIGUSR2)?;
                 thread::scope(|scope| {
                     let suspended = scope.spawn(|| trial.suspended(job));
                     let began = Instant::now();
-                    // The stop signal is sent to the thread, the other to the process.
-                    while waiting(pid).is_ok_and(|(own, shared)| own == 0 || shared == 0) {
-                        if began.elapsed() > PATIENCE {
-                            break;
-                        }
+                    while waiting(pid) < 2 && began.elapsed() < PATIENCE {
                         thread::sleep(Duration::from_millis(1));
                     }
+                    let at_once = waiting(pid) == 2;
                     ptrace::detach(pid, None).map_err(failed)?;
-                    suspended.join().map_err(|_| "the test panicked")?
+                    suspended.join().map_err(|_| "the test panicked")??;
+                    ensure!(at_once, "the signals did not wait at once");
+                    Ok(())
                 })?;
                 job = trial.resumed()?;
             }

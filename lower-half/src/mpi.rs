@@ -22,6 +22,7 @@ mod generated;
 pub mod interruptible;
 mod packed;
 pub mod predefined;
+pub mod progress;
 
 /// The table for the gate page; `extra` is what is not MPI's own.
 pub fn dispatch(extra: Extra) -> &'static Dispatch {

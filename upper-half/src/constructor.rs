@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use stillpoint_wrappers::gate::{self, GATE_ADDRESS, GATE_MAGIC, GATE_VERSION, UpperHooks};
 
-use crate::{arch, collective, grequest, operator, park, refusal};
+use crate::{arch, collective, grequest, operator, p2p, park, refusal};
 
 /// What the lower half may call, in memory that never moves.
 pub struct Hooks(UnsafeCell<UpperHooks>);
@@ -41,6 +41,7 @@ pub static HOOKS: Hooks = Hooks(UnsafeCell::new(UpperHooks {
     rebuild: None,
     call_op: None,
     call_grequest: None,
+    waiting: None,
     inventory: AtomicU64::new(0),
     inventory_bytes: AtomicU64::new(0),
     mpi_thread_level: AtomicI32::new(-1),
@@ -78,6 +79,7 @@ unsafe extern "C" fn construct(
         (*hooks).rebuild = Some(crate::rebuild::hook);
         (*hooks).call_op = Some(operator::call);
         (*hooks).call_grequest = Some(grequest::call);
+        (*hooks).waiting = Some(p2p::waiting_hook);
         crate::abi::initialise_predefined(&gate::page().services);
         crate::conversion::initialise();
         crate::request::initialise();

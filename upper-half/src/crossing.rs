@@ -142,6 +142,7 @@ unsafe fn cross_unless_near<R>(call: impl FnOnce(&'static Dispatch) -> R) -> R {
             });
             if arch::reach() == Reach::Near as u32 && crate::direct::possible() {
                 arch::set_reach(Reach::Direct as u32);
+                crate::p2p::prepare_receive();
             }
         }
         cross(call)

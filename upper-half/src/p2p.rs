@@ -21,10 +21,15 @@ use crate::{arch, direct};
 mod both;
 mod buffer;
 mod receive;
+mod waiting;
 
 pub use both::{sendrecv, sendrecv_replace};
 pub use buffer::{buffer_attach, buffer_detach, rebuild_buffer};
 pub use receive::{irecv, post, receive, recv};
+pub use waiting::{
+    hook as waiting_hook, parked as parked_in_receive, prepare as prepare_receive,
+    receive_begins_anew, receive_has_failed, received_at_checkpoint, restarted,
+};
 
 /// A blocking send of any mode to a rank, the short way.
 #[inline(always)]

@@ -15,7 +15,7 @@ use stillpoint_wrappers::gate::{Command, DriverState};
 use crate::collective::all_reached;
 use crate::crossing::{Place, gate};
 use crate::request::Pending as Requests;
-use crate::{arch, drain, message, refusal, request};
+use crate::{arch, drain, message, p2p, refusal, request};
 
 /// Nanoseconds between two rounds of progress in which nothing moved.
 const ROUND: u64 = 200_000;
@@ -224,6 +224,12 @@ unsafe fn stay() {
                     moved = drain::round();
                 }
                 say(DriverState::Draining);
+                if !moved && p2p::parked_in_receive() {
+                    // Whether that is over by now only the real MPI knows. The thread comes back at once.
+                    sleep(bell, ROUND);
+                    gate.rounds.fetch_add(1, Ordering::SeqCst);
+                    return;
+                }
             } else if command == Command::Seal as u32 {
                 moved = !active || drain::round();
                 idle = if moved { 0 } else { idle + 1 };

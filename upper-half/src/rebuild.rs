@@ -49,6 +49,7 @@ unsafe fn everything() -> Result<(), (&'static str, i32)> {
         }
         speak_for_mpi();
         init::rebuild();
+        p2p::restarted();
         two_phase::restarted();
         step("the control communicator", communicator::make_control())?;
         step("a group", group::rebuild())?;

@@ -174,6 +174,8 @@ pub struct Services {
     /// Any FS. The lower half's word for a predefined handle, by [`HandleKind`] and standard-ABI value;
     /// the lower half's null handle of that kind where it has no such object.
     pub predefined: Option<unsafe extern "C" fn(u32, i32) -> Word>,
+    /// Lower FS, MPI running. The address of the real MPI's own `MPI_Recv`, if that calls [`UpperHooks::waiting`] while it waits; else 0.
+    pub receive: Option<unsafe extern "C" fn() -> u64>,
 }
 
 /// Kinds of upper-half function that the lower half may have to call.
@@ -230,6 +232,8 @@ pub struct UpperHooks {
     pub call_op: Option<unsafe extern "C" fn(u64, *mut u8, *mut u8, *mut i32, Word)>,
     /// `(kind, context, status or flag) -> MPI error`.
     pub call_grequest: Option<unsafe extern "C" fn(u32, u64, u64) -> i32>,
+    /// A checkpoint is pending, and the real MPI waits on this thread. Any FS; may return to where the real MPI was called from.
+    pub waiting: Option<unsafe extern "C" fn()>,
     /// UTF-8 JSON describing the MPI objects alive (for `inspect`), and its length; refreshed by
     /// [`Command::Seal`].
     pub inventory: AtomicU64,
@@ -282,6 +286,8 @@ pub struct ThreadRecord {
     /// `gs:0x98`: non-zero on the driver thread.
     pub driver: AtomicU32,
     pub reserved: u32,
+    /// `gs:0xa0`: the real MPI's own `MPI_Recv`, if the thread may call it ([`Services::receive`]), else 0.
+    pub receive: AtomicU64,
 }
 
 /// Values of [`ThreadRecord::reach`]: how the thread gets at the lower half.

@@ -52,6 +52,7 @@ fn services() -> Services {
         make_callback: Some(mpi::callbacks::make_callback),
         free_callback: Some(mpi::callbacks::free_callback),
         predefined: Some(mpi::predefined::predefined),
+        receive: Some(mpi::progress::receive),
     }
 }
 

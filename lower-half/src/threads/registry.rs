@@ -85,6 +85,7 @@ static TABLE: [Slot; MOST_THREADS] = [const {
         private: [0; 11],
         driver: core::sync::atomic::AtomicU32::new(0),
         reserved: 0,
+        receive: core::sync::atomic::AtomicU64::new(0),
     }))
 }; MOST_THREADS];
 
@@ -128,6 +129,7 @@ impl Thread {
             record.inside.store(0, Ordering::Relaxed);
             record.driver.store(0, Ordering::Relaxed);
             record.reach.store(Reach::Unknown as u32, Ordering::Relaxed);
+            record.receive.store(0, Ordering::Relaxed);
             record.sent.store(0, Ordering::Relaxed);
             record.received.store(0, Ordering::Relaxed);
             record.virtual_tid.store(0, Ordering::Relaxed);

@@ -11,6 +11,12 @@ use stillpoint_wrappers::gate::{GATE_ADDRESS, GatePage, Inside, Reach, ThreadRec
 
 use crate::object::Object;
 
+mod resumable;
+
+pub use resumable::{
+    code_of_receive, give_receive_back, leave_receive, outside_and_receives, receive, take_receive,
+};
+
 const _: () = {
     // The assembly below spells these offsets out.
     assert!(offset_of!(ThreadRecord, this) == 0x00);
@@ -89,17 +95,20 @@ pub unsafe fn set_reach(value: u32) {
     }
 }
 
-/// Whether both `record.inside` and `record.reach` are 0.
+/// Whether both `record.inside` and `record.reach` are 0. Each is read as it is written, in 32 bits: a load of both at once could
+/// not be answered from the store that the call before has just made, and would wait until that is in the cache.
 ///
 /// # Safety
 /// As [`record`].
 #[inline(always)]
 pub unsafe fn outside_and_direct() -> bool {
-    // SAFETY: as `record`; both are 32 bits, one behind the other.
+    // SAFETY: as `record`.
     unsafe {
         asm!(
-            "cmp qword ptr gs:[0x18], 0",
-            "jne {}",
+            "cmp dword ptr gs:[0x18], 0",
+            "jne {0}",
+            "cmp dword ptr gs:[0x1c], 0",
+            "jne {0}",
             label { return false },
             options(nostack, readonly)
         );

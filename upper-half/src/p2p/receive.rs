@@ -168,6 +168,34 @@ pub unsafe fn recv(
 ) -> c_int {
     // SAFETY: the application's arguments.
     unsafe {
+        if arch::outside_and_receives()
+            && direct::objects([datatype, comm])
+            && source != abi::PROC_NULL
+            && drain::nothing_waits()
+        {
+            return arch::receive(buf, count, datatype, source, tag, comm, status);
+        }
+        recv_otherwise(buf, count, datatype, source, tag, comm, status)
+    }
+}
+
+/// `MPI_Recv` where the real MPI's own cannot be called.
+///
+/// # Safety
+/// As the MPI function.
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn recv_otherwise(
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: Comm,
+    status: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the application's arguments.
+    unsafe {
         if direct::open()
             && direct::objects([datatype, comm])
             && source != abi::PROC_NULL

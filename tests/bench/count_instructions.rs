@@ -155,7 +155,7 @@ fn count(command: &[String], traced: Option<&str>) -> Result<ExitCode, Failure> 
     unsafe { child.pre_exec(|| ptrace::traceme().map_err(Into::into)) };
     let pid = Pid::from_raw(child.spawn()?.id() as i32);
     println!(
-        "{:<26}{:>12}{:>12}{:>12}{:>12}{:>12}",
+        "{:<30}{:>12}{:>12}{:>12}{:>12}{:>12}",
         "call", "application", "upper", "lower", "real MPI", "FS writes"
     );
     let mut empty = Counts::default();
@@ -177,7 +177,7 @@ fn count(command: &[String], traced: Option<&str>) -> Result<ExitCode, Failure> 
                     let name = text_at(pid, registers.rax)?;
                     let map = map.get_or_insert(Map::read(pid, &program)?);
                     let counts = step(pid, map, traced == Some(name.as_str()))?;
-                    print!("{name:<26}");
+                    print!("{name:<30}");
                     for place in PLACES {
                         print!("{:>12}", counts.of(place).saturating_sub(empty.of(place)));
                     }

@@ -141,8 +141,10 @@ pub unsafe fn initiate(
         }
         arch::be_inside::<{ Place::Collective as u32 }>();
         let stay = Stay(());
-        let numbers = collective::initiated_alone(comm);
-        let request = request::create_collective(comm, numbers, Recipe::new(again));
+        let Some(request) = request::create_collective(comm, Recipe::new(again)) else {
+            stay.go_back();
+            return None;
+        };
         Some(Begun {
             stay,
             request,
@@ -162,18 +164,17 @@ impl Begun {
     /// Gives the application its request, or the error of the function that was to begin the operation.
     ///
     /// # Safety
-    /// `comm` must lead to an object.
+    /// In the stay; `name` is the function's.
     #[inline(always)]
-    pub unsafe fn end(self, comm: Comm, code: c_int, name: &'static CStr) -> c_int {
+    pub unsafe fn end(self, code: c_int, name: &'static CStr) -> c_int {
         // SAFETY: the caller's place, which is not null.
         unsafe {
-            if code == 0 {
-                *self.place = self.request.cast();
-            } else {
-                request::end(self.request);
+            if code != 0 {
+                return self.stay.abandon(self.request, code, name);
             }
-            self.stay.end(comm, code, name)
+            *self.place = self.request.cast();
         }
+        0
     }
 }
 
@@ -208,5 +209,20 @@ impl Stay {
         }
         // SAFETY: the caller's communicator; inside.
         unsafe { raise(comm, abi::error_to_neutral(code), name) }
+    }
+
+    /// Ends the stay of a function that was to begin an operation and has failed with one of the real MPI's codes.
+    ///
+    /// # Safety
+    /// `request` must be the operation's, used no more.
+    #[cold]
+    #[inline(never)]
+    pub unsafe fn abandon(self, request: *mut Request, code: c_int, name: &'static CStr) -> c_int {
+        // SAFETY: the caller's request; the application has its communicator still.
+        unsafe {
+            let communicator = (*request).communicator;
+            request::end(request);
+            self.end(communicator, code, name)
+        }
     }
 }

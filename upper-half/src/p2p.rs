@@ -130,29 +130,31 @@ const fn as_c(text: &'static str) -> &'static CStr {
     }
 }
 
-/// A nonblocking send or receive, the short way. What a restart needs of it goes straight into the request.
+/// A nonblocking send or receive, the short way. What a restart needs of it goes straight into the request. `None`: to be done
+/// the long way.
 #[inline(always)]
 pub(crate) unsafe fn start_directly(
     name: &'static CStr,
     arguments: Arguments,
     handle: *mut abi::Request,
     call: impl FnOnce(&'static Direct, *mut Word) -> i32,
-) -> c_int {
+) -> Option<c_int> {
     // SAFETY: the way is open; live objects; the call only crosses.
     unsafe {
         let stay = direct::enter();
-        let request = request::create_alone(&arguments);
+        let Some(request) = request::create_alone(&arguments) else {
+            stay.go_back();
+            return None;
+        };
         let code = call(direct::table(), &raw mut (*request).head.lower);
-        if code == 0 {
-            if arguments.kind != Kind::Receive {
-                arch::count_sent();
-            }
-            *handle = request.cast();
-            return stay.end(arguments.communicator, 0, name);
+        if code != 0 {
+            return Some(stay.abandon(request, code, name));
         }
-        let communicator = arguments.communicator;
-        request::end(request);
-        stay.end(communicator, code, name)
+        if arguments.kind != Kind::Receive {
+            arch::count_sent();
+        }
+        *handle = request.cast();
+        Some(0)
     }
 }
 
@@ -205,13 +207,17 @@ macro_rules! nonblocking_sends {
             // SAFETY: the application's arguments.
             unsafe {
                 if direct::open() && direct::alive([datatype, comm]) && dest != abi::PROC_NULL {
+                    // A rank and a tag that the real MPI sends to are the same in the neutral form.
                     let arguments = Arguments {
                         kind: Kind::$kind, buffer: buf.cast_mut(), count, datatype,
-                        peer: dest, tag: abi::tag_to_neutral(tag), communicator: comm,
+                        peer: dest, tag, communicator: comm,
                     };
-                    return start_directly(const { as_c(concat!($name, "\0")) }, arguments, request, move |direct, word| {
+                    let done = start_directly(const { as_c(concat!($name, "\0")) }, arguments, request, move |direct, word| {
                         (direct.$function)(buf, count, (*datatype).lower, dest, tag, (*comm).lower, word)
                     });
+                    if let Some(code) = done {
+                        return code;
+                    }
                 }
                 $long(buf, count, datatype, dest, tag, comm, request)
             }

@@ -24,8 +24,8 @@ pub use collectives::{Numbers, begun_collective, from_recipe, initiate};
 pub use life::{adopt, complete, count, finish, is_being_made, on_completion};
 pub use recipe::Recipe;
 pub use slots::{
-    complete_collective, create, create_alone, create_collective, end, end_alone, hold, let_go,
-    live, next_begun, plain,
+    askable, complete_collective, create, create_alone, create_collective, end, end_alone, hold,
+    let_go, live, next_begun, plain,
 };
 pub use survey::{Pending, abandon, pending, test_all};
 
@@ -101,27 +101,30 @@ pub struct Request {
     pub communicator: *mut Object,
     pub peer: i32,
     pub tag: i32,
+    /// When it was begun, in this rank's order.
+    pub begun: u64,
+    /// When it was made, in the same order, if it has a recipe.
+    pub made: u64,
     /// Nonblocking collectives: number on the communicator (0: one that cannot be begun again), and in
-    /// the group's clock. See `collective`.
+    /// the group's clock. See `collective`. The number is 0 in a slot that is free.
     pub number: u32,
     pub clock: u64,
-    /// When it was made, and when it was begun, in this rank's order.
-    pub made: u64,
-    pub begun: u64,
-    /// Where it is done: the status, with the operation's error.
-    pub status: Status,
     /// Persistent collectives and generalized requests: how to make it.
     pub recipe: Option<Recipe>,
     pub completion: Option<Completion>,
     pub context: *mut (),
     /// Objects that the recipe refers to.
     pub held: Vec<*mut Object>,
+    /// Where it is done: the status, with the operation's error.
+    pub status: Status,
 }
 
 /// Where our part of the slot begins.
 const REST: usize = 256;
 
 const _: () = assert!(offset_of!(Request, kind) == REST);
+// What a message needs lies in one cache line beside the head's.
+const _: () = assert!(offset_of!(Request, begun) + size_of::<u64>() <= REST + 64);
 const _: () = assert!(size_of::<Request>() <= ROOM);
 
 /// What an operation is made of.

@@ -322,4 +322,10 @@ pub struct Direct {
     pub ssend: unsafe extern "C" fn(*const c_void, i32, Word, i32, i32, Word) -> i32,
     /// `MPI_Test`.
     pub test: unsafe extern "C" fn(*mut Word, *mut i32, *mut c_void) -> i32,
+    /// `MPI_Testall`.
+    pub testall: unsafe extern "C" fn(i32, *mut Word, *mut i32, *mut c_void) -> i32,
+    /// `MPI_Testany`.
+    pub testany: unsafe extern "C" fn(i32, *mut Word, *mut i32, *mut i32, *mut c_void) -> i32,
+    /// `MPI_Testsome`.
+    pub testsome: unsafe extern "C" fn(i32, *mut Word, *mut i32, *mut i32, *mut c_void) -> i32,
 }

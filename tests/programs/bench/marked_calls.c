@@ -51,6 +51,27 @@ int main(int argc, char **argv) {
     MARKED("MPI_Irecv+MPI_Wait", MPI_Isend(out, 8, MPI_CHAR, rank, 0, world, &other),
            (MPI_Irecv(in, 8, MPI_CHAR, rank, 0, world, &request), MPI_Wait(&request, &status)),
            MPI_Wait(&other, &status));
+    MPI_Request posted[2];
+    int index, indices[2];
+    MPI_Status statuses[2];
+    for (int i = 0; i < 2; i++) MPI_Irecv(in, 8, MPI_CHAR, rank, 1 + i, world, &posted[i]);
+    MARKED("MPI_Test, not over", NOTHING, MPI_Test(&posted[0], &flag, &status), NOTHING);
+    MARKED("MPI_Testany, not over", NOTHING, MPI_Testany(1, posted, &index, &flag, &status), NOTHING);
+    MARKED("MPI_Testany of 2, not over", NOTHING, MPI_Testany(2, posted, &index, &flag, &status), NOTHING);
+    MARKED("MPI_Testall of 2, not over", NOTHING, MPI_Testall(2, posted, &flag, statuses), NOTHING);
+    MARKED("MPI_Testsome of 2, not over", NOTHING, MPI_Testsome(2, posted, &index, indices, statuses), NOTHING);
+    for (int i = 0; i < 2; i++) MPI_Send(out, 8, MPI_CHAR, rank, 1 + i, world);
+    MPI_Waitall(2, posted, statuses);
+#define POST \
+    for (int i = 0; i < 2; i++) MPI_Irecv(in, 8, MPI_CHAR, rank, 1 + i, world, &posted[i]); \
+    for (int i = 0; i < 2; i++) MPI_Send(out, 8, MPI_CHAR, rank, 1 + i, world)
+    MARKED("MPI_Testany of 2, over", POST, MPI_Testany(2, posted, &index, &flag, &status), MPI_Wait(&posted[1 - index], &status));
+    MARKED("MPI_Waitany of 2", POST, MPI_Waitany(2, posted, &index, &status), MPI_Wait(&posted[1 - index], &status));
+    MARKED("MPI_Testall of 2, over", POST, MPI_Testall(2, posted, &flag, statuses), MPI_Waitall(2, posted, statuses));
+    MARKED("MPI_Waitall of 2", POST, MPI_Waitall(2, posted, statuses), NOTHING);
+    MARKED("MPI_Waitsome of 2", POST, MPI_Waitsome(2, posted, &index, indices, statuses), MPI_Waitall(2, posted, statuses));
+    MARKED("MPI_Test of null", posted[0] = MPI_REQUEST_NULL, MPI_Test(posted, &flag, &status), NOTHING);
+    MARKED("MPI_Get_count", NOTHING, MPI_Get_count(&status, MPI_CHAR, &index), NOTHING);
     MARKED("MPI_Iprobe", NOTHING, MPI_Iprobe(MPI_ANY_SOURCE, 0, world, &flag, &status), NOTHING);
     MARKED("MPI_Pack", int at = 0, MPI_Pack(out, 8, MPI_CHAR, in, 8, &at, world), NOTHING);
     MPI_Finalize();

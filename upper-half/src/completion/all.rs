@@ -97,6 +97,23 @@ pub unsafe fn testall(
     flag: *mut c_int,
     array_of_statuses: *mut abi::Status,
 ) -> c_int {
+    // SAFETY: the application's arrays and flag.
+    unsafe {
+        if direct::all(count, array_of_requests, flag, array_of_statuses) {
+            return 0;
+        }
+        testall_long(count, array_of_requests, flag, array_of_statuses)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn testall_long(
+    count: c_int,
+    array_of_requests: *mut abi::Request,
+    flag: *mut c_int,
+    array_of_statuses: *mut abi::Status,
+) -> c_int {
     let _inside = crossing::enter();
     // SAFETY: the application's arrays and flag.
     unsafe {

@@ -8,7 +8,7 @@ use stillpoint_wrappers::neutral::Status;
 use stillpoint_wrappers::neutral::constants::UNDEFINED;
 
 use super::list::{List, Room};
-use super::{EMPTY, fail, give};
+use super::{EMPTY, direct, fail, give};
 use crate::crossing::{self, cross_near};
 use crate::request::State;
 use crate::{abi, park};
@@ -37,6 +37,9 @@ unsafe fn tell_one(
         if list.state(place) == State::Active {
             list.keep(place);
         }
+        if code != 0 {
+            list.keep_failed(place, code);
+        }
         let communicator = list.communicator(place);
         let (found, _) = list.tell(place, from_lower);
         give(status, &found);
@@ -53,6 +56,24 @@ unsafe fn tell_one(
 /// # Safety
 /// As the MPI function.
 pub unsafe fn waitany(
+    count: c_int,
+    array_of_requests: *mut abi::Request,
+    index: *mut c_int,
+    status: *mut abi::Status,
+) -> c_int {
+    let mut flag = 0;
+    // SAFETY: the application's array and places.
+    unsafe {
+        if direct::any::<true>(count, array_of_requests, index, &mut flag, status) {
+            return 0;
+        }
+        waitany_long(count, array_of_requests, index, status)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn waitany_long(
     count: c_int,
     array_of_requests: *mut abi::Request,
     index: *mut c_int,
@@ -104,6 +125,24 @@ pub unsafe fn waitany(
 /// # Safety
 /// As the MPI function.
 pub unsafe fn testany(
+    count: c_int,
+    array_of_requests: *mut abi::Request,
+    index: *mut c_int,
+    flag: *mut c_int,
+    status: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the application's array and places.
+    unsafe {
+        if direct::any::<false>(count, array_of_requests, index, flag, status) {
+            return 0;
+        }
+        testany_long(count, array_of_requests, index, flag, status)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn testany_long(
     count: c_int,
     array_of_requests: *mut abi::Request,
     index: *mut c_int,

@@ -5,12 +5,15 @@
 
 use core::ffi::c_int;
 
-use stillpoint_wrappers::direct::Direct;
 use stillpoint_wrappers::neutral;
 
 use crate::object::Object;
 use crate::request::{self, Kind, Request};
 use crate::{abi, arch, direct};
+
+mod several;
+
+pub use several::{all, any, some};
 
 /// What a request answered.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,16 +25,47 @@ enum Answer {
     Failed,
 }
 
+/// Asks a plain request until it is over, or a checkpoint is pending and it is not.
+///
+/// # Safety
+/// As [`ask`].
+#[inline(always)]
+unsafe fn wait_for(request: *mut Request, status: *mut abi::Status) -> Answer {
+    // SAFETY: the caller's.
+    unsafe {
+        match ask(request, status) {
+            Answer::NotYet => ask_on(request, status),
+            answer => answer,
+        }
+    }
+}
+
+/// [`wait_for`] of a request that was not over at once: out of the way of those that are.
+#[cold]
+#[inline(never)]
+unsafe fn ask_on(request: *mut Request, status: *mut abi::Status) -> Answer {
+    loop {
+        if arch::gate_pending() {
+            return Answer::NotYet;
+        }
+        // SAFETY: the caller's.
+        let answer = unsafe { ask(request, status) };
+        if answer != Answer::NotYet {
+            return answer;
+        }
+    }
+}
+
 /// Asks a plain request once.
 ///
 /// # Safety
 /// In a stay of the short way; `request` must be plain, `status` ignored or writable.
 #[inline(always)]
-unsafe fn ask(table: &Direct, request: *mut Request, status: *mut abi::Status) -> Answer {
+unsafe fn ask(request: *mut Request, status: *mut abi::Status) -> Answer {
     let mut over = 0;
     // SAFETY: the caller's request and status.
     unsafe {
-        let code = (table.test)(&raw mut (*request).head.lower, &mut over, status.cast());
+        let code = (direct::table().test)(&raw mut (*request).head.lower, &mut over, status.cast());
         if code != 0 {
             failed(request, code, status);
             return Answer::Failed;
@@ -39,6 +73,19 @@ unsafe fn ask(table: &Direct, request: *mut Request, status: *mut abi::Status) -
         if over == 0 {
             return Answer::NotYet;
         }
+        end(request);
+        Answer::Over
+    }
+}
+
+/// Ends a plain request that is over below: its message is counted.
+///
+/// # Safety
+/// In a stay of the short way; `request` must be plain.
+#[inline(always)]
+unsafe fn end(request: *mut Request) {
+    // SAFETY: the caller's request.
+    unsafe {
         match (*request).kind {
             Kind::Collective => request::complete_collective(request),
             kind => {
@@ -48,7 +95,6 @@ unsafe fn ask(table: &Direct, request: *mut Request, status: *mut abi::Status) -
                 request::end_alone(request);
             }
         }
-        Answer::Over
     }
 }
 
@@ -82,21 +128,13 @@ pub unsafe fn wait(handle: *mut abi::Request, status: *mut abi::Status) -> bool 
             return false;
         };
         let stay = direct::enter();
-        let table = direct::table();
-        loop {
-            match ask(table, request, status) {
-                Answer::Over => {
-                    *handle = request::null();
-                    return true;
-                }
-                Answer::NotYet if !arch::gate_pending() => {}
-                _ => {
-                    stay.go_back();
-                    return false;
-                }
-            }
+        if wait_for(request, status) != Answer::Over {
+            stay.go_back();
+            return false;
         }
+        *handle = request::null();
     }
+    true
 }
 
 /// `MPI_Test`; false: to be done the long way.
@@ -114,7 +152,7 @@ pub unsafe fn test(handle: *mut abi::Request, flag: *mut c_int, status: *mut abi
             return false;
         };
         let stay = direct::enter();
-        match ask(direct::table(), request, status) {
+        match ask(request, status) {
             Answer::Over => {
                 *handle = request::null();
                 *flag = 1;
@@ -147,7 +185,6 @@ pub unsafe fn waitall(
     // SAFETY: the application's arrays.
     unsafe {
         let stay = direct::enter();
-        let table = direct::table();
         for index in 0..count {
             let handle = handles.add(index);
             let status = if abi::is_ignored(statuses) {
@@ -156,18 +193,16 @@ pub unsafe fn waitall(
                 statuses.add(index)
             };
             let Some(request) = request::plain(*handle) else {
+                if *handle == null {
+                    super::give_whole(status, 0, &super::EMPTY);
+                    continue;
+                }
                 stay.go_back();
                 return index;
             };
-            loop {
-                match ask(table, request, status) {
-                    Answer::Over => break,
-                    Answer::NotYet if !arch::gate_pending() => {}
-                    _ => {
-                        stay.go_back();
-                        return index;
-                    }
-                }
+            if wait_for(request, status) != Answer::Over {
+                stay.go_back();
+                return index;
             }
             *handle = null;
             if !abi::is_ignored(status) {

@@ -129,6 +129,21 @@ impl<'a> List<'a> {
         }
     }
 
+    /// With the first failed request that it tells of, at `chosen`, the real MPI gives up all that have failed: the same error
+    /// is theirs.
+    pub fn keep_failed(&mut self, chosen: usize, error: i32) {
+        for index in (0..self.count).filter(|index| *index != chosen) {
+            if self.state(index) != State::Active || self.words[index] != request::null_word() {
+                continue;
+            }
+            self.keep(index);
+            if let Some(it) = self.get(index) {
+                // SAFETY: a live request, over in the lower half.
+                unsafe { request::finish(it, &Status { error, ..EMPTY }) };
+            }
+        }
+    }
+
     /// The first request that is done above.
     pub fn first_done(&self) -> Option<usize> {
         (0..self.count).find(|index| self.state(*index) == State::Done)

@@ -7,13 +7,15 @@ use stillpoint_wrappers::extra::INTERRUPTED;
 use stillpoint_wrappers::neutral::constants::UNDEFINED;
 
 use super::list::{List, Room};
-use super::{EMPTY, ERR_IN_STATUS, fail, give_whole};
+use super::{EMPTY, ERR_IN_STATUS, direct, fail, give_whole};
 use crate::crossing::{self, cross_near};
 use crate::object::Object;
 use crate::request::State;
 use crate::{abi, park};
 
-/// `MPI_Waitsome` and `MPI_Testsome`.
+/// `MPI_Waitsome` and `MPI_Testsome`, the long way.
+#[cold]
+#[inline(never)]
 unsafe fn some(
     blocking: bool,
     incount: c_int,
@@ -23,7 +25,8 @@ unsafe fn some(
     array_of_statuses: *mut abi::Status,
     name: &'static CStr,
 ) -> c_int {
-    // SAFETY: inside a stub; the application's arrays and places.
+    let _inside = crossing::enter();
+    // SAFETY: the application's arrays and places.
     unsafe {
         let mut room = Room::new();
         let mut list = match List::new(&mut room, array_of_requests, incount) {
@@ -110,9 +113,17 @@ pub unsafe fn waitsome(
     array_of_indices: *mut c_int,
     array_of_statuses: *mut abi::Status,
 ) -> c_int {
-    let _inside = crossing::enter();
     // SAFETY: the application's arrays.
     unsafe {
+        if direct::some::<true>(
+            incount,
+            array_of_requests,
+            outcount,
+            array_of_indices,
+            array_of_statuses,
+        ) {
+            return 0;
+        }
         some(
             true,
             incount,
@@ -136,9 +147,17 @@ pub unsafe fn testsome(
     array_of_indices: *mut c_int,
     array_of_statuses: *mut abi::Status,
 ) -> c_int {
-    let _inside = crossing::enter();
     // SAFETY: the application's arrays.
     unsafe {
+        if direct::some::<false>(
+            incount,
+            array_of_requests,
+            outcount,
+            array_of_indices,
+            array_of_statuses,
+        ) {
+            return 0;
+        }
         some(
             false,
             incount,

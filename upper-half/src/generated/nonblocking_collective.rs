@@ -49,7 +49,7 @@ unsafe extern "C" fn iallgather(
                 (*comm).lower,
                 begun.word(),
             );
-            return begun.end(comm, code, c"MPI_Iallgather");
+            return begun.end(code, c"MPI_Iallgather");
         }
         iallgather_converted(
             sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
@@ -138,7 +138,7 @@ unsafe extern "C" fn iallgatherv(
                 (*comm).lower,
                 begun.word(),
             );
-            return begun.end(comm, code, c"MPI_Iallgatherv");
+            return begun.end(code, c"MPI_Iallgatherv");
         }
         iallgatherv_converted(
             sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
@@ -225,7 +225,7 @@ unsafe extern "C" fn iallreduce(
                 (*comm).lower,
                 begun.word(),
             );
-            return begun.end(comm, code, c"MPI_Iallreduce");
+            return begun.end(code, c"MPI_Iallreduce");
         }
         iallreduce_converted(sendbuf, recvbuf, count, datatype, op, comm, request)
     }
@@ -309,7 +309,7 @@ unsafe extern "C" fn ialltoall(
                 (*comm).lower,
                 begun.word(),
             );
-            return begun.end(comm, code, c"MPI_Ialltoall");
+            return begun.end(code, c"MPI_Ialltoall");
         }
         ialltoall_converted(
             sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
@@ -403,7 +403,7 @@ unsafe extern "C" fn ialltoallv(
                 (*comm).lower,
                 begun.word(),
             );
-            return begun.end(comm, code, c"MPI_Ialltoallv");
+            return begun.end(code, c"MPI_Ialltoallv");
         }
         ialltoallv_converted(
             sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
@@ -525,7 +525,7 @@ unsafe extern "C" fn ibarrier(comm: Comm, request: *mut Request) -> c_int {
             })
         {
             let code = (direct::table().ibarrier)((*comm).lower, begun.word());
-            return begun.end(comm, code, c"MPI_Ibarrier");
+            return begun.end(code, c"MPI_Ibarrier");
         }
         ibarrier_converted(comm, request)
     }
@@ -579,7 +579,7 @@ unsafe extern "C" fn ibcast(
                 (*comm).lower,
                 begun.word(),
             );
-            return begun.end(comm, code, c"MPI_Ibcast");
+            return begun.end(code, c"MPI_Ibcast");
         }
         ibcast_converted(buffer, count, datatype, root, comm, request)
     }
@@ -658,7 +658,7 @@ unsafe extern "C" fn iexscan(
                 (*comm).lower,
                 begun.word(),
             );
-            return begun.end(comm, code, c"MPI_Iexscan");
+            return begun.end(code, c"MPI_Iexscan");
         }
         iexscan_converted(sendbuf, recvbuf, count, datatype, op, comm, request)
     }
@@ -743,7 +743,7 @@ unsafe extern "C" fn igather(
                 (*comm).lower,
                 begun.word(),
             );
-            return begun.end(comm, code, c"MPI_Igather");
+            return begun.end(code, c"MPI_Igather");
         }
         igather_converted(
             sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
@@ -837,7 +837,7 @@ unsafe extern "C" fn igatherv(
                 (*comm).lower,
                 begun.word(),
             );
-            return begun.end(comm, code, c"MPI_Igatherv");
+            return begun.end(code, c"MPI_Igatherv");
         }
         igatherv_converted(
             sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm,
@@ -928,7 +928,7 @@ unsafe extern "C" fn ineighbor_allgather(
                 (*comm).lower,
                 begun.word(),
             );
-            return begun.end(comm, code, c"MPI_Ineighbor_allgather");
+            return begun.end(code, c"MPI_Ineighbor_allgather");
         }
         ineighbor_allgather_converted(
             sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
@@ -1017,7 +1017,7 @@ unsafe extern "C" fn ineighbor_allgatherv(
                 (*comm).lower,
                 begun.word(),
             );
-            return begun.end(comm, code, c"MPI_Ineighbor_allgatherv");
+            return begun.end(code, c"MPI_Ineighbor_allgatherv");
         }
         ineighbor_allgatherv_converted(
             sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request,
@@ -1107,7 +1107,7 @@ unsafe extern "C" fn ineighbor_alltoall(
                 (*comm).lower,
                 begun.word(),
             );
-            return begun.end(comm, code, c"MPI_Ineighbor_alltoall");
+            return begun.end(code, c"MPI_Ineighbor_alltoall");
         }
         ineighbor_alltoall_converted(
             sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
@@ -1201,7 +1201,7 @@ unsafe extern "C" fn ineighbor_alltoallv(
                 (*comm).lower,
                 begun.word(),
             );
-            return begun.end(comm, code, c"MPI_Ineighbor_alltoallv");
+            return begun.end(code, c"MPI_Ineighbor_alltoallv");
         }
         ineighbor_alltoallv_converted(
             sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
@@ -1345,7 +1345,7 @@ unsafe extern "C" fn ireduce(
                 (*comm).lower,
                 begun.word(),
             );
-            return begun.end(comm, code, c"MPI_Ireduce");
+            return begun.end(code, c"MPI_Ireduce");
         }
         ireduce_converted(sendbuf, recvbuf, count, datatype, op, root, comm, request)
     }
@@ -1428,7 +1428,7 @@ unsafe extern "C" fn ireduce_scatter(
                 (*comm).lower,
                 begun.word(),
             );
-            return begun.end(comm, code, c"MPI_Ireduce_scatter");
+            return begun.end(code, c"MPI_Ireduce_scatter");
         }
         ireduce_scatter_converted(sendbuf, recvbuf, recvcounts, datatype, op, comm, request)
     }
@@ -1509,7 +1509,7 @@ unsafe extern "C" fn ireduce_scatter_block(
                 (*comm).lower,
                 begun.word(),
             );
-            return begun.end(comm, code, c"MPI_Ireduce_scatter_block");
+            return begun.end(code, c"MPI_Ireduce_scatter_block");
         }
         ireduce_scatter_block_converted(sendbuf, recvbuf, recvcount, datatype, op, comm, request)
     }
@@ -1590,7 +1590,7 @@ unsafe extern "C" fn iscan(
                 (*comm).lower,
                 begun.word(),
             );
-            return begun.end(comm, code, c"MPI_Iscan");
+            return begun.end(code, c"MPI_Iscan");
         }
         iscan_converted(sendbuf, recvbuf, count, datatype, op, comm, request)
     }
@@ -1675,7 +1675,7 @@ unsafe extern "C" fn iscatter(
                 (*comm).lower,
                 begun.word(),
             );
-            return begun.end(comm, code, c"MPI_Iscatter");
+            return begun.end(code, c"MPI_Iscatter");
         }
         iscatter_converted(
             sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request,
@@ -1769,7 +1769,7 @@ unsafe extern "C" fn iscatterv(
                 (*comm).lower,
                 begun.word(),
             );
-            return begun.end(comm, code, c"MPI_Iscatterv");
+            return begun.end(code, c"MPI_Iscatterv");
         }
         iscatterv_converted(
             sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm,

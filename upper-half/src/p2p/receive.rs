@@ -90,7 +90,7 @@ pub unsafe fn irecv(
             && drain::nothing_waits()
         {
             let arguments = receive(buf, count, datatype, source, tag, comm);
-            return start_directly(c"MPI_Irecv", arguments, request, move |direct, word| {
+            let done = start_directly(c"MPI_Irecv", arguments, request, move |direct, word| {
                 (direct.irecv)(
                     buf,
                     count,
@@ -101,6 +101,9 @@ pub unsafe fn irecv(
                     word,
                 )
             });
+            if let Some(code) = done {
+                return code;
+            }
         }
         irecv_converted(buf, count, datatype, source, tag, comm, request)
     }

@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering;
 use stillpoint_wrappers::gate::HandleKind;
 
 use super::life::COMPLETIONS;
-use super::{Arguments, Kind, NO_MESSAGE, Numbers, Recipe, Request, State};
+use super::{Arguments, CANCELLED, Kind, NO_MESSAGE, Recipe, Request, State};
 use crate::object::{ALIVE, FREED, Object};
 use crate::shared::{Shared, concurrent};
 use crate::{arch, collective, fortran, handle, refuse};
@@ -106,6 +106,7 @@ fn new_slot(requests: &mut Requests) -> *mut Request {
         (&raw mut (*request).recipe).write(None);
         (&raw mut (*request).completion).write(None);
         (&raw mut (*request).held).write(Vec::new());
+        (*request).number = 0;
     }
     requests.all.push(request);
     request
@@ -122,37 +123,42 @@ pub unsafe fn create(arguments: &Arguments, flags: u8) -> *mut Request {
     unsafe {
         hold(arguments.datatype);
         hold(arguments.communicator);
-        fill(&mut REQUESTS.take(), arguments, flags)
+        let mut requests = REQUESTS.take();
+        let request = take_free(&mut requests).unwrap_or_else(|| new_slot(&mut requests));
+        fill(&mut requests, request, arguments, flags);
+        (*request).made = requests.begun;
+        request
     }
 }
 
-/// [`create`] where no other thread calls MPI.
+/// [`create`] where no other thread calls MPI: of a request without a recipe, if a slot is free.
 ///
 /// # Safety
 /// As [`create`]; neither object may be null.
 #[inline(always)]
-pub unsafe fn create_alone(arguments: &Arguments) -> *mut Request {
+pub unsafe fn create_alone(arguments: &Arguments) -> Option<*mut Request> {
     // SAFETY: the caller's objects.
     unsafe {
+        let requests = REQUESTS.alone();
+        let request = take_free(requests)?;
         hold_alone(arguments.datatype);
         hold_alone(arguments.communicator);
-        fill(REQUESTS.alone(), arguments, 0)
+        fill(requests, request, arguments, 0);
+        Some(request)
     }
 }
 
-/// Makes the request of a nonblocking collective operation where no other thread calls MPI: with nothing in the lower half
-/// yet, and nothing held but the communicator.
+/// Makes the request of a nonblocking collective operation, and counts the operation, where no other thread calls MPI: with
+/// nothing in the lower half yet, and nothing held but the communicator. If a slot is free.
 ///
 /// # Safety
-/// Inside a stub; `communicator` must be alive, and what `recipe` refers to must never end.
+/// Inside a stub; `communicator` must be alive and have a cell, and what `recipe` refers to must never end.
 #[inline(always)]
-pub unsafe fn create_collective(
-    communicator: *mut Object,
-    numbers: Numbers,
-    recipe: Recipe,
-) -> *mut Request {
+pub unsafe fn create_collective(communicator: *mut Object, recipe: Recipe) -> Option<*mut Request> {
     // SAFETY: the caller's communicator.
     unsafe {
+        let requests = REQUESTS.alone();
+        let request = take_free(requests)?;
         hold_alone(communicator);
         let arguments = Arguments {
             kind: Kind::Collective,
@@ -163,23 +169,29 @@ pub unsafe fn create_collective(
             tag: 0,
             communicator,
         };
-        let request = fill(REQUESTS.alone(), &arguments, NO_MESSAGE);
-        ((*request).number, (*request).clock) = numbers;
-        // There is none in a fresh slot.
+        fill(requests, request, &arguments, NO_MESSAGE);
+        (*request).made = requests.begun;
+        ((*request).number, (*request).clock) = collective::initiated_alone(communicator);
+        // There is none in a free slot.
         (&raw mut (*request).recipe).write(Some(recipe));
-        request
+        Some(request)
     }
 }
 
+/// Takes a slot off the list of free ones.
 #[inline(always)]
-fn fill(requests: &mut Requests, arguments: &Arguments, flags: u8) -> *mut Request {
-    let mut request = requests.free;
+fn take_free(requests: &mut Requests) -> Option<*mut Request> {
+    let request = requests.free;
     if request.is_null() {
-        request = new_slot(requests);
-    } else {
-        // SAFETY: a slot in the list is ours and holds the link.
-        requests.free = unsafe { (*request).head.body.cast() };
+        return None;
     }
+    // SAFETY: a slot in the list is ours and holds the link.
+    requests.free = unsafe { (*request).head.body.cast() };
+    Some(request)
+}
+
+#[inline(always)]
+fn fill(requests: &mut Requests, request: *mut Request, arguments: &Arguments, flags: u8) {
     requests.begun += 1;
     // SAFETY: the slot is nobody else's now.
     let it = unsafe { &mut *request };
@@ -194,10 +206,7 @@ fn fill(requests: &mut Requests, arguments: &Arguments, flags: u8) -> *mut Reque
     it.communicator = arguments.communicator;
     it.peer = arguments.peer;
     it.tag = arguments.tag;
-    it.number = 0;
-    it.made = requests.begun;
     it.begun = requests.begun;
-    request
 }
 
 /// The request that a handle leads to, if it is a plain one: a message or a collective operation, begun and not persistent, that
@@ -235,6 +244,28 @@ pub unsafe fn plain(handle: *mut Object) -> Option<*mut Request> {
     }
 }
 
+/// The request that a handle leads to, if the real MPI may be asked for its end directly: alive and not done above, neither
+/// cancelled, nor of a sort that calls back.
+///
+/// # Safety
+/// As [`plain`].
+#[inline(always)]
+pub unsafe fn askable(handle: *mut Object) -> Option<*mut Request> {
+    if !arch::is_address(handle) {
+        return None;
+    }
+    let request: *mut Request = handle.cast();
+    // SAFETY: an object; it is a request if its head says so.
+    unsafe {
+        let alive = (*handle).is(HandleKind::Request) && !(*handle).predefined();
+        let known = alive
+            && (*request).state != State::Done
+            && (*request).flags & CANCELLED == 0
+            && !matches!((*request).kind, Kind::Generalized | Kind::Foreign);
+        known.then_some(request)
+    }
+}
+
 /// Gives a request number of its own to a persistent one that is started again.
 pub fn next_begun() -> u64 {
     let mut requests = REQUESTS.take();
@@ -260,6 +291,7 @@ pub unsafe fn end(request: *mut Request) {
             fortran::forget(request.cast());
             it.head.fortran = -1;
         }
+        it.number = 0;
         it.head.magic = FREED;
         let mut requests = REQUESTS.take();
         it.head.body = requests.free.cast();
@@ -315,6 +347,7 @@ pub unsafe fn complete_collective(request: *mut Request) {
             return;
         }
         collective::tell_alone(it.communicator, it.number);
+        it.number = 0;
         it.recipe = None;
         let_go_alone(it.communicator);
         it.head.magic = FREED;

@@ -7,8 +7,8 @@ use std::vec::Vec;
 use super::{Input, Output, header, kind};
 use crate::table::{Class, Form, Function, Parameter};
 
-/// Functions for single messages that stubs written by hand call directly.
-const MESSAGES: [&str; 11] = [
+/// Functions for messages and for the completion of requests that stubs written by hand call directly.
+const MESSAGES: [&str; 14] = [
     "MPI_Send",
     "MPI_Bsend",
     "MPI_Ssend",
@@ -20,6 +20,9 @@ const MESSAGES: [&str; 11] = [
     "MPI_Irecv",
     "MPI_Iprobe",
     "MPI_Test",
+    "MPI_Testany",
+    "MPI_Testall",
+    "MPI_Testsome",
 ];
 
 /// Whether a generated stub calls the function directly where it can: a collective operation, blocking or not, whose

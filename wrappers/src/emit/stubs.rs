@@ -136,7 +136,7 @@ fn directly(text: &mut String, function: &Function, signature: &str, long: &str)
             "if direct::open() && direct::predefined([{handles}]){} \
              && let Some(begun) = direct::initiate({home}, request, move |lower, word| {}) {{\n\
              let code = (direct::table().{name})({arguments});\n\
-             return begun.end({home}, code, c\"{}\");\n}}",
+             return begun.end(code, c\"{}\");\n}}",
             match repeatable(function).as_str() {
                 "true" => String::new(),
                 condition => format!(" && {condition}"),

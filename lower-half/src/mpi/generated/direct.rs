@@ -81,6 +81,9 @@ pub const fn direct() -> Direct {
             send: transmute::<*const (), _>(ffi::MPI_Send as *const ()),
             ssend: transmute::<*const (), _>(ffi::MPI_Ssend as *const ()),
             test: transmute::<*const (), _>(ffi::MPI_Test as *const ()),
+            testall: transmute::<*const (), _>(ffi::MPI_Testall as *const ()),
+            testany: transmute::<*const (), _>(ffi::MPI_Testany as *const ()),
+            testsome: transmute::<*const (), _>(ffi::MPI_Testsome as *const ()),
         }
     }
 }

@@ -124,7 +124,25 @@ unsafe fn waitany_long(
 ///
 /// # Safety
 /// As the MPI function.
+#[inline(always)]
 pub unsafe fn testany(
+    count: c_int,
+    array_of_requests: *mut abi::Request,
+    index: *mut c_int,
+    flag: *mut c_int,
+    status: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the application's array and places.
+    unsafe {
+        if count == 1 && direct::one(array_of_requests, index, flag, status) {
+            return 0;
+        }
+        testany_of_several(count, array_of_requests, index, flag, status)
+    }
+}
+
+#[inline(never)]
+unsafe fn testany_of_several(
     count: c_int,
     array_of_requests: *mut abi::Request,
     index: *mut c_int,

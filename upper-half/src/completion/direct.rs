@@ -13,7 +13,7 @@ use crate::{abi, arch, direct};
 
 mod several;
 
-pub use several::{all, any, some};
+pub use several::{all, any, one, some};
 
 /// What a request answered.
 #[derive(Clone, Copy, PartialEq, Eq)]

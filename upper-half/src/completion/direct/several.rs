@@ -168,6 +168,44 @@ fn place(statuses: *mut abi::Status, room: &mut Statuses) -> *mut abi::Status {
     }
 }
 
+/// `MPI_Testany` of one request, as a program calls it that looks after a single receive; false: [`any`] is to be tried. The
+/// real MPI gets the request's word where it lies.
+///
+/// # Safety
+/// As the MPI function.
+#[inline(always)]
+pub unsafe fn one(
+    handle: *mut abi::Request,
+    index: *mut c_int,
+    flag: *mut c_int,
+    status: *mut abi::Status,
+) -> bool {
+    // SAFETY: the application's request and places.
+    unsafe {
+        if !direct::open() {
+            return false;
+        }
+        let Some(request) = request::plain(*handle) else {
+            return false;
+        };
+        let stay = direct::enter();
+        let word = &raw mut (*request).head.lower;
+        let code = (direct::table().testany)(1, word, index, flag, status.cast());
+        if code != 0 {
+            if !index.is_null() && !flag.is_null() {
+                failed(request, code, status);
+            }
+            stay.go_back();
+            return false;
+        }
+        if *flag != 0 {
+            end(request);
+            *handle = request::null();
+        }
+    }
+    true
+}
+
 /// `MPI_Testany`, or with `WAITS` `MPI_Waitany`; false: to be done the long way.
 ///
 /// # Safety

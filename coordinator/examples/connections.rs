@@ -6,9 +6,9 @@
 //! cargo run --release -p stillpoint --example connections -- 10000
 //! ```
 //!
-//! The ranks are one process: each knows four groups (the world, its row, its column, its node), says at once what is
-//! asked of it, and one in a hundred raises its row's target. The checkpoint ends with the check, which rank 0
-//! refuses. Both processes need a descriptor a rank: `ulimit -Hn` has to allow it.
+//! The ranks are one process: each is in five communicators (the world, itself, its row, its column, its node) and has the clock of
+//! each and of each one's set of members, says at once what is asked of it, and one in a hundred raises its row's target. The
+//! checkpoint ends with the check, which rank 0 refuses. Both processes need a descriptor a rank: `ulimit -Hn` has to allow it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use stillpoint::server::Spec;
-use stillpoint_clock::group::ggid;
+use stillpoint_clock::group::{communicator_ggid, ggid};
 use stillpoint_protocol::agent::{Doing, FromAgent, Hello, Order, Progress, State, ToAgent};
 use stillpoint_protocol::client::CommandConnection;
 use stillpoint_protocol::codec::{self, Frames};
@@ -119,7 +119,12 @@ fn measure(directory: &Path, ranks: u32, coordinator: u32) -> Result<(), Failure
             connected.as_secs_f64()
         );
         for attempt in 1..=3 {
+            let before = busy(coordinator)?;
             checkpoint(attempt, ranks, &job, &mut tells).await?;
+            let busy = busy(coordinator)? - before;
+            println!(
+                "    the coordinator was busy for {busy:.2} s of it, to the end of the release"
+            );
         }
         println!(
             "largest memory of the coordinator: {} MiB",
@@ -195,24 +200,31 @@ async fn all(
     first.ok_or_else(|| "no ranks".into())
 }
 
-/// The groups of a rank: the world, its row and column of a square, its node.
-fn groups(rank: u32, ranks: u32) -> [u64; 4] {
+/// The clocks of a rank: of the world, its row and column of a square, its node and itself; first each
+/// communicator's own, then each one's set of members.
+fn clocks(rank: u32, ranks: u32) -> Vec<u64> {
     let side = f64::from(ranks).sqrt().ceil() as u32;
     let (row, column) = (rank / side, rank % side);
-    let of = |members: Vec<u32>| ggid(&members);
     let below = |rank: &u32| *rank < ranks;
-    [
-        of(vec![ranks]),
-        of((row * side..(row + 1) * side).filter(below).collect()),
-        of((0..side)
+    let node = rank / NODE * NODE;
+    let sets = [
+        vec![ranks],
+        (row * side..(row + 1) * side).filter(below).collect(),
+        (0..side)
             .map(|row| row * side + column)
             .filter(below)
-            .collect()),
-        of((rank / NODE * NODE..(rank / NODE + 1) * NODE)
-            .filter(below)
-            .collect()),
-    ]
+            .collect(),
+        (node..node + NODE).filter(below).collect(),
+        vec![rank],
+    ];
+    let own = (1..)
+        .zip(&sets)
+        .map(|(name, set)| communicator_ggid(name, set));
+    own.chain(sets.iter().map(|set| ggid(set))).collect()
 }
+
+/// The row's own, of [`clocks`].
+const ROW: usize = 1;
 
 async fn live(
     rank: u32,
@@ -232,11 +244,11 @@ async fn live(
         restarted_from: None,
     };
     say(&mut stream, &FromAgent::Hello(hello)).await?;
-    let groups = groups(rank, job.ranks);
+    let ids = clocks(rank, job.ranks);
     let mut frames = Frames::default();
     loop {
         while let Some(message) = frames.next_message()? {
-            obey(rank, &groups, message, &mut stream, told).await?;
+            obey(rank, &ids, message, &mut stream, told).await?;
         }
         stream.readable().await?;
         let mut bytes = [0; 4096];
@@ -272,7 +284,7 @@ async fn say(stream: &mut TcpStream, message: &FromAgent) -> Result<(), Failure>
 
 async fn obey(
     rank: u32,
-    groups: &[u64; 4],
+    ids: &[u64],
     message: ToAgent,
     stream: &mut TcpStream,
     told: &mpsc::UnboundedSender<Step>,
@@ -299,13 +311,16 @@ async fn obey(
     let mut answers = vec![];
     match order {
         Order::Begin(_) => {
-            let seq = |group: &u64| (*group, 1000 + u64::from(rank % 3));
-            let clocks = groups.iter().map(seq).collect();
+            let seq = |id: &u64| (*id, 1000 + u64::from(rank % 3));
+            let (own, sets) = ids.split_at(ids.len() / 2);
+            // Nothing has been done without a communicator.
+            let unused = sets.iter().map(|id| (*id, 0));
+            let clocks = own.iter().map(seq).chain(unused).collect();
             answers.push(Progress::Clocks { clocks });
         }
         Order::Targets { version, .. } => {
             if rank % 100 == 7 {
-                let (ggid, seq) = (groups[1], 2000 + u64::from(rank));
+                let (ggid, seq) = (ids[ROW], 2000 + u64::from(rank));
                 answers.push(Progress::Raise { ggid, seq });
             }
             answers.push(parked(version));
@@ -337,4 +352,19 @@ fn memory(process: u32, what: &str) -> Result<u64, Failure> {
     let line = status.lines().find(|line| line.starts_with(what));
     let kib = line.and_then(|line| line.split_whitespace().nth(1));
     Ok(kib.ok_or("no such line")?.parse::<u64>()? / 1024)
+}
+
+/// Processor time that a process has had, in seconds.
+fn busy(process: u32) -> Result<f64, Failure> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The name, in parentheses, may hold spaces; user and system time are the 14th and 15th fields.
+    let fields = stat.rsplit(')').next().unwrap_or("").split_whitespace();
+    let ticks: Vec<f64> = fields
+        .skip(11)
+        .take(2)
+        .map(str::parse)
+        .collect::<Result<_, _>>()?;
+    let a_second =
+        nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK)?.ok_or("no clock tick")?;
+    Ok(ticks.iter().sum::<f64>() / a_second as f64)
 }

@@ -36,9 +36,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let most: u32 = arguments.next().map_or(Ok(100_000), |n| n.parse())?;
     std::fs::create_dir_all(&directory)?;
     println!(
-        "| structure | ranks | groups | orders | polls | let on | messages | a rank | MB | MB with whole tables | seconds | coordinator busy | simulated in |"
+        "| structure | ranks | communicators | clocks told | orders | polls | let on | messages | a rank | MB | MB with whole tables | seconds | coordinator busy | its decisions, measured | simulated in |"
     );
-    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     let mut outcomes = vec![];
     for kind in Kind::ALL {
         let mut of_kind = vec![];
@@ -70,10 +70,11 @@ fn row(kind: Kind, o: &Outcome, took: f64) {
     let messages = o.up + o.down;
     let bytes = o.up_bytes + o.down_bytes;
     println!(
-        "| {} | {} | {} | {} | {} | {} | {messages} | {:.1} | {:.2} | {:.1} | {:.3} | {:.3} s | {took:.1} s |",
+        "| {} | {} | {} | {} | {} | {} | {} | {messages} | {:.1} | {:.2} | {:.1} | {:.3} | {:.3} s | {:.3} s | {took:.1} s |",
         kind.name(),
         o.ranks,
         o.groups,
+        o.clocks,
         o.orders,
         o.polls,
         o.advances,
@@ -82,5 +83,6 @@ fn row(kind: Kind, o: &Outcome, took: f64) {
         o.whole_tables as f64 / 1e6,
         o.seconds,
         o.busy_seconds,
+        o.machine_seconds,
     );
 }

@@ -6,9 +6,13 @@
 //! agent and the coordinator takes [`Times::latency`], and the coordinator, one thread, [`Times::handling`] for each that
 //! it gets or sends.
 
+mod agent;
+mod coordinator;
 mod engine;
 mod layout;
+mod program;
 mod rank;
+mod wire;
 
 pub use engine::{Outcome, checkpoint};
 pub use layout::{Kind, Layout};
@@ -32,7 +36,7 @@ impl Default for Times {
             compute: 10_000_000,
             collective: 50_000,
             latency: 20_000,
-            handling: 3_000,
+            handling: 11_000,
             tick: 2_000_000,
         }
     }

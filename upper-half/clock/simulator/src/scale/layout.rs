@@ -25,6 +25,9 @@ pub enum Turn {
 
 use Turn::{Column, Exchange, Node, Row, World};
 
+/// Those of them that are collective operations.
+pub const TURNS: [Turn; 4] = [World, Row, Column, Node];
+
 impl Kind {
     pub const ALL: [Kind; 3] = [Kind::Vasp, Kind::Stencil, Kind::Spectral];
 
@@ -90,11 +93,30 @@ impl Layout {
         }
     }
 
+    /// The clock of the communicator that a rank meets the others of that group on.
+    pub fn clock(&self, rank: u32, turn: Turn) -> u64 {
+        u64::from(self.group(rank, turn)) + 1
+    }
+
+    /// The other clocks that a rank has: those of the sets of members of its communicators, and the two of
+    /// `MPI_COMM_SELF`. Nothing has been counted there.
+    pub fn idle_clocks(&self, rank: u32) -> impl Iterator<Item = u64> + '_ {
+        let groups = u64::from(self.groups());
+        let alone = 2 * groups + 2 * u64::from(rank);
+        let sets = TURNS.map(|turn| self.clock(rank, turn) + groups);
+        sets.into_iter().chain([alone + 1, alone + 2])
+    }
+
+    /// The clocks that more than one rank has.
+    pub fn shared_clocks(&self) -> impl Iterator<Item = u64> + use<> {
+        1..=2 * u64::from(self.groups())
+    }
+
     /// The ranks of every group.
     pub fn members(&self) -> Vec<Vec<u32>> {
         let mut members = vec![vec![]; self.groups() as usize];
         for rank in 0..self.ranks {
-            for turn in [World, Row, Column, Node] {
+            for turn in TURNS {
                 members[self.group(rank, turn) as usize].push(rank);
             }
         }

@@ -1,0 +1,88 @@
+//! What agents and the coordinator say to each other, and how many bytes that is in the real protocol.
+
+use stillpoint_clock::rank::Activity;
+use stillpoint_protocol::agent::{FromAgent, Order, Progress, State, ToAgent};
+use stillpoint_protocol::codec;
+
+/// To an agent.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Word {
+    Begin,
+    Targets(u64, Vec<(u64, u64)>),
+    Raised(u64, u64, u64),
+    Advance(u64),
+    Poll(u32),
+}
+
+/// From an agent.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Said {
+    Clocks(Vec<(u64, u64)>),
+    Raise(u64, u64),
+    Report(Activity, u64, u32, [u64; 3]),
+}
+
+/// A real group id is 64 bits of a hash: as many bytes as that takes.
+fn id(ggid: u64) -> u64 {
+    ggid | 1 << 63
+}
+
+fn ids(pairs: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    pairs.iter().map(|(ggid, seq)| (id(*ggid), *seq)).collect()
+}
+
+impl Word {
+    pub fn bytes(&self) -> u64 {
+        let order = match self {
+            Word::Begin => Order::Begin(stillpoint_protocol::agent::Begin {
+                epoch: 1,
+                directory: "/scratch/project/run/stillpoint.d/epoch-000001.part".into(),
+                image: "/scratch/project/run/stillpoint.d/epoch-000001.part/rank-000001.image"
+                    .into(),
+                compress: "none".into(),
+            }),
+            Word::Targets(version, targets) => Order::Targets {
+                version: *version,
+                targets: ids(targets),
+            },
+            Word::Raised(version, ggid, target) => Order::Raised {
+                version: *version,
+                ggid: id(*ggid),
+                target: *target,
+            },
+            Word::Advance(version) => Order::Advance { version: *version },
+            Word::Poll(poll) => Order::Poll { poll: *poll },
+        };
+        frame(&ToAgent::Checkpoint { attempt: 1, order })
+    }
+}
+
+impl Said {
+    pub fn bytes(&self) -> u64 {
+        let progress = match self {
+            Said::Clocks(clocks) => Progress::Clocks {
+                clocks: ids(clocks),
+            },
+            Said::Raise(ggid, seq) => Progress::Raise {
+                ggid: id(*ggid),
+                seq: *seq,
+            },
+            Said::Report(activity, seen, poll, [sent, received, begun]) => Progress::State(State {
+                doing: (*activity).into(),
+                seen: *seen,
+                poll: *poll,
+                sent: *sent,
+                received: *received,
+                begun: *begun,
+            }),
+        };
+        frame(&FromAgent::Progress {
+            attempt: 1,
+            progress,
+        })
+    }
+}
+
+fn frame<M: codec::Encode>(message: &M) -> u64 {
+    codec::encode(message).map_or(0, |frame| frame.len() as u64)
+}

@@ -1,7 +1,9 @@
-//! A signal of the application's and the stop signal that reach a thread at once, while it is in the kernel's vDSO: the
-//! handler's frame then lies beneath the stop's before the handler's first instruction.
+//! Two things at once that happen to a thread once in ten thousand checkpoints. A signal of the application's and the stop
+//! signal reach it while it is in the kernel's vDSO: the handler's frame then lies beneath the stop's before the handler's
+//! first instruction. And the agent's stop signal reaches it when it is about to send that signal to itself.
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -53,10 +55,10 @@ fn hold_in_vdso(pid: Pid) -> Result<(), Failed> {
     }
 }
 
-/// The one rank's process, once it has joined its job.
-fn rank(trial: &Trial) -> Option<Pid> {
+/// A rank's process, once it has joined its job.
+fn rank(trial: &Trial, rank: usize) -> Option<Pid> {
     let ranks = strike::ranks(&trial.epochs_at()).ok()?;
-    ranks.first().copied().map(Pid::from_raw)
+    ranks.get(rank).copied().map(Pid::from_raw)
 }
 
 /// A set of signals in the status of the process's first thread, as in proc_pid_status(5).
@@ -86,6 +88,15 @@ fn waiting(pid: Pid) -> u32 {
     signals(pid, "SigPnd:").map_or(0, u64::count_ones)
 }
 
+/// Waits until so many signals wait for the process's first thread; whether they do.
+fn come_to_wait(pid: Pid, count: u32) -> bool {
+    let began = Instant::now();
+    while waiting(pid) < count && began.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(1));
+    }
+    waiting(pid) == count
+}
+
 #[test]
 fn a_handler_that_has_not_begun_is_found_by_a_restart() {
     let tested = (|| {
@@ -97,19 +108,15 @@ fn a_handler_that_has_not_begun_is_found_by_a_restart() {
             trial.ready(&mut job)?;
             for _ in 0..3 {
                 job.until("handling SIGUSR2 again", PATIENCE, |_| {
-                    rank(&trial).is_some_and(handles)
+                    rank(&trial, 0).is_some_and(handles)
                 })?;
-                let pid = rank(&trial).ok_or("no rank")?;
+                let pid = rank(&trial, 0).ok_or("no rank")?;
                 hold_in_vdso(pid)?;
                 // Of the signals that wait for a thread the kernel delivers the one with the lowest number first.
                 send_to_thread(pid, Signal::SIGUSR2)?;
                 thread::scope(|scope| {
                     let suspended = scope.spawn(|| trial.suspended(job));
-                    let began = Instant::now();
-                    while waiting(pid) < 2 && began.elapsed() < PATIENCE {
-                        thread::sleep(Duration::from_millis(1));
-                    }
-                    let at_once = waiting(pid) == 2;
+                    let at_once = come_to_wait(pid, 2);
                     ptrace::detach(pid, None).map_err(failed)?;
                     suspended.join().map_err(|_| "the test panicked")??;
                     ensure!(at_once, "the signals did not wait at once");
@@ -121,6 +128,111 @@ fn a_handler_that_has_not_begun_is_found_by_a_restart() {
             trial.ends_well(job)?;
             let state = command::state(directory, &trial.epochs_at())?;
             ensure!(state == "finished", "a finished job is '{state}'");
+            Ok(())
+        })
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+/// `lock or qword ptr gs:[0x40], 1`, behind its prefixes: a thread notes that the stop signal which it is about to send itself
+/// is its own.
+const NOTE: [u8; 9] = [0x48, 0x83, 0x0c, 0x25, 0x40, 0, 0, 0, 1];
+/// `int3`.
+const BREAKPOINT: i64 = 0xcc;
+
+/// Where a process has that instruction, in the page that is at one place in every launch.
+fn note_of_own_stop(pid: Pid) -> Result<u64, Failed> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).map_err(failed)?;
+    let memory = fs::File::open(format!("/proc/{pid}/mem")).map_err(failed)?;
+    for line in maps
+        .lines()
+        .filter(|line| line.contains("r-xp 00000000 00:00 0"))
+    {
+        let (start, end) = line
+            .split_once(' ')
+            .and_then(|(range, _)| range.split_once('-'))
+            .ok_or("a line of maps")?;
+        let number = |text| u64::from_str_radix(text, 16).map_err(failed);
+        let (start, end) = (number(start)?, number(end)?);
+        let mut bytes = vec![0; (end - start) as usize];
+        if memory.read_exact_at(&mut bytes, start).is_err() {
+            continue;
+        }
+        if let Some(at) = bytes.windows(NOTE.len()).position(|some| some == NOTE) {
+            return Ok(start + at as u64);
+        }
+    }
+    Err("no such instruction".into())
+}
+
+/// Lets a traced process go on with a signal, which may be a real-time one; 0: without.
+fn cont(pid: Pid, signal: i32) -> Result<(), Failed> {
+    // SAFETY: passes numbers.
+    let done = unsafe { libc::ptrace(libc::PTRACE_CONT, pid.as_raw(), 0, signal) };
+    ensure!(done == 0, "ptrace: {}", std::io::Error::last_os_error());
+    Ok(())
+}
+
+/// Waits until a traced process stops; with which signal.
+fn stopped(pid: Pid) -> Result<i32, Failed> {
+    let mut status = 0;
+    // SAFETY: the kernel writes the status.
+    let waited = unsafe { libc::waitpid(pid.as_raw(), &raw mut status, 0) };
+    ensure!(
+        waited == pid.as_raw() && libc::WIFSTOPPED(status),
+        "it ended: {status:#x}"
+    );
+    Ok(libc::WSTOPSIG(status))
+}
+
+/// Holds the process's first thread just behind that instruction, by a breakpoint there, once `ask` has made it come.
+fn hold_before_own_stop<T>(pid: Pid, ask: impl FnOnce() -> T) -> Result<T, Failed> {
+    let behind = (note_of_own_stop(pid)? + NOTE.len() as u64) as ptrace::AddressType;
+    ptrace::seize(pid, ptrace::Options::empty()).map_err(failed)?;
+    ptrace::interrupt(pid).map_err(failed)?;
+    waitpid(pid, None).map_err(failed)?;
+    let code = ptrace::read(pid, behind).map_err(failed)?;
+    ptrace::write(pid, behind, code & !0xff | BREAKPOINT).map_err(failed)?;
+    let asked = ask();
+    let mut signal = 0;
+    loop {
+        cont(pid, signal)?;
+        signal = match stopped(pid)? {
+            libc::SIGTRAP => break,
+            other => other,
+        };
+    }
+    ptrace::write(pid, behind, code).map_err(failed)?;
+    let mut registers = ptrace::getregs(pid).map_err(failed)?;
+    registers.rip = behind as u64;
+    ptrace::setregs(pid, registers).map_err(failed)?;
+    Ok(asked)
+}
+
+#[test]
+fn a_thread_that_is_about_to_stop_by_itself_is_stopped() {
+    let tested = (|| {
+        let program = Program::named(Kind::Still, "blocked_in_completion")?;
+        let _turn = Turn::take()?;
+        Directory::new("own-stop")?.run(|directory| {
+            let trial = Trial::new(&program, 4, directory)?;
+            let mut job = trial.split()?;
+            trial.ready(&mut job)?;
+            // Rank 1 is blocked in MPI_Recv, where the agent's own signal leaves it alone.
+            let pid = rank(&trial, 1).ok_or("no rank 1")?;
+            thread::scope(|scope| {
+                let suspended = hold_before_own_stop(pid, || scope.spawn(|| trial.suspended(job)))?;
+                let at_once = come_to_wait(pid, 1);
+                ptrace::detach(pid, None).map_err(failed)?;
+                suspended.join().map_err(|_| "the test panicked")??;
+                ensure!(at_once, "the agent did not ask");
+                Ok::<(), Failed>(())
+            })?;
+            let job = trial.resumed()?;
+            trial.go()?;
+            trial.ends_well(job)?;
             Ok(())
         })
     })();

@@ -1,5 +1,5 @@
 //! Handlers of the application that lie on top of code which a restart finds elsewhere: the kernel's vDSO, or the lower
-//! half's own few instructions on the way into another handler. While one runs, its thread cannot stop, for the handler
+//! half's own few instructions on the way into another handler or into a stop of their own. While one runs, its thread cannot stop, for the handler
 //! could not return in another launch.
 //!
 //! Such a thread is left alone for longer each time: asking it interrupts what it sleeps in, and a sleep that is begun again
@@ -18,7 +18,8 @@ use crate::arch::syscall::syscall3;
 
 /// Whether a thread at this address may stop there: the code is there in every launch, and what lies beneath it is known.
 pub fn stays(rip: usize) -> bool {
-    gate::is_upper(rip) || (springboard::holds(rip) && !springboard::leads_to_handler(rip))
+    let passing = |rip| springboard::leads_to_handler(rip) || springboard::about_to_stop(rip);
+    gate::is_upper(rip) || (springboard::holds(rip) && !passing(rip))
 }
 
 /// A handler is about to run on top of `frame`. `true` if that one now keeps its thread from stopping: then it must be

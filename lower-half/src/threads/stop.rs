@@ -60,8 +60,8 @@ pub unsafe extern "C" fn on_stop(
         return;
     }
     if !beneath::stays(frame.register(REG_RIP)) {
-        // In the kernel's vDSO, which a restart finds elsewhere, or on its way into a handler or out of one. It will be
-        // elsewhere when the agent asks again.
+        // In the kernel's vDSO, which a restart finds elsewhere, or on its way into a handler or out of one, or about to
+        // stop by itself. It will be elsewhere when the agent asks again.
         return;
     }
     if beneath::blocks(thread, frame) {

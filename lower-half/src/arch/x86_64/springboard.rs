@@ -452,6 +452,13 @@ pub fn leads_to_handler(rip: usize) -> bool {
         || range(Piece::Restorer, Piece::CallPlain).contains(&rip)
 }
 
+/// Whether code at this address is about to send its own thread the stop signal. The ids in its registers, and the note that
+/// says who sends it, are this launch's: in another one the signal would be taken for a stranger's, and end the process.
+pub fn about_to_stop(rip: usize) -> bool {
+    let piece = Piece::ParkSelf.address();
+    (piece..after_call(piece)).contains(&rip)
+}
+
 /// The code to copy to [`SPRINGBOARD`].
 pub fn code() -> &'static [u8] {
     let start = &raw const stillpoint_springboard_start;

@@ -260,14 +260,16 @@ const SHARED: &[&str] = &[
     "rust/trial.rs",
 ];
 
-/// A shared library beside the programs.
-fn build_library(library: &str, folder: &Path) -> Result<(), Failed> {
+/// Builds a shared library of `programs/libraries` in a folder; where it is.
+pub fn build_library(library: &str, folder: &Path) -> Result<PathBuf, Failed> {
     let stem = library.trim_end_matches(".c");
+    let built = folder.join(format!("lib{stem}.so"));
     let mut cc = Command::new("cc");
     cc.args(["-shared", "-fPIC", "-O1", "-g", "-o"]);
-    cc.arg(folder.join(format!("lib{stem}.so")))
+    cc.arg(&built)
         .arg(place::sources().join("libraries").join(library));
-    succeed(cc)
+    succeed(cc)?;
+    Ok(built)
 }
 
 fn modified(path: &Path) -> Option<SystemTime> {

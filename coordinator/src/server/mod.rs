@@ -6,7 +6,9 @@
 
 mod connection;
 mod listen;
+mod record;
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -123,6 +125,8 @@ pub struct Coordinator {
     registry: Registry,
     shared: Arc<Shared>,
     events: mpsc::UnboundedReceiver<Event>,
+    /// What came while job.json was written, oldest first.
+    waiting: VecDeque<Event>,
     work: JoinSet<()>,
     /// Held by the work on files that is being done; who waits gets it in turn.
     file_turn: Arc<tokio::sync::Mutex<()>>,
@@ -204,6 +208,7 @@ impl Coordinator {
             registry,
             shared: Arc::new(shared),
             events,
+            waiting: VecDeque::new(),
             work: JoinSet::new(),
             file_turn: Arc::default(),
             began: Instant::now(),
@@ -237,28 +242,37 @@ impl Coordinator {
         self.watch(self.spec.starter.clone(), Event::Done(Input::StarterGone));
         let mut ended = false;
         while !ended {
-            let due = self.job.deadline().map(|due| self.began + due);
-            let tick = async {
-                match due {
-                    Some(due) => tokio::time::sleep_until(due.into()).await,
-                    None => std::future::pending().await,
-                }
-            };
-            let outputs = tokio::select! {
-                Some(event) = self.events.recv() => self.on(event),
-                () = tick => {
-                    let now = self.began.elapsed();
-                    self.job.on(now, Input::Tick)
-                }
-            };
-            for output in outputs {
-                ended |= self.carry_out(output);
+            for output in self.outputs().await {
+                ended |= self.carry_out(output).await;
             }
         }
         accepting.abort();
         self.registry.remove(&entry);
         self.last_words().await;
         self.file.state
+    }
+
+    /// Waits for the next thing to happen; what the job makes of it.
+    async fn outputs(&mut self) -> Vec<Output> {
+        if let Some(event) = self.waiting.pop_front() {
+            return self.on(event);
+        }
+        let due = self.job.deadline().map(|due| self.began + due);
+        let tick = async {
+            match due {
+                Some(due) => tokio::time::sleep_until(due.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            // What has come is heard before the time is looked at: nobody was silent while a slow write held this task up.
+            biased;
+            Some(event) = self.events.recv() => self.on(event),
+            () = tick => {
+                let now = self.began.elapsed();
+                self.job.on(now, Input::Tick)
+            }
+        }
     }
 
     fn on(&mut self, event: Event) -> Vec<Output> {
@@ -288,8 +302,7 @@ impl Coordinator {
             Event::Agent { .. } | Event::Disconnected { .. } | Event::ProcessGone { .. } => vec![],
             Event::Command { watcher, message } => match message {
                 FromCommand::Status => {
-                    let status = self.job.status(now);
-                    self.tell(watcher, &ToCommand::Status(status));
+                    self.answer_status(watcher);
                     vec![]
                 }
                 FromCommand::Checkpoint {
@@ -363,7 +376,7 @@ impl Coordinator {
     }
 
     /// True when the job has ended.
-    fn carry_out(&mut self, output: Output) -> bool {
+    async fn carry_out(&mut self, output: Output) -> bool {
         match output {
             Output::Send { rank, message } => {
                 if let Some(outbox) = self.shared.agents.get(&rank) {
@@ -404,10 +417,10 @@ impl Coordinator {
                     Err(error) => error.to_string(),
                 })
             }),
-            Output::Record => self.record(),
+            Output::Record => self.record().await,
             Output::Log(line) => self.log.line(&line),
             Output::Ended => {
-                self.record();
+                self.record().await;
                 return true;
             }
         }
@@ -466,24 +479,6 @@ impl Coordinator {
                 let _ = events.send(done);
             }
         });
-    }
-
-    /// Brings job.json up to date; done before anything that follows from it.
-    fn record(&mut self) {
-        let fate = self.job.fate();
-        self.file.state = fate.state;
-        self.file.reason.clone_from(&fate.reason);
-        self.file.exit_status = fate.exit_status;
-        self.file.epoch = fate.newest_epoch;
-        self.file.restarted_from = fate.restarted_from;
-        self.file.processes = self.processes.iter().flatten().cloned().collect();
-        if fate.state != JobState::Running && self.shared.agents.is_empty() {
-            self.file.addresses.clear();
-            self.file.ended = Some(seconds_since_1970());
-        }
-        if let Err(error) = self.file.write(&self.spec.directory) {
-            self.log.line(&error.to_string());
-        }
     }
 
     fn tell(&self, watcher: u64, message: &ToCommand) {

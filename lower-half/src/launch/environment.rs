@@ -6,6 +6,10 @@
 //! libc, where what the upper half unmaps is never seen. The cost is a registration per large message on networks
 //! that need one; shared memory and TCP need none. And MPI's own handlers for crashes are switched off: they would run
 //! in the application's thread, with its thread pointer, crash there, and hide the signal that the program ended by.
+//!
+//! Open MPI watches `munmap` by writing a jump over the first bytes of the libc's function while MPI starts, and with it of all
+//! others that give memory back. A thread of the lower half that is in one of them at that moment (a peers' connection gives its
+//! stack back) would execute half of a jump.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -14,12 +18,13 @@ use std::path::Path;
 const OURS: &[u8] = b"STILLPOINT_";
 const PRELOAD: &[u8] = b"LD_PRELOAD=";
 
-/// Caches of registered memory, and handlers of crashes, switched off.
-const SWITCHED_OFF: [(&str, &str); 8] = [
+/// Caches of registered memory, what watches memory for them, and handlers of crashes, switched off.
+const SWITCHED_OFF: [(&str, &str); 9] = [
     ("OMPI_MCA_opal_signal", ""),
     ("UCX_HANDLE_ERRORS", "none"),
     ("OMPI_MCA_mpi_leave_pinned", "0"),
     ("OMPI_MCA_mpi_leave_pinned_pipeline", "0"),
+    ("OMPI_MCA_memory", "^patcher"),
     ("UCX_RCACHE_ENABLE", "n"),
     ("UCX_MEM_EVENTS", "n"),
     ("FI_MR_CACHE_MAX_COUNT", "0"),

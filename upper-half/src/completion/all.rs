@@ -37,6 +37,8 @@ pub unsafe fn waitall(
     }
 }
 
+#[cold]
+#[inline(never)]
 unsafe fn waitall_long(
     count: c_int,
     array_of_requests: *mut abi::Request,

@@ -30,6 +30,23 @@ static double iprobe(int size, int calls) {
     REPEATED(calls, MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE));
 }
 
+static double test_posted(MPI_Request *posted, int calls) {
+    int index, found;
+    MPI_Status status;
+    REPEATED(calls, MPI_Testany(1, posted, &index, &found, &status));
+}
+
+/* As programs poll that look after their messages between two steps of their work. */
+static double testany(int size, int calls) {
+    MPI_Request posted;
+    (void)size;
+    MPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_SELF, &posted);
+    double figure = test_posted(&posted, calls);
+    MPI_Send(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_SELF);
+    MPI_Wait(&posted, MPI_STATUS_IGNORE);
+    return figure;
+}
+
 /* A block, and its first page touched. */
 static void allocate_and_free(size_t bytes) {
     volatile char *block = malloc(bytes);
@@ -80,5 +97,5 @@ static double file_open(int size, int calls) {
 const struct measure local_calls[] = {
     {"comm_rank", comm_rank},     {"comm_size", comm_size},   {"wtime", wtime},           {"iprobe", iprobe},
     {"malloc_free", malloc_free}, {"read_clock", read_clock}, {"file_write", file_write}, {"file_open", file_open},
-    {0},
+    {"testany", testany},         {0},
 };

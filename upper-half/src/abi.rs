@@ -29,10 +29,7 @@ pub use openmpi::{
     topology_to_neutral, typeclass_from_neutral, typeclass_to_neutral, weights_to_neutral,
     whence_from_neutral, whence_to_neutral,
 };
-pub use predefined::{
-    from_fortran, initialise_predefined, predefined, predefined_from_word, predefined_handles,
-    to_fortran,
-};
+pub use predefined::{initialise_predefined, predefined, predefined_from_word, predefined_handles};
 
 /// `MPI_Comm`.
 pub type Comm = *mut Object;

@@ -111,17 +111,6 @@ pub unsafe fn usable<'a>(object: *mut Object) -> Outcome<(*mut Object, &'a Body)
     }
 }
 
-/// The world ranks of everybody in a communicator, of both groups of an intercommunicator; empty for
-/// one with processes of other worlds.
-///
-/// # Safety
-/// `object` must be a live communicator.
-pub unsafe fn everybody(object: *mut Object) -> Vec<u32> {
-    // SAFETY: the caller's communicator.
-    let members = unsafe { body(object).and_then(|body| body.members.as_ref()) };
-    members.map(all_of).unwrap_or_default()
-}
-
 /// The clock cell of the set of a communicator's members, for what may outlive the communicator.
 ///
 /// # Safety

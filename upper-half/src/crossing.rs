@@ -59,15 +59,6 @@ pub fn enter_as(place: Place) -> Inside {
     }
 }
 
-impl Inside {
-    /// Whether this is the thread's outermost stay: a stub called by the application, not by a
-    /// callback from a stub or from below.
-    #[inline(always)]
-    pub fn outermost(&self) -> bool {
-        self.before == Place::No as u32
-    }
-}
-
 impl Drop for Inside {
     #[inline(always)]
     fn drop(&mut self) {

@@ -11,6 +11,5 @@ mod table;
 pub use calls::*;
 pub use invoke::{outside, raise, raise_own};
 pub use table::{
-    Function, Handler, count, end, forget, handler_of, inherit, initialise, new_handler,
-    set_handler,
+    Function, Handler, end, forget, handler_of, inherit, initialise, new_handler, set_handler,
 };

@@ -96,13 +96,6 @@ impl Queue {
         message
     }
 
-    /// Forgets a communicator that is no more, and its messages, which nobody can receive now.
-    pub fn forget(&mut self, communicator: CommunicatorKey) {
-        if let Some(messages) = self.by_communicator.remove(&communicator) {
-            self.messages -= messages.len();
-        }
-    }
-
     /// Every message, communicator by communicator, each in order of arrival.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Drained> {
         self.by_communicator.values_mut().flatten()
@@ -173,16 +166,5 @@ mod tests {
         assert_eq!(queue.len(), 5);
         assert_eq!(taken(&mut queue, 1, 0, 8), Some(12));
         assert_eq!(queue.len(), 4);
-    }
-
-    #[test]
-    fn a_freed_communicator_takes_its_messages_along() {
-        let mut queue = filled();
-        queue.forget(1);
-        assert_eq!(queue.len(), 1);
-        assert_eq!(taken(&mut queue, 1, ANY_SOURCE, ANY_TAG), None);
-        assert!(!queue.is_empty());
-        queue.forget(2);
-        assert!(queue.is_empty());
     }
 }

@@ -13,13 +13,10 @@ pub enum Reason {
     Window,
     File,
     DynamicProcess,
-    Session,
     /// Nonblocking operations on windows and files.
     ForeignRequest,
     /// Objects of the tools interface that belong to the running MPI.
     ToolHandle,
-    /// Objects whose recipe is not known here.
-    Unrepeatable,
 }
 
 static ALIVE: [AtomicU32; HINDRANCES.len()] = [const { AtomicU32::new(0) }; HINDRANCES.len()];
@@ -114,17 +111,17 @@ mod tests {
         let mut text = Text::new();
         alive(Reason::Window);
         alive(Reason::Window);
-        alive(Reason::Session);
+        alive(Reason::File);
         describe(&mut text);
         let said = std::str::from_utf8(text.as_bytes()).unwrap();
         assert_eq!(
             said,
-            "2 RMA window(s) are open (MPI_Win_*)\n1 MPI session(s) are open"
+            "2 RMA window(s) are open (MPI_Win_*)\n1 MPI file(s) are open (MPI_File_*)"
         );
         gone(Reason::Window);
         gone(Reason::Window);
-        gone(Reason::Session);
-        gone(Reason::Session);
+        gone(Reason::File);
+        gone(Reason::File);
         text.clear();
         describe(&mut text);
         assert!(text.is_empty());

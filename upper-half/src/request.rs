@@ -49,16 +49,6 @@ pub enum Kind {
     Foreign,
 }
 
-impl Kind {
-    /// Whether completion of the request tells that a message has gone out.
-    pub fn sends(self) -> bool {
-        matches!(
-            self,
-            Kind::Send | Kind::SynchronousSend | Kind::BufferedSend | Kind::ReadySend
-        )
-    }
-}
-
 /// Where a request stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

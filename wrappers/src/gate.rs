@@ -31,7 +31,7 @@ pub const LOW_END: usize = 0x1_0000_0000;
 /// First word of a filled gate page: `"STILLPNT"`.
 pub const GATE_MAGIC: u64 = u64::from_le_bytes(*b"STILLPNT");
 /// Changes with every change of the layouts in this file.
-pub const GATE_VERSION: u32 = 3;
+pub const GATE_VERSION: u32 = 4;
 
 /// Whether an address belongs to the upper half.
 pub const fn is_upper(address: usize) -> bool {
@@ -108,12 +108,10 @@ pub struct GatePage {
     /// What else the lower half does for the upper half.
     pub services: Services,
 
-    /// Tested by every stub: non-zero from the moment a checkpoint is asked for until its end. The
-    /// agent sets 1 (`stillpoint_clock::rank::Pending::Asked`), and 2 (`Targeted`) once the cells hold the
-    /// targets; before that nobody parks.
-    /// 1: asked for, the cells' targets do not mean anything yet (a stub about to begin a collective
-    /// operation waits at the bell); 2: the cells hold this checkpoint's targets. The values are
-    /// `stillpoint_clock::rank::Pending`'s.
+    /// Tested by every stub: non-zero from the moment a checkpoint is asked for until its end. A
+    /// `stillpoint_clock::rank::Pending`, set by the agent. 1, `Asked`: the cells' targets do not mean anything yet, nobody
+    /// parks, and a stub about to begin a collective operation waits at the bell. 2, `Targeted`: the cells hold this
+    /// checkpoint's targets.
     pub pending: AtomicU32,
     /// A [`Command`].
     pub command: AtomicU32,
@@ -246,14 +244,12 @@ pub struct UpperHooks {
 }
 
 /// What forbids a checkpoint as long as it lives, in words: MPI state that no image holds.
-pub const HINDRANCES: [&str; 7] = [
+pub const HINDRANCES: [&str; 5] = [
     "RMA window(s) are open (MPI_Win_*)",
     "MPI file(s) are open (MPI_File_*)",
     "connection(s) to spawned or joined processes are open (MPI_Comm_spawn, accept, connect, join)",
-    "MPI session(s) are open",
     "nonblocking operation(s) on a window or file are pending",
     "handle(s) of the tools interface are open (MPI_T_*)",
-    "MPI object(s) were made in a way that cannot be repeated",
 ];
 
 /// What a thread of the upper half keeps behind GS. Not saved: made anew for every thread at every

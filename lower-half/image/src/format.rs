@@ -48,7 +48,7 @@ pub const MAGIC: [u8; 8] = *b"STILLIMG";
 /// The first eight bytes of the trailer.
 pub const END_MAGIC: [u8; 8] = *b"STILLEND";
 /// Changes with every change that an older reader would misunderstand.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Reads as this on a machine of the writer's byte order.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
 /// Bytes of a page, whatever the machine's base page: the granularity of zero detection and of runs.
@@ -232,10 +232,6 @@ pub struct ThreadRecord {
     pub clear_child_tid: u64,
     pub robust_list: u64,
     pub robust_list_bytes: u64,
-    pub alternate_stack: u64,
-    pub alternate_stack_bytes: u64,
-    pub alternate_stack_flags: u32,
-    pub nice: i32,
     /// Signals that were pending for this thread alone; bit 0 is signal 1.
     pub pending_signals: u64,
     pub name: [u8; 16],
@@ -289,7 +285,7 @@ const _: () = {
     assert!(size_of::<Trailer>() as u64 == TRAILER_BYTES);
     assert!(size_of::<SectionRecord>() == 64);
     assert!(size_of::<RegionRecord>() == 64);
-    assert!(size_of::<ThreadRecord>() == 112);
+    assert!(size_of::<ThreadRecord>() == 88);
     assert!(size_of::<ContentRecord>() == 16);
     assert!(size_of::<RunRecord>() == 16);
     assert!(size_of::<ChunkRecord>() == 40);

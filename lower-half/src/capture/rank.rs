@@ -218,7 +218,6 @@ fn saved_threads() -> Result<Vec<Thread>, CaptureError> {
                 sent: saved.sent,
                 received: saved.received,
                 name,
-                ..Thread::default()
             })
         })
         .collect()

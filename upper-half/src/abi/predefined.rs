@@ -4,7 +4,6 @@
 //! symbols are zero. No allocation, no system call, no panic.
 
 use core::cell::UnsafeCell;
-use core::ffi::c_int;
 
 use stillpoint_wrappers::gate::{HandleKind, Services};
 use stillpoint_wrappers::neutral::Word;
@@ -128,20 +127,6 @@ pub fn predefined_from_word(kind: HandleKind, word: Word) -> *mut Object {
         // SAFETY: the objects of predefined handles.
         .find(|(_, object)| unsafe { (**object).lower == word })
         .map_or(core::ptr::null_mut(), |(_, object)| object)
-}
-
-/// The predefined object that Fortran knows as `number`; null if it is none.
-pub fn from_fortran(kind: HandleKind, number: c_int) -> *mut Object {
-    predefined_handles()
-        .find(|(entry, _)| entry.kind == kind && entry.fortran == number)
-        .map_or(core::ptr::null_mut(), |(_, object)| object)
-}
-
-/// Fortran's number for a predefined object; -1 if the object is not predefined.
-pub fn to_fortran(object: *const Object) -> c_int {
-    predefined_handles()
-        .find(|(_, candidate)| candidate.cast_const() == object)
-        .map_or(-1, |(entry, _)| entry.fortran)
 }
 
 /// Fills the head of every predefined object, or, where that has happened, gives it the word that the

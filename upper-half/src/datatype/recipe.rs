@@ -120,12 +120,6 @@ impl Recipe {
         self.addresses.get(place).copied().unwrap_or(0)
     }
 
-    /// The datatype at a place, or null.
-    pub fn datatype(&self, place: usize) -> *mut Object {
-        let found = self.datatypes.get(place).copied();
-        found.unwrap_or(std::ptr::null_mut())
-    }
-
     /// `count` integers from a place on, as an array to pass (whatever is there if fewer are).
     pub fn array(&self, place: usize, count: usize) -> *const i32 {
         match self.integers.get(place..place + count) {

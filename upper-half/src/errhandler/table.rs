@@ -123,11 +123,6 @@ pub unsafe fn forget(object: *mut Object) {
     }
 }
 
-/// Error handlers of the application's making.
-pub fn count() -> usize {
-    handle::live(HandleKind::Errhandler).len()
-}
-
 /// `MPI_COMM_SELF` and `MPI_COMM_WORLD` start with the defaults: nothing to do but to be ready.
 pub fn initialise() {
     HANDLERS.lock().clear();

@@ -7,8 +7,6 @@ use stillpoint_wrappers::neutral::constants::{PROC_NULL, UNDEFINED};
 
 /// `MPI_ERR_RANK`.
 pub const ERR_RANK: i32 = 6;
-/// `MPI_ERR_ARG`.
-pub const ERR_ARG: i32 = 13;
 
 /// How two groups compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -54,8 +54,8 @@ fn another_version() {
         &text,
         &[
             "offset 8",
-            "format version 2",
-            "reads version 1",
+            &format!("format version {}", VERSION + 1),
+            &format!("reads version {VERSION}"),
             "use the Stillpoint release",
         ],
     );

@@ -63,14 +63,6 @@ impl Model {
             .then(|| (self.per_stream * streams / self.hidden).max(0.0))
     }
 
-    /// The best number of streams for a size: the hidden time saved by one more is what the stream itself costs.
-    pub fn best_streams(&self, size: f64, most: u32) -> u32 {
-        let time = |streams: &u32| self.time(size, *streams);
-        (1..=most.max(1))
-            .min_by(|a, b| time(a).total_cmp(&time(b)))
-            .unwrap_or(1)
-    }
-
     /// The errors of the model on samples, relative: root mean square and largest.
     pub fn errors(&self, samples: &[Sample]) -> (f64, f64) {
         let errors: Vec<f64> = samples
@@ -339,8 +331,6 @@ mod tests {
             for (a, b) in [(found.fixed, fixed), (found.per_stream, per_stream), (found.visible, visible), (found.hidden, hidden)] {
                 prop_assert!((a / b - 1.0).abs() < 1e-4, "{found:?} {model:?}");
             }
-            let best = found.best_streams(1e9, 64);
-            prop_assert!((1..=64).all(|streams| found.time(1e9, best) <= found.time(1e9, streams)));
         }
     }
 }

@@ -62,7 +62,7 @@ unsafe extern "C" fn start(
 
 #[cfg(test)]
 mod tests {
-    use mpi::ffi;
+    use mpi_sys as ffi;
     use stillpoint_wrappers::openmpi;
 
     #[test]

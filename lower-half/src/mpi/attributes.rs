@@ -6,7 +6,7 @@
 use core::ffi::c_void;
 use std::cell::Cell;
 
-use mpi::ffi;
+use mpi_sys as ffi;
 use stillpoint_wrappers::neutral::Word;
 use stillpoint_wrappers::openmpi;
 

@@ -12,7 +12,7 @@ use core::ffi::c_void;
 use core::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
-use mpi::ffi;
+use mpi_sys as ffi;
 use stillpoint_wrappers::gate::{self, Callback, ThreadRecord, UpperHooks};
 use stillpoint_wrappers::neutral::{Status, Word};
 use stillpoint_wrappers::openmpi;

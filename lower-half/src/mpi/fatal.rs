@@ -2,7 +2,7 @@
 
 use core::ffi::c_char;
 
-use mpi::ffi;
+use mpi_sys as ffi;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 use stillpoint_wrappers::openmpi;

@@ -7,7 +7,7 @@
 use core::ffi::c_void;
 use core::sync::atomic::Ordering;
 
-use mpi::ffi;
+use mpi_sys as ffi;
 use stillpoint_wrappers::extra::{Extra, INTERRUPTED};
 use stillpoint_wrappers::gate;
 use stillpoint_wrappers::neutral::{Status, Word};

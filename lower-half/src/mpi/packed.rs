@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use mpi::ffi;
+use mpi_sys as ffi;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::{Status, Word};
 use stillpoint_wrappers::openmpi::error_to_neutral;

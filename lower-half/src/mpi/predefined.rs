@@ -43,7 +43,7 @@ pub extern "C" fn predefined(kind: u32, standard: i32) -> Word {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mpi::ffi;
+    use mpi_sys as ffi;
     use stillpoint_wrappers::gate::HandleKind;
 
     #[test]

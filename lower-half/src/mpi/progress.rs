@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
-use mpi::ffi;
+use mpi_sys as ffi;
 use stillpoint_wrappers::gate::{self, UpperHooks};
 
 /// `int opal_progress_register_lp(opal_progress_callback_t)`.

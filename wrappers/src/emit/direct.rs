@@ -53,7 +53,7 @@ pub fn emit(input: &Input) -> [Output; 2] {
     );
     let mut filled = header("The table of Open MPI's own functions.", "functions");
     filled.push_str(
-        "use core::mem::transmute;\n\nuse mpi::ffi;\nuse stillpoint_wrappers::direct::Direct;\nuse stillpoint_wrappers::openmpi;\n\n\
+        "use core::mem::transmute;\n\nuse mpi_sys as ffi;\nuse stillpoint_wrappers::direct::Direct;\nuse stillpoint_wrappers::openmpi;\n\n\
          /// The table. Its handles are words: both are as large as a pointer.\n#[allow(clippy::missing_transmute_annotations, reason = \"the field says what a function becomes\")]\n\
          pub const fn direct() -> Direct {\n\
          // SAFETY: each function takes what `mpi.h` says; words stand for handles, untyped pointers for typed ones.\n\

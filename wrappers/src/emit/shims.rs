@@ -102,9 +102,11 @@ fn imports(bodies: &str) -> String {
     import("core::ffi", pick(&["c_char", "c_void"]));
     import("stillpoint_wrappers::neutral", pick(&["Status", "Word"]));
     import("stillpoint_wrappers", pick(&["openmpi"]));
-    import("mpi", pick(&["ffi"]));
     import("super", pick(&["missing"]));
     import("crate::mpi", pick(&["convert"]));
+    if uses("ffi") {
+        text.push_str("use mpi_sys as ffi;\n");
+    }
     text
 }
 

@@ -4,7 +4,7 @@
 
 use crate::mpi::convert;
 use core::ffi::c_void;
-use mpi::ffi;
+use mpi_sys as ffi;
 use stillpoint_wrappers::neutral::{Status, Word};
 use stillpoint_wrappers::openmpi;
 

@@ -4,7 +4,7 @@
 
 use core::mem::transmute;
 
-use mpi::ffi;
+use mpi_sys as ffi;
 use stillpoint_wrappers::direct::Direct;
 use stillpoint_wrappers::openmpi;
 

@@ -5,7 +5,7 @@
 use super::missing;
 use crate::mpi::convert;
 use core::ffi::c_char;
-use mpi::ffi;
+use mpi_sys as ffi;
 use stillpoint_wrappers::neutral::Word;
 use stillpoint_wrappers::openmpi;
 

@@ -7,8 +7,6 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::epoch::seconds_since_1970;
-
 /// The file's name in the checkpoint directory.
 pub const NAME: &str = "coordinator.log";
 const MAX_BYTES: u64 = 1 << 20;
@@ -30,16 +28,12 @@ impl Log {
         Ok(Log { path, file, bytes })
     }
 
-    /// Adds a line. A log that cannot be written (disk full) does not stop the job.
-    pub fn line(&mut self, text: &str) {
+    /// Adds a line, of a moment in seconds since 1970. A log that cannot be written (disk full) does not stop the job.
+    pub fn line(&mut self, at: u64, text: &str) {
         if self.bytes > MAX_BYTES {
             self.rotate();
         }
-        let line = format!(
-            "{} {}\n",
-            utc(seconds_since_1970()),
-            text.replace('\n', " ")
-        );
+        let line = format!("{} {}\n", utc(at), text.replace('\n', " "));
         if self.file.write_all(line.as_bytes()).is_ok() {
             self.bytes += line.len() as u64;
         }
@@ -110,9 +104,9 @@ mod tests {
         let mut log = Log::open(directory.path()).unwrap();
         let line = "x".repeat(100_000);
         for _ in 0..40 {
-            log.line(&line);
+            log.line(0, &line);
         }
-        log.line("two\nlines");
+        log.line(0, "two\nlines");
         let bytes = |name| fs::metadata(directory.path().join(name)).unwrap().len();
         assert!(bytes(NAME) < 2 * MAX_BYTES && bytes("coordinator.log.old") < 2 * MAX_BYTES);
         let text = fs::read_to_string(directory.path().join(NAME)).unwrap();

@@ -79,10 +79,20 @@ fn close_inherited() {
 }
 
 fn serve() -> Outcome {
-    let prepared = prepare();
-    let ready = match &prepared {
-        Ok(_) => Ready::Serving,
-        Err(failure) => Ready::Failed {
+    let (runtime, coordinator, listening, _lock) =
+        prepare().inspect_err(|failure| tell_starter(Some(failure)))?;
+    runtime.block_on(coordinator.serve(listening, |written| {
+        let failure = written.map_err(|error| failed("take the directory into use", &error));
+        tell_starter(failure.err().as_ref());
+    }));
+    Ok(())
+}
+
+/// Tells rank 0 whether the job is served, and lets go of it.
+fn tell_starter(failure: Option<&Failure>) {
+    let ready = match failure {
+        None => Ready::Serving,
+        Some(failure) => Ready::Failed {
             status: failure.status,
             text: failure.text.clone(),
         },
@@ -92,13 +102,14 @@ fn serve() -> Outcome {
     let _ = std::io::stdout()
         .write_all(line.as_bytes())
         .and_then(|()| std::io::stdout().flush());
-    let (runtime, coordinator, listening, _lock) = prepared?;
     if let Ok(nowhere) = OpenOptions::new().read(true).write(true).open("/dev/null") {
         let _ = nix::unistd::dup2_stdin(&nowhere);
         let _ = nix::unistd::dup2_stdout(&nowhere);
     }
-    runtime.block_on(coordinator.serve(listening));
-    Ok(())
+}
+
+fn failed(what: &str, error: &dyn std::fmt::Display) -> Failure {
+    Failure::failed(format!("cannot start the coordinator: {what}: {error}"))
 }
 
 /// The end of a batch job sends SIGTERM to every process of it, this one included, while ranks may be
@@ -133,9 +144,6 @@ type Prepared = (
 
 fn prepare() -> Result<Prepared, Failure> {
     let mut text = Vec::new();
-    let failed = |what: &str, error: &dyn std::fmt::Display| {
-        Failure::failed(format!("cannot start the coordinator: {what}: {error}"))
-    };
     std::io::stdin()
         .read_to_end(&mut text)
         .map_err(|error| failed("read its task", &error))?;
@@ -157,7 +165,12 @@ fn prepare() -> Result<Prepared, Failure> {
         })
         .map_err(|error| failed("listen", &error))?;
     let registry = Registry::of_this_user();
-    let coordinator = server::Coordinator::new(spec, addresses, Patience::default(), registry, log)
-        .map_err(|error| failed("take the directory into use", &error))?;
+    let records = server::InDirectory {
+        directory: spec.directory.clone(),
+        log,
+    };
+    let coordinator =
+        server::Coordinator::new(spec, addresses, Patience::default(), registry, records)
+            .map_err(|error| failed("take the directory into use", &error))?;
     Ok((runtime, coordinator, listening, lock))
 }

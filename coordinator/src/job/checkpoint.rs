@@ -352,11 +352,12 @@ impl Job {
             self.enter(Phase::End, now);
             self.order(Order::Terminate);
         } else {
-            self.outputs.push(Output::Record);
             let watchers = self.take_watchers();
-            self.tell(watchers, ToCommand::Committed(outcome));
             self.enter(Phase::Release, now);
+            // The application does not wait for job.json; whoever asked hears of the epoch when job.json names it.
             self.order(Order::Committed);
+            self.outputs.push(Output::Record);
+            self.tell(watchers, ToCommand::Committed(outcome));
         }
         self.skip_the_gone(now);
     }

@@ -5,177 +5,31 @@
 
 mod attempt;
 mod checkpoint;
+mod departure;
 mod ending;
+mod exchange;
 mod phase;
 mod recovery;
 mod roster;
+mod settings;
 mod staging;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
 use std::time::Duration;
 
-use stillpoint_multilevel::placement::Rules;
-use stillpoint_protocol::agent::{FromAgent, Hello, ToAgent, Written};
+use stillpoint_protocol::agent::{FromAgent, Hello, ToAgent};
 use stillpoint_protocol::command::{JobStatus, ToCommand};
 use stillpoint_protocol::job_file::JobState;
 
 use attempt::Attempt;
+pub use exchange::{Fate, Input, Output};
 pub use phase::Phase;
 use recovery::Recovery;
-use roster::{Life, Roster, ranks_in_words};
+use roster::{Life, Roster};
+pub use settings::{Patience, Settings};
 use staging::Staging;
-
-/// What a job is told once.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    pub ranks: u32,
-    pub launch: String,
-    /// The checkpoint directory.
-    pub directory: PathBuf,
-    /// As `--compress` takes it.
-    pub compress: String,
-    /// The number that the next epoch gets.
-    pub next_epoch: u64,
-    /// The newest epoch that is committed already.
-    pub newest_epoch: Option<u64>,
-    /// Time between checkpoints that nobody asks for.
-    pub interval: Option<Duration>,
-    /// How images are staged; `None`: they are written to the checkpoint directory.
-    pub staging: Option<Rules>,
-    /// The epoch that this launch carries on from.
-    pub restarted_from: Option<u64>,
-    /// The staged epoch that is to be made whole first.
-    pub recovers: Option<u64>,
-    pub patience: Patience,
-}
-
-/// How long the job waits for what ought to happen soon.
-#[derive(Clone, Copy, Debug)]
-pub struct Patience {
-    /// From the launch to the first word of every rank.
-    pub start: Duration,
-    /// From a request to the moment when images are written, unless the request says otherwise.
-    pub still_point: Duration,
-    /// For ranks to say that the application runs again.
-    pub release: Duration,
-    /// For ranks to end after a suspend, before the command is told that they have not.
-    pub end: Duration,
-    /// From the moment when the last process of the job has gone, none having used MPI, to the moment when
-    /// the program that one of them became connects.
-    pub handover: Duration,
-    /// For the other ranks to come or to go, once one rank has failed before all were there.
-    pub grace: Duration,
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        Patience {
-            start: Duration::from_secs(120),
-            still_point: Duration::from_secs(600),
-            release: Duration::from_secs(60),
-            end: Duration::from_secs(30),
-            handover: Duration::from_secs(60),
-            grace: Duration::from_secs(2),
-        }
-    }
-}
-
-/// What has happened.
-#[derive(Clone, Debug)]
-pub enum Input {
-    /// A message of a rank that has been admitted.
-    Agent { rank: u32, message: FromAgent },
-    /// A rank's connection has ended.
-    Disconnected { rank: u32 },
-    /// A command asks for a checkpoint; it is told about it under this number.
-    Checkpoint {
-        watcher: u64,
-        suspend: bool,
-        timeout: Option<Duration>,
-    },
-    /// [`Output::Prepare`] is done.
-    Prepared {
-        epoch: u64,
-        result: Result<(), String>,
-    },
-    /// [`Output::Commit`] is done: the epoch's directory.
-    Committed {
-        epoch: u64,
-        result: Result<String, String>,
-    },
-    /// [`Output::Secure`] is done: the epoch's directory.
-    Durable {
-        epoch: u64,
-        result: Result<String, String>,
-    },
-    /// The process of a rank whose connection has ended is dead.
-    ProcessGone { rank: u32 },
-    /// The process that started the job as rank 0 has ended, and no rank is connected.
-    StarterGone,
-    /// [`Job::deadline`] has come.
-    Tick,
-}
-
-/// What is to be done.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Output {
-    Send {
-        rank: u32,
-        message: ToAgent,
-    },
-    /// To every rank that is connected.
-    Broadcast(ToAgent),
-    /// To a command.
-    Tell {
-        watcher: u64,
-        message: ToCommand,
-    },
-    /// Make the directory of an epoch that is about to be written.
-    Prepare {
-        epoch: u64,
-    },
-    /// Remove it, half-written as it is.
-    Discard {
-        epoch: u64,
-    },
-    /// Commit it: one image a rank, in order.
-    Commit {
-        epoch: u64,
-        images: Vec<Written>,
-    },
-    /// Call it staged; answered by [`Input::Committed`].
-    Stage {
-        epoch: u64,
-        images: Vec<Written>,
-    },
-    /// Commit a staged epoch that has become whole.
-    Secure {
-        epoch: u64,
-    },
-    /// Remove a staged epoch that cannot become whole.
-    DiscardStaged {
-        epoch: u64,
-    },
-    /// What job.json says has changed.
-    Record,
-    /// A line for the log.
-    Log(String),
-    /// Every rank has gone: record the end and stop.
-    Ended,
-}
-
-/// What job.json says about the job's fate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fate {
-    pub state: JobState,
-    pub reason: Option<String>,
-    pub exit_status: Option<i32>,
-    pub newest_epoch: Option<u64>,
-    pub restarted_from: Option<u64>,
-}
 
 /// A checkpoint that somebody wants, not begun yet.
 #[derive(Debug)]
@@ -310,6 +164,11 @@ impl Job {
             .min()
     }
 
+    /// Every rank has gone; what follows is to be recorded and told.
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
     /// What job.json should say.
     pub fn fate(&self) -> &Fate {
         &self.fate
@@ -377,63 +236,6 @@ impl Job {
         }
     }
 
-    fn on_exiting(&mut self, rank: u32, status: i32, now: Duration) {
-        self.roster.set_life(rank, Life::Ended(status));
-        if status != 0 {
-            let reason = format!("{} ended with status {status}", self.roster.named(rank));
-            self.fail(reason, Some(status));
-        }
-        self.on_rank_gone(rank, now);
-    }
-
-    fn on_disconnected(&mut self, rank: u32, now: Duration) {
-        if self.roster.disconnect(rank) {
-            self.on_lost(rank, now);
-        } else if self.suspended {
-            // It is not to come back as another program.
-            self.roster.set_life(rank, Life::Lost);
-        } else if self
-            .roster
-            .get(rank)
-            .is_some_and(|r| r.life == Life::Starting)
-        {
-            self.on_rank_gone(rank, now);
-        }
-        if self.roster.nobody_connected() {
-            self.deserted = Some(now);
-        }
-    }
-
-    fn on_lost(&mut self, rank: u32, now: Duration) {
-        if !self.suspended {
-            let named = self.roster.named(rank).to_string();
-            self.fail(format!("{named} died without a word (killed?)"), None);
-        }
-        self.on_rank_gone(rank, now);
-    }
-
-    /// A rank that did not use MPI yet has not become another program: its process is dead.
-    fn on_process_gone(&mut self, rank: u32, now: Duration) {
-        if self
-            .roster
-            .get(rank)
-            .is_some_and(|r| r.life == Life::Starting)
-        {
-            self.roster.set_life(rank, Life::Lost);
-            self.on_lost(rank, now);
-        }
-    }
-
-    /// The first failure is the job's; what follows is usually its launcher cleaning up.
-    fn fail(&mut self, reason: String, exit_status: Option<i32>) {
-        self.log(reason.clone());
-        if self.suspended || self.fate.reason.is_some() {
-            return;
-        }
-        self.fate.reason = Some(reason);
-        self.fate.exit_status = exit_status;
-    }
-
     /// Everything that happens because time has passed, or because the input has settled something.
     fn on_time(&mut self, now: Duration) {
         self.attempt_on_time(now);
@@ -448,57 +250,6 @@ impl Job {
         }
         self.begin_wanted(now);
         self.end_if_deserted(now);
-    }
-
-    /// When the job stops waiting for ranks that have not come.
-    fn start_deadline(&self) -> Duration {
-        match self.deserted {
-            Some(since) if self.fate.reason.is_some() || self.starter_gone => {
-                since + self.settings.patience.grace
-            }
-            Some(since) => since + self.settings.patience.handover,
-            _ => self.began + self.settings.patience.start,
-        }
-    }
-
-    fn end_if_deserted(&mut self, now: Duration) {
-        if self.ended || !self.roster.nobody_connected() {
-            return;
-        }
-        let committing = self
-            .attempt
-            .as_ref()
-            .is_some_and(|a| a.phase == Phase::Commit);
-        let starting: Vec<u32> = self.roster.starting().collect();
-        let committing = committing || self.staging.securing();
-        let waits = !starting.is_empty() && now < self.start_deadline();
-        if committing || waits {
-            return;
-        }
-        self.ended = true;
-        if self.suspended {
-            self.fate.state = JobState::Suspended;
-            self.fate.exit_status = Some(0);
-        } else if self.fate.reason.is_some() {
-            self.fate.state = JobState::Failed;
-        } else if !starting.is_empty() {
-            let who = ranks_in_words(&starting, self.roster.size());
-            self.fate.state = JobState::Failed;
-            self.fate.reason = Some(match self.starter_gone && starting.contains(&0) {
-                true => "rank 0 ended before its application ran".to_owned(),
-                false => format!("{who} never connected"),
-            });
-        } else {
-            self.fate.state = JobState::Finished;
-            self.fate.exit_status = Some(0);
-        }
-        self.end_attempt_of_ended_job(now);
-        for wanted in std::mem::take(&mut self.wanted) {
-            let reason = "the job has ended".to_owned();
-            self.tell(wanted.watcher, ToCommand::Aborted { reason });
-        }
-        self.outputs.push(Output::Record);
-        self.outputs.push(Output::Ended);
     }
 
     fn tell(&mut self, watcher: impl IntoIterator<Item = u64>, message: ToCommand) {

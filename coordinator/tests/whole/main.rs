@@ -1,5 +1,6 @@
 //! The coordinator and the command, whole: real processes, sockets and files.
 
 mod command;
+mod records;
 mod support;
 mod transaction;

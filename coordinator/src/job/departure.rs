@@ -1,0 +1,121 @@
+//! Ranks that go, and the end of the job when all have gone.
+
+use std::time::Duration;
+
+use stillpoint_protocol::command::ToCommand;
+use stillpoint_protocol::job_file::JobState;
+
+use super::phase::Phase;
+use super::roster::{Life, ranks_in_words};
+use super::{Job, Output};
+
+impl Job {
+    pub(super) fn on_exiting(&mut self, rank: u32, status: i32, now: Duration) {
+        self.roster.set_life(rank, Life::Ended(status));
+        if status != 0 {
+            let reason = format!("{} ended with status {status}", self.roster.named(rank));
+            self.fail(reason, Some(status));
+        }
+        self.on_rank_gone(rank, now);
+    }
+
+    pub(super) fn on_disconnected(&mut self, rank: u32, now: Duration) {
+        if self.roster.disconnect(rank) {
+            self.on_lost(rank, now);
+        } else if self.suspended {
+            // It is not to come back as another program.
+            self.roster.set_life(rank, Life::Lost);
+        } else if self
+            .roster
+            .get(rank)
+            .is_some_and(|r| r.life == Life::Starting)
+        {
+            self.on_rank_gone(rank, now);
+        }
+        if self.roster.nobody_connected() {
+            self.deserted = Some(now);
+        }
+    }
+
+    fn on_lost(&mut self, rank: u32, now: Duration) {
+        if !self.suspended {
+            let named = self.roster.named(rank).to_string();
+            self.fail(format!("{named} died without a word (killed?)"), None);
+        }
+        self.on_rank_gone(rank, now);
+    }
+
+    /// A rank that did not use MPI yet has not become another program: its process is dead.
+    pub(super) fn on_process_gone(&mut self, rank: u32, now: Duration) {
+        if self
+            .roster
+            .get(rank)
+            .is_some_and(|r| r.life == Life::Starting)
+        {
+            self.roster.set_life(rank, Life::Lost);
+            self.on_lost(rank, now);
+        }
+    }
+
+    /// The first failure is the job's; what follows is usually its launcher cleaning up.
+    pub(super) fn fail(&mut self, reason: String, exit_status: Option<i32>) {
+        self.log(reason.clone());
+        if self.suspended || self.fate.reason.is_some() {
+            return;
+        }
+        self.fate.reason = Some(reason);
+        self.fate.exit_status = exit_status;
+    }
+
+    /// When the job stops waiting for ranks that have not come.
+    pub(super) fn start_deadline(&self) -> Duration {
+        match self.deserted {
+            Some(since) if self.fate.reason.is_some() || self.starter_gone => {
+                since + self.settings.patience.grace
+            }
+            Some(since) => since + self.settings.patience.handover,
+            _ => self.began + self.settings.patience.start,
+        }
+    }
+
+    pub(super) fn end_if_deserted(&mut self, now: Duration) {
+        if self.ended || !self.roster.nobody_connected() {
+            return;
+        }
+        let committing = self
+            .attempt
+            .as_ref()
+            .is_some_and(|a| a.phase == Phase::Commit);
+        let starting: Vec<u32> = self.roster.starting().collect();
+        let committing = committing || self.staging.securing();
+        let waits = !starting.is_empty() && now < self.start_deadline();
+        if committing || waits {
+            return;
+        }
+        self.ended = true;
+        if self.suspended {
+            self.fate.state = JobState::Suspended;
+            self.fate.exit_status = Some(0);
+        } else if self.fate.reason.is_some() {
+            self.fate.state = JobState::Failed;
+        } else if !starting.is_empty() {
+            let who = ranks_in_words(&starting, self.roster.size());
+            self.fate.state = JobState::Failed;
+            self.fate.reason = Some(match self.starter_gone && starting.contains(&0) {
+                true => "rank 0 ended before its application ran".to_owned(),
+                false => format!("{who} never connected"),
+            });
+        } else {
+            self.fate.state = JobState::Finished;
+            self.fate.exit_status = Some(0);
+        }
+        // Whoever hears of the end finds it in job.json.
+        self.outputs.push(Output::Record);
+        self.end_attempt_of_ended_job(now);
+        for wanted in std::mem::take(&mut self.wanted) {
+            let reason = "the job has ended".to_owned();
+            self.tell(wanted.watcher, ToCommand::Aborted { reason });
+        }
+        self.outputs.push(Output::Ended);
+    }
+}

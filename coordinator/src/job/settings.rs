@@ -1,0 +1,61 @@
+//! What a job is told once.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use stillpoint_multilevel::placement::Rules;
+
+/// The launch and its options, and what the checkpoint directory holds.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub ranks: u32,
+    pub launch: String,
+    /// The checkpoint directory.
+    pub directory: PathBuf,
+    /// As `--compress` takes it.
+    pub compress: String,
+    /// The number that the next epoch gets.
+    pub next_epoch: u64,
+    /// The newest epoch that is committed already.
+    pub newest_epoch: Option<u64>,
+    /// Time between checkpoints that nobody asks for.
+    pub interval: Option<Duration>,
+    /// How images are staged; `None`: they are written to the checkpoint directory.
+    pub staging: Option<Rules>,
+    /// The epoch that this launch carries on from.
+    pub restarted_from: Option<u64>,
+    /// The staged epoch that is to be made whole first.
+    pub recovers: Option<u64>,
+    pub patience: Patience,
+}
+
+/// How long the job waits for what ought to happen soon.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// From the launch to the first word of every rank.
+    pub start: Duration,
+    /// From a request to the moment when images are written, unless the request says otherwise.
+    pub still_point: Duration,
+    /// For ranks to say that the application runs again.
+    pub release: Duration,
+    /// For ranks to end after a suspend, before the command is told that they have not.
+    pub end: Duration,
+    /// From the moment when the last process of the job has gone, none having used MPI, to the moment when
+    /// the program that one of them became connects.
+    pub handover: Duration,
+    /// For the other ranks to come or to go, once one rank has failed before all were there.
+    pub grace: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience {
+            start: Duration::from_secs(120),
+            still_point: Duration::from_secs(600),
+            release: Duration::from_secs(60),
+            end: Duration::from_secs(30),
+            handover: Duration::from_secs(60),
+            grace: Duration::from_secs(2),
+        }
+    }
+}

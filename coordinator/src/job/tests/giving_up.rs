@@ -1,0 +1,173 @@
+//! Checkpoints that come to nothing.
+
+use super::*;
+
+#[test]
+fn a_rank_that_dies_before_the_commit_aborts_it_and_the_epoch_is_discarded() {
+    for steps in 0..5 {
+        let mut world = World::running();
+        world.ask(1, true);
+        match steps {
+            0 => {}
+            1 => world.all_say(1, Progress::Clocks { clocks: vec![] }),
+            2 => world.up_to_write(1),
+            3 => {
+                world.up_to_write(1);
+                world.say(1, 1, Progress::Written(written()));
+            }
+            _ => {
+                world.up_to_write(1);
+                world.say(0, 1, Progress::Written(written()));
+                world.say(2, 1, Progress::Written(written()));
+            }
+        }
+        world.input(Input::Disconnected { rank: 2 });
+        let [ToCommand::Aborted { reason }] = world.told(1)[..] else {
+            panic!("{steps}: {:?}", world.told(1));
+        };
+        assert!(
+            reason.contains("rank 2 (process 12 on h) has died"),
+            "{reason}"
+        );
+        // Discarded only when nobody writes any more.
+        world.say(0, 1, Progress::Released);
+        assert!(!world.has(&Output::Discard { epoch: 5 }));
+        world.say(1, 1, Progress::Released);
+        assert!(world.has(&Output::Discard { epoch: 5 }));
+        assert!(
+            !world
+                .outputs
+                .iter()
+                .any(|o| matches!(o, Output::Commit { .. }))
+        );
+        assert_eq!(world.job.fate().newest_epoch, Some(4));
+        // There is no checkpoint of half a job.
+        world.ask(2, false);
+        assert!(matches!(world.told(2)[..], [ToCommand::Aborted { .. }]));
+        for rank in [0, 1] {
+            world.input(Input::Disconnected { rank });
+        }
+        assert!(world.has(&Output::Ended));
+        assert_eq!(world.job.fate().state, JobState::Failed);
+    }
+}
+
+#[test]
+fn a_refusal_names_the_ranks_and_the_job_runs_on() {
+    let mut world = World::running();
+    world.ask(1, true);
+    world.all_say(1, Progress::Clocks { clocks: vec![] });
+    world.all_say(1, parked(1));
+    let refuse = |reasons: &[&str]| Progress::CheckResult {
+        refusals: reasons.iter().map(ToString::to_string).collect(),
+    };
+    world.say(0, 1, refuse(&["a window is open", "a socket is open"]));
+    world.say(1, 1, refuse(&[]));
+    world.say(2, 1, refuse(&["a window is open"]));
+    let [ToCommand::Refused { reasons }] = world.told(1)[..] else {
+        panic!("{:?}", world.told(1));
+    };
+    assert_eq!(
+        reasons,
+        &[
+            "rank 0: a socket is open".to_owned(),
+            "ranks 0, 2: a window is open".to_owned()
+        ]
+    );
+    world.all_say(1, Progress::Released);
+    assert_eq!(world.job.fate().state, JobState::Running);
+    // The number was not used up.
+    world.ask(2, false);
+    world.up_to_commit(2);
+    world.committed(5);
+    assert!(matches!(world.told(2)[..], [ToCommand::Committed(_)]));
+}
+
+#[test]
+fn a_full_disk_aborts_with_the_reason_and_the_rank() {
+    let mut world = World::running();
+    world.ask(1, false);
+    world.up_to_write(1);
+    world.say(0, 1, Progress::Written(written()));
+    world.say(
+        1,
+        1,
+        Progress::WriteFailed {
+            reason: "no space left".into(),
+        },
+    );
+    let [ToCommand::Aborted { reason }] = world.told(1)[..] else {
+        panic!("{:?}", world.told(1));
+    };
+    assert_eq!(reason, "rank 1 (process 11 on h): no space left");
+    // Rank 2 had written before it heard of it: that no longer counts.
+    world.say(2, 1, Progress::Written(written()));
+    assert!(
+        !world
+            .outputs
+            .iter()
+            .any(|o| matches!(o, Output::Commit { .. }))
+    );
+}
+
+#[test]
+fn a_commit_that_fails_releases_the_job() {
+    let mut world = World::running();
+    world.ask(1, true);
+    world.up_to_commit(1);
+    world.input(Input::Committed {
+        epoch: 5,
+        result: Err("rename: input/output error".into()),
+    });
+    assert!(matches!(world.told(1)[..], [ToCommand::Aborted { .. }]));
+    assert!(!world.orders().contains(&&Order::Terminate));
+    world.all_say(1, Progress::Released);
+    assert_eq!(world.job.fate().state, JobState::Running);
+}
+
+#[test]
+fn a_request_that_takes_too_long_is_given_up_and_says_what_it_waited_for() {
+    let mut world = World::running();
+    world.input(Input::Checkpoint {
+        watcher: 1,
+        suspend: false,
+        timeout: Some(Duration::from_secs(7)),
+    });
+    world.all_say(1, Progress::Clocks { clocks: vec![] });
+    world.say(0, 1, parked(1));
+    world.say(1, 1, state(Activity::Running, 1, 0));
+    world.say(2, 1, state(Activity::InCollective, 1, 0));
+    // Rank 1 may compute or need rank 0: it is asked once, and does not answer.
+    world.sleep();
+    assert_eq!(world.now, Duration::from_millis(250));
+    assert_eq!(world.orders().last(), Some(&&Order::Poll { poll: 1 }));
+    world.sleep();
+    assert_eq!(world.now, Duration::from_secs(7));
+    let [ToCommand::Aborted { reason }] = world.told(1)[..] else {
+        panic!("{:?}", world.told(1));
+    };
+    assert_eq!(
+        reason,
+        "given up after 7 s in phase reach: rank 2 inside a collective operation; \
+         rank 1 still running"
+    );
+}
+
+#[test]
+fn a_rank_that_does_not_say_that_it_runs_again_burns_the_number() {
+    let mut world = World::running();
+    world.ask(1, false);
+    world.up_to_write(1);
+    world.say(
+        0,
+        1,
+        Progress::WriteFailed {
+            reason: "full".into(),
+        },
+    );
+    world.say(0, 1, Progress::Released);
+    world.say(1, 1, Progress::Released);
+    world.sleep();
+    world.ask(2, false);
+    assert_eq!(world.epoch_under_way(), 6);
+}

@@ -1,0 +1,113 @@
+//! Ranks that come, go, become other programs and wait for each other.
+
+use super::*;
+
+#[test]
+fn a_job_that_never_starts_ends_as_a_failure() {
+    let mut world = World::starting();
+    world.sleep();
+    assert!(world.has(&Output::Ended));
+    assert_eq!(world.job.fate().state, JobState::Failed);
+    assert_eq!(
+        world.job.fate().reason.as_deref(),
+        Some("all 3 ranks never connected")
+    );
+    assert_eq!(world.job.deadline(), None);
+}
+
+#[test]
+fn a_job_whose_starter_fails_does_not_wait_for_ranks_for_long() {
+    let mut world = World::starting();
+    world.input(Input::StarterGone);
+    world.sleep();
+    assert_eq!(world.now, Patience::default().grace);
+    assert!(world.has(&Output::Ended));
+    assert_eq!(world.job.fate().state, JobState::Failed);
+    // Where ranks are connected, their own ends count.
+    let mut world = World::running();
+    world.input(Input::StarterGone);
+    assert!(!world.has(&Output::Ended));
+    assert_eq!(world.job.fate().reason, None);
+}
+
+#[test]
+fn a_program_that_becomes_another_before_mpi_keeps_its_rank() {
+    let mut world = World::starting();
+    for rank in 0..RANKS {
+        world.job.admit(hello(rank), world.now).unwrap();
+    }
+    world.input(Input::Disconnected { rank: 1 });
+    world.job.admit(hello(1), world.now).unwrap();
+    assert_eq!(world.job.fate().reason, None);
+    // One that is dead does not come back.
+    world.input(Input::ProcessGone { rank: 1 });
+    assert_eq!(world.job.fate().reason, None);
+    world.input(Input::Disconnected { rank: 2 });
+    world.input(Input::ProcessGone { rank: 2 });
+    let reason = world.job.fate().reason.clone().unwrap();
+    assert!(
+        reason.starts_with("rank 2") && reason.contains("died"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn a_program_that_becomes_another_does_not_leave_a_checkpoint_waiting() {
+    let mut world = World::starting();
+    for rank in 0..RANKS {
+        world.job.admit(hello(rank), world.now).unwrap();
+    }
+    world.ask(1, false);
+    world.input(Input::Disconnected { rank: 0 });
+    let [ToCommand::Aborted { reason }] = world.told(1)[..] else {
+        panic!("{:?}", world.told(1));
+    };
+    assert!(reason.contains("became another program"), "{reason}");
+}
+
+#[test]
+fn the_first_failure_is_the_jobs() {
+    let mut world = World::running();
+    world.agent(1, FromAgent::Exiting { status: 3 });
+    world.input(Input::Disconnected { rank: 1 });
+    world.input(Input::Disconnected { rank: 0 });
+    world.agent(2, FromAgent::Exiting { status: 143 });
+    assert!(!world.has(&Output::Ended));
+    world.input(Input::Disconnected { rank: 2 });
+    assert!(world.has(&Output::Ended));
+    let fate = world.job.fate();
+    assert_eq!((fate.state, fate.exit_status), (JobState::Failed, Some(3)));
+}
+
+#[test]
+fn a_job_whose_ranks_end_well_is_finished() {
+    let mut world = World::running();
+    for rank in 0..RANKS {
+        world.agent(rank, FromAgent::MpiFinalized);
+        world.agent(rank, FromAgent::Exiting { status: 0 });
+        world.input(Input::Disconnected { rank });
+    }
+    assert!(world.has(&Output::Ended));
+    assert_eq!(world.job.fate().state, JobState::Finished);
+}
+
+#[test]
+fn a_barrier_opens_when_all_have_come_and_can_be_used_again() {
+    let mut world = World::running();
+    let passed = Output::Broadcast(ToAgent::BarrierPassed {
+        name: "mapped".into(),
+    });
+    for _ in 0..2 {
+        world.outputs.clear();
+        for rank in 0..RANKS {
+            assert!(!world.has(&passed));
+            world.agent(
+                rank,
+                FromAgent::AtBarrier {
+                    name: "mapped".into(),
+                },
+            );
+        }
+        assert!(world.has(&passed));
+    }
+}

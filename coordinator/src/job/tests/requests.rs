@@ -1,0 +1,73 @@
+//! Who asks for a checkpoint, and when.
+
+use super::*;
+
+#[test]
+fn a_second_request_joins_the_first_and_may_turn_it_into_a_suspend() {
+    let mut world = World::running();
+    world.ask(1, false);
+    world.up_to_write(1);
+    world.ask(2, true);
+    world.all_say(1, Progress::Written(written()));
+    world.committed(5);
+    assert_eq!(world.orders().last(), Some(&&Order::Terminate));
+    for rank in 0..RANKS {
+        world.input(Input::Disconnected { rank });
+    }
+    for watcher in [1, 2] {
+        assert!(matches!(world.told(watcher)[..], [ToCommand::Committed(_)]));
+    }
+}
+
+#[test]
+fn a_request_during_the_release_gets_an_epoch_of_its_own() {
+    let mut world = World::running();
+    world.ask(1, false);
+    world.up_to_commit(1);
+    world.ask(2, false);
+    world.committed(5);
+    assert_eq!(world.told(2).len(), 0);
+    world.all_say(1, Progress::Released);
+    world.up_to_commit(2);
+    world.committed(6);
+    assert!(matches!(world.told(2)[..], [ToCommand::Committed(o)] if o.epoch == 6));
+}
+
+#[test]
+fn a_request_before_all_ranks_are_there_waits_for_them() {
+    let mut world = World::starting();
+    world.ask(1, false);
+    assert!(world.told(1).is_empty());
+    world.connect_all();
+    world.up_to_commit(1);
+    world.committed(5);
+    assert!(matches!(world.told(1)[..], [ToCommand::Committed(_)]));
+}
+
+#[test]
+fn periodic_checkpoints_come_again_and_again() {
+    let mut world = World::with(Some(Duration::from_secs(60)));
+    world.connect_all();
+    for attempt in 1..4 {
+        let before = world.now;
+        world.sleep();
+        assert_eq!(world.now, before + Duration::from_secs(60));
+        world.up_to_commit(attempt);
+        world.committed(4 + attempt);
+        let released = world.now;
+        world.all_say(attempt, Progress::Released);
+        world.now = released;
+    }
+    assert_eq!(world.job.fate().newest_epoch, Some(7));
+}
+
+#[test]
+fn a_signal_suspends_without_anybody_watching() {
+    let mut world = World::running();
+    for rank in 0..RANKS {
+        world.agent(rank, FromAgent::SuspendWanted { signal: 10 });
+    }
+    world.up_to_commit(1);
+    world.committed(5);
+    assert_eq!(world.orders().last(), Some(&&Order::Terminate));
+}

@@ -1,0 +1,293 @@
+//! The task that owns the job.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dashmap::DashMap;
+use stillpoint_protocol::agent::{Hello, ToAgent};
+use stillpoint_protocol::command::{FromCommand, ToCommand};
+use stillpoint_protocol::job_file::{JobFile, JobState, Process, host_name, start_time};
+use tokio::sync::{mpsc, oneshot};
+
+use super::agenda::Agenda;
+use super::files::Files;
+use super::records::{Recorder, Records};
+use super::{Event, Listening, Outbox, Shared, Spec, connection, send};
+use crate::epoch::Epochs;
+use crate::job::{Input, Job, Output, Patience};
+use crate::registry::{Entry, Registry};
+
+/// A coordinator that is ready to serve.
+pub struct Coordinator {
+    pub(super) spec: Spec,
+    pub(super) job: Job,
+    pub(super) file: JobFile,
+    pub(super) recorder: Recorder,
+    pub(super) files: Files,
+    pub(super) agenda: Agenda,
+    registry: Registry,
+    pub(super) shared: Arc<Shared>,
+    events: mpsc::UnboundedReceiver<Event>,
+    began: Instant,
+    /// The newest process of each rank.
+    pub(super) processes: Vec<Option<Process>>,
+    /// The connection that speaks for each rank; 0: none. An earlier one of the same rank is not heard.
+    sessions: Vec<u64>,
+    sessions_begun: u64,
+}
+
+/// How often a process that is watched is looked at.
+const WATCH_PAUSE: Duration = Duration::from_millis(200);
+/// How long words that are on their way to a command may take when the job has ended.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+impl Coordinator {
+    /// Takes the directory into use: removes what unfinished checkpoints have left. The caller holds the
+    /// directory's lock.
+    pub fn new(
+        spec: Spec,
+        addresses: Vec<String>,
+        patience: Patience,
+        registry: Registry,
+        records: impl Records + 'static,
+    ) -> Result<Coordinator, Box<dyn std::error::Error + Send + Sync>> {
+        let epochs = Epochs::new(&spec.directory);
+        epochs.remove_parts()?;
+        let newest_epoch = epochs.committed()?.last().copied();
+        let newest_staged = epochs.newest_staged()?;
+        let settings = spec.settings(newest_epoch, newest_staged, patience);
+        let file = spec.job_file(addresses, newest_epoch)?;
+        let (sender, events) = mpsc::unbounded_channel();
+        let shared = Shared {
+            key: file.key.clone(),
+            events: sender.clone(),
+            agents: DashMap::new(),
+            commands: DashMap::new(),
+        };
+        Ok(Coordinator {
+            job: Job::new(settings, Duration::ZERO),
+            file,
+            recorder: Recorder::start(records)?,
+            files: Files::new(epochs, spec.keep, sender),
+            agenda: Agenda::default(),
+            registry,
+            shared: Arc::new(shared),
+            events,
+            began: Instant::now(),
+            processes: vec![None; spec.ranks as usize],
+            sessions: vec![0; spec.ranks as usize],
+            sessions_begun: 0,
+            spec,
+        })
+    }
+
+    /// Serves until every rank has gone; how the job ended. `ready` hears when job.json tells others the way here, or why
+    /// it cannot be written: then nobody will come.
+    pub async fn serve(
+        mut self,
+        listening: Listening,
+        ready: impl FnOnce(Result<(), String>),
+    ) -> JobState {
+        let accepting = tokio::spawn(connection::accept(listening, Arc::clone(&self.shared)));
+        self.begin();
+        let mut ready = Some(ready);
+        while !self.agenda.is_over() {
+            let due = self.job.deadline().map(|due| self.began + due);
+            let tick = async {
+                match due {
+                    Some(due) => tokio::time::sleep_until(due.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let outputs = tokio::select! {
+                // What has come is heard before the time is looked at: nobody was silent while this process could not run.
+                biased;
+                written = self.agenda.recorded() => {
+                    if let Err(error) = &written {
+                        self.recorder.line(error);
+                    }
+                    if let Some(ready) = ready.take() {
+                        let failed = written.is_err();
+                        ready(written);
+                        if failed {
+                            break;
+                        }
+                    }
+                    vec![]
+                }
+                Some(event) = self.events.recv() => self.on(event),
+                () = tick => {
+                    let now = self.began.elapsed();
+                    self.job.on(now, Input::Tick)
+                }
+            };
+            self.carry_out(outputs);
+            if self.job.has_ended() {
+                // Whoever looks for the job finds that it has gone, while job.json is being written.
+                accepting.abort();
+            }
+        }
+        accepting.abort();
+        self.files.unregister(self.registry.clone(), self.entry());
+        self.last_words().await;
+        self.recorder.finish();
+        self.file.state
+    }
+
+    fn begin(&mut self) {
+        self.files.register(self.registry.clone(), self.entry());
+        self.recorder.line(format!(
+            "launch {}: {} ranks, {}",
+            self.spec.launch,
+            self.spec.ranks,
+            self.spec.command.join(" ")
+        ));
+        // If rank 0 fails before its agent connects, nobody else would come.
+        self.watch(self.spec.starter.clone(), Event::Done(Input::StarterGone));
+        self.record();
+    }
+
+    fn entry(&self) -> Entry {
+        Entry {
+            name: self.spec.name.clone(),
+            directory: self.spec.directory.clone(),
+            launch: self.spec.launch.clone(),
+        }
+    }
+
+    fn on(&mut self, event: Event) -> Vec<Output> {
+        let now = self.began.elapsed();
+        match event {
+            Event::Admit {
+                hello,
+                outbox,
+                answer,
+            } => self.admit(hello, outbox, answer),
+            Event::Agent {
+                rank,
+                session,
+                message,
+            } if self.speaks_for(rank, session) => self.job.on(now, Input::Agent { rank, message }),
+            Event::Disconnected { rank, session } if self.speaks_for(rank, session) => {
+                self.shared.agents.remove(&rank);
+                // It may have become another program, which connects as the same rank; or be dead.
+                if let Some(Some(process)) = self.processes.get(rank as usize) {
+                    self.watch(process.clone(), Event::ProcessGone { rank, session });
+                }
+                self.job.on(now, Input::Disconnected { rank })
+            }
+            Event::ProcessGone { rank, session } if self.speaks_for(rank, session) => {
+                self.job.on(now, Input::ProcessGone { rank })
+            }
+            Event::Agent { .. } | Event::Disconnected { .. } | Event::ProcessGone { .. } => vec![],
+            Event::Command { watcher, message } => match message {
+                FromCommand::Status => {
+                    let status = self.job.status(now);
+                    self.tell(watcher, &ToCommand::Status(status));
+                    vec![]
+                }
+                FromCommand::Checkpoint {
+                    suspend,
+                    timeout_seconds,
+                } => self.job.on(
+                    now,
+                    Input::Checkpoint {
+                        watcher,
+                        suspend,
+                        timeout: timeout_seconds.map(Duration::from_secs),
+                    },
+                ),
+            },
+            Event::Done(input) => self.job.on(now, input),
+            Event::Log(line) => {
+                self.recorder.line(line);
+                vec![]
+            }
+        }
+    }
+
+    fn admit(
+        &mut self,
+        hello: Hello,
+        outbox: Outbox,
+        answer: oneshot::Sender<Option<u64>>,
+    ) -> Vec<Output> {
+        let (rank, host, pid) = (hello.rank, hello.host.clone(), hello.pid);
+        let admitted = self.job.admit(hello, self.began.elapsed());
+        // The connection may have gone in the meantime: then its end is on its way here.
+        self.sessions_begun += 1;
+        let session = admitted.is_ok().then_some(self.sessions_begun);
+        let _ = answer.send(session);
+        match admitted {
+            Ok(outputs) => {
+                send(&outbox, &ToAgent::Welcome);
+                self.shared.agents.insert(rank, outbox);
+                if let Some(slot) = self.sessions.get_mut(rank as usize) {
+                    *slot = self.sessions_begun;
+                }
+                if let Some(slot) = self.processes.get_mut(rank as usize) {
+                    let here = host == host_name();
+                    let start_time = here.then(|| start_time(pid)).flatten().unwrap_or(0);
+                    *slot = Some(Process {
+                        host,
+                        pid,
+                        start_time,
+                    });
+                }
+                outputs
+            }
+            Err(reason) => {
+                self.recorder
+                    .line(format!("an agent was turned away: {reason}"));
+                send(&outbox, &ToAgent::Rejected { reason });
+                vec![]
+            }
+        }
+    }
+
+    /// Tells of the end of a process; one that is on another host cannot be watched.
+    fn watch(&self, process: Process, event: Event) {
+        if process.alive().is_some() {
+            tokio::spawn(watch(process, self.shared.events.clone(), event));
+        }
+    }
+
+    fn speaks_for(&self, rank: u32, session: u64) -> bool {
+        self.sessions.get(rank as usize) == Some(&session)
+    }
+
+    /// Lets what is on its way to commands arrive, and work on files come to its end.
+    async fn last_words(&mut self) {
+        let fate = self.job.fate();
+        let reason = fate.reason.as_ref();
+        let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
+        let state = fate.state.name();
+        self.recorder
+            .line(format!("the job has ended: {state}{reason}"));
+        let work = async {
+            self.files.all_done().await;
+            // An outbox is dropped here; its writer ends when everything in it is written.
+            self.shared.commands.clear();
+            while Arc::strong_count(&self.shared) > 1 {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        // A command that does not read its answer is not waited for any longer.
+        let _ = tokio::time::timeout(LAST_WORDS, work).await;
+        self.events.close();
+        while let Ok(event) = self.events.try_recv() {
+            if let Event::Log(line) = event {
+                self.recorder.line(line);
+            }
+        }
+    }
+}
+
+/// Tells when a process of this host ends. What it tells may come after the job's end, when nobody
+/// listens any more.
+async fn watch(process: Process, events: mpsc::UnboundedSender<Event>, event: Event) {
+    while process.alive() != Some(false) {
+        tokio::time::sleep(WATCH_PAUSE).await;
+    }
+    let _ = events.send(event);
+}

@@ -1,0 +1,147 @@
+//! Work on epochs and on the registry, which may take long (network file systems): not on the thread that serves.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use stillpoint_protocol::agent::Written;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::Event;
+use crate::epoch::{Description, EpochError, Epochs};
+use crate::job::Input;
+use crate::registry::{Entry, Registry};
+
+/// The files of a job, and the work on them that is not over yet. One after the other, in the order of the orders:
+/// what is left of an attempt goes before the next one makes the same epoch's directory.
+pub(super) struct Files {
+    epochs: Epochs,
+    /// Committed epochs to keep.
+    keep: usize,
+    /// What has been done is told here.
+    events: mpsc::UnboundedSender<Event>,
+    work: JoinSet<()>,
+    /// Held by the work that is being done; who waits gets it in turn.
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Files {
+    pub fn new(epochs: Epochs, keep: usize, events: mpsc::UnboundedSender<Event>) -> Files {
+        Files {
+            epochs,
+            keep,
+            events,
+            work: JoinSet::new(),
+            turn: Arc::default(),
+        }
+    }
+
+    pub fn register(&mut self, registry: Registry, entry: Entry) {
+        self.later(move |_| {
+            let error = registry.add(&entry).err()?;
+            Some(Event::Log(format!(
+                "this job can be found by its directory only: the registry cannot be written: {error}"
+            )))
+        });
+    }
+
+    pub fn unregister(&mut self, registry: Registry, entry: Entry) {
+        self.later(move |_| {
+            registry.remove(&entry);
+            None
+        });
+    }
+
+    pub fn prepare(&mut self, epoch: u64) {
+        self.later(move |epochs| {
+            let result = epochs.prepare(epoch).map(drop).map_err(|e| e.to_string());
+            Some(Event::Done(Input::Prepared { epoch, result }))
+        });
+    }
+
+    pub fn discard(&mut self, epoch: u64) {
+        self.later(move |epochs| {
+            Some(Event::Log(match epochs.discard(epoch) {
+                Ok(()) => format!("epoch {epoch}: nothing is left of it"),
+                Err(error) => error.to_string(),
+            }))
+        });
+    }
+
+    pub fn commit(&mut self, epoch: u64, images: Vec<Written>, about: Description) {
+        self.then_prune(move |epochs| {
+            let committed = epochs.commit(epoch, &images, &about);
+            let settled = committed.is_ok();
+            let result = told(committed);
+            (settled, Input::Committed { epoch, result })
+        });
+    }
+
+    /// Commits a staged epoch that has become whole.
+    pub fn secure(&mut self, epoch: u64) {
+        self.then_prune(move |epochs| {
+            let secured = epochs.secure(epoch);
+            let settled = secured.is_ok();
+            let result = told(secured);
+            (settled, Input::Durable { epoch, result })
+        });
+    }
+
+    pub fn stage(&mut self, epoch: u64, images: Vec<Written>, about: Description) {
+        self.later(move |epochs| {
+            let result = told(epochs.stage(epoch, &images, &about));
+            Some(Event::Done(Input::Committed { epoch, result }))
+        });
+    }
+
+    pub fn discard_staged(&mut self, epoch: u64) {
+        self.later(move |epochs| {
+            Some(Event::Log(match epochs.discard_staged(epoch) {
+                Ok(()) => format!("epoch {epoch}: nothing is left of it on the slow tier"),
+                Err(error) => error.to_string(),
+            }))
+        });
+    }
+
+    /// Returns when all of it is done.
+    pub async fn all_done(&mut self) {
+        while self.work.join_next().await.is_some() {}
+    }
+
+    /// Older epochs go when `work` says that there is a newer one; why one could not be removed is told to the log.
+    fn then_prune(&mut self, work: impl FnOnce(&Epochs) -> (bool, Input) + Send + 'static) {
+        let keep = self.keep;
+        let events = self.events.clone();
+        self.later(move |epochs| {
+            let (settled, input) = work(epochs);
+            if settled {
+                for error in epochs.prune(keep) {
+                    // Nobody listens any more when the job has ended.
+                    let _ = events.send(Event::Log(error.to_string()));
+                }
+            }
+            Some(Event::Done(input))
+        });
+    }
+
+    fn later(&mut self, work: impl FnOnce(&Epochs) -> Option<Event> + Send + 'static) {
+        let epochs = self.epochs.clone();
+        let events = self.events.clone();
+        let turn = Arc::clone(&self.turn);
+        self.work.spawn(async move {
+            let _turn = turn.lock().await;
+            let done = tokio::task::spawn_blocking(move || work(&epochs)).await;
+            if let Ok(Some(done)) = done {
+                // As above.
+                let _ = events.send(done);
+            }
+        });
+    }
+}
+
+/// Where an epoch is, or why it is not there, as the job is told.
+fn told(result: Result<PathBuf, EpochError>) -> Result<String, String> {
+    result
+        .map(|path| path.to_string_lossy().into_owned())
+        .map_err(|error| error.to_string())
+}

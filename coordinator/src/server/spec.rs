@@ -1,0 +1,109 @@
+//! What a launch tells its coordinator.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use stillpoint_multilevel::placement::Rules;
+use stillpoint_protocol::Key;
+use stillpoint_protocol::job_file::{FORMAT, JobFile, JobState, Process};
+
+use crate::epoch::seconds_since_1970;
+use crate::job::{Patience, Settings};
+
+/// The job, the launch and the options.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    /// The checkpoint directory, absolute.
+    pub directory: PathBuf,
+    pub job: String,
+    pub launch: String,
+    pub name: String,
+    pub ranks: u32,
+    /// The process that becomes rank 0.
+    pub starter: Process,
+    /// Every rank runs on this host, so nobody else needs to reach the coordinator.
+    pub one_host: bool,
+    pub mpi: String,
+    pub command: Vec<String>,
+    pub working_directory: PathBuf,
+    pub restarted_from: Option<u64>,
+    /// Committed epochs to keep.
+    pub keep: usize,
+    pub interval: Option<Duration>,
+    pub compress: String,
+    /// How images are staged, where the launch has tiers.
+    pub staging: Option<Staging>,
+    /// The staged epoch that is to be made whole, and then restarted from.
+    pub recovers: Option<u64>,
+}
+
+/// How images are staged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Staging {
+    pub local_only: bool,
+    pub partners: bool,
+}
+
+impl From<Staging> for Rules {
+    fn from(staging: Staging) -> Rules {
+        Rules {
+            local_only: staging.local_only,
+            partners: staging.partners,
+        }
+    }
+}
+
+impl Spec {
+    /// What the job is told, in a directory that holds these epochs.
+    pub(super) fn settings(
+        &self,
+        newest_epoch: Option<u64>,
+        newest_staged: Option<u64>,
+        patience: Patience,
+    ) -> Settings {
+        Settings {
+            ranks: self.ranks,
+            launch: self.launch.clone(),
+            directory: self.directory.clone(),
+            compress: self.compress.clone(),
+            next_epoch: newest_staged.or(newest_epoch).unwrap_or(0) + 1,
+            newest_epoch,
+            interval: self.interval,
+            staging: self.staging.map(Rules::from),
+            restarted_from: self.restarted_from,
+            recovers: self.recovers,
+            patience,
+        }
+    }
+
+    /// job.json as the launch begins.
+    pub(super) fn job_file(
+        &self,
+        addresses: Vec<String>,
+        epoch: Option<u64>,
+    ) -> std::io::Result<JobFile> {
+        Ok(JobFile {
+            format: FORMAT,
+            job: self.job.clone(),
+            launch: self.launch.clone(),
+            name: self.name.clone(),
+            state: JobState::Running,
+            reason: None,
+            exit_status: None,
+            addresses,
+            key: Key::random()?,
+            coordinator: Process::this(),
+            ranks: self.ranks,
+            processes: vec![],
+            mpi: self.mpi.clone(),
+            command: self.command.clone(),
+            working_directory: self.working_directory.clone(),
+            restarted_from: self.restarted_from,
+            recovers: self.recovers,
+            epoch,
+            started: seconds_since_1970(),
+            ended: None,
+        })
+    }
+}

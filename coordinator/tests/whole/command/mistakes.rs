@@ -1,0 +1,158 @@
+//! What cannot be done is told in one line that says what to do.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use stillpoint_protocol::job_file::JobFile;
+
+use super::house::House;
+
+#[test]
+fn what_cannot_be_run_is_told_in_one_line() {
+    let house = House::new();
+    house.refuses(
+        &["run", "no-such-program"],
+        127,
+        &["no such program in PATH"],
+    );
+    house.refuses(
+        &["run", "./no-such-program"],
+        127,
+        &["./no-such-program: no such program"],
+    );
+    house.refuses(&["run", "/tmp"], 126, &["is a directory"]);
+    house.refuses(&["run", "/etc/passwd"], 126, &["not executable"]);
+    fs::write(house.path("text"), "hello").unwrap();
+    fs::set_permissions(house.path("text"), fs::Permissions::from_mode(0o755)).unwrap();
+    house.refuses(&["run", "./text"], 126, &["neither ELF nor a script"]);
+    house.refuses(
+        &["run", "--dir", "/proc/d", "sh"],
+        1,
+        &["/proc/d: cannot write", "--dir"],
+    );
+    house.refuses(&["run", "--dir", "text", "sh"], 1, &["text", "--dir"]);
+    house.refuses(
+        &["run", "--incremental", "sh"],
+        1,
+        &["--incremental is not available"],
+    );
+    house.refuses(
+        &["run", "--mpi", "mpich", "sh"],
+        1,
+        &["no support for mpich"],
+    );
+    assert!(!house.checkpoints().join("job.json").exists());
+}
+
+#[test]
+fn what_cannot_be_restarted_is_told_in_one_line_that_says_what_to_do() {
+    let house = House::new();
+    let dir = house.checkpoints();
+    house.refuses(&["restart", "d"], 3, &["no committed epoch"]);
+    let ranks = house.launch(1, "", &["run", "sh"]);
+    house.until_state("running");
+    house.succeeds(&["checkpoint"]);
+    house.succeeds(&["suspend"]);
+    ranks.end_well();
+    let more = house.launch(2, "", &["restart", "d"]);
+    let (status, text) = more.wait_for(0);
+    assert_eq!((status, text.lines().count()), (Some(1), 1), "{text}");
+    assert!(
+        text.contains("written by 1 rank,") && text.contains("mpirun -n 1"),
+        "{text}"
+    );
+    house.refuses(
+        &["restart", "d", "--epoch", "9"],
+        3,
+        &["no committed epoch 9, only 1, 2"],
+    );
+    let image = dir.join("epoch-000002/rank-000000.img");
+    let whole = fs::read(&image).unwrap();
+    fs::write(&image, &whole[..whole.len() - 1]).unwrap();
+    let advice = "epoch 1 can be restarted with --epoch 1";
+    house.refuses(
+        &["restart", "d"],
+        1,
+        &["rank-000000.img: truncated", advice],
+    );
+    house.refuses(
+        &["verify", "d"],
+        1,
+        &["epoch 2 is broken", "rank-000000.img"],
+    );
+    house.succeeds(&["verify", "d", "--epoch", "1"]);
+    let mut flipped = whole.clone();
+    flipped[70] ^= 4;
+    fs::write(&image, &flipped).unwrap();
+    house.refuses(&["verify", "d"], 1, &["rank-000000.img", "checksum"]);
+    fs::remove_file(&image).unwrap();
+    house.refuses(&["restart", "d"], 1, &["rank-000000.img", advice]);
+    fs::write(dir.join("epoch-000002/manifest"), "nonsense").unwrap();
+    house.refuses(&["restart", "d"], 1, &["not a manifest", advice]);
+    house.refuses(&["inspect", "d"], 1, &["not a manifest"]);
+}
+
+#[test]
+fn a_job_that_is_not_there_is_3_and_one_that_is_not_mine_4() {
+    let house = House::new();
+    for command in ["checkpoint", "suspend"] {
+        house.refuses(&[command], 3, &["no job of yours runs"]);
+        house.refuses(&[command, "melt"], 3, &["no job named 'melt'"]);
+        house.refuses(
+            &[command, "./nowhere"],
+            3,
+            &["nowhere/job.json: there is no job here"],
+        );
+    }
+    house.refuses(&["status", "melt"], 3, &["no job named 'melt'"]);
+    house.refuses(&["verify", "nowhere"], 3, &["nowhere"]);
+    assert_eq!(
+        house.succeeds(&["status"]),
+        "no job of yours runs on this host\n"
+    );
+    let ranks = house.launch(1, "", &["run", "sh"]);
+    house.until_state("running");
+    // Another key than the job's.
+    let dir = house.checkpoints();
+    let job = JobFile::read(&dir).unwrap();
+    let mut forged = job.clone();
+    forged.key = stillpoint_protocol::Key::random().unwrap();
+    forged.write(&dir).unwrap();
+    house.refuses(&["suspend", "d"], 4, &["does not hold this job's key"]);
+    job.write(&dir).unwrap();
+    house.succeeds(&["suspend"]);
+    ranks.end_well();
+}
+
+#[test]
+fn usage_errors_are_2() {
+    let house = House::new();
+    for arguments in [
+        &["frobnicate"][..],
+        &["run"],
+        &["run", "--keep", "0", "sh"],
+        &["run", "--interval", "soon", "sh"],
+        &["run", "--name", "a/b", "sh"],
+        &["run", "--compress", "gzip", "sh"],
+        &["run", "--suspend-signal", "KILL", "sh"],
+        &["restart"],
+        &["suspend", "--timeout", "x"],
+    ] {
+        assert_eq!(
+            house.output(arguments).status.code(),
+            Some(2),
+            "{arguments:?}"
+        );
+    }
+    let mut command = house.command(&["run", "sh"]);
+    let status = command
+        .env("STILLPOINT_KEEP", "none")
+        .output()
+        .unwrap()
+        .status;
+    assert_eq!(
+        status.code(),
+        Some(2),
+        "an option's variable is checked as the option is"
+    );
+}

@@ -1,0 +1,35 @@
+//! The lower half's stand-in.
+
+use stillpoint_protocol::job_file::JobFile;
+use stillpoint_protocol::launch::Launch;
+
+use crate::support::{Agent, Character, End};
+
+/// Set for the stand-in; its value says how it behaves.
+pub const STAND_IN: &str = "STILLPOINT_TEST_RANK";
+
+/// Not a test of its own: what the stand-in runs.
+#[test]
+fn a_rank_without_an_application() {
+    let Ok(behaviour) = std::env::var(STAND_IN) else {
+        return;
+    };
+    let launch = Launch::from_environment().unwrap();
+    let job = JobFile::read(&launch.directory).unwrap();
+    let mut character = Character::default();
+    if behaviour == "refuses" {
+        character.refusals = vec!["a window is open".into()];
+    }
+    let agent = Agent::connect(&job, launch.rank, character);
+    match behaviour.as_str() {
+        "fails" => {
+            let status = 7;
+            agent.send(&stillpoint_protocol::agent::FromAgent::Exiting { status });
+            std::process::exit(status);
+        }
+        "dies" => std::process::abort(),
+        _ => {}
+    }
+    let ended_well = [End::Terminated, End::Told].contains(&agent.live());
+    std::process::exit(if ended_well { 0 } else { 1 });
+}

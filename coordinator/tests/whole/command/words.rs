@@ -1,0 +1,76 @@
+//! What the command says about itself and about the machine.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::house::House;
+use crate::support::names;
+
+#[test]
+fn help_manual_and_completions_know_every_command() {
+    let house = House::new();
+    let help = house.succeeds(&["--help"]);
+    let manual = house.succeeds(&["man"]);
+    let pages = house.path("man");
+    house.succeeds(&["man", pages.to_str().unwrap()]);
+    let pages = names(&pages);
+    let shells: Vec<String> = ["bash", "zsh", "fish"]
+        .iter()
+        .map(|shell| house.succeeds(&["completions", shell]))
+        .collect();
+    for command in [
+        "run",
+        "restart",
+        "status",
+        "checkpoint",
+        "suspend",
+        "verify",
+        "inspect",
+        "check",
+        "completions",
+        "man",
+    ] {
+        assert!(
+            help.contains(&format!("  {command}")),
+            "{command} is not in --help"
+        );
+        assert!(manual.contains(command), "{command} is not in the manual");
+        assert!(
+            pages.contains(&format!("stillpoint-{command}.1")),
+            "{command} has no page"
+        );
+        for shell in &shells {
+            assert!(shell.contains(command), "{command} is not completed");
+        }
+        assert!(
+            house
+                .succeeds(&[command, "--help"])
+                .contains("Usage: stillpoint")
+        );
+    }
+    assert!(help.contains("Exit status"));
+    assert!(
+        !help.contains("coordinator"),
+        "the coordinator is not for people"
+    );
+}
+
+#[test]
+fn check_shows_rows() {
+    let house = House::new();
+    let shown: Value = serde_json::from_slice(&house.output(&["check", "--json"]).stdout).unwrap();
+    let rows = shown["rows"].as_array().unwrap();
+    assert!(
+        rows.iter()
+            .any(|row| row["what"] == "Open MPI lower half" && row["ok"] == true)
+    );
+    fs::remove_file(house.path("stillpoint-lower-openmpi")).unwrap();
+    let output = house.output(&["check"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        text.contains("this machine lacks: Open MPI lower half"),
+        "{text}"
+    );
+}

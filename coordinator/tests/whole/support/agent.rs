@@ -1,0 +1,253 @@
+//! A rank without an application: an agent that does what the protocol asks of it.
+
+use std::path::Path;
+
+use stillpoint_image::descriptors::Descriptors;
+use stillpoint_image::{Environment, Identity, PageRun, Region, Writer};
+use stillpoint_protocol::agent::{
+    Begin, Doing, FromAgent, Hello, Order, Progress, State, ToAgent, Written,
+};
+use stillpoint_protocol::client::AgentConnection;
+use stillpoint_protocol::job_file::JobFile;
+use stillpoint_protocol::{Received, Receiver, Sender};
+
+use super::PATIENCE;
+
+/// What a rank does out of the ordinary.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Character {
+    /// Reasons against a checkpoint.
+    pub refusals: Vec<String>,
+    /// Says that its image cannot be written, and why.
+    pub disk_full: Option<String>,
+    /// Ends without a word when this order comes.
+    pub dies_at: Option<&'static str>,
+    /// Never reaches its targets.
+    pub runs_on: bool,
+    /// Messages sent and received.
+    pub counts: (u64, u64),
+    /// Clocks that it reports.
+    pub clocks: Vec<(u64, u64)>,
+    /// Goes past the target of this group once, after it knows its targets.
+    pub raises: Option<(u64, u64)>,
+}
+
+/// How a rank has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Terminated,
+    Died,
+    Told,
+    /// The coordinator went away.
+    Alone,
+}
+
+/// A rank's agent.
+pub struct Agent {
+    sender: Sender<FromAgent>,
+    receiver: Receiver<ToAgent>,
+    rank: u32,
+    size: u32,
+    job: String,
+    character: Character,
+    seen: u64,
+    begin: Option<Begin>,
+    /// Whether the application runs, as far as orders say.
+    pub released: u32,
+}
+
+impl Agent {
+    pub fn connect(job: &JobFile, rank: u32, character: Character) -> Agent {
+        let connection = AgentConnection::open(&job.addresses, &job.key, PATIENCE).unwrap();
+        let (sender, receiver) = connection.split().unwrap();
+        let hello = Hello {
+            rank,
+            size: job.ranks,
+            pid: std::process::id(),
+            host: "here".into(),
+            launch: job.launch.clone(),
+            restarted_from: None,
+        };
+        sender.send(&FromAgent::Hello(hello)).unwrap();
+        let mut agent = Agent {
+            sender,
+            receiver,
+            rank,
+            size: job.ranks,
+            job: job.job.clone(),
+            character,
+            seen: 0,
+            begin: None,
+            released: 0,
+        };
+        assert_eq!(agent.next(), Some(ToAgent::Welcome));
+        agent.send(&FromAgent::MpiReady);
+        agent
+    }
+
+    pub fn next(&mut self) -> Option<ToAgent> {
+        match self.receiver.receive().ok()? {
+            Received::Message(message) => Some(message),
+            Received::Nothing | Received::Closed => None,
+        }
+    }
+
+    pub fn send(&self, message: &FromAgent) {
+        // The coordinator may have gone: then `next` says so.
+        let _ = self.sender.send(message);
+    }
+
+    /// Lives until it is told to end, dies, or is alone. `Told` when the channel says so.
+    pub fn live(mut self) -> End {
+        while let Some(message) = self.next() {
+            if let ToAgent::Checkpoint { attempt, order } = message {
+                if self.character.dies_at == Some(name(&order)) {
+                    self.sender.close();
+                    return End::Died;
+                }
+                if order == Order::Terminate {
+                    self.send(&FromAgent::Exiting { status: 0 });
+                    self.sender.close();
+                    return End::Terminated;
+                }
+                self.obey(attempt, order);
+            } else if message == (ToAgent::BarrierPassed { name: "end".into() }) {
+                self.send(&FromAgent::Exiting { status: 0 });
+                self.sender.close();
+                return End::Told;
+            }
+        }
+        End::Alone
+    }
+
+    fn say(&self, attempt: u64, progress: Progress) {
+        self.send(&FromAgent::Progress { attempt, progress });
+    }
+
+    fn report(&self, attempt: u64, poll: u32) {
+        let doing = match self.character.runs_on {
+            true => Doing::Running,
+            false => Doing::Parked,
+        };
+        let (sent, received) = self.character.counts;
+        let state = State {
+            doing,
+            seen: self.seen,
+            poll,
+            sent,
+            received,
+            begun: 0,
+        };
+        self.say(attempt, Progress::State(state));
+    }
+
+    fn obey(&mut self, attempt: u64, order: Order) {
+        let (sent, received) = self.character.counts;
+        match order {
+            Order::Begin(begin) => {
+                self.begin = Some(begin);
+                let clocks = self.character.clocks.clone();
+                self.say(attempt, Progress::Clocks { clocks });
+            }
+            Order::Targets { version, .. } => {
+                self.seen = version;
+                if let Some((ggid, seq)) = self.character.raises.take() {
+                    self.say(attempt, Progress::Raise { ggid, seq });
+                }
+                self.report(attempt, 0);
+            }
+            Order::Raised { version, .. } | Order::Advance { version, .. } => {
+                self.seen = version;
+                self.report(attempt, 0);
+            }
+            Order::Poll { poll } => self.report(attempt, poll),
+            Order::Check => {
+                let refusals = self.character.refusals.clone();
+                self.say(attempt, Progress::CheckResult { refusals });
+            }
+            Order::Drain { round } => self.say(
+                attempt,
+                Progress::Counts {
+                    round,
+                    sent,
+                    received,
+                },
+            ),
+            Order::Seal => self.say(attempt, Progress::Sealed),
+            Order::Write => match &self.character.disk_full {
+                Some(reason) => {
+                    let reason = reason.clone();
+                    self.say(attempt, Progress::WriteFailed { reason });
+                }
+                None => self.say(attempt, Progress::Written(self.write())),
+            },
+            Order::Committed | Order::Abort { .. } => {
+                self.released += 1;
+                self.say(attempt, Progress::Released);
+            }
+            Order::Terminate | Order::Size | Order::Stage(_) => {}
+        }
+    }
+}
+
+impl Agent {
+    /// Writes a real image, of one page.
+    fn write(&self) -> Written {
+        let begin = self.begin.as_ref().unwrap();
+        let mut writer =
+            Writer::create(Path::new(&begin.image), begin.compress.parse().unwrap()).unwrap();
+        let page = [(self.rank % 255) as u8 + 1; 4096];
+        let address = 0x1000_0000_0000;
+        writer
+            .memory(&[PageRun {
+                address,
+                bytes: &page,
+            }])
+            .unwrap();
+        let region = Region {
+            start: address,
+            end: address + 4096,
+            ..Region::default()
+        };
+        writer.regions(&[region]).unwrap();
+        writer.threads(&[]).unwrap();
+        writer
+            .identity(&Identity {
+                job: self.job.clone(),
+                epoch: begin.epoch,
+                rank: self.rank,
+                size: self.size,
+                command: vec![],
+            })
+            .unwrap();
+        writer.environment(&Environment::default()).unwrap();
+        writer.descriptors(&Descriptors::default()).unwrap();
+        writer.inventory(b"{\"communicators\": [1, 2]}").unwrap();
+        let written = writer.finish().unwrap();
+        Written {
+            stored_bytes: written.bytes,
+            bytes: written.page_bytes,
+            digest: written.digest,
+            seconds: 0.0,
+        }
+    }
+}
+
+fn name(order: &Order) -> &'static str {
+    match order {
+        Order::Begin(_) => "begin",
+        Order::Targets { .. } => "targets",
+        Order::Raised { .. } => "raised",
+        Order::Advance { .. } => "advance",
+        Order::Poll { .. } => "poll",
+        Order::Check => "check",
+        Order::Drain { .. } => "drain",
+        Order::Seal => "seal",
+        Order::Write => "write",
+        Order::Size => "size",
+        Order::Stage(_) => "stage",
+        Order::Committed => "committed",
+        Order::Abort { .. } => "abort",
+        Order::Terminate => "terminate",
+    }
+}

@@ -270,6 +270,23 @@ fn a_script_that_waits_for_the_program() {
     });
 }
 
+/// The job ends suspended in its first epoch, and runs to its right end when it is resumed.
+fn suspended_once(trial: &Trial, job: Job) -> Result<(), Failed> {
+    let ended = job.end(PATIENCE)?;
+    ensure!(ended.status == 0, "suspended: {}", ended.show());
+    let state = command::state(trial.directory, &trial.epochs_at())?;
+    ensure!(state == "suspended", "it is '{state}'");
+    ensure!(
+        command::epochs(&trial.epochs_at()) == [1],
+        "epochs {:?}",
+        command::epochs(&trial.epochs_at())
+    );
+    let job = trial.resumed()?;
+    trial.go()?;
+    trial.ends_well(job)?;
+    Ok(())
+}
+
 #[test]
 fn sigusr1_to_a_rank_means_suspend() {
     on_trial("ring", 2, |trial, _| {
@@ -278,19 +295,7 @@ fn sigusr1_to_a_rank_means_suspend() {
         let ranks = strike::ranks(&trial.epochs_at())?;
         ensure!(ranks.len() == 2, "ranks in job.json: {ranks:?}");
         strike::signal(ranks[1], Signal::SIGUSR1)?;
-        let ended = job.end(PATIENCE)?;
-        ensure!(ended.status == 0, "suspended: {}", ended.show());
-        let state = command::state(trial.directory, &trial.epochs_at())?;
-        ensure!(state == "suspended", "it is '{state}'");
-        ensure!(
-            command::epochs(&trial.epochs_at()) == [1],
-            "epochs {:?}",
-            command::epochs(&trial.epochs_at())
-        );
-        let job = trial.resumed()?;
-        trial.go()?;
-        trial.ends_well(job)?;
-        Ok(())
+        suspended_once(trial, job)
     });
 }
 
@@ -303,17 +308,7 @@ fn sigusr1_to_all_ranks_means_suspend_once() {
         for rank in strike::ranks(&trial.epochs_at())? {
             strike::signal(rank, Signal::SIGUSR1)?;
         }
-        let ended = job.end(PATIENCE)?;
-        ensure!(ended.status == 0, "suspended: {}", ended.show());
-        ensure!(
-            command::epochs(&trial.epochs_at()) == [1],
-            "epochs {:?}",
-            command::epochs(&trial.epochs_at())
-        );
-        let job = trial.resumed()?;
-        trial.go()?;
-        trial.ends_well(job)?;
-        Ok(())
+        suspended_once(trial, job)
     });
 }
 

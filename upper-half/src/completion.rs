@@ -28,9 +28,6 @@ pub use all::{testall, waitall};
 pub use any::{testany, waitany};
 pub use some::{testsome, waitsome};
 
-/// `MPI_ERR_IN_STATUS`.
-const ERR_IN_STATUS: i32 = 19;
-
 /// The status of a null or inactive request (MPI 5.0, section 3.7.3).
 pub const EMPTY: Status = Status {
     source: ANY_SOURCE,

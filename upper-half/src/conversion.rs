@@ -11,10 +11,9 @@ use crate::abi::{
     self, Comm, Datatype, Errhandler, File, Fint, Group, Info, Message, Op, Request, Status, Win,
 };
 use crate::object::Object;
+use crate::stub::class;
 use crate::{crossing, errhandler, fortran, handle};
 
-/// `MPI_ERR_IN_STATUS` of the standard's ABI.
-const ERR_IN_STATUS: i32 = 19;
 /// A status in Fortran is as many integers as it has in C (`MPI_F_STATUS_SIZE`).
 const STATUS_INTEGERS: usize = size_of::<Status>() / size_of::<Fint>();
 
@@ -107,7 +106,7 @@ unsafe fn copy_status(from: *const Fint, to: *mut Fint, name: &'static core::ffi
     unsafe {
         if from.is_null() || to.is_null() {
             let _inside = crossing::enter();
-            return errhandler::raise(core::ptr::null_mut(), ERR_IN_STATUS, name);
+            return errhandler::raise(core::ptr::null_mut(), class::IN_STATUS, name);
         }
         core::ptr::copy(from, to, STATUS_INTEGERS);
     }

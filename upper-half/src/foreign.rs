@@ -10,11 +10,8 @@ use stillpoint_wrappers::gate::HandleKind;
 use crate::abi::{self, Comm, DatarepConversionFunction, DatarepExtentFunction, File, Info, Win};
 use crate::crossing::{self, Place, cross};
 use crate::refuse::{Reason, gone};
+use crate::stub::class;
 use crate::{attribute, errhandler, handle, pass};
-
-/// `MPI_ERR_WIN` and `MPI_ERR_FILE` of the standard's ABI.
-const ERR_WIN: i32 = 56;
-const ERR_FILE: i32 = 30;
 
 /// `MPI_Win_free`.
 ///
@@ -26,7 +23,7 @@ pub unsafe fn win_free(place: *mut Win) -> c_int {
     // SAFETY: inside a stub; the handle is looked at before it is used.
     unsafe {
         let Some(window) = live(place, HandleKind::Window) else {
-            return errhandler::raise(ptr::null_mut(), ERR_WIN, NAME);
+            return errhandler::raise(ptr::null_mut(), class::WIN, NAME);
         };
         if let Err(error) = attribute::delete_all(window) {
             return errhandler::raise_own(window, error, NAME);
@@ -52,7 +49,7 @@ pub unsafe fn file_close(place: *mut File) -> c_int {
     // SAFETY: as `win_free`.
     unsafe {
         let Some(file) = live(place, HandleKind::File) else {
-            return errhandler::raise(pass::null_file(), ERR_FILE, NAME);
+            return errhandler::raise(pass::null_file(), class::FILE, NAME);
         };
         let mut word = (*file).lower;
         let code = pass::clocked(file, |lower| (lower.file_close)(&mut word));

@@ -11,6 +11,7 @@ use crate::constructor::HOOKS;
 use crate::crossing::{self, cross, gate};
 use crate::errhandler::raise;
 use crate::object::Object;
+use crate::stub::class;
 use crate::{arch, attribute, collective, communicator, errhandler, group, shared, two_phase};
 
 /// Standard-ABI values of the thread levels.
@@ -22,8 +23,6 @@ const WORLD: i32 = 257;
 const SELF: i32 = 258;
 /// Standard-ABI value of `MPI_ERRORS_RETURN`.
 const ERRORS_RETURN: i32 = 323;
-/// `MPI_ERR_OTHER`.
-const ERR_OTHER: i32 = 16;
 
 static STARTED: AtomicBool = AtomicBool::new(false);
 static FINALIZED: AtomicBool = AtomicBool::new(false);
@@ -47,7 +46,7 @@ unsafe fn begin(required: i32, name: &'static core::ffi::CStr) -> Result<i32, c_
     // SAFETY: inside a stub.
     unsafe {
         if STARTED.load(Ordering::Relaxed) {
-            return Err(raise(ptr::null_mut(), ERR_OTHER, name));
+            return Err(raise(ptr::null_mut(), class::OTHER, name));
         }
         // With SERIALIZED one thread may be parked, pulling messages in, while another is in a call.
         let asked = if required == SERIALIZED {
@@ -198,7 +197,7 @@ pub unsafe fn finalize() -> c_int {
     // SAFETY: inside a stub, nothing locked.
     unsafe {
         if !STARTED.load(Ordering::Relaxed) || FINALIZED.load(Ordering::Relaxed) {
-            return raise(ptr::null_mut(), ERR_OTHER, c"MPI_Finalize");
+            return raise(ptr::null_mut(), class::OTHER, c"MPI_Finalize");
         }
         // What the application's delete functions return does not keep MPI from ending.
         let _ = attribute::delete_all(self_communicator());

@@ -7,6 +7,7 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicI64, Ordering};
 
 use crate::abi::{self, Aint};
+use crate::stub::class;
 use crate::{crossing, errhandler};
 
 /// `struct timespec`.
@@ -17,8 +18,6 @@ struct Timespec {
 }
 
 const CLOCK_MONOTONIC: c_int = 1;
-/// `MPI_ERR_ARG` of the standard's ABI.
-const ERR_ARG: i32 = 13;
 
 unsafe extern "C" {
     fn clock_gettime(clock: c_int, time: *mut Timespec) -> c_int;
@@ -113,7 +112,7 @@ unsafe fn address_of(
     if place.is_null() {
         let _inside = crossing::enter();
         // SAFETY: inside a stub; no object is named.
-        return unsafe { errhandler::raise(core::ptr::null_mut(), ERR_ARG, name) };
+        return unsafe { errhandler::raise(core::ptr::null_mut(), class::ARG, name) };
     }
     // SAFETY: the caller's place.
     unsafe { *place = abi::buffer(location).addr() as Aint };

@@ -4,12 +4,14 @@ use std::ffi::{CStr, c_int};
 use std::sync::atomic::Ordering;
 
 use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::openmpi::null_handle;
 
 use crate::object::Object;
 use crate::{crossing, errhandler, handle};
 
 /// Error classes of the standard ABI that stubs raise by themselves.
 pub mod class {
+    pub const COUNT: i32 = 2;
     pub const TYPE: i32 = 3;
     pub const COMM: i32 = 5;
     pub const RANK: i32 = 6;
@@ -20,6 +22,7 @@ pub mod class {
     pub const ARG: i32 = 13;
     pub const OTHER: i32 = 16;
     pub const INTERN: i32 = 17;
+    pub const IN_STATUS: i32 = 19;
     pub const FILE: i32 = 30;
     pub const INFO_KEY: i32 = 31;
     pub const INFO_NOKEY: i32 = 32;
@@ -76,23 +79,6 @@ const fn bad(kind: HandleKind) -> i32 {
     }
 }
 
-/// Standard-ABI values of null handles.
-const fn null_of(kind: HandleKind) -> u16 {
-    match kind {
-        HandleKind::Communicator => 256,
-        HandleKind::Group => 264,
-        HandleKind::Datatype => 512,
-        HandleKind::Operator => 32,
-        HandleKind::Request => 384,
-        HandleKind::Errhandler => 320,
-        HandleKind::Info => 304,
-        HandleKind::Message => 296,
-        HandleKind::Window => 272,
-        HandleKind::File => 280,
-        HandleKind::Session => 288,
-    }
-}
-
 /// A handle that must lead to a live object other than the null one.
 ///
 /// # Safety
@@ -101,7 +87,7 @@ const fn null_of(kind: HandleKind) -> u16 {
 pub unsafe fn live(object: *mut Object, kind: HandleKind) -> Outcome<*mut Object> {
     // SAFETY: the caller's handle.
     unsafe {
-        if handle::valid(object, kind) && (*object).standard != null_of(kind) {
+        if handle::valid(object, kind) && i32::from((*object).standard) != null_handle(kind) {
             Ok(object)
         } else {
             Err(bad(kind))

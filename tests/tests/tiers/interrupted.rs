@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use stillpoint_tests::command::{self, exit};
+use stillpoint_tests::job::Job;
 use stillpoint_tests::{Failed, ensure, place, strike};
 
 use crate::nodes::{Nodes, PATIENCE, on_nodes};
@@ -50,6 +51,27 @@ fn interrupted(mut asking: Child, signal: Signal) -> Result<(ExitStatus, String)
         output.status,
         String::from_utf8_lossy(&output.stderr).into_owned(),
     ))
+}
+
+/// The job ends suspended, `checkpoint` having got its answer and both epochs being durable; a restart is right.
+fn suspended_after(checkpoint: Child, nodes: &Nodes, job: Job) -> Result<(), Failed> {
+    let ended = job.end(PATIENCE)?;
+    ensure!(ended.status == 0, "{}", ended.show());
+    let waited = checkpoint
+        .wait_with_output()
+        .map_err(|error| error.to_string())?;
+    ensure!(
+        waited.status.success(),
+        "{}",
+        String::from_utf8_lossy(&waited.stderr)
+    );
+    ensure!(
+        command::epochs(&nodes.target()) == [1, 2],
+        "{}",
+        nodes.status()?
+    );
+    nodes.ends_well(nodes.restart()?)?;
+    Ok(())
 }
 
 fn until_durable(nodes: &Nodes, epochs: &[u64]) -> Result<(), Failed> {
@@ -104,23 +126,7 @@ fn a_suspend_that_is_interrupted_behind_a_flush_suspends_all_the_same() {
             thread::sleep(Duration::from_millis(300));
             let (status, said) = interrupted(suspend, Signal::SIGINT)?;
             ensure!(status.code() == Some(130), "{status}: {said}");
-            let ended = job.end(PATIENCE)?;
-            ensure!(ended.status == 0, "{}", ended.show());
-            let waited = checkpoint
-                .wait_with_output()
-                .map_err(|error| error.to_string())?;
-            ensure!(
-                waited.status.success(),
-                "{}",
-                String::from_utf8_lossy(&waited.stderr)
-            );
-            ensure!(
-                command::epochs(&nodes.target()) == [1, 2],
-                "{}",
-                nodes.status()?
-            );
-            nodes.ends_well(nodes.restart()?)?;
-            Ok(())
+            suspended_after(checkpoint, nodes, job)
         },
     );
 }
@@ -137,23 +143,7 @@ fn the_suspend_signal_during_a_flush_waits_for_it() {
             for rank in strike::ranks(&nodes.target())? {
                 strike::signal(rank, Signal::SIGUSR1)?;
             }
-            let ended = job.end(PATIENCE)?;
-            ensure!(ended.status == 0, "{}", ended.show());
-            let waited = checkpoint
-                .wait_with_output()
-                .map_err(|error| error.to_string())?;
-            ensure!(
-                waited.status.success(),
-                "{}",
-                String::from_utf8_lossy(&waited.stderr)
-            );
-            ensure!(
-                command::epochs(&nodes.target()) == [1, 2],
-                "{}",
-                nodes.status()?
-            );
-            nodes.ends_well(nodes.restart()?)?;
-            Ok(())
+            suspended_after(checkpoint, nodes, job)
         },
     );
 }

@@ -6,9 +6,10 @@ use core::ptr;
 use stillpoint_wrappers::extra::INTERRUPTED;
 
 use super::list::{List, Room};
-use super::{ERR_IN_STATUS, direct, fail, give_whole};
+use super::{direct, fail, give_whole};
 use crate::crossing::{self, cross_near};
 use crate::object::Object;
+use crate::stub::class;
 use crate::{abi, park};
 
 /// `MPI_Waitall`.
@@ -84,7 +85,7 @@ unsafe fn waitall_long(
         }
         match failed {
             None => 0,
-            Some(communicator) => fail(communicator, ERR_IN_STATUS, c"MPI_Waitall"),
+            Some(communicator) => fail(communicator, class::IN_STATUS, c"MPI_Waitall"),
         }
     }
 }
@@ -130,7 +131,7 @@ unsafe fn testall_long(
         let mut all = 0;
         let code = cross_near(|dispatch| (dispatch.testall)(count, words, &mut all, statuses));
         *flag = all;
-        if code != 0 && code != ERR_IN_STATUS {
+        if code != 0 && code != class::IN_STATUS {
             return fail(list.communicator(0), code, c"MPI_Testall");
         }
         if all == 0 && code == 0 {
@@ -153,7 +154,7 @@ unsafe fn testall_long(
         }
         match failed {
             None => 0,
-            Some(communicator) => fail(communicator, ERR_IN_STATUS, c"MPI_Testall"),
+            Some(communicator) => fail(communicator, class::IN_STATUS, c"MPI_Testall"),
         }
     }
 }

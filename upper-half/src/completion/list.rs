@@ -10,12 +10,10 @@ use super::EMPTY;
 use crate::abi;
 use crate::object::Object;
 use crate::request::{self, Request, State};
+use crate::stub::class;
 
 /// Room for the words and statuses of so many requests without the allocator.
 const FEW: usize = 32;
-
-/// `MPI_ERR_COUNT`.
-const ERR_COUNT: i32 = 2;
 
 /// Where the words and statuses of a call are: on its stack, if they are few.
 pub struct Room {
@@ -74,7 +72,7 @@ impl<'a> List<'a> {
         handles: *mut abi::Request,
         count: c_int,
     ) -> Result<Self, i32> {
-        let count = usize::try_from(count).map_err(|_| ERR_COUNT)?;
+        let count = usize::try_from(count).map_err(|_| class::COUNT)?;
         for index in 0..count {
             // SAFETY: the application's array.
             unsafe { request::of(*handles.add(index))? };

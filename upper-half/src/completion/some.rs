@@ -7,10 +7,11 @@ use stillpoint_wrappers::extra::INTERRUPTED;
 use stillpoint_wrappers::neutral::constants::UNDEFINED;
 
 use super::list::{List, Room};
-use super::{EMPTY, ERR_IN_STATUS, direct, fail, give_whole};
+use super::{EMPTY, direct, fail, give_whole};
 use crate::crossing::{self, cross_near};
 use crate::object::Object;
 use crate::request::State;
+use crate::stub::class;
 use crate::{abi, park};
 
 /// `MPI_Waitsome` and `MPI_Testsome`, the long way.
@@ -62,7 +63,7 @@ unsafe fn some(
         if interrupted {
             park::unblocked();
         }
-        if code != 0 && code != ERR_IN_STATUS {
+        if code != 0 && code != class::IN_STATUS {
             return fail(list.communicator(0), code, name);
         }
         if below == UNDEFINED && above.is_empty() {
@@ -97,7 +98,7 @@ unsafe fn some(
         *outcount = told as c_int;
         match failed {
             None => 0,
-            Some(communicator) => fail(communicator, ERR_IN_STATUS, name),
+            Some(communicator) => fail(communicator, class::IN_STATUS, name),
         }
     }
 }

@@ -5,8 +5,7 @@
 
 use stillpoint_wrappers::neutral::constants::{PROC_NULL, UNDEFINED};
 
-/// `MPI_ERR_RANK`.
-pub const ERR_RANK: i32 = 6;
+use crate::stub::class;
 
 /// How two groups compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,10 +82,10 @@ pub fn incl(members: &[i32], ranks: &[i32]) -> Result<Vec<i32>, i32> {
     let mut taken = vec![false; members.len()];
     let mut chosen = Vec::with_capacity(ranks.len());
     for rank in ranks {
-        let place = usize::try_from(*rank).map_err(|_| ERR_RANK)?;
-        let member = *members.get(place).ok_or(ERR_RANK)?;
-        if std::mem::replace(taken.get_mut(place).ok_or(ERR_RANK)?, true) {
-            return Err(ERR_RANK);
+        let place = usize::try_from(*rank).map_err(|_| class::RANK)?;
+        let member = *members.get(place).ok_or(class::RANK)?;
+        if std::mem::replace(taken.get_mut(place).ok_or(class::RANK)?, true) {
+            return Err(class::RANK);
         }
         chosen.push(member);
     }
@@ -105,7 +104,7 @@ pub fn expand(ranges: &[[i32; 3]]) -> Result<Vec<i32>, i32> {
     for [first, last, stride] in ranges {
         let (first, last, stride) = (i64::from(*first), i64::from(*last), i64::from(*stride));
         if stride == 0 || (last - first) * stride.signum() < 0 && first != last {
-            return Err(ERR_RANK);
+            return Err(class::RANK);
         }
         let mut rank = first;
         while (stride > 0 && rank <= last) || (stride < 0 && rank >= last) {
@@ -136,8 +135,8 @@ pub fn translate(one: &[i32], ranks: &[i32], two: &[i32]) -> Result<Vec<i32>, i3
             if *rank == PROC_NULL {
                 return Ok(PROC_NULL);
             }
-            let place = usize::try_from(*rank).map_err(|_| ERR_RANK)?;
-            let member = *one.get(place).ok_or(ERR_RANK)?;
+            let place = usize::try_from(*rank).map_err(|_| class::RANK)?;
+            let member = *one.get(place).ok_or(class::RANK)?;
             Ok(other.find(member).unwrap_or(UNDEFINED))
         })
         .collect()
@@ -178,9 +177,9 @@ mod tests {
     #[test]
     fn selections_refuse_ranks_that_are_not_there_or_come_twice() {
         assert_eq!(incl(MIXED, &[3, 0]), Ok(vec![9, 6]));
-        assert_eq!(incl(MIXED, &[4]), Err(ERR_RANK));
-        assert_eq!(incl(MIXED, &[-1]), Err(ERR_RANK));
-        assert_eq!(incl(MIXED, &[1, 1]), Err(ERR_RANK));
+        assert_eq!(incl(MIXED, &[4]), Err(class::RANK));
+        assert_eq!(incl(MIXED, &[-1]), Err(class::RANK));
+        assert_eq!(incl(MIXED, &[1, 1]), Err(class::RANK));
         assert_eq!(excl(MIXED, &[0, 2]), Ok(vec![1, 9]));
         assert_eq!(excl(MIXED, &[]), Ok(MIXED.to_vec()));
     }
@@ -194,10 +193,10 @@ mod tests {
         );
         assert_eq!(range_excl(&ten, &[[8, 0, -1]]), Ok(vec![9]));
         assert_eq!(range_incl(&ten, &[[3, 3, 5]]), Ok(vec![3]));
-        assert_eq!(range_incl(&ten, &[[0, 4, 0]]), Err(ERR_RANK));
-        assert_eq!(range_incl(&ten, &[[4, 0, 1]]), Err(ERR_RANK));
-        assert_eq!(range_incl(&ten, &[[0, 4, 1], [4, 5, 1]]), Err(ERR_RANK));
-        assert_eq!(range_incl(&ten, &[[0, 10, 1]]), Err(ERR_RANK));
+        assert_eq!(range_incl(&ten, &[[0, 4, 0]]), Err(class::RANK));
+        assert_eq!(range_incl(&ten, &[[4, 0, 1]]), Err(class::RANK));
+        assert_eq!(range_incl(&ten, &[[0, 4, 1], [4, 5, 1]]), Err(class::RANK));
+        assert_eq!(range_incl(&ten, &[[0, 10, 1]]), Err(class::RANK));
     }
 
     #[test]
@@ -206,7 +205,7 @@ mod tests {
             translate(EVENS, &[1, 0, 3, PROC_NULL], MIXED),
             Ok(vec![2, UNDEFINED, 0, PROC_NULL])
         );
-        assert_eq!(translate(EVENS, &[4], MIXED), Err(ERR_RANK));
+        assert_eq!(translate(EVENS, &[4], MIXED), Err(class::RANK));
     }
 
     #[test]

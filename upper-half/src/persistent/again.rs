@@ -6,6 +6,7 @@ use super::{begin, make, start_below};
 use crate::abi;
 use crate::crossing::cross;
 use crate::request::{self, Arguments, Kind, PERSISTENT, Request, State};
+use crate::stub::class;
 
 /// Makes every request anew in the lower half of a restart: first what comes from a recipe, in the order in
 /// which it was made (which all members of a persistent collective share), then the others in the order in
@@ -84,7 +85,7 @@ unsafe fn rebuild_by_recipe(it: &mut Request) -> i32 {
         // SAFETY: a live request holds its communicator.
         && it.number > unsafe { (*it.communicator).told };
     if it.kind == Kind::Collective && it.state == State::Active && !repeats {
-        return ERR_INTERN;
+        return class::INTERN;
     }
     let persistent = it.flags & PERSISTENT != 0;
     if it.state == State::Done && !persistent && !repeats {
@@ -103,6 +104,3 @@ unsafe fn rebuild_by_recipe(it: &mut Request) -> i32 {
         if persistent { start_below(it) } else { 0 }
     }
 }
-
-/// `MPI_ERR_INTERN`.
-const ERR_INTERN: i32 = 17;

@@ -8,9 +8,13 @@ use std::vec::Vec;
 use super::{Input, Output, direct, header, kind};
 use crate::table::{CLASSES, Class, Direction, Form, Function, Parameter};
 
+mod arguments;
 mod imports;
+mod repeated;
 
+use arguments::{after, argument, before};
 use imports::imports;
+use repeated::{again, repeatable, repeated};
 
 /// Words that a stub uses for itself.
 const RESERVED: [&str; 5] = ["lower", "code", "home", "_inside", "word"];
@@ -184,11 +188,7 @@ fn crossing(text: &mut String, function: &Function) {
     for parameter in &function.parameters {
         before(text, function, parameter);
     }
-    let arguments: Vec<String> = function
-        .parameters
-        .iter()
-        .map(|parameter| argument(parameter, ""))
-        .collect();
+    let arguments: Vec<String> = function.parameters.iter().map(argument).collect();
     let call = format!("(lower.{})({})", function.rust_name(), arguments.join(", "));
     let clocked = home(function).map(|parameter| parameter.name.clone());
     match (function.form, clocked) {
@@ -224,125 +224,6 @@ fn failed(function: &Function) -> String {
     )
 }
 
-/// How many elements an array of handles has.
-fn count(function: &Function, length: &str) -> String {
-    let communicator = home(function).map_or("", |parameter| parameter.name.as_str());
-    match length {
-        "peers" | "sources" | "destinations" => format!("pass::{length}({communicator})"),
-        other => other.to_string(),
-    }
-}
-
-/// What has to stand ready before the call.
-fn before(text: &mut String, function: &Function, parameter: &Parameter) {
-    let name = &parameter.name;
-    let out = parameter.direction != Direction::In;
-    match (parameter.kind.as_str(), out, &parameter.length) {
-        ("group" | "info", false, None) => {
-            // The lower half gets these objects only when it is about to be asked for something with them.
-            let _ = writeln!(
-                text,
-                "if let Err(code) = pass::{}_below({name}) {{",
-                parameter.kind
-            );
-            text.push_str(&failed(function));
-            text.push_str("}\n");
-        }
-        ("status", _, None) => {
-            let mutable = if out { "mut " } else { "" };
-            let _ = writeln!(text, "let {mutable}new_{name} = pass::status({name});");
-        }
-        (kind, false, Some(length)) if kind::handle(kind).is_some() => {
-            let mut count = count(function, length);
-            if name == "sendtypes" && length == "peers" {
-                count = format!("if abi::is_in_place(sendbuf) {{ 0 }} else {{ {count} }}");
-            }
-            let kind = kind::handle(kind).map_or("", |entry| entry.2);
-            let _ = writeln!(
-                text,
-                "let new_{name} = pass::Words::new(HandleKind::{kind}, {name}, {count});"
-            );
-        }
-        (kind, true, None) if kind::handle(kind).is_some() => {
-            let _ = writeln!(text, "let mut new_{name} = 0;");
-        }
-        (kind, true, None) if kind::is_special(kind) => {
-            let _ = writeln!(text, "let mut new_{name} = 0;");
-        }
-        ("toolobject", ..) => {
-            let _ = writeln!(text, "let mut new_{name} = 0;");
-        }
-        (kind, _, Some(length))
-            if (kind::is_special(kind) || kind == "status") && length != "*" =>
-        {
-            panic!("{}: an array of {kind} in a generated stub", function.name);
-        }
-        _ => {}
-    }
-}
-
-/// The neutral form of an argument.
-fn argument(parameter: &Parameter, reference: &str) -> String {
-    let name = &parameter.name;
-    let out = parameter.direction != Direction::In;
-    match (parameter.kind.as_str(), out, parameter.length.is_some()) {
-        ("status", false, false) => format!("pass::given({name}, &raw const new_{name})"),
-        ("status", true, false) => format!("pass::place({name}, &mut new_{name})"),
-        ("buffer", ..) => format!("abi::buffer({name})"),
-        ("weights", false, _) => format!("abi::weights_to_neutral({name})"),
-        ("weights", true, _) => format!("abi::weights_to_neutral({name}).cast_mut()"),
-        ("displacement", ..) => format!("abi::displacement_to_neutral({name})"),
-        ("toolobject", ..) => format!("pass::tool_object({name}, &mut new_{name})"),
-        (kind, false, true) if kind::handle(kind).is_some() => {
-            format!("{reference}new_{name}.refreshed()")
-        }
-        (kind, false, false) if kind::handle(kind).is_some() => {
-            let kind = kind::handle(kind).map_or("", |entry| entry.2);
-            format!("abi::word(HandleKind::{kind}, {name})")
-        }
-        (kind, true, false) if kind::handle(kind).is_some() || kind::is_special(kind) => {
-            format!("pass::place({name}, &mut new_{name})")
-        }
-        (kind, false, false) if kind::is_special(kind) => format!("abi::{kind}_to_neutral({name})"),
-        _ => name.clone(),
-    }
-}
-
-/// What the application is given.
-fn after(text: &mut String, function: &Function, parameter: &Parameter) {
-    let name = &parameter.name;
-    if parameter.direction == Direction::In || parameter.length.is_some() {
-        return;
-    }
-    match parameter.kind.as_str() {
-        "status" => {
-            let _ = writeln!(text, "pass::give_status({name}, &new_{name});");
-        }
-        "request" => {
-            let _ = writeln!(text, "pass::foreign({name}, new_{name});");
-        }
-        kind if kind::is_special(kind) => {
-            let _ = writeln!(
-                text,
-                "pass::give({name}, abi::{kind}_from_neutral(new_{name}));"
-            );
-        }
-        kind @ ("window" | "file") => {
-            let _ = writeln!(text, "pass::opened_{kind}({name}, new_{name}, comm);");
-        }
-        kind => {
-            if let Some(entry) = kind::handle(kind) {
-                let _ = writeln!(
-                    text,
-                    "if let Err(code) = pass::adopt(HandleKind::{}, {name}, new_{name}) {{ {} }}",
-                    entry.2,
-                    failed(function)
-                );
-            }
-        }
-    }
-}
-
 /// Notes what no image can hold, as long as it lives.
 fn lasting(text: &mut String, function: &Function) {
     let note = match function.name.as_str() {
@@ -364,84 +245,4 @@ fn lasting(text: &mut String, function: &Function) {
         _ => return,
     };
     let _ = writeln!(text, "refuse::{note};");
-}
-
-/// A nonblocking or persistent collective operation: what begins or makes it is kept, to be run again after a
-/// restart.
-fn repeated(text: &mut String, function: &Function) {
-    text.push_str("let _inside = crossing::enter_as(Place::Collective);\n");
-    let mut objects = Vec::new();
-    let mut arrays = Vec::new();
-    for parameter in &function.parameters {
-        let is_handle = kind::handle(&parameter.kind).is_some();
-        if parameter.kind == "request" {
-            continue;
-        }
-        before(text, function, parameter);
-        if is_handle && parameter.length.is_some() {
-            arrays.push(format!("new_{}.objects()", parameter.name));
-        } else if is_handle {
-            objects.push(parameter.name.clone());
-        }
-    }
-    let clocked = home(function).map_or("", |parameter| parameter.name.as_str());
-    let repeatable = repeatable(function);
-    let held = if arrays.is_empty() {
-        format!("&[{}]", objects.join(", "))
-    } else {
-        format!(
-            "&[&[{}][..], {}].concat()",
-            objects.join(", "),
-            arrays.join(", ")
-        )
-    };
-    let _ = writeln!(
-        text,
-        "let code = pass::{}({clocked}, request, {repeatable}, {held}, move |lower, word| {});",
-        if function.form == Form::Started {
-            "started"
-        } else {
-            "persistent"
-        },
-        again(function),
-    );
-    let _ = writeln!(
-        text,
-        "if code != 0 {{ return errhandler::raise({clocked}, code, c\"{}\"); }}\n0",
-        function.name
-    );
-}
-
-/// The call that begins an operation in the lower half, now or again.
-fn again(function: &Function) -> String {
-    let arguments: Vec<String> = function
-        .parameters
-        .iter()
-        .map(|parameter| match parameter.kind.as_str() {
-            "request" => "word".to_string(),
-            _ => argument(parameter, ""),
-        })
-        .collect();
-    format!("(lower.{})({})", function.rust_name(), arguments.join(", "))
-}
-
-/// The expression for whether MPI leaves the operation's input as it is. In gathers and scatters the part that is in place is input
-/// or result, never one after the other.
-fn repeatable(function: &Function) -> String {
-    let name = function.name.to_lowercase();
-    let changes_input = ["reduce", "scan", "alltoall"]
-        .iter()
-        .any(|kind| name.contains(kind));
-    let in_place: Vec<String> = function
-        .parameters
-        .iter()
-        .filter(|p| p.name == "sendbuf" || p.name == "recvbuf")
-        .filter(|_| changes_input)
-        .map(|p| format!("!abi::is_in_place({})", p.name))
-        .collect();
-    if in_place.is_empty() {
-        "true".to_string()
-    } else {
-        in_place.join(" && ")
-    }
 }

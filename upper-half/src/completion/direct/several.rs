@@ -10,11 +10,11 @@ use core::mem::MaybeUninit;
 
 use stillpoint_wrappers::neutral::Word;
 
-use super::super::ERR_IN_STATUS;
 use super::{end, failed};
 use crate::direct::{self, Stay};
 use crate::object::Object;
 use crate::request::{self, Request, State};
+use crate::stub::class;
 use crate::{abi, arch};
 
 /// Requests of a call that goes this way, at most.
@@ -273,7 +273,7 @@ pub unsafe fn all(
         };
         let code = (direct::table().testall)(count, asked.words(), flag, statuses.cast());
         if code != 0 {
-            if abi::error_to_neutral(code) == ERR_IN_STATUS {
+            if abi::error_to_neutral(code) == class::IN_STATUS {
                 for index in 0..count as usize {
                     let status = statuses.add(index);
                     asked.keep(index, (*status).error, status);
@@ -315,7 +315,7 @@ pub unsafe fn some<const WAITS: bool>(
         loop {
             let code = (table.testsome)(count, asked.words(), outcount, indices, statuses.cast());
             if code != 0 {
-                if abi::error_to_neutral(code) == ERR_IN_STATUS {
+                if abi::error_to_neutral(code) == class::IN_STATUS {
                     for place in 0..usize::try_from(*outcount).unwrap_or(0) {
                         let status = statuses.add(place);
                         asked.keep(*indices.add(place) as usize, (*status).error, status);

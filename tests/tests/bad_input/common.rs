@@ -1,0 +1,61 @@
+//! What these tests share.
+
+use std::path::Path;
+use std::time::Duration;
+
+use stillpoint_tests::command::{self, Answer};
+use stillpoint_tests::job::Job;
+use stillpoint_tests::place::Directory;
+use stillpoint_tests::program::{Kind, Program};
+use stillpoint_tests::trial::Trial;
+use stillpoint_tests::turn::Turn;
+use stillpoint_tests::{Failed, ensure, reason};
+
+/// Longest that something that fails may take.
+pub const LONGEST: Duration = Duration::from_secs(30);
+
+pub fn must(tested: Result<(), Failed>) {
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+pub fn io(error: std::io::Error) -> Failed {
+    error.to_string()
+}
+
+/// A launch that fails at its start ends with `status` and gives one reason.
+pub fn fails(job: Job, status: i32, words: &[&str]) -> Result<(), Failed> {
+    let ended = job.end(LONGEST)?;
+    ensure!(
+        ended.status == status,
+        "expected exit status {status}: {}",
+        ended.show()
+    );
+    reason::one(&ended.stderr, words).map_err(|failed| format!("{failed}\n{}", ended.show()))
+}
+
+pub fn verify(trial: &Trial) -> Result<Answer, Failed> {
+    let target = trial.epochs_at();
+    command::stillpoint(trial.directory, [Path::new("verify"), target.as_path()])
+}
+
+/// A job of the ring program, suspended: what the tests then break and restart.
+pub fn with_suspended(name: &str, test: impl FnOnce(&Trial, &Path) -> Result<(), Failed>) {
+    must((|| {
+        let program = Program::named(Kind::Moving, "ring")?;
+        let _turn = Turn::take()?;
+        Directory::new(name)?.run(|directory| {
+            let trial = Trial::new(&program, 2, directory)?;
+            let mut job = trial.split()?;
+            trial.ready(&mut job)?;
+            trial.suspended(job)?;
+            let epoch = trial.epochs_at().join("epoch-000001");
+            test(&trial, &epoch)?;
+            // All that was refused has not spoilt it.
+            trial.go()?;
+            trial.ends_well(trial.restarted()?)?;
+            Ok(())
+        })
+    })());
+}

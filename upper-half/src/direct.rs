@@ -204,8 +204,8 @@ impl Stay {
     /// `comm` must lead to an object.
     #[inline(always)]
     pub unsafe fn end(self, comm: Comm, code: c_int, name: &'static CStr) -> c_int {
-        if code == 0 {
-            return 0;
+        if arch::is_success(code) {
+            return code;
         }
         // SAFETY: the caller's communicator; inside.
         unsafe { raise(comm, abi::error_to_neutral(code), name) }

@@ -43,9 +43,10 @@ unsafe fn send_directly(
         let stay = direct::enter();
         arch::count_sent();
         let code = call(direct::table());
-        if code != 0 {
-            arch::uncount_sent();
+        if arch::is_success(code) {
+            return code;
         }
+        arch::uncount_sent();
         stay.end(comm, code, name)
     }
 }

@@ -14,6 +14,7 @@ use core::marker::PhantomData;
 
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::cells::Cells;
 use crate::steps::{Every, Steps};
 
 /// Global group id. Never 0, which marks an unused clock cell.
@@ -79,10 +80,7 @@ enum Owner {
 #[derive(Clone, Debug, Default)]
 pub struct Groups<S: Steps = Every> {
     known: BTreeMap<Ggid, (Owner, u32)>,
-    /// Cells that have ever been in use.
-    cells: u32,
-    /// Those of them that are not any more.
-    free: Vec<u32>,
+    cells: Cells,
     steps: PhantomData<S>,
 }
 
@@ -101,15 +99,14 @@ impl<S: Steps> Groups<S> {
     pub const fn new() -> Self {
         Groups {
             known: BTreeMap::new(),
-            cells: 0,
-            free: Vec::new(),
+            cells: Cells::new(),
             steps: PhantomData,
         }
     }
 
     /// Cells in use, or used before.
     pub fn cells(&self) -> u32 {
-        self.cells
+        self.cells.used()
     }
 
     /// The clock of a set of members, as for [`ggid`]. A new one gets a cell that is not in use any more if
@@ -150,9 +147,7 @@ impl<S: Steps> Groups<S> {
                 false => Err(Collision { ggid }),
             };
         }
-        let free = if reuse { self.free.pop() } else { None };
-        let cell = free.unwrap_or(self.cells);
-        self.cells = self.cells.max(cell + 1);
+        let cell = self.cells.take::<S>(reuse);
         self.known.insert(ggid, (owner, cell));
         Ok(Registered {
             ggid,
@@ -164,7 +159,7 @@ impl<S: Steps> Groups<S> {
     /// A communicator is gone: its cell may be used again.
     pub fn retire(&mut self, ggid: Ggid) {
         if let Some((_, cell)) = self.known.remove(&ggid) {
-            self.free.push(cell);
+            self.cells.give_back(cell);
         }
     }
 }

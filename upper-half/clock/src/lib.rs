@@ -6,7 +6,7 @@
 //! | paper | here |
 //! |---|---|
 //! | ggid (4.1) | [`group::ggid`], [`group::communicator_ggid`], with collisions detected by [`group::Groups`] |
-//! | SEQ, TARGET (4.1) | cells of the runtime, given to the functions below as plain numbers |
+//! | SEQ, TARGET (4.1) | cells of the runtime ([`cells`] says which is whose), given to the functions below as plain numbers |
 //! | COMMIT_BEGIN (Algorithm 2) | [`rank::commit_begin`] |
 //! | COMMIT_FINISH (Algorithm 2) | [`rank::commit_finish`] |
 //! | initiation of a nonblocking collective (4.3.1) | an increment; it binds by [`rank::tell`] |
@@ -33,6 +33,7 @@
 
 extern crate alloc;
 
+pub mod cells;
 pub mod drain;
 pub mod group;
 pub mod rank;

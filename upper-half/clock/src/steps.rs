@@ -35,6 +35,8 @@ pub trait Steps:
     const SUMS: bool = true;
     /// Two groups with one id are told apart.
     const COLLISIONS: bool = true;
+    /// A cell that has been given back is not used again while a checkpoint is pending.
+    const REST: bool = true;
 }
 
 /// All of them.

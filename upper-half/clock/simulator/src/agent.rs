@@ -6,7 +6,7 @@ use stillpoint_clock::rank::{Activity, Pending, observe};
 use stillpoint_clock::safe_state::Report;
 
 use crate::mutant::Mutant;
-use crate::rank::{Cell, Rank};
+use crate::rank::Rank;
 
 /// The agent and its connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -18,17 +18,27 @@ pub struct Agent {
     /// Version of the newest order applied; 0 before the targets.
     pub seen: u64,
     pub said: Option<Activity>,
-    /// Clocks that the coordinator knows of.
-    pub told: Vec<bool>,
+    /// Clocks that the coordinator knows of, as bits.
+    pub told: u128,
+    /// Anything may happen between its finding a clock's cell and its storing the target there. That makes a difference only
+    /// if the rank gives communicators up.
+    pub takes_its_time: bool,
+    /// Has given a clock a target that was meant for another one.
+    pub misled: bool,
     pub outbox: VecDeque<(u32, FromRank)>,
     pub inbox: VecDeque<ToRank>,
 }
 
 /// A second half: between the two anything may happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Due {
     Flag,
     Clocks,
+    /// Has found the cells that these targets are for.
+    Store {
+        version: u64,
+        targets: Vec<Found>,
+    },
     /// Looked at the driver once.
     Look {
         before: Activity,
@@ -40,6 +50,14 @@ pub enum Due {
     Count {
         round: u32,
     },
+}
+
+/// A cell that the agent has found, by the id of a clock, for that clock's target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Found {
+    index: usize,
+    clock: usize,
+    target: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -79,6 +97,16 @@ pub enum ToRank {
     Release,
 }
 
+impl Agent {
+    /// As it is when no checkpoint is going on.
+    pub fn anew(&self) -> Agent {
+        Agent {
+            takes_its_time: self.takes_its_time,
+            ..Agent::default()
+        }
+    }
+}
+
 impl Rank {
     fn say(&mut self, word: FromRank) {
         let attempt = self.agent.attempt;
@@ -88,10 +116,17 @@ impl Rank {
     /// Whether the agent has something to say of its own accord: that its rank is parked, or what the rank has
     /// left with it.
     pub fn has_news(&self) -> bool {
-        let untold = |(cell, told): (&Cell, &bool)| cell.known && !told;
         let parked = self.doing == Activity::Parked && self.agent.said != Some(Activity::Parked);
-        let mut cells = self.cells.iter().zip(&self.agent.told);
-        self.looks_by_itself() && (parked || !self.raises.is_empty() || cells.any(untold))
+        self.looks_by_itself()
+            && (parked || !self.raises.is_empty() || self.untold().next().is_some())
+    }
+
+    /// Clocks that the coordinator does not know that the rank has.
+    pub fn untold(&self) -> impl Iterator<Item = usize> {
+        let told = self.agent.told;
+        self.clocks
+            .known()
+            .filter(move |clock| told >> clock & 1 == 0)
     }
 
     /// Whether what its rank does is something else than the agent has said.
@@ -122,6 +157,7 @@ impl Rank {
         match self.agent.due.take() {
             Some(Due::Flag) => self.set_flag::<S>(),
             Some(Due::Clocks) => self.send_clocks::<S>(),
+            Some(Due::Store { version, targets }) => self.store(version, targets),
             Some(Due::Look {
                 before,
                 poll,
@@ -152,17 +188,8 @@ impl Rank {
                     false => self.send_clocks::<S>(),
                 }
             }
-            ToRank::Targets(version, targets) => {
-                for (clock, target) in targets {
-                    self.set_target(clock, target);
-                }
-                self.pending = Pending::Targeted;
-                self.ordered(version);
-            }
-            ToRank::Raised(version, clock, target) => {
-                self.set_target(clock, target);
-                self.ordered(version);
-            }
+            ToRank::Targets(version, targets) => self.find(version, targets),
+            ToRank::Raised(version, clock, target) => self.find(version, vec![(clock, target)]),
             ToRank::Advance(version) => {
                 self.advances += 1;
                 self.ordered(version);
@@ -183,15 +210,44 @@ impl Rank {
                 self.agent = Agent {
                     outbox,
                     inbox,
-                    ..Agent::default()
+                    ..self.agent.anew()
                 };
             }
         }
     }
 
-    fn set_target(&mut self, clock: u64, target: u64) {
-        let cell = &mut self.cells[clock as usize];
-        cell.target = target.max(cell.target);
+    /// Finds the cells of clocks; one that the rank has given up has none, and needs no target.
+    fn find(&mut self, version: u64, targets: Vec<(u64, u64)>) {
+        let cell = |(clock, target): (u64, u64)| {
+            let clock = clock as usize;
+            let index = self.clocks.find(clock)?;
+            Some(Found {
+                index,
+                clock,
+                target,
+            })
+        };
+        let targets: Vec<Found> = targets.into_iter().filter_map(cell).collect();
+        match self.agent.takes_its_time && !targets.is_empty() {
+            true => self.agent.due = Some(Due::Store { version, targets }),
+            false => self.store(version, targets),
+        }
+    }
+
+    /// The first targets are this checkpoint's.
+    fn store(&mut self, version: u64, targets: Vec<Found>) {
+        for Found {
+            index,
+            clock,
+            target,
+        } in targets
+        {
+            let cell = self.clocks.at_mut(index);
+            cell.target = target.max(cell.target);
+            self.agent.misled |= cell.clock.is_some_and(|owner| owner != clock);
+        }
+        self.pending = Pending::Targeted;
+        self.ordered(version);
     }
 
     fn ordered(&mut self, version: u64) {
@@ -209,13 +265,14 @@ impl Rank {
 
     fn send_clocks<S: Mutant>(&mut self) {
         let mut clocks = vec![];
-        for (clock, cell) in (0u64..).zip(&mut self.cells) {
+        self.agent.told = 0;
+        for cell in self.clocks.all_mut() {
             cell.target = cell.committed;
-            if cell.known {
-                clocks.push((clock, cell.committed));
+            if let Some(clock) = cell.clock {
+                clocks.push((clock as u64, cell.committed));
+                self.agent.told |= 1 << clock;
             }
         }
-        self.agent.told = self.cells.iter().map(|cell| cell.known).collect();
         self.say(FromRank::Clocks(clocks));
         if !S::FLAG_FIRST {
             self.agent.due = Some(Due::Flag);
@@ -245,12 +302,11 @@ impl Rank {
 
     /// Groups that the rank has come to know, and the raises that it has made.
     fn say_news<S: Mutant>(&mut self) {
-        for clock in 0..self.cells.len() {
-            if self.cells[clock].known && !self.agent.told[clock] {
-                self.agent.told[clock] = true;
-                if S::JOIN {
-                    self.say(FromRank::Joined(clock as u64));
-                }
+        let untold: Vec<usize> = self.untold().collect();
+        for clock in untold {
+            self.agent.told |= 1 << clock;
+            if S::JOIN {
+                self.say(FromRank::Joined(clock as u64));
             }
         }
         for (clock, begun) in std::mem::take(&mut self.raises) {

@@ -6,12 +6,14 @@ use stillpoint_clock::group::Collision;
 use stillpoint_clock::rank::{Activity, Pending};
 
 use crate::agent::Due;
+use crate::clocks::Clocks;
 use crate::coordinator::Coordinator;
 use crate::mutant::Mutant;
-use crate::program::Program;
+use crate::program::{Op, Program};
 use crate::promise::Broken;
-use crate::rank::{self, Rank};
+use crate::rank::Rank;
 use crate::ranks::Ranks;
+use crate::{step, wire};
 
 /// What does not change.
 #[derive(Clone, Debug)]
@@ -81,7 +83,10 @@ pub enum Action {
 
 impl<S: Mutant> Job<S> {
     /// Refused if two groups of the program have one id.
-    pub fn new(program: Program, circumstances: Circumstances) -> Result<Job<S>, Collision> {
+    pub fn new(mut program: Program, circumstances: Circumstances) -> Result<Job<S>, Collision> {
+        if !S::OUTLIVE {
+            program.free_on_own_clocks();
+        }
         let clocks = program.clocks::<S>()?;
         Ok(Job {
             program,
@@ -94,14 +99,18 @@ impl<S: Mutant> Job<S> {
     /// Before anything has happened.
     pub fn start(&self) -> State<S> {
         let communicators = &self.program.communicators;
-        let clock_count = self.clocks.iter().max().map_or(0, |clock| clock + 1);
         let ranks = self.program.ranks.len();
         let rank = |number: usize| {
-            let mut known = vec![false; clock_count];
+            let mut clocks = Clocks::default();
             for (communicator, clock) in communicators.iter().zip(&self.clocks) {
-                known[*clock] |= communicator.given && communicator.members.contains(&number);
+                if communicator.given && communicator.members.contains(&number) {
+                    clocks.learn::<S>(*clock, true);
+                }
             }
-            Rank::new(ranks, communicators.len(), known)
+            let mut rank = Rank::new(ranks, communicators.len(), clocks);
+            let frees = |op: &Op| matches!(op, Op::Free { .. });
+            rank.agent.takes_its_time = self.program.ranks[number].iter().any(frees);
+            rank
         };
         State {
             ranks: (0..ranks).map(rank).collect(),
@@ -158,7 +167,7 @@ impl<S: Mutant> Job<S> {
 
     fn actions_of(&self, state: &State<S>, number: usize, actions: &mut Vec<Action>) {
         let it = &state.ranks[number];
-        if rank::can_step(self, &state.ranks, number) {
+        if step::can_step(self, &state.ranks, number) {
             actions.push(Action::Step(number));
         }
         let busy = it.at < self.program.ranks[number].len();
@@ -168,7 +177,7 @@ impl<S: Mutant> Job<S> {
         if it.can_wake::<S>() {
             actions.push(Action::Wake(number));
         }
-        if rank::can_pull::<S>(&state.ranks, number) {
+        if wire::can_pull::<S>(&state.ranks, number) {
             actions.push(Action::Pull(number));
         }
         if it.can_obey() {
@@ -201,16 +210,20 @@ impl<S: Mutant> Job<S> {
     pub fn happen(&self, state: &mut State<S>, action: Action) {
         let ranks = &mut state.ranks;
         match action {
-            Action::Step(number) => rank::step(self, ranks, number),
+            Action::Step(number) => step::step(self, ranks, number),
             Action::Stop(number) => ranks[number].doing = Activity::Parked,
             Action::Wake(number) => ranks[number].wake::<S>(),
-            Action::Pull(number) => rank::pull(ranks, number),
+            Action::Pull(number) => wire::pull(ranks, number),
             Action::Obey(number) => {
                 if S::PULL && matches!(ranks[number].agent.due, Some(Due::Count { .. })) {
-                    rank::pull(ranks, number);
+                    wire::pull(ranks, number);
                 }
                 ranks[number].obey::<S>();
+                let misled = ranks[number].agent.misled;
                 state.broken = self.pass_patient_words_on(state, number).err();
+                if misled {
+                    state.broken = Some(Broken::Misled(number));
+                }
             }
             Action::CountHastily(number) => {
                 state.hasty_counts -= 1;
@@ -246,15 +259,15 @@ impl<S: Mutant> Job<S> {
             return;
         }
         for rank in state.ranks.iter_mut() {
-            rank.agent = crate::agent::Agent::default();
+            rank.agent = rank.agent.anew();
             rank.release();
             rank.raises.clear();
         }
         state.coordinator = Coordinator::Idle;
         while let Some(number) =
-            (0..state.ranks.len()).find(|rank| rank::can_step(self, &state.ranks, *rank))
+            (0..state.ranks.len()).find(|rank| step::can_step(self, &state.ranks, *rank))
         {
-            rank::step(self, &mut state.ranks, number);
+            step::step(self, &mut state.ranks, number);
         }
     }
 }
@@ -266,9 +279,9 @@ impl<S: Mutant> State<S> {
         for (number, rank) in self.ranks.iter().enumerate() {
             let op = job.program.ranks[number].get(rank.at);
             lines.push(format!(
-                "rank {number}: operation {} {op:?} {:?} {:?} {:?} advances {} begun {:?} bound {:?} cells {:?} \
+                "rank {number}: operation {} {op:?} {:?} {:?} {:?} advances {} begun {:?} bound {:?} {:?} \
                  sent {:?} pulled {:?} taken {:?} {:?}",
-                rank.at, rank.step, rank.doing, rank.pending, rank.advances, rank.begun, rank.bound, rank.cells,
+                rank.at, rank.step, rank.doing, rank.pending, rank.advances, rank.begun, rank.bound, rank.clocks,
                 rank.sent, rank.pulled, rank.taken, rank.agent
             ));
         }

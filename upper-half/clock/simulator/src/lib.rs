@@ -10,7 +10,8 @@
 //!   at once, a neighbourhood one waits for neighbours only;
 //! * the driver thread's way through a stub, at the grain at which the agent can see it.
 //!
-//! [`job`] is the job and what may happen next, [`rank`] the application's side, [`agent`] its agent,
+//! [`job`] is the job and what may happen next, [`rank`] the application's side with its [`clocks`], [`mod@step`] what its driver thread
+//! does next, [`wire`] messages, [`agent`] its agent,
 //! [`coordinator`] the job's side, [`promise`] what must hold. [`program`] says what ranks do, [`random`] makes
 //! correct programs from a seed, [`mutant`] leaves essential steps out, [`reduction`]
 //! says what a search may leave out. [`scale`] is another, coarser one for very
@@ -18,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod clocks;
 pub mod coordinator;
 pub mod job;
 pub mod mutant;
@@ -29,3 +31,5 @@ pub mod rank;
 pub mod ranks;
 pub mod reduction;
 pub mod scale;
+pub mod step;
+pub mod wire;

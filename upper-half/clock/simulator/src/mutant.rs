@@ -14,6 +14,12 @@ pub trait Mutant: Steps {
     const TAKE_BACK: bool = true;
     /// Parked and waiting ranks pull messages in.
     const PULL: bool = true;
+    /// What has begun on a communicator binds before it is given up.
+    const BIND: bool = true;
+    /// Giving a communicator up is counted.
+    const COUNT_GIVING_UP: bool = true;
+    /// ... by the clock of the set of members, which outlives the communicator.
+    const OUTLIVE: bool = true;
 }
 
 impl Mutant for Every {}
@@ -54,6 +60,8 @@ leave_out! {
     NoReaching: REACH;,
     /// The drain ends when nothing moves.
     NoSums: SUMS;,
+    /// A cell is used again while the agent may still write into it for the clock before.
+    NoRest: REST;,
     /// Clocks are read before the flag is set.
     ReadsBeforeFlag:; FLAG_FIRST,
     /// A report overtakes the raise of what the rank did before.
@@ -64,4 +72,10 @@ leave_out! {
     NoPulling:; PULL,
     /// Nobody says that it has come to know a group.
     NoJoining:; JOIN,
+    /// What is pending on a communicator that is given up binds nobody.
+    NoBinding:; BIND,
+    /// Giving up is not counted.
+    NoCountOfGivingUp:; COUNT_GIVING_UP,
+    /// Giving up is counted by the clock that goes with it.
+    CountedOnWhatGoes:; OUTLIVE,
 }

@@ -12,13 +12,15 @@ pub enum Shape {
     Rooted,
     /// The neighbours on the ring of the members.
     Neighbours,
+    /// Nobody: the lower half frees a communicator later.
+    Alone,
 }
 
 /// One operation of one rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     Compute,
-    /// A blocking collective operation; freeing a communicator and `MPI_Finalize` are ones too.
+    /// A blocking collective operation; `MPI_Finalize` is one too.
     Collective {
         on: usize,
     },
@@ -38,6 +40,11 @@ pub enum Op {
         on: usize,
         new: usize,
     },
+    /// Gives the communicator up (`MPI_Comm_free`, `MPI_Comm_disconnect`), which is an operation of the `set` of its members.
+    Free {
+        on: usize,
+        set: usize,
+    },
     /// Sends a message, which the wire takes.
     Send {
         to: usize,
@@ -54,10 +61,11 @@ pub enum Op {
 }
 
 impl Op {
-    /// The communicator that a collective operation is on.
+    /// The communicator, or the set of members, that a collective operation is on.
     pub fn on(self) -> Option<usize> {
         match self {
             Op::Collective { on } | Op::Start { on, .. } | Op::Make { on, .. } => Some(on),
+            Op::Free { set, .. } => Some(set),
             _ => None,
         }
     }
@@ -67,6 +75,8 @@ impl Op {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Communicator {
     pub members: Vec<usize>,
+    /// The set of its members, which has a clock and operations like a communicator.
+    pub set: Option<usize>,
     /// There from the beginning, not made by an [`Op::Make`].
     pub given: bool,
     /// The shapes of its operations in their order.
@@ -79,6 +89,7 @@ impl Communicator {
     pub fn of(members: impl IntoIterator<Item = usize>, given: bool) -> Communicator {
         Communicator {
             members: members.into_iter().collect(),
+            set: None,
             given,
             shapes: vec![],
             id: None,
@@ -118,6 +129,25 @@ impl Program {
         self.shaped(on, shape)
     }
 
+    /// The set of a communicator's members, which is there if the communicator is.
+    pub fn set_of(&mut self, on: usize) -> usize {
+        let communicator = &self.communicators[on];
+        if let Some(set) = communicator.set {
+            return set;
+        }
+        let set = self.communicators.len();
+        let members = Communicator::of(communicator.members.iter().copied(), communicator.given);
+        self.communicators.push(members);
+        self.communicators[on].set = Some(set);
+        set
+    }
+
+    /// All members give a communicator up, and wait for each other or not.
+    pub fn free(mut self, on: usize, shape: Shape) -> Program {
+        let set = self.set_of(on);
+        self.all(set, shape, Op::Free { on, set })
+    }
+
     /// The communicator's next operation has that shape; who does it when is said elsewhere.
     pub fn shaped(mut self, on: usize, shape: Shape) -> Program {
         self.communicators[on].shapes.push(shape);
@@ -127,6 +157,21 @@ impl Program {
     /// A blocking collective operation.
     pub fn collective(self, on: usize, shape: Shape) -> Program {
         self.all(on, shape, Op::Collective { on })
+    }
+
+    /// Has communicators given up on clocks of their own: what must not be done.
+    pub fn free_on_own_clocks(&mut self) {
+        for op in self.ranks.iter_mut().flatten() {
+            if let Op::Free { on, set } = op {
+                *set = *on;
+            }
+        }
+        for on in 0..self.communicators.len() {
+            if let Some(set) = self.communicators[on].set {
+                let shapes = self.communicators[set].shapes.clone();
+                self.communicators[on].shapes.extend(shapes);
+            }
+        }
     }
 
     /// The number that the communicator's newest operation has.

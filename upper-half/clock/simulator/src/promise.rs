@@ -4,7 +4,7 @@ use stillpoint_clock::rank::Activity;
 
 use crate::job::State;
 use crate::mutant::Mutant;
-use crate::rank::Step;
+use crate::rank::{Rank, Step};
 
 /// A promise that was not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -15,6 +15,12 @@ pub enum Broken {
     Inside(usize),
     /// Invariant 2: a member has not begun an operation that another cannot take back.
     NotBegunByAll { communicator: usize },
+    /// Some members have given a communicator up and others have not: a restart could not make it again for these.
+    GivenUpBySome { communicator: usize },
+    /// An operation on a communicator that has been given up could be begun again in a restart only by those who still know it.
+    Forgotten { communicator: usize },
+    /// A clock has got a target that was meant for another one: nobody will come to it.
+    Misled(usize),
     /// A message would be lost with the lower half.
     OnTheWire,
     /// More messages were received than sent.
@@ -40,6 +46,19 @@ impl<S: Mutant> State<S> {
             let begun = members().map(|rank| rank.begun[communicator]).min();
             if bound > begun {
                 return Err(Broken::NotBegunByAll { communicator });
+            }
+            let has_given_up = |rank: &&Rank| rank.given_up >> communicator & 1 == 1;
+            if members().any(|rank| !has_given_up(&rank))
+                && members().any(|rank| has_given_up(&rank))
+            {
+                return Err(Broken::GivenUpBySome { communicator });
+            }
+            let newest = members()
+                .filter(has_given_up)
+                .map(|rank| rank.begun[communicator])
+                .max();
+            if newest > bound {
+                return Err(Broken::Forgotten { communicator });
             }
         }
         Ok(())

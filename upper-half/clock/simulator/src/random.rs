@@ -30,6 +30,9 @@ impl Numbers {
     }
 }
 
+/// Two communicators with the same members, in different orders.
+const SIMILAR: [usize; 2] = [1, 4];
+
 /// What is outstanding: due at that happening, for that rank.
 struct Later {
     due: usize,
@@ -43,6 +46,8 @@ struct Maker {
     program: Program,
     later: Vec<Later>,
     happening: usize,
+    /// Communicators that have not been given up.
+    live: Vec<usize>,
 }
 
 /// A correct program of `happenings` happenings on `ranks` ranks.
@@ -52,8 +57,10 @@ pub fn program(numbers: &mut Numbers, ranks: usize, happenings: usize) -> Progra
         program: Program::on(ranks, &[]),
         later: vec![],
         happening: 0,
+        live: vec![],
     };
     maker.make_communicators(ranks);
+    maker.live = (0..maker.program.communicators.len()).collect();
     for happening in 0..happenings {
         maker.happening = happening;
         maker.what_is_due(happening);
@@ -100,19 +107,20 @@ impl Maker {
     }
 
     fn happens(&mut self, ranks: usize) {
-        let on = self.numbers.below(self.program.communicators.len());
+        let on = self.live[self.numbers.below(self.live.len())];
         let shape = match self.numbers.below(4) {
             0 => Shape::Rooted,
             1 => Shape::Neighbours,
             _ => Shape::Synchronizing,
         };
-        match self.numbers.below(13) {
+        match self.numbers.below(15) {
             0..4 => self.collective(on, shape),
             4..6 => self.nonblocking(on, shape),
             6..9 => self.message(ranks),
             9 => self.rendezvous(ranks),
             10 => self.new_communicator(on),
             11 => self.crossing(shape),
+            12..14 => self.give_up(on),
             _ => {
                 let rank = self.numbers.below(ranks);
                 self.program.ranks[rank].push(Op::Compute);
@@ -142,7 +150,7 @@ impl Maker {
 
     /// Two nonblocking operations on similar communicators, which the members may begin in either order.
     fn crossing(&mut self, shape: Shape) {
-        let similar = [1, self.program.communicators[..5].len() - 1];
+        let similar = SIMILAR;
         let members = self.program.communicators[1].members.clone();
         for on in similar {
             self.program = std::mem::take(&mut self.program).shaped(on, shape);
@@ -198,6 +206,22 @@ impl Maker {
         let new = self.program.communicators.len();
         let communicators = &mut self.program.communicators;
         communicators.push(Communicator::of(members, false));
+        // The set of its members has a clock as soon as the communicator is made.
+        self.program.set_of(new);
         self.all(on, Shape::Synchronizing, Op::Make { on, new });
+        self.live.push(new);
+    }
+
+    /// With operations pending on it or not; the world and those that are used later stay.
+    fn give_up(&mut self, on: usize) {
+        if on == 0 || SIMILAR.contains(&on) {
+            return;
+        }
+        let shape = match self.numbers.one_in(2) {
+            true => Shape::Alone,
+            false => Shape::Synchronizing,
+        };
+        self.program = std::mem::take(&mut self.program).free(on, shape);
+        self.live.retain(|live| *live != on);
     }
 }

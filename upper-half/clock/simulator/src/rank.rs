@@ -6,10 +6,9 @@ use stillpoint_clock::rank::{
 };
 
 use crate::agent::Agent;
-use crate::job::Job;
+use crate::clocks::{Cell, Clocks};
 use crate::mutant::Mutant;
-use crate::program::{Op, Shape};
-use crate::ranks::Ranks;
+use crate::program::Op;
 
 /// Where a rank stands in its next operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,19 +25,12 @@ pub enum Step {
     Inside,
     /// In a synchronous send.
     Sending,
+    /// About to give a communicator up, on which more has been begun than binds the others.
+    Binding { begun: u64 },
     /// About to tell the application that a nonblocking operation is over.
     Telling { begun: u64 },
     /// At the end of a call.
     Leaving,
-}
-
-/// One group's clock.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Cell {
-    pub known: bool,
-    pub seq: u64,
-    pub committed: u64,
-    pub target: u64,
 }
 
 /// A rank with its agent.
@@ -47,10 +39,12 @@ pub struct Rank {
     /// The next operation's number.
     pub at: usize,
     pub step: Step,
-    pub cells: Vec<Cell>,
+    pub clocks: Clocks,
     /// By communicator: operations begun, and the newest that every member has to come to.
     pub begun: Vec<u32>,
     pub bound: Vec<u32>,
+    /// Communicators that the rank has given up, as bits.
+    pub given_up: u128,
     pub pending: Pending,
     pub advances: u32,
     /// What the driver thread says of itself.
@@ -69,15 +63,12 @@ pub struct Rank {
 }
 
 impl Rank {
-    pub fn new(ranks: usize, communicators: usize, known: Vec<bool>) -> Rank {
-        let cell = |known| Cell {
-            known,
-            ..Cell::default()
-        };
+    pub fn new(ranks: usize, communicators: usize, clocks: Clocks) -> Rank {
         Rank {
             at: 0,
             step: Step::Before,
-            cells: known.into_iter().map(cell).collect(),
+            clocks,
+            given_up: 0,
             begun: vec![0; communicators],
             bound: vec![0; communicators],
             pending: Pending::No,
@@ -94,11 +85,11 @@ impl Rank {
     }
 
     pub fn reached<S: Mutant>(&self) -> bool {
-        all_reached::<S>(self.cells.iter().map(|cell| (cell.seq, cell.target)))
+        all_reached::<S>(self.clocks.all().map(|cell| (cell.seq, cell.target)))
     }
 
     pub fn begun(&self) -> u64 {
-        self.cells.iter().map(|cell| cell.seq).sum()
+        self.clocks.all().map(|cell| cell.seq).sum()
     }
 
     pub fn counts(&self) -> (u64, u64) {
@@ -110,7 +101,11 @@ impl Rank {
     pub fn activity(&self) -> Activity {
         let collective = matches!(
             self.step,
-            Step::Incremented { .. } | Step::Deciding | Step::Passing | Step::Inside
+            Step::Binding { .. }
+                | Step::Incremented { .. }
+                | Step::Deciding
+                | Step::Passing
+                | Step::Inside
         );
         match self.doing {
             Activity::Running if collective => Activity::InCollective,
@@ -155,14 +150,14 @@ impl Rank {
         self.doing = Activity::Running;
     }
 
-    fn next(&mut self) {
+    pub fn next(&mut self) {
         self.at += 1;
         self.step = Step::Before;
         self.let_on = false;
     }
 
     /// The call has done what it is for.
-    fn leave(&mut self) {
+    pub fn leave(&mut self) {
         self.doing = Activity::Running;
         match self.pending {
             Pending::No => self.next(),
@@ -171,7 +166,7 @@ impl Rank {
     }
 
     /// The park point at the end of a call.
-    fn finish<S: Mutant>(&mut self) {
+    pub fn finish<S: Mutant>(&mut self) {
         match commit_finish(self.pending, self.reached::<S>(), self.advances) {
             Finish::Park => self.doing = Activity::Parked,
             Finish::Return { uses_advance } => {
@@ -192,32 +187,32 @@ impl Rank {
         }
     }
 
-    fn would_block<S: Mutant>(&self, busy: bool) -> bool {
+    pub fn would_block<S: Mutant>(&self, busy: bool) -> bool {
         self.when_blocked::<S>(busy) != self.doing
     }
 
-    fn blocked<S: Mutant>(&mut self, busy: bool) {
+    pub fn blocked<S: Mutant>(&mut self, busy: bool) {
         self.doing = self.when_blocked::<S>(busy);
     }
 
     /// The increment of a collective operation that binds, before the flag is tested.
-    fn increment(&mut self, clock: usize) {
-        let cell = &mut self.cells[clock];
+    pub fn increment(&mut self, clock: usize) {
+        let cell = self.clocks.of_mut(clock);
         let before = cell.committed;
         cell.seq += 1;
         cell.committed = cell.seq;
         self.step = Step::Incremented { before };
     }
 
-    fn flag_is_seen(&mut self, clock: usize, before: u64) {
-        let cell = &mut self.cells[clock];
+    pub fn flag_is_seen(&mut self, clock: usize, before: u64) {
+        let cell = self.clocks.of_mut(clock);
         cell.seq -= 1;
         cell.committed = before;
         self.step = Step::Deciding;
     }
 
-    fn decide<S: Mutant>(&mut self, clock: usize, op: Op) {
-        let Cell { seq, target, .. } = self.cells[clock];
+    pub fn decide<S: Mutant>(&mut self, clock: usize, op: Op) {
+        let &Cell { seq, target, .. } = self.clocks.of(clock);
         match commit_begin::<S>(
             self.pending,
             self.reached::<S>(),
@@ -238,8 +233,8 @@ impl Rank {
         }
     }
 
-    fn go(&mut self, clock: usize, op: Op, raise: bool) {
-        let cell = &mut self.cells[clock];
+    pub fn go(&mut self, clock: usize, op: Op, raise: bool) {
+        let cell = self.clocks.of_mut(clock);
         cell.seq += 1;
         cell.committed = cell.seq;
         if raise {
@@ -249,8 +244,8 @@ impl Rank {
         self.enter(op);
     }
 
-    fn raise(&mut self, clock: usize, begun: u64) {
-        let cell = &mut self.cells[clock];
+    pub fn raise(&mut self, clock: usize, begun: u64) {
+        let cell = self.clocks.of_mut(clock);
         if cell.target < begun {
             cell.target = begun;
             self.raises.push((clock, begun));
@@ -258,7 +253,7 @@ impl Rank {
     }
 
     /// The operation begins, and binds.
-    fn enter(&mut self, op: Op) {
+    pub fn enter(&mut self, op: Op) {
         if let Some(on) = op.on() {
             self.begun[on] += 1;
             self.bound[on] = self.begun[on];
@@ -269,11 +264,34 @@ impl Rank {
         }
     }
 
+    /// What has begun on a communicator binds before the rank gives it up.
+    pub fn bind<S: Mutant>(&mut self, on: usize, clock: usize, set: usize) {
+        self.doing = Activity::Running;
+        let cell = self.clocks.of_mut(clock);
+        if S::BIND && cell.committed < cell.seq {
+            cell.committed = cell.seq;
+            self.bound[on] = self.begun[on];
+            if self.pending != Pending::No {
+                self.step = Step::Binding { begun: cell.seq };
+                return;
+            }
+        }
+        self.count_giving_up::<S>(set);
+    }
+
+    /// Giving up is counted by the clock of the set of members.
+    pub fn count_giving_up<S: Mutant>(&mut self, set: usize) {
+        match S::COUNT_GIVING_UP {
+            true => self.increment(set),
+            false => self.step = Step::Inside,
+        }
+    }
+
     /// A nonblocking operation is over, and the application is about to be told.
-    fn tell<S: Mutant>(&mut self, on: usize, number: u32, clock: usize) {
+    pub fn tell<S: Mutant>(&mut self, on: usize, number: u32, clock: usize) {
         self.doing = Activity::Running;
         self.bound[on] = number.max(self.bound[on]);
-        let cell = &mut self.cells[clock];
+        let cell = self.clocks.of_mut(clock);
         if !S::TELL || cell.committed >= cell.seq {
             return self.leave();
         }
@@ -284,168 +302,13 @@ impl Rank {
         }
     }
 
-    fn telling<S: Mutant>(&mut self, clock: usize, begun: u64) {
-        match tell::<S>(self.pending, begun, self.cells[clock].target) {
-            Tell::AwaitTargets => return,
+    /// Whether the other members know of it.
+    pub fn tells<S: Mutant>(&mut self, clock: usize, begun: u64) -> bool {
+        match tell::<S>(self.pending, begun, self.clocks.of(clock).target) {
+            Tell::AwaitTargets => return false,
             Tell::Raise => self.raise(clock, begun),
             Tell::Return => {}
         }
-        self.leave();
-    }
-}
-
-/// What the rank is to do next, unless it is parked.
-pub fn next_op<S: Mutant>(job: &Job<S>, ranks: &Ranks, number: usize) -> Option<Op> {
-    let op = job.program.ranks[number].get(ranks[number].at).copied();
-    op.filter(|_| ranks[number].doing != Activity::Parked)
-}
-
-/// Whether the rank's next step changes anything.
-pub fn can_step<S: Mutant>(job: &Job<S>, ranks: &Ranks, number: usize) -> bool {
-    let Some(op) = next_op(job, ranks, number) else {
-        return false;
-    };
-    let rank = &ranks[number];
-    match (rank.step, op) {
-        (Step::Before, Op::Receive { from, busy }) => {
-            rank.taken[from] < ranks[from].sent[number] || rank.would_block::<S>(busy)
-        }
-        (Step::Before, Op::Wait { on, number: which }) => {
-            is_complete(job, ranks, number, on, which) || rank.would_block::<S>(false)
-        }
-        (Step::Sending, Op::Deliver { to }) => ranks[to].pulled[number] >= rank.sent[to],
-        (Step::Deciding, _) => !S::AWAIT_TARGETS || rank.pending != Pending::Asked,
-        (Step::Telling { .. }, _) => !S::AWAIT_TARGETS || rank.pending != Pending::Asked,
-        (Step::Inside, _) => op
-            .on()
-            .is_some_and(|on| is_complete(job, ranks, number, on, rank.begun[on])),
-        _ => true,
-    }
-}
-
-/// The rank's next step.
-pub fn step<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
-    let Some(op) = next_op(job, ranks, number) else {
-        return;
-    };
-    let clock = op.on().map_or(0, |on| job.clocks[on]);
-    match (ranks[number].step, op) {
-        (Step::Leaving, _) => ranks[number].finish::<S>(),
-        (Step::Before, Op::Compute) => ranks[number].next(),
-        (Step::Before, Op::Send { to }) => {
-            ranks[number].sent[to] += 1;
-            ranks[number].leave();
-        }
-        (Step::Before, Op::Deliver { to }) => {
-            ranks[number].sent[to] += 1;
-            ranks[number].step = Step::Sending;
-        }
-        (Step::Sending, Op::Deliver { .. }) => ranks[number].leave(),
-        (Step::Before, Op::Receive { from, busy }) => receive::<S>(ranks, number, from, busy),
-        (Step::Before, Op::Wait { on, number: which }) => {
-            if is_complete(job, ranks, number, on, which) {
-                ranks[number].tell::<S>(on, which, job.clocks[on]);
-            } else {
-                ranks[number].blocked::<S>(false);
-            }
-        }
-        (Step::Telling { begun }, Op::Wait { on, .. }) => {
-            ranks[number].telling::<S>(job.clocks[on], begun);
-        }
-        (Step::Before, Op::Start { on, binds: false }) => {
-            ranks[number].cells[clock].seq += 1;
-            ranks[number].begun[on] += 1;
-            ranks[number].leave();
-        }
-        (Step::Before, Op::Collective { .. } | Op::Start { .. } | Op::Make { .. }) => {
-            ranks[number].increment(clock);
-        }
-        (Step::Incremented { before }, _) => {
-            let rank = &mut ranks[number];
-            if rank.pending == Pending::No || !S::TAKE_BACK {
-                rank.enter(op);
-            } else {
-                rank.flag_is_seen(clock, before);
-            }
-        }
-        (Step::Deciding, _) => ranks[number].decide::<S>(clock, op),
-        (Step::Passing, _) => {
-            let raise = S::RAISE && ranks[number].pending == Pending::Targeted;
-            ranks[number].go(clock, op, raise);
-        }
-        (Step::Inside, _) => inside(job, ranks, number, op),
-        (step, op) => unreachable!("{step:?} in {op:?}"),
-    }
-}
-
-fn receive<S: Mutant>(ranks: &mut Ranks, number: usize, from: usize, busy: bool) {
-    let there = ranks[from].sent[number];
-    let rank = &mut ranks[number];
-    if rank.taken[from] < there {
-        rank.taken[from] += 1;
-        rank.pulled[from] = rank.pulled[from].max(rank.taken[from]);
-        rank.leave();
-    } else {
-        rank.blocked::<S>(busy);
-    }
-}
-
-/// In a collective operation, and those have come whom it waits for.
-fn inside<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize, op: Op) {
-    if let Op::Make { new, .. } = op
-        && job.program.communicators[new].members.contains(&number)
-    {
-        ranks[number].cells[job.clocks[new]].known = true;
-    }
-    ranks[number].leave();
-}
-
-/// Whether the communicator's operation with that number is over on a rank that has begun it.
-fn is_complete<S: Mutant>(
-    job: &Job<S>,
-    ranks: &Ranks,
-    number: usize,
-    on: usize,
-    which: u32,
-) -> bool {
-    lacking(job, ranks, number, on, which).next().is_none()
-}
-
-/// The ranks that have yet to begin the communicator's operation with that number before it is over on a rank.
-pub fn lacking<'a, S: Mutant>(
-    job: &'a Job<S>,
-    ranks: &'a Ranks,
-    number: usize,
-    on: usize,
-    which: u32,
-) -> impl Iterator<Item = usize> + 'a {
-    let communicator = &job.program.communicators[on];
-    let members = &communicator.members;
-    let shape = communicator.shapes[which as usize - 1];
-    let count = members.len();
-    let own = members.iter().position(|member| *member == number);
-    let own = own.unwrap_or(0);
-    let waits_for = move |place: usize| match shape {
-        Shape::Synchronizing => true,
-        Shape::Rooted => place == 0 && own != 0,
-        Shape::Neighbours => place == (own + 1) % count || own == (place + 1) % count,
-    };
-    (0..count)
-        .filter(move |place| waits_for(*place))
-        .map(|place| members[place])
-        .filter(move |member| ranks[*member].begun[on] < which)
-}
-
-/// Whether a message is on the wire for a rank that pulls.
-pub fn can_pull<S: Mutant>(ranks: &Ranks, number: usize) -> bool {
-    S::PULL
-        && matches!(ranks[number].doing, Activity::Parked | Activity::Waiting)
-        && (0..ranks.len()).any(|from| ranks[from].sent[number] > ranks[number].pulled[from])
-}
-
-/// What is on the wire for a rank comes in.
-pub fn pull(ranks: &mut Ranks, number: usize) {
-    for from in 0..ranks.len() {
-        ranks[number].pulled[from] = ranks[from].sent[number];
+        true
     }
 }

@@ -17,7 +17,8 @@ use crate::coordinator::Coordinator;
 use crate::job::{Action, Job, State};
 use crate::mutant::Mutant;
 use crate::program::Op;
-use crate::rank::{self, Step};
+use crate::rank::Step;
+use crate::step;
 
 /// The rank that an action is of; `None` for the coordinator's.
 fn actor(action: Action) -> Option<usize> {
@@ -117,7 +118,7 @@ impl<S: Mutant> Set<'_, S> {
         if S::PULL && matches!(it.doing, Activity::Parked | Activity::Waiting) {
             self.add_all(|set, from| set.future(from).iter().any(|op| sends_to(*op, number)));
         }
-        let Some(op) = rank::next_op(job, &state.ranks, number) else {
+        let Some(op) = step::next_op(job, &state.ranks, number) else {
             return;
         };
         match (it.step, op) {
@@ -133,7 +134,10 @@ impl<S: Mutant> Set<'_, S> {
                 Step::Incremented { .. } | Step::Deciding | Step::Passing,
                 Op::Collective { on } | Op::Make { on, .. } | Op::Start { on, .. },
             ) => self.add_all(|set, other| set.future(other).iter().any(|op| waits_on(*op, on))),
-            (Step::Inside, Op::Collective { on } | Op::Make { on, .. }) => {
+            (
+                Step::Inside,
+                Op::Collective { on } | Op::Make { on, .. } | Op::Free { set: on, .. },
+            ) => {
                 self.add_lacking(number, on, it.begun[on]);
             }
             (Step::Sending, Op::Deliver { to }) if state.ranks[to].pulled[number] < it.sent[to] => {
@@ -144,7 +148,7 @@ impl<S: Mutant> Set<'_, S> {
     }
 
     fn add_lacking(&mut self, number: usize, on: usize, which: u32) {
-        for other in rank::lacking(self.job, &self.state.ranks, number, on, which) {
+        for other in step::lacking(self.job, &self.state.ranks, number, on, which) {
             self.members |= 1 << other;
         }
     }
@@ -204,17 +208,21 @@ impl<S: Mutant> Set<'_, S> {
             (0..clocks.len()).any(|on| clocks[on] == clock && members(on).contains(&other))
         };
         let met = |op: &Op| match *op {
-            Op::Make { on, new } => shared(clocks[on]) || shared(clocks[new]),
+            Op::Make { on, new } => {
+                let set = self.job.program.communicators[new].set;
+                shared(clocks[on])
+                    || shared(clocks[new])
+                    || set.is_some_and(|set| shared(clocks[set]))
+            }
+            Op::Free { on, set } => shared(clocks[on]) || shared(clocks[set]),
             Op::Collective { on } | Op::Start { on, .. } | Op::Wait { on, .. } => {
                 shared(clocks[on])
             }
             _ => false,
         };
-        let untold =
-            |(clock, told): (usize, &bool)| it.cells[clock].known && !told && shared(clock);
         self.future(number).iter().any(met)
             || it.raises.iter().any(|(clock, _)| shared(*clock))
-            || it.agent.told.iter().enumerate().any(untold)
+            || it.untold().any(shared)
     }
 
     /// Whether the coordinator comes to no conclusion before one of the set has moved.

@@ -3,7 +3,7 @@
 use stillpoint_simulator::job::Circumstances;
 use stillpoint_simulator::program::{Communicator, Op, Program, Shape};
 
-use Shape::{Neighbours, Rooted, Synchronizing};
+use Shape::{Alone, Neighbours, Rooted, Synchronizing};
 
 /// A program and what happens to it.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ fn receive(from: usize) -> Op {
 
 /// What the checker is to look at.
 pub fn all() -> Vec<Scenario> {
-    let given: [(&'static str, Circumstances, Program); 27] = [
+    let given: [(&'static str, Circumstances, Program); 34] = [
         ("2 ranks, twice", TWICE, pair()),
         ("2 ranks, given up", GIVEN_UP, pair()),
         ("2 ranks, hasty", HASTY, pair()),
@@ -85,6 +85,25 @@ pub fn all() -> Vec<Scenario> {
         ("3 ranks, neighbours, twice", TWICE, neighbours(3)),
         ("3 ranks, a communicator is made", ONCE, made()),
         ("3 ranks, everything", ONCE, everything()),
+        ("2 ranks, a communicator is freed", TWICE, freed(Alone)),
+        (
+            "2 ranks, a communicator is freed, given up",
+            GIVEN_UP,
+            freed(Alone),
+        ),
+        (
+            "2 ranks, a communicator is disconnected",
+            TWICE,
+            freed(Synchronizing),
+        ),
+        (
+            "2 ranks, freed with an operation pending",
+            TWICE,
+            freed_while_pending(),
+        ),
+        ("2 ranks, freed and made again", ONCE, made_again()),
+        ("3 ranks, a communicator is freed", ONCE, freed_by_three()),
+        ("2 ranks, a cell is used again", ONCE, used_again()),
         ("4 ranks, a chain of groups", ONCE, chain()),
         ("4 ranks, a chain of groups, twice", TWICE, chain()),
         ("4 ranks, a row and a column", ONCE, grid()),
@@ -129,6 +148,7 @@ pub fn for_comparison() -> Vec<Scenario> {
         "messages that cross, twice",
         "messages that cross, counted early",
         "similar communicators",
+        "2 ranks, a communicator is freed",
     ];
     names.map(named).into()
 }
@@ -222,6 +242,56 @@ fn made() -> Program {
     program
         .all(0, Rooted, Op::Make { on: 0, new: 1 })
         .collective(1, Rooted)
+}
+
+/// A communicator that is given up after its last operation.
+fn freed(shape: Shape) -> Program {
+    Program::on(2, &[&[0, 1]])
+        .collective(0, Rooted)
+        .free(0, shape)
+}
+
+/// A nonblocking operation whose end is heard of after its communicator has been given up.
+fn freed_while_pending() -> Program {
+    let program = Program::on(2, &[&[0, 1]]).all(0, Rooted, start(0));
+    let program = program.free(0, Alone);
+    (0..2).fold(program, |program, rank| program.then(rank, wait(0)))
+}
+
+/// A communicator is given up, and another one made, which may get its cell.
+fn made_again() -> Program {
+    let mut program = Program::on(2, &[&[0, 1], &[0, 1]]);
+    program.communicators.push(Communicator::of([0, 1], false));
+    program
+        .free(1, Alone)
+        .all(0, Rooted, Op::Make { on: 0, new: 2 })
+        .collective(2, Rooted)
+}
+
+fn freed_by_three() -> Program {
+    Program::on(3, &[&[0, 1, 2]]).free(0, Alone)
+}
+
+/// Rank 0 gives a communicator up whose target rank 1 raises, and makes another one on its way to a target that is ahead.
+fn used_again() -> Program {
+    let (shared, of_one, of_other, alone, new) = (0, 1, 2, 3, 4);
+    let begin = |on| Op::Start { on, binds: true };
+    let mut program = Program::on(2, &[&[1, 0], &[0, 1], &[0, 1], &[0]]);
+    program.communicators.push(Communicator::of([0], false));
+    program
+        .shaped(of_one, Rooted)
+        .shaped(of_other, Rooted)
+        .then(0, begin(of_one))
+        .then(1, begin(of_other))
+        .collective(shared, Rooted)
+        .free(shared, Alone)
+        .all(alone, Rooted, Op::Make { on: alone, new })
+        .then(0, begin(of_other))
+        .then(1, begin(of_one))
+        .then(0, wait(of_one))
+        .then(0, wait(of_other))
+        .then(1, wait(of_one))
+        .then(1, wait(of_other))
 }
 
 /// Blocking and nonblocking operations on overlapping groups, and a message that crosses them.

@@ -1,0 +1,194 @@
+//! The next step of a rank's driver thread, among the other ranks.
+
+use stillpoint_clock::rank::{Activity, Pending};
+
+use crate::job::Job;
+use crate::mutant::Mutant;
+use crate::program::{Op, Shape};
+use crate::rank::Step;
+use crate::ranks::Ranks;
+use crate::wire::receive;
+
+/// What the rank is to do next, unless it is parked.
+pub fn next_op<S: Mutant>(job: &Job<S>, ranks: &Ranks, number: usize) -> Option<Op> {
+    let op = job.program.ranks[number].get(ranks[number].at).copied();
+    op.filter(|_| ranks[number].doing != Activity::Parked)
+}
+
+/// Whether the rank's next step changes anything.
+pub fn can_step<S: Mutant>(job: &Job<S>, ranks: &Ranks, number: usize) -> bool {
+    let Some(op) = next_op(job, ranks, number) else {
+        return false;
+    };
+    let rank = &ranks[number];
+    match (rank.step, op) {
+        (Step::Before, Op::Receive { from, busy }) => {
+            rank.taken[from] < ranks[from].sent[number] || rank.would_block::<S>(busy)
+        }
+        (Step::Before, Op::Wait { on, number: which }) => {
+            is_complete(job, ranks, number, on, which) || rank.would_block::<S>(false)
+        }
+        (Step::Sending, Op::Deliver { to }) => ranks[to].pulled[number] >= rank.sent[to],
+        (Step::Deciding, _) => !S::AWAIT_TARGETS || rank.pending != Pending::Asked,
+        (Step::Telling { .. } | Step::Binding { .. }, _) => {
+            !S::AWAIT_TARGETS || rank.pending != Pending::Asked
+        }
+        (Step::Inside, _) => op
+            .on()
+            .is_some_and(|on| is_complete(job, ranks, number, on, rank.begun[on])),
+        _ => true,
+    }
+}
+
+/// The rank's next step.
+pub fn step<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
+    let Some(op) = next_op(job, ranks, number) else {
+        return;
+    };
+    let clock = op.on().map_or(0, |on| job.clocks[on]);
+    match (ranks[number].step, op) {
+        (Step::Leaving, _) => ranks[number].finish::<S>(),
+        (Step::Before, Op::Compute) => ranks[number].next(),
+        (Step::Before, Op::Send { to }) => {
+            ranks[number].sent[to] += 1;
+            ranks[number].leave();
+        }
+        (Step::Before, Op::Deliver { to }) => {
+            ranks[number].sent[to] += 1;
+            ranks[number].step = Step::Sending;
+        }
+        (Step::Sending, Op::Deliver { .. }) => ranks[number].leave(),
+        (Step::Before, Op::Receive { from, busy }) => receive::<S>(ranks, number, from, busy),
+        (Step::Before, Op::Wait { on, number: which }) => {
+            if is_complete(job, ranks, number, on, which) {
+                ranks[number].tell::<S>(on, which, job.clocks[on]);
+                retire_what_is_over(job, ranks, number);
+            } else {
+                ranks[number].blocked::<S>(false);
+            }
+        }
+        (Step::Telling { begun }, Op::Wait { on, .. }) => {
+            if ranks[number].tells::<S>(job.clocks[on], begun) {
+                ranks[number].leave();
+                retire_what_is_over(job, ranks, number);
+            }
+        }
+        (Step::Before, Op::Free { on, .. }) => ranks[number].bind::<S>(on, job.clocks[on], clock),
+        (Step::Binding { begun }, Op::Free { on, .. }) => {
+            if ranks[number].tells::<S>(job.clocks[on], begun) {
+                ranks[number].count_giving_up::<S>(clock);
+            }
+        }
+        (Step::Before, Op::Start { on, binds: false }) => {
+            ranks[number].clocks.of_mut(clock).seq += 1;
+            ranks[number].begun[on] += 1;
+            ranks[number].leave();
+        }
+        (Step::Before, Op::Collective { .. } | Op::Start { .. } | Op::Make { .. }) => {
+            ranks[number].increment(clock);
+        }
+        (Step::Incremented { before }, _) => {
+            let rank = &mut ranks[number];
+            if rank.pending == Pending::No || !S::TAKE_BACK {
+                rank.enter(op);
+            } else {
+                rank.flag_is_seen(clock, before);
+            }
+        }
+        (Step::Deciding, _) => ranks[number].decide::<S>(clock, op),
+        (Step::Passing, _) => {
+            let raise = S::RAISE && ranks[number].pending == Pending::Targeted;
+            ranks[number].go(clock, op, raise);
+        }
+        (Step::Inside, _) => inside(job, ranks, number, op),
+        (step, op) => unreachable!("{step:?} in {op:?}"),
+    }
+}
+
+/// In a collective operation, and those have come whom it waits for.
+fn inside<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize, op: Op) {
+    match op {
+        Op::Make { new, .. } => make(job, ranks, number, new),
+        Op::Free { on, .. } => ranks[number].given_up |= 1 << on,
+        _ => {}
+    }
+    ranks[number].leave();
+    retire_what_is_over(job, ranks, number);
+}
+
+/// A communicator is made, by which its members have its clock and that of their set.
+fn make<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize, new: usize) {
+    let communicator = &job.program.communicators[new];
+    if !communicator.members.contains(&number) {
+        return;
+    }
+    let rank = &mut ranks[number];
+    let reuse = rank.pending == Pending::No;
+    for on in communicator.set.into_iter().chain([new]) {
+        rank.clocks.learn::<S>(job.clocks[on], reuse);
+    }
+}
+
+/// Communicators that have been given up are gone when nothing is pending on them any more.
+fn retire_what_is_over<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
+    let rank = &ranks[number];
+    if rank.given_up == 0 || matches!(rank.step, Step::Telling { .. }) {
+        return;
+    }
+    let done = rank.at + usize::from(rank.step == Step::Leaving);
+    let later = &job.program.ranks[number][done..];
+    let clocks: Vec<usize> = (0..job.clocks.len())
+        .filter(|on| rank.given_up >> on & 1 == 1)
+        .filter(|on| {
+            !later
+                .iter()
+                .any(|op| matches!(op, Op::Wait { on: other, .. } if other == on))
+        })
+        .map(|on| job.clocks[on])
+        .filter(|clock| rank.clocks.find(*clock).is_some())
+        .collect();
+    for clock in clocks {
+        ranks[number].clocks.retire(clock);
+    }
+}
+
+/// Whether the communicator's operation with that number is over on a rank that has begun it.
+fn is_complete<S: Mutant>(
+    job: &Job<S>,
+    ranks: &Ranks,
+    number: usize,
+    on: usize,
+    which: u32,
+) -> bool {
+    lacking(job, ranks, number, on, which).next().is_none()
+}
+
+/// The ranks that have yet to begin the communicator's operation with that number before it is over on a rank.
+pub fn lacking<'a, S: Mutant>(
+    job: &'a Job<S>,
+    ranks: &'a Ranks,
+    number: usize,
+    on: usize,
+    which: u32,
+) -> impl Iterator<Item = usize> + 'a {
+    let communicator = &job.program.communicators[on];
+    let members = &communicator.members;
+    let shape = match which.checked_sub(1) {
+        Some(index) => communicator.shapes[index as usize],
+        // Nothing of it has been counted.
+        None => Shape::Alone,
+    };
+    let count = members.len();
+    let own = members.iter().position(|member| *member == number);
+    let own = own.unwrap_or(0);
+    let waits_for = move |place: usize| match shape {
+        Shape::Synchronizing => true,
+        Shape::Alone => false,
+        Shape::Rooted => place == 0 && own != 0,
+        Shape::Neighbours => place == (own + 1) % count || own == (place + 1) % count,
+    };
+    (0..count)
+        .filter(move |place| waits_for(*place))
+        .map(|place| members[place])
+        .filter(move |member| ranks[*member].begun[on] < which)
+}

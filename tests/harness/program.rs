@@ -160,15 +160,17 @@ impl Program {
         let lock = File::create(&lock).map_err(|error| format!("{}: {error}", lock.display()))?;
         lock.lock()
             .map_err(|error| format!("cannot lock: {error}"))?;
+        let library = self.library.as_deref().map(source_of_library);
         let shared: Vec<PathBuf> = SHARED
             .iter()
             .map(|name| place::sources().join(name))
+            .chain(library)
             .collect();
         let needs = shared
             .iter()
             .map(PathBuf::as_path)
             .chain([self.source.as_path()]);
-        if up_to_date(&executable, needs) && self.library.is_none() {
+        if up_to_date(&executable, needs) {
             return Ok(executable);
         }
         if let Some(library) = &self.library {
@@ -260,15 +262,21 @@ const SHARED: &[&str] = &[
     "rust/trial.rs",
 ];
 
-/// Builds a shared library of `programs/libraries` in a folder; where it is.
+fn source_of_library(library: &str) -> PathBuf {
+    place::sources().join("libraries").join(library)
+}
+
+/// Builds a shared library of `programs/libraries` in a folder; where it is. Whoever loads one that was there before
+/// does not see this one half written.
 pub fn build_library(library: &str, folder: &Path) -> Result<PathBuf, Failed> {
     let stem = library.trim_end_matches(".c");
     let built = folder.join(format!("lib{stem}.so"));
+    let draft = folder.join(format!("lib{stem}.so.new"));
     let mut cc = Command::new("cc");
     cc.args(["-shared", "-fPIC", "-O1", "-g", "-o"]);
-    cc.arg(&built)
-        .arg(place::sources().join("libraries").join(library));
+    cc.arg(&draft).arg(source_of_library(library));
     succeed(cc)?;
+    fs::rename(&draft, &built).map_err(|error| format!("{}: {error}", built.display()))?;
     Ok(built)
 }
 

@@ -39,7 +39,7 @@ pub fn sleep(bell: u32, nanoseconds: u64) {
 /// Stops this thread in a signal frame. Returns when the checkpoint lets it go on.
 ///
 /// # Safety
-/// Inside a stub with nothing of the lower half on the stack and no lock held.
+/// Inside a stub, with no lock held and nothing of the lower half on the stack that a restart would return to.
 unsafe fn stand_still() {
     // SAFETY: the caller's thread has a record; at `inside == 0` the handler takes it.
     unsafe {

@@ -5,14 +5,15 @@
 
 use core::arch::asm;
 use core::mem::offset_of;
-use core::sync::atomic::AtomicU32;
 
 use stillpoint_wrappers::gate::{GATE_ADDRESS, GatePage, Inside, Reach, ThreadRecord};
 
 use crate::object::Object;
 
+mod kernel;
 mod resumable;
 
+pub use kernel::{futex_wait, is_mapped, map, set_fs, unmap, yield_processor};
 pub use resumable::{
     code_of_receive, give_receive_back, leave_receive, outside_and_receives, receive, take_receive,
 };
@@ -314,122 +315,4 @@ pub fn room() -> usize {
         );
     }
     start
-}
-
-const SYS_MMAP: usize = 9;
-const SYS_MUNMAP: usize = 11;
-const SYS_SCHED_YIELD: usize = 24;
-const SYS_MINCORE: usize = 27;
-const SYS_ARCH_PRCTL: usize = 158;
-const SYS_FUTEX: usize = 202;
-const ARCH_SET_FS: usize = 0x1002;
-
-/// A raw system call.
-///
-/// # Safety
-/// As the call itself.
-#[inline]
-unsafe fn syscall(number: usize, arguments: [usize; 6]) -> isize {
-    let result;
-    // SAFETY: the kernel keeps all registers but rax, rcx and r11.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number => result,
-            in("rdi") arguments[0],
-            in("rsi") arguments[1],
-            in("rdx") arguments[2],
-            in("r10") arguments[3],
-            in("r8") arguments[4],
-            in("r9") arguments[5],
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack)
-        );
-    }
-    result
-}
-
-/// Switches the thread pointer by system call, where `wrfsbase` is not allowed.
-///
-/// # Safety
-/// As [`write_fs`].
-#[cold]
-pub unsafe fn set_fs(value: u64) {
-    // SAFETY: the caller's.
-    unsafe {
-        syscall(SYS_ARCH_PRCTL, [ARCH_SET_FS, value as usize, 0, 0, 0, 0]);
-    }
-}
-
-/// Fresh private zeroed memory of `bytes` bytes that is given pages only as they are touched;
-/// null when there is none.
-pub fn map(bytes: usize) -> *mut u8 {
-    const PROT_READ_WRITE: usize = 3;
-    const MAP_PRIVATE_ANONYMOUS_NORESERVE: usize = 0x2 | 0x20 | 0x4000;
-    // SAFETY: asks for new memory; touches none that exists.
-    let result = unsafe {
-        syscall(
-            SYS_MMAP,
-            [
-                0,
-                bytes,
-                PROT_READ_WRITE,
-                MAP_PRIVATE_ANONYMOUS_NORESERVE,
-                usize::MAX,
-                0,
-            ],
-        )
-    };
-    if (-4095..0).contains(&result) {
-        core::ptr::null_mut()
-    } else {
-        result as *mut u8
-    }
-}
-
-/// Gives memory of [`map`] back.
-///
-/// # Safety
-/// Nobody may use `address .. address + bytes` any more.
-pub unsafe fn unmap(address: *mut u8, bytes: usize) {
-    // SAFETY: the caller's.
-    unsafe {
-        syscall(SYS_MUNMAP, [address as usize, bytes, 0, 0, 0, 0]);
-    }
-}
-
-/// Whether the page at `address` is mapped, found out without touching it.
-pub fn is_mapped(address: usize) -> bool {
-    let mut resident = [0u8; 1];
-    // SAFETY: `mincore` writes one byte for one page.
-    let result = unsafe {
-        syscall(
-            SYS_MINCORE,
-            [address, 4096, resident.as_mut_ptr() as usize, 0, 0, 0],
-        )
-    };
-    result == 0
-}
-
-/// Sleeps while `word` holds `expected`, at most that many nanoseconds.
-pub fn futex_wait(word: &AtomicU32, expected: u32, nanoseconds: u64) {
-    const FUTEX_WAIT: usize = 0;
-    let timeout = [nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000];
-    let (word, timeout) = (word.as_ptr() as usize, timeout.as_ptr() as usize);
-    // SAFETY: the kernel reads the word and the time.
-    unsafe {
-        syscall(
-            SYS_FUTEX,
-            [word, FUTEX_WAIT, expected as usize, timeout, 0, 0],
-        );
-    }
-}
-
-/// Lets another thread have the processor.
-pub fn yield_processor() {
-    // SAFETY: no arguments, no memory.
-    unsafe {
-        syscall(SYS_SCHED_YIELD, [0; 6]);
-    }
 }

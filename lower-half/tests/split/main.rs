@@ -36,21 +36,27 @@ fn text(bytes: &[u8]) -> String {
 
 /// Output and end are the same both ways.
 fn same(program: &Path, arguments: &[&str]) {
-    let (native, split) = (native(program, arguments), split(program, arguments));
+    agree(
+        program,
+        &native(program, arguments),
+        &split(program, arguments),
+    );
+}
+
+fn agree(program: &Path, native: &Output, split: &Output) {
+    let program = program.display();
     assert_eq!(
         text(&native.stdout),
         text(&split.stdout),
-        "stdout of {}",
-        program.display()
+        "stdout of {program}"
     );
     assert_eq!(
         text(&native.stderr),
         text(&split.stderr),
-        "stderr of {}",
-        program.display()
+        "stderr of {program}"
     );
     let end = |output: &Output| (output.status.code(), output.status.signal());
-    assert_eq!(end(&native), end(&split), "end of {}", program.display());
+    assert_eq!(end(native), end(split), "end of {program}");
 }
 
 fn same_in_every_form(program: &str) {
@@ -285,19 +291,7 @@ fn undisturbed(program: &str, pauses: &[&str]) {
     let native = native(&program, &[]);
     for pause in pauses {
         let split = split_with(&program, &[], &[("STILLPOINT_REHEARSE", *pause)]);
-        assert_eq!(
-            text(&native.stdout),
-            text(&split.stdout),
-            "stdout of {}",
-            program.display()
-        );
-        assert_eq!(
-            text(&native.stderr),
-            text(&split.stderr),
-            "stderr of {}",
-            program.display()
-        );
-        assert_eq!(native.status, split.status);
+        agree(&program, &native, &split);
     }
 }
 

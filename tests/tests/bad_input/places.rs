@@ -74,30 +74,22 @@ fn inside_namespace(test: &str) -> Result<bool, Failed> {
 
 fn mount_small(directory: &Path, options: &str) -> Result<(), Failed> {
     fs::create_dir_all(directory).map_err(io)?;
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", options, "small"])
-        .arg(directory)
-        .output()
-        .map_err(io)?;
-    ensure!(
-        mounted.status.success(),
-        "cannot mount a tmpfs: {}",
-        String::from_utf8_lossy(&mounted.stderr)
-    );
-    Ok(())
+    let mut mount = Command::new("mount");
+    mount.args(["-t", "tmpfs", "-o", options, "small"]);
+    succeed(mount.arg(directory))
 }
 
 fn unmount(directory: &Path) -> Result<(), Failed> {
     // Lazily: the coordinator may be about to close its log.
-    let unmounted = Command::new("umount")
-        .arg("--lazy")
-        .arg(directory)
-        .output()
-        .map_err(io)?;
+    succeed(Command::new("umount").arg("--lazy").arg(directory))
+}
+
+fn succeed(command: &mut Command) -> Result<(), Failed> {
+    let output = command.output().map_err(io)?;
     ensure!(
-        unmounted.status.success(),
-        "cannot unmount: {}",
-        String::from_utf8_lossy(&unmounted.stderr)
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
     );
     Ok(())
 }

@@ -6,6 +6,7 @@ pub mod calls;
 pub mod clone;
 pub mod exit;
 pub mod interrupted;
+pub mod lending;
 pub mod lower;
 pub mod near;
 pub mod own_area;

@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence};
 
 use stillpoint_clock::rank::Pending;
 use stillpoint_clock::two_phase::{Step, step};
-use stillpoint_wrappers::gate::{ClockCell, DriverState, HandleKind};
+use stillpoint_wrappers::gate::{ClockCell, DriverState, HandleKind, Inside as Place};
 use stillpoint_wrappers::neutral::Word;
 
 use crate::collective::{self, all_reached};
@@ -100,9 +100,25 @@ impl Barrier {
 
 /// Both phases up to the operation itself. An error is the barrier's; the operation must not be carried out then.
 ///
+/// In the barrier a thread is not in the operation yet. It parks as soon as it gets the processor, and has to be waited for
+/// until then: taken for one that waits for other ranks, it would have those let on that are parked already, and what
+/// they then begin has to be gone through by all.
+///
 /// # Safety
 /// Inside a stub as `Place::Collective`, nothing locked; `on` must be a live communicator.
 pub unsafe fn begin(on: *mut Object) -> Result<(), i32> {
+    // SAFETY: the caller's; the thread has a record.
+    unsafe {
+        arch::set_inside(Place::Stub as u32);
+        let past = both_phases(on);
+        arch::set_inside(Place::Collective as u32);
+        past
+    }
+}
+
+/// # Safety
+/// As [`begin`].
+unsafe fn both_phases(on: *mut Object) -> Result<(), i32> {
     // SAFETY: the caller's.
     unsafe {
         let cell = collective::cell((*on).clock);

@@ -1,0 +1,62 @@
+//! A rank that the processor has no time for answers polls all the same: its agent is another thread. It is waited for
+//! where nothing but the processor keeps it from parking.
+
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::ptrace;
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
+use stillpoint_tests::command::{self, exit};
+use stillpoint_tests::place::Directory;
+use stillpoint_tests::program::{Kind, Program};
+use stillpoint_tests::trial::Trial;
+use stillpoint_tests::turn::Turn;
+use stillpoint_tests::{Failed, strike};
+
+/// The rank gets no time for so long: many polls of ranks that wait for each other, less than two of one that runs.
+const HELD: Duration = Duration::from_millis(200);
+
+/// Taken for one that waits for others, it would have the other that has come to the barrier let on, to an operation that
+/// the last rank is not going to begin.
+#[test]
+fn a_rank_in_the_barrier_of_two_phases_is_waited_for() {
+    let tested = (|| {
+        let program = Program::named(Kind::Still, "barrier_entered")?.towards("barrier");
+        let _turn = Turn::take()?;
+        Directory::new("held-back")?
+            .run(|directory| parks_late(&Trial::new(&program, 3, directory)?, 1))
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+fn parks_late(trial: &Trial, rank: usize) -> Result<(), Failed> {
+    let mut job = trial.split()?;
+    trial.ready(&mut job)?;
+    let ranks = strike::ranks(&trial.epochs_at())?;
+    let late = ranks.get(rank).ok_or("no such rank in job.json")?;
+    let late = Pid::from_raw(*late);
+    thread::scope(|scope| {
+        hold(late).map_err(|error| error.to_string())?;
+        let asking = scope.spawn(|| command::checkpoint(trial.directory, &trial.epochs_at()));
+        thread::sleep(HELD);
+        let let_go = ptrace::detach(late, None).map_err(|error| error.to_string());
+        let answer = asking
+            .join()
+            .map_err(|_| "the thread that asks failed".to_owned())??;
+        let_go.and_then(|()| answer.expect(exit::DONE))
+    })?;
+    trial.go()?;
+    trial.ends_well(job)?;
+    Ok(())
+}
+
+/// Holds the process's first thread, and no other.
+fn hold(pid: Pid) -> nix::Result<()> {
+    ptrace::seize(pid, ptrace::Options::empty())?;
+    ptrace::interrupt(pid)?;
+    waitpid(pid, None)?;
+    Ok(())
+}

@@ -63,17 +63,19 @@ impl Suspend {
 impl Request {
     fn execute(self, suspend: bool) -> super::Outcome {
         let target = Target::find(self.target.as_deref())?;
-        let mut coordinator = target.connect()?;
-        coordinator.ask(&FromCommand::Checkpoint {
+        let lost = |failure| target.lost(failure);
+        let mut coordinator = target.connect().map_err(lost)?;
+        let request = FromCommand::Checkpoint {
             suspend,
             // At least 1: a limit of 0 would be none.
             timeout_seconds: self.timeout.map(|timeout| timeout.as_secs().max(1)),
-        })?;
+        };
+        coordinator.ask(&request).map_err(lost)?;
         interrupt::ends_with(goes_on(suspend, &target));
         let patience = self.timeout.map(|timeout| timeout + BEYOND_TIMEOUT);
         let mut progress = Progress::new();
         loop {
-            match coordinator.answer(patience)? {
+            match coordinator.answer(patience).map_err(lost)? {
                 ToCommand::Phase { epoch, phase } => progress.phase(epoch, &phase),
                 ToCommand::Committed(outcome) => {
                     progress.end();

@@ -2,7 +2,8 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use stillpoint_protocol::client::{ClientError, CommandConnection};
 use stillpoint_protocol::command::{FromCommand, ToCommand};
@@ -15,6 +16,8 @@ use crate::registry::Registry;
 
 /// How long a coordinator may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How often job.json is looked at while it may be about to change.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A job that was found.
 #[derive(Debug)]
@@ -74,15 +77,7 @@ impl Target {
     /// Connects to the job's coordinator, if the job runs.
     pub fn connect(&self) -> Result<Coordinator, Failure> {
         if self.job.state != JobState::Running {
-            return Err(Failure::new(
-                Failure::MISSING,
-                format!(
-                    "{}: the job '{}' does not run, it is {}",
-                    self.directory.display(),
-                    self.job.name,
-                    self.job.state.name()
-                ),
-            ));
+            return Err(self.does_not_run(&self.job));
         }
         let connection = CommandConnection::open(&self.job.addresses, &self.job.key, PATIENCE)
             .map_err(|error| self.unreachable(&error))?;
@@ -90,6 +85,37 @@ impl Target {
             .split()
             .map_err(|error| self.unreachable(&error))?;
         Ok(Coordinator { sender, receiver })
+    }
+
+    fn does_not_run(&self, job: &JobFile) -> Failure {
+        Failure::new(
+            Failure::MISSING,
+            format!(
+                "{}: the job '{}' does not run, it is {}",
+                self.directory.display(),
+                job.name,
+                job.state.name()
+            ),
+        )
+    }
+
+    /// What to say when there is no coordinator, or none any more, to carry out a request. A job that comes to its end
+    /// hears nobody before job.json says so: that is waited for.
+    pub fn lost(&self, failure: Failure) -> Failure {
+        if failure.status != Failure::FAILED {
+            return failure;
+        }
+        let since = Instant::now();
+        loop {
+            // Before job.json is read: what it says after the coordinator's end is its last word.
+            let may_change =
+                self.job.coordinator.alive() == Some(true) && since.elapsed() < PATIENCE;
+            match JobFile::read(&self.directory) {
+                Ok(job) if job.state != JobState::Running => return self.does_not_run(&job),
+                _ if may_change => thread::sleep(PAUSE),
+                _ => return failure,
+            }
+        }
     }
 
     fn unreachable(&self, error: &ClientError) -> Failure {

@@ -1,9 +1,12 @@
 //! What cannot be done is told in one line that says what to do.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use std::thread;
+use std::time::Duration;
 
-use stillpoint_protocol::job_file::JobFile;
+use stillpoint_protocol::job_file::{JobFile, JobState, Process};
 
 use super::house::House;
 
@@ -155,4 +158,30 @@ fn usage_errors_are_2() {
         Some(2),
         "an option's variable is checked as the option is"
     );
+}
+
+#[test]
+fn a_request_that_comes_as_the_job_ends_is_told_how_it_has_ended() {
+    let house = House::new();
+    let ranks = house.launch(1, "", &["run", "sh"]);
+    house.until_state("running");
+    house.succeeds(&["suspend"]);
+    ranks.end_well();
+    // As it is between the job's end and job.json's saying so: the coordinator, here this process, runs and hears nobody.
+    let directory = house.checkpoints();
+    let ended = JobFile::read(&directory).unwrap();
+    let deaf = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut running = ended.clone();
+    running.state = JobState::Running;
+    running.coordinator = Process::this();
+    running.addresses = vec![deaf.local_addr().unwrap().to_string()];
+    drop(deaf);
+    running.write(&directory).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(500));
+            ended.write(&directory).unwrap();
+        });
+        house.refuses(&["checkpoint", "d"], 3, &["does not run, it is suspended"]);
+    });
 }

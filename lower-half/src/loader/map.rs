@@ -200,7 +200,7 @@ fn reserve(
         PAGE
     };
     let start = match wanted {
-        Some(address) => fixed(address),
+        Some(address) => fixed(address.next_multiple_of(alignment)),
         None => memory::reserve(bytes, alignment),
     };
     if failed(start) {

@@ -56,11 +56,11 @@ pub const fn slot(slot: Slot) -> usize {
 ///  0x1400_00c0_0000  mappings of 2 MiB and more
 /// ```
 ///
-/// Each has a shade of its own: processors that guess a cache line's way by the shade of its
-/// address (AMD's 17h and 19h families, Software Optimization Guide 2.6.2, "microtag") take two lines of the same shade at
-/// the same place of their pages for one another, and miss. With a heap at `0x1010_0000_0000` and a stack below
-/// `0x100f_0000_0000` the second page of the one had the shade of the second page of the other: `MPI_Bcast` of 1 KB from there
-/// took 12 % longer. Addresses at random, as the kernel gives them, meet so once in 256 times.
+/// Each has a shade of its own. Processors that look a cache line up by a hash of its linear address (AMD's families 17h and
+/// 19h, Software Optimization Guide 2.6.2, "microtag") take two lines of one hash, at the same place of their pages, for one
+/// another, and miss. With a heap at `0x1010_0000_0000` and a stack below `0x100f_0000_0000` the second pages of both had one
+/// hash, and `MPI_Bcast` of 1 KB from there took 12 % longer. Addresses at random, as the kernel gives them, meet so once in
+/// 256 times.
 pub const VDSO: usize = ARENA_START;
 pub const EXECUTABLE: usize = ARENA_START + 0x4060_0000;
 pub const STACK_TOP: usize = ARENA_START + 0x0f_0006_0000;

@@ -23,10 +23,10 @@ const TAG: i32 = 0;
 
 /// Makes it: collective over all ranks, when MPI has started and at every restart.
 ///
-/// By `MPI_Comm_create_group`: the agreement on a context number in Open MPI 4.1's `MPI_Comm_dup` is a nonblocking operation of
-/// its library for these, which adds itself to what every later round of progress calls, for good. `MPI_Iprobe` takes 6 %
-/// longer after one `MPI_Comm_dup`, natively too; a program that makes no communicators shall not pay for ours. Nobody pulls
-/// messages in yet, and each that this sends is awaited in the call itself.
+/// By `MPI_Comm_create_group`: `MPI_Comm_dup` of Open MPI 4.1 agrees on a context number by a nonblocking reduction, whose
+/// library registers itself with `opal_progress` and stays there. `MPI_Iprobe` takes 6 % longer from then on, natively too; a
+/// program that makes no communicators shall not pay for ours. Nobody pulls messages in yet, and each that this sends is
+/// awaited in the call itself.
 ///
 /// The first context number stays free for the application's first communicator, as it would be without us:
 /// Open MPI 4.1's `treematch` module for reordered distributed graphs hangs now and then where that

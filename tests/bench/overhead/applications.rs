@@ -14,6 +14,7 @@ use crate::programs::{Programs, this_bench};
 use crate::progress::Progress;
 use crate::row::Row;
 use crate::settings::{Group, Setting, Unit};
+use crate::turns;
 use crate::way::Way;
 
 /// A program and what is read off a run of it.
@@ -218,6 +219,7 @@ impl Application {
             }
         }
         for (row, round) in rows.iter_mut().zip(&round) {
+            row.begin_launch();
             row.add(round);
         }
         Ok(())
@@ -271,7 +273,7 @@ pub fn measure(
             (application, rows)
         })
         .collect();
-    let mut ways = options.all_ways();
+    let ways = options.all_ways();
     let mut progress = Progress::new("programs".to_owned());
     let begun = Instant::now();
     let mut round = 0;
@@ -280,11 +282,12 @@ pub fn measure(
             .rounds
             .map_or(round < 3 || begun.elapsed() < time, |most| round < most)
     {
+        let turns = turns::order(ways.len(), round as usize);
+        let ways: Vec<Way> = turns.into_iter().map(|turn| ways[turn]).collect();
         for (application, rows) in &mut all {
             application.pass(rows, &ways, directory.path())?;
         }
         round += 1;
-        ways.reverse();
         progress.say(&format!("round {round}"));
     }
     Ok(all.into_iter().flat_map(|(_, rows)| rows).collect())

@@ -1,7 +1,8 @@
 //! What Stillpoint costs: `./ci/bench overhead`.
 //!
 //! Native, clock and barrier jobs stand side by side and are measured in turn, some milliseconds each, so that what
-//! disturbs the machine disturbs a pair and not one side of it. Whole programs run one after the other, in turn too.
+//! disturbs the machine disturbs a pair and not one side of it. Whole programs run one after the other, in turn too. A
+//! second native job shows what the method makes of two that are equal.
 
 mod applications;
 mod figures;
@@ -13,6 +14,7 @@ mod rounds;
 mod row;
 mod settings;
 mod tables;
+mod turns;
 mod way;
 mod worker;
 
@@ -31,7 +33,7 @@ use settings::Group;
 use way::RANKS;
 
 /// The part of the time that goes to the short measures, if both parts are wanted.
-const SHORT_MEASURES: f64 = 0.6;
+const SHORT_MEASURES: f64 = 0.55;
 
 fn main() -> ExitCode {
     match run(&Options::parse()) {

@@ -14,15 +14,16 @@ use crate::way::Way;
 #[command(name = "overhead")]
 pub struct Options {
     /// How long the whole takes, about
-    #[arg(long, default_value_t = 10.0, value_parser = minutes)]
+    #[arg(long, default_value_t = 15.0, value_parser = minutes)]
     pub minutes: f64,
 
     /// Rounds of the short measures, and of the programs, instead of as many as there is time for
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: Option<u32>,
 
-    /// Launches over which the rounds are spread: where a launch's memory happens to lie has a part in its speed
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Launches over which the rounds of the short measures are spread: where a launch's memory happens to lie has a part in
+    /// its speed
+    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..))]
     pub launches: u32,
 
     /// Only the group of that name (blocking, nonblocking, overlap, messages, local, start, programs), or measures whose
@@ -31,7 +32,7 @@ pub struct Options {
     pub only: Vec<String>,
 
     /// What is compared with the native runs
-    #[arg(long, value_delimiter = ',', default_value = "clock,barrier")]
+    #[arg(long, value_delimiter = ',', default_value = "again,clock,barrier")]
     pub ways: Vec<Way>,
 
     /// Print the results as JSON instead of tables
@@ -43,7 +44,7 @@ pub struct Options {
     pub publish: bool,
 
     /// Where results go [default: target/bench]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", overrides_with = "out")]
     pub out: Option<PathBuf>,
 }
 

@@ -1,4 +1,7 @@
 //! Short measures, taken in turn: jobs of all ways stand side by side, one measures for some milliseconds, then the next.
+//!
+//! The jobs of a launch are equal in what they have done before: whoever has calibrated would have other buffers, so that is
+//! done by a job of its own, and each job's first round, in which its buffers grow, does not count.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +12,13 @@ use crate::programs::Programs;
 use crate::progress::Progress;
 use crate::row::Row;
 use crate::settings::Setting;
+use crate::turns;
 use crate::way::Way;
 use crate::worker::Worker;
 
 /// How long one measure takes, at least.
 const SHORT: Duration = Duration::from_millis(5);
-/// The fewest rounds of a launch, whatever the time.
+/// The fewest rounds of a launch that count, whatever the time: each way before and behind each other.
 const FEWEST: u32 = 2;
 
 /// Measures all settings; `time` is for all launches together.
@@ -28,73 +32,97 @@ pub fn measure(
     if rows.is_empty() {
         return Ok(rows);
     }
-    let mut calls = None;
+    let calls = calibrate(&rows, &mut Worker::start(Way::Native, &programs.worker)?)?;
     let launches = options
         .rounds
         .map_or(options.launches, |rounds| rounds.min(options.launches));
+    let begun = Instant::now();
     for launch in 0..launches {
-        let begun = Instant::now();
-        let mut workers = options
-            .all_ways()
-            .into_iter()
-            .map(|way| Ok((way, Worker::start(way, &programs.worker)?)))
-            .collect::<Result<Vec<_>, Failed>>()?;
-        if calls.is_none() {
-            calls = Some(calibrate(&rows, &mut workers[0].1)?);
-        }
-        let calls = calls.as_deref().unwrap_or_default();
+        let goes_on = |round: u32| match options.rounds {
+            // Spread evenly, the first launches have one more.
+            Some(rounds) => round < (rounds + launches - 1 - launch) / launches,
+            None => round < FEWEST || begun.elapsed() < time * (launch + 1) / launches,
+        };
         let mut progress = Progress::new(format!("launch {} of {launches}", launch + 1));
+        let mut workers = start(options, programs, launch)?;
+        for (row, calls) in rows.iter_mut().zip(&calls) {
+            row.begin_launch();
+            pass(row, *calls, &mut workers, 0)?;
+        }
         let mut round = 0;
-        loop {
-            let goes_on = match options.rounds {
-                // Spread evenly, the first launches have one more.
-                Some(rounds) => round < (rounds + launches - 1 - launch) / launches,
-                None => round < FEWEST || begun.elapsed() < time / launches,
-            };
-            if !goes_on {
-                break;
-            }
-            for (row, calls) in rows.iter_mut().zip(calls) {
-                pass(row, *calls, &mut workers)?;
+        while goes_on(round) {
+            for (row, calls) in rows.iter_mut().zip(&calls) {
+                let figures = pass(row, *calls, &mut workers, round)?;
+                row.add(&figures);
             }
             round += 1;
-            // What came first comes last: no way profits from its place.
-            workers.reverse();
             progress.say(&format!("round {round}"));
         }
     }
     Ok(rows)
 }
 
+/// A job of every way. Who is started first is different each time.
+fn start(
+    options: &Options,
+    programs: &Programs,
+    launch: u32,
+) -> Result<Vec<(Way, Worker)>, Failed> {
+    let ways = options.all_ways();
+    turns::order(ways.len(), launch as usize)
+        .into_iter()
+        .map(|turn| Ok((ways[turn], Worker::start(ways[turn], &programs.worker)?)))
+        .collect()
+}
+
 /// One figure of every way that the setting concerns.
-fn pass(row: &mut Row, calls: u32, workers: &mut [(Way, Worker)]) -> Result<(), Failed> {
-    let mut round = vec![];
-    for (way, worker) in workers {
+fn pass(
+    row: &Row,
+    calls: u32,
+    workers: &mut [(Way, Worker)],
+    round: u32,
+) -> Result<Vec<(Way, f64)>, Failed> {
+    let mut figures = vec![];
+    for turn in turns::order(workers.len(), round as usize) {
+        let (way, worker) = &mut workers[turn];
         if row.setting.group.concerns(*way) {
             let figure = worker.measure(row.setting.measure, row.setting.size, calls)?;
-            round.push((*way, figure));
+            figures.push((*way, figure));
         }
     }
-    row.add(&round);
-    Ok(())
+    Ok(figures)
 }
 
 /// How often each setting is to be repeated, so that it takes long enough natively.
 fn calibrate(rows: &[Row], native: &mut Worker) -> Result<Vec<u32>, Failed> {
     let mut progress = Progress::new("calibration".to_owned());
     let mut all = vec![];
-    for row in rows {
+    for Setting {
+        label,
+        measure,
+        size,
+        ..
+    } in rows.iter().map(|row| &row.setting)
+    {
         let mut calls = 2;
-        loop {
-            let begun = Instant::now();
-            native.measure(row.setting.measure, row.setting.size, calls)?;
-            if begun.elapsed() >= SHORT || calls >= 1 << 24 {
-                break;
-            }
+        // What a first time costs is not what is asked: the job starts, buffers grow.
+        native.measure(measure, *size, calls)?;
+        while shortest(native, measure, *size, calls)? < SHORT && calls < 1 << 24 {
             calls *= 2;
         }
         all.push(calls);
-        progress.say(&row.setting.label);
+        progress.say(label);
     }
     Ok(all)
+}
+
+/// The shortest time of a few: what disturbs the machine only makes it longer.
+fn shortest(worker: &mut Worker, measure: &str, size: u32, calls: u32) -> Result<Duration, Failed> {
+    let mut best = Duration::MAX;
+    for _ in 0..3 {
+        let begun = Instant::now();
+        worker.measure(measure, size, calls)?;
+        best = best.min(begun.elapsed());
+    }
+    Ok(best)
 }

@@ -1,17 +1,23 @@
 //! Figures taken in turn, and what they say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use crate::settings::{Setting, Unit};
 use crate::way::Way;
 
-/// A setting's figures, round by round: nanoseconds, or percent.
+/// One launch's figures, round by round: nanoseconds, or percent.
+type Launch = BTreeMap<Way, Vec<f64>>;
+
+/// A setting's figures.
+///
+/// Where a launch's memory happens to lie has a part in its speed, so the rounds of one launch are not independent: each
+/// launch gives one value, the median of its rounds, and what is said is said of these values.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub setting: Setting,
-    figures: BTreeMap<Way, Vec<f64>>,
+    launches: Vec<Launch>,
 }
 
 /// Many values of one kind.
@@ -62,47 +68,72 @@ impl Row {
     pub fn new(setting: Setting) -> Row {
         Row {
             setting,
-            figures: BTreeMap::new(),
+            launches: vec![],
         }
+    }
+
+    /// What is added from now on comes from other processes than what was before.
+    pub fn begin_launch(&mut self) {
+        self.launches.push(Launch::new());
     }
 
     /// One round's figures, one of each way.
     pub fn add(&mut self, round: &[(Way, f64)]) {
+        let Some(launch) = self.launches.last_mut() else {
+            return;
+        };
         for (way, figure) in round {
-            self.figures.entry(*way).or_default().push(*figure);
+            launch.entry(*way).or_default().push(*figure);
         }
     }
 
     /// The figures of one way, in the unit that they are shown in.
     pub fn value(&self, way: Way) -> Option<Spread> {
         let unit = self.setting.unit;
-        Spread::of(
-            self.figures
-                .get(&way)?
-                .iter()
-                .map(|f| unit.of(*f))
-                .collect(),
-        )
+        self.over_launches(|launch| Some(launch.get(&way)?.iter().map(|f| unit.of(*f)).collect()))
     }
 
     /// What a way costs over native, pair by pair: percent of the time, or points where percents are compared.
     pub fn overhead(&self, way: Way) -> Option<Spread> {
-        let (native, other) = (self.figures.get(&Way::Native)?, self.figures.get(&way)?);
-        let compared = native.iter().zip(other).map(|(native, other)| {
-            if self.setting.unit == Unit::Percent {
-                other - native
-            } else {
-                100.0 * (other / native - 1.0)
-            }
-        });
-        Spread::of(compared.collect())
+        let compared = |(native, other): (&f64, &f64)| match self.setting.unit {
+            Unit::Percent => other - native,
+            _ => 100.0 * (other / native - 1.0),
+        };
+        self.over_launches(|launch| {
+            let (native, other) = (launch.get(&Way::Native)?, launch.get(&way)?);
+            Some(native.iter().zip(other).map(compared).collect())
+        })
+    }
+
+    /// Of every launch the median of what is read off it.
+    fn over_launches(&self, read: impl Fn(&Launch) -> Option<Vec<f64>>) -> Option<Spread> {
+        let medians = self.launches.iter().filter_map(|l| Spread::of(read(l)?));
+        Spread::of(medians.map(|spread| spread.median).collect())
+    }
+
+    /// How many rounds there were, in all launches.
+    pub fn rounds(&self) -> usize {
+        let of = |launch: &Launch| launch.get(&Way::Native).map_or(0, Vec::len);
+        self.launches.iter().map(of).sum()
+    }
+
+    pub fn launches(&self) -> usize {
+        self.launches.len()
+    }
+
+    /// The ways that it was measured in.
+    fn ways(&self) -> BTreeSet<Way> {
+        self.launches
+            .iter()
+            .flat_map(|l| l.keys().copied())
+            .collect()
     }
 
     pub fn to_json(&self) -> Value {
-        let ways = self.figures.keys().map(|way| {
-            let mut about = json!({ "value": self.value(*way).map(Spread::to_json) });
-            if *way != Way::Native {
-                about["overhead_percent"] = json!(self.overhead(*way).map(Spread::to_json));
+        let ways = self.ways().into_iter().map(|way| {
+            let mut about = json!({ "value": self.value(way).map(Spread::to_json) });
+            if way != Way::Native {
+                about["overhead_percent"] = json!(self.overhead(way).map(Spread::to_json));
             }
             (way.name().to_owned(), about)
         });
@@ -112,7 +143,8 @@ impl Row {
             "size": self.setting.size,
             "label": self.setting.label,
             "unit": self.setting.unit.name(),
-            "pairs": self.figures.get(&Way::Native).map_or(0, Vec::len),
+            "launches": self.launches(),
+            "pairs": self.rounds(),
             "ways": ways.collect::<serde_json::Map<_, _>>(),
         })
     }
@@ -134,17 +166,36 @@ mod tests {
         assert_eq!(Spread::of(vec![]), None);
     }
 
+    fn row(unit: Unit) -> Row {
+        let mut row = Row::new(Setting::new(Group::Overlap, "x", "x", 0, unit));
+        row.begin_launch();
+        row
+    }
+
     #[test]
     fn ratios_are_taken_pair_by_pair_and_percents_subtracted() {
-        let setting = |unit| Setting::new(Group::Overlap, "x", "x", 0, unit);
-        let mut row = Row::new(setting(Unit::Nanoseconds));
+        let mut ratios = row(Unit::Nanoseconds);
         // The machine is ten times slower in the second round: the pair does not see it.
-        row.add(&[(Way::Native, 100.0), (Way::Clock, 110.0)]);
-        row.add(&[(Way::Native, 1000.0), (Way::Clock, 1100.0)]);
-        assert!((row.overhead(Way::Clock).unwrap().median - 10.0).abs() < 1e-9);
-        assert_eq!(row.overhead(Way::Barrier), None);
-        let mut row = Row::new(setting(Unit::Percent));
-        row.add(&[(Way::Native, 40.0), (Way::Clock, 38.0)]);
-        assert_eq!(row.overhead(Way::Clock).unwrap().median, -2.0);
+        ratios.add(&[(Way::Native, 100.0), (Way::Clock, 110.0)]);
+        ratios.add(&[(Way::Native, 1000.0), (Way::Clock, 1100.0)]);
+        assert!((ratios.overhead(Way::Clock).unwrap().median - 10.0).abs() < 1e-9);
+        assert_eq!(ratios.overhead(Way::Barrier), None);
+        let mut percents = row(Unit::Percent);
+        percents.add(&[(Way::Native, 40.0), (Way::Clock, 38.0)]);
+        assert_eq!(percents.overhead(Way::Clock).unwrap().median, -2.0);
+    }
+
+    #[test]
+    fn a_launch_has_one_voice_however_many_rounds_it_had() {
+        let mut row = row(Unit::Nanoseconds);
+        for _ in 0..9 {
+            row.add(&[(Way::Native, 100.0), (Way::Clock, 150.0)]);
+        }
+        for _ in 0..2 {
+            row.begin_launch();
+            row.add(&[(Way::Native, 100.0), (Way::Clock, 101.0)]);
+        }
+        assert!((row.overhead(Way::Clock).unwrap().median - 1.0).abs() < 1e-9);
+        assert_eq!((row.launches(), row.rounds()), (3, 11));
     }
 }

@@ -22,22 +22,27 @@ pub fn table(group: Group, rows: &[Row], ways: &[Way]) -> Option<String> {
         .filter(|way| *way != Way::Native && group.concerns(*way))
         .collect();
     let mut text = String::from("| | native |");
+    let mut ruler = String::from("|---|--:|");
     for way in &others {
-        let _ = write!(text, " {0} | {0} over native |", way.name());
+        if *way != Way::Again {
+            let _ = write!(text, " {} |", way.name());
+            ruler.push_str("--:|");
+        }
+        let _ = write!(text, " {} over native |", way.name());
+        ruler.push_str(":--|");
     }
-    text.push_str(" pairs |\n|---|--:|");
-    text.push_str(&"--:|:--|".repeat(others.len()));
-    text.push_str("--:|\n");
+    let _ = writeln!(text, " pairs (launches) |\n{ruler}--:|");
     for row in rows {
         let unit = row.setting.unit;
         let _ = write!(text, "| {} |", row.setting.label);
         let _ = write!(text, " {} |", shown(row.value(Way::Native), unit));
         for way in &others {
-            let value = shown(row.value(*way), unit);
-            let _ = write!(text, " {value} | {} |", compared(row.overhead(*way), unit));
+            if *way != Way::Again {
+                let _ = write!(text, " {} |", shown(row.value(*way), unit));
+            }
+            let _ = write!(text, " {} |", compared(row.overhead(*way), unit));
         }
-        let pairs = row.value(Way::Native).map_or(0, |spread| spread.count);
-        let _ = writeln!(text, " {pairs} |");
+        let _ = writeln!(text, " {} ({}) |", row.rounds(), row.launches());
     }
     Some(text)
 }

@@ -141,7 +141,7 @@ pub unsafe fn initiate(
         }
         arch::be_inside::<{ Place::Collective as u32 }>();
         let stay = Stay(());
-        let Some(request) = request::create_collective(comm, Recipe::new(again)) else {
+        let Some(request) = request::brief::create(comm, Recipe::new(again)) else {
             stay.go_back();
             return None;
         };

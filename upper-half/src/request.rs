@@ -14,18 +14,19 @@ use stillpoint_wrappers::neutral::{Status, Word};
 use crate::handle;
 use crate::object::{Object, ROOM};
 
+pub mod brief;
 mod collectives;
 mod life;
 mod recipe;
 mod slots;
+mod standing;
 mod survey;
 
 pub use collectives::{Numbers, begun_collective, from_recipe, initiate};
 pub use life::{adopt, complete, count, finish, is_being_made, on_completion};
 pub use recipe::Recipe;
 pub use slots::{
-    askable, complete_collective, create, create_alone, create_collective, end, end_alone, hold,
-    let_go, live, next_begun, plain,
+    askable, create, create_alone, end, end_alone, hold, let_go, live, next_begun, plain,
 };
 pub use survey::{Pending, abandon, pending, test_all};
 
@@ -85,6 +86,8 @@ pub struct Request {
     pub kind: Kind,
     pub state: State,
     pub flags: u8,
+    /// See [`brief`].
+    pub brief: bool,
     pub count: i32,
     pub buffer: *mut c_void,
     pub datatype: *mut Object,
@@ -96,7 +99,7 @@ pub struct Request {
     /// When it was made, in the same order, if it has a recipe.
     pub made: u64,
     /// Nonblocking collectives: number on the communicator (0: one that cannot be begun again), and in
-    /// the group's clock. See `collective`. The number is 0 in a slot that is free.
+    /// the group's clock. See `collective`. The number is 0 in a slot that is free, but for [`brief`] ones.
     pub number: u32,
     pub clock: u64,
     /// Persistent collectives and generalized requests: how to make it.

@@ -86,8 +86,13 @@ unsafe fn ask(request: *mut Request, status: *mut abi::Status) -> Answer {
 unsafe fn end(request: *mut Request) {
     // SAFETY: the caller's request.
     unsafe {
+        if request::brief::is(request) {
+            return request::brief::end(request);
+        }
         match (*request).kind {
-            Kind::Collective => request::complete_collective(request),
+            Kind::Collective => {
+                request::complete(request, None);
+            }
             kind => {
                 if kind == Kind::Receive {
                     arch::count_received();

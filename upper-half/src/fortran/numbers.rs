@@ -8,6 +8,7 @@ use stillpoint_wrappers::gate::HandleKind;
 use super::mirror;
 use crate::lock::SpinLock;
 use crate::object::Object;
+use crate::request;
 
 /// Kinds are numbered from 1.
 const KINDS: usize = HandleKind::Session as usize + 1;
@@ -97,6 +98,9 @@ pub unsafe fn to_fortran(object: *mut Object) -> i32 {
             *entry = object;
         }
         (*object).fortran = number;
+        if kind == HandleKind::Request as u16 {
+            request::brief::no_longer(object);
+        }
         mirror::renumber(object);
         number
     }

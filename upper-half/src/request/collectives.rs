@@ -5,8 +5,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use stillpoint_wrappers::neutral::Word;
 
 use super::{
-    Arguments, Kind, NO_MESSAGE, PERSISTENT, Recipe, Request, State, UNREPEATABLE, adopt, create,
-    hold,
+    Arguments, Kind, NO_MESSAGE, PERSISTENT, Recipe, Request, State, UNREPEATABLE, adopt, brief,
+    create, hold,
 };
 use crate::object::Object;
 use crate::{collective, communicator};
@@ -73,7 +73,8 @@ pub unsafe fn initiate(communicator: *mut Object, repeatable: bool) -> Numbers {
     }
 }
 
-/// Makes the request of a nonblocking collective operation that the lower half has begun as `word`.
+/// Makes the request of a nonblocking collective operation that the lower half has begun as `word`; the next one may be
+/// [brief](super::brief).
 ///
 /// # Safety
 /// As [`create`]; `objects` are what the recipe refers to.
@@ -86,6 +87,7 @@ pub unsafe fn begun_collective(
 ) -> *mut Object {
     // SAFETY: the caller's.
     unsafe {
+        brief::stock();
         let request = adopt(Kind::Collective, communicator, word).cast::<Request>();
         let it = &mut *request;
         (it.number, it.clock) = numbers;

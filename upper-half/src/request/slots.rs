@@ -8,23 +8,27 @@ use core::sync::atomic::Ordering;
 use stillpoint_wrappers::gate::HandleKind;
 
 use super::life::COMPLETIONS;
-use super::{Arguments, CANCELLED, Kind, NO_MESSAGE, Recipe, Request, State};
+use super::standing::Standing;
+use super::{Arguments, CANCELLED, Kind, Request, State};
 use crate::object::{ALIVE, FREED, Object};
 use crate::shared::{Shared, concurrent};
-use crate::{arch, collective, fortran, handle, refuse};
+use crate::{arch, fortran, handle, refuse};
 
-struct Requests {
+pub(super) struct Requests {
     /// Every slot that was ever a request.
     all: Vec<*mut Request>,
     /// Slots in no use, each linked to the next by its head's `body`.
     free: *mut Request,
+    /// Slots in no use that were last a [brief](super::brief) request, each linked to the next by its `context`.
+    pub(super) brief: *mut Request,
     /// Operations begun so far.
-    begun: u64,
+    pub(super) begun: u64,
 }
 
-static REQUESTS: Shared<Requests> = Shared::new(Requests {
+pub(super) static REQUESTS: Shared<Requests> = Shared::new(Requests {
     all: Vec::new(),
     free: core::ptr::null_mut(),
+    brief: core::ptr::null_mut(),
     begun: 0,
 });
 
@@ -52,7 +56,7 @@ pub unsafe fn hold(object: *mut Object) {
 /// # Safety
 /// As [`hold`]; not null.
 #[inline(always)]
-unsafe fn hold_alone(object: *mut Object) {
+pub(super) unsafe fn hold_alone(object: *mut Object) {
     // SAFETY: the caller's object.
     unsafe {
         if (*object).standard == 0 {
@@ -85,7 +89,7 @@ pub unsafe fn let_go(object: *mut Object) {
 /// # Safety
 /// As [`let_go`]; not null.
 #[inline(always)]
-unsafe fn let_go_alone(object: *mut Object) {
+pub(super) unsafe fn let_go_alone(object: *mut Object) {
     // SAFETY: the caller's object.
     unsafe {
         if (*object).standard != 0 {
@@ -124,7 +128,7 @@ pub unsafe fn create(arguments: &Arguments, flags: u8) -> *mut Request {
         hold(arguments.datatype);
         hold(arguments.communicator);
         let mut requests = REQUESTS.take();
-        let request = take_free(&mut requests).unwrap_or_else(|| new_slot(&mut requests));
+        let request = slot(&mut requests);
         fill(&mut requests, request, arguments, flags);
         (*request).made = requests.begun;
         request
@@ -148,34 +152,10 @@ pub unsafe fn create_alone(arguments: &Arguments) -> Option<*mut Request> {
     }
 }
 
-/// Makes the request of a nonblocking collective operation, and counts the operation, where no other thread calls MPI: with
-/// nothing in the lower half yet, and nothing held but the communicator. If a slot is free.
-///
-/// # Safety
-/// Inside a stub; `communicator` must be alive and have a cell, and what `recipe` refers to must never end.
+/// A slot in no use.
 #[inline(always)]
-pub unsafe fn create_collective(communicator: *mut Object, recipe: Recipe) -> Option<*mut Request> {
-    // SAFETY: the caller's communicator.
-    unsafe {
-        let requests = REQUESTS.alone();
-        let request = take_free(requests)?;
-        hold_alone(communicator);
-        let arguments = Arguments {
-            kind: Kind::Collective,
-            buffer: core::ptr::null_mut(),
-            count: 0,
-            datatype: core::ptr::null_mut(),
-            peer: 0,
-            tag: 0,
-            communicator,
-        };
-        fill(requests, request, &arguments, NO_MESSAGE);
-        (*request).made = requests.begun;
-        ((*request).number, (*request).clock) = collective::initiated_alone(communicator);
-        // There is none in a free slot.
-        (&raw mut (*request).recipe).write(Some(recipe));
-        Some(request)
-    }
+pub(super) fn slot(requests: &mut Requests) -> *mut Request {
+    take_free(requests).unwrap_or_else(|| new_slot(requests))
 }
 
 /// Takes a slot off the list of free ones.
@@ -191,7 +171,12 @@ fn take_free(requests: &mut Requests) -> Option<*mut Request> {
 }
 
 #[inline(always)]
-fn fill(requests: &mut Requests, request: *mut Request, arguments: &Arguments, flags: u8) {
+pub(super) fn fill(
+    requests: &mut Requests,
+    request: *mut Request,
+    arguments: &Arguments,
+    flags: u8,
+) {
     requests.begun += 1;
     // SAFETY: the slot is nobody else's now.
     let it = unsafe { &mut *request };
@@ -200,6 +185,7 @@ fn fill(requests: &mut Requests, request: *mut Request, arguments: &Arguments, f
     it.kind = arguments.kind;
     it.state = State::Active;
     it.flags = flags;
+    it.brief = false;
     it.count = arguments.count;
     it.buffer = arguments.buffer;
     it.datatype = arguments.datatype;
@@ -217,30 +203,25 @@ fn fill(requests: &mut Requests, request: *mut Request, arguments: &Arguments, f
 #[inline(always)]
 pub unsafe fn plain(handle: *mut Object) -> Option<*mut Request> {
     const HEAD: u64 = ALIVE as u64 | (HandleKind::Request as u64) << 32;
-    const MESSAGE: u16 = State::Active as u16;
-    const COLLECTIVE: u16 = MESSAGE | (NO_MESSAGE as u16) << 8;
     const _: () = {
         assert!(offset_of!(Object, magic) == 8 && offset_of!(Object, kind) == 12);
         assert!(offset_of!(Object, standard) == 14);
-        assert!(offset_of!(Request, flags) == offset_of!(Request, state) + 1);
     };
     if !arch::is_address(handle) {
         return None;
     }
     let request: *mut Request = handle.cast();
-    // SAFETY: an object; it is a request if its head says so. Each of the two reads is of fields that lie side by side.
+    // SAFETY: an object; it is a request if its head says so. The first read is of fields that lie side by side.
     unsafe {
         let head = (&raw const (*request).head.magic).cast::<u64>().read();
         if head != HEAD {
             return None;
         }
-        let (state, fortran) = (
-            (&raw const (*request).state).cast::<u16>().read_unaligned(),
-            (*request).head.fortran,
-        );
-        let known =
-            state == MESSAGE || (state == COLLECTIVE && (*request).kind == Kind::Collective);
-        (known && fortran == -1).then_some(request)
+        let standing = Standing::of(request);
+        let known = standing == Standing::BRIEF
+            || (*request).head.fortran == -1
+                && (standing.is_message() || standing == Standing::COLLECTIVE);
+        known.then_some(request)
     }
 }
 
@@ -324,31 +305,6 @@ pub unsafe fn end_alone(request: *mut Request) {
     unsafe {
         let it = &mut *request;
         let_go_alone(it.datatype);
-        let_go_alone(it.communicator);
-        it.head.magic = FREED;
-        let requests = REQUESTS.alone();
-        it.head.body = requests.free.cast();
-        requests.free = request;
-    }
-}
-
-/// [`complete`](super::complete) and [`end`] of a [`plain`] collective operation where no other thread calls MPI.
-///
-/// # Safety
-/// As [`end`].
-#[inline(always)]
-pub unsafe fn complete_collective(request: *mut Request) {
-    // SAFETY: the caller gives the request up.
-    unsafe {
-        let it = &mut *request;
-        let known = it.number != 0 && it.completion.is_none() && it.held.is_empty();
-        if !known || (*it.communicator).cell.is_null() {
-            super::complete(request, None);
-            return;
-        }
-        collective::tell_alone(it.communicator, it.number);
-        it.number = 0;
-        it.recipe = None;
         let_go_alone(it.communicator);
         it.head.magic = FREED;
         let requests = REQUESTS.alone();

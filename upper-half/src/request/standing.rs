@@ -1,0 +1,50 @@
+//! What a request does and where it stands, in one word: its kind, state, flags and whether it is [brief](super::brief) lie side by
+//! side, and one comparison answers for all four.
+
+use core::mem::offset_of;
+
+use super::{Kind, NO_MESSAGE, Request, State};
+
+const _: () = {
+    let kind = offset_of!(Request, kind);
+    assert!(kind % align_of::<u32>() == 0);
+    assert!(offset_of!(Request, state) == kind + 1);
+    assert!(offset_of!(Request, flags) == kind + 2);
+    assert!(offset_of!(Request, brief) == kind + 3);
+};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Standing(u32);
+
+impl Standing {
+    /// A brief collective operation.
+    pub const BRIEF: Standing = Standing::active(Kind::Collective, NO_MESSAGE, true);
+    /// Any other that is not persistent.
+    pub const COLLECTIVE: Standing = Standing::active(Kind::Collective, NO_MESSAGE, false);
+
+    const fn active(kind: Kind, flags: u8, brief: bool) -> Standing {
+        Standing(u32::from_le_bytes([
+            kind as u8,
+            State::Active as u8,
+            flags,
+            brief as u8,
+        ]))
+    }
+
+    /// That of a request.
+    ///
+    /// # Safety
+    /// `request` must be a slot of ours, alive.
+    #[inline(always)]
+    pub unsafe fn of(request: *const Request) -> Standing {
+        // SAFETY: the caller's slot; four bytes side by side, aligned.
+        unsafe { Standing((&raw const (*request).kind).cast::<u32>().read()) }
+    }
+
+    /// Whether it is a message under way, not persistent and not cancelled.
+    #[inline(always)]
+    pub fn is_message(self) -> bool {
+        // But for the kind, nothing is set.
+        self.0 >> 8 == Standing::active(Kind::Receive, 0, false).0 >> 8
+    }
+}

@@ -11,13 +11,14 @@ use crate::options::Options;
 use crate::programs::Programs;
 use crate::progress::Progress;
 use crate::row::Row;
-use crate::settings::Setting;
+use crate::settings::{Group, Setting};
 use crate::turns;
 use crate::way::Way;
 use crate::worker::Worker;
 
-/// How long one measure takes, at least.
+/// How long one measure takes natively, at least; one that is made of many parts takes longer.
 const SHORT: Duration = Duration::from_millis(5);
+const OF_PARTS: Duration = Duration::from_millis(20);
 /// The fewest rounds of a launch that count, whatever the time: each way before and behind each other.
 const FEWEST: u32 = 2;
 
@@ -97,31 +98,29 @@ fn pass(
 fn calibrate(rows: &[Row], native: &mut Worker) -> Result<Vec<u32>, Failed> {
     let mut progress = Progress::new("calibration".to_owned());
     let mut all = vec![];
-    for Setting {
-        label,
-        measure,
-        size,
-        ..
-    } in rows.iter().map(|row| &row.setting)
-    {
+    for setting in rows.iter().map(|row| &row.setting) {
+        let long = match setting.group {
+            Group::Overlap => OF_PARTS,
+            _ => SHORT,
+        };
         let mut calls = 2;
         // What a first time costs is not what is asked: the job starts, buffers grow.
-        native.measure(measure, *size, calls)?;
-        while shortest(native, measure, *size, calls)? < SHORT && calls < 1 << 24 {
+        native.measure(setting.measure, setting.size, calls)?;
+        while shortest(native, setting, calls)? < long && calls < 1 << 24 {
             calls *= 2;
         }
         all.push(calls);
-        progress.say(label);
+        progress.say(&setting.label);
     }
     Ok(all)
 }
 
 /// The shortest time of a few: what disturbs the machine only makes it longer.
-fn shortest(worker: &mut Worker, measure: &str, size: u32, calls: u32) -> Result<Duration, Failed> {
+fn shortest(worker: &mut Worker, setting: &Setting, calls: u32) -> Result<Duration, Failed> {
     let mut best = Duration::MAX;
     for _ in 0..3 {
         let begun = Instant::now();
-        worker.measure(measure, size, calls)?;
+        worker.measure(setting.measure, setting.size, calls)?;
         best = best.min(begun.elapsed());
     }
     Ok(best)

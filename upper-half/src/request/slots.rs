@@ -218,10 +218,11 @@ pub unsafe fn plain(handle: *mut Object) -> Option<*mut Request> {
             return None;
         }
         let standing = Standing::of(request);
-        let known = standing == Standing::BRIEF
-            || (*request).head.fortran == -1
-                && (standing.is_message() || standing == Standing::COLLECTIVE);
-        known.then_some(request)
+        if standing == Standing::BRIEF {
+            return Some(request);
+        }
+        let known = standing.is_message() || standing.is_other_collective();
+        (known && (*request).head.fortran == -1).then_some(request)
     }
 }
 

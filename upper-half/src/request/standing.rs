@@ -20,7 +20,7 @@ impl Standing {
     /// A brief collective operation.
     pub const BRIEF: Standing = Standing::active(Kind::Collective, NO_MESSAGE, true);
     /// Any other that is not persistent.
-    pub const COLLECTIVE: Standing = Standing::active(Kind::Collective, NO_MESSAGE, false);
+    const COLLECTIVE: Standing = Standing::active(Kind::Collective, NO_MESSAGE, false);
 
     const fn active(kind: Kind, flags: u8, brief: bool) -> Standing {
         Standing(u32::from_le_bytes([
@@ -46,5 +46,12 @@ impl Standing {
     pub fn is_message(self) -> bool {
         // But for the kind, nothing is set.
         self.0 >> 8 == Standing::active(Kind::Receive, 0, false).0 >> 8
+    }
+
+    /// Whether it is a collective operation that is not brief. Out of the way of messages, which are more frequent.
+    #[cold]
+    #[inline(never)]
+    pub fn is_other_collective(self) -> bool {
+        self == Standing::COLLECTIVE
     }
 }

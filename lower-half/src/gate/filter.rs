@@ -4,124 +4,12 @@
 //! trapped have a constant answer: the kernel keeps those in a bitmap and does not run the program for
 //! them. Written by hand because seccomp libraries have no conditions on the instruction pointer.
 
+mod rules;
+
 use libc::sock_filter;
 use stillpoint_wrappers::gate::{ARENA_END, ARENA_START};
 
-/// When a call with a rule's number is trapped.
-#[derive(Clone, Copy, Debug)]
-enum When {
-    Always,
-    /// The argument with this number is not null.
-    Given(u8),
-    /// The argument's low half has one of two values.
-    Either(u8, u32, u32),
-    /// Never trapped: fails with this error at once.
-    Refuse(u32),
-}
-
-const F_DUPFD: u32 = libc::F_DUPFD as u32;
-const F_DUPFD_CLOEXEC: u32 = libc::F_DUPFD_CLOEXEC as u32;
-const TIOCGPTPEER: u32 = libc::TIOCGPTPEER as u32;
-const ARCH_SET_GS: u32 = 0x1001;
-const ARCH_GET_GS: u32 = 0x1004;
-
-/// What is trapped; anything that is hot and makes no kernel state must not be here.
-#[rustfmt::skip]
-const RULES: &[(i64, When)] = &[
-    // Placement of memory.
-    (libc::SYS_mmap, When::Always),
-    (libc::SYS_mremap, When::Always),
-    (libc::SYS_brk, When::Always),
-    (libc::SYS_shmat, When::Always),
-    // Signals: the stop signal and SIGSYS must stay deliverable.
-    (libc::SYS_rt_sigaction, When::Always),
-    (libc::SYS_rt_sigprocmask, When::Always),
-    (libc::SYS_rt_sigsuspend, When::Always),
-    (libc::SYS_rt_sigtimedwait, When::Always),
-    (libc::SYS_ppoll, When::Given(3)),
-    (libc::SYS_pselect6, When::Given(5)),
-    (libc::SYS_epoll_pwait, When::Given(4)),
-    (libc::SYS_epoll_pwait2, When::Given(4)),
-    // Sleeps without a place for what is left of them.
-    (libc::SYS_nanosleep, When::Either(1, 0, 0)),
-    (libc::SYS_clock_nanosleep, When::Either(3, 0, 0)),
-    // Processes and threads.
-    (libc::SYS_clone, When::Always),
-    (libc::SYS_clone3, When::Refuse(libc::ENOSYS as u32)),
-    (libc::SYS_fork, When::Always),
-    (libc::SYS_vfork, When::Always),
-    (libc::SYS_exit, When::Always),
-    (libc::SYS_exit_group, When::Always),
-    (libc::SYS_execve, When::Always),
-    (libc::SYS_execveat, When::Always),
-    (libc::SYS_rseq, When::Refuse(libc::ENOSYS as u32)),
-    (libc::SYS_arch_prctl, When::Either(0, ARCH_SET_GS, ARCH_GET_GS)),
-    // Identities.
-    (libc::SYS_getpid, When::Always),
-    (libc::SYS_getppid, When::Always),
-    (libc::SYS_gettid, When::Always),
-    (libc::SYS_set_tid_address, When::Always),
-    (libc::SYS_kill, When::Always),
-    (libc::SYS_tgkill, When::Always),
-    (libc::SYS_tkill, When::Always),
-    (libc::SYS_rt_sigqueueinfo, When::Always),
-    (libc::SYS_rt_tgsigqueueinfo, When::Always),
-    (libc::SYS_sched_setaffinity, When::Always),
-    (libc::SYS_sched_getaffinity, When::Always),
-    (libc::SYS_sched_setscheduler, When::Always),
-    (libc::SYS_sched_getscheduler, When::Always),
-    (libc::SYS_sched_setparam, When::Always),
-    (libc::SYS_sched_getparam, When::Always),
-    (libc::SYS_get_robust_list, When::Always),
-    (libc::SYS_prlimit64, When::Given(0)),
-    (libc::SYS_readlink, When::Always),
-    (libc::SYS_readlinkat, When::Always),
-    // Timers have ids.
-    (libc::SYS_timer_create, When::Always),
-    (libc::SYS_timer_settime, When::Always),
-    (libc::SYS_timer_gettime, When::Always),
-    (libc::SYS_timer_getoverrun, When::Always),
-    (libc::SYS_timer_delete, When::Always),
-    // Descriptors: whose they are.
-    (libc::SYS_open, When::Always),
-    (libc::SYS_openat, When::Always),
-    (libc::SYS_openat2, When::Always),
-    (libc::SYS_open_by_handle_at, When::Always),
-    (libc::SYS_creat, When::Always),
-    (libc::SYS_socket, When::Always),
-    (libc::SYS_accept, When::Always),
-    (libc::SYS_accept4, When::Always),
-    (libc::SYS_socketpair, When::Always),
-    (libc::SYS_pipe, When::Always),
-    (libc::SYS_pipe2, When::Always),
-    (libc::SYS_dup, When::Always),
-    (libc::SYS_dup2, When::Always),
-    (libc::SYS_dup3, When::Always),
-    (libc::SYS_fcntl, When::Either(1, F_DUPFD, F_DUPFD_CLOEXEC)),
-    (libc::SYS_epoll_create, When::Always),
-    (libc::SYS_epoll_create1, When::Always),
-    (libc::SYS_eventfd, When::Always),
-    (libc::SYS_eventfd2, When::Always),
-    (libc::SYS_timerfd_create, When::Always),
-    (libc::SYS_signalfd, When::Always),
-    (libc::SYS_signalfd4, When::Always),
-    (libc::SYS_inotify_init, When::Always),
-    (libc::SYS_inotify_init1, When::Always),
-    (libc::SYS_fanotify_init, When::Always),
-    (libc::SYS_memfd_create, When::Always),
-    (libc::SYS_memfd_secret, When::Always),
-    (libc::SYS_userfaultfd, When::Always),
-    (libc::SYS_perf_event_open, When::Always),
-    (libc::SYS_bpf, When::Always),
-    (libc::SYS_io_uring_setup, When::Always),
-    (libc::SYS_mq_open, When::Always),
-    (libc::SYS_pidfd_open, When::Always),
-    (libc::SYS_pidfd_getfd, When::Always),
-    (libc::SYS_recvmsg, When::Always),
-    (libc::SYS_ioctl, When::Either(1, TIOCGPTPEER, TIOCGPTPEER)),
-    (libc::SYS_close, When::Always),
-    (libc::SYS_close_range, When::Always),
-];
+use rules::{Rule, When};
 
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 const NUMBER_AT: u32 = 0;
@@ -163,43 +51,48 @@ fn from_upper(low: LowText, verdict: u32) -> Vec<sock_filter> {
     ]
 }
 
-/// What happens to a call whose number is a rule's.
-fn leaf(when: When, low: LowText) -> Vec<sock_filter> {
-    let (condition, verdict) = match when {
-        When::Always => (vec![], libc::SECCOMP_RET_TRAP),
-        When::Refuse(error) => (vec![], libc::SECCOMP_RET_ERRNO | error),
-        When::Given(argument) => {
-            let at = 16 + 8 * u32::from(argument);
-            let condition = vec![
-                one(LOAD, at, 0, 0),
-                one(EQUAL, 0, 0, 3),
-                one(LOAD, at + 4, 0, 0),
-                one(EQUAL, 0, 0, 1),
-                allow(),
-            ];
-            (condition, libc::SECCOMP_RET_TRAP)
+/// The verdict on a call from the upper half for which `when` holds; where it does not hold, the instructions behind these
+/// are next.
+fn alternative(when: When, low: LowText) -> Vec<sock_filter> {
+    let verdict = match when {
+        When::Refuse(error) => libc::SECCOMP_RET_ERRNO | error,
+        _ => libc::SECCOMP_RET_TRAP,
+    };
+    let verdict = from_upper(low, verdict);
+    let over = verdict.len() as u8;
+    let load = |argument: u8, half: u32| one(LOAD, 16 + 8 * u32::from(argument) + half, 0, 0);
+    let mut code = match when {
+        When::Always | When::Refuse(_) => vec![],
+        When::Given(argument) => vec![
+            load(argument, 0),
+            one(EQUAL, 0, 0, 2),
+            load(argument, 4),
+            one(EQUAL, 0, over, 0),
+        ],
+        When::Negative(argument) => {
+            vec![load(argument, 0), one(AT_LEAST, 1 << 31, 0, over)]
         }
-        When::Either(argument, first, second) => {
-            let at = 16 + 8 * u32::from(argument);
-            let condition = vec![
-                one(LOAD, at, 0, 0),
-                one(EQUAL, first, 2, 0),
-                one(EQUAL, second, 1, 0),
-                allow(),
-            ];
-            (condition, libc::SECCOMP_RET_TRAP)
+        When::Among(argument, values) => {
+            let mut code = vec![load(argument, 0)];
+            for (value, left) in values.iter().zip((0..values.len() as u8).rev()) {
+                let missed = if left == 0 { over } else { 0 };
+                code.push(one(EQUAL, *value, left, missed));
+            }
+            code
         }
     };
-    [condition, from_upper(low, verdict)].concat()
+    code.extend(verdict);
+    code
 }
 
 /// A binary search over sorted rules, the call's number being loaded.
-fn search(rules: &[(i64, When)], low: LowText) -> Vec<sock_filter> {
+fn search(rules: &[Rule], low: LowText) -> Vec<sock_filter> {
     match rules {
         [] => vec![allow()],
-        [(number, when)] => {
+        [(number, cases)] => {
             let mut code = vec![one(EQUAL, *number as u32, 1, 0), allow()];
-            code.extend(leaf(*when, low));
+            code.extend(cases.iter().flat_map(|when| alternative(*when, low)));
+            code.push(allow());
             code
         }
         _ => {
@@ -219,22 +112,21 @@ fn search(rules: &[(i64, When)], low: LowText) -> Vec<sock_filter> {
 }
 
 /// The whole program.
-fn program(low: LowText) -> Vec<sock_filter> {
-    let mut rules = RULES.to_vec();
-    rules.sort_by_key(|(number, _)| *number);
+fn program(low: LowText, restarted: bool) -> Vec<sock_filter> {
     let mut code = vec![
         one(LOAD, ARCH_AT, 0, 0),
         one(EQUAL, AUDIT_ARCH_X86_64, 1, 0),
         allow(),
         one(LOAD, NUMBER_AT, 0, 0),
     ];
-    code.extend(search(&rules, low));
+    code.extend(search(&rules::of_launch(restarted), low));
     code
 }
 
 /// Traps, from now on, what the upper half calls, in every thread of the process and in what they start.
-pub fn install(low: LowText) -> std::io::Result<()> {
-    let mut code = program(low);
+/// `restarted`: ids that the application knows may not be the kernel's.
+pub fn install(low: LowText, restarted: bool) -> std::io::Result<()> {
+    let mut code = program(low, restarted);
     let program = libc::sock_fprog {
         len: code.len() as u16,
         filter: code.as_mut_ptr(),
@@ -298,57 +190,89 @@ mod tests {
     const UPPER: u64 = ARENA_START as u64 + 0x1234;
     const LOWER: u64 = 0x5555_5555_0000;
 
+    fn cases(restarted: bool) -> impl Iterator<Item = (i64, When)> {
+        rules::of_launch(restarted)
+            .into_iter()
+            .flat_map(|(number, cases)| cases.into_iter().map(move |when| (number, when)))
+    }
+
+    /// Arguments for which a rule holds.
+    fn that_meet(when: When) -> Vec<[u64; 6]> {
+        let with = |argument: u8, value: u64| {
+            let mut arguments = [0; 6];
+            arguments[usize::from(argument)] = value;
+            arguments
+        };
+        match when {
+            When::Among(argument, values) => values
+                .iter()
+                .map(|value| with(argument, u64::from(*value)))
+                .collect(),
+            When::Negative(argument) => vec![with(argument, 1 << 31), with(argument, u64::MAX)],
+            When::Given(argument) => vec![with(argument, 1), with(argument, 1 << 40)],
+            When::Always | When::Refuse(_) => vec![[0; 6], [1 << 40; 6]],
+        }
+    }
+
     #[test]
     fn every_rule_traps_the_upper_half_and_never_the_lower() {
-        let code = program(None);
+        let code = program(None, true);
         assert!(code.len() < 4096);
-        for (number, when) in RULES {
-            let arguments = match when {
-                When::Either(argument, first, _) => {
-                    let mut arguments = [0; 6];
-                    arguments[usize::from(*argument)] = u64::from(*first);
-                    arguments
-                }
-                _ => [1 << 40; 6],
-            };
+        for (number, when) in cases(true) {
             let expected = match when {
                 When::Refuse(error) => libc::SECCOMP_RET_ERRNO | error,
                 _ => libc::SECCOMP_RET_TRAP,
             };
-            assert_eq!(
-                verdict(&code, *number, UPPER, arguments),
-                expected,
-                "call {number}"
-            );
-            assert_eq!(
-                verdict(&code, *number, ARENA_END as u64 - 1, arguments),
-                expected
-            );
-            for ip in [LOWER, 0x40_1000, ARENA_END as u64, ARENA_START as u64 - 1] {
-                assert_eq!(
-                    verdict(&code, *number, ip, arguments),
-                    libc::SECCOMP_RET_ALLOW,
-                    "call {number}"
-                );
+            for arguments in that_meet(when) {
+                for ip in [UPPER, ARENA_END as u64 - 1] {
+                    let found = verdict(&code, number, ip, arguments);
+                    assert_eq!(found, expected, "call {number} with {arguments:?}");
+                }
+                for ip in [LOWER, 0x40_1000, ARENA_END as u64, ARENA_START as u64 - 1] {
+                    let found = verdict(&code, number, ip, arguments);
+                    assert_eq!(found, libc::SECCOMP_RET_ALLOW, "call {number}");
+                }
             }
         }
     }
 
     #[test]
     fn calls_that_are_not_in_the_table_are_never_trapped() {
-        let code = program(Some((0x40_0000, 0x50_0000)));
-        let trapped: Vec<i64> = RULES.iter().map(|(number, _)| *number).collect();
-        for number in (0..470).filter(|number| !trapped.contains(number)) {
-            assert_eq!(
-                verdict(&code, number, UPPER, [1; 6]),
-                libc::SECCOMP_RET_ALLOW
-            );
+        for restarted in [false, true] {
+            let code = program(Some((0x40_0000, 0x50_0000)), restarted);
+            let trapped: Vec<i64> = cases(restarted).map(|(number, _)| number).collect();
+            for number in (0..470).filter(|number| !trapped.contains(number)) {
+                let found = verdict(&code, number, UPPER, [1; 6]);
+                assert_eq!(found, libc::SECCOMP_RET_ALLOW);
+            }
+        }
+    }
+
+    #[test]
+    fn ids_are_the_kernels_until_a_restart() {
+        let before = program(None, false);
+        let after = program(None, true);
+        let owner = [3, libc::F_SETOWN as u64, 7, 0, 0, 0];
+        for (number, arguments) in [
+            (libc::SYS_getpid, [0; 6]),
+            (libc::SYS_getpriority, [0, 7, 0, 0, 0, 0]),
+            (libc::SYS_sched_getattr, [7, 0, 0, 0, 0, 0]),
+            (libc::SYS_fcntl, owner),
+        ] {
+            let found = [&before, &after].map(|code| verdict(code, number, UPPER, arguments));
+            assert_eq!(found, [libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_TRAP]);
         }
     }
 
     #[test]
     fn an_argument_that_is_absent_means_no_trap() {
-        let code = program(None);
+        let code = program(None, true);
+        for number in [libc::SYS_clock_gettime, libc::SYS_sched_getattr] {
+            assert_eq!(
+                verdict(&code, number, UPPER, [0, 9, 9, 9, 9, 9]),
+                libc::SECCOMP_RET_ALLOW
+            );
+        }
         assert_eq!(
             verdict(&code, libc::SYS_ppoll, UPPER, [9, 9, 9, 0, 9, 9]),
             libc::SECCOMP_RET_ALLOW
@@ -366,7 +290,7 @@ mod tests {
 
     #[test]
     fn low_text_is_trapped_only_where_it_was_asked_for() {
-        let code = program(Some((0x40_0000, 0x50_0000)));
+        let code = program(Some((0x40_0000, 0x50_0000)), false);
         assert_eq!(
             verdict(&code, libc::SYS_mmap, 0x40_0000, [0; 6]),
             libc::SECCOMP_RET_TRAP

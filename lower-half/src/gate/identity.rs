@@ -8,7 +8,6 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::SavedStateError;
 use super::layout::{Slot, slot};
 use super::trap::Call;
-use crate::arch::springboard::Piece;
 use crate::arch::syscall;
 use crate::threads::registry::{self, Thread};
 
@@ -45,8 +44,8 @@ pub fn start_forked() {
     start();
 }
 
-/// The kernel's id for a process id that the application knows.
-fn real_process(id: u32) -> u32 {
+/// The kernel's id for a process id that the application knows. A process group or session that the process leads has the same.
+pub fn real_process(id: u32) -> u32 {
     let parent = PARENT.load(Ordering::Relaxed);
     if id == 0 {
         0
@@ -67,6 +66,27 @@ pub fn real_thread(id: u32) -> u32 {
     registry::each()
         .find(|thread| thread.virtual_tid() == id)
         .map_or_else(|| real_process(id), Thread::real_tid)
+}
+
+/// What the application calls the process (group, session) that the kernel gives this id.
+pub fn known_process(real: u32) -> u32 {
+    let parent = PARENT.load(Ordering::Relaxed);
+    if real == 0 {
+        0
+    } else if real == real_pid() {
+        virtual_pid()
+    } else if u64::from(real) == parent >> 32 {
+        parent as u32
+    } else {
+        real
+    }
+}
+
+/// What the application calls the thread (or process) that the kernel gives this id.
+pub fn known_thread(real: u32) -> u32 {
+    registry::each()
+        .find(|thread| real != 0 && thread.real_tid() == real)
+        .map_or_else(|| known_process(real), Thread::virtual_tid)
 }
 
 /// The id that the application will know a new thread by: the kernel's, unless an older thread has that one.
@@ -114,12 +134,7 @@ pub fn on_getppid(call: &mut Call) -> isize {
     if is_sharing_child() && real as u64 == u64::from(real_pid()) {
         return virtual_pid() as isize;
     }
-    let parent = PARENT.load(Ordering::Relaxed);
-    if parent != 0 && real as u64 == parent >> 32 {
-        parent as u32 as isize
-    } else {
-        real
-    }
+    known_process(real as u32) as isize
 }
 
 /// `set_tid_address`.
@@ -132,37 +147,6 @@ pub fn on_set_tid_address(call: &mut Call) -> isize {
     }
     call.make();
     on_gettid()
-}
-
-/// The first argument is a process: `kill`, `rt_sigqueueinfo`.
-pub fn on_process_argument(call: &mut Call) -> isize {
-    let mut arguments = call.arguments();
-    let id = arguments[0] as i32;
-    if id > 0 {
-        arguments[0] = real_process(id as u32) as usize;
-    }
-    call.make_with(arguments)
-}
-
-/// The first argument is a thread (0: the caller).
-pub fn on_thread_argument(call: &mut Call) -> isize {
-    let mut arguments = call.arguments();
-    arguments[0] = real_thread(arguments[0] as u32) as usize;
-    call.make_with(arguments)
-}
-
-/// Process and thread: `tgkill`, `rt_tgsigqueueinfo`.
-pub fn on_tgkill(call: &mut Call) -> isize {
-    let mut arguments = call.arguments();
-    arguments[0] = real_process(arguments[0] as u32) as usize;
-    arguments[1] = real_thread(arguments[1] as u32) as usize;
-    call.make_with(arguments)
-}
-
-/// `pidfd_open`.
-pub fn on_pidfd_open(call: &mut Call) -> isize {
-    let id = call.argument(0) as u32;
-    call.redirect(Piece::CallRdiNoting, real_process(id) as usize)
 }
 
 /// A signal that the process sent to itself names its sender: by the id that the application knows.

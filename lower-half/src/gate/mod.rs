@@ -8,6 +8,7 @@ pub mod identity;
 pub mod layout;
 pub mod lock;
 pub mod memory;
+pub mod naming;
 pub mod paths;
 pub mod region;
 pub mod signals;

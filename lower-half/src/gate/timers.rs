@@ -5,7 +5,7 @@
 
 use super::lock::Lock;
 use super::trap::{Call, errno};
-use super::{SavedStateError, identity, user};
+use super::{SavedStateError, identity, naming, user};
 use crate::arch::syscall::{self, failed, syscall3, syscall4};
 
 /// Timers that an application may have at once.
@@ -63,7 +63,7 @@ fn create(clock: i32, event: &Event) -> Result<i32, isize> {
     let result = unsafe {
         syscall3(
             libc::SYS_timer_create,
-            clock as usize,
+            naming::real_clock(clock) as usize,
             &raw const event as usize,
             &raw mut id as usize,
         )

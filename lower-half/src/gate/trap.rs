@@ -6,7 +6,7 @@
 //! A call that cannot block is made here. One that may block, or that waits for a signal, is made by the
 //! springboard after this handler has returned, so that signals find it as they would find the original.
 
-use super::{descriptors, exec, identity, memory, paths, signals, sleep, timers};
+use super::{descriptors, exec, identity, memory, naming, paths, signals, sleep, timers};
 use crate::arch::frame::{
     Frame, REG_R8, REG_R9, REG_R10, REG_R11, REG_RAX, REG_RCX, REG_RDI, REG_RDX, REG_RIP, REG_RSI,
 };
@@ -141,8 +141,13 @@ fn answer(call: &mut Call) -> isize {
         libc::SYS_getppid => identity::on_getppid(call),
         libc::SYS_gettid => identity::on_gettid(),
         libc::SYS_set_tid_address => identity::on_set_tid_address(call),
-        libc::SYS_kill | libc::SYS_rt_sigqueueinfo => identity::on_process_argument(call),
-        libc::SYS_tgkill | libc::SYS_rt_tgsigqueueinfo => identity::on_tgkill(call),
+        libc::SYS_getpgrp | libc::SYS_setsid => naming::on_process_result(call),
+        libc::SYS_getpgid | libc::SYS_getsid => naming::on_group_of(call),
+        libc::SYS_setpgid => naming::on_setpgid(call),
+        libc::SYS_kill | libc::SYS_rt_sigqueueinfo => naming::on_process_or_group(call),
+        libc::SYS_tgkill | libc::SYS_rt_tgsigqueueinfo => naming::on_process_and_thread(call),
+        libc::SYS_getpriority | libc::SYS_setpriority => naming::on_priority(call),
+        libc::SYS_ioprio_get | libc::SYS_ioprio_set => naming::on_io_priority(call),
         libc::SYS_tkill
         | libc::SYS_sched_setaffinity
         | libc::SYS_sched_getaffinity
@@ -150,8 +155,19 @@ fn answer(call: &mut Call) -> isize {
         | libc::SYS_sched_getscheduler
         | libc::SYS_sched_setparam
         | libc::SYS_sched_getparam
+        | libc::SYS_sched_setattr
+        | libc::SYS_sched_getattr
+        | libc::SYS_sched_rr_get_interval
+        | libc::SYS_prlimit64
         | libc::SYS_get_robust_list
-        | libc::SYS_prlimit64 => identity::on_thread_argument(call),
+        | libc::SYS_process_vm_readv
+        | libc::SYS_process_vm_writev
+        | libc::SYS_move_pages
+        | libc::SYS_migrate_pages => naming::on_thread(call),
+        libc::SYS_kcmp => naming::on_two_threads(call),
+        libc::SYS_clock_gettime | libc::SYS_clock_getres => naming::on_clock(call),
+        libc::SYS_pidfd_open => naming::on_pidfd_open(call),
+        libc::SYS_perf_event_open => naming::on_perf_event_open(call),
         libc::SYS_readlink | libc::SYS_readlinkat => paths::on_readlink(call),
 
         libc::SYS_timer_create => timers::on_create(call),
@@ -164,12 +180,12 @@ fn answer(call: &mut Call) -> isize {
         libc::SYS_openat | libc::SYS_openat2 => paths::on_open(call, 1, Piece::CallRsiNoting),
         libc::SYS_pipe | libc::SYS_pipe2 => descriptors::on_pair(call, 0),
         libc::SYS_socketpair => descriptors::on_pair(call, 3),
+        libc::SYS_fcntl if naming::is_about_owner(call) => naming::on_owner(call),
         libc::SYS_dup | libc::SYS_fcntl => descriptors::on_duplicate(call),
         libc::SYS_dup2 | libc::SYS_dup3 => descriptors::on_duplicate_onto(call),
         libc::SYS_close => descriptors::on_close(call),
         libc::SYS_close_range => descriptors::on_close_range(call),
         libc::SYS_recvmsg => call.redirect(Piece::CallRecvmsg, 0),
-        libc::SYS_pidfd_open => identity::on_pidfd_open(call),
 
         // Everything else in the filter makes a descriptor.
         _ => call.redirect(Piece::CallNoting, 0),

@@ -1,9 +1,10 @@
 //! What a fresh start and a restart have in common: the gate, the lower half's threads and handlers, the filter.
 
 use std::io;
+use std::sync::atomic::Ordering;
 
 use stillpoint_protocol::launch::Launch;
-use stillpoint_wrappers::gate::{GatePage, Services};
+use stillpoint_wrappers::gate::{GatePage, Services, page};
 
 use super::error::LaunchError;
 use super::inherited;
@@ -78,10 +79,23 @@ pub fn begin(launch: Option<&Launch>, low_text: filter::LowText) -> Result<(), L
     areas::start_keeper().map_err(LaunchError::set_up("the keeper of thread areas"))?;
     rehearse::start().map_err(LaunchError::set_up("the rehearsal"))?;
     install_handlers().map_err(LaunchError::set_up("signal handlers"))?;
-    if std::env::var(FILTER).ok() != Some(filter_value(low_text)) {
-        filter::install(low_text).map_err(LaunchError::set_up("the system call filter"))?;
+    if !std::env::var(FILTER).is_ok_and(|filter| covers(&filter, low_text)) {
+        filter::install(low_text, restarted())
+            .map_err(LaunchError::set_up("the system call filter"))?;
     }
     Ok(())
+}
+
+/// Whether the process has been restarted.
+fn restarted() -> bool {
+    // SAFETY: `prepare` has mapped the gate page, for as long as the process lives.
+    unsafe { page() }.restarted.load(Ordering::Relaxed) != 0
+}
+
+/// Whether a filter that was inherited traps all that has to be trapped here.
+fn covers(filter: &str, low_text: filter::LowText) -> bool {
+    filter == filter_value(low_text, true)
+        || (!restarted() && filter == filter_value(low_text, false))
 }
 
 fn install_handlers() -> io::Result<()> {
@@ -110,16 +124,17 @@ fn install_handlers() -> io::Result<()> {
     )
 }
 
-fn filter_value(low_text: filter::LowText) -> String {
+fn filter_value(low_text: filter::LowText, restarted: bool) -> String {
+    let calls = if restarted { "restarted" } else { "launched" };
     match low_text {
-        None => "arena".to_owned(),
-        Some((start, end)) => format!("arena,{start:#x},{end:#x}"),
+        None => format!("{calls},arena"),
+        Some((start, end)) => format!("{calls},arena,{start:#x},{end:#x}"),
     }
 }
 
 /// The variable that tells which filter a program started by `execve` inherits.
 pub fn filter_variable(low_text: filter::LowText) -> String {
-    format!("{FILTER}={}", filter_value(low_text))
+    format!("{FILTER}={}", filter_value(low_text, restarted()))
 }
 
 /// Rust's runtime has given the main thread an alternate signal stack: the application has none.

@@ -1,0 +1,229 @@
+//! System calls that name processes and threads to the kernel: the application's ids become the kernel's, and the kernel's
+//! results the application's.
+//!
+//! Rules of this place: runs in the trap's handler. After a restart only, but for calls that make a descriptor.
+
+use super::trap::Call;
+use super::{identity, user};
+use crate::arch::springboard::Piece;
+use crate::arch::syscall::failed;
+
+/// The thread that the application means (0: the caller) by the argument with this number.
+fn thread(call: &Call, argument: usize) -> usize {
+    identity::real_thread(call.argument(argument) as u32) as usize
+}
+
+/// The process, process group or session that the application means by the argument with this number.
+fn process(call: &Call, argument: usize) -> usize {
+    identity::real_process(call.argument(argument) as u32) as usize
+}
+
+/// As [`process`], negative ids being groups: -1, which is everybody, leads no group.
+fn process_or_group(id: i32) -> i32 {
+    let real = identity::real_process(id.unsigned_abs()) as i32;
+    if id < 0 { real.wrapping_neg() } else { real }
+}
+
+/// The call with some of its arguments replaced.
+fn make_with<const COUNT: usize>(call: &Call, replaced: [(usize, usize); COUNT]) -> isize {
+    let mut arguments = call.arguments();
+    for (at, value) in replaced {
+        if let Some(argument) = arguments.get_mut(at) {
+            *argument = value;
+        }
+    }
+    call.make_with(arguments)
+}
+
+/// A result that is a process, process group or session.
+fn known(result: isize) -> isize {
+    if failed(result) {
+        result
+    } else {
+        identity::known_process(result as u32) as isize
+    }
+}
+
+/// The first argument is a thread.
+pub fn on_thread(call: &mut Call) -> isize {
+    make_with(call, [(0, thread(call, 0))])
+}
+
+/// The first two arguments are threads: `kcmp`.
+pub fn on_two_threads(call: &mut Call) -> isize {
+    make_with(call, [(0, thread(call, 0)), (1, thread(call, 1))])
+}
+
+/// The first argument is a process, or a group: `kill`, `rt_sigqueueinfo`.
+pub fn on_process_or_group(call: &mut Call) -> isize {
+    let real = process_or_group(call.argument(0) as i32);
+    make_with(call, [(0, real as usize)])
+}
+
+/// Process and thread: `tgkill`, `rt_tgsigqueueinfo`.
+pub fn on_process_and_thread(call: &mut Call) -> isize {
+    make_with(call, [(0, process(call, 0)), (1, thread(call, 1))])
+}
+
+/// No argument, and the result is a group or session: `getpgrp`, `setsid`.
+pub fn on_process_result(call: &mut Call) -> isize {
+    known(call.make())
+}
+
+/// The group or session of a process: `getpgid`, `getsid`.
+pub fn on_group_of(call: &mut Call) -> isize {
+    known(on_thread(call))
+}
+
+/// `setpgid`.
+pub fn on_setpgid(call: &mut Call) -> isize {
+    make_with(call, [(0, process(call, 0)), (1, process(call, 1))])
+}
+
+/// The first argument says what the second is: this value a thread, that one a group, another one a user.
+fn on_which(call: &Call, a_thread: u32, a_group: u32) -> isize {
+    let real = match call.argument(0) as u32 {
+        which if which == a_thread => thread(call, 1),
+        which if which == a_group => process(call, 1),
+        _ => call.argument(1),
+    };
+    make_with(call, [(1, real)])
+}
+
+/// `getpriority`, `setpriority`.
+pub fn on_priority(call: &mut Call) -> isize {
+    on_which(call, libc::PRIO_PROCESS, libc::PRIO_PGRP)
+}
+
+/// `ioprio_get`, `ioprio_set`.
+pub fn on_io_priority(call: &mut Call) -> isize {
+    const IOPRIO_WHO_PROCESS: u32 = 1;
+    const IOPRIO_WHO_PGRP: u32 = 2;
+    on_which(call, IOPRIO_WHO_PROCESS, IOPRIO_WHO_PGRP)
+}
+
+/// The kernel's name of a clock. That of a process's or thread's processor time has its id in it, inverted, above three bits
+/// that say of which of both and what is counted; 3 of those two bits is a clock behind a descriptor.
+pub fn real_clock(clock: i32) -> i32 {
+    const OF_THREAD: i32 = 4;
+    const COUNTED: i32 = 3;
+    const KIND: u32 = 3;
+    if clock >= 0 || clock & COUNTED == COUNTED {
+        return clock;
+    }
+    let id = !(clock >> KIND) as u32;
+    let real = if clock & OF_THREAD == 0 {
+        identity::real_process(id)
+    } else {
+        identity::real_thread(id)
+    };
+    (!real << KIND) as i32 | clock & (OF_THREAD | COUNTED)
+}
+
+/// The first argument is a clock: `clock_gettime`, `clock_getres`.
+pub fn on_clock(call: &mut Call) -> isize {
+    let clock = real_clock(call.argument(0) as i32);
+    make_with(call, [(0, clock as usize)])
+}
+
+/// `pidfd_open`.
+pub fn on_pidfd_open(call: &mut Call) -> isize {
+    // With PIDFD_THREAD it may be any thread.
+    call.redirect(Piece::CallRdiNoting, thread(call, 0))
+}
+
+/// `perf_event_open`.
+pub fn on_perf_event_open(call: &mut Call) -> isize {
+    call.redirect(Piece::CallRsiNoting, thread(call, 1))
+}
+
+pub const F_SETOWN_EX: i32 = 15;
+pub const F_GETOWN_EX: i32 = 16;
+
+/// `struct f_owner_ex`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Owner {
+    kind: i32,
+    id: i32,
+}
+
+// SAFETY: two integers.
+unsafe impl user::Plain for Owner {}
+
+impl Owner {
+    const A_THREAD: i32 = 0;
+
+    fn with(self, name: fn(u32) -> u32, name_of_thread: fn(u32) -> u32) -> Owner {
+        let name = if self.kind == Owner::A_THREAD {
+            name_of_thread
+        } else {
+            name
+        };
+        Owner {
+            kind: self.kind,
+            id: name(self.id as u32) as i32,
+        }
+    }
+}
+
+/// Whether an `fcntl` is about who gets a descriptor's signals.
+pub fn is_about_owner(call: &Call) -> bool {
+    matches!(
+        call.argument(1) as i32,
+        libc::F_SETOWN | libc::F_GETOWN | F_SETOWN_EX | F_GETOWN_EX
+    )
+}
+
+/// Such an `fcntl`.
+pub fn on_owner(call: &mut Call) -> isize {
+    let argument = call.argument(2);
+    match call.argument(1) as i32 {
+        libc::F_SETOWN => {
+            let real = process_or_group(argument as i32);
+            make_with(call, [(2, real as usize)])
+        }
+        F_SETOWN_EX => match user::read::<Owner>(argument) {
+            Ok(owner) => {
+                let real = owner.with(identity::real_process, identity::real_thread);
+                make_with(call, [(2, &raw const real as usize)])
+            }
+            Err(error) => error,
+        },
+        F_GETOWN_EX => {
+            let mut owner = Owner { kind: 0, id: 0 };
+            let result = make_with(call, [(2, &raw mut owner as usize)]);
+            if failed(result) {
+                return result;
+            }
+            let known = owner.with(identity::known_process, identity::known_thread);
+            user::write(argument, known).map_or_else(|error| error, |()| result)
+        }
+        // A group is negative, as an error is: only the process's own is worth the doubt.
+        _ => match call.make() {
+            result if result == -(identity::real_pid() as isize) => {
+                -(identity::virtual_pid() as isize)
+            }
+            result => known(result),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::real_clock;
+
+    #[test]
+    fn clocks_without_an_id_keep_their_names() {
+        // The caller's own, a descriptor's, and the caller's by the id 0.
+        for clock in [
+            libc::CLOCK_MONOTONIC,
+            libc::CLOCK_THREAD_CPUTIME_ID,
+            -5,
+            -6,
+            -2,
+        ] {
+            assert_eq!(real_clock(clock), clock);
+        }
+    }
+}

@@ -10,6 +10,7 @@ use stillpoint_wrappers::extra::Extra;
 
 use crate::agent;
 use crate::arch::syscall;
+use crate::capture::scheduling;
 
 /// `MPI_ERR_INTERN` of the standard ABI.
 const ERR_INTERN: i32 = 17;
@@ -55,7 +56,7 @@ unsafe extern "C" fn start(
     let mask = syscall::set_mask(u64::MAX);
     agent::join_late();
     // SAFETY: passed on to the caller.
-    let code = unsafe { start(argc, argv, required, provided) };
+    let code = scheduling::while_mpi_binds(|| unsafe { start(argc, argv, required, provided) });
     syscall::set_mask(mask);
     code
 }

@@ -12,7 +12,9 @@ pub mod pages;
 pub mod process;
 pub mod rank;
 pub mod refusals;
+pub mod scheduling;
 pub mod signals;
+pub mod told;
 
 use std::path::{Path, PathBuf};
 

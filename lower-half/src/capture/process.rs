@@ -8,6 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::signals::{self, Pending};
+use super::{scheduling, told};
 
 /// Name and version of this module's part of an image.
 pub const BLOB: &str = "process";
@@ -18,6 +19,7 @@ pub const VERSION: u32 = 1;
 pub struct ProcessState {
     pub directory: String,
     pub umask: u32,
+    /// The main thread's. A restart takes it from `scheduling`, where the image has that.
     pub nice: i32,
     /// (resource, soft limit); a hard limit is the new launch's.
     pub limits: Vec<(u32, u64)>,
@@ -43,7 +45,7 @@ pub fn survey() -> io::Result<ProcessState> {
     Ok(ProcessState {
         directory: directory.to_owned(),
         umask: umask()?,
-        nice: nice(),
+        nice: scheduling::nice(std::process::id()).unwrap_or(0),
         limits: RESOURCES
             .filter_map(|resource| Some((resource, limit(resource)?.rlim_cur)))
             .collect(),
@@ -61,14 +63,9 @@ fn umask() -> io::Result<u32> {
 }
 
 fn status_field(key: &str, radix: u32) -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let status = told::by("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     u64::from_str_radix(line.trim(), radix).ok()
-}
-
-fn nice() -> i32 {
-    // SAFETY: the system call touches no memory. Its result is 20 - nice.
-    20 - unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, libc::getpid()) } as i32
 }
 
 fn limit(resource: u32) -> Option<libc::rlimit> {
@@ -142,12 +139,9 @@ impl ProcessState {
                 unsafe { libc::setrlimit(*resource, &raw const wanted) };
             }
         }
-        // SAFETY: these calls touch no memory. A higher priority than this launch may have is not given.
+        // SAFETY: these calls touch no memory.
         unsafe {
             libc::umask(self.umask as libc::mode_t);
-            if self.nice != nice() {
-                libc::setpriority(libc::PRIO_PROCESS, 0, self.nice);
-            }
             libc::prctl(
                 libc::PR_SET_CHILD_SUBREAPER,
                 libc::c_ulong::from(self.child_subreaper),

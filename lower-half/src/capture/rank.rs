@@ -16,7 +16,7 @@ use stillpoint_wrappers::gate::{self, UpperHooks};
 use super::contents::Contents;
 use super::descriptors::streams;
 use super::memory::Memory;
-use super::{CaptureError, Request, environment, maps, signals};
+use super::{CaptureError, Request, environment, maps, scheduling, signals, told};
 use crate::gate::{descriptors, identity};
 use crate::threads::{self, SavedThread};
 
@@ -32,6 +32,7 @@ static JOB: OnceLock<Job> = OnceLock::new();
 /// launcher gave.
 pub fn remember(launch: Option<&Launch>) {
     streams::remember();
+    scheduling::remember();
     if let Some(launch) = launch {
         JOB.get_or_init(|| Job {
             id: launch.job.clone(),
@@ -130,6 +131,12 @@ pub unsafe fn write(
         VERSION,
         serde_json::to_vec(&state).unwrap_or_default(),
     )];
+    let own = scheduling::survey(&threads::list());
+    blobs.push((
+        scheduling::BLOB.to_owned(),
+        scheduling::VERSION,
+        serde_json::to_vec(&own).unwrap_or_default(),
+    ));
     for (part, bytes) in crate::gate::save() {
         blobs.push((format!("{GATE_PREFIX}{part}"), GATE_PARTS_VERSION, bytes));
     }
@@ -194,10 +201,6 @@ fn saved_threads() -> Result<Vec<Thread>, CaptureError> {
                 )));
             }
             let saved = SavedThread::of(thread);
-            let mut name = [0; 16];
-            for (to, from) in name.iter_mut().take(15).zip(saved.name.as_bytes()) {
-                *to = *from;
-            }
             let [believes_sigsys, believes_stop] = saved.believes;
             let flags = [
                 (thread_flags::MAIN, thread.real_tid() == main),
@@ -217,7 +220,7 @@ fn saved_threads() -> Result<Vec<Thread>, CaptureError> {
                 pending_signals: signals::of_thread(thread.real_tid()),
                 sent: saved.sent,
                 received: saved.received,
-                name,
+                name: saved.name,
             })
         })
         .collect()
@@ -225,7 +228,7 @@ fn saved_threads() -> Result<Vec<Thread>, CaptureError> {
 
 /// Where the kernel shows arguments and environment from: fields 48 to 51 of `/proc/self/stat`.
 fn strings() -> [u64; 4] {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let stat = told::by("/proc/self/stat").unwrap_or_default();
     // The name, which may hold blanks, is field 2; what follows it begins with field 3.
     let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let mut fields = rest

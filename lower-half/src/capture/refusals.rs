@@ -4,7 +4,7 @@ use std::os::fd::RawFd;
 
 use super::contents::Contents;
 use super::maps::{self, Mapping};
-use super::{descriptors, memory};
+use super::{descriptors, memory, told};
 use stillpoint_image::tables::RegionKind;
 
 /// Every reason; empty: none. `numbers` are the upper half's descriptors,
@@ -37,7 +37,7 @@ fn children(lower: &[u32]) -> Vec<String> {
             .filter_map(|pid| pid.parse::<u32>().ok())
         {
             if !lower.contains(&pid) {
-                let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+                let name = told::by(&format!("/proc/{pid}/comm")).unwrap_or_default();
                 reasons.push(format!(
                     "it has a child process, {pid} ({}): wait until it has ended",
                     name.trim_end()

@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::told;
 use crate::gate::{identity, signals};
 
 /// A signal that is pending for the process.
@@ -105,8 +106,7 @@ pub fn send(pending: &Pending) {
 
 /// What is pending for one thread alone, by number: bit 0 is signal 1.
 pub fn of_thread(tid: u32) -> u64 {
-    let status =
-        std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).unwrap_or_default();
+    let status = told::by(&format!("/proc/self/task/{tid}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigPnd:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .unwrap_or(0)

@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use crate::capture::told;
 use crate::loader::stack::Stack;
 
 const PR_SET_MM: i32 = 35;
@@ -28,6 +29,14 @@ pub fn set_name(program: &Path) {
         // SAFETY: prctl copies at most 16 bytes of a string that ends in NUL.
         unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
     }
+}
+
+/// Names the calling thread as it was named.
+pub fn restore_name(name: &[u8; 16]) {
+    let mut name = *name;
+    name[15] = 0;
+    // SAFETY: prctl copies at most 16 bytes of a string that ends in NUL.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
 /// Shows the application's arguments and environment for the loader's. Where the kernel refuses, the loader's
@@ -61,7 +70,7 @@ pub fn show_arguments(stack: &Stack) {
 
 /// The process's own places, from `/proc/self/stat`.
 fn places() -> Option<[u64; 7]> {
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let stat = told::by("/proc/self/stat").ok()?;
     // Fields are counted from the one behind the name, which is number 3.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();

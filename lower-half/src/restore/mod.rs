@@ -16,6 +16,7 @@ mod descriptors;
 mod fetched;
 mod memory;
 mod objects;
+mod scheduling;
 pub mod sequence;
 mod shared;
 

@@ -8,9 +8,10 @@ use stillpoint_protocol::launch::Launch;
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::{GatePage, HandleKind, LOW_END, UpperHooks};
 
-use super::{Restore, RestoreError};
+use super::{Restore, RestoreError, scheduling};
 use crate::arch::{registers, syscall};
 use crate::capture::rank::{self, PageState};
+use crate::capture::scheduling::Own;
 use crate::capture::signals;
 use crate::gate;
 use crate::launch::error::LaunchError;
@@ -57,7 +58,12 @@ pub fn run<J: Job>(
     let restore = Restore::open(wanted, launch.rank, launch.size, workers()).map_err(failed)?;
     let mut restore = restore.reserve_descriptors().map_err(failed)?;
     let state = page_state(&restore).map_err(&refused)?;
-    let saved: Vec<SavedThread> = restore.threads().iter().map(saved_thread).collect();
+    let own = scheduling::saved(&restore).map_err(&refused)?;
+    let saved: Vec<SavedThread> = restore
+        .threads()
+        .iter()
+        .map(|thread| saved_thread(thread, &own))
+        .collect();
     let Some((main, others)) = saved.split_first() else {
         return Err(refused(
             "its image holds no thread: use another epoch".into(),
@@ -117,6 +123,7 @@ pub fn run<J: Job>(
     restore_part(&restore, "timers").map_err(&refused)?;
     restore.process().map_err(failed)?;
     job.start().map_err(&refused)?;
+    scheduling::give(&own, &made, &restore, launch.rank);
     restore.process_clocks();
     pending_signals(&restore, &made);
     let main = main.clone();
@@ -154,7 +161,8 @@ fn page_state(restore: &Restore) -> Result<PageState, String> {
         .map_err(|error| format!("the gate page in its image: {error}"))
 }
 
-fn saved_thread(thread: &Thread) -> SavedThread {
+fn saved_thread(thread: &Thread, own: &[Own]) -> SavedThread {
+    let own = own.iter().find(|own| own.virtual_tid == thread.virtual_tid);
     SavedThread {
         virtual_tid: thread.virtual_tid,
         fs_upper: thread.thread_pointer,
@@ -167,9 +175,8 @@ fn saved_thread(thread: &Thread) -> SavedThread {
         driver: thread.flags & thread_flags::DRIVER != 0,
         believes: [thread_flags::BELIEVES_SIGSYS, thread_flags::BELIEVES_STOP]
             .map(|flag| thread.flags & flag != 0),
-        name: String::from_utf8_lossy(&thread.name)
-            .trim_end_matches('\0')
-            .to_owned(),
+        name: thread.name,
+        timer_slack: own.and_then(|own| own.timer_slack).unwrap_or(0),
     }
 }
 
@@ -277,7 +284,7 @@ fn low_text(restore: &Restore) -> Option<(u32, u32)> {
 
 /// Name, arguments and environment as `ps` shows them.
 fn show(main: &SavedThread, state: &PageState) {
-    appearance::set_name(std::path::Path::new(&main.name));
+    appearance::restore_name(&main.name);
     let [
         arguments_start,
         arguments_end,

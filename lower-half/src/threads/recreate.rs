@@ -30,8 +30,10 @@ pub struct SavedThread {
     pub driver: bool,
     /// Whether it believes that it blocks SIGSYS, or the stop signal.
     pub believes: [bool; 2],
-    /// Name (`/proc/self/task/TID/comm`).
-    pub name: String,
+    /// Name (`/proc/self/task/TID/comm`), filled up with zeros.
+    pub name: [u8; 16],
+    /// Timer slack of its own, in nanoseconds; 0: that of the thread that makes it.
+    pub timer_slack: u64,
 }
 
 impl SavedThread {
@@ -52,8 +54,6 @@ impl SavedThread {
         if !stillpoint_wrappers::gate::is_upper(robust_list as usize) {
             robust_list = 0;
         }
-        let name =
-            std::fs::read_to_string(format!("/proc/self/task/{tid}/comm")).unwrap_or_default();
         SavedThread {
             virtual_tid: thread.virtual_tid(),
             fs_upper: thread.fs_upper(),
@@ -65,7 +65,8 @@ impl SavedThread {
             received: record.received.load(Ordering::Relaxed),
             driver: thread.is_driver(),
             believes: signals::beliefs(thread),
-            name: name.trim_end_matches('\n').to_owned(),
+            name: name(tid),
+            timer_slack: thread.timer_slack(),
         }
     }
 
@@ -88,6 +89,20 @@ impl SavedThread {
         // SAFETY: the thread does not run yet.
         unsafe { thread.set_fs_upper(self.fs_upper) };
     }
+}
+
+/// The name of a thread: any bytes but NUL.
+fn name(tid: u32) -> [u8; 16] {
+    let told = std::fs::read(format!("/proc/self/task/{tid}/comm")).unwrap_or_default();
+    let mut name = [0; 16];
+    for (to, from) in name
+        .iter_mut()
+        .take(15)
+        .zip(told.strip_suffix(b"\n").unwrap_or(&told))
+    {
+        *to = *from;
+    }
+    name
 }
 
 /// 1 when threads that were made again may run.
@@ -174,18 +189,22 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
     let saved = &beginning.saved;
     // SAFETY: the record was taken for this thread.
     unsafe { beginning.thread.adopt() };
-    let mut name = [0u8; 16];
-    for (to, from) in name.iter_mut().take(15).zip(saved.name.as_bytes()) {
-        *to = *from;
-    }
     // SAFETY: prctl reads the name, which ends in NUL; the list's head is the application's own.
     unsafe {
         syscall3(
             libc::SYS_prctl,
             libc::PR_SET_NAME as usize,
-            name.as_ptr() as usize,
+            saved.name.as_ptr() as usize,
             0,
         );
+        if saved.timer_slack != 0 {
+            syscall3(
+                libc::SYS_prctl,
+                libc::PR_SET_TIMERSLACK as usize,
+                saved.timer_slack as usize,
+                0,
+            );
+        }
         if saved.robust_list != 0 {
             syscall3(
                 libc::SYS_set_robust_list,

@@ -64,29 +64,38 @@ pub enum State {
     Alive = 2,
 }
 
-struct Slot(UnsafeCell<ThreadRecord>);
+#[repr(C)]
+struct Slot {
+    /// First: GS leads to it.
+    record: UnsafeCell<ThreadRecord>,
+    /// The thread's own, in nanoseconds, as of its latest stop; 0: not known.
+    timer_slack: AtomicU64,
+}
 
 // SAFETY: a record's mutable fields are atomic, or written by its own thread only while it is alive, and by
 // whoever has taken the slot (an atomic exchange) before that.
 unsafe impl Sync for Slot {}
 
 static TABLE: [Slot; MOST_THREADS] = [const {
-    Slot(UnsafeCell::new(ThreadRecord {
-        this: 0,
-        fs_lower: 0,
-        fs_upper: 0,
-        inside: core::sync::atomic::AtomicU32::new(0),
-        reach: core::sync::atomic::AtomicU32::new(Reach::Unknown as u32),
-        sent: AtomicU64::new(0),
-        received: AtomicU64::new(0),
-        virtual_tid: core::sync::atomic::AtomicU32::new(0),
-        real_tid: core::sync::atomic::AtomicU32::new(0),
-        stop_frame: AtomicU64::new(0),
-        private: [0; 11],
-        driver: core::sync::atomic::AtomicU32::new(0),
-        reserved: 0,
-        receive: core::sync::atomic::AtomicU64::new(0),
-    }))
+    Slot {
+        timer_slack: AtomicU64::new(0),
+        record: UnsafeCell::new(ThreadRecord {
+            this: 0,
+            fs_lower: 0,
+            fs_upper: 0,
+            inside: core::sync::atomic::AtomicU32::new(0),
+            reach: core::sync::atomic::AtomicU32::new(Reach::Unknown as u32),
+            sent: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            virtual_tid: core::sync::atomic::AtomicU32::new(0),
+            real_tid: core::sync::atomic::AtomicU32::new(0),
+            stop_frame: AtomicU64::new(0),
+            private: [0; 11],
+            driver: core::sync::atomic::AtomicU32::new(0),
+            reserved: 0,
+            receive: core::sync::atomic::AtomicU64::new(0),
+        }),
+    }
 }; MOST_THREADS];
 
 /// Slots beyond this one have never been used.
@@ -135,6 +144,7 @@ impl Thread {
             record.virtual_tid.store(0, Ordering::Relaxed);
             record.real_tid.store(0, Ordering::Relaxed);
             record.stop_frame.store(0, Ordering::Relaxed);
+            thread.note_timer_slack(0);
             let notes = thread.notes();
             for word in [
                 &notes.flags,
@@ -193,7 +203,7 @@ impl Thread {
     }
 
     pub fn record_pointer(self) -> *mut ThreadRecord {
-        self.0.0.get()
+        self.0.record.get()
     }
 
     pub fn record(self) -> &'static ThreadRecord {
@@ -231,6 +241,16 @@ impl Thread {
     /// The signal frame that the thread stands in while it is stopped, else 0.
     pub fn stop_frame(self) -> usize {
         self.record().stop_frame.load(Ordering::Acquire) as usize
+    }
+
+    /// The timer slack (`PR_GET_TIMERSLACK`, nanoseconds) that the thread had when it stopped last; 0: not known.
+    pub fn timer_slack(self) -> u64 {
+        self.0.timer_slack.load(Ordering::Relaxed)
+    }
+
+    /// For the thread itself, and for who has taken it.
+    pub fn note_timer_slack(self, nanoseconds: u64) {
+        self.0.timer_slack.store(nanoseconds, Ordering::Relaxed);
     }
 
     pub fn is_driver(self) -> bool {

@@ -15,7 +15,7 @@ use stillpoint_wrappers::gate::{self, Inside, UpperHooks};
 use super::registry::{self, State, Thread, flag};
 use super::{beneath, interrupted};
 use crate::arch::frame::{Frame, REG_RAX, REG_RIP};
-use crate::arch::syscall::{futex_wait, futex_wake, syscall4, yield_now};
+use crate::arch::syscall::{failed, futex_wait, futex_wake, syscall3, syscall4, yield_now};
 use crate::arch::{registers, springboard};
 use crate::gate::{descriptors, identity, signals};
 
@@ -69,6 +69,8 @@ pub unsafe extern "C" fn on_stop(
         return;
     }
     note_descriptor(frame);
+    // The kernel tells it to nobody else.
+    thread.note_timer_slack(timer_slack());
     // SAFETY: the thread's own record.
     unsafe { thread.set_fs_upper(fs) };
     record
@@ -83,6 +85,13 @@ pub unsafe extern "C" fn on_stop(
         }
     }
     record.stop_frame.store(0, Ordering::Release);
+}
+
+/// The calling thread's, in nanoseconds; 0: not known.
+fn timer_slack() -> u64 {
+    // SAFETY: the call touches no memory.
+    let slack = unsafe { syscall3(libc::SYS_prctl, libc::PR_GET_TIMERSLACK as usize, 0, 0) };
+    if failed(slack) { 0 } else { slack as u64 }
 }
 
 /// Only to be woken on; whoever waits looks at the records.

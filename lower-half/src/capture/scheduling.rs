@@ -1,0 +1,288 @@
+//! What the kernel's schedulers know of each thread: nice value, policy, processors, timer slack, I/O priority.
+//!
+//! What the process was launched with is the launcher's choice, and another launch has another. What a thread has besides is
+//! the application's own: that alone goes into an image, and comes back with a restart (`restore::scheduling`).
+
+use std::mem::size_of;
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::threads::Thread;
+
+/// Name and version of this module's part of an image: JSON, a list of [`Own`].
+pub const BLOB: &str = "scheduling";
+pub const VERSION: u32 = 1;
+
+/// What the application has chosen for one thread; `None`: what the process was launched with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Own {
+    /// The thread, by the id that the application knows.
+    pub virtual_tid: u32,
+    pub nice: Option<i32>,
+    pub policy: Option<Policy>,
+    pub processors: Option<Chosen>,
+    /// Nanoseconds.
+    pub timer_slack: Option<u64>,
+    /// Class and level, as `ioprio_get` tells them.
+    pub io_priority: Option<i32>,
+}
+
+/// The members of `struct sched_attr`, but for the nice value.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    pub policy: u32,
+    pub flags: u64,
+    pub priority: u32,
+    /// Nanoseconds, as the next two; 0: the kernel's choice.
+    pub runtime: u64,
+    pub deadline: u64,
+    pub period: u64,
+}
+
+/// Processors that the application has bound a thread to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chosen {
+    pub processors: Vec<u32>,
+    /// Whether there are others among them than those that the process was launched on.
+    pub beyond: bool,
+}
+
+/// What can be read of one thread; `None`: the kernel does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    pub nice: Option<i32>,
+    pub policy: Option<Policy>,
+    pub processors: Option<Vec<u32>>,
+    pub timer_slack: Option<u64>,
+    pub io_priority: Option<i32>,
+}
+
+/// What the process was launched with.
+static LAUNCHED: Mutex<Option<Attributes>> = Mutex::new(None);
+
+/// Notes what the calling thread has: before the application runs on it.
+pub fn remember() {
+    // SAFETY: the call touches no memory.
+    let slack = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
+    let attributes = Attributes::of(0, u64::try_from(slack).unwrap_or(0));
+    *LAUNCHED.lock().unwrap_or_else(PoisonError::into_inner) = Some(attributes);
+}
+
+/// What the process was launched with.
+pub fn launched() -> Attributes {
+    let launched = LAUNCHED.lock().unwrap_or_else(PoisonError::into_inner);
+    launched.clone().unwrap_or_default()
+}
+
+/// Starts MPI by `start`. Where it binds the calling thread to processors (a launcher may leave that to it), they count as
+/// those that the process was launched on.
+pub fn while_mpi_binds<R>(start: impl FnOnce() -> R) -> R {
+    let before = processors(0);
+    let result = start();
+    let after = processors(0);
+    if after != before
+        && let Some(launched) = LAUNCHED
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_mut()
+    {
+        launched.processors = after;
+    }
+    result
+}
+
+/// What the application has chosen for these threads, those left out for which it has chosen nothing.
+pub fn survey(threads: &[Thread]) -> Vec<Own> {
+    let launched = launched();
+    let own = threads.iter().map(|thread| {
+        Attributes::of(thread.real_tid(), thread.timer_slack()).own(thread.virtual_tid(), &launched)
+    });
+    own.filter(|own| !own.is_nothing()).collect()
+}
+
+impl Own {
+    fn is_nothing(&self) -> bool {
+        let nothing = Own {
+            virtual_tid: self.virtual_tid,
+            ..Own::default()
+        };
+        *self == nothing
+    }
+}
+
+impl Attributes {
+    /// Reads a thread's (0: the caller's). The kernel tells the timer slack to the thread itself only; 0: it is not known.
+    pub fn of(tid: u32, timer_slack: u64) -> Attributes {
+        Attributes {
+            nice: nice(tid),
+            policy: policy(tid),
+            processors: processors(tid),
+            timer_slack: (timer_slack != 0).then_some(timer_slack),
+            io_priority: io_priority(tid),
+        }
+    }
+
+    /// What of these is not as `launched`.
+    fn own(self, virtual_tid: u32, launched: &Attributes) -> Own {
+        let policy = |of: &Attributes| Some(of.policy.clone()?.beside(launched.policy.as_ref()));
+        let allowed = launched.processors.as_deref().unwrap_or_default();
+        let processors = differing(self.processors.clone(), &launched.processors);
+        Own {
+            virtual_tid,
+            nice: differing(self.nice, &launched.nice),
+            policy: differing(policy(&self), &policy(launched)),
+            processors: processors.map(|processors| Chosen {
+                beyond: !within(&processors, allowed),
+                processors,
+            }),
+            timer_slack: differing(self.timer_slack, &launched.timer_slack),
+            io_priority: differing(self.io_priority, &launched.io_priority),
+        }
+    }
+}
+
+fn differing<T: PartialEq>(value: Option<T>, launched: &Option<T>) -> Option<T> {
+    value.filter(|value| launched.as_ref() != Some(value))
+}
+
+/// Whether all these processors are among the allowed ones.
+pub fn within(processors: &[u32], allowed: &[u32]) -> bool {
+    processors
+        .iter()
+        .all(|processor| allowed.contains(processor))
+}
+
+impl Policy {
+    /// Without the time slice that the kernel has chosen: newer ones tell it, and it depends on the machine.
+    fn beside(mut self, launched: Option<&Policy>) -> Policy {
+        let deadline = self.policy == libc::SCHED_DEADLINE as u32;
+        if !deadline && launched.is_some_and(|launched| launched.runtime == self.runtime) {
+            self.runtime = 0;
+        }
+        self
+    }
+}
+
+/// The nice value of a thread.
+pub fn nice(tid: u32) -> Option<i32> {
+    // SAFETY: the system call touches no memory. Its result is 20 - nice.
+    let result = unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, tid) };
+    (result >= 0).then_some(20 - result as i32)
+}
+
+fn policy(tid: u32) -> Option<Policy> {
+    // SAFETY: integers only.
+    let mut told: libc::sched_attr = unsafe { std::mem::zeroed() };
+    let bytes = size_of::<libc::sched_attr>();
+    // SAFETY: the kernel writes as many bytes.
+    let result = unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut told, bytes, 0) };
+    (result == 0).then_some(Policy {
+        policy: told.sched_policy,
+        flags: told.sched_flags,
+        priority: told.sched_priority,
+        runtime: told.sched_runtime,
+        deadline: told.sched_deadline,
+        period: told.sched_period,
+    })
+}
+
+/// Room for as many processors as any kernel supports.
+const WORDS: usize = 1024;
+
+/// The processors that a thread may run on.
+pub fn processors(tid: u32) -> Option<Vec<u32>> {
+    let mut words = vec![0u64; WORDS];
+    // SAFETY: the kernel writes at most as many bytes.
+    let bytes = unsafe {
+        libc::syscall(
+            libc::SYS_sched_getaffinity,
+            tid,
+            WORDS * size_of::<u64>(),
+            words.as_mut_ptr(),
+        )
+    };
+    let numbers = (0..WORDS as u32 * u64::BITS).filter(|number| {
+        let word = words.get((number / u64::BITS) as usize);
+        word.is_some_and(|word| word >> (number % u64::BITS) & 1 != 0)
+    });
+    (bytes > 0).then(|| numbers.collect())
+}
+
+/// The mask of these processors, as the kernel takes it.
+pub fn mask_of(processors: &[u32]) -> Vec<u64> {
+    let mut words = vec![0u64; WORDS];
+    for number in processors {
+        if let Some(word) = words.get_mut((number / u64::BITS) as usize) {
+            *word |= 1 << (number % u64::BITS);
+        }
+    }
+    words
+}
+
+/// `IOPRIO_WHO_PROCESS`, which is a thread.
+pub const A_THREAD: i32 = 1;
+
+/// The I/O priority of a thread.
+pub fn io_priority(tid: u32) -> Option<i32> {
+    // SAFETY: the system call touches no memory.
+    let result = unsafe { libc::syscall(libc::SYS_ioprio_get, A_THREAD, tid) };
+    i32::try_from(result).ok().filter(|priority| *priority >= 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some() -> Attributes {
+        Attributes {
+            nice: Some(5),
+            policy: Some(Policy {
+                runtime: 3_000_000,
+                ..Policy::default()
+            }),
+            processors: Some(vec![0, 1, 70]),
+            timer_slack: Some(50_000),
+            io_priority: Some(0),
+        }
+    }
+
+    #[test]
+    fn what_the_launch_has_given_is_not_the_applications_own() {
+        assert!(some().own(7, &some()).is_nothing());
+        assert!(Attributes::default().own(7, &some()).is_nothing());
+    }
+
+    #[test]
+    fn what_differs_is_the_applications_own() {
+        let changed = Attributes {
+            nice: Some(0),
+            processors: Some(vec![1, 2]),
+            policy: Some(Policy {
+                policy: libc::SCHED_BATCH as u32,
+                runtime: 3_000_000,
+                ..Policy::default()
+            }),
+            ..some()
+        };
+        let own = changed.own(7, &some());
+        assert_eq!((own.virtual_tid, own.nice), (7, Some(0)));
+        let chosen = own.processors.unwrap();
+        assert!(chosen.beyond && chosen.processors == [1, 2]);
+        // The slice was the kernel's choice, and is so again.
+        let policy = own.policy.unwrap();
+        assert_eq!((policy.policy, policy.runtime), (3, 0));
+        assert_eq!((own.timer_slack, own.io_priority), (None, None));
+    }
+
+    #[test]
+    fn the_calling_thread_can_be_read() {
+        let here = Attributes::of(0, 1);
+        assert!(here.nice.is_some() && here.policy.is_some() && here.io_priority.is_some());
+        let processors = here.processors.unwrap();
+        assert!(!processors.is_empty());
+        let mask = mask_of(&processors);
+        let bits: u32 = mask.iter().map(|word| word.count_ones()).sum();
+        assert_eq!(bits as usize, processors.len());
+    }
+}

@@ -1,0 +1,184 @@
+//! Gives threads back what the application had chosen for them (`capture::scheduling`). What this launch may not give - a
+//! lower nice value, a real-time policy, processors that it does not have - the thread goes on without, and a warning says so.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use stillpoint_image::descriptors::DescriptorKind;
+
+use super::Restore;
+use crate::capture::scheduling::{self, A_THREAD, BLOB, Chosen, Own, Policy, VERSION};
+use crate::threads::Thread;
+
+/// What the image says of its threads.
+pub fn saved(restore: &Restore) -> Result<Vec<Own>, String> {
+    match restore.blob(BLOB) {
+        Some(blob) if blob.version == VERSION => serde_json::from_slice(&blob.bytes)
+            .map_err(|error| format!("'{BLOB}' in its image: {error}")),
+        Some(blob) => Err(format!(
+            "'{BLOB}' of version {}: restart with the release that wrote it",
+            blob.version
+        )),
+        // An older one: it holds the main thread's nice value alone.
+        None => Ok(restore
+            .threads()
+            .first()
+            .map(|main| Own {
+                virtual_tid: main.virtual_tid,
+                nice: Some(restore.process.nice),
+                ..Own::default()
+            })
+            .into_iter()
+            .collect()),
+    }
+}
+
+/// What a thread does not get, and why.
+type Lost = (String, String);
+
+/// Gives it to the threads. On the main thread, when nothing of the lower half is to be started by it any more: that would
+/// inherit the main thread's.
+pub fn give(saved: &[Own], made: &[Thread], restore: &Restore, rank: u32) {
+    let mut lost = BTreeMap::<Lost, Vec<u32>>::new();
+    let real = |own: &Own| {
+        made.iter()
+            .find(|thread| thread.virtual_tid() == own.virtual_tid)
+            .map_or(0, |thread| thread.real_tid())
+    };
+    for own in saved {
+        for loss in give_to(real(own), own) {
+            lost.entry(loss).or_default().push(own.virtual_tid);
+        }
+    }
+    // Elsewhere than on the launcher's own stream it would be in the application's way.
+    if launchers_stderr(restore) {
+        for ((what, why), threads) in lost {
+            eprintln!(
+                "stillpoint: rank {rank}: {} without {what}: {why}",
+                go_on(&threads)
+            );
+        }
+    }
+}
+
+fn go_on(threads: &[u32]) -> String {
+    match threads {
+        [one] => format!("thread {one} goes on"),
+        [first, others @ ..] => format!("thread {first} and {} more go on", others.len()),
+        [] => String::new(),
+    }
+}
+
+fn launchers_stderr(restore: &Restore) -> bool {
+    let descriptors = restore.reader().descriptors();
+    let stderr = descriptors
+        .numbers
+        .iter()
+        .find(|number| number.number == libc::STDERR_FILENO);
+    stderr
+        .and_then(|number| descriptors.descriptions.get(number.description))
+        .is_some_and(|description| matches!(description.kind, DescriptorKind::Inherited { .. }))
+}
+
+/// Gives a thread (0: the caller) what was its own.
+fn give_to(tid: u32, own: &Own) -> Vec<Lost> {
+    let given = [
+        own.timer_slack.map(|slack| {
+            let given = if tid == 0 {
+                set_timer_slack(slack)
+            } else {
+                Ok(())
+            };
+            (format!("its timer slack of {slack} ns"), given)
+        }),
+        own.nice
+            .map(|nice| (format!("its nice value {nice}"), set_nice(tid, nice))),
+        own.policy.as_ref().map(|policy| {
+            let what = format!(
+                "its scheduling policy {}, priority {}",
+                policy.policy, policy.priority
+            );
+            (what, set_policy(tid, policy))
+        }),
+        own.io_priority.map(|priority| {
+            let what = format!("its I/O priority {priority:#x}");
+            (what, set_io_priority(tid, priority))
+        }),
+        own.processors.as_ref().map(|chosen| {
+            let what = format!("its processors {:?}", chosen.processors);
+            (what, set_processors(tid, chosen))
+        }),
+    ];
+    given
+        .into_iter()
+        .flatten()
+        .filter_map(|(what, given)| Some((what, given.err()?.to_string())))
+        .collect()
+}
+
+fn checked(result: libc::c_long) -> io::Result<()> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+fn set_timer_slack(nanoseconds: u64) -> io::Result<()> {
+    // SAFETY: the call touches no memory.
+    checked(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, nanoseconds) }.into())
+}
+
+fn set_nice(tid: u32, nice: i32) -> io::Result<()> {
+    if scheduling::nice(tid) == Some(nice) {
+        return Ok(());
+    }
+    // SAFETY: the call touches no memory.
+    checked(unsafe { libc::syscall(libc::SYS_setpriority, libc::PRIO_PROCESS, tid, nice) })
+}
+
+fn set_policy(tid: u32, policy: &Policy) -> io::Result<()> {
+    let attributes = libc::sched_attr {
+        size: size_of::<libc::sched_attr>() as u32,
+        sched_policy: policy.policy,
+        sched_flags: policy.flags,
+        sched_nice: scheduling::nice(tid).unwrap_or(0),
+        sched_priority: policy.priority,
+        sched_runtime: policy.runtime,
+        sched_deadline: policy.deadline,
+        sched_period: policy.period,
+    };
+    // SAFETY: the kernel reads the structure.
+    checked(unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attributes, 0) })
+}
+
+fn set_io_priority(tid: u32, priority: i32) -> io::Result<()> {
+    if scheduling::io_priority(tid) == Some(priority) {
+        return Ok(());
+    }
+    // SAFETY: the call touches no memory.
+    checked(unsafe { libc::syscall(libc::SYS_ioprio_set, A_THREAD, tid, priority) })
+}
+
+/// A choice among the processors that the launcher had given holds only within those that this one gives.
+fn set_processors(tid: u32, chosen: &Chosen) -> io::Result<()> {
+    let here = scheduling::launched().processors.unwrap_or_default();
+    let elsewhere = || io::Error::other("this launch does not run on all of them");
+    if !chosen.beyond && !scheduling::within(&chosen.processors, &here) {
+        return Err(elsewhere());
+    }
+    let mask = scheduling::mask_of(&chosen.processors);
+    // SAFETY: the kernel reads as many bytes.
+    checked(unsafe {
+        libc::syscall(
+            libc::SYS_sched_setaffinity,
+            tid,
+            size_of_val(mask.as_slice()),
+            mask.as_ptr(),
+        )
+    })?;
+    match scheduling::processors(tid) {
+        Some(given) if given == chosen.processors => Ok(()),
+        _ => Err(elsewhere()),
+    }
+}

@@ -52,7 +52,8 @@ fn elsewhere() -> bool {
     exit::forked() || Thread::current().is_some_and(Thread::shares_memory)
 }
 
-fn noted(result: isize) -> isize {
+/// Notes a descriptor that the upper half has been given; gives it.
+pub fn noted(result: isize) -> isize {
     if !failed(result) && !elsewhere() {
         note(result as usize);
     }

@@ -10,6 +10,7 @@ pub mod lock;
 pub mod memory;
 pub mod naming;
 pub mod paths;
+pub mod proc_paths;
 pub mod region;
 pub mod signals;
 pub mod sleep;

@@ -1,4 +1,5 @@
-//! Paths that name the process's own executable: they lead to the application, not to the loader.
+//! Paths that lead elsewhere than the application means: to its executable, which is not the loader, and to its processes
+//! and threads, which the kernel may call by other ids.
 //!
 //! Rules of this place: runs in the trap's handler.
 
@@ -6,7 +7,7 @@ use core::ffi::CStr;
 
 use super::layout::{EXE_PATH, EXE_PATH_BYTES};
 use super::trap::{Call, errno};
-use super::{identity, layout, user};
+use super::{descriptors, identity, layout, proc_paths, user};
 use crate::arch::springboard::Piece;
 
 /// The application's executable.
@@ -34,30 +35,24 @@ pub fn names_executable(path: usize) -> bool {
     let Some(middle) = middle else {
         return false;
     };
-    middle == b"self" || middle == b"thread-self" || number(middle) == Some(identity::virtual_pid())
-}
-
-fn number(digits: &[u8]) -> Option<u32> {
-    if digits.is_empty() || digits.len() > 9 {
-        return None;
-    }
-    digits.iter().try_fold(0u32, |sum, digit| {
-        digit
-            .is_ascii_digit()
-            .then(|| sum.wrapping_mul(10).wrapping_add(u32::from(digit - b'0')))
-    })
+    middle == b"self"
+        || middle == b"thread-self"
+        || proc_paths::number(middle) == Some(identity::virtual_pid())
 }
 
 /// `readlink`, `readlinkat`.
 pub fn on_readlink(call: &mut Call) -> isize {
     let [a, b, c, d, ..] = call.arguments();
-    let (path, buffer, bytes) = if call.number() == libc::SYS_readlink {
-        (a, b, c)
+    let (argument, path, buffer, bytes) = if call.number() == libc::SYS_readlink {
+        (0, a, b, c)
     } else {
-        (b, c, d)
+        (1, b, c, d)
     };
     if !names_executable(path) {
-        return call.redirect_plain();
+        return match proc_paths::real(path) {
+            Some(real) => call.make_with(with(call, argument, &real)),
+            None => call.redirect_plain(),
+        };
     }
     if bytes as isize <= 0 {
         return errno(libc::EINVAL);
@@ -78,5 +73,18 @@ pub fn on_open(call: &mut Call, argument: usize, piece: Piece) -> isize {
     if names_executable(call.argument(argument)) {
         return call.redirect(piece, EXE_PATH);
     }
-    call.redirect(Piece::CallNoting, 0)
+    match proc_paths::real(call.argument(argument)) {
+        // Opening does not block there.
+        Some(real) => descriptors::noted(call.make_with(with(call, argument, &real))),
+        None => call.redirect(Piece::CallNoting, 0),
+    }
+}
+
+/// The call's arguments, with another path.
+fn with(call: &Call, argument: usize, path: &proc_paths::Path) -> [usize; 6] {
+    let mut arguments = call.arguments();
+    if let Some(place) = arguments.get_mut(argument) {
+        *place = path.address();
+    }
+    arguments
 }

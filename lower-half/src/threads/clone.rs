@@ -116,7 +116,7 @@ pub fn on_clone(call: &mut Call) -> isize {
 }
 
 /// Whether ids may differ from the kernel's.
-fn restarted() -> bool {
+pub fn restarted() -> bool {
     // SAFETY: the gate page is mapped wherever an application runs.
     unsafe { page() }.restarted.load(Ordering::Relaxed) != 0
 }

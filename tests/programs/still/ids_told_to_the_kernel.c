@@ -1,5 +1,5 @@
 /* Ids of processes, groups and threads that the application has kept lead the kernel to the right ones, and come back from it
- * as the application knows them: in calls for scheduling, signals, clocks, memory and descriptors.
+ * as the application knows them: in calls for scheduling, signals, clocks, memory and descriptors, and in paths.
  * trial: ranks=2 flags=-pthread */
 #include "../common.h"
 
@@ -182,6 +182,20 @@ static void memory(pid_t me) {
     if (counter >= 0) close(counter);
 }
 
+static void paths(pid_t me, pthread_t thread) {
+    char path[64], by_id[PATH_MAX] = "", self[PATH_MAX] = "", name[16] = "";
+    snprintf(path, sizeof path, "/proc/%d/cwd", me);
+    CHECK(readlink(path, by_id, sizeof by_id - 1) > 0 && readlink("/proc/self/cwd", self, sizeof self - 1) > 0, "%s: %s", path, strerror(errno));
+    CHECK(strcmp(by_id, self) == 0, "%s leads to %s, not to %s", path, by_id, self);
+    CHECK(pthread_setname_np(thread, "other") == 0, "pthread_setname_np: %s", strerror(errno));
+    CHECK(pthread_getname_np(thread, name, sizeof name) == 0 && strcmp(name, "other") == 0, "pthread_getname_np: '%s'", name);
+    memset(name, 0, sizeof name);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/comm", me, other);
+    FILE *file = fopen(path, "r");
+    CHECK(file && fgets(name, sizeof name, file) && strcmp(name, "other\n") == 0, "%s: '%s'", path, name);
+    if (file) fclose(file);
+}
+
 int main(int argc, char **argv) {
     trial_start(&argc, &argv);
     pid_t me = getpid();
@@ -208,6 +222,7 @@ int main(int argc, char **argv) {
     owners(me);
     clocks(me, of_thread, of_process, timer);
     memory(me);
+    paths(me, thread);
     end = 1;
     sem_post(&look);
     pthread_join(thread, NULL);

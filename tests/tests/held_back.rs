@@ -1,6 +1,8 @@
 //! A rank that the processor has no time for answers polls all the same: its agent is another thread. It is waited for
-//! where nothing but the processor keeps it from parking.
+//! where nothing but the processor keeps it from parking; and so is a collective operation that nothing but its length keeps
+//! from its end. Else others would be let on, to what somebody may come to much later.
 
+use std::fs;
 use std::thread;
 use std::time::Duration;
 
@@ -30,6 +32,41 @@ fn a_rank_in_the_barrier_of_two_phases_is_waited_for() {
     if let Err(failed) = tested {
         panic!("{failed}");
     }
+}
+
+/// Parked ranks are not let on because a collective operation takes long to which all of its members have come.
+#[test]
+fn a_long_collective_operation_is_waited_for() {
+    let tested = (|| {
+        let program = Program::named(Kind::Special, "long_operation")?;
+        let _turn = Turn::take()?;
+        Directory::new("long-operation")?
+            .run(|directory| ends_late(&Trial::new(&program, 4, directory)?))
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+/// The first file comes when all others have been stopped, and is seen by rank 0 only if that is let on.
+fn ends_late(trial: &Trial) -> Result<(), Failed> {
+    let mut job = trial.split()?;
+    trial.ready(&mut job)?;
+    thread::scope(|scope| {
+        let asking = scope.spawn(|| command::checkpoint(trial.directory, &trial.epochs_at()));
+        let made = ["come", "end"].map(|name| {
+            thread::sleep(HELD / 2);
+            fs::write(trial.directory.file(name), b"").map_err(|error| error.to_string())
+        });
+        let answer = asking
+            .join()
+            .map_err(|_| "the thread that asks failed".to_owned())??;
+        made.into_iter().collect::<Result<Vec<()>, _>>()?;
+        answer.expect(exit::DONE)
+    })?;
+    trial.go()?;
+    trial.ends_well(job)?;
+    Ok(())
 }
 
 fn parks_late(trial: &Trial, rank: usize) -> Result<(), Failed> {

@@ -12,8 +12,9 @@ use core::fmt::Write;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence};
 
 use stillpoint_clock::rank::Pending;
-use stillpoint_clock::two_phase::{Step, step};
-use stillpoint_wrappers::gate::{ClockCell, DriverState, HandleKind, Inside as Place};
+use stillpoint_clock::steps::Every;
+use stillpoint_clock::two_phase::{Step, has_safe_state, step};
+use stillpoint_wrappers::gate::{ClockCell, DriverState, HandleKind};
 use stillpoint_wrappers::neutral::Word;
 
 use crate::collective::{self, all_reached};
@@ -100,25 +101,9 @@ impl Barrier {
 
 /// Both phases up to the operation itself. An error is the barrier's; the operation must not be carried out then.
 ///
-/// In the barrier a thread is not in the operation yet. It parks as soon as it gets the processor, and has to be waited for
-/// until then: taken for one that waits for other ranks, it would have those let on that are parked already, and what
-/// they then begin has to be gone through by all.
-///
 /// # Safety
 /// Inside a stub as `Place::Collective`, nothing locked; `on` must be a live communicator.
 pub unsafe fn begin(on: *mut Object) -> Result<(), i32> {
-    // SAFETY: the caller's; the thread has a record.
-    unsafe {
-        arch::set_inside(Place::Stub as u32);
-        let past = both_phases(on);
-        arch::set_inside(Place::Collective as u32);
-        past
-    }
-}
-
-/// # Safety
-/// As [`begin`].
-unsafe fn both_phases(on: *mut Object) -> Result<(), i32> {
     // SAFETY: the caller's.
     unsafe {
         let cell = collective::cell((*on).clock);
@@ -131,7 +116,7 @@ unsafe fn both_phases(on: *mut Object) -> Result<(), i32> {
             let pending = Pending::from_word(gate().pending.load(Ordering::SeqCst));
             let reached = pending == Pending::Targeted && all_reached();
             let advances = gate().advances.load(Ordering::SeqCst);
-            match step(pending, barrier.over, reached, advances) {
+            match step::<Every>(pending, barrier.over, reached, advances) {
                 Step::AskAgain => {}
                 Step::AwaitTargets => park::sleep(bell, park::SHORT),
                 Step::Park => {
@@ -218,7 +203,7 @@ pub fn describe(text: &mut Text) {
         unsafe { (*on).begun }
     });
     let begun = begun.sum::<u32>() + ON_FREED.load(Ordering::Relaxed);
-    if begun != 0 {
+    if !has_safe_state::<Every>(begun) {
         let separator = if text.is_empty() { "" } else { "\n" };
         let _ = write!(
             text,

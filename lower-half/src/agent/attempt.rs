@@ -150,13 +150,17 @@ impl Attempt {
         Ok(Outcome::Continues)
     }
 
-    /// Raises that this rank's stubs made.
+    /// Raises that this rank's stubs made. They are its own targets too: a stub may have been about to make one for an attempt that
+    /// was given up then, and what is sent for this one has to be reached by this rank as by the others.
     pub fn raise(
         &mut self,
         raises: Vec<(u64, u64)>,
         sender: &Sender<FromAgent>,
     ) -> Result<(), ClientError> {
         self.join(sender)?;
+        if !raises.is_empty() {
+            self.page.set_targets(&raises);
+        }
         for (ggid, seq) in raises {
             self.say(Progress::Raise { ggid, seq }, sender)?;
         }
@@ -220,11 +224,22 @@ impl Attempt {
         observe::<Every>(before, reached, advances, Stopping::activity(&self.page))
     }
 
+    /// What the rank does after everything that it has raised. A raise happened before the state that followed it: the report must not
+    /// overtake it.
+    fn settled(&mut self, sender: &Sender<FromAgent>) -> Result<Activity, ClientError> {
+        loop {
+            let activity = self.activity();
+            self.join(sender)?;
+            let raises = wake::take_raises();
+            if raises.is_empty() {
+                return Ok(activity);
+            }
+            self.raise(raises, sender)?;
+        }
+    }
+
     fn report(&mut self, poll: u32, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
-        let activity = self.activity();
-        self.join(sender)?;
-        // A raise happened before the state that followed it: the report must not overtake it.
-        self.raise(wake::take_raises(), sender)?;
+        let activity = self.settled(sender)?;
         let (sent, received) = stopping::counts(&self.page);
         self.said = Some((activity, self.seen));
         self.say(

@@ -185,16 +185,16 @@ impl<S: Steps> SafeState<S> {
     }
 
     fn on_stall(&mut self, ranks: usize) -> Vec<Action> {
-        let somebody_runs = self.reports.current().running > 0;
+        let somebody_moves = self.reports.current().somebody_moves::<S>();
         let reports = self.reports.all().flatten();
-        match self.stall.judge(ranks, somebody_runs, reports) {
+        match self.stall.judge(ranks, somebody_moves, reports) {
             Verdict::Wait => vec![],
             Verdict::Stalled if S::ADVANCE => {
-                self.stall.let_on(somebody_runs);
+                self.stall.let_on(somebody_moves);
                 self.advance()
             }
             Verdict::Stalled | Verdict::Ask => {
-                let (poll, patience) = self.stall.ask(somebody_runs);
+                let (poll, patience) = self.stall.ask(somebody_moves);
                 vec![Action::Poll { poll, patience }]
             }
         }

@@ -29,6 +29,8 @@ pub trait Steps:
     const CURRENT: bool = true;
     /// When nobody can get on, parked ranks are let past one more park point.
     const ADVANCE: bool = true;
+    /// Nobody is let on soon for the sake of collective operations: they end without those who are parked.
+    const COLLECTIVES_END: bool = true;
     /// The drain begins when every rank is parked.
     const ALL_PARKED: bool = true;
     /// The drain ends when as many messages have been received as were sent.
@@ -37,6 +39,12 @@ pub trait Steps:
     const COLLISIONS: bool = true;
     /// A cell that has been given back is not used again while a checkpoint is pending.
     const REST: bool = true;
+    /// Two-phase commit: a rank that has targets ahead calls the others into the trivial barrier that it waits in.
+    const ANNOUNCE: bool = true;
+    /// Two-phase commit: a rank that has found its trivial barrier over does not park before the operation.
+    const GO_ON_PAST: bool = true;
+    /// Two-phase commit: nonblocking operations make a checkpoint refuse.
+    const REFUSE: bool = true;
 }
 
 /// All of them.

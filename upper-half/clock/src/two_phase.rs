@@ -14,11 +14,15 @@
 //!     AwaitTargets => sleep at the bell
 //!     Park         => park; after a restart begin the barrier again
 //!     Announce     => target := max(target, seq + 1), tell the agent; test the barrier
-//!     Commit       => seq := seq + 1; if a checkpoint is pending, target := max(target, seq), tell the agent; break } }
+//!     Commit       => seq := seq + 1
+//!                     if a checkpoint is pending { target := max(target, seq), tell the agent; break }
+//!                     if the flag is not set by now { break }
+//!                     seq := seq - 1 } }
 //! the operation
 //! ```
 
 use crate::rank::Pending;
+use crate::steps::Steps;
 
 /// What a rank in a trivial barrier does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +38,10 @@ pub enum Step {
         /// One permission to pass a park point was used up.
         uses_advance: bool,
     },
-    /// Every member has entered: increment, raise the target if a checkpoint is pending, carry the operation out.
+    /// Every member has entered: increment, and carry the operation out.
+    ///
+    /// Is a checkpoint pending, the increment becomes the target. If not, the flag is tested once more, and the
+    /// increment taken back if it is set by now.
     Commit,
 }
 
@@ -42,44 +49,66 @@ pub enum Step {
 ///
 /// There is no park point between the end of the barrier and the increment: a rank whose barrier is over is in no
 /// image, for the others might have gone on to the operation.
-pub fn step(pending: Pending, past: bool, reached: bool, advances: u32) -> Step {
+pub fn step<S: Steps>(pending: Pending, past: bool, reached: bool, advances: u32) -> Step {
     match (pending, past) {
-        (Pending::Asked, true) => Step::AwaitTargets,
-        (Pending::No | Pending::Targeted, true) => Step::Commit,
+        (Pending::Asked, true) if S::AWAIT_TARGETS => Step::AwaitTargets,
+        (Pending::Targeted, true) if !S::GO_ON_PAST && reached && advances == 0 => Step::Park,
+        (_, true) => Step::Commit,
         (Pending::No | Pending::Asked, false) => Step::AskAgain,
         (Pending::Targeted, false) if reached && advances == 0 => Step::Park,
-        (Pending::Targeted, false) => Step::Announce {
+        (Pending::Targeted, false) if S::ANNOUNCE => Step::Announce {
             uses_advance: reached,
         },
+        (Pending::Targeted, false) => Step::AskAgain,
     }
+}
+
+/// Whether a job has a safe state in which that many nonblocking and persistent operations have been begun: nothing stands
+/// before these in which a rank could be stopped.
+pub fn has_safe_state<S: Steps>(begun: u32) -> bool {
+    begun == 0 || !S::REFUSE
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::steps::Every;
 
     #[test]
     fn without_a_checkpoint_a_barrier_is_a_barrier() {
-        assert_eq!(step(Pending::No, false, true, 0), Step::AskAgain);
-        assert_eq!(step(Pending::No, true, false, 0), Step::Commit);
+        assert_eq!(step::<Every>(Pending::No, false, true, 0), Step::AskAgain);
+        assert_eq!(step::<Every>(Pending::No, true, false, 0), Step::Commit);
     }
 
     #[test]
     fn who_has_entered_is_stopped_and_who_is_past_goes_on() {
-        assert_eq!(step(Pending::Targeted, false, true, 0), Step::Park);
-        assert_eq!(step(Pending::Targeted, true, true, 0), Step::Commit);
+        assert_eq!(step::<Every>(Pending::Targeted, false, true, 0), Step::Park);
+        let next = step::<Every>(Pending::Targeted, true, true, 0);
+        assert_eq!(next, Step::Commit);
     }
 
     #[test]
     fn nothing_is_committed_between_the_request_and_its_targets() {
-        assert_eq!(step(Pending::Asked, true, true, 1), Step::AwaitTargets);
-        assert_eq!(step(Pending::Asked, false, true, 1), Step::AskAgain);
+        assert_eq!(
+            step::<Every>(Pending::Asked, true, true, 1),
+            Step::AwaitTargets
+        );
+        assert_eq!(
+            step::<Every>(Pending::Asked, false, true, 1),
+            Step::AskAgain
+        );
     }
 
     #[test]
     fn who_has_to_get_on_calls_the_others() {
         let called = |uses_advance| Step::Announce { uses_advance };
-        assert_eq!(step(Pending::Targeted, false, false, 1), called(false));
-        assert_eq!(step(Pending::Targeted, false, true, 1), called(true));
+        let next = |reached| step::<Every>(Pending::Targeted, false, reached, 1);
+        assert_eq!(next(false), called(false));
+        assert_eq!(next(true), called(true));
+    }
+
+    #[test]
+    fn what_is_nonblocking_has_no_safe_state() {
+        assert!(has_safe_state::<Every>(0) && !has_safe_state::<Every>(1));
     }
 }

@@ -281,8 +281,9 @@ impl Rank {
 
     fn look_again<S: Mutant>(&mut self, before: Activity, poll: u32, ordered: bool) {
         let activity = observe::<S>(before, self.reached::<S>(), self.advances, self.activity());
-        if S::RAISE_FIRST {
-            self.say_news::<S>();
+        if S::RAISE_FIRST && self.say_news::<S>() {
+            // What it has seen may not be so any more.
+            return self.look(poll, ordered);
         }
         if ordered || self.agent.said != Some(activity) {
             self.agent.said = Some(activity);
@@ -300,8 +301,8 @@ impl Rank {
         self.say_news::<S>();
     }
 
-    /// Groups that the rank has come to know, and the raises that it has made.
-    fn say_news<S: Mutant>(&mut self) {
+    /// Groups that the rank has come to know, and the raises that it has made; whether one of these was not its own target.
+    fn say_news<S: Mutant>(&mut self) -> bool {
         let untold: Vec<usize> = self.untold().collect();
         for clock in untold {
             self.agent.told |= 1 << clock;
@@ -309,8 +310,17 @@ impl Rank {
                 self.say(FromRank::Joined(clock as u64));
             }
         }
+        let mut ahead = false;
         for (clock, begun) in std::mem::take(&mut self.raises) {
+            if S::OWN_RAISES
+                && let Some(index) = self.clocks.find(clock)
+            {
+                let cell = self.clocks.at_mut(index);
+                ahead |= cell.target < begun;
+                cell.target = cell.target.max(begun);
+            }
             self.say(FromRank::Raise(clock as u64, begun));
         }
+        ahead
     }
 }

@@ -4,11 +4,19 @@ use std::sync::Arc;
 
 use stillpoint_clock::drain::{self, Drain};
 use stillpoint_clock::safe_state::{Action, Event, SafeState};
+use stillpoint_clock::two_phase::has_safe_state;
 
 use crate::agent::{FromRank, ToRank};
 use crate::job::State;
 use crate::mutant::Mutant;
 use crate::promise::Broken;
+
+/// A poll, and whether the pause before it is a long one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Poll {
+    number: u32,
+    pub patient: bool,
+}
 
 /// How far the checkpoint is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -17,9 +25,11 @@ pub enum Coordinator<S: Mutant> {
     Seeking {
         safe: Arc<SafeState<S>>,
         /// A poll that goes out after a pause.
-        poll: Option<u32>,
+        poll: Option<Poll>,
     },
     Draining(Drain<S>),
+    /// The image is there; how it goes on is somebody else's choice.
+    Written,
     /// Waits for that many ranks to run again.
     Releasing(usize),
 }
@@ -52,7 +62,7 @@ impl<S: Mutant> State<S> {
         if let Coordinator::Seeking { poll, .. } = &mut self.coordinator
             && let Some(poll) = poll.take()
         {
-            self.broadcast(&ToRank::Poll(poll));
+            self.broadcast(&ToRank::Poll(poll.number));
         }
     }
 
@@ -117,17 +127,29 @@ impl<S: Mutant> State<S> {
             }
             Action::Advance { ranks, version } => {
                 self.forget_poll();
+                if !self.hasty {
+                    self.is_a_reason_to_let_on()?;
+                }
                 for rank in ranks {
                     self.send(rank, ToRank::Advance(version));
                 }
             }
-            Action::Poll { poll: next, .. } => {
+            Action::Poll {
+                poll: number,
+                patience,
+            } => {
                 if let Coordinator::Seeking { poll, .. } = &mut self.coordinator {
-                    *poll = Some(next);
+                    let patient = patience > 0;
+                    *poll = Some(Poll { number, patient });
                 }
             }
             Action::SafeStateFound => {
                 self.is_safe()?;
+                let begun = self.ranks.iter().map(|rank| rank.nonblocking).sum();
+                if self.two_phase && !has_safe_state::<S>(begun) {
+                    self.release();
+                    return Ok(());
+                }
                 let drain: Drain<S> = Drain::new(self.ranks.len());
                 let round = drain.round();
                 self.coordinator = Coordinator::Draining(drain);
@@ -160,7 +182,10 @@ impl<S: Mutant> State<S> {
                 self.is_safe()?;
                 self.is_drained()?;
                 self.done += 1;
-                self.release();
+                match self.restarts {
+                    0 => self.release(),
+                    _ => self.coordinator = Coordinator::Written,
+                }
             }
             Some(drain::Action::Miscounted { .. }) => return Err(Broken::Miscounted),
             None => {}

@@ -6,8 +6,9 @@ use stillpoint_clock::group::Collision;
 use stillpoint_clock::rank::{Activity, Pending};
 
 use crate::agent::Due;
+use crate::barrier;
 use crate::clocks::Clocks;
-use crate::coordinator::Coordinator;
+use crate::coordinator::{Coordinator, Poll};
 use crate::mutant::Mutant;
 use crate::program::{Op, Program};
 use crate::promise::Broken;
@@ -36,6 +37,12 @@ pub struct Circumstances {
     pub hasty_polls: u32,
     /// How often a rank counts in the drain although it has not pulled in what is on the wire.
     pub hasty_counts: u32,
+    /// Two-phase commit in the place of the clock, for blocking collective operations.
+    pub two_phase: bool,
+    /// How many checkpoints may be followed by a restart.
+    pub restarts: u32,
+    /// The long pause before a poll, while somebody runs, is long enough for whoever runs to get on.
+    pub patient: bool,
     /// When the last checkpoint is over, the job comes to its end in one action.
     pub ends_early: bool,
 }
@@ -49,8 +56,12 @@ pub struct State<S: Mutant> {
     pub wanted: u32,
     pub done: u32,
     pub aborts: u32,
+    pub restarts: u32,
     pub hasty_polls: u32,
     pub hasty_counts: u32,
+    pub two_phase: bool,
+    /// Polls may go out although something else can still happen.
+    pub hasty: bool,
     /// The members of each communicator.
     pub members: Arc<Vec<Vec<usize>>>,
     pub broken: Option<Broken>,
@@ -65,6 +76,8 @@ pub enum Action {
     Stop(usize),
     /// A parked rank notices that it has to go on.
     Wake(usize),
+    /// A rank tests the trivial barrier that it is in.
+    Test(usize),
     /// Messages come in.
     Pull(usize),
     /// An agent takes its next step.
@@ -79,6 +92,10 @@ pub enum Action {
     Pause,
     Request,
     Abort,
+    /// The image is written: the job goes on.
+    CarryOn,
+    /// ... or begins again from it.
+    Restart,
 }
 
 impl<S: Mutant> Job<S> {
@@ -119,8 +136,11 @@ impl<S: Mutant> Job<S> {
             wanted: self.circumstances.checkpoints,
             done: 0,
             aborts: self.circumstances.aborts,
+            restarts: self.circumstances.restarts,
             hasty_polls: self.circumstances.hasty_polls,
             hasty_counts: self.circumstances.hasty_counts,
+            two_phase: self.circumstances.two_phase,
+            hasty: self.circumstances.hasty_polls > 0,
             members: Arc::new(communicators.iter().map(|c| c.members.clone()).collect()),
             broken: None,
         }
@@ -152,8 +172,10 @@ impl<S: Mutant> Job<S> {
         }
         let seeks = matches!(state.coordinator, Coordinator::Seeking { .. });
         let draining = matches!(state.coordinator, Coordinator::Draining(_));
-        if let Coordinator::Seeking { poll: Some(_), .. } = state.coordinator
-            && (state.hasty_polls > 0 || actions.is_empty())
+        if let Coordinator::Seeking {
+            poll: Some(poll), ..
+        } = state.coordinator
+            && (actions.is_empty() || self.may_be_hasty(state, poll))
         {
             actions.push(Action::Pause);
         }
@@ -163,6 +185,14 @@ impl<S: Mutant> Job<S> {
         if state.aborts > 0 && (seeks || draining) {
             actions.push(Action::Abort);
         }
+        if state.coordinator == Coordinator::Written {
+            actions.extend([Action::CarryOn, Action::Restart]);
+        }
+    }
+
+    /// Whether a poll may go out although something else can still happen.
+    pub fn may_be_hasty(&self, state: &State<S>, poll: Poll) -> bool {
+        state.hasty_polls > 0 && !(poll.patient && self.circumstances.patient)
     }
 
     fn actions_of(&self, state: &State<S>, number: usize, actions: &mut Vec<Action>) {
@@ -170,7 +200,11 @@ impl<S: Mutant> Job<S> {
         if step::can_step(self, &state.ranks, number) {
             actions.push(Action::Step(number));
         }
-        let busy = it.at < self.program.ranks[number].len();
+        if barrier::can_test(self, &state.ranks, number) {
+            actions.push(Action::Test(number));
+        }
+        let next = self.program.ranks[number].get(it.at);
+        let busy = next.is_some_and(|op| !matches!(op, Op::Linger { .. }));
         if it.can_stop::<S>(busy) {
             actions.push(Action::Stop(number));
         }
@@ -208,11 +242,35 @@ impl<S: Mutant> Job<S> {
 
     /// Lets something happen.
     pub fn happen(&self, state: &mut State<S>, action: Action) {
+        let done = state.done;
+        self.carry_out(state, action);
+        if state.done > done && self.circumstances.two_phase {
+            state.broken = state.broken.or(self.unfinished(state));
+        }
+        if self.circumstances.ends_early && state.wanted == 0 {
+            self.run_out(state);
+        }
+    }
+
+    /// A nonblocking operation that is under way while the image of a job under two-phase commit is written.
+    fn unfinished(&self, state: &State<S>) -> Option<Broken> {
+        let under_way = |number: &usize| {
+            let rank = &state.ranks[*number];
+            let mut later = self.program.ranks[*number][rank.at..].iter();
+            later.any(|op| matches!(*op, Op::Wait { on, number } if rank.begun[on] >= number))
+        };
+        (0..state.ranks.len())
+            .find(under_way)
+            .map(Broken::Unfinished)
+    }
+
+    fn carry_out(&self, state: &mut State<S>, action: Action) {
         let ranks = &mut state.ranks;
         match action {
             Action::Step(number) => step::step(self, ranks, number),
             Action::Stop(number) => ranks[number].doing = Activity::Parked,
             Action::Wake(number) => ranks[number].wake::<S>(),
+            Action::Test(number) => barrier::test(self, ranks, number),
             Action::Pull(number) => wire::pull(ranks, number),
             Action::Obey(number) => {
                 if S::PULL && matches!(ranks[number].agent.due, Some(Due::Count { .. })) {
@@ -247,32 +305,57 @@ impl<S: Mutant> Job<S> {
                 state.aborts -= 1;
                 state.release();
             }
-        }
-        if self.circumstances.ends_early && state.wanted == 0 {
-            self.run_out(state);
+            Action::CarryOn => state.release(),
+            Action::Restart => state.restart(),
         }
     }
 
     /// Once the last checkpoint is over, everything comes to the same end in any order.
     fn run_out(&self, state: &mut State<S>) {
-        if !matches!(state.coordinator, Coordinator::Releasing(_)) {
+        if !matches!(
+            state.coordinator,
+            Coordinator::Releasing(_) | Coordinator::Idle
+        ) {
             return;
         }
-        for rank in state.ranks.iter_mut() {
-            rank.agent = rank.agent.anew();
-            rank.release();
-            rank.raises.clear();
-        }
-        state.coordinator = Coordinator::Idle;
-        while let Some(number) =
-            (0..state.ranks.len()).find(|rank| step::can_step(self, &state.ranks, *rank))
-        {
-            step::step(self, &mut state.ranks, number);
+        state.all_released();
+        let ranks = &mut state.ranks;
+        let all = 0..ranks.len();
+        loop {
+            if let Some(number) = all.clone().find(|rank| step::can_step(self, ranks, *rank)) {
+                step::step(self, ranks, number);
+            } else if let Some(number) = all
+                .clone()
+                .find(|rank| barrier::can_test(self, ranks, *rank))
+            {
+                barrier::test(self, ranks, number);
+            } else {
+                return;
+            }
         }
     }
 }
 
 impl<S: Mutant> State<S> {
+    /// Every rank runs on, whatever the orders that are on their way.
+    fn all_released(&mut self) {
+        for rank in self.ranks.iter_mut() {
+            rank.agent = rank.agent.anew();
+            rank.release();
+            rank.raises.clear();
+        }
+        self.coordinator = Coordinator::Idle;
+    }
+
+    /// The job begins again from the image that has been written, on another lower half.
+    fn restart(&mut self) {
+        self.restarts -= 1;
+        self.all_released();
+        for rank in self.ranks.iter_mut() {
+            rank.lose_barriers();
+        }
+    }
+
     /// How far the ranks have come, for whoever has to understand a failure.
     pub fn in_words(&self, job: &Job<S>) -> String {
         let mut lines = vec![format!("{:?}, broken: {:?}", self.coordinator, self.broken)];

@@ -20,6 +20,10 @@ pub trait Mutant: Steps {
     const COUNT_GIVING_UP: bool = true;
     /// ... by the clock of the set of members, which outlives the communicator.
     const OUTLIVE: bool = true;
+    /// A rank that was in a trivial barrier enters it again after a restart.
+    const ENTER_AGAIN: bool = true;
+    /// What a rank raises is a target of its own too, when its agent says so.
+    const OWN_RAISES: bool = true;
 }
 
 impl Mutant for Every {}
@@ -52,6 +56,8 @@ leave_out! {
     StaleReports: CURRENT;,
     /// Parked ranks are never let on.
     NoAdvance: ADVANCE;,
+    /// A rank in a collective operation is taken for one that needs a parked one.
+    NoEndOfCollectives: COLLECTIVES_END;,
     /// The drain begins when nobody runs.
     EarlyDrain: ALL_PARKED;,
     /// Two groups share a clock.
@@ -62,6 +68,12 @@ leave_out! {
     NoSums: SUMS;,
     /// A cell is used again while the agent may still write into it for the clock before.
     NoRest: REST;,
+    /// Who waits in a trivial barrier waits in silence.
+    NoAnnouncing: ANNOUNCE;,
+    /// Who has found a trivial barrier over parks.
+    ParksPast: GO_ON_PAST;,
+    /// Nonblocking operations under two-phase commit are not noticed.
+    NoRefusing: REFUSE;,
     /// Clocks are read before the flag is set.
     ReadsBeforeFlag:; FLAG_FIRST,
     /// A report overtakes the raise of what the rank did before.
@@ -78,4 +90,8 @@ leave_out! {
     NoCountOfGivingUp:; COUNT_GIVING_UP,
     /// Giving up is counted by the clock that goes with it.
     CountedOnWhatGoes:; OUTLIVE,
+    /// A restart leaves ranks in barriers that are gone.
+    NoEnteringAgain:; ENTER_AGAIN,
+    /// A rank has others come to an operation, and need not come itself.
+    NoOwnRaises:; OWN_RAISES,
 }

@@ -16,10 +16,23 @@ pub enum Shape {
     Alone,
 }
 
+/// How long a rank computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Until {
+    /// Until a checkpoint is asked for.
+    Asked,
+    /// Longer than a checkpoint takes.
+    Carried,
+}
+
 /// One operation of one rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     Compute,
+    /// Computes for as long as it takes.
+    Linger {
+        until: Until,
+    },
     /// A blocking collective operation; `MPI_Finalize` is one too.
     Collective {
         on: usize,

@@ -21,6 +21,12 @@ pub enum Broken {
     Forgotten { communicator: usize },
     /// A clock has got a target that was meant for another one: nobody will come to it.
     Misled(usize),
+    /// Two-phase commit: a member has left the trivial barrier, and another is stopped in it.
+    PastByOne { communicator: usize },
+    /// Two-phase commit: a nonblocking operation would be lost with the lower half.
+    Unfinished(usize),
+    /// Parked ranks were let on at a standstill of nothing but collective operations, which need none of them.
+    LetOnInVain,
     /// A message would be lost with the lower half.
     OnTheWire,
     /// More messages were received than sent.
@@ -61,7 +67,37 @@ impl<S: Mutant> State<S> {
                 return Err(Broken::Forgotten { communicator });
             }
         }
+        self.is_before_or_past()
+    }
+
+    /// The members of a communicator have left a trivial barrier, or none of them.
+    fn is_before_or_past(&self) -> Result<(), Broken> {
+        for (communicator, members) in self.members.iter().enumerate() {
+            let left =
+                |rank: &Rank| rank.begun[communicator] + u32::from(rank.is_past(communicator));
+            let before = members
+                .iter()
+                .map(|member| left(&self.ranks[*member]))
+                .min();
+            let is_ahead = |rank: &Rank| rank.is_past(communicator) && Some(left(rank)) > before;
+            if members.iter().any(|member| is_ahead(&self.ranks[*member])) {
+                return Err(Broken::PastByOne { communicator });
+            }
+        }
         Ok(())
+    }
+
+    /// When nothing can happen any more, somebody waits for a message or runs in vain: collective operations alone end by
+    /// themselves.
+    pub fn is_a_reason_to_let_on(&self) -> Result<(), Broken> {
+        let needs_others = |rank: &Rank| {
+            let activity = rank.activity();
+            activity == Activity::Waiting || activity == Activity::Running
+        };
+        match self.ranks.iter().any(needs_others) {
+            true => Ok(()),
+            false => Err(Broken::LetOnInVain),
+        }
     }
 
     /// Nothing is on the wire.

@@ -48,16 +48,19 @@ struct Maker {
     happening: usize,
     /// Communicators that have not been given up.
     live: Vec<usize>,
+    /// Nonblocking operations are left out.
+    blocking: bool,
 }
 
-/// A correct program of `happenings` happenings on `ranks` ranks.
-pub fn program(numbers: &mut Numbers, ranks: usize, happenings: usize) -> Program {
+/// A correct program of `happenings` happenings on `ranks` ranks; `blocking`: without nonblocking operations.
+pub fn program(numbers: &mut Numbers, ranks: usize, happenings: usize, blocking: bool) -> Program {
     let mut maker = Maker {
         numbers: Numbers(numbers.draw()),
         program: Program::on(ranks, &[]),
         later: vec![],
         happening: 0,
         live: vec![],
+        blocking,
     };
     maker.make_communicators(ranks);
     maker.live = (0..maker.program.communicators.len()).collect();
@@ -115,6 +118,7 @@ impl Maker {
         };
         match self.numbers.below(15) {
             0..4 => self.collective(on, shape),
+            4..6 | 11 if self.blocking => self.collective(on, shape),
             4..6 => self.nonblocking(on, shape),
             6..9 => self.message(ranks),
             9 => self.rendezvous(ranks),

@@ -7,31 +7,54 @@ use crate::random::Numbers;
 /// The actor of an action, which may be asleep: kind and rank in one number.
 fn actor(action: Action) -> Option<usize> {
     match action {
-        Action::Step(rank) | Action::Stop(rank) | Action::Wake(rank) | Action::Pull(rank) => {
-            Some(rank)
-        }
+        Action::Step(rank)
+        | Action::Stop(rank)
+        | Action::Wake(rank)
+        | Action::Test(rank)
+        | Action::Pull(rank) => Some(rank),
         Action::Obey(rank) | Action::CountHastily(rank) | Action::Look(rank) => Some(16 + rank),
         Action::Deliver(rank) => Some(32 + rank),
         Action::Pause => Some(48),
-        Action::Request | Action::Abort => None,
+        Action::Request | Action::Abort | Action::CarryOn | Action::Restart => None,
     }
 }
 
 /// Runs the random job of a seed to its end, in at most so many steps; how many checkpoints were drained, or what went
 /// wrong.
 pub fn run<S: Mutant>(seed: u64, most_steps: usize) -> Result<u32, String> {
+    run_kept_by::<S>(seed, most_steps, false)
+}
+
+/// The same under two-phase commit: without nonblocking collective operations, and with restarts.
+pub fn run_two_phase<S: Mutant>(seed: u64, most_steps: usize) -> Result<u32, String> {
+    run_kept_by::<S>(seed, most_steps, true)
+}
+
+fn run_kept_by<S: Mutant>(seed: u64, most_steps: usize, two_phase: bool) -> Result<u32, String> {
     let mut numbers = Numbers(seed);
     let ranks = 1 + numbers.below(8);
     let happenings = numbers.below(40);
-    let program = crate::random::program(&mut numbers, ranks, happenings);
+    let program = crate::random::program(&mut numbers, ranks, happenings, two_phase);
     let circumstances = Circumstances {
         checkpoints: 3,
         aborts: u32::from(numbers.below(4) == 0),
         hasty_polls: 20,
         hasty_counts: 5,
+        two_phase,
+        restarts: if two_phase { 3 } else { 0 },
+        patient: false,
         ends_early: false,
     };
     let job: Job<S> = Job::new(program, circumstances).map_err(|error| error.to_string())?;
+    walk(&job, &mut numbers, most_steps)
+}
+
+/// Runs a job to its end in a random interleaving, in at most so many steps.
+pub fn walk<S: Mutant>(
+    job: &Job<S>,
+    numbers: &mut Numbers,
+    most_steps: usize,
+) -> Result<u32, String> {
     let mut state = job.start();
     let mut actions = vec![];
     // Some actors sleep for a while, so that the others get far ahead of them.
@@ -43,7 +66,7 @@ pub fn run<S: Mutant>(seed: u64, most_steps: usize) -> Result<u32, String> {
         actions.clear();
         job.actions(&state, &mut actions);
         if actions.is_empty() {
-            return end(&job, &state);
+            return end(job, &state);
         }
         let action = actions[numbers.below(actions.len())];
         let rare = matches!(action, Action::Request | Action::Abort) && actions.len() > 1;
@@ -55,7 +78,7 @@ pub fn run<S: Mutant>(seed: u64, most_steps: usize) -> Result<u32, String> {
     }
     Err(format!(
         "no end after {most_steps} steps\n{}",
-        state.in_words(&job)
+        state.in_words(job)
     ))
 }
 

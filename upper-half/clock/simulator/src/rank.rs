@@ -6,6 +6,7 @@ use stillpoint_clock::rank::{
 };
 
 use crate::agent::Agent;
+use crate::barrier::Barrier;
 use crate::clocks::{Cell, Clocks};
 use crate::mutant::Mutant;
 use crate::program::Op;
@@ -21,6 +22,10 @@ pub enum Step {
     Deciding,
     /// Parked before a collective operation and let past by an advance.
     Passing,
+    /// In the trivial barrier before a collective operation, under two-phase commit.
+    Barrier(Barrier),
+    /// Parked in it and let past by an advance.
+    Calling(Barrier),
     /// In a collective operation.
     Inside,
     /// In a synchronous send.
@@ -43,6 +48,10 @@ pub struct Rank {
     /// By communicator: operations begun, and the newest that every member has to come to.
     pub begun: Vec<u32>,
     pub bound: Vec<u32>,
+    /// Trivial barriers entered since the last restart, by communicator as far as there are any.
+    pub entered: Vec<u32>,
+    /// Nonblocking operations begun.
+    pub nonblocking: u32,
     /// Communicators that the rank has given up, as bits.
     pub given_up: u128,
     pub pending: Pending,
@@ -53,6 +62,8 @@ pub struct Rank {
     pub let_on: bool,
     /// Past the safe state: stays parked whatever the targets.
     pub held: bool,
+    /// Has been through a checkpoint.
+    pub carried: bool,
     /// Raises that the agent has yet to send: clock and number.
     pub raises: Vec<(usize, u64)>,
     /// Messages by the other rank: sent to it, taken in from it, given to the application.
@@ -71,11 +82,14 @@ impl Rank {
             given_up: 0,
             begun: vec![0; communicators],
             bound: vec![0; communicators],
+            entered: vec![],
+            nonblocking: 0,
             pending: Pending::No,
             advances: 0,
             doing: Activity::Running,
             let_on: false,
             held: false,
+            carried: false,
             raises: vec![],
             sent: vec![0; ranks],
             pulled: vec![0; ranks],
@@ -105,6 +119,8 @@ impl Rank {
                 | Step::Incremented { .. }
                 | Step::Deciding
                 | Step::Passing
+                | Step::Barrier(_)
+                | Step::Calling(_)
                 | Step::Inside
         );
         match self.doing {
@@ -134,6 +150,7 @@ impl Rank {
         match self.step {
             Step::Leaving => self.next(),
             Step::Deciding if advanced => self.step = Step::Passing,
+            Step::Barrier(barrier) if advanced => self.step = Step::Calling(barrier),
             _ => {}
         }
         self.let_on = advanced;
@@ -143,6 +160,7 @@ impl Rank {
     pub fn release(&mut self) {
         self.pending = Pending::No;
         self.advances = 0;
+        self.carried |= self.held;
         self.held = false;
         if self.doing == Activity::Parked && self.step == Step::Leaving {
             self.next();
@@ -205,10 +223,14 @@ impl Rank {
     }
 
     pub fn flag_is_seen(&mut self, clock: usize, before: u64) {
+        self.take_back(clock, before);
+        self.step = Step::Deciding;
+    }
+
+    pub fn take_back(&mut self, clock: usize, before: u64) {
         let cell = self.clocks.of_mut(clock);
         cell.seq -= 1;
         cell.committed = before;
-        self.step = Step::Deciding;
     }
 
     pub fn decide<S: Mutant>(&mut self, clock: usize, op: Op) {
@@ -259,7 +281,10 @@ impl Rank {
             self.bound[on] = self.begun[on];
         }
         match op {
-            Op::Start { .. } => self.leave(),
+            Op::Start { .. } => {
+                self.nonblocking += 1;
+                self.leave();
+            }
             _ => self.step = Step::Inside,
         }
     }

@@ -13,6 +13,7 @@
 use stillpoint_clock::rank::Activity;
 
 use crate::agent::{FromRank, ToRank};
+use crate::barrier::{self, Barrier, Stage};
 use crate::coordinator::Coordinator;
 use crate::job::{Action, Job, State};
 use crate::mutant::Mutant;
@@ -23,11 +24,18 @@ use crate::step;
 /// The rank that an action is of; `None` for the coordinator's.
 fn actor(action: Action) -> Option<usize> {
     match action {
-        Action::Step(rank) | Action::Stop(rank) | Action::Wake(rank) | Action::Pull(rank) => {
-            Some(rank)
-        }
+        Action::Step(rank)
+        | Action::Stop(rank)
+        | Action::Wake(rank)
+        | Action::Test(rank)
+        | Action::Pull(rank) => Some(rank),
         Action::Obey(rank) | Action::CountHastily(rank) | Action::Look(rank) => Some(rank),
-        Action::Deliver(_) | Action::Pause | Action::Request | Action::Abort => None,
+        Action::Deliver(_)
+        | Action::Pause
+        | Action::Request
+        | Action::Abort
+        | Action::CarryOn
+        | Action::Restart => None,
     }
 }
 
@@ -38,6 +46,10 @@ impl<S: Mutant> Job<S> {
         // A request goes to every agent, each of which takes its time.
         if actions.contains(&Action::Request) {
             actions.retain(|action| *action == Action::Request);
+            return;
+        }
+        // While the image is there nobody moves.
+        if state.coordinator == Coordinator::Written {
             return;
         }
         let count = |set: u32| {
@@ -121,6 +133,13 @@ impl<S: Mutant> Set<'_, S> {
         let Some(op) = step::next_op(job, &state.ranks, number) else {
             return;
         };
+        if let Step::Barrier(Barrier { on, stage }) = it.step
+            && stage == Stage::Entered
+        {
+            for other in barrier::lacking(job, &state.ranks, number, on) {
+                self.add(other);
+            }
+        }
         match (it.step, op) {
             (Step::Before, Op::Send { to } | Op::Deliver { to }) => self.add(to),
             (Step::Before, Op::Receive { from, .. })
@@ -131,7 +150,7 @@ impl<S: Mutant> Set<'_, S> {
             (Step::Before, Op::Wait { on, number: which }) => self.add_lacking(number, on, which),
             (Step::Before, Op::Start { on, binds: false })
             | (
-                Step::Incremented { .. } | Step::Deciding | Step::Passing,
+                Step::Incremented { .. } | Step::Deciding | Step::Passing | Step::Barrier(_),
                 Op::Collective { on } | Op::Make { on, .. } | Op::Start { on, .. },
             ) => self.add_all(|set, other| set.future(other).iter().any(|op| waits_on(*op, on))),
             (
@@ -157,7 +176,7 @@ impl<S: Mutant> Set<'_, S> {
     fn add_who_brings_orders(&mut self, number: usize) -> bool {
         let state = self.state;
         match &state.coordinator {
-            Coordinator::Idle => state.wanted == 0,
+            Coordinator::Idle | Coordinator::Written => state.wanted == 0,
             Coordinator::Releasing(_) => {
                 let later = |rank: usize| state.ranks[rank].agent.inbox.contains(&ToRank::Release);
                 state.wanted == 0 || self.add_one(later)
@@ -168,8 +187,9 @@ impl<S: Mutant> Set<'_, S> {
                 safe.clocks_missing()
                     .any(|missing| missing as usize == rank)
             }),
-            Coordinator::Seeking { poll, .. } => {
-                if poll.is_some() && state.hasty_polls > 0 || self.a_raise_is_on_its_way() {
+            Coordinator::Seeking { .. } => {
+                // A hasty poll goes out as soon as every rank has reported.
+                if state.hasty_polls > 0 || self.a_raise_is_on_its_way() {
                     return false;
                 }
                 self.add_all(|set, other| set.may_raise_for(other, number));
@@ -230,7 +250,7 @@ impl<S: Mutant> Set<'_, S> {
         let state = self.state;
         let mut members = (0..state.ranks.len()).filter(|rank| self.has(*rank));
         match &state.coordinator {
-            Coordinator::Idle | Coordinator::Releasing(_) => true,
+            Coordinator::Idle | Coordinator::Written | Coordinator::Releasing(_) => true,
             Coordinator::Draining(drain) => members.any(|rank| drain.lacks(rank)),
             Coordinator::Seeking { safe, .. } if safe.version() == 0 => members.any(|rank| {
                 safe.clocks_missing()

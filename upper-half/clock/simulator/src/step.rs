@@ -2,9 +2,10 @@
 
 use stillpoint_clock::rank::{Activity, Pending};
 
+use crate::barrier;
 use crate::job::Job;
 use crate::mutant::Mutant;
-use crate::program::{Op, Shape};
+use crate::program::{Op, Shape, Until};
 use crate::rank::Step;
 use crate::ranks::Ranks;
 use crate::wire::receive;
@@ -28,6 +29,13 @@ pub fn can_step<S: Mutant>(job: &Job<S>, ranks: &Ranks, number: usize) -> bool {
         (Step::Before, Op::Wait { on, number: which }) => {
             is_complete(job, ranks, number, on, which) || rank.would_block::<S>(false)
         }
+        (Step::Before, Op::Linger { until }) => match until {
+            Until::Asked => rank.pending != Pending::No || rank.carried,
+            Until::Carried => rank.carried,
+        },
+        (Step::Barrier(barrier), _) => {
+            rank.can_decide_in_barrier::<S>(barrier, job.clocks[barrier.on])
+        }
         (Step::Sending, Op::Deliver { to }) => ranks[to].pulled[number] >= rank.sent[to],
         (Step::Deciding, _) => !S::AWAIT_TARGETS || rank.pending != Pending::Asked,
         (Step::Telling { .. } | Step::Binding { .. }, _) => {
@@ -48,7 +56,7 @@ pub fn step<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
     let clock = op.on().map_or(0, |on| job.clocks[on]);
     match (ranks[number].step, op) {
         (Step::Leaving, _) => ranks[number].finish::<S>(),
-        (Step::Before, Op::Compute) => ranks[number].next(),
+        (Step::Before, Op::Compute | Op::Linger { .. }) => ranks[number].next(),
         (Step::Before, Op::Send { to }) => {
             ranks[number].sent[to] += 1;
             ranks[number].leave();
@@ -82,7 +90,16 @@ pub fn step<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
         (Step::Before, Op::Start { on, binds: false }) => {
             ranks[number].clocks.of_mut(clock).seq += 1;
             ranks[number].begun[on] += 1;
+            ranks[number].nonblocking += 1;
             ranks[number].leave();
+        }
+        (Step::Before, Op::Collective { on }) if barrier::stands_before(job, op) => {
+            ranks[number].enter_barrier(on);
+        }
+        (Step::Barrier(barrier), _) => ranks[number].decide_in_barrier::<S>(barrier, clock, op),
+        (Step::Calling(barrier), _) => ranks[number].announce(barrier, clock),
+        (Step::Incremented { before }, _) if barrier::stands_before(job, op) => {
+            ranks[number].commit_in_barrier::<S>(clock, before, op);
         }
         (Step::Before, Op::Collective { .. } | Op::Start { .. } | Op::Make { .. }) => {
             ranks[number].increment(clock);
@@ -97,8 +114,8 @@ pub fn step<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
         }
         (Step::Deciding, _) => ranks[number].decide::<S>(clock, op),
         (Step::Passing, _) => {
-            let raise = S::RAISE && ranks[number].pending == Pending::Targeted;
-            ranks[number].go(clock, op, raise);
+            // Whatever has become of the checkpoint meanwhile.
+            ranks[number].go(clock, op, S::RAISE);
         }
         (Step::Inside, _) => inside(job, ranks, number, op),
         (step, op) => unreachable!("{step:?} in {op:?}"),

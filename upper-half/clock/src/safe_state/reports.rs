@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::words::Report;
 use crate::rank::Activity;
+use crate::steps::Steps;
 
 /// The newest report of every rank, and the newest order that it was sent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -20,19 +21,31 @@ pub struct Reports {
 pub struct Tally {
     pub all: usize,
     pub running: usize,
+    pub waiting: usize,
     pub parked: usize,
 }
 
 impl Tally {
+    /// Whether somebody gets on without those who are parked, as far as can be seen.
+    ///
+    /// A rank in a collective operation waits for members who have it as a target, and so are not parked. Where nobody runs
+    /// and nobody waits for a message, all who are not parked are in collective operations; not all of these can
+    /// wait for each other, so one has all that it needs, except the processor or the time that its data take.
+    pub fn somebody_moves<S: Steps>(&self) -> bool {
+        self.running > 0 || S::COLLECTIVES_END && self.waiting == 0
+    }
+
     fn add(&mut self, activity: Activity) {
         self.all += 1;
         self.running += usize::from(activity == Activity::Running);
+        self.waiting += usize::from(activity == Activity::Waiting);
         self.parked += usize::from(activity == Activity::Parked);
     }
 
     fn remove(&mut self, activity: Activity) {
         self.all -= 1;
         self.running -= usize::from(activity == Activity::Running);
+        self.waiting -= usize::from(activity == Activity::Waiting);
         self.parked -= usize::from(activity == Activity::Parked);
     }
 }

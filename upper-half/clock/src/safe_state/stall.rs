@@ -5,7 +5,9 @@
 //! A rank that runs may be computing: then the others had better wait. But it may also be in a blocking send whose
 //! receiver waits for a parked rank, or ask again and again for a message that a parked rank has yet to
 //! send. From outside these are the same: so the polls take long as long as somebody runs, and longer after
-//! every time that ranks were let on because of it.
+//! every time that ranks were let on because of it. Collective operations take as long as their data, or as a busy
+//! machine, make them; they need nobody who is parked ([`super::reports::Tally::somebody_moves`]), so the polls take
+//! long as well where there is nothing else that others could be needed for.
 
 use alloc::vec::Vec;
 
@@ -25,7 +27,7 @@ pub struct Stall {
     answered: usize,
     /// The pause before it was a long one.
     patient: bool,
-    /// How often ranks were let on although others ran.
+    /// How often ranks were let on although others seemed to get on.
     mistrusted: u32,
     /// What the previous complete poll found.
     before: Option<Vec<Answer>>,
@@ -50,12 +52,12 @@ impl Stall {
     }
 
     /// The next poll's number, and the patience that it asks for.
-    pub fn ask(&mut self, somebody_runs: bool) -> (u32, u32) {
+    pub fn ask(&mut self, somebody_moves: bool) -> (u32, u32) {
         self.polls += 1;
         self.poll = self.polls;
         self.answered = 0;
-        self.patient = somebody_runs;
-        let patience = u32::from(somebody_runs) * (1 + self.mistrusted);
+        self.patient = somebody_moves;
+        let patience = u32::from(somebody_moves) * (1 + self.mistrusted);
         (self.poll, patience)
     }
 
@@ -65,20 +67,20 @@ impl Stall {
         self.answered += usize::from(!answers(before) && answers(poll));
     }
 
-    /// Parked ranks are let on, while others run or not.
-    pub fn let_on(&mut self, somebody_runs: bool) {
-        self.mistrusted += u32::from(somebody_runs);
+    /// Parked ranks are let on, while others seem to get on or not.
+    pub fn let_on(&mut self, somebody_moves: bool) {
+        self.mistrusted += u32::from(somebody_moves);
     }
 
     /// Judges the current reports of all ranks.
     pub fn judge(
         &mut self,
         ranks: usize,
-        somebody_runs: bool,
+        somebody_moves: bool,
         reports: impl Iterator<Item = Report>,
     ) -> Verdict {
-        // Nobody runs any more: a short pause will do.
-        if self.poll == 0 || self.patient && !somebody_runs {
+        // Nobody gets on any more: a short pause will do.
+        if self.poll == 0 || self.patient && !somebody_moves {
             return Verdict::Ask;
         }
         if self.answered < ranks {
@@ -87,7 +89,7 @@ impl Stall {
         let now: Vec<Answer> = reports
             .map(|r| (r.activity, r.sent, r.received, r.begun))
             .collect();
-        if self.before.as_ref() == Some(&now) && self.patient == somebody_runs {
+        if self.before.as_ref() == Some(&now) && self.patient == somebody_moves {
             return Verdict::Stalled;
         }
         self.before = Some(now);

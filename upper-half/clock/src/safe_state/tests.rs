@@ -131,10 +131,10 @@ fn a_parked_rank_that_another_waits_for_may_go_on() {
 #[test]
 fn a_job_that_moves_is_not_advanced() {
     let (mut job, _) = targeted(&[&[(1, 1)], &[(1, 0)]]);
-    say(&mut job, 0, InCollective, 1, 0);
+    say(&mut job, 0, Waiting, 1, 0);
     say(&mut job, 1, Parked, 1, 0);
     for poll in 1..20 {
-        let mut moving = report(InCollective, 1, poll);
+        let mut moving = report(Waiting, 1, poll);
         moving.received = u64::from(poll);
         job.on(Event::Report {
             rank: 0,
@@ -204,9 +204,22 @@ fn a_report_of_its_own_accord_does_not_undo_an_answer() {
         say(&mut job, 1, Parked, 1, 1),
         vec![Action::Poll {
             poll: 2,
-            patience: 0
+            patience: 1
         }]
     );
+}
+
+#[test]
+fn collective_operations_are_given_time_unless_somebody_waits_for_a_message() {
+    let asks = |patience| vec![Action::Poll { poll: 1, patience }];
+    let (mut job, _) = targeted(&[&[(1, 1)], &[(1, 0)], &[]]);
+    say(&mut job, 0, InCollective, 1, 0);
+    say(&mut job, 1, InCollective, 1, 0);
+    assert_eq!(say(&mut job, 2, Parked, 1, 0), asks(1));
+    let (mut job, _) = targeted(&[&[(1, 1)], &[(1, 0)], &[]]);
+    say(&mut job, 0, InCollective, 1, 0);
+    say(&mut job, 1, Waiting, 1, 0);
+    assert_eq!(say(&mut job, 2, Parked, 1, 0), asks(0));
 }
 
 #[test]

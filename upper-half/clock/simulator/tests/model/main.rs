@@ -7,23 +7,28 @@
 
 mod checker;
 mod mutants;
+mod programs;
 mod reduction;
 mod scenarios;
+mod two_phase;
 
 use checker::{Found, Search, check};
+use scenarios::Scenario;
 use stillpoint_clock::steps::Every;
 
 /// Every state of every scenario keeps every promise.
 #[test]
 fn every_state_of_every_small_job_keeps_its_promises() {
-    for scenario in scenarios::all() {
+    look_at_all("", scenarios::all());
+}
+
+fn look_at_all(kind: &str, scenarios: Vec<Scenario>) {
+    for scenario in scenarios {
         let begun = std::time::Instant::now();
         let Found { states, depth, way } = check::<Every>(&scenario, Search::Reduced);
         let seconds = begun.elapsed().as_secs_f64();
-        println!(
-            "{:<44} {states:>9} states, {depth:>3} steps deep, {seconds:>6.1} s",
-            scenario.name
-        );
-        assert_eq!(way, None, "{}", scenario.name);
+        let name = format!("{kind}{}", scenario.name);
+        println!("{name:<54} {states:>9} states, {depth:>3} steps deep, {seconds:>6.1} s");
+        assert_eq!(way, None, "{name}");
     }
 }

@@ -5,16 +5,17 @@ use stillpoint_simulator::mutant::*;
 use stillpoint_simulator::random_run::run;
 
 use crate::checker::{Search, check};
-use crate::scenarios;
+use crate::scenarios::{self, Scenario};
 
 /// Finds what a mutant does wrong in a scenario.
-fn is_caught<S: Mutant>(scenario: &str) {
+pub fn is_caught<S: Mutant>(scenario: &Scenario) {
     let name = std::any::type_name::<S>().rsplit("::").next().unwrap_or("");
-    let found = check::<S>(&scenarios::named(scenario), Search::Reduced);
+    let found = check::<S>(scenario, Search::Reduced);
     let Some(way) = found.way else {
         panic!("{name} was not noticed in {} states", found.states);
     };
     let summary = way.lines().next().unwrap_or("");
+    let scenario = scenario.name;
     println!("{name}: {scenario} ({} states): {summary}", found.states);
 }
 
@@ -49,7 +50,7 @@ macro_rules! caught {
     ($($test:ident: $mutant:ident in $scenario:literal,)*) => {$(
         #[test]
         fn $test() {
-            is_caught::<$mutant>($scenario);
+            is_caught::<$mutant>(&scenarios::named($scenario));
         }
     )*};
 }
@@ -73,6 +74,7 @@ caught! {
     what_is_pending_has_to_bind_before_giving_up: NoBinding in "2 ranks, freed with an operation pending",
     giving_up_has_to_be_counted: NoCountOfGivingUp in "2 ranks, a communicator is freed",
     giving_up_is_counted_by_a_clock_that_stays: CountedOnWhatGoes in "2 ranks, a communicator is freed",
+    ranks_must_not_be_let_on_for_collectives: NoEndOfCollectives in "2 ranks, one stays away",
     a_cell_has_to_rest_while_a_checkpoint_is_pending: NoRest in "2 ranks, a cell is used again",
 }
 

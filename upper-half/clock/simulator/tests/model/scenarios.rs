@@ -1,9 +1,10 @@
 //! Small jobs: everything that a program can do with communicators and messages, on two to four ranks.
 
 use stillpoint_simulator::job::Circumstances;
-use stillpoint_simulator::program::{Communicator, Op, Program, Shape};
+use stillpoint_simulator::program::{Program, Shape};
 
-use Shape::{Alone, Neighbours, Rooted, Synchronizing};
+use crate::programs::*;
+use Shape::{Alone, Synchronizing};
 
 /// A program and what happens to it.
 #[derive(Clone, Debug)]
@@ -14,51 +15,49 @@ pub struct Scenario {
 }
 
 /// One checkpoint at any moment.
-const ONCE: Circumstances = Circumstances {
+pub const ONCE: Circumstances = Circumstances {
     checkpoints: 1,
     aborts: 0,
     hasty_polls: 0,
     hasty_counts: 0,
+    two_phase: false,
+    restarts: 0,
+    patient: false,
     ends_early: true,
 };
 /// Two in a row.
-const TWICE: Circumstances = Circumstances {
+pub const TWICE: Circumstances = Circumstances {
     checkpoints: 2,
     ..ONCE
 };
 /// One may be given up at any moment, and another one follows.
-const GIVEN_UP: Circumstances = Circumstances {
+pub const GIVEN_UP: Circumstances = Circumstances {
     checkpoints: 2,
     aborts: 1,
     ..ONCE
 };
 /// Two rounds of counting that come too early.
-const EARLY: Circumstances = Circumstances {
+pub const EARLY: Circumstances = Circumstances {
     hasty_counts: 2,
     ..ONCE
 };
 /// Polls that go out while something can still happen, and rounds of counting that come too early.
-const HASTY: Circumstances = Circumstances {
+pub const HASTY: Circumstances = Circumstances {
     hasty_polls: 1,
     hasty_counts: 1,
     ..ONCE
 };
 
-fn start(on: usize) -> Op {
-    Op::Start { on, binds: false }
-}
-
-fn wait(on: usize) -> Op {
-    Op::Wait { on, number: 1 }
-}
-
-fn receive(from: usize) -> Op {
-    Op::Receive { from, busy: false }
-}
+/// Ranks may get no processor for longer than a short pause before a poll takes, but not for longer than a long one.
+pub const HELD_BACK: Circumstances = Circumstances {
+    hasty_polls: 2,
+    patient: true,
+    ..ONCE
+};
 
 /// What the checker is to look at.
 pub fn all() -> Vec<Scenario> {
-    let given: [(&'static str, Circumstances, Program); 33] = [
+    given([
         ("2 ranks, twice", TWICE, pair()),
         ("2 ranks, given up", GIVEN_UP, pair()),
         ("2 ranks, hasty", HASTY, pair()),
@@ -108,21 +107,26 @@ pub fn all() -> Vec<Scenario> {
         ("4 ranks, a row and a column", ONCE, grid()),
         ("4 ranks, a message that crosses", ONCE, rows()),
         ("4 ranks, nonblocking rows", ONCE, nonblocking_rows()),
-    ];
-    given
-        .into_iter()
-        .map(|(name, circumstances, program)| Scenario {
-            name,
-            program,
-            circumstances,
-        })
-        .collect()
+        ("2 ranks, one stays away", HELD_BACK, stays_away()),
+    ])
+}
+
+/// Names, circumstances and programs as scenarios.
+pub fn given(
+    given: impl IntoIterator<Item = (&'static str, Circumstances, Program)>,
+) -> Vec<Scenario> {
+    let scenario = |(name, circumstances, program)| Scenario {
+        name,
+        program,
+        circumstances,
+    };
+    given.into_iter().map(scenario).collect()
 }
 
 /// What a mutant has to go wrong in: the scenarios, and those that only a mutant can begin or that are for one alone.
 pub fn for_mutants() -> Vec<Scenario> {
     let mut scenarios = all();
-    let others = [
+    let others = given([
         ("two groups with one id", ONCE, colliding()),
         (
             "messages that cross, counted early",
@@ -131,12 +135,8 @@ pub fn for_mutants() -> Vec<Scenario> {
         ),
         // Too large to be visited in full.
         ("2 ranks, a cell is used again", ONCE, used_again()),
-    ];
-    scenarios.extend(others.map(|(name, circumstances, program)| Scenario {
-        name,
-        program,
-        circumstances,
-    }));
+    ]);
+    scenarios.extend(others);
     scenarios
 }
 
@@ -168,210 +168,4 @@ pub fn sharing() -> Scenario {
         program: similar(false),
         circumstances: ONCE,
     }
-}
-
-/// Blocking operations on one group.
-fn pair() -> Program {
-    Program::on(2, &[&[0, 1]])
-        .collective(0, Rooted)
-        .collective(0, Synchronizing)
-}
-
-/// A nonblocking operation that one rank is told the end of early.
-fn nonblocking(ranks: usize) -> Program {
-    let members: Vec<usize> = (0..ranks).collect();
-    let program = Program::on(ranks, &[&members]).all(0, Rooted, start(0));
-    (0..ranks).fold(program, |program, rank| program.then(rank, wait(0)))
-}
-
-/// An eager message that is received after a collective operation that was begun after it was sent.
-fn crossing_message() -> Program {
-    Program::on(2, &[&[0, 1]])
-        .then(0, Op::Send { to: 1 })
-        .collective(0, Rooted)
-        .then(1, receive(0))
-}
-
-/// A synchronous send whose receiver is in a collective operation first.
-fn rendezvous() -> Program {
-    Program::on(3, &[&[1, 2]])
-        .then(0, Op::Deliver { to: 1 })
-        .collective(0, Synchronizing)
-        .then(1, receive(0))
-}
-
-/// Two groups that share a rank.
-fn overlapping() -> Program {
-    Program::on(3, &[&[0, 1], &[1, 2]])
-        .collective(0, Rooted)
-        .collective(1, Rooted)
-}
-
-/// Rank 1 has a target ahead and waits for a message of rank 2, which has none.
-fn needed() -> Program {
-    Program::on(3, &[&[0, 1]])
-        .then(1, receive(2))
-        .then(2, Op::Send { to: 1 })
-        .collective(0, Rooted)
-}
-
-/// The same, with a receiver that asks again and again.
-fn busy() -> Program {
-    Program::on(3, &[&[0, 1]])
-        .then(
-            1,
-            Op::Receive {
-                from: 2,
-                busy: true,
-            },
-        )
-        .then(2, Op::Send { to: 1 })
-        .collective(0, Rooted)
-}
-
-fn neighbours(ranks: usize) -> Program {
-    let members: Vec<usize> = (0..ranks).collect();
-    Program::on(ranks, &[&members]).collective(0, Neighbours)
-}
-
-/// A communicator that one member uses before another knows it.
-fn made() -> Program {
-    let mut program = Program::on(3, &[&[0, 1]]);
-    program.communicators.push(Communicator::of([0, 1], false));
-    // The group is another one than its parent's.
-    program.communicators[0].members = vec![0, 1, 2];
-    program
-        .all(0, Rooted, Op::Make { on: 0, new: 1 })
-        .collective(1, Rooted)
-}
-
-/// A communicator that is given up after its last operation.
-fn freed(shape: Shape) -> Program {
-    Program::on(2, &[&[0, 1]])
-        .collective(0, Rooted)
-        .free(0, shape)
-}
-
-/// A nonblocking operation whose end is heard of after its communicator has been given up.
-fn freed_while_pending() -> Program {
-    let program = Program::on(2, &[&[0, 1]]).all(0, Rooted, start(0));
-    let program = program.free(0, Alone);
-    (0..2).fold(program, |program, rank| program.then(rank, wait(0)))
-}
-
-/// A communicator is given up, and another one made, which may get its cell.
-fn made_again() -> Program {
-    let mut program = Program::on(2, &[&[0, 1], &[0, 1]]);
-    program.communicators.push(Communicator::of([0, 1], false));
-    program
-        .free(1, Alone)
-        .all(0, Rooted, Op::Make { on: 0, new: 2 })
-        .collective(2, Rooted)
-}
-
-fn freed_by_three() -> Program {
-    Program::on(3, &[&[0, 1, 2]]).free(0, Alone)
-}
-
-/// Rank 0 gives a communicator up whose target rank 1 raises, and makes another one on its way to a target that is ahead.
-fn used_again() -> Program {
-    let (shared, of_one, of_other, alone, new) = (0, 1, 2, 3, 4);
-    let begin = |on| Op::Start { on, binds: true };
-    let mut program = Program::on(2, &[&[1, 0], &[0, 1], &[0, 1], &[0]]);
-    program.communicators.push(Communicator::of([0], false));
-    program
-        .shaped(of_one, Rooted)
-        .shaped(of_other, Rooted)
-        .then(0, begin(of_one))
-        .then(1, begin(of_other))
-        .collective(shared, Rooted)
-        .free(shared, Alone)
-        .all(alone, Rooted, Op::Make { on: alone, new })
-        .then(0, begin(of_other))
-        .then(1, begin(of_one))
-        .then(0, wait(of_one))
-        .then(0, wait(of_other))
-        .then(1, wait(of_one))
-        .then(1, wait(of_other))
-}
-
-/// Blocking and nonblocking operations on overlapping groups, and a message that crosses them.
-fn everything() -> Program {
-    Program::on(3, &[&[0, 1], &[1, 2]])
-        .all(0, Rooted, start(0))
-        .then(2, Op::Send { to: 0 })
-        .collective(1, Rooted)
-        .then(0, receive(2))
-        .then(0, wait(0))
-        .then(1, wait(0))
-}
-
-/// Nonblocking operations on similar communicators, begun in another order by each member.
-pub fn similar(own_clocks: bool) -> Program {
-    let mut program = Program::on(2, &[&[0, 1], &[0, 1]])
-        .shaped(0, Rooted)
-        .shaped(1, Rooted)
-        .then(0, start(0))
-        .then(0, wait(0))
-        .then(0, start(1))
-        .then(0, wait(1))
-        .then(1, start(1))
-        .then(1, start(0))
-        .then(1, wait(0))
-        .then(1, wait(1));
-    if !own_clocks {
-        for communicator in &mut program.communicators {
-            communicator.id = Some(7);
-        }
-    }
-    program
-}
-
-/// Four ranks, each group sharing a rank with the next.
-fn chain() -> Program {
-    Program::on(4, &[&[0, 1], &[1, 2], &[2, 3]])
-        .collective(0, Rooted)
-        .collective(2, Rooted)
-}
-
-/// Four ranks in a square.
-fn grid() -> Program {
-    Program::on(4, &[&[0, 1], &[0, 2]])
-        .collective(0, Rooted)
-        .collective(1, Rooted)
-}
-
-/// Two ranks with a group of their own, and a message to one of them that crosses its operation; a fourth computes.
-fn rows() -> Program {
-    Program::on(4, &[&[2, 3]])
-        .then(0, Op::Send { to: 3 })
-        .then(1, Op::Compute)
-        .collective(0, Rooted)
-        .then(3, receive(0))
-}
-
-/// Four ranks in two rows: one row's operation is nonblocking.
-fn nonblocking_rows() -> Program {
-    Program::on(4, &[&[0, 1], &[2, 3]])
-        .all(0, Rooted, start(0))
-        .collective(1, Rooted)
-        .then(1, wait(0))
-}
-
-/// Rank 1 goes past a target of one group on the way to another's (the paper's Figure 1b).
-fn figure_1() -> Program {
-    Program::on(3, &[&[0, 1], &[1, 2]])
-        .collective(1, Rooted)
-        .collective(0, Rooted)
-}
-
-/// Two groups with the same id.
-fn colliding() -> Program {
-    let mut program = Program::on(2, &[&[0, 1], &[1]])
-        .collective(1, Rooted)
-        .collective(0, Rooted);
-    for communicator in &mut program.communicators {
-        communicator.id = Some(7);
-    }
-    program
 }

@@ -19,8 +19,8 @@ pub enum Shape {
 /// How long a rank computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Until {
-    /// Until a checkpoint is asked for.
-    Asked,
+    /// Until a checkpoint's targets are known: what it begins then is not among them.
+    Targeted,
     /// Longer than a checkpoint takes.
     Carried,
 }

@@ -30,7 +30,7 @@ pub fn can_step<S: Mutant>(job: &Job<S>, ranks: &Ranks, number: usize) -> bool {
             is_complete(job, ranks, number, on, which) || rank.would_block::<S>(false)
         }
         (Step::Before, Op::Linger { until }) => match until {
-            Until::Asked => rank.pending != Pending::No || rank.carried,
+            Until::Targeted => rank.pending == Pending::Targeted || rank.carried,
             Until::Carried => rank.carried,
         },
         (Step::Barrier(barrier), _) => {

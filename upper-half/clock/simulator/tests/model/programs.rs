@@ -230,7 +230,7 @@ pub fn colliding() -> Program {
 pub fn stays_away() -> Program {
     Program::on(2, &[&[0, 1], &[1]])
         .collective(1, Synchronizing)
-        .then(0, linger(Until::Asked))
+        .then(0, linger(Until::Targeted))
         .then(1, linger(Until::Carried))
         .collective(0, Synchronizing)
 }

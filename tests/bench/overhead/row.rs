@@ -31,21 +31,17 @@ pub struct Spread {
     pub count: usize,
 }
 
-/// Below which that share of the values lies, which are sorted and not none.
-fn quantile(values: &[f64], share: f64) -> f64 {
-    let last = values.len() - 1;
-    let at = share * last as f64;
-    let (below, rest) = (at.floor() as usize, at.fract());
-    values[below] + rest * (values[(below + 1).min(last)] - values[below])
-}
-
 impl Spread {
     /// Nothing of no values.
     pub fn of(mut values: Vec<f64>) -> Option<Spread> {
         values.sort_by(f64::total_cmp);
         let count = values.len();
         let last = count.checked_sub(1)?;
-        let quantile = |share| quantile(&values, share);
+        let quantile = |share: f64| {
+            let at = share * last as f64;
+            let (below, rest) = (at.floor() as usize, at.fract());
+            values[below] + rest * (values[(below + 1).min(last)] - values[below])
+        };
         // Ranks of the interval's ends, by the normal approximation of the binomial distribution.
         let half = 0.98 * (count as f64).sqrt();
         let middle = count as f64 / 2.0;
@@ -109,20 +105,6 @@ impl Row {
         })
     }
 
-    /// What a way costs over native when nothing disturbs it: percent by which the shortest tenth of its times, over all launches,
-    /// reach further than those of native. Nothing where percents are compared.
-    pub fn overhead_at_best(&self, way: Way) -> Option<f64> {
-        let (native, other) = (self.shortest(Way::Native)?, self.shortest(way)?);
-        (self.setting.unit != Unit::Percent).then(|| 100.0 * (other / native - 1.0))
-    }
-
-    fn shortest(&self, way: Way) -> Option<f64> {
-        let figures = self.launches.iter().filter_map(|l| l.get(&way)).flatten();
-        let mut figures: Vec<f64> = figures.copied().collect();
-        figures.sort_by(f64::total_cmp);
-        (!figures.is_empty()).then(|| quantile(&figures, 0.1))
-    }
-
     /// Of every launch the median of what is read off it.
     fn over_launches(&self, read: impl Fn(&Launch) -> Option<Vec<f64>>) -> Option<Spread> {
         let medians = self.launches.iter().filter_map(|l| Spread::of(read(l)?));
@@ -152,7 +134,6 @@ impl Row {
             let mut about = json!({ "value": self.value(way).map(Spread::to_json) });
             if way != Way::Native {
                 about["overhead_percent"] = json!(self.overhead(way).map(Spread::to_json));
-                about["overhead_at_best_percent"] = json!(self.overhead_at_best(way));
             }
             (way.name().to_owned(), about)
         });
@@ -202,16 +183,6 @@ mod tests {
         let mut percents = row(Unit::Percent);
         percents.add(&[(Way::Native, 40.0), (Way::Clock, 38.0)]);
         assert_eq!(percents.overhead(Way::Clock).unwrap().median, -2.0);
-    }
-
-    #[test]
-    fn at_best_nothing_disturbs() {
-        let mut row = row(Unit::Nanoseconds);
-        for disturbed in [0.0, 0.0, 0.0, 500.0, 0.0, 900.0, 0.0, 70.0] {
-            row.add(&[(Way::Native, 100.0 + disturbed), (Way::Clock, 102.0)]);
-        }
-        assert!((row.overhead_at_best(Way::Clock).unwrap() - 2.0).abs() < 1e-9);
-        assert_eq!(row.overhead_at_best(Way::Barrier), None);
     }
 
     #[test]

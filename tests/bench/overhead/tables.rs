@@ -30,10 +30,6 @@ pub fn table(group: Group, rows: &[Row], ways: &[Way]) -> Option<String> {
         }
         let _ = write!(text, " {} over native |", way.name());
         ruler.push_str(":--|");
-        if group != Group::Overlap {
-            text.push_str(" at best |");
-            ruler.push_str("--:|");
-        }
     }
     let _ = writeln!(text, " pairs (launches) |\n{ruler}--:|");
     for row in rows {
@@ -45,9 +41,6 @@ pub fn table(group: Group, rows: &[Row], ways: &[Way]) -> Option<String> {
                 let _ = write!(text, " {} |", shown(row.value(*way), unit));
             }
             let _ = write!(text, " {} |", compared(row.overhead(*way), unit));
-            if let Some(best) = row.overhead_at_best(*way) {
-                let _ = write!(text, " {best:+.1} % |");
-            }
         }
         let _ = writeln!(text, " {} ({}) |", row.rounds(), row.launches());
     }

@@ -256,6 +256,7 @@ const SHARED: &[&str] = &[
     "moving.h",
     "collectives.h",
     "same.h",
+    "scheduling.h",
     "trial.f90",
     "rust/Cargo.toml",
     "rust/Cargo.lock",

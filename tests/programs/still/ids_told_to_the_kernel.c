@@ -2,6 +2,7 @@
  * as the application knows them: in calls for scheduling, signals, clocks, memory and descriptors, and in paths.
  * trial: ranks=2 flags=-pthread */
 #include "../common.h"
+#include "../scheduling.h"
 
 #include <linux/kcmp.h>
 #include <linux/perf_event.h>
@@ -15,17 +16,6 @@
 
 #define CALL(number, ...) syscall(SYS_##number, __VA_ARGS__)
 #define WORKS(call) CHECK((call) == 0, "%s", strerror(errno))
-
-enum { IOPRIO_PROCESS = 1, IOPRIO_BEST_EFFORT = 2 << 13 };
-
-/* `struct sched_attr`, which the C library does not have. */
-struct attributes {
-    uint32_t size, policy;
-    uint64_t flags;
-    int32_t nice;
-    uint32_t priority;
-    uint64_t runtime, deadline, period;
-};
 
 /* What the other thread sees of itself. */
 static struct { int nice, policy, io; double seconds; } seen;

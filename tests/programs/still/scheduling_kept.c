@@ -2,23 +2,13 @@
  * its own again; a thread that has chosen nothing has what its process was launched with.
  * trial: ranks=2 flags=-pthread */
 #include "../common.h"
+#include "../scheduling.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-
-enum { IOPRIO_PROCESS = 1, IOPRIO_BEST_EFFORT = 2 << 13 };
-
-/* `struct sched_attr`, which the C library does not have. */
-struct attributes {
-    uint32_t size, policy;
-    uint64_t flags;
-    int32_t nice;
-    uint32_t priority;
-    uint64_t runtime, deadline, period;
-};
 
 /* What a thread can read of itself. */
 struct seen {

@@ -18,10 +18,14 @@ fn process(call: &Call, argument: usize) -> usize {
     identity::real_process(call.argument(argument) as u32) as usize
 }
 
-/// As [`process`], negative ids being groups: -1, which is everybody, leads no group.
-fn process_or_group(id: i32) -> i32 {
-    let real = identity::real_process(id.unsigned_abs()) as i32;
-    if id < 0 { real.wrapping_neg() } else { real }
+/// As [`process`], negative ids being groups; -1 is everybody, whoever has the id 1.
+fn process_or_group(id: i32, real: impl Fn(u32) -> u32) -> i32 {
+    let real = |id| real(id) as i32;
+    match id {
+        -1 => -1,
+        0.. => real(id as u32),
+        group => real(group.unsigned_abs()).wrapping_neg(),
+    }
 }
 
 /// The call with some of its arguments replaced.
@@ -56,7 +60,7 @@ pub fn on_two_threads(call: &mut Call) -> isize {
 
 /// The first argument is a process, or a group: `kill`, `rt_sigqueueinfo`.
 pub fn on_process_or_group(call: &mut Call) -> isize {
-    let real = process_or_group(call.argument(0) as i32);
+    let real = process_or_group(call.argument(0) as i32, identity::real_process);
     make_with(call, [(0, real as usize)])
 }
 
@@ -180,7 +184,7 @@ pub fn on_owner(call: &mut Call) -> isize {
     let argument = call.argument(2);
     match call.argument(1) as i32 {
         libc::F_SETOWN => {
-            let real = process_or_group(argument as i32);
+            let real = process_or_group(argument as i32, identity::real_process);
             make_with(call, [(2, real as usize)])
         }
         F_SETOWN_EX => match user::read::<Owner>(argument) {
@@ -211,7 +215,15 @@ pub fn on_owner(call: &mut Call) -> isize {
 
 #[cfg(test)]
 mod tests {
-    use super::real_clock;
+    use super::{process_or_group, real_clock};
+
+    #[test]
+    fn everybody_is_no_group() {
+        // Where the application's parent has the id 1.
+        let real = |id| if id == 0 { 0 } else { id + 70 };
+        let named = [0, 1, 5, -5, -1].map(|id| process_or_group(id, real));
+        assert_eq!(named, [0, 71, 75, -75, -1]);
+    }
 
     #[test]
     fn clocks_without_an_id_keep_their_names() {

@@ -80,15 +80,7 @@ pub unsafe fn grequest_start(
             drop(Box::from_raw(functions));
             return raise(ptr::null_mut(), code, c"MPI_Grequest_start");
         }
-        let arguments = Arguments {
-            kind: Kind::Generalized,
-            buffer: ptr::null_mut(),
-            count: 0,
-            datatype: ptr::null_mut(),
-            peer: 0,
-            tag: 0,
-            communicator: ptr::null_mut(),
-        };
+        let arguments = Arguments::without_message(Kind::Generalized, ptr::null_mut());
         let made = request::create(&arguments, NO_MESSAGE);
         (*made).head.lower = word;
         (*made).recipe = Some(recipe);

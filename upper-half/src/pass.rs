@@ -171,15 +171,7 @@ pub unsafe fn persistent(
         let code = clocked(on, |lower| call(lower, self::place(place, &mut word)));
         if code == 0 {
             let recipe = Recipe::new(call);
-            let arguments = Arguments {
-                kind: Kind::Collective,
-                buffer: core::ptr::null_mut(),
-                count: 0,
-                datatype: core::ptr::null_mut(),
-                peer: 0,
-                tag: 0,
-                communicator: on,
-            };
+            let arguments = Arguments::without_message(Kind::Collective, on);
             let request = request::from_recipe(&arguments, word, recipe, objects, repeatable);
             give(place, request);
         }

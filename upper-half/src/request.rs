@@ -132,6 +132,22 @@ pub struct Arguments {
     pub communicator: *mut Object,
 }
 
+impl Arguments {
+    /// Of an operation that is no message.
+    #[inline(always)]
+    pub fn without_message(kind: Kind, communicator: *mut Object) -> Arguments {
+        Arguments {
+            kind,
+            buffer: core::ptr::null_mut(),
+            count: 0,
+            datatype: core::ptr::null_mut(),
+            peer: 0,
+            tag: 0,
+            communicator,
+        }
+    }
+}
+
 /// Where `MPI_REQUEST_NULL` leads: asked for so often that it is kept.
 static NULL: AtomicPtr<Object> = AtomicPtr::new(core::ptr::null_mut());
 

@@ -12,6 +12,7 @@ use super::standing::Standing;
 use super::{Arguments, Kind, NO_MESSAGE, Recipe, Request};
 use crate::collective;
 use crate::object::{ALIVE, FREED, Object};
+use crate::shared::concurrent;
 
 /// Whether a request is brief.
 ///
@@ -52,22 +53,17 @@ pub unsafe fn create(communicator: *mut Object, recipe: Recipe) -> Option<*mut R
     }
 }
 
-/// Sees to it that there is a slot for a brief request.
+/// Sees to it that there is a slot for a brief request, where there may be one.
 pub fn stock() {
+    if concurrent() {
+        return;
+    }
     let mut requests = REQUESTS.take();
     if !requests.brief.is_null() {
         return;
     }
     let request = slot(&mut requests);
-    let arguments = Arguments {
-        kind: Kind::Collective,
-        buffer: core::ptr::null_mut(),
-        count: 0,
-        datatype: core::ptr::null_mut(),
-        peer: 0,
-        tag: 0,
-        communicator: core::ptr::null_mut(),
-    };
+    let arguments = Arguments::without_message(Kind::Collective, core::ptr::null_mut());
     fill(&mut requests, request, &arguments, NO_MESSAGE);
     // SAFETY: the slot is nobody else's.
     unsafe {

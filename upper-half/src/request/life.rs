@@ -23,18 +23,7 @@ pub(super) static COMPLETIONS: AtomicUsize = AtomicUsize::new(0);
 pub unsafe fn adopt(kind: Kind, communicator: *mut Object, word: Word) -> *mut Object {
     // SAFETY: the caller's.
     unsafe {
-        let request = create(
-            &Arguments {
-                kind,
-                buffer: core::ptr::null_mut(),
-                count: 0,
-                datatype: core::ptr::null_mut(),
-                peer: 0,
-                tag: 0,
-                communicator,
-            },
-            NO_MESSAGE,
-        );
+        let request = create(&Arguments::without_message(kind, communicator), NO_MESSAGE);
         (*request).head.lower = word;
         if kind == Kind::Foreign {
             refuse::alive(refuse::Reason::ForeignRequest);

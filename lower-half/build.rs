@@ -1,5 +1,5 @@
 //! Makes some of this executable's functions those that every library of the lower half finds (`threads::lower`,
-//! `threads::own_area`).
+//! `threads::own_area`, `heap`).
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -11,6 +11,8 @@ fn main() {
         "dlopen",
         "dlclose",
         "__cxa_atexit",
+        "calloc",
+        "realloc",
     ];
     for function in first {
         println!("cargo::rustc-link-arg-bins=-Wl,--export-dynamic-symbol={function}");

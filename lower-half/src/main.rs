@@ -11,6 +11,7 @@ mod agent;
 mod arch;
 mod capture;
 mod gate;
+mod heap;
 mod launch;
 mod loader;
 mod mpi;

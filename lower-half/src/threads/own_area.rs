@@ -31,7 +31,7 @@ pub fn in_own_area<R>(call: impl FnOnce() -> R) -> R {
 }
 
 /// The address of the next library's function of that name.
-fn next(known: &AtomicUsize, name: &'static core::ffi::CStr) -> usize {
+pub fn next(known: &AtomicUsize, name: &'static core::ffi::CStr) -> usize {
     let address = known.load(Ordering::Relaxed);
     if address != 0 {
         return address;

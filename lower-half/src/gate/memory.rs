@@ -158,15 +158,22 @@ impl Arena {
     }
 }
 
-/// As newer kernels do: what can hold huge pages is aligned for them. Stacks are not, they would swell.
+/// As the kernel does, where no flag asks for more: what consists of whole huge pages is aligned for them. Other large mappings
+/// lie side by side: arrays that all begin at a huge page's start meet in the same sets of caches.
+fn unasked(bytes: usize) -> usize {
+    let whole = bytes >= HUGE && bytes.is_multiple_of(HUGE);
+    if whole { HUGE } else { PAGE }
+}
+
+/// What a new mapping is a multiple of. Stacks are not aligned for huge pages, they would swell.
 fn alignment(bytes: usize, flags: usize) -> usize {
     if flags & libc::MAP_HUGETLB as usize != 0 {
         let shift = (flags >> libc::MAP_HUGE_SHIFT) & 63;
         return if shift == 0 { HUGE } else { 1 << shift };
     }
     let plain = flags & (libc::MAP_STACK | libc::MAP_GROWSDOWN) as usize == 0;
-    if bytes >= HUGE && plain && flags & libc::MAP_ANONYMOUS as usize != 0 {
-        HUGE
+    if plain && flags & libc::MAP_ANONYMOUS as usize != 0 {
+        unasked(bytes)
     } else {
         PAGE
     }
@@ -246,8 +253,7 @@ pub fn on_mremap(call: &mut Call) -> isize {
     } else if flags & libc::MREMAP_MAYMOVE == 0 {
         return remap(flags, 0);
     }
-    let alignment = if new_bytes >= HUGE { HUGE } else { PAGE };
-    let place = ARENA.lock().reserve(new_bytes, alignment);
+    let place = ARENA.lock().reserve(new_bytes, unasked(new_bytes));
     if failed(place) {
         return place;
     }
@@ -317,9 +323,7 @@ pub fn on_shmat(call: &mut Call) -> isize {
     }
     // SAFETY: zero is a valid value for every field, and the kernel has filled it.
     let bytes = unsafe { status.assume_init_ref() }.shm_segsz;
-    let place = ARENA
-        .lock()
-        .reserve(bytes, if bytes >= HUGE { HUGE } else { PAGE });
+    let place = ARENA.lock().reserve(bytes, unasked(bytes));
     if failed(place) {
         return place;
     }
@@ -367,4 +371,28 @@ pub fn restore(saved: &[u8]) -> Result<(), super::SavedStateError> {
     let mut arena = ARENA.lock();
     (arena.small, arena.large, arena.end) = (small, large, end);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HUGE, PAGE, alignment};
+
+    #[test]
+    fn whole_huge_pages_are_aligned_and_other_arrays_lie_side_by_side() {
+        let anonymous = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
+        for (bytes, aligned) in [
+            (PAGE, PAGE),
+            (HUGE - PAGE, PAGE),
+            (HUGE, HUGE),
+            (HUGE + PAGE, PAGE),
+            (8 * HUGE, HUGE),
+        ] {
+            assert_eq!(alignment(bytes, anonymous), aligned, "{bytes} bytes");
+            assert_eq!(alignment(bytes, libc::MAP_PRIVATE as usize), PAGE);
+            let stack = anonymous | libc::MAP_STACK as usize;
+            assert_eq!(alignment(bytes, stack), PAGE, "a stack of {bytes} bytes");
+            let huge = anonymous | libc::MAP_HUGETLB as usize;
+            assert_eq!(alignment(bytes, huge), HUGE, "{bytes} bytes of huge pages");
+        }
+    }
 }

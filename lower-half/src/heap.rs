@@ -11,7 +11,7 @@
 
 use core::ffi::c_void;
 use core::hint::black_box;
-use core::sync::atomic::AtomicUsize;
+use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use crate::threads::own_area::{in_own_area, next};
 
@@ -56,8 +56,11 @@ pub unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mut c_voi
         if block.is_null() {
             return malloc(bytes);
         }
+        if bytes == 0 || bytes > SMALL || !sizes_are_known() {
+            return realloc_of_libc(block, bytes);
+        }
         let has = malloc_usable_size(block);
-        if bytes == 0 || bytes > SMALL || has > SMALL {
+        if has > SMALL {
             return realloc_of_libc(block, bytes);
         }
         if bytes <= has {
@@ -70,6 +73,39 @@ pub unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mut c_voi
         }
         larger
     }
+}
+
+const UNKNOWN: u8 = 0;
+const YES: u8 = 1;
+const NO: u8 = 2;
+
+/// Whether `malloc_usable_size` tells the size of what `malloc` gave: somebody may have preloaded an allocator that lacks it.
+#[inline(always)]
+fn sizes_are_known() -> bool {
+    static KNOWN: AtomicU8 = AtomicU8::new(UNKNOWN);
+    match KNOWN.load(Ordering::Relaxed) {
+        UNKNOWN => look(&KNOWN),
+        known => known == YES,
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn look(known: &AtomicU8) -> bool {
+    let base = |function: usize| {
+        let mut found = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+        // SAFETY: dladdr fills the structure, for which zero is valid.
+        unsafe {
+            let told = libc::dladdr(function as *const c_void, found.as_mut_ptr());
+            (told != 0).then(|| found.assume_init().dli_fbase as usize)
+        }
+    };
+    let same = in_own_area(|| {
+        let of_malloc = base(malloc as *const () as usize);
+        of_malloc.is_some() && of_malloc == base(malloc_usable_size as *const () as usize)
+    });
+    known.store(if same { YES } else { NO }, Ordering::Relaxed);
+    same
 }
 
 #[cold]

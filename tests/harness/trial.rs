@@ -1,7 +1,7 @@
 //! What is done to a program: run natively, run in the split process, checkpointed, suspended and restarted.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -44,6 +44,11 @@ impl<'a> Trial<'a> {
             arguments: vec![],
             executable: program.build()?,
         })
+    }
+
+    /// Its executable, compiled.
+    pub fn executable(&self) -> &Path {
+        &self.executable
     }
 
     /// Where its epochs go.

@@ -23,6 +23,8 @@ use crate::tier::Tiers;
 
 /// The environment variable.
 pub const VARIABLE: &str = "STILLPOINT_LAUNCH";
+/// What the user preloads (`LD_PRELOAD`): it is for the application, so the lower half is started without it.
+pub const PRELOAD: &str = "STILLPOINT_PRELOAD";
 
 /// One rank's part of a launch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use stillpoint_image::fast_tier::JobPart;
 use stillpoint_image::{Manifest, epoch_name, image_name};
 use stillpoint_protocol::job_file::{JobFile, JobState, Process};
-use stillpoint_protocol::launch::{Launch, Restart, VARIABLE};
+use stillpoint_protocol::launch::{Launch, PRELOAD, Restart, VARIABLE};
 use stillpoint_protocol::tier::Tiers;
 
 use super::coordinator::Ready;
@@ -136,6 +136,10 @@ pub fn start(
         suspend_on_term: options.on_term == OnTerm::Suspend,
         two_phase: program.is_some_and(|program| program.safe_state == SafeState::Barrier),
         tiers,
+    };
+    match std::env::var_os("LD_PRELOAD") {
+        Some(preload) => lower.env_remove("LD_PRELOAD").env(PRELOAD, preload),
+        None => lower.env_remove(PRELOAD),
     };
     let error = lower.env(VARIABLE, launch.to_variable()).exec();
     Err(Failure::failed(format!(

@@ -16,6 +16,7 @@ use stillpoint_wrappers::gate;
 use super::trap::Call;
 use super::{paths, signals, user};
 use crate::arch::syscall::{self, failed, syscall3, syscall4, syscall6};
+use crate::launch::environment::APPLICATIONS_PRELOAD;
 use crate::loader::elf;
 use crate::threads::registry::Thread;
 use crate::threads::{exit, stop};
@@ -233,7 +234,7 @@ impl Room {
         let preload: usize = (0..variables)
             .map(|index| text(entry(environment, index)))
             .filter(|variable| variable.starts_with(PRELOAD))
-            .map(|variable| variable.len() + 16)
+            .map(|variable| variable.len() + APPLICATIONS_PRELOAD.len() + 16)
             .sum();
         let pointers = count(arguments) + variables + KEPT_COUNT.load(Ordering::Relaxed) + 16;
         let bytes = (8 * pointers + preload + 4096 + usize::from(path != 0)) & !4095;
@@ -318,7 +319,7 @@ impl Room {
         let mut preload = 0;
         for variable in (0..variables).map(|index| text(entry(environment, index))) {
             if variable.starts_with(PRELOAD) {
-                preload = self.without_library(variable);
+                preload = self.without_library(variable, split);
             }
         }
         self.used = (self.used + 7) & !7;
@@ -340,12 +341,12 @@ impl Room {
         list
     }
 
-    /// `LD_PRELOAD=...` with our library taken out; 0 where nothing is left.
-    fn without_library(&mut self, variable: &[u8]) -> usize {
+    /// `LD_PRELOAD=...` with our library taken out, in the lower half's words where it takes over; 0 where nothing is left.
+    fn without_library(&mut self, variable: &[u8], split: bool) -> usize {
         let library = LIBRARY.load(Ordering::Relaxed) as usize;
         let library = if library == 0 { &[][..] } else { text(library) };
         let at = self.list();
-        self.push_bytes(PRELOAD);
+        self.push_bytes(if split { APPLICATIONS_PRELOAD } else { PRELOAD });
         let empty = self.used;
         let others = variable
             .get(PRELOAD.len()..)

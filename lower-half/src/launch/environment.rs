@@ -17,6 +17,9 @@ use std::path::Path;
 
 const OURS: &[u8] = b"STILLPOINT_";
 const PRELOAD: &[u8] = b"LD_PRELOAD=";
+/// `launch::PRELOAD`: what is preloaded is for the application alone. An allocator would not bear two views of a thread's storage
+/// (`threads::near`), and what counts MPI calls would see those of both halves.
+pub const APPLICATIONS_PRELOAD: &[u8] = b"STILLPOINT_PRELOAD=";
 
 /// Caches of registered memory, what watches memory for them, and handlers of crashes, switched off.
 const SWITCHED_OFF: [(&str, &str); 9] = [
@@ -46,14 +49,18 @@ pub fn of_application(library: Option<&Path>) -> Vec<CString> {
         .map(|path| path.as_os_str().as_bytes().to_vec())
         .unwrap_or_default();
     let mut environment: Vec<Vec<u8>> = vec![];
-    for variable in variables().filter(|variable| !variable.starts_with(OURS)) {
-        match variable.strip_prefix(PRELOAD) {
+    for variable in variables() {
+        let users = variable
+            .strip_prefix(APPLICATIONS_PRELOAD)
+            .or(variable.strip_prefix(PRELOAD));
+        match users {
             Some(users) => {
                 if !preload.is_empty() {
                     preload.push(b':');
                 }
                 preload.extend(users);
             }
+            None if variable.starts_with(OURS) => {}
             None => environment.push(variable),
         }
     }
@@ -70,7 +77,9 @@ pub fn of_application(library: Option<&Path>) -> Vec<CString> {
 /// Stillpoint's own variables, for the next split process that an `execve` of the application starts.
 pub fn kept() -> Vec<CString> {
     let ours = variables().filter(|variable| {
-        variable.starts_with(OURS) && !variable.starts_with(b"STILLPOINT_FILTER=")
+        variable.starts_with(OURS)
+            && !variable.starts_with(b"STILLPOINT_FILTER=")
+            && !variable.starts_with(APPLICATIONS_PRELOAD)
     });
     ours.filter_map(|variable| CString::new(variable).ok())
         .collect()

@@ -79,7 +79,8 @@ const UNKNOWN: u8 = 0;
 const YES: u8 = 1;
 const NO: u8 = 2;
 
-/// Whether `malloc_usable_size` tells the size of what `malloc` gave: somebody may have preloaded an allocator that lacks it.
+/// Whether `malloc_usable_size` tells the size of what `malloc` gave: the system may preload an allocator that lacks it (ld.so(8):
+/// `/etc/ld.so.preload`).
 #[inline(always)]
 fn sizes_are_known() -> bool {
     static KNOWN: AtomicU8 = AtomicU8::new(UNKNOWN);

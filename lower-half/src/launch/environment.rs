@@ -1,7 +1,10 @@
 //! Whose environment variable is whose.
 //!
 //! The application's environment is the one that the process was started with, without Stillpoint's own variables and
-//! with the upper half's library preloaded before whatever the user preloads. The lower half's has, besides,
+//! with the upper half's library preloaded before whatever the user preloads. That is for the application alone: of an allocator's
+//! storage a thread would have two views (`threads::near`), and what counts MPI calls would count those of both halves.
+//!
+//! The lower half's environment has, besides,
 //! what switches off MPI's caches of registered memory: they are emptied by watching `munmap` in the lower half's
 //! libc, where what the upper half unmaps is never seen. The cost is a registration per large message on networks
 //! that need one; shared memory and TCP need none. And MPI's own handlers for crashes are switched off: they would run
@@ -17,8 +20,7 @@ use std::path::Path;
 
 const OURS: &[u8] = b"STILLPOINT_";
 const PRELOAD: &[u8] = b"LD_PRELOAD=";
-/// `launch::PRELOAD`: what is preloaded is for the application alone. An allocator would not bear two views of a thread's storage
-/// (`threads::near`), and what counts MPI calls would see those of both halves.
+/// [`stillpoint_protocol::launch::PRELOAD`]: what the user preloads, until the application's environment is made.
 pub const APPLICATIONS_PRELOAD: &[u8] = b"STILLPOINT_PRELOAD=";
 
 /// Caches of registered memory, what watches memory for them, and handlers of crashes, switched off.
@@ -93,5 +95,18 @@ pub unsafe fn prepare_for_mpi() {
     for (name, value) in SWITCHED_OFF {
         // SAFETY: the caller's.
         unsafe { std::env::set_var(name, value) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stillpoint_protocol::launch;
+
+    use super::APPLICATIONS_PRELOAD;
+
+    #[test]
+    fn the_command_and_the_lower_half_use_one_name() {
+        let name = format!("{}=", launch::PRELOAD);
+        assert_eq!(APPLICATIONS_PRELOAD, name.as_bytes());
     }
 }

@@ -1,13 +1,10 @@
-//! How a stub is exported: under its two names, each a jump to the one function that does the work.
+//! How a stub is exported: as `MPI_X`, which is its own name, and as `PMPI_X`, which jumps there.
 //!
-//! The names are not each other's alias: a tool that brings its own `MPI_X` and calls `PMPI_X` gets here.
+//! Applications call `MPI_X`, which so has no code but its own. A tool may bring its own `MPI_X` and call `PMPI_X`: it gets here,
+//! because the library is linked so that a jump to one of its functions leads there whatever else has that name (`build.rs`).
 
-/// `export!(MPI_X, PMPI_X => stub)`.
+/// `export!(PMPI_X => stub)`.
 macro_rules! export {
-    ($mpi:ident, $pmpi:ident => $stub:path) => {
-        $crate::export::export!($mpi => $stub);
-        $crate::export::export!($pmpi => $stub);
-    };
     ($name:ident => $stub:path) => {
         // SAFETY: the name is MPI's, and this library stands in MPI's place; the jump keeps registers and stack as
         // the caller has set them up for the stub.

@@ -1,6 +1,6 @@
 //! The exported functions: `MPI_X` and `PMPI_X` for every function of the table that an MPI exports.
 //!
-//! Both names jump to one stub, so a tool's own `MPI_X` may call `PMPI_X`. A stub stays inside MPI from its
+//! The first name is the stub's own, the second a jump to it ([`crate::export`]). A stub stays inside MPI from its
 //! first line to its last; handles are read only there, and only once the call is let through, because a
 //! restart gives them new words. Nothing allocates but what keeps an array of handles, nothing panics.
 //!

@@ -12,6 +12,7 @@ use crate::pass;
 use core::ffi::{c_int, c_void};
 use stillpoint_wrappers::gate::HandleKind;
 
+#[unsafe(export_name = "MPI_Allgather")]
 unsafe extern "C" fn allgather(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -75,8 +76,9 @@ unsafe extern "C" fn allgather_converted(
         0
     }
 }
-export!(MPI_Allgather, PMPI_Allgather => allgather);
+export!(PMPI_Allgather => allgather);
 
+#[unsafe(export_name = "MPI_Allgatherv")]
 unsafe extern "C" fn allgatherv(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -144,8 +146,9 @@ unsafe extern "C" fn allgatherv_converted(
         0
     }
 }
-export!(MPI_Allgatherv, PMPI_Allgatherv => allgatherv);
+export!(PMPI_Allgatherv => allgatherv);
 
+#[unsafe(export_name = "MPI_Allreduce")]
 unsafe extern "C" fn allreduce(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -203,8 +206,9 @@ unsafe extern "C" fn allreduce_converted(
         0
     }
 }
-export!(MPI_Allreduce, PMPI_Allreduce => allreduce);
+export!(PMPI_Allreduce => allreduce);
 
+#[unsafe(export_name = "MPI_Alltoall")]
 unsafe extern "C" fn alltoall(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -268,8 +272,9 @@ unsafe extern "C" fn alltoall_converted(
         0
     }
 }
-export!(MPI_Alltoall, PMPI_Alltoall => alltoall);
+export!(PMPI_Alltoall => alltoall);
 
+#[unsafe(export_name = "MPI_Alltoallv")]
 unsafe extern "C" fn alltoallv(
     sendbuf: *const c_void,
     sendcounts: *const c_int,
@@ -341,8 +346,9 @@ unsafe extern "C" fn alltoallv_converted(
         0
     }
 }
-export!(MPI_Alltoallv, PMPI_Alltoallv => alltoallv);
+export!(PMPI_Alltoallv => alltoallv);
 
+#[unsafe(export_name = "MPI_Alltoallw")]
 unsafe extern "C" fn alltoallw(
     sendbuf: *const c_void,
     sendcounts: *const c_int,
@@ -386,8 +392,9 @@ unsafe extern "C" fn alltoallw(
         0
     }
 }
-export!(MPI_Alltoallw, PMPI_Alltoallw => alltoallw);
+export!(PMPI_Alltoallw => alltoallw);
 
+#[unsafe(export_name = "MPI_Barrier")]
 unsafe extern "C" fn barrier(comm: Comm) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -417,8 +424,9 @@ unsafe extern "C" fn barrier_converted(comm: Comm) -> c_int {
         0
     }
 }
-export!(MPI_Barrier, PMPI_Barrier => barrier);
+export!(PMPI_Barrier => barrier);
 
+#[unsafe(export_name = "MPI_Bcast")]
 unsafe extern "C" fn bcast(
     buffer: *mut c_void,
     count: c_int,
@@ -467,8 +475,9 @@ unsafe extern "C" fn bcast_converted(
         0
     }
 }
-export!(MPI_Bcast, PMPI_Bcast => bcast);
+export!(PMPI_Bcast => bcast);
 
+#[unsafe(export_name = "MPI_Exscan")]
 unsafe extern "C" fn exscan(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -526,8 +535,9 @@ unsafe extern "C" fn exscan_converted(
         0
     }
 }
-export!(MPI_Exscan, PMPI_Exscan => exscan);
+export!(PMPI_Exscan => exscan);
 
+#[unsafe(export_name = "MPI_Gather")]
 unsafe extern "C" fn gather(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -595,8 +605,9 @@ unsafe extern "C" fn gather_converted(
         0
     }
 }
-export!(MPI_Gather, PMPI_Gather => gather);
+export!(PMPI_Gather => gather);
 
+#[unsafe(export_name = "MPI_Gatherv")]
 unsafe extern "C" fn gatherv(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -668,8 +679,9 @@ unsafe extern "C" fn gatherv_converted(
         0
     }
 }
-export!(MPI_Gatherv, PMPI_Gatherv => gatherv);
+export!(PMPI_Gatherv => gatherv);
 
+#[unsafe(export_name = "MPI_Neighbor_allgather")]
 unsafe extern "C" fn neighbor_allgather(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -733,8 +745,9 @@ unsafe extern "C" fn neighbor_allgather_converted(
         0
     }
 }
-export!(MPI_Neighbor_allgather, PMPI_Neighbor_allgather => neighbor_allgather);
+export!(PMPI_Neighbor_allgather => neighbor_allgather);
 
+#[unsafe(export_name = "MPI_Neighbor_allgatherv")]
 unsafe extern "C" fn neighbor_allgatherv(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -802,8 +815,9 @@ unsafe extern "C" fn neighbor_allgatherv_converted(
         0
     }
 }
-export!(MPI_Neighbor_allgatherv, PMPI_Neighbor_allgatherv => neighbor_allgatherv);
+export!(PMPI_Neighbor_allgatherv => neighbor_allgatherv);
 
+#[unsafe(export_name = "MPI_Neighbor_alltoall")]
 unsafe extern "C" fn neighbor_alltoall(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -867,8 +881,9 @@ unsafe extern "C" fn neighbor_alltoall_converted(
         0
     }
 }
-export!(MPI_Neighbor_alltoall, PMPI_Neighbor_alltoall => neighbor_alltoall);
+export!(PMPI_Neighbor_alltoall => neighbor_alltoall);
 
+#[unsafe(export_name = "MPI_Neighbor_alltoallv")]
 unsafe extern "C" fn neighbor_alltoallv(
     sendbuf: *const c_void,
     sendcounts: *const c_int,
@@ -940,8 +955,9 @@ unsafe extern "C" fn neighbor_alltoallv_converted(
         0
     }
 }
-export!(MPI_Neighbor_alltoallv, PMPI_Neighbor_alltoallv => neighbor_alltoallv);
+export!(PMPI_Neighbor_alltoallv => neighbor_alltoallv);
 
+#[unsafe(export_name = "MPI_Neighbor_alltoallw")]
 unsafe extern "C" fn neighbor_alltoallw(
     sendbuf: *const c_void,
     sendcounts: *const c_int,
@@ -978,8 +994,9 @@ unsafe extern "C" fn neighbor_alltoallw(
         0
     }
 }
-export!(MPI_Neighbor_alltoallw, PMPI_Neighbor_alltoallw => neighbor_alltoallw);
+export!(PMPI_Neighbor_alltoallw => neighbor_alltoallw);
 
+#[unsafe(export_name = "MPI_Reduce")]
 unsafe extern "C" fn reduce(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -1041,8 +1058,9 @@ unsafe extern "C" fn reduce_converted(
         0
     }
 }
-export!(MPI_Reduce, PMPI_Reduce => reduce);
+export!(PMPI_Reduce => reduce);
 
+#[unsafe(export_name = "MPI_Reduce_scatter")]
 unsafe extern "C" fn reduce_scatter(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -1100,8 +1118,9 @@ unsafe extern "C" fn reduce_scatter_converted(
         0
     }
 }
-export!(MPI_Reduce_scatter, PMPI_Reduce_scatter => reduce_scatter);
+export!(PMPI_Reduce_scatter => reduce_scatter);
 
+#[unsafe(export_name = "MPI_Reduce_scatter_block")]
 unsafe extern "C" fn reduce_scatter_block(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -1159,8 +1178,9 @@ unsafe extern "C" fn reduce_scatter_block_converted(
         0
     }
 }
-export!(MPI_Reduce_scatter_block, PMPI_Reduce_scatter_block => reduce_scatter_block);
+export!(PMPI_Reduce_scatter_block => reduce_scatter_block);
 
+#[unsafe(export_name = "MPI_Scan")]
 unsafe extern "C" fn scan(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -1218,8 +1238,9 @@ unsafe extern "C" fn scan_converted(
         0
     }
 }
-export!(MPI_Scan, PMPI_Scan => scan);
+export!(PMPI_Scan => scan);
 
+#[unsafe(export_name = "MPI_Scatter")]
 unsafe extern "C" fn scatter(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -1287,8 +1308,9 @@ unsafe extern "C" fn scatter_converted(
         0
     }
 }
-export!(MPI_Scatter, PMPI_Scatter => scatter);
+export!(PMPI_Scatter => scatter);
 
+#[unsafe(export_name = "MPI_Scatterv")]
 unsafe extern "C" fn scatterv(
     sendbuf: *const c_void,
     sendcounts: *const c_int,
@@ -1360,4 +1382,4 @@ unsafe extern "C" fn scatterv_converted(
         0
     }
 }
-export!(MPI_Scatterv, PMPI_Scatterv => scatterv);
+export!(PMPI_Scatterv => scatterv);

@@ -9,18 +9,21 @@ use crate::calls;
 use crate::export::export;
 use core::ffi::{c_int, c_void};
 
+#[unsafe(export_name = "MPI_Cancel")]
 unsafe extern "C" fn cancel(request: *mut Request) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::cancel(request) }
 }
-export!(MPI_Cancel, PMPI_Cancel => cancel);
+export!(PMPI_Cancel => cancel);
 
+#[unsafe(export_name = "MPI_Grequest_complete")]
 unsafe extern "C" fn grequest_complete(request: Request) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::grequest_complete(request) }
 }
-export!(MPI_Grequest_complete, PMPI_Grequest_complete => grequest_complete);
+export!(PMPI_Grequest_complete => grequest_complete);
 
+#[unsafe(export_name = "MPI_Grequest_start")]
 unsafe extern "C" fn grequest_start(
     query_fn: GrequestQueryFunction,
     free_fn: GrequestFreeFunction,
@@ -31,14 +34,16 @@ unsafe extern "C" fn grequest_start(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::grequest_start(query_fn, free_fn, cancel_fn, extra_state, request) }
 }
-export!(MPI_Grequest_start, PMPI_Grequest_start => grequest_start);
+export!(PMPI_Grequest_start => grequest_start);
 
+#[unsafe(export_name = "MPI_Request_free")]
 unsafe extern "C" fn request_free(request: *mut Request) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::request_free(request) }
 }
-export!(MPI_Request_free, PMPI_Request_free => request_free);
+export!(PMPI_Request_free => request_free);
 
+#[unsafe(export_name = "MPI_Request_get_status")]
 unsafe extern "C" fn request_get_status(
     request: Request,
     flag: *mut c_int,
@@ -47,26 +52,30 @@ unsafe extern "C" fn request_get_status(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::request_get_status(request, flag, status) }
 }
-export!(MPI_Request_get_status, PMPI_Request_get_status => request_get_status);
+export!(PMPI_Request_get_status => request_get_status);
 
+#[unsafe(export_name = "MPI_Start")]
 unsafe extern "C" fn start(request: *mut Request) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::start(request) }
 }
-export!(MPI_Start, PMPI_Start => start);
+export!(PMPI_Start => start);
 
+#[unsafe(export_name = "MPI_Startall")]
 unsafe extern "C" fn startall(count: c_int, array_of_requests: *mut Request) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::startall(count, array_of_requests) }
 }
-export!(MPI_Startall, PMPI_Startall => startall);
+export!(PMPI_Startall => startall);
 
+#[unsafe(export_name = "MPI_Test")]
 unsafe extern "C" fn test(request: *mut Request, flag: *mut c_int, status: *mut Status) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::test(request, flag, status) }
 }
-export!(MPI_Test, PMPI_Test => test);
+export!(PMPI_Test => test);
 
+#[unsafe(export_name = "MPI_Testall")]
 unsafe extern "C" fn testall(
     count: c_int,
     array_of_requests: *mut Request,
@@ -76,8 +85,9 @@ unsafe extern "C" fn testall(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::testall(count, array_of_requests, flag, array_of_statuses) }
 }
-export!(MPI_Testall, PMPI_Testall => testall);
+export!(PMPI_Testall => testall);
 
+#[unsafe(export_name = "MPI_Testany")]
 unsafe extern "C" fn testany(
     count: c_int,
     array_of_requests: *mut Request,
@@ -88,8 +98,9 @@ unsafe extern "C" fn testany(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::testany(count, array_of_requests, index, flag, status) }
 }
-export!(MPI_Testany, PMPI_Testany => testany);
+export!(PMPI_Testany => testany);
 
+#[unsafe(export_name = "MPI_Testsome")]
 unsafe extern "C" fn testsome(
     incount: c_int,
     array_of_requests: *mut Request,
@@ -108,14 +119,16 @@ unsafe extern "C" fn testsome(
         )
     }
 }
-export!(MPI_Testsome, PMPI_Testsome => testsome);
+export!(PMPI_Testsome => testsome);
 
+#[unsafe(export_name = "MPI_Wait")]
 unsafe extern "C" fn wait(request: *mut Request, status: *mut Status) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::wait(request, status) }
 }
-export!(MPI_Wait, PMPI_Wait => wait);
+export!(PMPI_Wait => wait);
 
+#[unsafe(export_name = "MPI_Waitall")]
 unsafe extern "C" fn waitall(
     count: c_int,
     array_of_requests: *mut Request,
@@ -124,8 +137,9 @@ unsafe extern "C" fn waitall(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::waitall(count, array_of_requests, array_of_statuses) }
 }
-export!(MPI_Waitall, PMPI_Waitall => waitall);
+export!(PMPI_Waitall => waitall);
 
+#[unsafe(export_name = "MPI_Waitany")]
 unsafe extern "C" fn waitany(
     count: c_int,
     array_of_requests: *mut Request,
@@ -135,8 +149,9 @@ unsafe extern "C" fn waitany(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::waitany(count, array_of_requests, index, status) }
 }
-export!(MPI_Waitany, PMPI_Waitany => waitany);
+export!(PMPI_Waitany => waitany);
 
+#[unsafe(export_name = "MPI_Waitsome")]
 unsafe extern "C" fn waitsome(
     incount: c_int,
     array_of_requests: *mut Request,
@@ -155,4 +170,4 @@ unsafe extern "C" fn waitsome(
         )
     }
 }
-export!(MPI_Waitsome, PMPI_Waitsome => waitsome);
+export!(PMPI_Waitsome => waitsome);

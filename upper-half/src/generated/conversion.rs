@@ -9,134 +9,156 @@ use crate::calls;
 use crate::export::export;
 use core::ffi::c_int;
 
+#[unsafe(export_name = "MPI_Comm_c2f")]
 unsafe extern "C" fn comm_c2f(comm: Comm) -> Fint {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_c2f(comm) }
 }
-export!(MPI_Comm_c2f, PMPI_Comm_c2f => comm_c2f);
+export!(PMPI_Comm_c2f => comm_c2f);
 
+#[unsafe(export_name = "MPI_Comm_f2c")]
 unsafe extern "C" fn comm_f2c(comm: Fint) -> Comm {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_f2c(comm) }
 }
-export!(MPI_Comm_f2c, PMPI_Comm_f2c => comm_f2c);
+export!(PMPI_Comm_f2c => comm_f2c);
 
+#[unsafe(export_name = "MPI_Errhandler_c2f")]
 unsafe extern "C" fn errhandler_c2f(errhandler: Errhandler) -> Fint {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::errhandler_c2f(errhandler) }
 }
-export!(MPI_Errhandler_c2f, PMPI_Errhandler_c2f => errhandler_c2f);
+export!(PMPI_Errhandler_c2f => errhandler_c2f);
 
+#[unsafe(export_name = "MPI_Errhandler_f2c")]
 unsafe extern "C" fn errhandler_f2c(errhandler: Fint) -> Errhandler {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::errhandler_f2c(errhandler) }
 }
-export!(MPI_Errhandler_f2c, PMPI_Errhandler_f2c => errhandler_f2c);
+export!(PMPI_Errhandler_f2c => errhandler_f2c);
 
+#[unsafe(export_name = "MPI_File_c2f")]
 unsafe extern "C" fn file_c2f(file: File) -> Fint {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::file_c2f(file) }
 }
-export!(MPI_File_c2f, PMPI_File_c2f => file_c2f);
+export!(PMPI_File_c2f => file_c2f);
 
+#[unsafe(export_name = "MPI_File_f2c")]
 unsafe extern "C" fn file_f2c(file: Fint) -> File {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::file_f2c(file) }
 }
-export!(MPI_File_f2c, PMPI_File_f2c => file_f2c);
+export!(PMPI_File_f2c => file_f2c);
 
+#[unsafe(export_name = "MPI_Group_c2f")]
 unsafe extern "C" fn group_c2f(group: Group) -> Fint {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::group_c2f(group) }
 }
-export!(MPI_Group_c2f, PMPI_Group_c2f => group_c2f);
+export!(PMPI_Group_c2f => group_c2f);
 
+#[unsafe(export_name = "MPI_Group_f2c")]
 unsafe extern "C" fn group_f2c(group: Fint) -> Group {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::group_f2c(group) }
 }
-export!(MPI_Group_f2c, PMPI_Group_f2c => group_f2c);
+export!(PMPI_Group_f2c => group_f2c);
 
+#[unsafe(export_name = "MPI_Info_c2f")]
 unsafe extern "C" fn info_c2f(info: Info) -> Fint {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::info_c2f(info) }
 }
-export!(MPI_Info_c2f, PMPI_Info_c2f => info_c2f);
+export!(PMPI_Info_c2f => info_c2f);
 
+#[unsafe(export_name = "MPI_Info_f2c")]
 unsafe extern "C" fn info_f2c(info: Fint) -> Info {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::info_f2c(info) }
 }
-export!(MPI_Info_f2c, PMPI_Info_f2c => info_f2c);
+export!(PMPI_Info_f2c => info_f2c);
 
+#[unsafe(export_name = "MPI_Message_c2f")]
 unsafe extern "C" fn message_c2f(message: Message) -> Fint {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::message_c2f(message) }
 }
-export!(MPI_Message_c2f, PMPI_Message_c2f => message_c2f);
+export!(PMPI_Message_c2f => message_c2f);
 
+#[unsafe(export_name = "MPI_Message_f2c")]
 unsafe extern "C" fn message_f2c(message: Fint) -> Message {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::message_f2c(message) }
 }
-export!(MPI_Message_f2c, PMPI_Message_f2c => message_f2c);
+export!(PMPI_Message_f2c => message_f2c);
 
+#[unsafe(export_name = "MPI_Op_c2f")]
 unsafe extern "C" fn op_c2f(op: Op) -> Fint {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::op_c2f(op) }
 }
-export!(MPI_Op_c2f, PMPI_Op_c2f => op_c2f);
+export!(PMPI_Op_c2f => op_c2f);
 
+#[unsafe(export_name = "MPI_Op_f2c")]
 unsafe extern "C" fn op_f2c(op: Fint) -> Op {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::op_f2c(op) }
 }
-export!(MPI_Op_f2c, PMPI_Op_f2c => op_f2c);
+export!(PMPI_Op_f2c => op_f2c);
 
+#[unsafe(export_name = "MPI_Request_c2f")]
 unsafe extern "C" fn request_c2f(request: Request) -> Fint {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::request_c2f(request) }
 }
-export!(MPI_Request_c2f, PMPI_Request_c2f => request_c2f);
+export!(PMPI_Request_c2f => request_c2f);
 
+#[unsafe(export_name = "MPI_Request_f2c")]
 unsafe extern "C" fn request_f2c(request: Fint) -> Request {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::request_f2c(request) }
 }
-export!(MPI_Request_f2c, PMPI_Request_f2c => request_f2c);
+export!(PMPI_Request_f2c => request_f2c);
 
+#[unsafe(export_name = "MPI_Status_c2f")]
 unsafe extern "C" fn status_c2f(c_status: *const Status, f_status: *mut Fint) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::status_c2f(c_status, f_status) }
 }
-export!(MPI_Status_c2f, PMPI_Status_c2f => status_c2f);
+export!(PMPI_Status_c2f => status_c2f);
 
+#[unsafe(export_name = "MPI_Status_f2c")]
 unsafe extern "C" fn status_f2c(f_status: *const Fint, c_status: *mut Status) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::status_f2c(f_status, c_status) }
 }
-export!(MPI_Status_f2c, PMPI_Status_f2c => status_f2c);
+export!(PMPI_Status_f2c => status_f2c);
 
+#[unsafe(export_name = "MPI_Type_c2f")]
 unsafe extern "C" fn type_c2f(datatype: Datatype) -> Fint {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::type_c2f(datatype) }
 }
-export!(MPI_Type_c2f, PMPI_Type_c2f => type_c2f);
+export!(PMPI_Type_c2f => type_c2f);
 
+#[unsafe(export_name = "MPI_Type_f2c")]
 unsafe extern "C" fn type_f2c(datatype: Fint) -> Datatype {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::type_f2c(datatype) }
 }
-export!(MPI_Type_f2c, PMPI_Type_f2c => type_f2c);
+export!(PMPI_Type_f2c => type_f2c);
 
+#[unsafe(export_name = "MPI_Win_c2f")]
 unsafe extern "C" fn win_c2f(win: Win) -> Fint {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::win_c2f(win) }
 }
-export!(MPI_Win_c2f, PMPI_Win_c2f => win_c2f);
+export!(PMPI_Win_c2f => win_c2f);
 
+#[unsafe(export_name = "MPI_Win_f2c")]
 unsafe extern "C" fn win_f2c(win: Fint) -> Win {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::win_f2c(win) }
 }
-export!(MPI_Win_f2c, PMPI_Win_f2c => win_f2c);
+export!(PMPI_Win_f2c => win_f2c);

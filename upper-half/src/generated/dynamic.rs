@@ -13,6 +13,7 @@ use crate::refuse;
 use core::ffi::{c_char, c_int};
 use stillpoint_wrappers::gate::HandleKind;
 
+#[unsafe(export_name = "MPI_Close_port")]
 unsafe extern "C" fn close_port(port_name: *const c_char) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -25,8 +26,9 @@ unsafe extern "C" fn close_port(port_name: *const c_char) -> c_int {
         0
     }
 }
-export!(MPI_Close_port, PMPI_Close_port => close_port);
+export!(PMPI_Close_port => close_port);
 
+#[unsafe(export_name = "MPI_Comm_accept")]
 unsafe extern "C" fn comm_accept(
     port_name: *const c_char,
     info: Info,
@@ -59,8 +61,9 @@ unsafe extern "C" fn comm_accept(
         0
     }
 }
-export!(MPI_Comm_accept, PMPI_Comm_accept => comm_accept);
+export!(PMPI_Comm_accept => comm_accept);
 
+#[unsafe(export_name = "MPI_Comm_connect")]
 unsafe extern "C" fn comm_connect(
     port_name: *const c_char,
     info: Info,
@@ -93,8 +96,9 @@ unsafe extern "C" fn comm_connect(
         0
     }
 }
-export!(MPI_Comm_connect, PMPI_Comm_connect => comm_connect);
+export!(PMPI_Comm_connect => comm_connect);
 
+#[unsafe(export_name = "MPI_Comm_get_parent")]
 unsafe extern "C" fn comm_get_parent(parent: *mut Comm) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -111,8 +115,9 @@ unsafe extern "C" fn comm_get_parent(parent: *mut Comm) -> c_int {
         0
     }
 }
-export!(MPI_Comm_get_parent, PMPI_Comm_get_parent => comm_get_parent);
+export!(PMPI_Comm_get_parent => comm_get_parent);
 
+#[unsafe(export_name = "MPI_Comm_join")]
 unsafe extern "C" fn comm_join(fd: c_int, intercomm: *mut Comm) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -130,8 +135,9 @@ unsafe extern "C" fn comm_join(fd: c_int, intercomm: *mut Comm) -> c_int {
         0
     }
 }
-export!(MPI_Comm_join, PMPI_Comm_join => comm_join);
+export!(PMPI_Comm_join => comm_join);
 
+#[unsafe(export_name = "MPI_Comm_spawn")]
 unsafe extern "C" fn comm_spawn(
     command: *const c_char,
     argv: *mut *mut c_char,
@@ -156,8 +162,9 @@ unsafe extern "C" fn comm_spawn(
         )
     }
 }
-export!(MPI_Comm_spawn, PMPI_Comm_spawn => comm_spawn);
+export!(PMPI_Comm_spawn => comm_spawn);
 
+#[unsafe(export_name = "MPI_Comm_spawn_multiple")]
 unsafe extern "C" fn comm_spawn_multiple(
     count: c_int,
     array_of_commands: *mut *mut c_char,
@@ -184,8 +191,9 @@ unsafe extern "C" fn comm_spawn_multiple(
         )
     }
 }
-export!(MPI_Comm_spawn_multiple, PMPI_Comm_spawn_multiple => comm_spawn_multiple);
+export!(PMPI_Comm_spawn_multiple => comm_spawn_multiple);
 
+#[unsafe(export_name = "MPI_Lookup_name")]
 unsafe extern "C" fn lookup_name(
     service_name: *const c_char,
     info: Info,
@@ -206,8 +214,9 @@ unsafe extern "C" fn lookup_name(
         0
     }
 }
-export!(MPI_Lookup_name, PMPI_Lookup_name => lookup_name);
+export!(PMPI_Lookup_name => lookup_name);
 
+#[unsafe(export_name = "MPI_Open_port")]
 unsafe extern "C" fn open_port(info: Info, port_name: *mut c_char) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -225,8 +234,9 @@ unsafe extern "C" fn open_port(info: Info, port_name: *mut c_char) -> c_int {
         0
     }
 }
-export!(MPI_Open_port, PMPI_Open_port => open_port);
+export!(PMPI_Open_port => open_port);
 
+#[unsafe(export_name = "MPI_Publish_name")]
 unsafe extern "C" fn publish_name(
     service_name: *const c_char,
     info: Info,
@@ -248,8 +258,9 @@ unsafe extern "C" fn publish_name(
         0
     }
 }
-export!(MPI_Publish_name, PMPI_Publish_name => publish_name);
+export!(PMPI_Publish_name => publish_name);
 
+#[unsafe(export_name = "MPI_Unpublish_name")]
 unsafe extern "C" fn unpublish_name(
     service_name: *const c_char,
     info: Info,
@@ -271,4 +282,4 @@ unsafe extern "C" fn unpublish_name(
         0
     }
 }
-export!(MPI_Unpublish_name, PMPI_Unpublish_name => unpublish_name);
+export!(PMPI_Unpublish_name => unpublish_name);

@@ -9,54 +9,63 @@ use crate::errhandler;
 use crate::export::export;
 use core::ffi::{c_char, c_int, c_void};
 
+#[unsafe(export_name = "MPI_Abort")]
 unsafe extern "C" fn abort(comm: Comm, errorcode: c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::abort(comm, errorcode) }
 }
-export!(MPI_Abort, PMPI_Abort => abort);
+export!(PMPI_Abort => abort);
 
+#[unsafe(export_name = "MPI_Add_error_class")]
 unsafe extern "C" fn add_error_class(errorclass: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::add_error_class(errorclass) }
 }
-export!(MPI_Add_error_class, PMPI_Add_error_class => add_error_class);
+export!(PMPI_Add_error_class => add_error_class);
 
+#[unsafe(export_name = "MPI_Add_error_code")]
 unsafe extern "C" fn add_error_code(errorclass: c_int, errorcode: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::add_error_code(errorclass, errorcode) }
 }
-export!(MPI_Add_error_code, PMPI_Add_error_code => add_error_code);
+export!(PMPI_Add_error_code => add_error_code);
 
+#[unsafe(export_name = "MPI_Add_error_string")]
 unsafe extern "C" fn add_error_string(errorcode: c_int, string: *const c_char) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::add_error_string(errorcode, string) }
 }
-export!(MPI_Add_error_string, PMPI_Add_error_string => add_error_string);
+export!(PMPI_Add_error_string => add_error_string);
 
+#[unsafe(export_name = "MPI_Alloc_mem")]
 unsafe extern "C" fn alloc_mem(size: Aint, info: Info, baseptr: *mut c_void) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::alloc_mem(size, info, baseptr) }
 }
-export!(MPI_Alloc_mem, PMPI_Alloc_mem => alloc_mem);
+export!(PMPI_Alloc_mem => alloc_mem);
 
+#[unsafe(export_name = "MPI_Finalize")]
 unsafe extern "C" fn finalize() -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::finalize() }
 }
-export!(MPI_Finalize, PMPI_Finalize => finalize);
+export!(PMPI_Finalize => finalize);
 
+#[unsafe(export_name = "MPI_Finalized")]
 unsafe extern "C" fn finalized(flag: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::finalized(flag) }
 }
-export!(MPI_Finalized, PMPI_Finalized => finalized);
+export!(PMPI_Finalized => finalized);
 
+#[unsafe(export_name = "MPI_Free_mem")]
 unsafe extern "C" fn free_mem(base: *mut c_void) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::free_mem(base) }
 }
-export!(MPI_Free_mem, PMPI_Free_mem => free_mem);
+export!(PMPI_Free_mem => free_mem);
 
+#[unsafe(export_name = "MPI_Get_processor_name")]
 unsafe extern "C" fn get_processor_name(name: *mut c_char, resultlen: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -68,14 +77,16 @@ unsafe extern "C" fn get_processor_name(name: *mut c_char, resultlen: *mut c_int
         0
     }
 }
-export!(MPI_Get_processor_name, PMPI_Get_processor_name => get_processor_name);
+export!(PMPI_Get_processor_name => get_processor_name);
 
+#[unsafe(export_name = "MPI_Init")]
 unsafe extern "C" fn init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::init(argc, argv) }
 }
-export!(MPI_Init, PMPI_Init => init);
+export!(PMPI_Init => init);
 
+#[unsafe(export_name = "MPI_Init_thread")]
 unsafe extern "C" fn init_thread(
     argc: *mut c_int,
     argv: *mut *mut *mut c_char,
@@ -85,28 +96,32 @@ unsafe extern "C" fn init_thread(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::init_thread(argc, argv, required, provided) }
 }
-export!(MPI_Init_thread, PMPI_Init_thread => init_thread);
+export!(PMPI_Init_thread => init_thread);
 
+#[unsafe(export_name = "MPI_Initialized")]
 unsafe extern "C" fn initialized(flag: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::initialized(flag) }
 }
-export!(MPI_Initialized, PMPI_Initialized => initialized);
+export!(PMPI_Initialized => initialized);
 
+#[unsafe(export_name = "MPI_Is_thread_main")]
 unsafe extern "C" fn is_thread_main(flag: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::is_thread_main(flag) }
 }
-export!(MPI_Is_thread_main, PMPI_Is_thread_main => is_thread_main);
+export!(PMPI_Is_thread_main => is_thread_main);
 
+#[unsafe(export_name = "MPI_Pcontrol")]
 unsafe extern "C" fn pcontrol(level: c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::pcontrol(level) }
 }
-export!(MPI_Pcontrol, PMPI_Pcontrol => pcontrol);
+export!(PMPI_Pcontrol => pcontrol);
 
+#[unsafe(export_name = "MPI_Query_thread")]
 unsafe extern "C" fn query_thread(provided: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::query_thread(provided) }
 }
-export!(MPI_Query_thread, PMPI_Query_thread => query_thread);
+export!(PMPI_Query_thread => query_thread);

@@ -16,18 +16,21 @@ use crate::refuse;
 use core::ffi::{c_char, c_int, c_void};
 use stillpoint_wrappers::gate::HandleKind;
 
+#[unsafe(export_name = "MPI_File_call_errhandler")]
 unsafe extern "C" fn file_call_errhandler(fh: File, errorcode: c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::file_call_errhandler(fh, errorcode) }
 }
-export!(MPI_File_call_errhandler, PMPI_File_call_errhandler => file_call_errhandler);
+export!(PMPI_File_call_errhandler => file_call_errhandler);
 
+#[unsafe(export_name = "MPI_File_close")]
 unsafe extern "C" fn file_close(fh: *mut File) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::file_close(fh) }
 }
-export!(MPI_File_close, PMPI_File_close => file_close);
+export!(PMPI_File_close => file_close);
 
+#[unsafe(export_name = "MPI_File_create_errhandler")]
 unsafe extern "C" fn file_create_errhandler(
     file_errhandler_fn: FileErrhandlerFunction,
     errhandler: *mut Errhandler,
@@ -35,8 +38,9 @@ unsafe extern "C" fn file_create_errhandler(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::file_create_errhandler(file_errhandler_fn, errhandler) }
 }
-export!(MPI_File_create_errhandler, PMPI_File_create_errhandler => file_create_errhandler);
+export!(PMPI_File_create_errhandler => file_create_errhandler);
 
+#[unsafe(export_name = "MPI_File_delete")]
 unsafe extern "C" fn file_delete(filename: *const c_char, info: Info) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -53,8 +57,9 @@ unsafe extern "C" fn file_delete(filename: *const c_char, info: Info) -> c_int {
         0
     }
 }
-export!(MPI_File_delete, PMPI_File_delete => file_delete);
+export!(PMPI_File_delete => file_delete);
 
+#[unsafe(export_name = "MPI_File_get_amode")]
 unsafe extern "C" fn file_get_amode(fh: File, amode: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -73,8 +78,9 @@ unsafe extern "C" fn file_get_amode(fh: File, amode: *mut c_int) -> c_int {
         0
     }
 }
-export!(MPI_File_get_amode, PMPI_File_get_amode => file_get_amode);
+export!(PMPI_File_get_amode => file_get_amode);
 
+#[unsafe(export_name = "MPI_File_get_atomicity")]
 unsafe extern "C" fn file_get_atomicity(fh: File, flag: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -88,8 +94,9 @@ unsafe extern "C" fn file_get_atomicity(fh: File, flag: *mut c_int) -> c_int {
         0
     }
 }
-export!(MPI_File_get_atomicity, PMPI_File_get_atomicity => file_get_atomicity);
+export!(PMPI_File_get_atomicity => file_get_atomicity);
 
+#[unsafe(export_name = "MPI_File_get_byte_offset")]
 unsafe extern "C" fn file_get_byte_offset(fh: File, offset: Offset, disp: *mut Offset) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -103,14 +110,16 @@ unsafe extern "C" fn file_get_byte_offset(fh: File, offset: Offset, disp: *mut O
         0
     }
 }
-export!(MPI_File_get_byte_offset, PMPI_File_get_byte_offset => file_get_byte_offset);
+export!(PMPI_File_get_byte_offset => file_get_byte_offset);
 
+#[unsafe(export_name = "MPI_File_get_errhandler")]
 unsafe extern "C" fn file_get_errhandler(file: File, errhandler: *mut Errhandler) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::file_get_errhandler(file, errhandler) }
 }
-export!(MPI_File_get_errhandler, PMPI_File_get_errhandler => file_get_errhandler);
+export!(PMPI_File_get_errhandler => file_get_errhandler);
 
+#[unsafe(export_name = "MPI_File_get_group")]
 unsafe extern "C" fn file_get_group(fh: File, group: *mut Group) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -131,8 +140,9 @@ unsafe extern "C" fn file_get_group(fh: File, group: *mut Group) -> c_int {
         0
     }
 }
-export!(MPI_File_get_group, PMPI_File_get_group => file_get_group);
+export!(PMPI_File_get_group => file_get_group);
 
+#[unsafe(export_name = "MPI_File_get_info")]
 unsafe extern "C" fn file_get_info(fh: File, info_used: *mut Info) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -153,8 +163,9 @@ unsafe extern "C" fn file_get_info(fh: File, info_used: *mut Info) -> c_int {
         0
     }
 }
-export!(MPI_File_get_info, PMPI_File_get_info => file_get_info);
+export!(PMPI_File_get_info => file_get_info);
 
+#[unsafe(export_name = "MPI_File_get_position")]
 unsafe extern "C" fn file_get_position(fh: File, offset: *mut Offset) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -168,8 +179,9 @@ unsafe extern "C" fn file_get_position(fh: File, offset: *mut Offset) -> c_int {
         0
     }
 }
-export!(MPI_File_get_position, PMPI_File_get_position => file_get_position);
+export!(PMPI_File_get_position => file_get_position);
 
+#[unsafe(export_name = "MPI_File_get_position_shared")]
 unsafe extern "C" fn file_get_position_shared(fh: File, offset: *mut Offset) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -183,8 +195,9 @@ unsafe extern "C" fn file_get_position_shared(fh: File, offset: *mut Offset) -> 
         0
     }
 }
-export!(MPI_File_get_position_shared, PMPI_File_get_position_shared => file_get_position_shared);
+export!(PMPI_File_get_position_shared => file_get_position_shared);
 
+#[unsafe(export_name = "MPI_File_get_size")]
 unsafe extern "C" fn file_get_size(fh: File, size: *mut Offset) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -197,8 +210,9 @@ unsafe extern "C" fn file_get_size(fh: File, size: *mut Offset) -> c_int {
         0
     }
 }
-export!(MPI_File_get_size, PMPI_File_get_size => file_get_size);
+export!(PMPI_File_get_size => file_get_size);
 
+#[unsafe(export_name = "MPI_File_get_type_extent")]
 unsafe extern "C" fn file_get_type_extent(
     fh: File,
     datatype: Datatype,
@@ -220,8 +234,9 @@ unsafe extern "C" fn file_get_type_extent(
         0
     }
 }
-export!(MPI_File_get_type_extent, PMPI_File_get_type_extent => file_get_type_extent);
+export!(PMPI_File_get_type_extent => file_get_type_extent);
 
+#[unsafe(export_name = "MPI_File_get_view")]
 unsafe extern "C" fn file_get_view(
     fh: File,
     disp: *mut Offset,
@@ -255,8 +270,9 @@ unsafe extern "C" fn file_get_view(
         0
     }
 }
-export!(MPI_File_get_view, PMPI_File_get_view => file_get_view);
+export!(PMPI_File_get_view => file_get_view);
 
+#[unsafe(export_name = "MPI_File_iread")]
 unsafe extern "C" fn file_iread(
     fh: File,
     buf: *mut c_void,
@@ -284,8 +300,9 @@ unsafe extern "C" fn file_iread(
         0
     }
 }
-export!(MPI_File_iread, PMPI_File_iread => file_iread);
+export!(PMPI_File_iread => file_iread);
 
+#[unsafe(export_name = "MPI_File_iread_all")]
 unsafe extern "C" fn file_iread_all(
     fh: File,
     buf: *mut c_void,
@@ -313,8 +330,9 @@ unsafe extern "C" fn file_iread_all(
         0
     }
 }
-export!(MPI_File_iread_all, PMPI_File_iread_all => file_iread_all);
+export!(PMPI_File_iread_all => file_iread_all);
 
+#[unsafe(export_name = "MPI_File_iread_at")]
 unsafe extern "C" fn file_iread_at(
     fh: File,
     offset: Offset,
@@ -344,8 +362,9 @@ unsafe extern "C" fn file_iread_at(
         0
     }
 }
-export!(MPI_File_iread_at, PMPI_File_iread_at => file_iread_at);
+export!(PMPI_File_iread_at => file_iread_at);
 
+#[unsafe(export_name = "MPI_File_iread_at_all")]
 unsafe extern "C" fn file_iread_at_all(
     fh: File,
     offset: Offset,
@@ -375,8 +394,9 @@ unsafe extern "C" fn file_iread_at_all(
         0
     }
 }
-export!(MPI_File_iread_at_all, PMPI_File_iread_at_all => file_iread_at_all);
+export!(PMPI_File_iread_at_all => file_iread_at_all);
 
+#[unsafe(export_name = "MPI_File_iread_shared")]
 unsafe extern "C" fn file_iread_shared(
     fh: File,
     buf: *mut c_void,
@@ -404,8 +424,9 @@ unsafe extern "C" fn file_iread_shared(
         0
     }
 }
-export!(MPI_File_iread_shared, PMPI_File_iread_shared => file_iread_shared);
+export!(PMPI_File_iread_shared => file_iread_shared);
 
+#[unsafe(export_name = "MPI_File_iwrite")]
 unsafe extern "C" fn file_iwrite(
     fh: File,
     buf: *const c_void,
@@ -433,8 +454,9 @@ unsafe extern "C" fn file_iwrite(
         0
     }
 }
-export!(MPI_File_iwrite, PMPI_File_iwrite => file_iwrite);
+export!(PMPI_File_iwrite => file_iwrite);
 
+#[unsafe(export_name = "MPI_File_iwrite_all")]
 unsafe extern "C" fn file_iwrite_all(
     fh: File,
     buf: *const c_void,
@@ -462,8 +484,9 @@ unsafe extern "C" fn file_iwrite_all(
         0
     }
 }
-export!(MPI_File_iwrite_all, PMPI_File_iwrite_all => file_iwrite_all);
+export!(PMPI_File_iwrite_all => file_iwrite_all);
 
+#[unsafe(export_name = "MPI_File_iwrite_at")]
 unsafe extern "C" fn file_iwrite_at(
     fh: File,
     offset: Offset,
@@ -493,8 +516,9 @@ unsafe extern "C" fn file_iwrite_at(
         0
     }
 }
-export!(MPI_File_iwrite_at, PMPI_File_iwrite_at => file_iwrite_at);
+export!(PMPI_File_iwrite_at => file_iwrite_at);
 
+#[unsafe(export_name = "MPI_File_iwrite_at_all")]
 unsafe extern "C" fn file_iwrite_at_all(
     fh: File,
     offset: Offset,
@@ -524,8 +548,9 @@ unsafe extern "C" fn file_iwrite_at_all(
         0
     }
 }
-export!(MPI_File_iwrite_at_all, PMPI_File_iwrite_at_all => file_iwrite_at_all);
+export!(PMPI_File_iwrite_at_all => file_iwrite_at_all);
 
+#[unsafe(export_name = "MPI_File_iwrite_shared")]
 unsafe extern "C" fn file_iwrite_shared(
     fh: File,
     buf: *const c_void,
@@ -553,8 +578,9 @@ unsafe extern "C" fn file_iwrite_shared(
         0
     }
 }
-export!(MPI_File_iwrite_shared, PMPI_File_iwrite_shared => file_iwrite_shared);
+export!(PMPI_File_iwrite_shared => file_iwrite_shared);
 
+#[unsafe(export_name = "MPI_File_open")]
 unsafe extern "C" fn file_open(
     comm: Comm,
     filename: *const c_char,
@@ -586,8 +612,9 @@ unsafe extern "C" fn file_open(
         0
     }
 }
-export!(MPI_File_open, PMPI_File_open => file_open);
+export!(PMPI_File_open => file_open);
 
+#[unsafe(export_name = "MPI_File_preallocate")]
 unsafe extern "C" fn file_preallocate(fh: File, size: Offset) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -601,8 +628,9 @@ unsafe extern "C" fn file_preallocate(fh: File, size: Offset) -> c_int {
         0
     }
 }
-export!(MPI_File_preallocate, PMPI_File_preallocate => file_preallocate);
+export!(PMPI_File_preallocate => file_preallocate);
 
+#[unsafe(export_name = "MPI_File_read")]
 unsafe extern "C" fn file_read(
     fh: File,
     buf: *mut c_void,
@@ -630,8 +658,9 @@ unsafe extern "C" fn file_read(
         0
     }
 }
-export!(MPI_File_read, PMPI_File_read => file_read);
+export!(PMPI_File_read => file_read);
 
+#[unsafe(export_name = "MPI_File_read_all")]
 unsafe extern "C" fn file_read_all(
     fh: File,
     buf: *mut c_void,
@@ -659,8 +688,9 @@ unsafe extern "C" fn file_read_all(
         0
     }
 }
-export!(MPI_File_read_all, PMPI_File_read_all => file_read_all);
+export!(PMPI_File_read_all => file_read_all);
 
+#[unsafe(export_name = "MPI_File_read_all_begin")]
 unsafe extern "C" fn file_read_all_begin(
     fh: File,
     buf: *mut c_void,
@@ -684,8 +714,9 @@ unsafe extern "C" fn file_read_all_begin(
         0
     }
 }
-export!(MPI_File_read_all_begin, PMPI_File_read_all_begin => file_read_all_begin);
+export!(PMPI_File_read_all_begin => file_read_all_begin);
 
+#[unsafe(export_name = "MPI_File_read_all_end")]
 unsafe extern "C" fn file_read_all_end(fh: File, buf: *mut c_void, status: *mut Status) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -705,8 +736,9 @@ unsafe extern "C" fn file_read_all_end(fh: File, buf: *mut c_void, status: *mut 
         0
     }
 }
-export!(MPI_File_read_all_end, PMPI_File_read_all_end => file_read_all_end);
+export!(PMPI_File_read_all_end => file_read_all_end);
 
+#[unsafe(export_name = "MPI_File_read_at")]
 unsafe extern "C" fn file_read_at(
     fh: File,
     offset: Offset,
@@ -736,8 +768,9 @@ unsafe extern "C" fn file_read_at(
         0
     }
 }
-export!(MPI_File_read_at, PMPI_File_read_at => file_read_at);
+export!(PMPI_File_read_at => file_read_at);
 
+#[unsafe(export_name = "MPI_File_read_at_all")]
 unsafe extern "C" fn file_read_at_all(
     fh: File,
     offset: Offset,
@@ -767,8 +800,9 @@ unsafe extern "C" fn file_read_at_all(
         0
     }
 }
-export!(MPI_File_read_at_all, PMPI_File_read_at_all => file_read_at_all);
+export!(PMPI_File_read_at_all => file_read_at_all);
 
+#[unsafe(export_name = "MPI_File_read_at_all_begin")]
 unsafe extern "C" fn file_read_at_all_begin(
     fh: File,
     offset: Offset,
@@ -794,8 +828,9 @@ unsafe extern "C" fn file_read_at_all_begin(
         0
     }
 }
-export!(MPI_File_read_at_all_begin, PMPI_File_read_at_all_begin => file_read_at_all_begin);
+export!(PMPI_File_read_at_all_begin => file_read_at_all_begin);
 
+#[unsafe(export_name = "MPI_File_read_at_all_end")]
 unsafe extern "C" fn file_read_at_all_end(
     fh: File,
     buf: *mut c_void,
@@ -819,8 +854,9 @@ unsafe extern "C" fn file_read_at_all_end(
         0
     }
 }
-export!(MPI_File_read_at_all_end, PMPI_File_read_at_all_end => file_read_at_all_end);
+export!(PMPI_File_read_at_all_end => file_read_at_all_end);
 
+#[unsafe(export_name = "MPI_File_read_ordered")]
 unsafe extern "C" fn file_read_ordered(
     fh: File,
     buf: *mut c_void,
@@ -848,8 +884,9 @@ unsafe extern "C" fn file_read_ordered(
         0
     }
 }
-export!(MPI_File_read_ordered, PMPI_File_read_ordered => file_read_ordered);
+export!(PMPI_File_read_ordered => file_read_ordered);
 
+#[unsafe(export_name = "MPI_File_read_ordered_begin")]
 unsafe extern "C" fn file_read_ordered_begin(
     fh: File,
     buf: *mut c_void,
@@ -873,8 +910,9 @@ unsafe extern "C" fn file_read_ordered_begin(
         0
     }
 }
-export!(MPI_File_read_ordered_begin, PMPI_File_read_ordered_begin => file_read_ordered_begin);
+export!(PMPI_File_read_ordered_begin => file_read_ordered_begin);
 
+#[unsafe(export_name = "MPI_File_read_ordered_end")]
 unsafe extern "C" fn file_read_ordered_end(
     fh: File,
     buf: *mut c_void,
@@ -898,8 +936,9 @@ unsafe extern "C" fn file_read_ordered_end(
         0
     }
 }
-export!(MPI_File_read_ordered_end, PMPI_File_read_ordered_end => file_read_ordered_end);
+export!(PMPI_File_read_ordered_end => file_read_ordered_end);
 
+#[unsafe(export_name = "MPI_File_read_shared")]
 unsafe extern "C" fn file_read_shared(
     fh: File,
     buf: *mut c_void,
@@ -927,8 +966,9 @@ unsafe extern "C" fn file_read_shared(
         0
     }
 }
-export!(MPI_File_read_shared, PMPI_File_read_shared => file_read_shared);
+export!(PMPI_File_read_shared => file_read_shared);
 
+#[unsafe(export_name = "MPI_File_seek")]
 unsafe extern "C" fn file_seek(fh: File, offset: Offset, whence: c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -946,8 +986,9 @@ unsafe extern "C" fn file_seek(fh: File, offset: Offset, whence: c_int) -> c_int
         0
     }
 }
-export!(MPI_File_seek, PMPI_File_seek => file_seek);
+export!(PMPI_File_seek => file_seek);
 
+#[unsafe(export_name = "MPI_File_seek_shared")]
 unsafe extern "C" fn file_seek_shared(fh: File, offset: Offset, whence: c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -965,8 +1006,9 @@ unsafe extern "C" fn file_seek_shared(fh: File, offset: Offset, whence: c_int) -
         0
     }
 }
-export!(MPI_File_seek_shared, PMPI_File_seek_shared => file_seek_shared);
+export!(PMPI_File_seek_shared => file_seek_shared);
 
+#[unsafe(export_name = "MPI_File_set_atomicity")]
 unsafe extern "C" fn file_set_atomicity(fh: File, flag: c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -980,14 +1022,16 @@ unsafe extern "C" fn file_set_atomicity(fh: File, flag: c_int) -> c_int {
         0
     }
 }
-export!(MPI_File_set_atomicity, PMPI_File_set_atomicity => file_set_atomicity);
+export!(PMPI_File_set_atomicity => file_set_atomicity);
 
+#[unsafe(export_name = "MPI_File_set_errhandler")]
 unsafe extern "C" fn file_set_errhandler(file: File, errhandler: Errhandler) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::file_set_errhandler(file, errhandler) }
 }
-export!(MPI_File_set_errhandler, PMPI_File_set_errhandler => file_set_errhandler);
+export!(PMPI_File_set_errhandler => file_set_errhandler);
 
+#[unsafe(export_name = "MPI_File_set_info")]
 unsafe extern "C" fn file_set_info(fh: File, info: Info) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -1007,8 +1051,9 @@ unsafe extern "C" fn file_set_info(fh: File, info: Info) -> c_int {
         0
     }
 }
-export!(MPI_File_set_info, PMPI_File_set_info => file_set_info);
+export!(PMPI_File_set_info => file_set_info);
 
+#[unsafe(export_name = "MPI_File_set_size")]
 unsafe extern "C" fn file_set_size(fh: File, size: Offset) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -1022,8 +1067,9 @@ unsafe extern "C" fn file_set_size(fh: File, size: Offset) -> c_int {
         0
     }
 }
-export!(MPI_File_set_size, PMPI_File_set_size => file_set_size);
+export!(PMPI_File_set_size => file_set_size);
 
+#[unsafe(export_name = "MPI_File_set_view")]
 unsafe extern "C" fn file_set_view(
     fh: File,
     disp: Offset,
@@ -1054,8 +1100,9 @@ unsafe extern "C" fn file_set_view(
         0
     }
 }
-export!(MPI_File_set_view, PMPI_File_set_view => file_set_view);
+export!(PMPI_File_set_view => file_set_view);
 
+#[unsafe(export_name = "MPI_File_sync")]
 unsafe extern "C" fn file_sync(fh: File) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -1069,8 +1116,9 @@ unsafe extern "C" fn file_sync(fh: File) -> c_int {
         0
     }
 }
-export!(MPI_File_sync, PMPI_File_sync => file_sync);
+export!(PMPI_File_sync => file_sync);
 
+#[unsafe(export_name = "MPI_File_write")]
 unsafe extern "C" fn file_write(
     fh: File,
     buf: *const c_void,
@@ -1098,8 +1146,9 @@ unsafe extern "C" fn file_write(
         0
     }
 }
-export!(MPI_File_write, PMPI_File_write => file_write);
+export!(PMPI_File_write => file_write);
 
+#[unsafe(export_name = "MPI_File_write_all")]
 unsafe extern "C" fn file_write_all(
     fh: File,
     buf: *const c_void,
@@ -1127,8 +1176,9 @@ unsafe extern "C" fn file_write_all(
         0
     }
 }
-export!(MPI_File_write_all, PMPI_File_write_all => file_write_all);
+export!(PMPI_File_write_all => file_write_all);
 
+#[unsafe(export_name = "MPI_File_write_all_begin")]
 unsafe extern "C" fn file_write_all_begin(
     fh: File,
     buf: *const c_void,
@@ -1152,8 +1202,9 @@ unsafe extern "C" fn file_write_all_begin(
         0
     }
 }
-export!(MPI_File_write_all_begin, PMPI_File_write_all_begin => file_write_all_begin);
+export!(PMPI_File_write_all_begin => file_write_all_begin);
 
+#[unsafe(export_name = "MPI_File_write_all_end")]
 unsafe extern "C" fn file_write_all_end(
     fh: File,
     buf: *const c_void,
@@ -1177,8 +1228,9 @@ unsafe extern "C" fn file_write_all_end(
         0
     }
 }
-export!(MPI_File_write_all_end, PMPI_File_write_all_end => file_write_all_end);
+export!(PMPI_File_write_all_end => file_write_all_end);
 
+#[unsafe(export_name = "MPI_File_write_at")]
 unsafe extern "C" fn file_write_at(
     fh: File,
     offset: Offset,
@@ -1208,8 +1260,9 @@ unsafe extern "C" fn file_write_at(
         0
     }
 }
-export!(MPI_File_write_at, PMPI_File_write_at => file_write_at);
+export!(PMPI_File_write_at => file_write_at);
 
+#[unsafe(export_name = "MPI_File_write_at_all")]
 unsafe extern "C" fn file_write_at_all(
     fh: File,
     offset: Offset,
@@ -1239,8 +1292,9 @@ unsafe extern "C" fn file_write_at_all(
         0
     }
 }
-export!(MPI_File_write_at_all, PMPI_File_write_at_all => file_write_at_all);
+export!(PMPI_File_write_at_all => file_write_at_all);
 
+#[unsafe(export_name = "MPI_File_write_at_all_begin")]
 unsafe extern "C" fn file_write_at_all_begin(
     fh: File,
     offset: Offset,
@@ -1266,8 +1320,9 @@ unsafe extern "C" fn file_write_at_all_begin(
         0
     }
 }
-export!(MPI_File_write_at_all_begin, PMPI_File_write_at_all_begin => file_write_at_all_begin);
+export!(PMPI_File_write_at_all_begin => file_write_at_all_begin);
 
+#[unsafe(export_name = "MPI_File_write_at_all_end")]
 unsafe extern "C" fn file_write_at_all_end(
     fh: File,
     buf: *const c_void,
@@ -1291,8 +1346,9 @@ unsafe extern "C" fn file_write_at_all_end(
         0
     }
 }
-export!(MPI_File_write_at_all_end, PMPI_File_write_at_all_end => file_write_at_all_end);
+export!(PMPI_File_write_at_all_end => file_write_at_all_end);
 
+#[unsafe(export_name = "MPI_File_write_ordered")]
 unsafe extern "C" fn file_write_ordered(
     fh: File,
     buf: *const c_void,
@@ -1320,8 +1376,9 @@ unsafe extern "C" fn file_write_ordered(
         0
     }
 }
-export!(MPI_File_write_ordered, PMPI_File_write_ordered => file_write_ordered);
+export!(PMPI_File_write_ordered => file_write_ordered);
 
+#[unsafe(export_name = "MPI_File_write_ordered_begin")]
 unsafe extern "C" fn file_write_ordered_begin(
     fh: File,
     buf: *const c_void,
@@ -1345,8 +1402,9 @@ unsafe extern "C" fn file_write_ordered_begin(
         0
     }
 }
-export!(MPI_File_write_ordered_begin, PMPI_File_write_ordered_begin => file_write_ordered_begin);
+export!(PMPI_File_write_ordered_begin => file_write_ordered_begin);
 
+#[unsafe(export_name = "MPI_File_write_ordered_end")]
 unsafe extern "C" fn file_write_ordered_end(
     fh: File,
     buf: *const c_void,
@@ -1370,8 +1428,9 @@ unsafe extern "C" fn file_write_ordered_end(
         0
     }
 }
-export!(MPI_File_write_ordered_end, PMPI_File_write_ordered_end => file_write_ordered_end);
+export!(PMPI_File_write_ordered_end => file_write_ordered_end);
 
+#[unsafe(export_name = "MPI_File_write_shared")]
 unsafe extern "C" fn file_write_shared(
     fh: File,
     buf: *const c_void,
@@ -1399,8 +1458,9 @@ unsafe extern "C" fn file_write_shared(
         0
     }
 }
-export!(MPI_File_write_shared, PMPI_File_write_shared => file_write_shared);
+export!(PMPI_File_write_shared => file_write_shared);
 
+#[unsafe(export_name = "MPI_Register_datarep")]
 unsafe extern "C" fn register_datarep(
     datarep: *const c_char,
     read_conversion_fn: DatarepConversionFunction,
@@ -1419,4 +1479,4 @@ unsafe extern "C" fn register_datarep(
         )
     }
 }
-export!(MPI_Register_datarep, PMPI_Register_datarep => register_datarep);
+export!(PMPI_Register_datarep => register_datarep);

@@ -11,12 +11,14 @@ use crate::pass;
 use core::ffi::{c_char, c_int, c_void};
 use stillpoint_wrappers::gate::HandleKind;
 
+#[unsafe(export_name = "MPI_Address")]
 unsafe extern "C" fn address(location: *const c_void, address: *mut Aint) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::address(location, address) }
 }
-export!(MPI_Address, PMPI_Address => address);
+export!(PMPI_Address => address);
 
+#[unsafe(export_name = "MPI_Dims_create")]
 unsafe extern "C" fn dims_create(nnodes: c_int, ndims: c_int, dims: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -28,14 +30,16 @@ unsafe extern "C" fn dims_create(nnodes: c_int, ndims: c_int, dims: *mut c_int) 
         0
     }
 }
-export!(MPI_Dims_create, PMPI_Dims_create => dims_create);
+export!(PMPI_Dims_create => dims_create);
 
+#[unsafe(export_name = "MPI_Error_class")]
 unsafe extern "C" fn error_class(errorcode: c_int, errorclass: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::error_class(errorcode, errorclass) }
 }
-export!(MPI_Error_class, PMPI_Error_class => error_class);
+export!(PMPI_Error_class => error_class);
 
+#[unsafe(export_name = "MPI_Error_string")]
 unsafe extern "C" fn error_string(
     errorcode: c_int,
     string: *mut c_char,
@@ -44,14 +48,16 @@ unsafe extern "C" fn error_string(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::error_string(errorcode, string, resultlen) }
 }
-export!(MPI_Error_string, PMPI_Error_string => error_string);
+export!(PMPI_Error_string => error_string);
 
+#[unsafe(export_name = "MPI_Get_address")]
 unsafe extern "C" fn get_address(location: *const c_void, address: *mut Aint) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::get_address(location, address) }
 }
-export!(MPI_Get_address, PMPI_Get_address => get_address);
+export!(PMPI_Get_address => get_address);
 
+#[unsafe(export_name = "MPI_Get_count")]
 unsafe extern "C" fn get_count(
     status: *const Status,
     datatype: Datatype,
@@ -74,8 +80,9 @@ unsafe extern "C" fn get_count(
         0
     }
 }
-export!(MPI_Get_count, PMPI_Get_count => get_count);
+export!(PMPI_Get_count => get_count);
 
+#[unsafe(export_name = "MPI_Get_elements")]
 unsafe extern "C" fn get_elements(
     status: *const Status,
     datatype: Datatype,
@@ -98,8 +105,9 @@ unsafe extern "C" fn get_elements(
         0
     }
 }
-export!(MPI_Get_elements, PMPI_Get_elements => get_elements);
+export!(PMPI_Get_elements => get_elements);
 
+#[unsafe(export_name = "MPI_Get_elements_x")]
 unsafe extern "C" fn get_elements_x(
     status: *const Status,
     datatype: Datatype,
@@ -122,8 +130,9 @@ unsafe extern "C" fn get_elements_x(
         0
     }
 }
-export!(MPI_Get_elements_x, PMPI_Get_elements_x => get_elements_x);
+export!(PMPI_Get_elements_x => get_elements_x);
 
+#[unsafe(export_name = "MPI_Get_library_version")]
 unsafe extern "C" fn get_library_version(version: *mut c_char, resultlen: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -135,8 +144,9 @@ unsafe extern "C" fn get_library_version(version: *mut c_char, resultlen: *mut c
         0
     }
 }
-export!(MPI_Get_library_version, PMPI_Get_library_version => get_library_version);
+export!(PMPI_Get_library_version => get_library_version);
 
+#[unsafe(export_name = "MPI_Get_version")]
 unsafe extern "C" fn get_version(version: *mut c_int, subversion: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -148,8 +158,9 @@ unsafe extern "C" fn get_version(version: *mut c_int, subversion: *mut c_int) ->
         0
     }
 }
-export!(MPI_Get_version, PMPI_Get_version => get_version);
+export!(PMPI_Get_version => get_version);
 
+#[unsafe(export_name = "MPI_Pack")]
 unsafe extern "C" fn pack(
     inbuf: *const c_void,
     incount: c_int,
@@ -179,8 +190,9 @@ unsafe extern "C" fn pack(
         0
     }
 }
-export!(MPI_Pack, PMPI_Pack => pack);
+export!(PMPI_Pack => pack);
 
+#[unsafe(export_name = "MPI_Pack_external")]
 unsafe extern "C" fn pack_external(
     datarep: *const c_char,
     inbuf: *const c_void,
@@ -210,8 +222,9 @@ unsafe extern "C" fn pack_external(
         0
     }
 }
-export!(MPI_Pack_external, PMPI_Pack_external => pack_external);
+export!(PMPI_Pack_external => pack_external);
 
+#[unsafe(export_name = "MPI_Pack_external_size")]
 unsafe extern "C" fn pack_external_size(
     datarep: *const c_char,
     incount: c_int,
@@ -235,8 +248,9 @@ unsafe extern "C" fn pack_external_size(
         0
     }
 }
-export!(MPI_Pack_external_size, PMPI_Pack_external_size => pack_external_size);
+export!(PMPI_Pack_external_size => pack_external_size);
 
+#[unsafe(export_name = "MPI_Pack_size")]
 unsafe extern "C" fn pack_size(
     incount: c_int,
     datatype: Datatype,
@@ -260,8 +274,9 @@ unsafe extern "C" fn pack_size(
         0
     }
 }
-export!(MPI_Pack_size, PMPI_Pack_size => pack_size);
+export!(PMPI_Pack_size => pack_size);
 
+#[unsafe(export_name = "MPI_Reduce_local")]
 unsafe extern "C" fn reduce_local(
     inbuf: *const c_void,
     inoutbuf: *mut c_void,
@@ -287,8 +302,9 @@ unsafe extern "C" fn reduce_local(
         0
     }
 }
-export!(MPI_Reduce_local, PMPI_Reduce_local => reduce_local);
+export!(PMPI_Reduce_local => reduce_local);
 
+#[unsafe(export_name = "MPI_Status_set_cancelled")]
 unsafe extern "C" fn status_set_cancelled(status: *mut Status, flag: c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -304,8 +320,9 @@ unsafe extern "C" fn status_set_cancelled(status: *mut Status, flag: c_int) -> c
         0
     }
 }
-export!(MPI_Status_set_cancelled, PMPI_Status_set_cancelled => status_set_cancelled);
+export!(PMPI_Status_set_cancelled => status_set_cancelled);
 
+#[unsafe(export_name = "MPI_Status_set_elements")]
 unsafe extern "C" fn status_set_elements(
     status: *mut Status,
     datatype: Datatype,
@@ -329,8 +346,9 @@ unsafe extern "C" fn status_set_elements(
         0
     }
 }
-export!(MPI_Status_set_elements, PMPI_Status_set_elements => status_set_elements);
+export!(PMPI_Status_set_elements => status_set_elements);
 
+#[unsafe(export_name = "MPI_Status_set_elements_x")]
 unsafe extern "C" fn status_set_elements_x(
     status: *mut Status,
     datatype: Datatype,
@@ -354,8 +372,9 @@ unsafe extern "C" fn status_set_elements_x(
         0
     }
 }
-export!(MPI_Status_set_elements_x, PMPI_Status_set_elements_x => status_set_elements_x);
+export!(PMPI_Status_set_elements_x => status_set_elements_x);
 
+#[unsafe(export_name = "MPI_Test_cancelled")]
 unsafe extern "C" fn test_cancelled(status: *const Status, flag: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -370,8 +389,9 @@ unsafe extern "C" fn test_cancelled(status: *const Status, flag: *mut c_int) -> 
         0
     }
 }
-export!(MPI_Test_cancelled, PMPI_Test_cancelled => test_cancelled);
+export!(PMPI_Test_cancelled => test_cancelled);
 
+#[unsafe(export_name = "MPI_Unpack")]
 unsafe extern "C" fn unpack(
     inbuf: *const c_void,
     insize: c_int,
@@ -401,8 +421,9 @@ unsafe extern "C" fn unpack(
         0
     }
 }
-export!(MPI_Unpack, PMPI_Unpack => unpack);
+export!(PMPI_Unpack => unpack);
 
+#[unsafe(export_name = "MPI_Unpack_external")]
 unsafe extern "C" fn unpack_external(
     datarep: *const c_char,
     inbuf: *const c_void,
@@ -432,16 +453,18 @@ unsafe extern "C" fn unpack_external(
         0
     }
 }
-export!(MPI_Unpack_external, PMPI_Unpack_external => unpack_external);
+export!(PMPI_Unpack_external => unpack_external);
 
+#[unsafe(export_name = "MPI_Wtick")]
 unsafe extern "C" fn wtick() -> f64 {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::wtick() }
 }
-export!(MPI_Wtick, PMPI_Wtick => wtick);
+export!(PMPI_Wtick => wtick);
 
+#[unsafe(export_name = "MPI_Wtime")]
 unsafe extern "C" fn wtime() -> f64 {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::wtime() }
 }
-export!(MPI_Wtime, PMPI_Wtime => wtime);
+export!(PMPI_Wtime => wtime);

@@ -12,6 +12,7 @@ use crate::pass;
 use core::ffi::{c_int, c_void};
 use stillpoint_wrappers::gate::HandleKind;
 
+#[unsafe(export_name = "MPI_Iallgather")]
 unsafe extern "C" fn iallgather(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -96,8 +97,9 @@ unsafe extern "C" fn iallgather_converted(
         0
     }
 }
-export!(MPI_Iallgather, PMPI_Iallgather => iallgather);
+export!(PMPI_Iallgather => iallgather);
 
+#[unsafe(export_name = "MPI_Iallgatherv")]
 unsafe extern "C" fn iallgatherv(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -187,8 +189,9 @@ unsafe extern "C" fn iallgatherv_converted(
         0
     }
 }
-export!(MPI_Iallgatherv, PMPI_Iallgatherv => iallgatherv);
+export!(PMPI_Iallgatherv => iallgatherv);
 
+#[unsafe(export_name = "MPI_Iallreduce")]
 unsafe extern "C" fn iallreduce(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -268,8 +271,9 @@ unsafe extern "C" fn iallreduce_converted(
         0
     }
 }
-export!(MPI_Iallreduce, PMPI_Iallreduce => iallreduce);
+export!(PMPI_Iallreduce => iallreduce);
 
+#[unsafe(export_name = "MPI_Ialltoall")]
 unsafe extern "C" fn ialltoall(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -356,8 +360,9 @@ unsafe extern "C" fn ialltoall_converted(
         0
     }
 }
-export!(MPI_Ialltoall, PMPI_Ialltoall => ialltoall);
+export!(PMPI_Ialltoall => ialltoall);
 
+#[unsafe(export_name = "MPI_Ialltoallv")]
 unsafe extern "C" fn ialltoallv(
     sendbuf: *const c_void,
     sendcounts: *const c_int,
@@ -455,8 +460,9 @@ unsafe extern "C" fn ialltoallv_converted(
         0
     }
 }
-export!(MPI_Ialltoallv, PMPI_Ialltoallv => ialltoallv);
+export!(PMPI_Ialltoallv => ialltoallv);
 
+#[unsafe(export_name = "MPI_Ialltoallw")]
 unsafe extern "C" fn ialltoallw(
     sendbuf: *const c_void,
     sendcounts: *const c_int,
@@ -513,8 +519,9 @@ unsafe extern "C" fn ialltoallw(
         0
     }
 }
-export!(MPI_Ialltoallw, PMPI_Ialltoallw => ialltoallw);
+export!(PMPI_Ialltoallw => ialltoallw);
 
+#[unsafe(export_name = "MPI_Ibarrier")]
 unsafe extern "C" fn ibarrier(comm: Comm, request: *mut Request) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -546,8 +553,9 @@ unsafe extern "C" fn ibarrier_converted(comm: Comm, request: *mut Request) -> c_
         0
     }
 }
-export!(MPI_Ibarrier, PMPI_Ibarrier => ibarrier);
+export!(PMPI_Ibarrier => ibarrier);
 
+#[unsafe(export_name = "MPI_Ibcast")]
 unsafe extern "C" fn ibcast(
     buffer: *mut c_void,
     count: c_int,
@@ -620,8 +628,9 @@ unsafe extern "C" fn ibcast_converted(
         0
     }
 }
-export!(MPI_Ibcast, PMPI_Ibcast => ibcast);
+export!(PMPI_Ibcast => ibcast);
 
+#[unsafe(export_name = "MPI_Iexscan")]
 unsafe extern "C" fn iexscan(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -701,8 +710,9 @@ unsafe extern "C" fn iexscan_converted(
         0
     }
 }
-export!(MPI_Iexscan, PMPI_Iexscan => iexscan);
+export!(PMPI_Iexscan => iexscan);
 
+#[unsafe(export_name = "MPI_Igather")]
 unsafe extern "C" fn igather(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -792,8 +802,9 @@ unsafe extern "C" fn igather_converted(
         0
     }
 }
-export!(MPI_Igather, PMPI_Igather => igather);
+export!(PMPI_Igather => igather);
 
+#[unsafe(export_name = "MPI_Igatherv")]
 unsafe extern "C" fn igatherv(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -889,8 +900,9 @@ unsafe extern "C" fn igatherv_converted(
         0
     }
 }
-export!(MPI_Igatherv, PMPI_Igatherv => igatherv);
+export!(PMPI_Igatherv => igatherv);
 
+#[unsafe(export_name = "MPI_Ineighbor_allgather")]
 unsafe extern "C" fn ineighbor_allgather(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -975,8 +987,9 @@ unsafe extern "C" fn ineighbor_allgather_converted(
         0
     }
 }
-export!(MPI_Ineighbor_allgather, PMPI_Ineighbor_allgather => ineighbor_allgather);
+export!(PMPI_Ineighbor_allgather => ineighbor_allgather);
 
+#[unsafe(export_name = "MPI_Ineighbor_allgatherv")]
 unsafe extern "C" fn ineighbor_allgatherv(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -1066,8 +1079,9 @@ unsafe extern "C" fn ineighbor_allgatherv_converted(
         0
     }
 }
-export!(MPI_Ineighbor_allgatherv, PMPI_Ineighbor_allgatherv => ineighbor_allgatherv);
+export!(PMPI_Ineighbor_allgatherv => ineighbor_allgatherv);
 
+#[unsafe(export_name = "MPI_Ineighbor_alltoall")]
 unsafe extern "C" fn ineighbor_alltoall(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -1154,8 +1168,9 @@ unsafe extern "C" fn ineighbor_alltoall_converted(
         0
     }
 }
-export!(MPI_Ineighbor_alltoall, PMPI_Ineighbor_alltoall => ineighbor_alltoall);
+export!(PMPI_Ineighbor_alltoall => ineighbor_alltoall);
 
+#[unsafe(export_name = "MPI_Ineighbor_alltoallv")]
 unsafe extern "C" fn ineighbor_alltoallv(
     sendbuf: *const c_void,
     sendcounts: *const c_int,
@@ -1253,8 +1268,9 @@ unsafe extern "C" fn ineighbor_alltoallv_converted(
         0
     }
 }
-export!(MPI_Ineighbor_alltoallv, PMPI_Ineighbor_alltoallv => ineighbor_alltoallv);
+export!(PMPI_Ineighbor_alltoallv => ineighbor_alltoallv);
 
+#[unsafe(export_name = "MPI_Ineighbor_alltoallw")]
 unsafe extern "C" fn ineighbor_alltoallw(
     sendbuf: *const c_void,
     sendcounts: *const c_int,
@@ -1304,8 +1320,9 @@ unsafe extern "C" fn ineighbor_alltoallw(
         0
     }
 }
-export!(MPI_Ineighbor_alltoallw, PMPI_Ineighbor_alltoallw => ineighbor_alltoallw);
+export!(PMPI_Ineighbor_alltoallw => ineighbor_alltoallw);
 
+#[unsafe(export_name = "MPI_Ireduce")]
 unsafe extern "C" fn ireduce(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -1390,8 +1407,9 @@ unsafe extern "C" fn ireduce_converted(
         0
     }
 }
-export!(MPI_Ireduce, PMPI_Ireduce => ireduce);
+export!(PMPI_Ireduce => ireduce);
 
+#[unsafe(export_name = "MPI_Ireduce_scatter")]
 unsafe extern "C" fn ireduce_scatter(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -1471,8 +1489,9 @@ unsafe extern "C" fn ireduce_scatter_converted(
         0
     }
 }
-export!(MPI_Ireduce_scatter, PMPI_Ireduce_scatter => ireduce_scatter);
+export!(PMPI_Ireduce_scatter => ireduce_scatter);
 
+#[unsafe(export_name = "MPI_Ireduce_scatter_block")]
 unsafe extern "C" fn ireduce_scatter_block(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -1552,8 +1571,9 @@ unsafe extern "C" fn ireduce_scatter_block_converted(
         0
     }
 }
-export!(MPI_Ireduce_scatter_block, PMPI_Ireduce_scatter_block => ireduce_scatter_block);
+export!(PMPI_Ireduce_scatter_block => ireduce_scatter_block);
 
+#[unsafe(export_name = "MPI_Iscan")]
 unsafe extern "C" fn iscan(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -1633,8 +1653,9 @@ unsafe extern "C" fn iscan_converted(
         0
     }
 }
-export!(MPI_Iscan, PMPI_Iscan => iscan);
+export!(PMPI_Iscan => iscan);
 
+#[unsafe(export_name = "MPI_Iscatter")]
 unsafe extern "C" fn iscatter(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -1724,8 +1745,9 @@ unsafe extern "C" fn iscatter_converted(
         0
     }
 }
-export!(MPI_Iscatter, PMPI_Iscatter => iscatter);
+export!(PMPI_Iscatter => iscatter);
 
+#[unsafe(export_name = "MPI_Iscatterv")]
 unsafe extern "C" fn iscatterv(
     sendbuf: *const c_void,
     sendcounts: *const c_int,
@@ -1821,4 +1843,4 @@ unsafe extern "C" fn iscatterv_converted(
         0
     }
 }
-export!(MPI_Iscatterv, PMPI_Iscatterv => iscatterv);
+export!(PMPI_Iscatterv => iscatterv);

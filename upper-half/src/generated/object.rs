@@ -11,12 +11,14 @@ use crate::calls;
 use crate::export::export;
 use core::ffi::{c_char, c_int, c_void};
 
+#[unsafe(export_name = "MPI_Attr_delete")]
 unsafe extern "C" fn attr_delete(comm: Comm, keyval: c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::attr_delete(comm, keyval) }
 }
-export!(MPI_Attr_delete, PMPI_Attr_delete => attr_delete);
+export!(PMPI_Attr_delete => attr_delete);
 
+#[unsafe(export_name = "MPI_Attr_get")]
 unsafe extern "C" fn attr_get(
     comm: Comm,
     keyval: c_int,
@@ -26,14 +28,16 @@ unsafe extern "C" fn attr_get(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::attr_get(comm, keyval, attribute_val, flag) }
 }
-export!(MPI_Attr_get, PMPI_Attr_get => attr_get);
+export!(PMPI_Attr_get => attr_get);
 
+#[unsafe(export_name = "MPI_Attr_put")]
 unsafe extern "C" fn attr_put(comm: Comm, keyval: c_int, attribute_val: *mut c_void) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::attr_put(comm, keyval, attribute_val) }
 }
-export!(MPI_Attr_put, PMPI_Attr_put => attr_put);
+export!(PMPI_Attr_put => attr_put);
 
+#[unsafe(export_name = "MPI_Cart_create")]
 unsafe extern "C" fn cart_create(
     comm_old: Comm,
     ndims: c_int,
@@ -45,26 +49,30 @@ unsafe extern "C" fn cart_create(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::cart_create(comm_old, ndims, dims, periods, reorder, comm_cart) }
 }
-export!(MPI_Cart_create, PMPI_Cart_create => cart_create);
+export!(PMPI_Cart_create => cart_create);
 
+#[unsafe(export_name = "MPI_Cart_sub")]
 unsafe extern "C" fn cart_sub(comm: Comm, remain_dims: *const c_int, newcomm: *mut Comm) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::cart_sub(comm, remain_dims, newcomm) }
 }
-export!(MPI_Cart_sub, PMPI_Cart_sub => cart_sub);
+export!(PMPI_Cart_sub => cart_sub);
 
+#[unsafe(export_name = "MPI_Comm_call_errhandler")]
 unsafe extern "C" fn comm_call_errhandler(comm: Comm, errorcode: c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_call_errhandler(comm, errorcode) }
 }
-export!(MPI_Comm_call_errhandler, PMPI_Comm_call_errhandler => comm_call_errhandler);
+export!(PMPI_Comm_call_errhandler => comm_call_errhandler);
 
+#[unsafe(export_name = "MPI_Comm_create")]
 unsafe extern "C" fn comm_create(comm: Comm, group: Group, newcomm: *mut Comm) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_create(comm, group, newcomm) }
 }
-export!(MPI_Comm_create, PMPI_Comm_create => comm_create);
+export!(PMPI_Comm_create => comm_create);
 
+#[unsafe(export_name = "MPI_Comm_create_errhandler")]
 unsafe extern "C" fn comm_create_errhandler(
     comm_errhandler_fn: CommErrhandlerFunction,
     errhandler: *mut Errhandler,
@@ -72,8 +80,9 @@ unsafe extern "C" fn comm_create_errhandler(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_create_errhandler(comm_errhandler_fn, errhandler) }
 }
-export!(MPI_Comm_create_errhandler, PMPI_Comm_create_errhandler => comm_create_errhandler);
+export!(PMPI_Comm_create_errhandler => comm_create_errhandler);
 
+#[unsafe(export_name = "MPI_Comm_create_group")]
 unsafe extern "C" fn comm_create_group(
     comm: Comm,
     group: Group,
@@ -83,8 +92,9 @@ unsafe extern "C" fn comm_create_group(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_create_group(comm, group, tag, newcomm) }
 }
-export!(MPI_Comm_create_group, PMPI_Comm_create_group => comm_create_group);
+export!(PMPI_Comm_create_group => comm_create_group);
 
+#[unsafe(export_name = "MPI_Comm_create_keyval")]
 unsafe extern "C" fn comm_create_keyval(
     comm_copy_attr_fn: CommCopyAttrFunction,
     comm_delete_attr_fn: CommDeleteAttrFunction,
@@ -101,44 +111,51 @@ unsafe extern "C" fn comm_create_keyval(
         )
     }
 }
-export!(MPI_Comm_create_keyval, PMPI_Comm_create_keyval => comm_create_keyval);
+export!(PMPI_Comm_create_keyval => comm_create_keyval);
 
+#[unsafe(export_name = "MPI_Comm_delete_attr")]
 unsafe extern "C" fn comm_delete_attr(comm: Comm, comm_keyval: c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_delete_attr(comm, comm_keyval) }
 }
-export!(MPI_Comm_delete_attr, PMPI_Comm_delete_attr => comm_delete_attr);
+export!(PMPI_Comm_delete_attr => comm_delete_attr);
 
+#[unsafe(export_name = "MPI_Comm_disconnect")]
 unsafe extern "C" fn comm_disconnect(comm: *mut Comm) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_disconnect(comm) }
 }
-export!(MPI_Comm_disconnect, PMPI_Comm_disconnect => comm_disconnect);
+export!(PMPI_Comm_disconnect => comm_disconnect);
 
+#[unsafe(export_name = "MPI_Comm_dup")]
 unsafe extern "C" fn comm_dup(comm: Comm, newcomm: *mut Comm) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_dup(comm, newcomm) }
 }
-export!(MPI_Comm_dup, PMPI_Comm_dup => comm_dup);
+export!(PMPI_Comm_dup => comm_dup);
 
+#[unsafe(export_name = "MPI_Comm_dup_with_info")]
 unsafe extern "C" fn comm_dup_with_info(comm: Comm, info: Info, newcomm: *mut Comm) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_dup_with_info(comm, info, newcomm) }
 }
-export!(MPI_Comm_dup_with_info, PMPI_Comm_dup_with_info => comm_dup_with_info);
+export!(PMPI_Comm_dup_with_info => comm_dup_with_info);
 
+#[unsafe(export_name = "MPI_Comm_free")]
 unsafe extern "C" fn comm_free(comm: *mut Comm) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_free(comm) }
 }
-export!(MPI_Comm_free, PMPI_Comm_free => comm_free);
+export!(PMPI_Comm_free => comm_free);
 
+#[unsafe(export_name = "MPI_Comm_free_keyval")]
 unsafe extern "C" fn comm_free_keyval(comm_keyval: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_free_keyval(comm_keyval) }
 }
-export!(MPI_Comm_free_keyval, PMPI_Comm_free_keyval => comm_free_keyval);
+export!(PMPI_Comm_free_keyval => comm_free_keyval);
 
+#[unsafe(export_name = "MPI_Comm_get_attr")]
 unsafe extern "C" fn comm_get_attr(
     comm: Comm,
     comm_keyval: c_int,
@@ -148,38 +165,44 @@ unsafe extern "C" fn comm_get_attr(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_get_attr(comm, comm_keyval, attribute_val, flag) }
 }
-export!(MPI_Comm_get_attr, PMPI_Comm_get_attr => comm_get_attr);
+export!(PMPI_Comm_get_attr => comm_get_attr);
 
+#[unsafe(export_name = "MPI_Comm_get_errhandler")]
 unsafe extern "C" fn comm_get_errhandler(comm: Comm, errhandler: *mut Errhandler) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_get_errhandler(comm, errhandler) }
 }
-export!(MPI_Comm_get_errhandler, PMPI_Comm_get_errhandler => comm_get_errhandler);
+export!(PMPI_Comm_get_errhandler => comm_get_errhandler);
 
+#[unsafe(export_name = "MPI_Comm_get_info")]
 unsafe extern "C" fn comm_get_info(comm: Comm, info_used: *mut Info) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_get_info(comm, info_used) }
 }
-export!(MPI_Comm_get_info, PMPI_Comm_get_info => comm_get_info);
+export!(PMPI_Comm_get_info => comm_get_info);
 
+#[unsafe(export_name = "MPI_Comm_group")]
 unsafe extern "C" fn comm_group(comm: Comm, group: *mut Group) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_group(comm, group) }
 }
-export!(MPI_Comm_group, PMPI_Comm_group => comm_group);
+export!(PMPI_Comm_group => comm_group);
 
+#[unsafe(export_name = "MPI_Comm_idup")]
 unsafe extern "C" fn comm_idup(comm: Comm, newcomm: *mut Comm, request: *mut Request) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_idup(comm, newcomm, request) }
 }
-export!(MPI_Comm_idup, PMPI_Comm_idup => comm_idup);
+export!(PMPI_Comm_idup => comm_idup);
 
+#[unsafe(export_name = "MPI_Comm_remote_group")]
 unsafe extern "C" fn comm_remote_group(comm: Comm, group: *mut Group) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_remote_group(comm, group) }
 }
-export!(MPI_Comm_remote_group, PMPI_Comm_remote_group => comm_remote_group);
+export!(PMPI_Comm_remote_group => comm_remote_group);
 
+#[unsafe(export_name = "MPI_Comm_set_attr")]
 unsafe extern "C" fn comm_set_attr(
     comm: Comm,
     comm_keyval: c_int,
@@ -188,32 +211,37 @@ unsafe extern "C" fn comm_set_attr(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_set_attr(comm, comm_keyval, attribute_val) }
 }
-export!(MPI_Comm_set_attr, PMPI_Comm_set_attr => comm_set_attr);
+export!(PMPI_Comm_set_attr => comm_set_attr);
 
+#[unsafe(export_name = "MPI_Comm_set_errhandler")]
 unsafe extern "C" fn comm_set_errhandler(comm: Comm, errhandler: Errhandler) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_set_errhandler(comm, errhandler) }
 }
-export!(MPI_Comm_set_errhandler, PMPI_Comm_set_errhandler => comm_set_errhandler);
+export!(PMPI_Comm_set_errhandler => comm_set_errhandler);
 
+#[unsafe(export_name = "MPI_Comm_set_info")]
 unsafe extern "C" fn comm_set_info(comm: Comm, info: Info) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_set_info(comm, info) }
 }
-export!(MPI_Comm_set_info, PMPI_Comm_set_info => comm_set_info);
+export!(PMPI_Comm_set_info => comm_set_info);
 
+#[unsafe(export_name = "MPI_Comm_set_name")]
 unsafe extern "C" fn comm_set_name(comm: Comm, comm_name: *const c_char) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_set_name(comm, comm_name) }
 }
-export!(MPI_Comm_set_name, PMPI_Comm_set_name => comm_set_name);
+export!(PMPI_Comm_set_name => comm_set_name);
 
+#[unsafe(export_name = "MPI_Comm_split")]
 unsafe extern "C" fn comm_split(comm: Comm, color: c_int, key: c_int, newcomm: *mut Comm) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_split(comm, color, key, newcomm) }
 }
-export!(MPI_Comm_split, PMPI_Comm_split => comm_split);
+export!(PMPI_Comm_split => comm_split);
 
+#[unsafe(export_name = "MPI_Comm_split_type")]
 unsafe extern "C" fn comm_split_type(
     comm: Comm,
     split_type: c_int,
@@ -224,8 +252,9 @@ unsafe extern "C" fn comm_split_type(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_split_type(comm, split_type, key, info, newcomm) }
 }
-export!(MPI_Comm_split_type, PMPI_Comm_split_type => comm_split_type);
+export!(PMPI_Comm_split_type => comm_split_type);
 
+#[unsafe(export_name = "MPI_Dist_graph_create")]
 unsafe extern "C" fn dist_graph_create(
     comm_old: Comm,
     n: c_int,
@@ -252,8 +281,9 @@ unsafe extern "C" fn dist_graph_create(
         )
     }
 }
-export!(MPI_Dist_graph_create, PMPI_Dist_graph_create => dist_graph_create);
+export!(PMPI_Dist_graph_create => dist_graph_create);
 
+#[unsafe(export_name = "MPI_Dist_graph_create_adjacent")]
 unsafe extern "C" fn dist_graph_create_adjacent(
     comm_old: Comm,
     indegree: c_int,
@@ -282,8 +312,9 @@ unsafe extern "C" fn dist_graph_create_adjacent(
         )
     }
 }
-export!(MPI_Dist_graph_create_adjacent, PMPI_Dist_graph_create_adjacent => dist_graph_create_adjacent);
+export!(PMPI_Dist_graph_create_adjacent => dist_graph_create_adjacent);
 
+#[unsafe(export_name = "MPI_Errhandler_create")]
 unsafe extern "C" fn errhandler_create(
     function: HandlerFunction,
     errhandler: *mut Errhandler,
@@ -291,26 +322,30 @@ unsafe extern "C" fn errhandler_create(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::errhandler_create(function, errhandler) }
 }
-export!(MPI_Errhandler_create, PMPI_Errhandler_create => errhandler_create);
+export!(PMPI_Errhandler_create => errhandler_create);
 
+#[unsafe(export_name = "MPI_Errhandler_free")]
 unsafe extern "C" fn errhandler_free(errhandler: *mut Errhandler) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::errhandler_free(errhandler) }
 }
-export!(MPI_Errhandler_free, PMPI_Errhandler_free => errhandler_free);
+export!(PMPI_Errhandler_free => errhandler_free);
 
+#[unsafe(export_name = "MPI_Errhandler_get")]
 unsafe extern "C" fn errhandler_get(comm: Comm, errhandler: *mut Errhandler) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::errhandler_get(comm, errhandler) }
 }
-export!(MPI_Errhandler_get, PMPI_Errhandler_get => errhandler_get);
+export!(PMPI_Errhandler_get => errhandler_get);
 
+#[unsafe(export_name = "MPI_Errhandler_set")]
 unsafe extern "C" fn errhandler_set(comm: Comm, errhandler: Errhandler) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::errhandler_set(comm, errhandler) }
 }
-export!(MPI_Errhandler_set, PMPI_Errhandler_set => errhandler_set);
+export!(PMPI_Errhandler_set => errhandler_set);
 
+#[unsafe(export_name = "MPI_Graph_create")]
 unsafe extern "C" fn graph_create(
     comm_old: Comm,
     nnodes: c_int,
@@ -322,14 +357,16 @@ unsafe extern "C" fn graph_create(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::graph_create(comm_old, nnodes, index, edges, reorder, comm_graph) }
 }
-export!(MPI_Graph_create, PMPI_Graph_create => graph_create);
+export!(PMPI_Graph_create => graph_create);
 
+#[unsafe(export_name = "MPI_Group_difference")]
 unsafe extern "C" fn group_difference(group1: Group, group2: Group, newgroup: *mut Group) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::group_difference(group1, group2, newgroup) }
 }
-export!(MPI_Group_difference, PMPI_Group_difference => group_difference);
+export!(PMPI_Group_difference => group_difference);
 
+#[unsafe(export_name = "MPI_Group_excl")]
 unsafe extern "C" fn group_excl(
     group: Group,
     n: c_int,
@@ -339,14 +376,16 @@ unsafe extern "C" fn group_excl(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::group_excl(group, n, ranks, newgroup) }
 }
-export!(MPI_Group_excl, PMPI_Group_excl => group_excl);
+export!(PMPI_Group_excl => group_excl);
 
+#[unsafe(export_name = "MPI_Group_free")]
 unsafe extern "C" fn group_free(group: *mut Group) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::group_free(group) }
 }
-export!(MPI_Group_free, PMPI_Group_free => group_free);
+export!(PMPI_Group_free => group_free);
 
+#[unsafe(export_name = "MPI_Group_incl")]
 unsafe extern "C" fn group_incl(
     group: Group,
     n: c_int,
@@ -356,8 +395,9 @@ unsafe extern "C" fn group_incl(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::group_incl(group, n, ranks, newgroup) }
 }
-export!(MPI_Group_incl, PMPI_Group_incl => group_incl);
+export!(PMPI_Group_incl => group_incl);
 
+#[unsafe(export_name = "MPI_Group_intersection")]
 unsafe extern "C" fn group_intersection(
     group1: Group,
     group2: Group,
@@ -366,8 +406,9 @@ unsafe extern "C" fn group_intersection(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::group_intersection(group1, group2, newgroup) }
 }
-export!(MPI_Group_intersection, PMPI_Group_intersection => group_intersection);
+export!(PMPI_Group_intersection => group_intersection);
 
+#[unsafe(export_name = "MPI_Group_range_excl")]
 unsafe extern "C" fn group_range_excl(
     group: Group,
     n: c_int,
@@ -377,8 +418,9 @@ unsafe extern "C" fn group_range_excl(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::group_range_excl(group, n, ranges, newgroup) }
 }
-export!(MPI_Group_range_excl, PMPI_Group_range_excl => group_range_excl);
+export!(PMPI_Group_range_excl => group_range_excl);
 
+#[unsafe(export_name = "MPI_Group_range_incl")]
 unsafe extern "C" fn group_range_incl(
     group: Group,
     n: c_int,
@@ -388,44 +430,51 @@ unsafe extern "C" fn group_range_incl(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::group_range_incl(group, n, ranges, newgroup) }
 }
-export!(MPI_Group_range_incl, PMPI_Group_range_incl => group_range_incl);
+export!(PMPI_Group_range_incl => group_range_incl);
 
+#[unsafe(export_name = "MPI_Group_union")]
 unsafe extern "C" fn group_union(group1: Group, group2: Group, newgroup: *mut Group) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::group_union(group1, group2, newgroup) }
 }
-export!(MPI_Group_union, PMPI_Group_union => group_union);
+export!(PMPI_Group_union => group_union);
 
+#[unsafe(export_name = "MPI_Info_create")]
 unsafe extern "C" fn info_create(info: *mut Info) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::info_create(info) }
 }
-export!(MPI_Info_create, PMPI_Info_create => info_create);
+export!(PMPI_Info_create => info_create);
 
+#[unsafe(export_name = "MPI_Info_delete")]
 unsafe extern "C" fn info_delete(info: Info, key: *const c_char) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::info_delete(info, key) }
 }
-export!(MPI_Info_delete, PMPI_Info_delete => info_delete);
+export!(PMPI_Info_delete => info_delete);
 
+#[unsafe(export_name = "MPI_Info_dup")]
 unsafe extern "C" fn info_dup(info: Info, newinfo: *mut Info) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::info_dup(info, newinfo) }
 }
-export!(MPI_Info_dup, PMPI_Info_dup => info_dup);
+export!(PMPI_Info_dup => info_dup);
 
+#[unsafe(export_name = "MPI_Info_free")]
 unsafe extern "C" fn info_free(info: *mut Info) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::info_free(info) }
 }
-export!(MPI_Info_free, PMPI_Info_free => info_free);
+export!(PMPI_Info_free => info_free);
 
+#[unsafe(export_name = "MPI_Info_set")]
 unsafe extern "C" fn info_set(info: Info, key: *const c_char, value: *const c_char) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::info_set(info, key, value) }
 }
-export!(MPI_Info_set, PMPI_Info_set => info_set);
+export!(PMPI_Info_set => info_set);
 
+#[unsafe(export_name = "MPI_Intercomm_create")]
 unsafe extern "C" fn intercomm_create(
     local_comm: Comm,
     local_leader: c_int,
@@ -446,8 +495,9 @@ unsafe extern "C" fn intercomm_create(
         )
     }
 }
-export!(MPI_Intercomm_create, PMPI_Intercomm_create => intercomm_create);
+export!(PMPI_Intercomm_create => intercomm_create);
 
+#[unsafe(export_name = "MPI_Intercomm_merge")]
 unsafe extern "C" fn intercomm_merge(
     intercomm: Comm,
     high: c_int,
@@ -456,8 +506,9 @@ unsafe extern "C" fn intercomm_merge(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::intercomm_merge(intercomm, high, newintracomm) }
 }
-export!(MPI_Intercomm_merge, PMPI_Intercomm_merge => intercomm_merge);
+export!(PMPI_Intercomm_merge => intercomm_merge);
 
+#[unsafe(export_name = "MPI_Keyval_create")]
 unsafe extern "C" fn keyval_create(
     copy_fn: CopyFunction,
     delete_fn: DeleteFunction,
@@ -467,32 +518,37 @@ unsafe extern "C" fn keyval_create(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::keyval_create(copy_fn, delete_fn, keyval, extra_state) }
 }
-export!(MPI_Keyval_create, PMPI_Keyval_create => keyval_create);
+export!(PMPI_Keyval_create => keyval_create);
 
+#[unsafe(export_name = "MPI_Keyval_free")]
 unsafe extern "C" fn keyval_free(keyval: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::keyval_free(keyval) }
 }
-export!(MPI_Keyval_free, PMPI_Keyval_free => keyval_free);
+export!(PMPI_Keyval_free => keyval_free);
 
+#[unsafe(export_name = "MPI_Op_create")]
 unsafe extern "C" fn op_create(user_fn: UserFunction, commute: c_int, op: *mut Op) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::op_create(user_fn, commute, op) }
 }
-export!(MPI_Op_create, PMPI_Op_create => op_create);
+export!(PMPI_Op_create => op_create);
 
+#[unsafe(export_name = "MPI_Op_free")]
 unsafe extern "C" fn op_free(op: *mut Op) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::op_free(op) }
 }
-export!(MPI_Op_free, PMPI_Op_free => op_free);
+export!(PMPI_Op_free => op_free);
 
+#[unsafe(export_name = "MPI_Type_commit")]
 unsafe extern "C" fn type_commit(datatype: *mut Datatype) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::type_commit(datatype) }
 }
-export!(MPI_Type_commit, PMPI_Type_commit => type_commit);
+export!(PMPI_Type_commit => type_commit);
 
+#[unsafe(export_name = "MPI_Type_contiguous")]
 unsafe extern "C" fn type_contiguous(
     count: c_int,
     oldtype: Datatype,
@@ -501,8 +557,9 @@ unsafe extern "C" fn type_contiguous(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::type_contiguous(count, oldtype, newtype) }
 }
-export!(MPI_Type_contiguous, PMPI_Type_contiguous => type_contiguous);
+export!(PMPI_Type_contiguous => type_contiguous);
 
+#[unsafe(export_name = "MPI_Type_create_darray")]
 unsafe extern "C" fn type_create_darray(
     size: c_int,
     rank: c_int,
@@ -531,26 +588,30 @@ unsafe extern "C" fn type_create_darray(
         )
     }
 }
-export!(MPI_Type_create_darray, PMPI_Type_create_darray => type_create_darray);
+export!(PMPI_Type_create_darray => type_create_darray);
 
+#[unsafe(export_name = "MPI_Type_create_f90_complex")]
 unsafe extern "C" fn type_create_f90_complex(p: c_int, r: c_int, newtype: *mut Datatype) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::type_create_f90_complex(p, r, newtype) }
 }
-export!(MPI_Type_create_f90_complex, PMPI_Type_create_f90_complex => type_create_f90_complex);
+export!(PMPI_Type_create_f90_complex => type_create_f90_complex);
 
+#[unsafe(export_name = "MPI_Type_create_f90_integer")]
 unsafe extern "C" fn type_create_f90_integer(r: c_int, newtype: *mut Datatype) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::type_create_f90_integer(r, newtype) }
 }
-export!(MPI_Type_create_f90_integer, PMPI_Type_create_f90_integer => type_create_f90_integer);
+export!(PMPI_Type_create_f90_integer => type_create_f90_integer);
 
+#[unsafe(export_name = "MPI_Type_create_f90_real")]
 unsafe extern "C" fn type_create_f90_real(p: c_int, r: c_int, newtype: *mut Datatype) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::type_create_f90_real(p, r, newtype) }
 }
-export!(MPI_Type_create_f90_real, PMPI_Type_create_f90_real => type_create_f90_real);
+export!(PMPI_Type_create_f90_real => type_create_f90_real);
 
+#[unsafe(export_name = "MPI_Type_create_hindexed")]
 unsafe extern "C" fn type_create_hindexed(
     count: c_int,
     array_of_blocklengths: *const c_int,
@@ -569,8 +630,9 @@ unsafe extern "C" fn type_create_hindexed(
         )
     }
 }
-export!(MPI_Type_create_hindexed, PMPI_Type_create_hindexed => type_create_hindexed);
+export!(PMPI_Type_create_hindexed => type_create_hindexed);
 
+#[unsafe(export_name = "MPI_Type_create_hindexed_block")]
 unsafe extern "C" fn type_create_hindexed_block(
     count: c_int,
     blocklength: c_int,
@@ -589,8 +651,9 @@ unsafe extern "C" fn type_create_hindexed_block(
         )
     }
 }
-export!(MPI_Type_create_hindexed_block, PMPI_Type_create_hindexed_block => type_create_hindexed_block);
+export!(PMPI_Type_create_hindexed_block => type_create_hindexed_block);
 
+#[unsafe(export_name = "MPI_Type_create_hvector")]
 unsafe extern "C" fn type_create_hvector(
     count: c_int,
     blocklength: c_int,
@@ -601,8 +664,9 @@ unsafe extern "C" fn type_create_hvector(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::type_create_hvector(count, blocklength, stride, oldtype, newtype) }
 }
-export!(MPI_Type_create_hvector, PMPI_Type_create_hvector => type_create_hvector);
+export!(PMPI_Type_create_hvector => type_create_hvector);
 
+#[unsafe(export_name = "MPI_Type_create_indexed_block")]
 unsafe extern "C" fn type_create_indexed_block(
     count: c_int,
     blocklength: c_int,
@@ -621,8 +685,9 @@ unsafe extern "C" fn type_create_indexed_block(
         )
     }
 }
-export!(MPI_Type_create_indexed_block, PMPI_Type_create_indexed_block => type_create_indexed_block);
+export!(PMPI_Type_create_indexed_block => type_create_indexed_block);
 
+#[unsafe(export_name = "MPI_Type_create_keyval")]
 unsafe extern "C" fn type_create_keyval(
     type_copy_attr_fn: TypeCopyAttrFunction,
     type_delete_attr_fn: TypeDeleteAttrFunction,
@@ -639,8 +704,9 @@ unsafe extern "C" fn type_create_keyval(
         )
     }
 }
-export!(MPI_Type_create_keyval, PMPI_Type_create_keyval => type_create_keyval);
+export!(PMPI_Type_create_keyval => type_create_keyval);
 
+#[unsafe(export_name = "MPI_Type_create_resized")]
 unsafe extern "C" fn type_create_resized(
     oldtype: Datatype,
     lb: Aint,
@@ -650,8 +716,9 @@ unsafe extern "C" fn type_create_resized(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::type_create_resized(oldtype, lb, extent, newtype) }
 }
-export!(MPI_Type_create_resized, PMPI_Type_create_resized => type_create_resized);
+export!(PMPI_Type_create_resized => type_create_resized);
 
+#[unsafe(export_name = "MPI_Type_create_struct")]
 unsafe extern "C" fn type_create_struct(
     count: c_int,
     array_of_blocklengths: *const c_int,
@@ -670,8 +737,9 @@ unsafe extern "C" fn type_create_struct(
         )
     }
 }
-export!(MPI_Type_create_struct, PMPI_Type_create_struct => type_create_struct);
+export!(PMPI_Type_create_struct => type_create_struct);
 
+#[unsafe(export_name = "MPI_Type_create_subarray")]
 unsafe extern "C" fn type_create_subarray(
     ndims: c_int,
     array_of_sizes: *const c_int,
@@ -694,32 +762,37 @@ unsafe extern "C" fn type_create_subarray(
         )
     }
 }
-export!(MPI_Type_create_subarray, PMPI_Type_create_subarray => type_create_subarray);
+export!(PMPI_Type_create_subarray => type_create_subarray);
 
+#[unsafe(export_name = "MPI_Type_delete_attr")]
 unsafe extern "C" fn type_delete_attr(datatype: Datatype, type_keyval: c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::type_delete_attr(datatype, type_keyval) }
 }
-export!(MPI_Type_delete_attr, PMPI_Type_delete_attr => type_delete_attr);
+export!(PMPI_Type_delete_attr => type_delete_attr);
 
+#[unsafe(export_name = "MPI_Type_dup")]
 unsafe extern "C" fn type_dup(oldtype: Datatype, newtype: *mut Datatype) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::type_dup(oldtype, newtype) }
 }
-export!(MPI_Type_dup, PMPI_Type_dup => type_dup);
+export!(PMPI_Type_dup => type_dup);
 
+#[unsafe(export_name = "MPI_Type_free")]
 unsafe extern "C" fn type_free(datatype: *mut Datatype) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::type_free(datatype) }
 }
-export!(MPI_Type_free, PMPI_Type_free => type_free);
+export!(PMPI_Type_free => type_free);
 
+#[unsafe(export_name = "MPI_Type_free_keyval")]
 unsafe extern "C" fn type_free_keyval(type_keyval: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::type_free_keyval(type_keyval) }
 }
-export!(MPI_Type_free_keyval, PMPI_Type_free_keyval => type_free_keyval);
+export!(PMPI_Type_free_keyval => type_free_keyval);
 
+#[unsafe(export_name = "MPI_Type_get_attr")]
 unsafe extern "C" fn type_get_attr(
     datatype: Datatype,
     type_keyval: c_int,
@@ -729,8 +802,9 @@ unsafe extern "C" fn type_get_attr(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::type_get_attr(datatype, type_keyval, attribute_val, flag) }
 }
-export!(MPI_Type_get_attr, PMPI_Type_get_attr => type_get_attr);
+export!(PMPI_Type_get_attr => type_get_attr);
 
+#[unsafe(export_name = "MPI_Type_hindexed")]
 unsafe extern "C" fn type_hindexed(
     count: c_int,
     array_of_blocklengths: *const c_int,
@@ -749,8 +823,9 @@ unsafe extern "C" fn type_hindexed(
         )
     }
 }
-export!(MPI_Type_hindexed, PMPI_Type_hindexed => type_hindexed);
+export!(PMPI_Type_hindexed => type_hindexed);
 
+#[unsafe(export_name = "MPI_Type_hvector")]
 unsafe extern "C" fn type_hvector(
     count: c_int,
     blocklength: c_int,
@@ -761,8 +836,9 @@ unsafe extern "C" fn type_hvector(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::type_hvector(count, blocklength, stride, oldtype, newtype) }
 }
-export!(MPI_Type_hvector, PMPI_Type_hvector => type_hvector);
+export!(PMPI_Type_hvector => type_hvector);
 
+#[unsafe(export_name = "MPI_Type_indexed")]
 unsafe extern "C" fn type_indexed(
     count: c_int,
     array_of_blocklengths: *const c_int,
@@ -781,8 +857,9 @@ unsafe extern "C" fn type_indexed(
         )
     }
 }
-export!(MPI_Type_indexed, PMPI_Type_indexed => type_indexed);
+export!(PMPI_Type_indexed => type_indexed);
 
+#[unsafe(export_name = "MPI_Type_set_attr")]
 unsafe extern "C" fn type_set_attr(
     datatype: Datatype,
     type_keyval: c_int,
@@ -791,14 +868,16 @@ unsafe extern "C" fn type_set_attr(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::type_set_attr(datatype, type_keyval, attribute_val) }
 }
-export!(MPI_Type_set_attr, PMPI_Type_set_attr => type_set_attr);
+export!(PMPI_Type_set_attr => type_set_attr);
 
+#[unsafe(export_name = "MPI_Type_set_name")]
 unsafe extern "C" fn type_set_name(datatype: Datatype, type_name: *const c_char) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::type_set_name(datatype, type_name) }
 }
-export!(MPI_Type_set_name, PMPI_Type_set_name => type_set_name);
+export!(PMPI_Type_set_name => type_set_name);
 
+#[unsafe(export_name = "MPI_Type_struct")]
 unsafe extern "C" fn type_struct(
     count: c_int,
     array_of_blocklengths: *const c_int,
@@ -817,8 +896,9 @@ unsafe extern "C" fn type_struct(
         )
     }
 }
-export!(MPI_Type_struct, PMPI_Type_struct => type_struct);
+export!(PMPI_Type_struct => type_struct);
 
+#[unsafe(export_name = "MPI_Type_vector")]
 unsafe extern "C" fn type_vector(
     count: c_int,
     blocklength: c_int,
@@ -829,4 +909,4 @@ unsafe extern "C" fn type_vector(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::type_vector(count, blocklength, stride, oldtype, newtype) }
 }
-export!(MPI_Type_vector, PMPI_Type_vector => type_vector);
+export!(PMPI_Type_vector => type_vector);

@@ -16,6 +16,7 @@ use crate::refuse;
 use core::ffi::{c_char, c_int, c_void};
 use stillpoint_wrappers::gate::HandleKind;
 
+#[unsafe(export_name = "MPI_Accumulate")]
 unsafe extern "C" fn accumulate(
     origin_addr: *const c_void,
     origin_count: c_int,
@@ -49,8 +50,9 @@ unsafe extern "C" fn accumulate(
         0
     }
 }
-export!(MPI_Accumulate, PMPI_Accumulate => accumulate);
+export!(PMPI_Accumulate => accumulate);
 
+#[unsafe(export_name = "MPI_Compare_and_swap")]
 unsafe extern "C" fn compare_and_swap(
     origin_addr: *const c_void,
     compare_addr: *const c_void,
@@ -80,8 +82,9 @@ unsafe extern "C" fn compare_and_swap(
         0
     }
 }
-export!(MPI_Compare_and_swap, PMPI_Compare_and_swap => compare_and_swap);
+export!(PMPI_Compare_and_swap => compare_and_swap);
 
+#[unsafe(export_name = "MPI_Fetch_and_op")]
 unsafe extern "C" fn fetch_and_op(
     origin_addr: *const c_void,
     result_addr: *mut c_void,
@@ -111,8 +114,9 @@ unsafe extern "C" fn fetch_and_op(
         0
     }
 }
-export!(MPI_Fetch_and_op, PMPI_Fetch_and_op => fetch_and_op);
+export!(PMPI_Fetch_and_op => fetch_and_op);
 
+#[unsafe(export_name = "MPI_Get")]
 unsafe extern "C" fn get(
     origin_addr: *mut c_void,
     origin_count: c_int,
@@ -144,8 +148,9 @@ unsafe extern "C" fn get(
         0
     }
 }
-export!(MPI_Get, PMPI_Get => get);
+export!(PMPI_Get => get);
 
+#[unsafe(export_name = "MPI_Get_accumulate")]
 unsafe extern "C" fn get_accumulate(
     origin_addr: *const c_void,
     origin_count: c_int,
@@ -185,8 +190,9 @@ unsafe extern "C" fn get_accumulate(
         0
     }
 }
-export!(MPI_Get_accumulate, PMPI_Get_accumulate => get_accumulate);
+export!(PMPI_Get_accumulate => get_accumulate);
 
+#[unsafe(export_name = "MPI_Put")]
 unsafe extern "C" fn put(
     origin_addr: *const c_void,
     origin_count: c_int,
@@ -218,8 +224,9 @@ unsafe extern "C" fn put(
         0
     }
 }
-export!(MPI_Put, PMPI_Put => put);
+export!(PMPI_Put => put);
 
+#[unsafe(export_name = "MPI_Raccumulate")]
 unsafe extern "C" fn raccumulate(
     origin_addr: *const c_void,
     origin_count: c_int,
@@ -257,8 +264,9 @@ unsafe extern "C" fn raccumulate(
         0
     }
 }
-export!(MPI_Raccumulate, PMPI_Raccumulate => raccumulate);
+export!(PMPI_Raccumulate => raccumulate);
 
+#[unsafe(export_name = "MPI_Rget")]
 unsafe extern "C" fn rget(
     origin_addr: *mut c_void,
     origin_count: c_int,
@@ -294,8 +302,9 @@ unsafe extern "C" fn rget(
         0
     }
 }
-export!(MPI_Rget, PMPI_Rget => rget);
+export!(PMPI_Rget => rget);
 
+#[unsafe(export_name = "MPI_Rget_accumulate")]
 unsafe extern "C" fn rget_accumulate(
     origin_addr: *const c_void,
     origin_count: c_int,
@@ -339,8 +348,9 @@ unsafe extern "C" fn rget_accumulate(
         0
     }
 }
-export!(MPI_Rget_accumulate, PMPI_Rget_accumulate => rget_accumulate);
+export!(PMPI_Rget_accumulate => rget_accumulate);
 
+#[unsafe(export_name = "MPI_Rput")]
 unsafe extern "C" fn rput(
     origin_addr: *const c_void,
     origin_count: c_int,
@@ -376,8 +386,9 @@ unsafe extern "C" fn rput(
         0
     }
 }
-export!(MPI_Rput, PMPI_Rput => rput);
+export!(PMPI_Rput => rput);
 
+#[unsafe(export_name = "MPI_Win_allocate")]
 unsafe extern "C" fn win_allocate(
     size: Aint,
     disp_unit: c_int,
@@ -411,8 +422,9 @@ unsafe extern "C" fn win_allocate(
         0
     }
 }
-export!(MPI_Win_allocate, PMPI_Win_allocate => win_allocate);
+export!(PMPI_Win_allocate => win_allocate);
 
+#[unsafe(export_name = "MPI_Win_allocate_shared")]
 unsafe extern "C" fn win_allocate_shared(
     size: Aint,
     disp_unit: c_int,
@@ -446,8 +458,9 @@ unsafe extern "C" fn win_allocate_shared(
         0
     }
 }
-export!(MPI_Win_allocate_shared, PMPI_Win_allocate_shared => win_allocate_shared);
+export!(PMPI_Win_allocate_shared => win_allocate_shared);
 
+#[unsafe(export_name = "MPI_Win_attach")]
 unsafe extern "C" fn win_attach(win: Win, base: *mut c_void, size: Aint) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -461,14 +474,16 @@ unsafe extern "C" fn win_attach(win: Win, base: *mut c_void, size: Aint) -> c_in
         0
     }
 }
-export!(MPI_Win_attach, PMPI_Win_attach => win_attach);
+export!(PMPI_Win_attach => win_attach);
 
+#[unsafe(export_name = "MPI_Win_call_errhandler")]
 unsafe extern "C" fn win_call_errhandler(win: Win, errorcode: c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::win_call_errhandler(win, errorcode) }
 }
-export!(MPI_Win_call_errhandler, PMPI_Win_call_errhandler => win_call_errhandler);
+export!(PMPI_Win_call_errhandler => win_call_errhandler);
 
+#[unsafe(export_name = "MPI_Win_complete")]
 unsafe extern "C" fn win_complete(win: Win) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -481,8 +496,9 @@ unsafe extern "C" fn win_complete(win: Win) -> c_int {
         0
     }
 }
-export!(MPI_Win_complete, PMPI_Win_complete => win_complete);
+export!(PMPI_Win_complete => win_complete);
 
+#[unsafe(export_name = "MPI_Win_create")]
 unsafe extern "C" fn win_create(
     base: *mut c_void,
     size: Aint,
@@ -516,8 +532,9 @@ unsafe extern "C" fn win_create(
         0
     }
 }
-export!(MPI_Win_create, PMPI_Win_create => win_create);
+export!(PMPI_Win_create => win_create);
 
+#[unsafe(export_name = "MPI_Win_create_dynamic")]
 unsafe extern "C" fn win_create_dynamic(info: Info, comm: Comm, win: *mut Win) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -541,8 +558,9 @@ unsafe extern "C" fn win_create_dynamic(info: Info, comm: Comm, win: *mut Win) -
         0
     }
 }
-export!(MPI_Win_create_dynamic, PMPI_Win_create_dynamic => win_create_dynamic);
+export!(PMPI_Win_create_dynamic => win_create_dynamic);
 
+#[unsafe(export_name = "MPI_Win_create_errhandler")]
 unsafe extern "C" fn win_create_errhandler(
     win_errhandler_fn: WinErrhandlerFunction,
     errhandler: *mut Errhandler,
@@ -550,8 +568,9 @@ unsafe extern "C" fn win_create_errhandler(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::win_create_errhandler(win_errhandler_fn, errhandler) }
 }
-export!(MPI_Win_create_errhandler, PMPI_Win_create_errhandler => win_create_errhandler);
+export!(PMPI_Win_create_errhandler => win_create_errhandler);
 
+#[unsafe(export_name = "MPI_Win_create_keyval")]
 unsafe extern "C" fn win_create_keyval(
     win_copy_attr_fn: WinCopyAttrFunction,
     win_delete_attr_fn: WinDeleteAttrFunction,
@@ -568,14 +587,16 @@ unsafe extern "C" fn win_create_keyval(
         )
     }
 }
-export!(MPI_Win_create_keyval, PMPI_Win_create_keyval => win_create_keyval);
+export!(PMPI_Win_create_keyval => win_create_keyval);
 
+#[unsafe(export_name = "MPI_Win_delete_attr")]
 unsafe extern "C" fn win_delete_attr(win: Win, win_keyval: c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::win_delete_attr(win, win_keyval) }
 }
-export!(MPI_Win_delete_attr, PMPI_Win_delete_attr => win_delete_attr);
+export!(PMPI_Win_delete_attr => win_delete_attr);
 
+#[unsafe(export_name = "MPI_Win_detach")]
 unsafe extern "C" fn win_detach(win: Win, base: *const c_void) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -589,8 +610,9 @@ unsafe extern "C" fn win_detach(win: Win, base: *const c_void) -> c_int {
         0
     }
 }
-export!(MPI_Win_detach, PMPI_Win_detach => win_detach);
+export!(PMPI_Win_detach => win_detach);
 
+#[unsafe(export_name = "MPI_Win_fence")]
 unsafe extern "C" fn win_fence(assert: c_int, win: Win) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -607,8 +629,9 @@ unsafe extern "C" fn win_fence(assert: c_int, win: Win) -> c_int {
         0
     }
 }
-export!(MPI_Win_fence, PMPI_Win_fence => win_fence);
+export!(PMPI_Win_fence => win_fence);
 
+#[unsafe(export_name = "MPI_Win_flush")]
 unsafe extern "C" fn win_flush(rank: c_int, win: Win) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -625,8 +648,9 @@ unsafe extern "C" fn win_flush(rank: c_int, win: Win) -> c_int {
         0
     }
 }
-export!(MPI_Win_flush, PMPI_Win_flush => win_flush);
+export!(PMPI_Win_flush => win_flush);
 
+#[unsafe(export_name = "MPI_Win_flush_all")]
 unsafe extern "C" fn win_flush_all(win: Win) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -639,8 +663,9 @@ unsafe extern "C" fn win_flush_all(win: Win) -> c_int {
         0
     }
 }
-export!(MPI_Win_flush_all, PMPI_Win_flush_all => win_flush_all);
+export!(PMPI_Win_flush_all => win_flush_all);
 
+#[unsafe(export_name = "MPI_Win_flush_local")]
 unsafe extern "C" fn win_flush_local(rank: c_int, win: Win) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -657,8 +682,9 @@ unsafe extern "C" fn win_flush_local(rank: c_int, win: Win) -> c_int {
         0
     }
 }
-export!(MPI_Win_flush_local, PMPI_Win_flush_local => win_flush_local);
+export!(PMPI_Win_flush_local => win_flush_local);
 
+#[unsafe(export_name = "MPI_Win_flush_local_all")]
 unsafe extern "C" fn win_flush_local_all(win: Win) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -672,20 +698,23 @@ unsafe extern "C" fn win_flush_local_all(win: Win) -> c_int {
         0
     }
 }
-export!(MPI_Win_flush_local_all, PMPI_Win_flush_local_all => win_flush_local_all);
+export!(PMPI_Win_flush_local_all => win_flush_local_all);
 
+#[unsafe(export_name = "MPI_Win_free")]
 unsafe extern "C" fn win_free(win: *mut Win) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::win_free(win) }
 }
-export!(MPI_Win_free, PMPI_Win_free => win_free);
+export!(PMPI_Win_free => win_free);
 
+#[unsafe(export_name = "MPI_Win_free_keyval")]
 unsafe extern "C" fn win_free_keyval(win_keyval: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::win_free_keyval(win_keyval) }
 }
-export!(MPI_Win_free_keyval, PMPI_Win_free_keyval => win_free_keyval);
+export!(PMPI_Win_free_keyval => win_free_keyval);
 
+#[unsafe(export_name = "MPI_Win_get_attr")]
 unsafe extern "C" fn win_get_attr(
     win: Win,
     win_keyval: c_int,
@@ -695,14 +724,16 @@ unsafe extern "C" fn win_get_attr(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::win_get_attr(win, win_keyval, attribute_val, flag) }
 }
-export!(MPI_Win_get_attr, PMPI_Win_get_attr => win_get_attr);
+export!(PMPI_Win_get_attr => win_get_attr);
 
+#[unsafe(export_name = "MPI_Win_get_errhandler")]
 unsafe extern "C" fn win_get_errhandler(win: Win, errhandler: *mut Errhandler) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::win_get_errhandler(win, errhandler) }
 }
-export!(MPI_Win_get_errhandler, PMPI_Win_get_errhandler => win_get_errhandler);
+export!(PMPI_Win_get_errhandler => win_get_errhandler);
 
+#[unsafe(export_name = "MPI_Win_get_group")]
 unsafe extern "C" fn win_get_group(win: Win, group: *mut Group) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -723,8 +754,9 @@ unsafe extern "C" fn win_get_group(win: Win, group: *mut Group) -> c_int {
         0
     }
 }
-export!(MPI_Win_get_group, PMPI_Win_get_group => win_get_group);
+export!(PMPI_Win_get_group => win_get_group);
 
+#[unsafe(export_name = "MPI_Win_get_info")]
 unsafe extern "C" fn win_get_info(win: Win, info_used: *mut Info) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -745,14 +777,16 @@ unsafe extern "C" fn win_get_info(win: Win, info_used: *mut Info) -> c_int {
         0
     }
 }
-export!(MPI_Win_get_info, PMPI_Win_get_info => win_get_info);
+export!(PMPI_Win_get_info => win_get_info);
 
+#[unsafe(export_name = "MPI_Win_get_name")]
 unsafe extern "C" fn win_get_name(win: Win, win_name: *mut c_char, resultlen: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::win_get_name(win, win_name, resultlen) }
 }
-export!(MPI_Win_get_name, PMPI_Win_get_name => win_get_name);
+export!(PMPI_Win_get_name => win_get_name);
 
+#[unsafe(export_name = "MPI_Win_lock")]
 unsafe extern "C" fn win_lock(lock_type: c_int, rank: c_int, assert: c_int, win: Win) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -771,8 +805,9 @@ unsafe extern "C" fn win_lock(lock_type: c_int, rank: c_int, assert: c_int, win:
         0
     }
 }
-export!(MPI_Win_lock, PMPI_Win_lock => win_lock);
+export!(PMPI_Win_lock => win_lock);
 
+#[unsafe(export_name = "MPI_Win_lock_all")]
 unsafe extern "C" fn win_lock_all(assert: c_int, win: Win) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -789,8 +824,9 @@ unsafe extern "C" fn win_lock_all(assert: c_int, win: Win) -> c_int {
         0
     }
 }
-export!(MPI_Win_lock_all, PMPI_Win_lock_all => win_lock_all);
+export!(PMPI_Win_lock_all => win_lock_all);
 
+#[unsafe(export_name = "MPI_Win_post")]
 unsafe extern "C" fn win_post(group: Group, assert: c_int, win: Win) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -811,8 +847,9 @@ unsafe extern "C" fn win_post(group: Group, assert: c_int, win: Win) -> c_int {
         0
     }
 }
-export!(MPI_Win_post, PMPI_Win_post => win_post);
+export!(PMPI_Win_post => win_post);
 
+#[unsafe(export_name = "MPI_Win_set_attr")]
 unsafe extern "C" fn win_set_attr(
     win: Win,
     win_keyval: c_int,
@@ -821,14 +858,16 @@ unsafe extern "C" fn win_set_attr(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::win_set_attr(win, win_keyval, attribute_val) }
 }
-export!(MPI_Win_set_attr, PMPI_Win_set_attr => win_set_attr);
+export!(PMPI_Win_set_attr => win_set_attr);
 
+#[unsafe(export_name = "MPI_Win_set_errhandler")]
 unsafe extern "C" fn win_set_errhandler(win: Win, errhandler: Errhandler) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::win_set_errhandler(win, errhandler) }
 }
-export!(MPI_Win_set_errhandler, PMPI_Win_set_errhandler => win_set_errhandler);
+export!(PMPI_Win_set_errhandler => win_set_errhandler);
 
+#[unsafe(export_name = "MPI_Win_set_info")]
 unsafe extern "C" fn win_set_info(win: Win, info: Info) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -848,14 +887,16 @@ unsafe extern "C" fn win_set_info(win: Win, info: Info) -> c_int {
         0
     }
 }
-export!(MPI_Win_set_info, PMPI_Win_set_info => win_set_info);
+export!(PMPI_Win_set_info => win_set_info);
 
+#[unsafe(export_name = "MPI_Win_set_name")]
 unsafe extern "C" fn win_set_name(win: Win, win_name: *const c_char) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::win_set_name(win, win_name) }
 }
-export!(MPI_Win_set_name, PMPI_Win_set_name => win_set_name);
+export!(PMPI_Win_set_name => win_set_name);
 
+#[unsafe(export_name = "MPI_Win_shared_query")]
 unsafe extern "C" fn win_shared_query(
     win: Win,
     rank: c_int,
@@ -881,8 +922,9 @@ unsafe extern "C" fn win_shared_query(
         0
     }
 }
-export!(MPI_Win_shared_query, PMPI_Win_shared_query => win_shared_query);
+export!(PMPI_Win_shared_query => win_shared_query);
 
+#[unsafe(export_name = "MPI_Win_start")]
 unsafe extern "C" fn win_start(group: Group, assert: c_int, win: Win) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -903,8 +945,9 @@ unsafe extern "C" fn win_start(group: Group, assert: c_int, win: Win) -> c_int {
         0
     }
 }
-export!(MPI_Win_start, PMPI_Win_start => win_start);
+export!(PMPI_Win_start => win_start);
 
+#[unsafe(export_name = "MPI_Win_sync")]
 unsafe extern "C" fn win_sync(win: Win) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -916,8 +959,9 @@ unsafe extern "C" fn win_sync(win: Win) -> c_int {
         0
     }
 }
-export!(MPI_Win_sync, PMPI_Win_sync => win_sync);
+export!(PMPI_Win_sync => win_sync);
 
+#[unsafe(export_name = "MPI_Win_test")]
 unsafe extern "C" fn win_test(win: Win, flag: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -930,8 +974,9 @@ unsafe extern "C" fn win_test(win: Win, flag: *mut c_int) -> c_int {
         0
     }
 }
-export!(MPI_Win_test, PMPI_Win_test => win_test);
+export!(PMPI_Win_test => win_test);
 
+#[unsafe(export_name = "MPI_Win_unlock")]
 unsafe extern "C" fn win_unlock(rank: c_int, win: Win) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -948,8 +993,9 @@ unsafe extern "C" fn win_unlock(rank: c_int, win: Win) -> c_int {
         0
     }
 }
-export!(MPI_Win_unlock, PMPI_Win_unlock => win_unlock);
+export!(PMPI_Win_unlock => win_unlock);
 
+#[unsafe(export_name = "MPI_Win_unlock_all")]
 unsafe extern "C" fn win_unlock_all(win: Win) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -962,8 +1008,9 @@ unsafe extern "C" fn win_unlock_all(win: Win) -> c_int {
         0
     }
 }
-export!(MPI_Win_unlock_all, PMPI_Win_unlock_all => win_unlock_all);
+export!(PMPI_Win_unlock_all => win_unlock_all);
 
+#[unsafe(export_name = "MPI_Win_wait")]
 unsafe extern "C" fn win_wait(win: Win) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -975,4 +1022,4 @@ unsafe extern "C" fn win_wait(win: Win) -> c_int {
         0
     }
 }
-export!(MPI_Win_wait, PMPI_Win_wait => win_wait);
+export!(PMPI_Win_wait => win_wait);

@@ -11,6 +11,7 @@ use crate::pass;
 use core::ffi::{c_int, c_void};
 use stillpoint_wrappers::gate::HandleKind;
 
+#[unsafe(export_name = "MPIX_Allgather_init")]
 unsafe extern "C" fn x_allgather_init(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -53,8 +54,9 @@ unsafe extern "C" fn x_allgather_init(
         0
     }
 }
-export!(MPIX_Allgather_init, PMPIX_Allgather_init => x_allgather_init);
+export!(PMPIX_Allgather_init => x_allgather_init);
 
+#[unsafe(export_name = "MPIX_Allgatherv_init")]
 unsafe extern "C" fn x_allgatherv_init(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -99,8 +101,9 @@ unsafe extern "C" fn x_allgatherv_init(
         0
     }
 }
-export!(MPIX_Allgatherv_init, PMPIX_Allgatherv_init => x_allgatherv_init);
+export!(PMPIX_Allgatherv_init => x_allgatherv_init);
 
+#[unsafe(export_name = "MPIX_Allreduce_init")]
 unsafe extern "C" fn x_allreduce_init(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -141,8 +144,9 @@ unsafe extern "C" fn x_allreduce_init(
         0
     }
 }
-export!(MPIX_Allreduce_init, PMPIX_Allreduce_init => x_allreduce_init);
+export!(PMPIX_Allreduce_init => x_allreduce_init);
 
+#[unsafe(export_name = "MPIX_Alltoall_init")]
 unsafe extern "C" fn x_alltoall_init(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -185,8 +189,9 @@ unsafe extern "C" fn x_alltoall_init(
         0
     }
 }
-export!(MPIX_Alltoall_init, PMPIX_Alltoall_init => x_alltoall_init);
+export!(PMPIX_Alltoall_init => x_alltoall_init);
 
+#[unsafe(export_name = "MPIX_Alltoallv_init")]
 unsafe extern "C" fn x_alltoallv_init(
     sendbuf: *const c_void,
     sendcounts: *const c_int,
@@ -233,8 +238,9 @@ unsafe extern "C" fn x_alltoallv_init(
         0
     }
 }
-export!(MPIX_Alltoallv_init, PMPIX_Alltoallv_init => x_alltoallv_init);
+export!(PMPIX_Alltoallv_init => x_alltoallv_init);
 
+#[unsafe(export_name = "MPIX_Alltoallw_init")]
 unsafe extern "C" fn x_alltoallw_init(
     sendbuf: *const c_void,
     sendcounts: *const c_int,
@@ -296,8 +302,9 @@ unsafe extern "C" fn x_alltoallw_init(
         0
     }
 }
-export!(MPIX_Alltoallw_init, PMPIX_Alltoallw_init => x_alltoallw_init);
+export!(PMPIX_Alltoallw_init => x_alltoallw_init);
 
+#[unsafe(export_name = "MPIX_Barrier_init")]
 unsafe extern "C" fn x_barrier_init(comm: Comm, info: Info, request: *mut Request) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -318,8 +325,9 @@ unsafe extern "C" fn x_barrier_init(comm: Comm, info: Info, request: *mut Reques
         0
     }
 }
-export!(MPIX_Barrier_init, PMPIX_Barrier_init => x_barrier_init);
+export!(PMPIX_Barrier_init => x_barrier_init);
 
+#[unsafe(export_name = "MPIX_Bcast_init")]
 unsafe extern "C" fn x_bcast_init(
     buffer: *mut c_void,
     count: c_int,
@@ -358,8 +366,9 @@ unsafe extern "C" fn x_bcast_init(
         0
     }
 }
-export!(MPIX_Bcast_init, PMPIX_Bcast_init => x_bcast_init);
+export!(PMPIX_Bcast_init => x_bcast_init);
 
+#[unsafe(export_name = "MPIX_Exscan_init")]
 unsafe extern "C" fn x_exscan_init(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -400,8 +409,9 @@ unsafe extern "C" fn x_exscan_init(
         0
     }
 }
-export!(MPIX_Exscan_init, PMPIX_Exscan_init => x_exscan_init);
+export!(PMPIX_Exscan_init => x_exscan_init);
 
+#[unsafe(export_name = "MPIX_Gather_init")]
 unsafe extern "C" fn x_gather_init(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -446,8 +456,9 @@ unsafe extern "C" fn x_gather_init(
         0
     }
 }
-export!(MPIX_Gather_init, PMPIX_Gather_init => x_gather_init);
+export!(PMPIX_Gather_init => x_gather_init);
 
+#[unsafe(export_name = "MPIX_Gatherv_init")]
 unsafe extern "C" fn x_gatherv_init(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -494,8 +505,9 @@ unsafe extern "C" fn x_gatherv_init(
         0
     }
 }
-export!(MPIX_Gatherv_init, PMPIX_Gatherv_init => x_gatherv_init);
+export!(PMPIX_Gatherv_init => x_gatherv_init);
 
+#[unsafe(export_name = "MPIX_Neighbor_allgather_init")]
 unsafe extern "C" fn x_neighbor_allgather_init(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -538,8 +550,9 @@ unsafe extern "C" fn x_neighbor_allgather_init(
         0
     }
 }
-export!(MPIX_Neighbor_allgather_init, PMPIX_Neighbor_allgather_init => x_neighbor_allgather_init);
+export!(PMPIX_Neighbor_allgather_init => x_neighbor_allgather_init);
 
+#[unsafe(export_name = "MPIX_Neighbor_allgatherv_init")]
 unsafe extern "C" fn x_neighbor_allgatherv_init(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -584,8 +597,9 @@ unsafe extern "C" fn x_neighbor_allgatherv_init(
         0
     }
 }
-export!(MPIX_Neighbor_allgatherv_init, PMPIX_Neighbor_allgatherv_init => x_neighbor_allgatherv_init);
+export!(PMPIX_Neighbor_allgatherv_init => x_neighbor_allgatherv_init);
 
+#[unsafe(export_name = "MPIX_Neighbor_alltoall_init")]
 unsafe extern "C" fn x_neighbor_alltoall_init(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -628,8 +642,9 @@ unsafe extern "C" fn x_neighbor_alltoall_init(
         0
     }
 }
-export!(MPIX_Neighbor_alltoall_init, PMPIX_Neighbor_alltoall_init => x_neighbor_alltoall_init);
+export!(PMPIX_Neighbor_alltoall_init => x_neighbor_alltoall_init);
 
+#[unsafe(export_name = "MPIX_Neighbor_alltoallv_init")]
 unsafe extern "C" fn x_neighbor_alltoallv_init(
     sendbuf: *const c_void,
     sendcounts: *const c_int,
@@ -676,8 +691,9 @@ unsafe extern "C" fn x_neighbor_alltoallv_init(
         0
     }
 }
-export!(MPIX_Neighbor_alltoallv_init, PMPIX_Neighbor_alltoallv_init => x_neighbor_alltoallv_init);
+export!(PMPIX_Neighbor_alltoallv_init => x_neighbor_alltoallv_init);
 
+#[unsafe(export_name = "MPIX_Neighbor_alltoallw_init")]
 unsafe extern "C" fn x_neighbor_alltoallw_init(
     sendbuf: *const c_void,
     sendcounts: *const c_int,
@@ -732,8 +748,9 @@ unsafe extern "C" fn x_neighbor_alltoallw_init(
         0
     }
 }
-export!(MPIX_Neighbor_alltoallw_init, PMPIX_Neighbor_alltoallw_init => x_neighbor_alltoallw_init);
+export!(PMPIX_Neighbor_alltoallw_init => x_neighbor_alltoallw_init);
 
+#[unsafe(export_name = "MPIX_Reduce_init")]
 unsafe extern "C" fn x_reduce_init(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -776,8 +793,9 @@ unsafe extern "C" fn x_reduce_init(
         0
     }
 }
-export!(MPIX_Reduce_init, PMPIX_Reduce_init => x_reduce_init);
+export!(PMPIX_Reduce_init => x_reduce_init);
 
+#[unsafe(export_name = "MPIX_Reduce_scatter_block_init")]
 unsafe extern "C" fn x_reduce_scatter_block_init(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -818,8 +836,9 @@ unsafe extern "C" fn x_reduce_scatter_block_init(
         0
     }
 }
-export!(MPIX_Reduce_scatter_block_init, PMPIX_Reduce_scatter_block_init => x_reduce_scatter_block_init);
+export!(PMPIX_Reduce_scatter_block_init => x_reduce_scatter_block_init);
 
+#[unsafe(export_name = "MPIX_Reduce_scatter_init")]
 unsafe extern "C" fn x_reduce_scatter_init(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -860,8 +879,9 @@ unsafe extern "C" fn x_reduce_scatter_init(
         0
     }
 }
-export!(MPIX_Reduce_scatter_init, PMPIX_Reduce_scatter_init => x_reduce_scatter_init);
+export!(PMPIX_Reduce_scatter_init => x_reduce_scatter_init);
 
+#[unsafe(export_name = "MPIX_Scan_init")]
 unsafe extern "C" fn x_scan_init(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -902,8 +922,9 @@ unsafe extern "C" fn x_scan_init(
         0
     }
 }
-export!(MPIX_Scan_init, PMPIX_Scan_init => x_scan_init);
+export!(PMPIX_Scan_init => x_scan_init);
 
+#[unsafe(export_name = "MPIX_Scatter_init")]
 unsafe extern "C" fn x_scatter_init(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -948,8 +969,9 @@ unsafe extern "C" fn x_scatter_init(
         0
     }
 }
-export!(MPIX_Scatter_init, PMPIX_Scatter_init => x_scatter_init);
+export!(PMPIX_Scatter_init => x_scatter_init);
 
+#[unsafe(export_name = "MPIX_Scatterv_init")]
 unsafe extern "C" fn x_scatterv_init(
     sendbuf: *const c_void,
     sendcounts: *const c_int,
@@ -996,4 +1018,4 @@ unsafe extern "C" fn x_scatterv_init(
         0
     }
 }
-export!(MPIX_Scatterv_init, PMPIX_Scatterv_init => x_scatterv_init);
+export!(PMPIX_Scatterv_init => x_scatterv_init);

@@ -7,6 +7,7 @@ use crate::calls;
 use crate::export::export;
 use core::ffi::{c_int, c_void};
 
+#[unsafe(export_name = "MPI_Bsend")]
 unsafe extern "C" fn bsend(
     buf: *const c_void,
     count: c_int,
@@ -18,8 +19,9 @@ unsafe extern "C" fn bsend(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::bsend(buf, count, datatype, dest, tag, comm) }
 }
-export!(MPI_Bsend, PMPI_Bsend => bsend);
+export!(PMPI_Bsend => bsend);
 
+#[unsafe(export_name = "MPI_Bsend_init")]
 unsafe extern "C" fn bsend_init(
     buf: *const c_void,
     count: c_int,
@@ -32,20 +34,23 @@ unsafe extern "C" fn bsend_init(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::bsend_init(buf, count, datatype, dest, tag, comm, request) }
 }
-export!(MPI_Bsend_init, PMPI_Bsend_init => bsend_init);
+export!(PMPI_Bsend_init => bsend_init);
 
+#[unsafe(export_name = "MPI_Buffer_attach")]
 unsafe extern "C" fn buffer_attach(buffer: *mut c_void, size: c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::buffer_attach(buffer, size) }
 }
-export!(MPI_Buffer_attach, PMPI_Buffer_attach => buffer_attach);
+export!(PMPI_Buffer_attach => buffer_attach);
 
+#[unsafe(export_name = "MPI_Buffer_detach")]
 unsafe extern "C" fn buffer_detach(buffer_addr: *mut c_void, size: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::buffer_detach(buffer_addr, size) }
 }
-export!(MPI_Buffer_detach, PMPI_Buffer_detach => buffer_detach);
+export!(PMPI_Buffer_detach => buffer_detach);
 
+#[unsafe(export_name = "MPI_Ibsend")]
 unsafe extern "C" fn ibsend(
     buf: *const c_void,
     count: c_int,
@@ -58,8 +63,9 @@ unsafe extern "C" fn ibsend(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::ibsend(buf, count, datatype, dest, tag, comm, request) }
 }
-export!(MPI_Ibsend, PMPI_Ibsend => ibsend);
+export!(PMPI_Ibsend => ibsend);
 
+#[unsafe(export_name = "MPI_Improbe")]
 unsafe extern "C" fn improbe(
     source: c_int,
     tag: c_int,
@@ -71,8 +77,9 @@ unsafe extern "C" fn improbe(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::improbe(source, tag, comm, flag, message, status) }
 }
-export!(MPI_Improbe, PMPI_Improbe => improbe);
+export!(PMPI_Improbe => improbe);
 
+#[unsafe(export_name = "MPI_Imrecv")]
 unsafe extern "C" fn imrecv(
     buf: *mut c_void,
     count: c_int,
@@ -83,8 +90,9 @@ unsafe extern "C" fn imrecv(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::imrecv(buf, count, datatype, message, request) }
 }
-export!(MPI_Imrecv, PMPI_Imrecv => imrecv);
+export!(PMPI_Imrecv => imrecv);
 
+#[unsafe(export_name = "MPI_Iprobe")]
 unsafe extern "C" fn iprobe(
     source: c_int,
     tag: c_int,
@@ -95,8 +103,9 @@ unsafe extern "C" fn iprobe(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::iprobe(source, tag, comm, flag, status) }
 }
-export!(MPI_Iprobe, PMPI_Iprobe => iprobe);
+export!(PMPI_Iprobe => iprobe);
 
+#[unsafe(export_name = "MPI_Irecv")]
 unsafe extern "C" fn irecv(
     buf: *mut c_void,
     count: c_int,
@@ -109,8 +118,9 @@ unsafe extern "C" fn irecv(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::irecv(buf, count, datatype, source, tag, comm, request) }
 }
-export!(MPI_Irecv, PMPI_Irecv => irecv);
+export!(PMPI_Irecv => irecv);
 
+#[unsafe(export_name = "MPI_Irsend")]
 unsafe extern "C" fn irsend(
     buf: *const c_void,
     count: c_int,
@@ -123,8 +133,9 @@ unsafe extern "C" fn irsend(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::irsend(buf, count, datatype, dest, tag, comm, request) }
 }
-export!(MPI_Irsend, PMPI_Irsend => irsend);
+export!(PMPI_Irsend => irsend);
 
+#[unsafe(export_name = "MPI_Isend")]
 unsafe extern "C" fn isend(
     buf: *const c_void,
     count: c_int,
@@ -137,8 +148,9 @@ unsafe extern "C" fn isend(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::isend(buf, count, datatype, dest, tag, comm, request) }
 }
-export!(MPI_Isend, PMPI_Isend => isend);
+export!(PMPI_Isend => isend);
 
+#[unsafe(export_name = "MPI_Issend")]
 unsafe extern "C" fn issend(
     buf: *const c_void,
     count: c_int,
@@ -151,8 +163,9 @@ unsafe extern "C" fn issend(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::issend(buf, count, datatype, dest, tag, comm, request) }
 }
-export!(MPI_Issend, PMPI_Issend => issend);
+export!(PMPI_Issend => issend);
 
+#[unsafe(export_name = "MPI_Mprobe")]
 unsafe extern "C" fn mprobe(
     source: c_int,
     tag: c_int,
@@ -163,8 +176,9 @@ unsafe extern "C" fn mprobe(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::mprobe(source, tag, comm, message, status) }
 }
-export!(MPI_Mprobe, PMPI_Mprobe => mprobe);
+export!(PMPI_Mprobe => mprobe);
 
+#[unsafe(export_name = "MPI_Mrecv")]
 unsafe extern "C" fn mrecv(
     buf: *mut c_void,
     count: c_int,
@@ -175,14 +189,16 @@ unsafe extern "C" fn mrecv(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::mrecv(buf, count, datatype, message, status) }
 }
-export!(MPI_Mrecv, PMPI_Mrecv => mrecv);
+export!(PMPI_Mrecv => mrecv);
 
+#[unsafe(export_name = "MPI_Probe")]
 unsafe extern "C" fn probe(source: c_int, tag: c_int, comm: Comm, status: *mut Status) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::probe(source, tag, comm, status) }
 }
-export!(MPI_Probe, PMPI_Probe => probe);
+export!(PMPI_Probe => probe);
 
+#[unsafe(export_name = "MPI_Recv")]
 unsafe extern "C" fn recv(
     buf: *mut c_void,
     count: c_int,
@@ -195,8 +211,9 @@ unsafe extern "C" fn recv(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::recv(buf, count, datatype, source, tag, comm, status) }
 }
-export!(MPI_Recv, PMPI_Recv => recv);
+export!(PMPI_Recv => recv);
 
+#[unsafe(export_name = "MPI_Recv_init")]
 unsafe extern "C" fn recv_init(
     buf: *mut c_void,
     count: c_int,
@@ -209,8 +226,9 @@ unsafe extern "C" fn recv_init(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::recv_init(buf, count, datatype, source, tag, comm, request) }
 }
-export!(MPI_Recv_init, PMPI_Recv_init => recv_init);
+export!(PMPI_Recv_init => recv_init);
 
+#[unsafe(export_name = "MPI_Rsend")]
 unsafe extern "C" fn rsend(
     buf: *const c_void,
     count: c_int,
@@ -222,8 +240,9 @@ unsafe extern "C" fn rsend(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::rsend(buf, count, datatype, dest, tag, comm) }
 }
-export!(MPI_Rsend, PMPI_Rsend => rsend);
+export!(PMPI_Rsend => rsend);
 
+#[unsafe(export_name = "MPI_Rsend_init")]
 unsafe extern "C" fn rsend_init(
     buf: *const c_void,
     count: c_int,
@@ -236,8 +255,9 @@ unsafe extern "C" fn rsend_init(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::rsend_init(buf, count, datatype, dest, tag, comm, request) }
 }
-export!(MPI_Rsend_init, PMPI_Rsend_init => rsend_init);
+export!(PMPI_Rsend_init => rsend_init);
 
+#[unsafe(export_name = "MPI_Send")]
 unsafe extern "C" fn send(
     buf: *const c_void,
     count: c_int,
@@ -249,8 +269,9 @@ unsafe extern "C" fn send(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::send(buf, count, datatype, dest, tag, comm) }
 }
-export!(MPI_Send, PMPI_Send => send);
+export!(PMPI_Send => send);
 
+#[unsafe(export_name = "MPI_Send_init")]
 unsafe extern "C" fn send_init(
     buf: *const c_void,
     count: c_int,
@@ -263,8 +284,9 @@ unsafe extern "C" fn send_init(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::send_init(buf, count, datatype, dest, tag, comm, request) }
 }
-export!(MPI_Send_init, PMPI_Send_init => send_init);
+export!(PMPI_Send_init => send_init);
 
+#[unsafe(export_name = "MPI_Sendrecv")]
 unsafe extern "C" fn sendrecv(
     sendbuf: *const c_void,
     sendcount: c_int,
@@ -287,8 +309,9 @@ unsafe extern "C" fn sendrecv(
         )
     }
 }
-export!(MPI_Sendrecv, PMPI_Sendrecv => sendrecv);
+export!(PMPI_Sendrecv => sendrecv);
 
+#[unsafe(export_name = "MPI_Sendrecv_replace")]
 unsafe extern "C" fn sendrecv_replace(
     buf: *mut c_void,
     count: c_int,
@@ -307,8 +330,9 @@ unsafe extern "C" fn sendrecv_replace(
         )
     }
 }
-export!(MPI_Sendrecv_replace, PMPI_Sendrecv_replace => sendrecv_replace);
+export!(PMPI_Sendrecv_replace => sendrecv_replace);
 
+#[unsafe(export_name = "MPI_Ssend")]
 unsafe extern "C" fn ssend(
     buf: *const c_void,
     count: c_int,
@@ -320,8 +344,9 @@ unsafe extern "C" fn ssend(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::ssend(buf, count, datatype, dest, tag, comm) }
 }
-export!(MPI_Ssend, PMPI_Ssend => ssend);
+export!(PMPI_Ssend => ssend);
 
+#[unsafe(export_name = "MPI_Ssend_init")]
 unsafe extern "C" fn ssend_init(
     buf: *const c_void,
     count: c_int,
@@ -334,4 +359,4 @@ unsafe extern "C" fn ssend_init(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::ssend_init(buf, count, datatype, dest, tag, comm, request) }
 }
-export!(MPI_Ssend_init, PMPI_Ssend_init => ssend_init);
+export!(PMPI_Ssend_init => ssend_init);

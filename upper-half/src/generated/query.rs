@@ -11,6 +11,7 @@ use crate::pass;
 use core::ffi::{c_char, c_int};
 use stillpoint_wrappers::gate::HandleKind;
 
+#[unsafe(export_name = "MPI_Cart_coords")]
 unsafe extern "C" fn cart_coords(
     comm: Comm,
     rank: c_int,
@@ -34,8 +35,9 @@ unsafe extern "C" fn cart_coords(
         0
     }
 }
-export!(MPI_Cart_coords, PMPI_Cart_coords => cart_coords);
+export!(PMPI_Cart_coords => cart_coords);
 
+#[unsafe(export_name = "MPI_Cart_get")]
 unsafe extern "C" fn cart_get(
     comm: Comm,
     maxdims: c_int,
@@ -61,8 +63,9 @@ unsafe extern "C" fn cart_get(
         0
     }
 }
-export!(MPI_Cart_get, PMPI_Cart_get => cart_get);
+export!(PMPI_Cart_get => cart_get);
 
+#[unsafe(export_name = "MPI_Cart_map")]
 unsafe extern "C" fn cart_map(
     comm: Comm,
     ndims: c_int,
@@ -90,8 +93,9 @@ unsafe extern "C" fn cart_map(
         0
     }
 }
-export!(MPI_Cart_map, PMPI_Cart_map => cart_map);
+export!(PMPI_Cart_map => cart_map);
 
+#[unsafe(export_name = "MPI_Cart_rank")]
 unsafe extern "C" fn cart_rank(comm: Comm, coords: *const c_int, rank: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -111,8 +115,9 @@ unsafe extern "C" fn cart_rank(comm: Comm, coords: *const c_int, rank: *mut c_in
         0
     }
 }
-export!(MPI_Cart_rank, PMPI_Cart_rank => cart_rank);
+export!(PMPI_Cart_rank => cart_rank);
 
+#[unsafe(export_name = "MPI_Cart_shift")]
 unsafe extern "C" fn cart_shift(
     comm: Comm,
     direction: c_int,
@@ -142,8 +147,9 @@ unsafe extern "C" fn cart_shift(
         0
     }
 }
-export!(MPI_Cart_shift, PMPI_Cart_shift => cart_shift);
+export!(PMPI_Cart_shift => cart_shift);
 
+#[unsafe(export_name = "MPI_Cartdim_get")]
 unsafe extern "C" fn cartdim_get(comm: Comm, ndims: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -157,14 +163,16 @@ unsafe extern "C" fn cartdim_get(comm: Comm, ndims: *mut c_int) -> c_int {
         0
     }
 }
-export!(MPI_Cartdim_get, PMPI_Cartdim_get => cartdim_get);
+export!(PMPI_Cartdim_get => cartdim_get);
 
+#[unsafe(export_name = "MPI_Comm_compare")]
 unsafe extern "C" fn comm_compare(comm1: Comm, comm2: Comm, result: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_compare(comm1, comm2, result) }
 }
-export!(MPI_Comm_compare, PMPI_Comm_compare => comm_compare);
+export!(PMPI_Comm_compare => comm_compare);
 
+#[unsafe(export_name = "MPI_Comm_get_name")]
 unsafe extern "C" fn comm_get_name(
     comm: Comm,
     comm_name: *mut c_char,
@@ -173,32 +181,37 @@ unsafe extern "C" fn comm_get_name(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_get_name(comm, comm_name, resultlen) }
 }
-export!(MPI_Comm_get_name, PMPI_Comm_get_name => comm_get_name);
+export!(PMPI_Comm_get_name => comm_get_name);
 
+#[unsafe(export_name = "MPI_Comm_rank")]
 unsafe extern "C" fn comm_rank(comm: Comm, rank: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_rank(comm, rank) }
 }
-export!(MPI_Comm_rank, PMPI_Comm_rank => comm_rank);
+export!(PMPI_Comm_rank => comm_rank);
 
+#[unsafe(export_name = "MPI_Comm_remote_size")]
 unsafe extern "C" fn comm_remote_size(comm: Comm, size: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_remote_size(comm, size) }
 }
-export!(MPI_Comm_remote_size, PMPI_Comm_remote_size => comm_remote_size);
+export!(PMPI_Comm_remote_size => comm_remote_size);
 
+#[unsafe(export_name = "MPI_Comm_size")]
 unsafe extern "C" fn comm_size(comm: Comm, size: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_size(comm, size) }
 }
-export!(MPI_Comm_size, PMPI_Comm_size => comm_size);
+export!(PMPI_Comm_size => comm_size);
 
+#[unsafe(export_name = "MPI_Comm_test_inter")]
 unsafe extern "C" fn comm_test_inter(comm: Comm, flag: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::comm_test_inter(comm, flag) }
 }
-export!(MPI_Comm_test_inter, PMPI_Comm_test_inter => comm_test_inter);
+export!(PMPI_Comm_test_inter => comm_test_inter);
 
+#[unsafe(export_name = "MPI_Dist_graph_neighbors")]
 unsafe extern "C" fn dist_graph_neighbors(
     comm: Comm,
     maxindegree: c_int,
@@ -228,8 +241,9 @@ unsafe extern "C" fn dist_graph_neighbors(
         0
     }
 }
-export!(MPI_Dist_graph_neighbors, PMPI_Dist_graph_neighbors => dist_graph_neighbors);
+export!(PMPI_Dist_graph_neighbors => dist_graph_neighbors);
 
+#[unsafe(export_name = "MPI_Dist_graph_neighbors_count")]
 unsafe extern "C" fn dist_graph_neighbors_count(
     comm: Comm,
     indegree: *mut c_int,
@@ -253,8 +267,9 @@ unsafe extern "C" fn dist_graph_neighbors_count(
         0
     }
 }
-export!(MPI_Dist_graph_neighbors_count, PMPI_Dist_graph_neighbors_count => dist_graph_neighbors_count);
+export!(PMPI_Dist_graph_neighbors_count => dist_graph_neighbors_count);
 
+#[unsafe(export_name = "MPI_Graph_get")]
 unsafe extern "C" fn graph_get(
     comm: Comm,
     maxindex: c_int,
@@ -280,8 +295,9 @@ unsafe extern "C" fn graph_get(
         0
     }
 }
-export!(MPI_Graph_get, PMPI_Graph_get => graph_get);
+export!(PMPI_Graph_get => graph_get);
 
+#[unsafe(export_name = "MPI_Graph_map")]
 unsafe extern "C" fn graph_map(
     comm: Comm,
     nnodes: c_int,
@@ -307,8 +323,9 @@ unsafe extern "C" fn graph_map(
         0
     }
 }
-export!(MPI_Graph_map, PMPI_Graph_map => graph_map);
+export!(PMPI_Graph_map => graph_map);
 
+#[unsafe(export_name = "MPI_Graph_neighbors")]
 unsafe extern "C" fn graph_neighbors(
     comm: Comm,
     rank: c_int,
@@ -332,8 +349,9 @@ unsafe extern "C" fn graph_neighbors(
         0
     }
 }
-export!(MPI_Graph_neighbors, PMPI_Graph_neighbors => graph_neighbors);
+export!(PMPI_Graph_neighbors => graph_neighbors);
 
+#[unsafe(export_name = "MPI_Graph_neighbors_count")]
 unsafe extern "C" fn graph_neighbors_count(
     comm: Comm,
     rank: c_int,
@@ -355,8 +373,9 @@ unsafe extern "C" fn graph_neighbors_count(
         0
     }
 }
-export!(MPI_Graph_neighbors_count, PMPI_Graph_neighbors_count => graph_neighbors_count);
+export!(PMPI_Graph_neighbors_count => graph_neighbors_count);
 
+#[unsafe(export_name = "MPI_Graphdims_get")]
 unsafe extern "C" fn graphdims_get(comm: Comm, nnodes: *mut c_int, nedges: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -370,26 +389,30 @@ unsafe extern "C" fn graphdims_get(comm: Comm, nnodes: *mut c_int, nedges: *mut 
         0
     }
 }
-export!(MPI_Graphdims_get, PMPI_Graphdims_get => graphdims_get);
+export!(PMPI_Graphdims_get => graphdims_get);
 
+#[unsafe(export_name = "MPI_Group_compare")]
 unsafe extern "C" fn group_compare(group1: Group, group2: Group, result: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::group_compare(group1, group2, result) }
 }
-export!(MPI_Group_compare, PMPI_Group_compare => group_compare);
+export!(PMPI_Group_compare => group_compare);
 
+#[unsafe(export_name = "MPI_Group_rank")]
 unsafe extern "C" fn group_rank(group: Group, rank: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::group_rank(group, rank) }
 }
-export!(MPI_Group_rank, PMPI_Group_rank => group_rank);
+export!(PMPI_Group_rank => group_rank);
 
+#[unsafe(export_name = "MPI_Group_size")]
 unsafe extern "C" fn group_size(group: Group, size: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::group_size(group, size) }
 }
-export!(MPI_Group_size, PMPI_Group_size => group_size);
+export!(PMPI_Group_size => group_size);
 
+#[unsafe(export_name = "MPI_Group_translate_ranks")]
 unsafe extern "C" fn group_translate_ranks(
     group1: Group,
     n: c_int,
@@ -400,8 +423,9 @@ unsafe extern "C" fn group_translate_ranks(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::group_translate_ranks(group1, n, ranks1, group2, ranks2) }
 }
-export!(MPI_Group_translate_ranks, PMPI_Group_translate_ranks => group_translate_ranks);
+export!(PMPI_Group_translate_ranks => group_translate_ranks);
 
+#[unsafe(export_name = "MPI_Info_get")]
 unsafe extern "C" fn info_get(
     info: Info,
     key: *const c_char,
@@ -412,20 +436,23 @@ unsafe extern "C" fn info_get(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::info_get(info, key, valuelen, value, flag) }
 }
-export!(MPI_Info_get, PMPI_Info_get => info_get);
+export!(PMPI_Info_get => info_get);
 
+#[unsafe(export_name = "MPI_Info_get_nkeys")]
 unsafe extern "C" fn info_get_nkeys(info: Info, nkeys: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::info_get_nkeys(info, nkeys) }
 }
-export!(MPI_Info_get_nkeys, PMPI_Info_get_nkeys => info_get_nkeys);
+export!(PMPI_Info_get_nkeys => info_get_nkeys);
 
+#[unsafe(export_name = "MPI_Info_get_nthkey")]
 unsafe extern "C" fn info_get_nthkey(info: Info, n: c_int, key: *mut c_char) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::info_get_nthkey(info, n, key) }
 }
-export!(MPI_Info_get_nthkey, PMPI_Info_get_nthkey => info_get_nthkey);
+export!(PMPI_Info_get_nthkey => info_get_nthkey);
 
+#[unsafe(export_name = "MPI_Info_get_valuelen")]
 unsafe extern "C" fn info_get_valuelen(
     info: Info,
     key: *const c_char,
@@ -435,8 +462,9 @@ unsafe extern "C" fn info_get_valuelen(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::info_get_valuelen(info, key, valuelen, flag) }
 }
-export!(MPI_Info_get_valuelen, PMPI_Info_get_valuelen => info_get_valuelen);
+export!(PMPI_Info_get_valuelen => info_get_valuelen);
 
+#[unsafe(export_name = "MPI_Op_commutative")]
 unsafe extern "C" fn op_commutative(op: Op, commute: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -450,8 +478,9 @@ unsafe extern "C" fn op_commutative(op: Op, commute: *mut c_int) -> c_int {
         0
     }
 }
-export!(MPI_Op_commutative, PMPI_Op_commutative => op_commutative);
+export!(PMPI_Op_commutative => op_commutative);
 
+#[unsafe(export_name = "MPI_Topo_test")]
 unsafe extern "C" fn topo_test(comm: Comm, status: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -470,8 +499,9 @@ unsafe extern "C" fn topo_test(comm: Comm, status: *mut c_int) -> c_int {
         0
     }
 }
-export!(MPI_Topo_test, PMPI_Topo_test => topo_test);
+export!(PMPI_Topo_test => topo_test);
 
+#[unsafe(export_name = "MPI_Type_extent")]
 unsafe extern "C" fn type_extent(datatype: Datatype, extent: *mut Aint) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -485,8 +515,9 @@ unsafe extern "C" fn type_extent(datatype: Datatype, extent: *mut Aint) -> c_int
         0
     }
 }
-export!(MPI_Type_extent, PMPI_Type_extent => type_extent);
+export!(PMPI_Type_extent => type_extent);
 
+#[unsafe(export_name = "MPI_Type_get_contents")]
 unsafe extern "C" fn type_get_contents(
     datatype: Datatype,
     max_integers: c_int,
@@ -509,8 +540,9 @@ unsafe extern "C" fn type_get_contents(
         )
     }
 }
-export!(MPI_Type_get_contents, PMPI_Type_get_contents => type_get_contents);
+export!(PMPI_Type_get_contents => type_get_contents);
 
+#[unsafe(export_name = "MPI_Type_get_envelope")]
 unsafe extern "C" fn type_get_envelope(
     datatype: Datatype,
     num_integers: *mut c_int,
@@ -529,8 +561,9 @@ unsafe extern "C" fn type_get_envelope(
         )
     }
 }
-export!(MPI_Type_get_envelope, PMPI_Type_get_envelope => type_get_envelope);
+export!(PMPI_Type_get_envelope => type_get_envelope);
 
+#[unsafe(export_name = "MPI_Type_get_extent")]
 unsafe extern "C" fn type_get_extent(
     datatype: Datatype,
     lb: *mut Aint,
@@ -548,8 +581,9 @@ unsafe extern "C" fn type_get_extent(
         0
     }
 }
-export!(MPI_Type_get_extent, PMPI_Type_get_extent => type_get_extent);
+export!(PMPI_Type_get_extent => type_get_extent);
 
+#[unsafe(export_name = "MPI_Type_get_extent_x")]
 unsafe extern "C" fn type_get_extent_x(
     datatype: Datatype,
     lb: *mut Count,
@@ -567,8 +601,9 @@ unsafe extern "C" fn type_get_extent_x(
         0
     }
 }
-export!(MPI_Type_get_extent_x, PMPI_Type_get_extent_x => type_get_extent_x);
+export!(PMPI_Type_get_extent_x => type_get_extent_x);
 
+#[unsafe(export_name = "MPI_Type_get_name")]
 unsafe extern "C" fn type_get_name(
     datatype: Datatype,
     type_name: *mut c_char,
@@ -577,8 +612,9 @@ unsafe extern "C" fn type_get_name(
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe { calls::type_get_name(datatype, type_name, resultlen) }
 }
-export!(MPI_Type_get_name, PMPI_Type_get_name => type_get_name);
+export!(PMPI_Type_get_name => type_get_name);
 
+#[unsafe(export_name = "MPI_Type_get_true_extent")]
 unsafe extern "C" fn type_get_true_extent(
     datatype: Datatype,
     true_lb: *mut Aint,
@@ -600,8 +636,9 @@ unsafe extern "C" fn type_get_true_extent(
         0
     }
 }
-export!(MPI_Type_get_true_extent, PMPI_Type_get_true_extent => type_get_true_extent);
+export!(PMPI_Type_get_true_extent => type_get_true_extent);
 
+#[unsafe(export_name = "MPI_Type_get_true_extent_x")]
 unsafe extern "C" fn type_get_true_extent_x(
     datatype: Datatype,
     true_lb: *mut Count,
@@ -623,8 +660,9 @@ unsafe extern "C" fn type_get_true_extent_x(
         0
     }
 }
-export!(MPI_Type_get_true_extent_x, PMPI_Type_get_true_extent_x => type_get_true_extent_x);
+export!(PMPI_Type_get_true_extent_x => type_get_true_extent_x);
 
+#[unsafe(export_name = "MPI_Type_lb")]
 unsafe extern "C" fn type_lb(datatype: Datatype, displacement: *mut Aint) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -638,8 +676,9 @@ unsafe extern "C" fn type_lb(datatype: Datatype, displacement: *mut Aint) -> c_i
         0
     }
 }
-export!(MPI_Type_lb, PMPI_Type_lb => type_lb);
+export!(PMPI_Type_lb => type_lb);
 
+#[unsafe(export_name = "MPI_Type_match_size")]
 unsafe extern "C" fn type_match_size(
     typeclass: c_int,
     size: c_int,
@@ -665,8 +704,9 @@ unsafe extern "C" fn type_match_size(
         0
     }
 }
-export!(MPI_Type_match_size, PMPI_Type_match_size => type_match_size);
+export!(PMPI_Type_match_size => type_match_size);
 
+#[unsafe(export_name = "MPI_Type_size")]
 unsafe extern "C" fn type_size(datatype: Datatype, size: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -680,8 +720,9 @@ unsafe extern "C" fn type_size(datatype: Datatype, size: *mut c_int) -> c_int {
         0
     }
 }
-export!(MPI_Type_size, PMPI_Type_size => type_size);
+export!(PMPI_Type_size => type_size);
 
+#[unsafe(export_name = "MPI_Type_size_x")]
 unsafe extern "C" fn type_size_x(datatype: Datatype, size: *mut Count) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -695,8 +736,9 @@ unsafe extern "C" fn type_size_x(datatype: Datatype, size: *mut Count) -> c_int 
         0
     }
 }
-export!(MPI_Type_size_x, PMPI_Type_size_x => type_size_x);
+export!(PMPI_Type_size_x => type_size_x);
 
+#[unsafe(export_name = "MPI_Type_ub")]
 unsafe extern "C" fn type_ub(datatype: Datatype, displacement: *mut Aint) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -710,4 +752,4 @@ unsafe extern "C" fn type_ub(datatype: Datatype, displacement: *mut Aint) -> c_i
         0
     }
 }
-export!(MPI_Type_ub, PMPI_Type_ub => type_ub);
+export!(PMPI_Type_ub => type_ub);

@@ -10,6 +10,7 @@ use crate::refuse;
 use core::ffi::{c_char, c_int, c_void};
 use stillpoint_wrappers::gate::HandleKind;
 
+#[unsafe(export_name = "MPI_T_category_changed")]
 unsafe extern "C" fn t_category_changed(update_number: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -21,8 +22,9 @@ unsafe extern "C" fn t_category_changed(update_number: *mut c_int) -> c_int {
         0
     }
 }
-export!(MPI_T_category_changed, PMPI_T_category_changed => t_category_changed);
+export!(PMPI_T_category_changed => t_category_changed);
 
+#[unsafe(export_name = "MPI_T_category_get_categories")]
 unsafe extern "C" fn t_category_get_categories(
     cat_index: c_int,
     len: c_int,
@@ -39,8 +41,9 @@ unsafe extern "C" fn t_category_get_categories(
         0
     }
 }
-export!(MPI_T_category_get_categories, PMPI_T_category_get_categories => t_category_get_categories);
+export!(PMPI_T_category_get_categories => t_category_get_categories);
 
+#[unsafe(export_name = "MPI_T_category_get_cvars")]
 unsafe extern "C" fn t_category_get_cvars(
     cat_index: c_int,
     len: c_int,
@@ -56,8 +59,9 @@ unsafe extern "C" fn t_category_get_cvars(
         0
     }
 }
-export!(MPI_T_category_get_cvars, PMPI_T_category_get_cvars => t_category_get_cvars);
+export!(PMPI_T_category_get_cvars => t_category_get_cvars);
 
+#[unsafe(export_name = "MPI_T_category_get_index")]
 unsafe extern "C" fn t_category_get_index(name: *const c_char, cat_index: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -69,8 +73,9 @@ unsafe extern "C" fn t_category_get_index(name: *const c_char, cat_index: *mut c
         0
     }
 }
-export!(MPI_T_category_get_index, PMPI_T_category_get_index => t_category_get_index);
+export!(PMPI_T_category_get_index => t_category_get_index);
 
+#[unsafe(export_name = "MPI_T_category_get_info")]
 unsafe extern "C" fn t_category_get_info(
     cat_index: c_int,
     name: *mut c_char,
@@ -102,8 +107,9 @@ unsafe extern "C" fn t_category_get_info(
         0
     }
 }
-export!(MPI_T_category_get_info, PMPI_T_category_get_info => t_category_get_info);
+export!(PMPI_T_category_get_info => t_category_get_info);
 
+#[unsafe(export_name = "MPI_T_category_get_num")]
 unsafe extern "C" fn t_category_get_num(num_cat: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -115,8 +121,9 @@ unsafe extern "C" fn t_category_get_num(num_cat: *mut c_int) -> c_int {
         0
     }
 }
-export!(MPI_T_category_get_num, PMPI_T_category_get_num => t_category_get_num);
+export!(PMPI_T_category_get_num => t_category_get_num);
 
+#[unsafe(export_name = "MPI_T_category_get_pvars")]
 unsafe extern "C" fn t_category_get_pvars(
     cat_index: c_int,
     len: c_int,
@@ -132,8 +139,9 @@ unsafe extern "C" fn t_category_get_pvars(
         0
     }
 }
-export!(MPI_T_category_get_pvars, PMPI_T_category_get_pvars => t_category_get_pvars);
+export!(PMPI_T_category_get_pvars => t_category_get_pvars);
 
+#[unsafe(export_name = "MPI_T_cvar_get_index")]
 unsafe extern "C" fn t_cvar_get_index(name: *const c_char, cvar_index: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -145,8 +153,9 @@ unsafe extern "C" fn t_cvar_get_index(name: *const c_char, cvar_index: *mut c_in
         0
     }
 }
-export!(MPI_T_cvar_get_index, PMPI_T_cvar_get_index => t_cvar_get_index);
+export!(PMPI_T_cvar_get_index => t_cvar_get_index);
 
+#[unsafe(export_name = "MPI_T_cvar_get_info")]
 unsafe extern "C" fn t_cvar_get_info(
     cvar_index: c_int,
     name: *mut c_char,
@@ -186,8 +195,9 @@ unsafe extern "C" fn t_cvar_get_info(
         0
     }
 }
-export!(MPI_T_cvar_get_info, PMPI_T_cvar_get_info => t_cvar_get_info);
+export!(PMPI_T_cvar_get_info => t_cvar_get_info);
 
+#[unsafe(export_name = "MPI_T_cvar_get_num")]
 unsafe extern "C" fn t_cvar_get_num(num_cvar: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -199,8 +209,9 @@ unsafe extern "C" fn t_cvar_get_num(num_cvar: *mut c_int) -> c_int {
         0
     }
 }
-export!(MPI_T_cvar_get_num, PMPI_T_cvar_get_num => t_cvar_get_num);
+export!(PMPI_T_cvar_get_num => t_cvar_get_num);
 
+#[unsafe(export_name = "MPI_T_cvar_handle_alloc")]
 unsafe extern "C" fn t_cvar_handle_alloc(
     cvar_index: c_int,
     obj_handle: *mut c_void,
@@ -226,8 +237,9 @@ unsafe extern "C" fn t_cvar_handle_alloc(
         0
     }
 }
-export!(MPI_T_cvar_handle_alloc, PMPI_T_cvar_handle_alloc => t_cvar_handle_alloc);
+export!(PMPI_T_cvar_handle_alloc => t_cvar_handle_alloc);
 
+#[unsafe(export_name = "MPI_T_cvar_handle_free")]
 unsafe extern "C" fn t_cvar_handle_free(handle: *mut *mut c_void) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -240,8 +252,9 @@ unsafe extern "C" fn t_cvar_handle_free(handle: *mut *mut c_void) -> c_int {
         0
     }
 }
-export!(MPI_T_cvar_handle_free, PMPI_T_cvar_handle_free => t_cvar_handle_free);
+export!(PMPI_T_cvar_handle_free => t_cvar_handle_free);
 
+#[unsafe(export_name = "MPI_T_cvar_read")]
 unsafe extern "C" fn t_cvar_read(handle: *mut c_void, buf: *mut c_void) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -253,8 +266,9 @@ unsafe extern "C" fn t_cvar_read(handle: *mut c_void, buf: *mut c_void) -> c_int
         0
     }
 }
-export!(MPI_T_cvar_read, PMPI_T_cvar_read => t_cvar_read);
+export!(PMPI_T_cvar_read => t_cvar_read);
 
+#[unsafe(export_name = "MPI_T_cvar_write")]
 unsafe extern "C" fn t_cvar_write(handle: *mut c_void, buf: *const c_void) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -266,8 +280,9 @@ unsafe extern "C" fn t_cvar_write(handle: *mut c_void, buf: *const c_void) -> c_
         0
     }
 }
-export!(MPI_T_cvar_write, PMPI_T_cvar_write => t_cvar_write);
+export!(PMPI_T_cvar_write => t_cvar_write);
 
+#[unsafe(export_name = "MPI_T_enum_get_info")]
 unsafe extern "C" fn t_enum_get_info(
     enumtype: *mut c_void,
     num: *mut c_int,
@@ -284,8 +299,9 @@ unsafe extern "C" fn t_enum_get_info(
         0
     }
 }
-export!(MPI_T_enum_get_info, PMPI_T_enum_get_info => t_enum_get_info);
+export!(PMPI_T_enum_get_info => t_enum_get_info);
 
+#[unsafe(export_name = "MPI_T_enum_get_item")]
 unsafe extern "C" fn t_enum_get_item(
     enumtype: *mut c_void,
     index: c_int,
@@ -305,8 +321,9 @@ unsafe extern "C" fn t_enum_get_item(
         0
     }
 }
-export!(MPI_T_enum_get_item, PMPI_T_enum_get_item => t_enum_get_item);
+export!(PMPI_T_enum_get_item => t_enum_get_item);
 
+#[unsafe(export_name = "MPI_T_finalize")]
 unsafe extern "C" fn t_finalize() -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -319,8 +336,9 @@ unsafe extern "C" fn t_finalize() -> c_int {
         0
     }
 }
-export!(MPI_T_finalize, PMPI_T_finalize => t_finalize);
+export!(PMPI_T_finalize => t_finalize);
 
+#[unsafe(export_name = "MPI_T_init_thread")]
 unsafe extern "C" fn t_init_thread(required: c_int, provided: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -340,8 +358,9 @@ unsafe extern "C" fn t_init_thread(required: c_int, provided: *mut c_int) -> c_i
         0
     }
 }
-export!(MPI_T_init_thread, PMPI_T_init_thread => t_init_thread);
+export!(PMPI_T_init_thread => t_init_thread);
 
+#[unsafe(export_name = "MPI_T_pvar_get_index")]
 unsafe extern "C" fn t_pvar_get_index(
     name: *const c_char,
     var_class: c_int,
@@ -357,8 +376,9 @@ unsafe extern "C" fn t_pvar_get_index(
         0
     }
 }
-export!(MPI_T_pvar_get_index, PMPI_T_pvar_get_index => t_pvar_get_index);
+export!(PMPI_T_pvar_get_index => t_pvar_get_index);
 
+#[unsafe(export_name = "MPI_T_pvar_get_info")]
 unsafe extern "C" fn t_pvar_get_info(
     pvar_index: c_int,
     name: *mut c_char,
@@ -404,8 +424,9 @@ unsafe extern "C" fn t_pvar_get_info(
         0
     }
 }
-export!(MPI_T_pvar_get_info, PMPI_T_pvar_get_info => t_pvar_get_info);
+export!(PMPI_T_pvar_get_info => t_pvar_get_info);
 
+#[unsafe(export_name = "MPI_T_pvar_get_num")]
 unsafe extern "C" fn t_pvar_get_num(num_pvar: *mut c_int) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -417,8 +438,9 @@ unsafe extern "C" fn t_pvar_get_num(num_pvar: *mut c_int) -> c_int {
         0
     }
 }
-export!(MPI_T_pvar_get_num, PMPI_T_pvar_get_num => t_pvar_get_num);
+export!(PMPI_T_pvar_get_num => t_pvar_get_num);
 
+#[unsafe(export_name = "MPI_T_pvar_handle_alloc")]
 unsafe extern "C" fn t_pvar_handle_alloc(
     pe_session: *mut c_void,
     pvar_index: c_int,
@@ -446,8 +468,9 @@ unsafe extern "C" fn t_pvar_handle_alloc(
         0
     }
 }
-export!(MPI_T_pvar_handle_alloc, PMPI_T_pvar_handle_alloc => t_pvar_handle_alloc);
+export!(PMPI_T_pvar_handle_alloc => t_pvar_handle_alloc);
 
+#[unsafe(export_name = "MPI_T_pvar_handle_free")]
 unsafe extern "C" fn t_pvar_handle_free(
     pe_session: *mut c_void,
     handle: *mut *mut c_void,
@@ -463,8 +486,9 @@ unsafe extern "C" fn t_pvar_handle_free(
         0
     }
 }
-export!(MPI_T_pvar_handle_free, PMPI_T_pvar_handle_free => t_pvar_handle_free);
+export!(PMPI_T_pvar_handle_free => t_pvar_handle_free);
 
+#[unsafe(export_name = "MPI_T_pvar_read")]
 unsafe extern "C" fn t_pvar_read(
     pe_session: *mut c_void,
     handle: *mut c_void,
@@ -481,8 +505,9 @@ unsafe extern "C" fn t_pvar_read(
         0
     }
 }
-export!(MPI_T_pvar_read, PMPI_T_pvar_read => t_pvar_read);
+export!(PMPI_T_pvar_read => t_pvar_read);
 
+#[unsafe(export_name = "MPI_T_pvar_readreset")]
 unsafe extern "C" fn t_pvar_readreset(
     pe_session: *mut c_void,
     handle: *mut c_void,
@@ -499,8 +524,9 @@ unsafe extern "C" fn t_pvar_readreset(
         0
     }
 }
-export!(MPI_T_pvar_readreset, PMPI_T_pvar_readreset => t_pvar_readreset);
+export!(PMPI_T_pvar_readreset => t_pvar_readreset);
 
+#[unsafe(export_name = "MPI_T_pvar_reset")]
 unsafe extern "C" fn t_pvar_reset(pe_session: *mut c_void, handle: *mut c_void) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -512,8 +538,9 @@ unsafe extern "C" fn t_pvar_reset(pe_session: *mut c_void, handle: *mut c_void) 
         0
     }
 }
-export!(MPI_T_pvar_reset, PMPI_T_pvar_reset => t_pvar_reset);
+export!(PMPI_T_pvar_reset => t_pvar_reset);
 
+#[unsafe(export_name = "MPI_T_pvar_session_create")]
 unsafe extern "C" fn t_pvar_session_create(pe_session: *mut *mut c_void) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -526,8 +553,9 @@ unsafe extern "C" fn t_pvar_session_create(pe_session: *mut *mut c_void) -> c_in
         0
     }
 }
-export!(MPI_T_pvar_session_create, PMPI_T_pvar_session_create => t_pvar_session_create);
+export!(PMPI_T_pvar_session_create => t_pvar_session_create);
 
+#[unsafe(export_name = "MPI_T_pvar_session_free")]
 unsafe extern "C" fn t_pvar_session_free(pe_session: *mut *mut c_void) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -540,8 +568,9 @@ unsafe extern "C" fn t_pvar_session_free(pe_session: *mut *mut c_void) -> c_int 
         0
     }
 }
-export!(MPI_T_pvar_session_free, PMPI_T_pvar_session_free => t_pvar_session_free);
+export!(PMPI_T_pvar_session_free => t_pvar_session_free);
 
+#[unsafe(export_name = "MPI_T_pvar_start")]
 unsafe extern "C" fn t_pvar_start(pe_session: *mut c_void, handle: *mut c_void) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -553,8 +582,9 @@ unsafe extern "C" fn t_pvar_start(pe_session: *mut c_void, handle: *mut c_void) 
         0
     }
 }
-export!(MPI_T_pvar_start, PMPI_T_pvar_start => t_pvar_start);
+export!(PMPI_T_pvar_start => t_pvar_start);
 
+#[unsafe(export_name = "MPI_T_pvar_stop")]
 unsafe extern "C" fn t_pvar_stop(pe_session: *mut c_void, handle: *mut c_void) -> c_int {
     // SAFETY: the caller keeps to what MPI asks of its arguments.
     unsafe {
@@ -566,8 +596,9 @@ unsafe extern "C" fn t_pvar_stop(pe_session: *mut c_void, handle: *mut c_void) -
         0
     }
 }
-export!(MPI_T_pvar_stop, PMPI_T_pvar_stop => t_pvar_stop);
+export!(PMPI_T_pvar_stop => t_pvar_stop);
 
+#[unsafe(export_name = "MPI_T_pvar_write")]
 unsafe extern "C" fn t_pvar_write(
     pe_session: *mut c_void,
     handle: *mut c_void,
@@ -584,4 +615,4 @@ unsafe extern "C" fn t_pvar_write(
         0
     }
 }
-export!(MPI_T_pvar_write, PMPI_T_pvar_write => t_pvar_write);
+export!(PMPI_T_pvar_write => t_pvar_write);

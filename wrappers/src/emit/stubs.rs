@@ -24,7 +24,7 @@ pub fn emit(input: &Input) -> Vec<Output> {
     let mut outputs = Vec::new();
     let mut modules = header(
         "The exported functions: `MPI_X` and `PMPI_X` for every function of the table that an MPI exports.\n//!\n\
-         //! Both names jump to one stub, so a tool's own `MPI_X` may call `PMPI_X`. A stub stays inside MPI from its\n\
+         //! The first name is the stub's own, the second a jump to it ([`crate::export`]). A stub stays inside MPI from its\n\
          //! first line to its last; handles are read only there, and only once the call is let through, because a\n\
          //! restart gives them new words. Nothing allocates but what keeps an array of handles, nothing panics.",
         "functions",
@@ -84,6 +84,9 @@ fn stub(text: &mut String, function: &Function) {
     if body != name {
         text.push_str("\n#[cold]\n#[inline(never)]");
     }
+    if body == name {
+        named(text, function);
+    }
     let _ = writeln!(text, "\nunsafe extern \"C\" fn {body}{signature} {{");
     text.push_str("// SAFETY: the caller keeps to what MPI asks of its arguments.\nunsafe {\n");
     match function.form {
@@ -99,11 +102,12 @@ fn stub(text: &mut String, function: &Function) {
         _ => crossing(text, function),
     }
     text.push_str("}\n}\n");
-    let _ = writeln!(
-        text,
-        "export!({}, P{} => {name});",
-        function.name, function.name
-    );
+    let _ = writeln!(text, "export!(P{} => {name});", function.name);
+}
+
+/// The name under which applications call the stub that follows.
+fn named(text: &mut String, function: &Function) {
+    let _ = write!(text, "\n#[unsafe(export_name = \"{}\")]", function.name);
 }
 
 /// The short way of a collective operation; `long` is the function that goes every way.
@@ -129,6 +133,7 @@ fn directly(text: &mut String, function: &Function, signature: &str, long: &str)
     }
     let handles = handles.join(", ");
     let arguments = arguments.join(", ");
+    named(text, function);
     let _ = writeln!(
         text,
         "\nunsafe extern \"C\" fn {name}{signature} {{\n\

@@ -87,7 +87,8 @@ unsafe fn enter(
     let cell = cell(registered.cell);
     cell.seq.store(0, Ordering::Relaxed);
     cell.target.store(0, Ordering::Relaxed);
-    cell.committed.store(0, Ordering::Relaxed);
+    cell.tentative.store(0, Ordering::Relaxed);
+    cell.committed_before.store(0, Ordering::Relaxed);
     cell.ggid.store(registered.ggid, Ordering::SeqCst);
     HOOKS.clock_count.store(groups.cells(), Ordering::SeqCst);
     Ok(registered.cell)
@@ -122,18 +123,12 @@ pub fn all_reached() -> bool {
 #[inline(always)]
 pub unsafe fn begin(index: u32) {
     let cell = cell(index);
-    let before = cell.committed.load(Ordering::Relaxed);
-    let begun = if concurrent() {
-        let begun = cell.seq.fetch_add(1, Ordering::SeqCst) + 1;
-        cell.committed.fetch_max(begun, Ordering::SeqCst);
-        begun
-    } else {
-        // One thread calls MPI: plain stores will do.
-        let begun = cell.seq.load(Ordering::Relaxed) + 1;
-        cell.seq.store(begun, Ordering::Relaxed);
-        cell.committed.store(begun, Ordering::Relaxed);
-        begun
-    };
+    let before = cell.committed_before.load(Ordering::Relaxed);
+    let begun = count(cell);
+    if concurrent() {
+        // Another thread may take an increment back to where a tentative operation has left `seq`.
+        cell.committed_before.fetch_max(begun, Ordering::SeqCst);
+    }
     compiler_fence(Ordering::SeqCst);
     if crossing::pending() {
         // SAFETY: the caller's.
@@ -145,14 +140,11 @@ pub unsafe fn begin(index: u32) {
 /// is false.
 #[inline(always)]
 pub fn begin_alone(cell: &ClockCell) -> bool {
-    let committed = cell.committed.load(Ordering::Relaxed);
     let begun = cell.seq.load(Ordering::Relaxed) + 1;
     cell.seq.store(begun, Ordering::Relaxed);
-    cell.committed.store(begun, Ordering::Relaxed);
     if arch::gate_pending() {
         // Read again, so that no register is needed for it.
         cell.seq.fetch_sub(1, Ordering::Relaxed);
-        cell.committed.store(committed, Ordering::Relaxed);
         return false;
     }
     true
@@ -170,14 +162,51 @@ fn count(cell: &ClockCell) -> u64 {
     begun
 }
 
+/// Up to where the clock binds the other members.
+#[inline(always)]
+fn committed(cell: &ClockCell) -> u64 {
+    rank::committed(
+        cell.seq.load(Ordering::Relaxed),
+        cell.tentative.load(Ordering::Relaxed),
+        cell.committed_before.load(Ordering::Relaxed),
+    )
+}
+
 /// Binds the other members to operations up to `begun`.
 #[inline(always)]
 fn commit(cell: &ClockCell, begun: u64) {
     if concurrent() {
-        cell.committed.fetch_max(begun, Ordering::SeqCst);
+        cell.committed_before.fetch_max(begun, Ordering::SeqCst);
     } else {
-        cell.committed.store(begun, Ordering::Relaxed);
+        cell.committed_before.store(begun, Ordering::Relaxed);
     }
+}
+
+/// One more operation has begun on the group, which does not bind yet: its number.
+#[inline(always)]
+fn count_tentative(cell: &ClockCell) -> u64 {
+    if !concurrent() {
+        return count_tentative_alone(cell);
+    }
+    // Between these steps, and where threads mix them, more binds than has to, never less.
+    let begun = cell.seq.fetch_add(1, Ordering::SeqCst) + 1;
+    if cell.tentative.load(Ordering::SeqCst) != begun - 1 {
+        cell.committed_before.fetch_max(begun - 1, Ordering::SeqCst);
+    }
+    cell.tentative.fetch_max(begun, Ordering::SeqCst);
+    begun
+}
+
+/// [`count_tentative`] where one thread calls MPI. In the order in which the agent may read it.
+#[inline(always)]
+fn count_tentative_alone(cell: &ClockCell) -> u64 {
+    let seq = cell.seq.load(Ordering::Relaxed);
+    if cell.tentative.load(Ordering::Relaxed) != seq {
+        cell.committed_before.store(seq, Ordering::Relaxed);
+    }
+    cell.tentative.store(seq + 1, Ordering::Release);
+    cell.seq.store(seq + 1, Ordering::Release);
+    seq + 1
 }
 
 /// A nonblocking operation has begun on a communicator: its numbers there and in the group's clock.
@@ -188,7 +217,7 @@ fn commit(cell: &ClockCell, begun: u64) {
 pub unsafe fn initiated(communicator: *mut Object) -> (u32, u64) {
     // SAFETY: the caller's communicator.
     unsafe {
-        let begun = count(cell((*communicator).clock));
+        let begun = count_tentative(cell((*communicator).clock));
         let number = AtomicU32::from_ptr(&raw mut (*communicator).begun);
         if concurrent() {
             return (number.fetch_add(1, Ordering::SeqCst) + 1, begun);
@@ -207,9 +236,7 @@ pub unsafe fn initiated(communicator: *mut Object) -> (u32, u64) {
 pub unsafe fn initiated_alone(communicator: *mut Object) -> (u32, u64) {
     // SAFETY: the caller's communicator.
     unsafe {
-        let cell = &*(*communicator).cell;
-        let begun = cell.seq.load(Ordering::Relaxed) + 1;
-        cell.seq.store(begun, Ordering::Relaxed);
+        let begun = count_tentative_alone(&*(*communicator).cell);
         (*communicator).begun += 1;
         ((*communicator).begun, begun)
     }
@@ -228,8 +255,8 @@ pub unsafe fn tell_alone(communicator: *mut Object, number: u32) {
         }
         let cell = &*(*communicator).cell;
         let begun = cell.seq.load(Ordering::Relaxed);
-        if cell.committed.load(Ordering::Relaxed) < begun {
-            cell.committed.store(begun, Ordering::Relaxed);
+        if committed(cell) < begun {
+            cell.committed_before.store(begun, Ordering::Relaxed);
             if arch::gate_pending() {
                 tell_pending(cell, begun);
             }
@@ -256,7 +283,7 @@ pub unsafe fn tell(communicator: *mut Object, number: u32) {
 #[inline(always)]
 unsafe fn bind(cell: &ClockCell) {
     let begun = cell.seq.load(Ordering::Relaxed);
-    if cell.committed.load(Ordering::Relaxed) < begun {
+    if committed(cell) < begun {
         commit(cell, begun);
         compiler_fence(Ordering::SeqCst);
         if crossing::pending() {
@@ -324,13 +351,13 @@ pub unsafe fn binding(communicator: *mut Object, begun: u64) -> bool {
     rank::binds(begun, cell.target.load(Ordering::SeqCst))
 }
 
-/// Undoes the increment to `begun`, before which `before` was committed.
+/// Undoes the increment to `begun`, before which `committed_before` was `before`.
 pub fn take_back(cell: &ClockCell, before: u64, begun: u64) {
     cell.seq.fetch_sub(1, Ordering::SeqCst);
     // Unless another thread has gone on from here.
-    let _ = cell
-        .committed
-        .compare_exchange(begun, before, Ordering::SeqCst, Ordering::SeqCst);
+    let _ =
+        cell.committed_before
+            .compare_exchange(begun, before, Ordering::SeqCst, Ordering::SeqCst);
 }
 
 /// [`begin`] while a checkpoint is pending: the decision comes before the increment.
@@ -370,7 +397,7 @@ unsafe fn begin_pending(cell: &ClockCell, before: u64, begun: u64) {
                 park::use_advance();
             }
             let begun = cell.seq.fetch_add(1, Ordering::SeqCst) + 1;
-            cell.committed.fetch_max(begun, Ordering::SeqCst);
+            cell.committed_before.fetch_max(begun, Ordering::SeqCst);
             if pending != Pending::No {
                 raise(cell, begun);
             }

@@ -165,12 +165,12 @@ unsafe fn announce(cell: &ClockCell) {
 /// # Safety
 /// Inside a stub.
 unsafe fn commit(cell: &ClockCell, pending: Pending) -> bool {
-    let before = cell.committed.load(Ordering::Relaxed);
+    let before = cell.committed_before.load(Ordering::Relaxed);
     if pending != Pending::No {
         run_on(false);
     }
     let begun = cell.seq.fetch_add(1, Ordering::SeqCst) + 1;
-    cell.committed.fetch_max(begun, Ordering::SeqCst);
+    cell.committed_before.fetch_max(begun, Ordering::SeqCst);
     compiler_fence(Ordering::SeqCst);
     if pending != Pending::No {
         // SAFETY: the caller's.

@@ -31,7 +31,7 @@ pub const LOW_END: usize = 0x1_0000_0000;
 /// First word of a filled gate page: `"STILLPNT"`.
 pub const GATE_MAGIC: u64 = u64::from_le_bytes(*b"STILLPNT");
 /// Changes with every change of the layouts in this file.
-pub const GATE_VERSION: u32 = 4;
+pub const GATE_VERSION: u32 = 5;
 
 /// Whether an address belongs to the upper half.
 pub const fn is_upper(address: usize) -> bool {
@@ -78,9 +78,10 @@ pub enum DriverState {
 
 /// One collective clock, of a communicator or of a set of ranks: a cell of the table at [`UpperHooks::clock_cells`].
 ///
-/// `seq` and `committed` are written by the application's threads only, `target` by the agent and, when the rank
-/// itself goes past it, by the stub (which then tells the agent through [`Services::raise`]).
-#[repr(C, align(32))]
+/// `target` is written by the agent and, when the rank itself goes past it, by the stub (which then tells the agent through
+/// [`Services::raise`]); the others by the application's threads only. Up to where `seq` binds the other members, which is what
+/// targets are made of, `stillpoint_clock::rank::committed` says.
+#[repr(C, align(64))]
 #[derive(Debug)]
 pub struct ClockCell {
     /// Global group id (`stillpoint_clock::group`); never 0 in a cell in use, and written last when one is taken into use.
@@ -90,10 +91,10 @@ pub struct ClockCell {
     /// Where every member must get to before the job is at its still point. Means something only
     /// while a checkpoint is pending.
     pub target: AtomicU64,
-    /// Up to where `seq` binds the other members: blocking operations bind when they are begun,
-    /// nonblocking ones only when the application has been told that one is over (or if they
-    /// could not be begun again). What targets are made of; never above `seq`.
-    pub committed: AtomicU64,
+    /// `seq` as the newest operation left it that does not bind when it is begun: a nonblocking one that can be begun again.
+    pub tentative: AtomicU64,
+    /// What bound the members before that one and those of its kind directly before it, or since the application was told of one.
+    pub committed_before: AtomicU64,
 }
 
 /// The page itself.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use stillpoint_clock::rank::all_reached;
+use stillpoint_clock::rank::{all_reached, committed};
 use stillpoint_clock::steps::Every;
 use stillpoint_wrappers::gate::{
     ClockCell, Command, DriverState, GatePage, HINDRANCES, UpperHooks,
@@ -124,7 +124,11 @@ impl Page {
     pub fn clocks(&self) -> Vec<(u64, u64)> {
         self.in_use()
             .map(|(ggid, cell)| {
-                let committed = cell.committed.load(Ordering::SeqCst);
+                // In the order in which `rank::committed` says they have to be read.
+                let seq = cell.seq.load(Ordering::SeqCst);
+                let tentative = cell.tentative.load(Ordering::SeqCst);
+                let before = cell.committed_before.load(Ordering::SeqCst);
+                let committed = committed(seq, tentative, before);
                 cell.target.store(committed, Ordering::SeqCst);
                 (ggid, committed)
             })

@@ -166,12 +166,12 @@ impl Rank {
     }
 
     /// The increment is done; a flag that is set by now has it taken back.
-    pub fn commit_in_barrier<S: Mutant>(&mut self, clock: usize, before: u64, op: Op) {
+    pub fn commit_in_barrier<S: Mutant>(&mut self, clock: usize, op: Op) {
         let Some(on) = op.on() else { return };
         if self.pending == Pending::No || !S::TAKE_BACK {
             return self.enter(op);
         }
-        self.take_back(clock, before);
+        self.take_back(clock);
         let stage = Stage::Past;
         self.step = Step::Barrier(Barrier { on, stage });
     }

@@ -1,6 +1,7 @@
 //! The clocks of a rank, in cells that are used again.
 
 use stillpoint_clock::cells::Cells;
+use stillpoint_clock::rank;
 
 use crate::mutant::Mutant;
 
@@ -10,8 +11,34 @@ pub struct Cell {
     /// Whose clock it is; `None`: nobody's any more.
     pub clock: Option<usize>,
     pub seq: u64,
-    pub committed: u64,
+    pub tentative: u64,
+    pub committed_before: u64,
     pub target: u64,
+}
+
+impl Cell {
+    /// Up to where `seq` binds the other members.
+    pub fn committed(&self) -> u64 {
+        rank::committed(self.seq, self.tentative, self.committed_before)
+    }
+
+    /// An operation begins that does not bind yet.
+    pub fn initiate<S: Mutant>(&mut self) {
+        if S::NOTE {
+            self.committed_before = self.committed();
+        }
+        self.tentative = self.seq + 1;
+        self.seq = self.tentative;
+    }
+
+    /// What has begun binds. False if it has.
+    pub fn bind(&mut self) -> bool {
+        let news = self.committed() < self.seq;
+        if news {
+            self.committed_before = self.seq;
+        }
+        news
+    }
 }
 
 /// The cells of a rank.

@@ -39,7 +39,7 @@ impl<S: Mutant> State<S> {
     /// Invariants 1 and 2 of the paper (section 4.1).
     pub fn is_safe(&self) -> Result<(), Broken> {
         for (number, rank) in self.ranks.iter().enumerate() {
-            if matches!(rank.step, Step::Inside | Step::Incremented { .. }) {
+            if matches!(rank.step, Step::Inside | Step::Incremented) {
                 return Err(Broken::Inside(number));
             }
             if rank.doing != Activity::Parked {

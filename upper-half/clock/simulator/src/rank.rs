@@ -16,8 +16,8 @@ use crate::program::Op;
 pub enum Step {
     /// In the application, or blocked in a call that waits for a message.
     Before,
-    /// The optimistic increment is done, the flag not yet tested; what was committed before.
-    Incremented { before: u64 },
+    /// The optimistic increment is done, the flag not yet tested.
+    Incremented,
     /// The flag was seen and the increment taken back.
     Deciding,
     /// Parked before a collective operation and let past by an advance.
@@ -116,7 +116,7 @@ impl Rank {
         let collective = matches!(
             self.step,
             Step::Binding { .. }
-                | Step::Incremented { .. }
+                | Step::Incremented
                 | Step::Deciding
                 | Step::Passing
                 | Step::Barrier(_)
@@ -215,22 +215,17 @@ impl Rank {
 
     /// The increment of a collective operation that binds, before the flag is tested.
     pub fn increment(&mut self, clock: usize) {
-        let cell = self.clocks.of_mut(clock);
-        let before = cell.committed;
-        cell.seq += 1;
-        cell.committed = cell.seq;
-        self.step = Step::Incremented { before };
+        self.clocks.of_mut(clock).seq += 1;
+        self.step = Step::Incremented;
     }
 
-    pub fn flag_is_seen(&mut self, clock: usize, before: u64) {
-        self.take_back(clock, before);
+    pub fn flag_is_seen(&mut self, clock: usize) {
+        self.take_back(clock);
         self.step = Step::Deciding;
     }
 
-    pub fn take_back(&mut self, clock: usize, before: u64) {
-        let cell = self.clocks.of_mut(clock);
-        cell.seq -= 1;
-        cell.committed = before;
+    pub fn take_back(&mut self, clock: usize) {
+        self.clocks.of_mut(clock).seq -= 1;
     }
 
     pub fn decide<S: Mutant>(&mut self, clock: usize, op: Op) {
@@ -258,7 +253,6 @@ impl Rank {
     pub fn go(&mut self, clock: usize, op: Op, raise: bool) {
         let cell = self.clocks.of_mut(clock);
         cell.seq += 1;
-        cell.committed = cell.seq;
         if raise {
             let begun = cell.seq;
             self.raise(clock, begun);
@@ -293,8 +287,7 @@ impl Rank {
     pub fn bind<S: Mutant>(&mut self, on: usize, clock: usize, set: usize) {
         self.doing = Activity::Running;
         let cell = self.clocks.of_mut(clock);
-        if S::BIND && cell.committed < cell.seq {
-            cell.committed = cell.seq;
+        if S::BIND && cell.bind() {
             self.bound[on] = self.begun[on];
             if self.pending != Pending::No {
                 self.step = Step::Binding { begun: cell.seq };
@@ -317,10 +310,9 @@ impl Rank {
         self.doing = Activity::Running;
         self.bound[on] = number.max(self.bound[on]);
         let cell = self.clocks.of_mut(clock);
-        if !S::TELL || cell.committed >= cell.seq {
+        if !S::TELL || !cell.bind() {
             return self.leave();
         }
-        cell.committed = cell.seq;
         match self.pending {
             Pending::No => self.leave(),
             _ => self.step = Step::Telling { begun: cell.seq },

@@ -150,7 +150,7 @@ impl<S: Mutant> Set<'_, S> {
             (Step::Before, Op::Wait { on, number: which }) => self.add_lacking(number, on, which),
             (Step::Before, Op::Start { on, binds: false })
             | (
-                Step::Incremented { .. } | Step::Deciding | Step::Passing | Step::Barrier(_),
+                Step::Incremented | Step::Deciding | Step::Passing | Step::Barrier(_),
                 Op::Collective { on } | Op::Make { on, .. } | Op::Start { on, .. },
             ) => self.add_all(|set, other| set.future(other).iter().any(|op| waits_on(*op, on))),
             (

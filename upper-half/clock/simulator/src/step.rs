@@ -88,7 +88,7 @@ pub fn step<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
             }
         }
         (Step::Before, Op::Start { on, binds: false }) => {
-            ranks[number].clocks.of_mut(clock).seq += 1;
+            ranks[number].clocks.of_mut(clock).initiate::<S>();
             ranks[number].begun[on] += 1;
             ranks[number].nonblocking += 1;
             ranks[number].leave();
@@ -98,18 +98,18 @@ pub fn step<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
         }
         (Step::Barrier(barrier), _) => ranks[number].decide_in_barrier::<S>(barrier, clock, op),
         (Step::Calling(barrier), _) => ranks[number].announce(barrier, clock),
-        (Step::Incremented { before }, _) if barrier::stands_before(job, op) => {
-            ranks[number].commit_in_barrier::<S>(clock, before, op);
+        (Step::Incremented, _) if barrier::stands_before(job, op) => {
+            ranks[number].commit_in_barrier::<S>(clock, op);
         }
         (Step::Before, Op::Collective { .. } | Op::Start { .. } | Op::Make { .. }) => {
             ranks[number].increment(clock);
         }
-        (Step::Incremented { before }, _) => {
+        (Step::Incremented, _) => {
             let rank = &mut ranks[number];
             if rank.pending == Pending::No || !S::TAKE_BACK {
                 rank.enter(op);
             } else {
-                rank.flag_is_seen(clock, before);
+                rank.flag_is_seen(clock);
             }
         }
         (Step::Deciding, _) => ranks[number].decide::<S>(clock, op),

@@ -71,6 +71,7 @@ caught! {
     clocks_read_before_the_flag_is_set_are_wrong: ReadsBeforeFlag in "2 ranks, twice",
     reports_that_overtake_a_raise_are_wrong: RaisesLate in "2 ranks, nonblocking, twice",
     an_increment_has_to_be_taken_back: NoTakingBack in "2 ranks, twice",
+    what_was_begun_before_binds_still: NoNoting in "2 ranks, nonblocking after blocking, twice",
     what_is_pending_has_to_bind_before_giving_up: NoBinding in "2 ranks, freed with an operation pending",
     giving_up_has_to_be_counted: NoCountOfGivingUp in "2 ranks, a communicator is freed",
     giving_up_is_counted_by_a_clock_that_stays: CountedOnWhatGoes in "2 ranks, a communicator is freed",

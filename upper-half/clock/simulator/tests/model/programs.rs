@@ -34,6 +34,16 @@ pub fn nonblocking(ranks: usize) -> Program {
     (0..ranks).fold(program, |program, rank| program.then(rank, wait(0)))
 }
 
+/// A nonblocking operation on a communicator where a blocking one was before, which its root may have left before others come.
+pub fn nonblocking_after_blocking() -> Program {
+    let wait = Op::Wait { on: 0, number: 2 };
+    Program::on(2, &[&[0, 1]])
+        .collective(0, Rooted)
+        .all(0, Rooted, start(0))
+        .then(0, wait)
+        .then(1, wait)
+}
+
 /// An eager message that is received after a collective operation that was begun after it was sent.
 pub fn crossing_message() -> Program {
     Program::on(2, &[&[0, 1]])

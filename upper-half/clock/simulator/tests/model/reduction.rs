@@ -33,5 +33,5 @@ macro_rules! compare {
 compare! {
     NoMaximum NoRaise NoPassingOn NoAwaiting NoReaching NoTelling LooksOnce StaleReports NoAdvance EarlyDrain NoSums
     NoCollisions ReadsBeforeFlag RaisesLate NoTakingBack NoJoining
-    NoBinding NoCountOfGivingUp CountedOnWhatGoes NoRest
+    NoNoting NoBinding NoCountOfGivingUp CountedOnWhatGoes NoRest
 }

@@ -162,14 +162,12 @@ fn count(cell: &ClockCell) -> u64 {
     begun
 }
 
-/// Up to where the clock binds the other members.
+/// Whether something has begun, up to `begun`, that does not bind.
 #[inline(always)]
-fn committed(cell: &ClockCell) -> u64 {
-    rank::committed(
-        cell.seq.load(Ordering::Relaxed),
-        cell.tentative.load(Ordering::Relaxed),
-        cell.committed_before.load(Ordering::Relaxed),
-    )
+fn unbound(cell: &ClockCell, begun: u64) -> bool {
+    let tentative = cell.tentative.load(Ordering::Relaxed);
+    let before = cell.committed_before.load(Ordering::Relaxed);
+    rank::committed(begun, tentative, before) < begun
 }
 
 /// Binds the other members to operations up to `begun`.
@@ -255,7 +253,7 @@ pub unsafe fn tell_alone(communicator: *mut Object, number: u32) {
         }
         let cell = &*(*communicator).cell;
         let begun = cell.seq.load(Ordering::Relaxed);
-        if committed(cell) < begun {
+        if unbound(cell, begun) {
             cell.committed_before.store(begun, Ordering::Relaxed);
             if arch::gate_pending() {
                 tell_pending(cell, begun);
@@ -283,7 +281,7 @@ pub unsafe fn tell(communicator: *mut Object, number: u32) {
 #[inline(always)]
 unsafe fn bind(cell: &ClockCell) {
     let begun = cell.seq.load(Ordering::Relaxed);
-    if committed(cell) < begun {
+    if unbound(cell, begun) {
         commit(cell, begun);
         compiler_fence(Ordering::SeqCst);
         if crossing::pending() {

@@ -1,9 +1,9 @@
-//! Whole programs, one run after the other in turn, and how often they call MPI.
+//! Whole programs: which they are, what they tell, and how often they call MPI.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use stillpoint_tests::place::{self, Directory};
@@ -14,6 +14,7 @@ use crate::programs::{Programs, this_bench};
 use crate::progress::Progress;
 use crate::row::Row;
 use crate::settings::{Group, Setting, Unit};
+use crate::slices::{self, Job, Lap};
 use crate::turns;
 use crate::way::Way;
 
@@ -23,21 +24,16 @@ struct Application {
     name: &'static str,
     program: PathBuf,
     arguments: Vec<String>,
+    /// The file in its directory in which it says how far it is.
+    watched: Option<&'static str>,
     figures: Vec<Figure>,
 }
 
-/// Something that a run tells: label, unit, and how it is found in what the run has left.
+/// Something that a run tells: label, unit, and how it is found.
 struct Figure {
     label: &'static str,
     unit: Unit,
-    read: fn(&Run) -> Option<f64>,
-}
-
-/// A run that has ended.
-struct Run {
-    wall_nanoseconds: f64,
-    stdout: String,
-    directory: PathBuf,
+    read: fn(&Lap) -> Option<Duration>,
 }
 
 /// How often a program calls MPI, natively, in a second of rank 0.
@@ -58,39 +54,35 @@ impl Rate {
     }
 }
 
-fn seconds(text: &str) -> Option<f64> {
-    Some(text.trim().parse::<f64>().ok()? * 1e9)
+/// LAMMPS: from its first line of figures to its last.
+fn steps(lap: &Lap) -> Option<Duration> {
+    let figures = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words.len() > 3 && words.iter().all(|word| word.parse::<f64>().is_ok())
+    };
+    lap.between(figures, figures)
 }
 
-/// LAMMPS: "Loop time of 1.7086 on 2 procs for ...".
-fn loop_time(run: &Run) -> Option<f64> {
-    let line = run
-        .stdout
-        .lines()
-        .find_map(|line| line.strip_prefix("Loop time of "))?;
-    seconds(line.split_whitespace().next()?)
-}
-
-/// HPCC's summary: "HPL_time=1.44098".
-fn summary(run: &Run, key: &str) -> Option<f64> {
-    let text = fs::read_to_string(run.directory.join("hpccoutf.txt")).ok()?;
-    let value = text
-        .lines()
-        .find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
-    seconds(value)
+/// HPCC: from where a part of it begins to where that ends.
+fn section(lap: &Lap, name: &str) -> Option<Duration> {
+    lap.between(
+        |line| line == format!("Begin of {name} section."),
+        |line| line == format!("End of {name} section."),
+    )
 }
 
 fn applications(programs: &Programs) -> Vec<Application> {
     let whole = |label, unit| Figure {
         label,
         unit,
-        read: |run| Some(run.wall_nanoseconds),
+        read: |lap| Some(lap.whole),
     };
     let melt = place::sources().join("applications").join("melt.in");
     let mut all = vec![Application {
         name: "start",
         program: programs.start.clone(),
         arguments: vec![],
+        watched: None,
         figures: vec![whole(
             "`mpirun` of two ranks that start MPI and end it",
             Unit::Milliseconds,
@@ -101,22 +93,23 @@ fn applications(programs: &Programs) -> Vec<Application> {
             "-in",
             &melt.display().to_string(),
             "-log",
-            "none",
+            "log.lammps",
             "-var",
             "every",
             "50",
             "-var",
             "steps",
-            "300",
+            "1500",
         ];
         all.push(Application {
             name: "lammps",
             program,
             arguments: words.map(str::to_owned).to_vec(),
+            watched: Some("log.lammps"),
             figures: vec![Figure {
-                label: "LAMMPS, 4,000 atoms, 300 steps: its loop time",
+                label: "LAMMPS, 4,000 atoms: 1,500 steps",
                 unit: Unit::Seconds,
-                read: loop_time,
+                read: steps,
             }],
         });
     }
@@ -125,17 +118,18 @@ fn applications(programs: &Programs) -> Vec<Application> {
             name: "hpcc",
             program,
             arguments: vec![],
+            watched: Some("hpccoutf.txt"),
             figures: vec![
                 whole("HPCC: the whole run, with its start", Unit::Seconds),
                 Figure {
                     label: "HPCC: HPL (2,000 unknowns)",
                     unit: Unit::Seconds,
-                    read: |run| summary(run, "HPL_time"),
+                    read: |lap| section(lap, "HPL"),
                 },
                 Figure {
-                    label: "HPCC: MPIRandomAccess",
+                    label: "HPCC: MPIRandomAccess, with its check",
                     unit: Unit::Seconds,
-                    read: |run| summary(run, "MPIRandomAccess_time"),
+                    read: |lap| section(lap, "MPIRandomAccess"),
                 },
             ],
         });
@@ -177,11 +171,13 @@ impl Application {
         self.figures.iter().map(row).collect()
     }
 
-    /// Runs it once; `command` is all up to the program.
-    fn run(&self, mut command: Command, directory: &Path) -> Result<Run, Failed> {
+    /// The program in that directory; `command` is all up to its name.
+    fn command(&self, mut command: Command, directory: &Path) -> Result<Command, Failed> {
+        if let Some(watched) = self.watched {
+            // The lines of the run before are none of this one's, and HPCC appends to what is there.
+            let _ = fs::remove_file(directory.join(watched));
+        }
         if self.name == "hpcc" {
-            // It appends to what is there.
-            let _ = fs::remove_file(directory.join("hpccoutf.txt"));
             fs::copy(
                 this_bench().join("hpccinf.txt"),
                 directory.join("hpccinf.txt"),
@@ -193,34 +189,57 @@ impl Application {
             .args(&self.arguments)
             .current_dir(directory)
             .stdin(Stdio::null());
+        Ok(command)
+    }
+
+    /// Runs it alone.
+    fn run(&self, command: Command, directory: &Path) -> Result<Lap, Failed> {
+        let mut command = self.command(command, directory)?;
         let begun = Instant::now();
         let output = command
             .output()
             .map_err(|error| format!("cannot start mpirun: {error}"))?;
-        let wall_nanoseconds = begun.elapsed().as_nanos() as f64;
+        let whole = begun.elapsed();
         let complaint = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{command:?}: {complaint}");
-        Ok(Run {
-            wall_nanoseconds,
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            directory: directory.to_owned(),
+        Ok(Lap {
+            whole,
+            lines: vec![],
         })
+    }
+
+    /// One run of each way: one after the other if it is short, else side by side.
+    fn laps(&self, ways: &[Way], directory: &Path) -> Result<Vec<Lap>, Failed> {
+        if self.group() == Group::Start {
+            let run = |way: &Way| self.run(way.command(directory)?, directory);
+            return ways.iter().map(run).collect();
+        }
+        let job = |way: &Way| {
+            let directory = directory.join(format!("{}-{}", self.name, way.name()));
+            fs::create_dir_all(&directory)
+                .map_err(|error| format!("{}: {error}", directory.display()))?;
+            Ok(Job {
+                command: self.command(way.command(&directory)?, &directory)?,
+                watched: self.watched,
+                directory,
+            })
+        };
+        let jobs: Result<Vec<Job>, Failed> = ways.iter().map(job).collect();
+        slices::run(jobs?)
     }
 
     /// One run of every way; a figure for every row.
     fn pass(&self, rows: &mut [Row], ways: &[Way], directory: &Path) -> Result<(), Failed> {
-        let mut round = vec![vec![]; self.figures.len()];
-        for way in ways {
-            let run = self.run(way.command(directory)?, directory)?;
-            for (figure, round) in self.figures.iter().zip(&mut round) {
-                let value = (figure.read)(&run)
+        let laps = self.laps(ways, directory)?;
+        for (row, figure) in rows.iter_mut().zip(&self.figures) {
+            let told = |(way, lap): (&Way, &Lap)| {
+                let time = (figure.read)(lap)
                     .ok_or_else(|| format!("{}: not told by its run", figure.label))?;
-                round.push((*way, value));
-            }
-        }
-        for (row, round) in rows.iter_mut().zip(&round) {
+                Ok((*way, time.as_nanos() as f64))
+            };
+            let round: Result<Vec<(Way, f64)>, Failed> = ways.iter().zip(&laps).map(told).collect();
             row.begin_launch();
-            row.add(round);
+            row.add(&round?);
         }
         Ok(())
     }
@@ -258,12 +277,8 @@ pub fn wanted(programs: &Programs, options: &Options) -> bool {
         .any(|application| application.wanted(options))
 }
 
-/// Runs all programs that are wanted and here, in turn, until the time is over.
-pub fn measure(
-    programs: &Programs,
-    options: &Options,
-    time: std::time::Duration,
-) -> Result<Vec<Row>, Failed> {
+/// Runs all programs that are wanted and here until the time is over.
+pub fn measure(programs: &Programs, options: &Options, time: Duration) -> Result<Vec<Row>, Failed> {
     let directory = Directory::new("overhead-programs")?;
     let mut all: Vec<(Application, Vec<Row>)> = applications(programs)
         .into_iter()
@@ -302,6 +317,7 @@ pub fn rates(programs: &Programs, options: &Options) -> Result<Vec<Rate>, Failed
         arguments: ["--once", "spectral", "256", "300"]
             .map(str::to_owned)
             .to_vec(),
+        watched: None,
         figures: vec![],
     };
     applications(programs)

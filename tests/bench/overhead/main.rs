@@ -13,6 +13,7 @@ mod publish;
 mod rounds;
 mod row;
 mod settings;
+mod slices;
 mod tables;
 mod turns;
 mod way;

@@ -1,0 +1,306 @@
+//! Whole programs side by side, each running for a slice of time while the others are stopped: what disturbs the machine disturbs all
+//! of them, where runs one after the other meet it by chance.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use stillpoint_tests::{Failed, ensure};
+
+use crate::turns;
+
+/// How long one runs before it is the next one's turn.
+const SLICE: Duration = Duration::from_millis(100);
+/// How often the running one is looked at.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// A program, and where it runs: a directory of its own.
+pub struct Job {
+    pub command: Command,
+    pub directory: PathBuf,
+    /// A file there in which the program says how far it is.
+    pub watched: Option<&'static str>,
+}
+
+/// A job that has ended; times are those in which it ran.
+pub struct Lap {
+    pub whole: Duration,
+    /// The lines of the watched file, with when they were there.
+    pub lines: Vec<(String, Duration)>,
+}
+
+impl Lap {
+    /// From the first line that is a beginning to the last that is an end.
+    pub fn between(
+        &self,
+        begins: impl Fn(&str) -> bool,
+        ends: impl Fn(&str) -> bool,
+    ) -> Option<Duration> {
+        let (_, begun) = self.lines.iter().find(|(line, _)| begins(line))?;
+        let (_, ended) = self.lines.iter().rfind(|(line, _)| ends(line))?;
+        ended.checked_sub(*begun)
+    }
+}
+
+/// Runs all to their ends, in turns.
+pub fn run(jobs: Vec<Job>) -> Result<Vec<Lap>, Failed> {
+    let mut all = jobs
+        .into_iter()
+        .map(Running::start)
+        .collect::<Result<Vec<_>, _>>()?;
+    for round in 0.. {
+        if all.iter().all(|job| job.over) {
+            break;
+        }
+        for turn in turns::order(all.len(), round) {
+            all[turn].go_on()?;
+        }
+    }
+    Ok(all.iter_mut().map(Running::lap).collect())
+}
+
+/// A job that was started. It is stopped whenever it is not its turn.
+struct Running {
+    what: String,
+    child: Child,
+    directory: PathBuf,
+    watched: Option<Watched>,
+    /// Everybody that it consists of, those that came first first; empty before its first turn is over.
+    processes: Vec<Pid>,
+    ran: Duration,
+    over: bool,
+    lines: Vec<(String, Duration)>,
+}
+
+impl Running {
+    fn start(job: Job) -> Result<Running, Failed> {
+        let Job {
+            mut command,
+            directory,
+            watched,
+        } = job;
+        let file = |name: &str| {
+            File::create(directory.join(name)).map_err(|error| format!("{name}: {error}"))
+        };
+        command
+            .current_dir(&directory)
+            .stdin(Stdio::null())
+            .stdout(file("stdout")?)
+            .stderr(file("stderr")?);
+        let child = command
+            .spawn()
+            .map_err(|error| format!("cannot start mpirun: {error}"))?;
+        let mut running = Running {
+            what: format!("{command:?}"),
+            child,
+            watched: watched.map(|name| Watched::new(directory.join(name))),
+            directory,
+            processes: vec![],
+            ran: Duration::ZERO,
+            over: false,
+            lines: vec![],
+        };
+        running.stop()?;
+        Ok(running)
+    }
+
+    /// Its turn.
+    fn go_on(&mut self) -> Result<(), Failed> {
+        if self.over {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        self.signal_all(Signal::SIGCONT)?;
+        loop {
+            sleep(LOOK);
+            let status = self.child.try_wait().map_err(|error| error.to_string())?;
+            let ran = begun.elapsed();
+            if let Some(watched) = &mut self.watched {
+                let ran = self.ran + ran;
+                self.lines.extend(watched.news().map(|line| (line, ran)));
+            }
+            if let Some(status) = status {
+                self.ran += ran;
+                self.over = true;
+                return self.judge(status);
+            }
+            if ran >= SLICE {
+                self.stop()?;
+                self.ran += begun.elapsed();
+                return Ok(());
+            }
+        }
+    }
+
+    fn judge(&self, status: ExitStatus) -> Result<(), Failed> {
+        let complaint = fs::read_to_string(self.directory.join("stderr")).unwrap_or_default();
+        ensure!(status.success(), "{}: {status}: {complaint}", self.what);
+        Ok(())
+    }
+
+    /// Stops the process that was started, then its children: who is stopped makes no more.
+    fn stop(&mut self) -> Result<(), Failed> {
+        self.processes = vec![Pid::from_raw(self.child.id() as i32)];
+        let mut next = 0;
+        while let Some(process) = self.processes.get(next).copied() {
+            send(process, Signal::SIGSTOP)?;
+            self.processes.extend(children(process));
+            next += 1;
+        }
+        Ok(())
+    }
+
+    fn signal_all(&self, signal: Signal) -> Result<(), Failed> {
+        // The ranks first, their parents last.
+        let mut all = self.processes.iter().rev();
+        all.try_for_each(|process| send(*process, signal))
+    }
+
+    fn lap(&mut self) -> Lap {
+        Lap {
+            whole: self.ran,
+            lines: std::mem::take(&mut self.lines),
+        }
+    }
+}
+
+impl Drop for Running {
+    /// Ends what another one's failure has left.
+    fn drop(&mut self) {
+        if !self.over {
+            let _ = send(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM);
+            let _ = self.signal_all(Signal::SIGCONT);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// A signal to a process, if it is still there.
+fn send(process: Pid, signal: Signal) -> Result<(), Failed> {
+    match kill(process, signal) {
+        Ok(()) | Err(Errno::ESRCH) => Ok(()),
+        Err(error) => Err(format!(
+            "cannot send {signal} to process {process}: {error}"
+        )),
+    }
+}
+
+/// The children of a process, whichever of its threads has made them (proc(5)); none of one that is gone.
+fn children(process: Pid) -> Vec<Pid> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else {
+        return vec![];
+    };
+    let lists = threads
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists
+        .flat_map(|list| {
+            let ids = list.split_whitespace().filter_map(|id| id.parse().ok());
+            ids.map(Pid::from_raw).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// A file that grows line by line.
+struct Watched {
+    path: PathBuf,
+    seen: usize,
+}
+
+impl Watched {
+    fn new(path: PathBuf) -> Watched {
+        Watched { path, seen: 0 }
+    }
+
+    /// The lines that are whole now and were not before.
+    fn news(&mut self) -> impl Iterator<Item = String> + use<> {
+        let text = self.grown().unwrap_or_default();
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        self.seen += whole;
+        let lines: Vec<String> = text[..whole].lines().map(str::to_owned).collect();
+        lines.into_iter()
+    }
+
+    /// What is behind what was seen, if there is any.
+    fn grown(&self) -> Option<String> {
+        if length(&self.path)? <= self.seen as u64 {
+            return None;
+        }
+        let bytes = fs::read(&self.path).ok()?;
+        Some(String::from_utf8_lossy(bytes.get(self.seen..)?).into_owned())
+    }
+}
+
+fn length(path: &Path) -> Option<u64> {
+    fs::metadata(path).ok().map(|about| about.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("slices-{}-{name}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    fn shell(script: &str, name: &str) -> Job {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Job {
+            command,
+            directory: directory(name),
+            watched: Some("said"),
+        }
+    }
+
+    /// Counts on for a while of its own processor time, in a child, and says when it is half done.
+    const WORK: &str = "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); [ $i = 150000 ] && echo half >said; done; \
+                        echo whole >>said'; exit 0";
+
+    #[test]
+    fn time_in_which_others_run_does_not_count() {
+        let begun = Instant::now();
+        let laps = run(vec![shell(WORK, "a"), shell(WORK, "b"), shell(WORK, "c")]).unwrap();
+        let all = begun.elapsed();
+        let sum: Duration = laps.iter().map(|lap| lap.whole).sum();
+        assert!(sum <= all, "{sum:?} of {all:?}");
+        for lap in &laps {
+            let said: Vec<&str> = lap.lines.iter().map(|(line, _)| line.as_str()).collect();
+            assert_eq!(said, ["half", "whole"]);
+            let half = lap.between(|line| line == "half", |line| line == "whole");
+            assert!(half.unwrap() < lap.whole, "{half:?} of {:?}", lap.whole);
+        }
+    }
+
+    #[test]
+    fn who_has_no_turn_stands_still() {
+        let mut running = Running::start(shell("sleep 3; exit 0", "f")).unwrap();
+        running.go_on().unwrap();
+        assert!(!running.over);
+        assert_eq!(running.processes.len(), 2, "{:?}", running.processes);
+        for process in &running.processes {
+            let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+            let state = stat.rsplit(") ").next().unwrap().chars().next();
+            assert_eq!(state, Some('T'), "{stat}");
+        }
+    }
+
+    #[test]
+    fn a_failure_is_told_and_ends_the_others() {
+        let begun = Instant::now();
+        let failed = run(vec![
+            shell("exec sleep 1000", "d"),
+            shell("echo why >&2; exit 3", "e"),
+        ]);
+        let text = failed.err().unwrap();
+        assert!(text.contains("why"), "{text}");
+        assert!(begun.elapsed() < Duration::from_secs(500));
+    }
+}

@@ -85,10 +85,8 @@ unsafe fn enter(
         });
     }
     let cell = cell(registered.cell);
-    cell.seq.store(0, Ordering::Relaxed);
+    cell.count.clear();
     cell.target.store(0, Ordering::Relaxed);
-    cell.tentative.store(0, Ordering::Relaxed);
-    cell.committed_before.store(0, Ordering::Relaxed);
     cell.ggid.store(registered.ggid, Ordering::SeqCst);
     HOOKS.clock_count.store(groups.cells(), Ordering::SeqCst);
     Ok(registered.cell)
@@ -109,10 +107,7 @@ pub fn all_reached() -> bool {
     let count = HOOKS.clock_count.load(Ordering::SeqCst);
     rank::all_reached::<Every>((0..count).map(|index| {
         let cell = cell(index);
-        (
-            cell.seq.load(Ordering::SeqCst),
-            cell.target.load(Ordering::SeqCst),
-        )
+        (cell.count.seq(), cell.target.load(Ordering::SeqCst))
     }))
 }
 
@@ -123,16 +118,15 @@ pub fn all_reached() -> bool {
 #[inline(always)]
 pub unsafe fn begin(index: u32) {
     let cell = cell(index);
-    let before = cell.committed_before.load(Ordering::Relaxed);
-    let begun = count(cell);
     if concurrent() {
-        // Another thread may take an increment back to where a tentative operation has left `seq`.
-        cell.committed_before.fetch_max(begun, Ordering::SeqCst);
+        cell.count.begin_shared();
+    } else {
+        cell.count.begin();
     }
     compiler_fence(Ordering::SeqCst);
     if crossing::pending() {
         // SAFETY: the caller's.
-        unsafe { begin_pending(cell, before, begun) };
+        unsafe { begin_pending(cell) };
     }
 }
 
@@ -140,71 +134,12 @@ pub unsafe fn begin(index: u32) {
 /// is false.
 #[inline(always)]
 pub fn begin_alone(cell: &ClockCell) -> bool {
-    let begun = cell.seq.load(Ordering::Relaxed) + 1;
-    cell.seq.store(begun, Ordering::Relaxed);
+    cell.count.begin();
     if arch::gate_pending() {
-        // Read again, so that no register is needed for it.
-        cell.seq.fetch_sub(1, Ordering::Relaxed);
+        cell.count.take_back();
         return false;
     }
     true
-}
-
-/// One more operation has begun on the group: its number.
-#[inline(always)]
-fn count(cell: &ClockCell) -> u64 {
-    if concurrent() {
-        return cell.seq.fetch_add(1, Ordering::SeqCst) + 1;
-    }
-    // One thread calls MPI: a plain increment will do.
-    let begun = cell.seq.load(Ordering::Relaxed) + 1;
-    cell.seq.store(begun, Ordering::Relaxed);
-    begun
-}
-
-/// Whether something has begun, up to `begun`, that does not bind.
-#[inline(always)]
-fn unbound(cell: &ClockCell, begun: u64) -> bool {
-    let tentative = cell.tentative.load(Ordering::Relaxed);
-    let before = cell.committed_before.load(Ordering::Relaxed);
-    rank::committed(begun, tentative, before) < begun
-}
-
-/// Binds the other members to operations up to `begun`.
-#[inline(always)]
-fn commit(cell: &ClockCell, begun: u64) {
-    if concurrent() {
-        cell.committed_before.fetch_max(begun, Ordering::SeqCst);
-    } else {
-        cell.committed_before.store(begun, Ordering::Relaxed);
-    }
-}
-
-/// One more operation has begun on the group, which does not bind yet: its number.
-#[inline(always)]
-fn count_tentative(cell: &ClockCell) -> u64 {
-    if !concurrent() {
-        return count_tentative_alone(cell);
-    }
-    // Between these steps, and where threads mix them, more binds than has to, never less.
-    let begun = cell.seq.fetch_add(1, Ordering::SeqCst) + 1;
-    if cell.tentative.load(Ordering::SeqCst) != begun - 1 {
-        cell.committed_before.fetch_max(begun - 1, Ordering::SeqCst);
-    }
-    cell.tentative.fetch_max(begun, Ordering::SeqCst);
-    begun
-}
-
-/// [`count_tentative`] where one thread calls MPI. In the order in which the agent may read it.
-#[inline(always)]
-fn count_tentative_alone(cell: &ClockCell) -> u64 {
-    let seq = cell.seq.load(Ordering::Relaxed);
-    if cell.tentative.load(Ordering::Relaxed) != seq {
-        cell.committed_before.store(seq, Ordering::Relaxed);
-    }
-    cell.tentative.store(seq + 1, Ordering::Release);
-    cell.seq.store(seq + 1, Ordering::Release);
-    seq + 1
 }
 
 /// A nonblocking operation has begun on a communicator: its numbers there and in the group's clock.
@@ -215,14 +150,12 @@ fn count_tentative_alone(cell: &ClockCell) -> u64 {
 pub unsafe fn initiated(communicator: *mut Object) -> (u32, u64) {
     // SAFETY: the caller's communicator.
     unsafe {
-        let begun = count_tentative(cell((*communicator).clock));
-        let number = AtomicU32::from_ptr(&raw mut (*communicator).begun);
-        if concurrent() {
-            return (number.fetch_add(1, Ordering::SeqCst) + 1, begun);
+        if !concurrent() {
+            return initiated_on(communicator, cell((*communicator).clock));
         }
-        let of_communicator = number.load(Ordering::Relaxed) + 1;
-        number.store(of_communicator, Ordering::Relaxed);
-        (of_communicator, begun)
+        let begun = cell((*communicator).clock).count.initiate_shared();
+        let number = AtomicU32::from_ptr(&raw mut (*communicator).begun);
+        (number.fetch_add(1, Ordering::SeqCst) + 1, begun)
     }
 }
 
@@ -233,8 +166,15 @@ pub unsafe fn initiated(communicator: *mut Object) -> (u32, u64) {
 #[inline(always)]
 pub unsafe fn initiated_alone(communicator: *mut Object) -> (u32, u64) {
     // SAFETY: the caller's communicator.
+    unsafe { initiated_on(communicator, &*(*communicator).cell) }
+}
+
+/// [`initiated_alone`] on a communicator with that cell.
+#[inline(always)]
+unsafe fn initiated_on(communicator: *mut Object, cell: &ClockCell) -> (u32, u64) {
+    let begun = cell.count.initiate::<Every>();
+    // SAFETY: the caller's communicator, which no other thread uses.
     unsafe {
-        let begun = count_tentative_alone(&*(*communicator).cell);
         (*communicator).begun += 1;
         ((*communicator).begun, begun)
     }
@@ -252,12 +192,10 @@ pub unsafe fn tell_alone(communicator: *mut Object, number: u32) {
             (*communicator).told = number;
         }
         let cell = &*(*communicator).cell;
-        let begun = cell.seq.load(Ordering::Relaxed);
-        if unbound(cell, begun) {
-            cell.committed_before.store(begun, Ordering::Relaxed);
-            if arch::gate_pending() {
-                tell_pending(cell, begun);
-            }
+        if let Some(begun) = cell.count.bind()
+            && arch::gate_pending()
+        {
+            tell_pending(cell, begun);
         }
     }
 }
@@ -280,14 +218,17 @@ pub unsafe fn tell(communicator: *mut Object, number: u32) {
 /// Everything that has begun on a clock binds from now on.
 #[inline(always)]
 unsafe fn bind(cell: &ClockCell) {
-    let begun = cell.seq.load(Ordering::Relaxed);
-    if unbound(cell, begun) {
-        commit(cell, begun);
-        compiler_fence(Ordering::SeqCst);
-        if crossing::pending() {
-            // SAFETY: the caller is inside a stub.
-            unsafe { tell_pending(cell, begun) };
-        }
+    let news = if concurrent() {
+        Some(cell.count.bind_shared())
+    } else {
+        cell.count.bind()
+    };
+    compiler_fence(Ordering::SeqCst);
+    if let Some(begun) = news
+        && crossing::pending()
+    {
+        // SAFETY: the caller is inside a stub.
+        unsafe { tell_pending(cell, begun) };
     }
 }
 
@@ -349,26 +290,17 @@ pub unsafe fn binding(communicator: *mut Object, begun: u64) -> bool {
     rank::binds(begun, cell.target.load(Ordering::SeqCst))
 }
 
-/// Undoes the increment to `begun`, before which `committed_before` was `before`.
-pub fn take_back(cell: &ClockCell, before: u64, begun: u64) {
-    cell.seq.fetch_sub(1, Ordering::SeqCst);
-    // Unless another thread has gone on from here.
-    let _ =
-        cell.committed_before
-            .compare_exchange(begun, before, Ordering::SeqCst, Ordering::SeqCst);
-}
-
 /// [`begin`] while a checkpoint is pending: the decision comes before the increment.
 #[cold]
-unsafe fn begin_pending(cell: &ClockCell, before: u64, begun: u64) {
-    take_back(cell, before, begun);
+unsafe fn begin_pending(cell: &ClockCell) {
+    cell.count.take_back();
     // SAFETY: the caller's thread is inside a stub.
     unsafe {
         let gate = gate();
         let driver = arch::is_driver();
         loop {
             let bell = gate.bell.load(Ordering::SeqCst);
-            let seq = cell.seq.load(Ordering::SeqCst);
+            let seq = cell.count.seq();
             let target = cell.target.load(Ordering::SeqCst);
             let advances = gate.advances.load(Ordering::SeqCst);
             let pending = Pending::from_word(gate.pending.load(Ordering::SeqCst));
@@ -394,8 +326,7 @@ unsafe fn begin_pending(cell: &ClockCell, before: u64, begun: u64) {
             if uses_advance {
                 park::use_advance();
             }
-            let begun = cell.seq.fetch_add(1, Ordering::SeqCst) + 1;
-            cell.committed_before.fetch_max(begun, Ordering::SeqCst);
+            let begun = cell.count.begin_shared();
             if pending != Pending::No {
                 raise(cell, begun);
             }

@@ -157,7 +157,7 @@ fn run_on(uses_advance: bool) {
 /// Inside a stub.
 unsafe fn announce(cell: &ClockCell) {
     // SAFETY: the caller's.
-    unsafe { collective::raise(cell, cell.seq.load(Ordering::SeqCst) + 1) };
+    unsafe { collective::raise(cell, cell.count.seq() + 1) };
 }
 
 /// Counts the operation as begun. Not if a checkpoint has been asked for meanwhile: its targets come first.
@@ -165,18 +165,16 @@ unsafe fn announce(cell: &ClockCell) {
 /// # Safety
 /// Inside a stub.
 unsafe fn commit(cell: &ClockCell, pending: Pending) -> bool {
-    let before = cell.committed_before.load(Ordering::Relaxed);
     if pending != Pending::No {
         run_on(false);
     }
-    let begun = cell.seq.fetch_add(1, Ordering::SeqCst) + 1;
-    cell.committed_before.fetch_max(begun, Ordering::SeqCst);
+    let begun = cell.count.begin_shared();
     compiler_fence(Ordering::SeqCst);
     if pending != Pending::No {
         // SAFETY: the caller's.
         unsafe { collective::raise(cell, begun) };
     } else if crossing::pending() {
-        collective::take_back(cell, before, begun);
+        cell.count.take_back();
         return false;
     }
     true

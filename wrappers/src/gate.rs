@@ -15,6 +15,8 @@
 
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
+use stillpoint_clock::count::Count;
+
 use crate::neutral::Word;
 
 /// Where the gate page is mapped, in every launch.
@@ -78,23 +80,18 @@ pub enum DriverState {
 
 /// One collective clock, of a communicator or of a set of ranks: a cell of the table at [`UpperHooks::clock_cells`].
 ///
-/// `target` is written by the agent and, when the rank itself goes past it, by the stub (which then tells the agent through
-/// [`Services::raise`]); the others by the application's threads only. Up to where `seq` binds the other members, which is what
-/// targets are made of, `stillpoint_clock::rank::committed` says.
+/// `count` is written by the application's threads only, `target` by the agent and, when the rank itself goes past it, by the stub
+/// (which then tells the agent through [`Services::raise`]).
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct ClockCell {
     /// Global group id (`stillpoint_clock::group`); never 0 in a cell in use, and written last when one is taken into use.
     pub ggid: AtomicU64,
-    /// Collective operations that this rank has begun on the group.
-    pub seq: AtomicU64,
+    /// Collective operations that this rank has begun on the group, and how many of them bind the others.
+    pub count: Count<AtomicU64>,
     /// Where every member must get to before the job is at its still point. Means something only
     /// while a checkpoint is pending.
     pub target: AtomicU64,
-    /// `seq` as the newest operation left it that does not bind when it is begun: a nonblocking one that can be begun again.
-    pub tentative: AtomicU64,
-    /// What bound the members before that one and those of its kind directly before it, or since the application was told of one.
-    pub committed_before: AtomicU64,
 }
 
 /// The page itself.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use stillpoint_clock::rank::{all_reached, committed};
+use stillpoint_clock::rank::all_reached;
 use stillpoint_clock::steps::Every;
 use stillpoint_wrappers::gate::{
     ClockCell, Command, DriverState, GatePage, HINDRANCES, UpperHooks,
@@ -124,11 +124,7 @@ impl Page {
     pub fn clocks(&self) -> Vec<(u64, u64)> {
         self.in_use()
             .map(|(ggid, cell)| {
-                // In the order in which `rank::committed` says they have to be read.
-                let seq = cell.seq.load(Ordering::SeqCst);
-                let tentative = cell.tentative.load(Ordering::SeqCst);
-                let before = cell.committed_before.load(Ordering::SeqCst);
-                let committed = committed(seq, tentative, before);
+                let committed = cell.count.committed();
                 cell.target.store(committed, Ordering::SeqCst);
                 (ggid, committed)
             })
@@ -151,7 +147,7 @@ impl Page {
 
     /// Collective operations that this rank has begun, over all groups.
     pub fn begun(&self) -> u64 {
-        let begun = |cell: &ClockCell| cell.seq.load(Ordering::SeqCst);
+        let begun = |cell: &ClockCell| cell.count.seq();
         self.cells().iter().map(begun).sum()
     }
 
@@ -159,7 +155,7 @@ impl Page {
     pub fn all_reached(&self) -> bool {
         all_reached::<Every>(self.cells().iter().map(|cell| {
             let target = cell.target.load(Ordering::SeqCst);
-            (cell.seq.load(Ordering::SeqCst), target)
+            (cell.count.seq(), target)
         }))
     }
 

@@ -242,20 +242,16 @@ fn length(path: &Path) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use stillpoint_tests::place::Directory;
+
     use super::*;
 
-    fn directory(name: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("slices-{}-{name}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        path
-    }
-
-    fn shell(script: &str, name: &str) -> Job {
+    fn shell(script: &str, place: &Directory) -> Job {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         Job {
             command,
-            directory: directory(name),
+            directory: place.path().to_owned(),
             watched: Some("said"),
         }
     }
@@ -266,8 +262,9 @@ mod tests {
 
     #[test]
     fn time_in_which_others_run_does_not_count() {
+        let places = [(); 3].map(|()| Directory::new("slices").unwrap());
         let begun = Instant::now();
-        let laps = run(vec![shell(WORK, "a"), shell(WORK, "b"), shell(WORK, "c")]).unwrap();
+        let laps = run(places.iter().map(|place| shell(WORK, place)).collect()).unwrap();
         let all = begun.elapsed();
         let sum: Duration = laps.iter().map(|lap| lap.whole).sum();
         assert!(sum <= all, "{sum:?} of {all:?}");
@@ -281,26 +278,40 @@ mod tests {
 
     #[test]
     fn who_has_no_turn_stands_still() {
-        let mut running = Running::start(shell("sleep 3; exit 0", "f")).unwrap();
-        running.go_on().unwrap();
-        assert!(!running.over);
-        assert_eq!(running.processes.len(), 2, "{:?}", running.processes);
+        let place = Directory::new("slices").unwrap();
+        let sleeps = "trap 'kill $!; exit 1' TERM; sleep 1000 & wait";
+        let mut running = Running::start(shell(sleeps, &place)).unwrap();
+        while running.processes.len() < 2 {
+            running.go_on().unwrap();
+            assert!(!running.over);
+        }
         for process in &running.processes {
-            let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
-            let state = stat.rsplit(") ").next().unwrap().chars().next();
-            assert_eq!(state, Some('T'), "{stat}");
+            let state = || {
+                let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+                stat.rsplit(") ")
+                    .next()
+                    .and_then(|rest| rest.chars().next())
+            };
+            // A signal has come when its process has run.
+            let begun = Instant::now();
+            while state() != Some('T') && begun.elapsed() < Duration::from_secs(60) {
+                sleep(LOOK);
+            }
+            assert_eq!(state(), Some('T'), "{process}");
         }
     }
 
     #[test]
     fn a_failure_is_told_and_ends_the_others() {
+        let places = [(); 2].map(|()| Directory::new("slices").unwrap());
+        let [sleeps, fails] = &places;
+        let jobs = vec![
+            shell("exec sleep 1000", sleeps),
+            shell("echo why >&2; exit 3", fails),
+        ];
         let begun = Instant::now();
-        let failed = run(vec![
-            shell("exec sleep 1000", "d"),
-            shell("echo why >&2; exit 3", "e"),
-        ]);
-        let text = failed.err().unwrap();
+        let text = run(jobs).err().unwrap();
         assert!(text.contains("why"), "{text}");
-        assert!(begun.elapsed() < Duration::from_secs(500));
+        assert!(begun.elapsed() < Duration::from_secs(900));
     }
 }

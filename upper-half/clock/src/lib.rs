@@ -6,10 +6,10 @@
 //! | paper | here |
 //! |---|---|
 //! | ggid (4.1) | [`group::ggid`], [`group::communicator_ggid`], with collisions detected by [`group::Groups`] |
-//! | SEQ, TARGET (4.1) | cells of the runtime ([`cells`] says which is whose), given to the functions below as plain numbers |
+//! | SEQ, TARGET (4.1) | cells of the runtime ([`cells`] says which is whose, [`count`] what is counted), given to the functions below as plain numbers |
 //! | COMMIT_BEGIN (Algorithm 2) | [`rank::commit_begin`] |
 //! | COMMIT_FINISH (Algorithm 2) | [`rank::commit_finish`] |
-//! | initiation of a nonblocking collective (4.3.1) | an increment; it binds by [`rank::tell`] |
+//! | initiation of a nonblocking collective (4.3.1) | [`count::Count::initiate`]; it binds by [`rank::tell`] |
 //! | WAIT_FOR_TARGET_UPDATES (Algorithm 3) | [`rank::may_park`] and the agent's [`rank::observe`] |
 //! | exchange of SEQ, computing TARGET (4.2.1) | [`safe_state::SafeState`] |
 //! | two-phase commit (2.2) | [`two_phase::step`] |
@@ -34,6 +34,7 @@
 extern crate alloc;
 
 pub mod cells;
+pub mod count;
 pub mod drain;
 pub mod group;
 pub mod rank;

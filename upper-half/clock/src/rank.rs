@@ -25,18 +25,13 @@
 //! increment back; should the agent have read the larger number, the target includes an operation
 //! that this rank is about to carry out anyway, and it finds its target ahead of it.
 //!
-//! A nonblocking operation that can be begun again counts when it is begun (`seq`), without a test, and binds
-//! the other members when the application is told of its end ([`committed`], which is what targets are
-//! made of). Blocking ones bind at once and are the more frequent, so they keep no account of that: what is noted is where
-//! the last that does not bind has left `seq`, and how far it bound before.
+//! A nonblocking operation that can be begun again counts when it is begun, without a test, and binds the other members when the
+//! application is told of its end ([`crate::count`]):
 //!
 //! ```text
-//! cell.committed_before := committed(cell)  at the initiation, in this order
-//! cell.tentative := seq + 1
-//! cell.seq := seq + 1
+//! count.initiate()                          at the initiation
 //! ...
-//! if committed(cell) < cell.seq {           before the application is told
-//!     cell.committed_before := cell.seq
+//! if let Some(seq) = count.bind() {         before the application is told
 //!     loop { match tell(pending, seq, target) {
 //!         AwaitTargets => sleep at the bell
 //!         Raise        => { target := seq; tell the agent (ggid, seq); break }
@@ -66,17 +61,6 @@ impl Pending {
             _ => Pending::Asked,
         }
     }
-}
-
-/// Up to where `seq` binds the other members: blocking operations do when they are begun, nonblocking ones when the
-/// application has been told that one is over (or if they could not be begun again).
-///
-/// `tentative` is `seq` as the newest operation left it that did not bind when it was begun, `before` what was committed before
-/// it. Who reads them while others write reads `seq` first and `before` last: it then finds no less than what is committed, and at
-/// most some operations more that have begun.
-#[inline(always)]
-pub fn committed(seq: u64, tentative: u64, before: u64) -> u64 {
-    if seq == tentative { before } else { seq }
 }
 
 /// What a stub does before a collective operation.
@@ -321,19 +305,6 @@ mod tests {
             observe::<Every>(InCollective, false, 0, InCollective),
             InCollective
         );
-    }
-
-    #[test]
-    fn what_is_begun_binds_but_for_the_newest_that_can_be_begun_again() {
-        // Three that bind, two that do not.
-        assert_eq!(committed(3, 0, 0), 3);
-        assert_eq!(committed(4, 4, 3), 3);
-        assert_eq!(committed(5, 5, 3), 3);
-        // One that binds, and the same taken back.
-        assert_eq!(committed(6, 5, 3), 6);
-        assert_eq!(committed(5, 5, 3), 3);
-        // The application was told.
-        assert_eq!(committed(5, 5, 5), 5);
     }
 
     #[test]

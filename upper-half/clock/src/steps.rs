@@ -23,6 +23,8 @@ pub trait Steps:
     const REACH: bool = true;
     /// A nonblocking operation that the application has been told the end of binds the other members.
     const TELL: bool = true;
+    /// How far a clock binds is noted before an operation begins that does not bind.
+    const NOTE: bool = true;
     /// The agent looks at the driver before and after it looks at the targets.
     const LOOK_TWICE: bool = true;
     /// A report that crossed an order does not count.

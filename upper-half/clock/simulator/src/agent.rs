@@ -267,7 +267,7 @@ impl Rank {
         let mut clocks = vec![];
         self.agent.told = 0;
         for cell in self.clocks.all_mut() {
-            cell.target = cell.committed();
+            cell.target = cell.count.committed();
             if let Some(clock) = cell.clock {
                 clocks.push((clock as u64, cell.target));
                 self.agent.told |= 1 << clock;

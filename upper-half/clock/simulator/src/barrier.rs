@@ -126,7 +126,9 @@ impl Rank {
         }
         match self.next_in_barrier::<S>(barrier) {
             two_phase::Step::AskAgain | two_phase::Step::AwaitTargets => false,
-            two_phase::Step::Announce { uses_advance } => uses_advance || cell.target <= cell.seq,
+            two_phase::Step::Announce { uses_advance } => {
+                uses_advance || cell.target <= cell.count.seq()
+            }
             two_phase::Step::Park | two_phase::Step::Commit => true,
         }
     }
@@ -161,7 +163,7 @@ impl Rank {
     pub fn announce(&mut self, barrier: Barrier, clock: usize) {
         self.doing = Activity::Running;
         self.step = Step::Barrier(barrier);
-        let next = self.clocks.of(clock).seq + 1;
+        let next = self.clocks.of(clock).count.seq() + 1;
         self.raise(clock, next);
     }
 

@@ -1,7 +1,10 @@
 //! The clocks of a rank, in cells that are used again.
 
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use stillpoint_clock::cells::Cells;
-use stillpoint_clock::rank;
+use stillpoint_clock::count::{Count, Word};
 
 use crate::mutant::Mutant;
 
@@ -10,34 +13,56 @@ use crate::mutant::Mutant;
 pub struct Cell {
     /// Whose clock it is; `None`: nobody's any more.
     pub clock: Option<usize>,
-    pub seq: u64,
-    pub tentative: u64,
-    pub committed_before: u64,
+    pub count: Count<Plain>,
     pub target: u64,
 }
 
-impl Cell {
-    /// Up to where `seq` binds the other members.
-    pub fn committed(&self) -> u64 {
-        rank::committed(self.seq, self.tentative, self.committed_before)
+/// A word of one rank, which takes its steps and its agent's one at a time. An atomic one, because the checker shows states to
+/// several threads. Changed by who may change the cell only: ranks share what they have not changed with the state before.
+#[derive(Debug, Default)]
+pub struct Plain(AtomicU64);
+
+impl Clone for Plain {
+    fn clone(&self) -> Plain {
+        Plain(AtomicU64::new(self.load()))
+    }
+}
+
+impl PartialEq for Plain {
+    fn eq(&self, other: &Plain) -> bool {
+        self.load() == other.load()
+    }
+}
+
+impl Eq for Plain {}
+
+impl Hash for Plain {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.load().hash(state);
+    }
+}
+
+impl Word for Plain {
+    fn load(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
     }
 
-    /// An operation begins that does not bind yet.
-    pub fn initiate<S: Mutant>(&mut self) {
-        if S::NOTE {
-            self.committed_before = self.committed();
-        }
-        self.tentative = self.seq + 1;
-        self.seq = self.tentative;
+    fn store(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
     }
 
-    /// What has begun binds. False if it has.
-    pub fn bind(&mut self) -> bool {
-        let news = self.committed() < self.seq;
-        if news {
-            self.committed_before = self.seq;
-        }
-        news
+    fn add(&self, value: u64) -> u64 {
+        let before = self.load();
+        self.store(before + value);
+        before
+    }
+
+    fn subtract(&self, value: u64) {
+        self.store(self.load() - value);
+    }
+
+    fn raise_to(&self, value: u64) {
+        self.store(self.load().max(value));
     }
 }
 

@@ -12,8 +12,6 @@ pub trait Mutant: Steps {
     const JOIN: bool = true;
     /// A stub that sees the flag takes its increment back and decides first.
     const TAKE_BACK: bool = true;
-    /// How far a clock binds is noted before an operation begins that does not bind.
-    const NOTE: bool = true;
     /// Parked and waiting ranks pull messages in.
     const PULL: bool = true;
     /// What has begun on a communicator binds before it is given up.
@@ -83,7 +81,7 @@ leave_out! {
     /// The increment stays, whatever the flag says.
     NoTakingBack:; TAKE_BACK,
     /// With an operation that does not bind yet, what was begun before it does not bind either.
-    NoNoting:; NOTE,
+    NoNoting: NOTE;,
     /// Parked ranks sleep.
     NoPulling:; PULL,
     /// Nobody says that it has come to know a group.

@@ -99,11 +99,15 @@ impl Rank {
     }
 
     pub fn reached<S: Mutant>(&self) -> bool {
-        all_reached::<S>(self.clocks.all().map(|cell| (cell.seq, cell.target)))
+        all_reached::<S>(
+            self.clocks
+                .all()
+                .map(|cell| (cell.count.seq(), cell.target)),
+        )
     }
 
     pub fn begun(&self) -> u64 {
-        self.clocks.all().map(|cell| cell.seq).sum()
+        self.clocks.all().map(|cell| cell.count.seq()).sum()
     }
 
     pub fn counts(&self) -> (u64, u64) {
@@ -215,7 +219,7 @@ impl Rank {
 
     /// The increment of a collective operation that binds, before the flag is tested.
     pub fn increment(&mut self, clock: usize) {
-        self.clocks.of_mut(clock).seq += 1;
+        self.clocks.of_mut(clock).count.begin();
         self.step = Step::Incremented;
     }
 
@@ -225,17 +229,17 @@ impl Rank {
     }
 
     pub fn take_back(&mut self, clock: usize) {
-        self.clocks.of_mut(clock).seq -= 1;
+        self.clocks.of_mut(clock).count.take_back();
     }
 
     pub fn decide<S: Mutant>(&mut self, clock: usize, op: Op) {
-        let &Cell { seq, target, .. } = self.clocks.of(clock);
+        let Cell { count, target, .. } = self.clocks.of(clock);
         match commit_begin::<S>(
             self.pending,
             self.reached::<S>(),
             self.advances,
-            seq,
-            target,
+            count.seq(),
+            *target,
         ) {
             Begin::AwaitTargets => {}
             Begin::Park => self.doing = Activity::Parked,
@@ -251,10 +255,10 @@ impl Rank {
     }
 
     pub fn go(&mut self, clock: usize, op: Op, raise: bool) {
-        let cell = self.clocks.of_mut(clock);
-        cell.seq += 1;
+        let count = &self.clocks.of_mut(clock).count;
+        count.begin();
         if raise {
-            let begun = cell.seq;
+            let begun = count.seq();
             self.raise(clock, begun);
         }
         self.enter(op);
@@ -286,11 +290,12 @@ impl Rank {
     /// What has begun on a communicator binds before the rank gives it up.
     pub fn bind<S: Mutant>(&mut self, on: usize, clock: usize, set: usize) {
         self.doing = Activity::Running;
-        let cell = self.clocks.of_mut(clock);
-        if S::BIND && cell.bind() {
+        if S::BIND
+            && let Some(begun) = self.clocks.of_mut(clock).count.bind()
+        {
             self.bound[on] = self.begun[on];
             if self.pending != Pending::No {
-                self.step = Step::Binding { begun: cell.seq };
+                self.step = Step::Binding { begun };
                 return;
             }
         }
@@ -309,13 +314,11 @@ impl Rank {
     pub fn tell<S: Mutant>(&mut self, on: usize, number: u32, clock: usize) {
         self.doing = Activity::Running;
         self.bound[on] = number.max(self.bound[on]);
-        let cell = self.clocks.of_mut(clock);
-        if !S::TELL || !cell.bind() {
-            return self.leave();
-        }
-        match self.pending {
-            Pending::No => self.leave(),
-            _ => self.step = Step::Telling { begun: cell.seq },
+        let count = &self.clocks.of_mut(clock).count;
+        let news = S::TELL.then(|| count.bind()).flatten();
+        match news.filter(|_| self.pending != Pending::No) {
+            None => self.leave(),
+            Some(begun) => self.step = Step::Telling { begun },
         }
     }
 

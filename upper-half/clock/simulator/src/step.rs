@@ -88,7 +88,7 @@ pub fn step<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
             }
         }
         (Step::Before, Op::Start { on, binds: false }) => {
-            ranks[number].clocks.of_mut(clock).initiate::<S>();
+            ranks[number].clocks.of_mut(clock).count.initiate::<S>();
             ranks[number].begun[on] += 1;
             ranks[number].nonblocking += 1;
             ranks[number].leave();

@@ -102,6 +102,15 @@ pub fn retire(index: u32) {
     groups.retire(ggid);
 }
 
+/// Operations that this rank has begun on a communicator's clock.
+///
+/// # Safety
+/// `communicator` must be a live communicator.
+pub unsafe fn counted(communicator: *mut Object) -> u64 {
+    // SAFETY: the caller's communicator.
+    cell(unsafe { (*communicator).clock }).count.seq()
+}
+
 /// Whether this rank has reached every target that it knows.
 pub fn all_reached() -> bool {
     let count = HOOKS.clock_count.load(Ordering::SeqCst);

@@ -12,15 +12,17 @@ use crate::crossing::{self, cross};
 use crate::errhandler::raise;
 use crate::object::Object;
 use crate::request::{
-    self, Arguments, CANCELLED, Kind, NO_MESSAGE, PERSISTENT, Request, State, UNREPEATABLE,
+    self, Arguments, CANCELLED, GONE, Kind, NO_MESSAGE, PERSISTENT, Request, State, UNREPEATABLE,
 };
 use crate::{arch, drain};
 
 mod again;
 mod handles;
+mod kept;
 
 pub use again::rebuild;
 pub use handles::{cancel, request_free, request_get_status};
+pub use kept::{Members, agree};
 
 /// Makes a persistent point-to-point request in the lower half.
 unsafe fn make(kind: Kind, it: &Arguments, word: &mut Word) -> i32 {
@@ -175,7 +177,10 @@ unsafe fn start_handle(handle: *mut Object, name: &'static CStr) -> c_int {
     // SAFETY: inside a stub; the application's handle.
     unsafe {
         match request::of(handle) {
-            Ok(Some(it)) if (*it).flags & PERSISTENT != 0 && (*it).state == State::Inactive => {
+            Ok(Some(it))
+                if (*it).flags & (PERSISTENT | GONE) == PERSISTENT
+                    && (*it).state == State::Inactive =>
+            {
                 let code = begin(it);
                 if code == 0 {
                     0

@@ -71,6 +71,8 @@ pub const CANCELLED: u8 = 2;
 pub const ORPHAN: u8 = 4;
 /// A collective operation whose input MPI changes on the way (`MPI_IN_PLACE`): never begun again.
 pub const UNREPEATABLE: u8 = 16;
+/// A persistent collective that another member had freed at a restart: nobody can start it, the lower half does not have it.
+pub const GONE: u8 = 32;
 /// With `MPI_PROC_NULL`: no message.
 pub const NO_MESSAGE: u8 = 8;
 
@@ -98,6 +100,8 @@ pub struct Request {
     pub begun: u64,
     /// When it was made, in the same order, if it has a recipe.
     pub made: u64,
+    /// Persistent collectives: what the group's clock had counted when it was made, the same on all members.
+    pub initialised: u64,
     /// Nonblocking collectives: number on the communicator (0: one that cannot be begun again), and in
     /// the group's clock. See `collective`. The number is 0 in a slot that is free, but for [`brief`] ones.
     pub number: u32,

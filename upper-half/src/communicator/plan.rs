@@ -12,7 +12,7 @@ use stillpoint_wrappers::neutral::Word;
 use super::{Identity, Members, body, control, world};
 use crate::object::Object;
 use crate::stub::{Outcome, check, class};
-use crate::{crossing, group, handle, topology};
+use crate::{crossing, group, handle, persistent, topology};
 
 /// A communicator that is to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,8 +109,13 @@ unsafe fn carry_out(plan: &Plan) -> Outcome {
     // SAFETY: inside; words are those of this launch.
     unsafe {
         let mut word = of_ranks(&plan.members.local, tag)?;
+        let mut members = persistent::Members {
+            local: word,
+            inter: None,
+        };
         if plan.members.remote.is_none() {
             agree(word, plan.object)?;
+            persistent::agree(&members, plan.object)?;
         }
         if let Some(remote) = &plan.members.remote {
             let mut inter = 0;
@@ -118,6 +123,8 @@ unsafe fn carry_out(plan: &Plan) -> Outcome {
             check(crossing::cross(|d| {
                 (d.intercomm_create)(word, 0, bridge, leader, tag, &raw mut inter)
             }))?;
+            members.inter = Some(inter);
+            persistent::agree(&members, plan.object)?;
             crossing::cross(|d| (d.comm_free)(&raw mut word));
             word = inter;
         }
@@ -245,7 +252,9 @@ pub unsafe fn rebuild() -> Outcome {
     // SAFETY: the caller's.
     unsafe {
         let others = gather(&forgotten)?;
-        agree((*world()).lower, world())?;
+        let local = (*world()).lower;
+        agree(local, world())?;
+        persistent::agree(&persistent::Members { local, inter: None }, world())?;
         for plan in merge(own, others, group::world_rank()) {
             carry_out(&plan)?;
         }

@@ -5,7 +5,7 @@ use stillpoint_wrappers::gate::HandleKind;
 use super::{begin, make, start_below};
 use crate::abi;
 use crate::crossing::cross;
-use crate::request::{self, Arguments, Kind, PERSISTENT, Request, State};
+use crate::request::{self, Arguments, GONE, Kind, PERSISTENT, Request, State};
 use crate::stub::class;
 
 /// Makes every request anew in the lower half of a restart: first what comes from a recipe, in the order in
@@ -79,6 +79,10 @@ unsafe fn rebuild_one(request: *mut Request) -> i32 {
 /// begun again by all who had begun it, even if it was over below; the others are over.
 unsafe fn rebuild_by_recipe(it: &mut Request) -> i32 {
     let Some(recipe) = &it.recipe else { return 0 };
+    if it.flags & GONE != 0 {
+        it.head.lower = request::null_word();
+        return 0;
+    }
     let repeats = it.kind == Kind::Collective
         && it.state != State::Inactive
         && it.number != 0

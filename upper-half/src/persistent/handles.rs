@@ -9,7 +9,7 @@ use crate::abi;
 use crate::completion::{EMPTY, give};
 use crate::crossing::{self, cross};
 use crate::errhandler::raise;
-use crate::request::{self, CANCELLED, Kind, PERSISTENT, State};
+use crate::request::{self, CANCELLED, GONE, Kind, PERSISTENT, State};
 
 /// `MPI_Request_free`.
 ///
@@ -31,7 +31,8 @@ pub unsafe fn request_free(request: *mut abi::Request) -> c_int {
             return 0;
         }
         let mut code = 0;
-        if (*it).state != State::Done || (*it).flags & PERSISTENT != 0 {
+        let below = (*it).state != State::Done || (*it).flags & PERSISTENT != 0;
+        if below && (*it).flags & GONE == 0 {
             let word = &raw mut (*it).head.lower;
             code += cross(|dispatch| (dispatch.request_free)(word));
         }

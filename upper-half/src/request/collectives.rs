@@ -29,6 +29,7 @@ pub unsafe fn from_recipe(
         let it = &mut *request;
         it.state = State::Inactive;
         it.head.lower = word;
+        it.initialised = collective::counted(arguments.communicator);
         it.recipe = Some(recipe);
         it.keep(objects);
         request.cast()

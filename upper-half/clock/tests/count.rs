@@ -164,20 +164,17 @@ fn operations_that_nobody_is_told_of() {
     );
 }
 
+/// One thread begins an operation while another is told of the one before.
+fn another_is_told_by(tell: fn(&Rank)) {
+    let begin = |rank: &Rank| {
+        rank.count.initiate_shared();
+    };
+    in_every_order(begin, [begin, tell], is_sound);
+}
+
 #[test]
 fn one_thread_begins_and_another_is_told() {
-    in_every_order(
-        |rank| {
-            rank.count.initiate_shared();
-        },
-        [
-            |rank| {
-                rank.count.initiate_shared();
-            },
-            |rank| rank.tell_shared(1),
-        ],
-        is_sound,
-    );
+    another_is_told_by(|rank| rank.tell_shared(1));
 }
 
 #[test]
@@ -239,16 +236,5 @@ fn an_increment_is_taken_back_below_a_tentative_one() {
 #[test]
 #[should_panic(expected = "bind")]
 fn steps_for_one_thread_are_not_for_two() {
-    in_every_order(
-        |rank| {
-            rank.count.initiate_shared();
-        },
-        [
-            |rank| {
-                rank.count.initiate_shared();
-            },
-            |rank| rank.tell(1),
-        ],
-        is_sound,
-    );
+    another_is_told_by(|rank| rank.tell(1));
 }

@@ -77,6 +77,11 @@ fn windows_and_files_are_passed_through() {
 }
 
 #[test]
+fn bad_pointers_give_the_errors_that_they_give_natively() {
+    says_the_same("same_bad_pointers");
+}
+
+#[test]
 fn wrong_arguments_give_the_errors_that_they_give_natively() {
     says_the_same("same_errors");
 }

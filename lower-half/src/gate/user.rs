@@ -1,15 +1,14 @@
 //! What the application's pointers lead to: read and written only where the kernel could do it for the application,
 //! so that a bad pointer is EFAULT under the gate too.
 //!
-//! Rules of this place: runs in the trap's handler, all signals blocked. Whether a page can be read the kernel is asked
-//! by a call that reads a word of it and does nothing else. A page that another thread unmaps between question and
-//! use is the application's own race.
+//! Rules of this place: runs in the trap's handler, all signals blocked. Whether a page can be read or written the kernel
+//! is asked by a call that reads or writes there and does nothing else. A page that another thread unmaps between question
+//! and use is the application's own race.
 
 use core::ffi::{CStr, c_char};
 
 use super::trap::errno;
-use crate::arch::syscall::{self, failed, syscall4, syscall6};
-use crate::threads::registry::Thread;
+use crate::arch::syscall::{failed, syscall3, syscall4};
 
 const PAGE: usize = 4096;
 const WORD: usize = size_of::<u64>();
@@ -29,11 +28,27 @@ unsafe impl Plain for u64 {}
 // SAFETY: as above.
 unsafe impl<const COUNT: usize> Plain for [usize; COUNT] {}
 
-/// `rt_sigprocmask(SIG_BLOCK, new, old)`: with every signal blocked already it only reads the one and writes the other.
+/// `rt_sigprocmask(SIG_BLOCK, new, old)`: with every signal blocked already it only reads the one and writes the other, where
+/// they are not 0.
 fn touch_words(new: usize, old: usize) -> bool {
     let block = libc::SIG_BLOCK as usize;
     // SAFETY: the kernel checks both addresses; who asks for a write is about to write there itself.
     !failed(unsafe { syscall4(libc::SYS_rt_sigprocmask, block, new, old, WORD) })
+}
+
+/// Whether the kernel can read a word that lies within one page.
+fn readable_word(address: usize) -> bool {
+    // 0 would mean "no mask"; any other word of that page will do.
+    touch_words(address.max(1), 0)
+}
+
+/// `GRND_INSECURE`: never waits for the kernel's first random numbers.
+const NEVER_WAITS: usize = 4;
+
+/// Whether the kernel can write a byte: it writes any.
+fn writable_byte(address: usize) -> bool {
+    // SAFETY: the kernel checks the address; who asks is about to write there itself.
+    !failed(unsafe { syscall3(libc::SYS_getrandom, address, 1, NEVER_WAITS) })
 }
 
 /// Whether the application can read all of these bytes.
@@ -44,7 +59,22 @@ fn readable(address: usize, bytes: usize) -> bool {
     // An aligned word lies within a page.
     let mut at = address & !(WORD - 1);
     while at < end {
-        if !touch_words(at, 0) {
+        if !readable_word(at) {
+            return false;
+        }
+        at = (at & !(PAGE - 1)) + PAGE;
+    }
+    true
+}
+
+/// Whether the application can write all of these bytes. Some are written to find that out.
+fn writable(address: usize, bytes: usize) -> bool {
+    let Some(end) = address.checked_add(bytes) else {
+        return false;
+    };
+    let mut at = address;
+    while at < end {
+        if !writable_byte(at) {
             return false;
         }
         at = (at & !(PAGE - 1)) + PAGE;
@@ -63,8 +93,8 @@ pub fn read<T: Plain>(address: usize) -> Result<T, isize> {
 
 /// Writes a word; EFAULT where the application could not.
 pub fn write_word(address: usize, value: u64) -> Result<(), isize> {
-    if !touch_words(0, address) {
-        return Err(errno(libc::EFAULT));
+    if address == 0 || !touch_words(0, address) {
+        return write(address, value);
     }
     // SAFETY: the kernel has just written there, for the application, which gave it room for this.
     unsafe { (address as *mut u64).write_unaligned(value) };
@@ -81,36 +111,12 @@ pub fn write<T: Plain>(address: usize, value: T) -> Result<(), isize> {
 
 /// Writes bytes; EFAULT where the application could not.
 pub fn write_bytes(address: usize, bytes: &[u8]) -> Result<(), isize> {
-    let from = [bytes.as_ptr() as usize, bytes.len()];
-    let to = [address, bytes.len()];
-    // Any thread's id names the process, also in a child that shares its parent's memory.
-    let process = Thread::current().map_or_else(syscall::gettid, Thread::real_tid);
-    // SAFETY: both lists live on this stack; the kernel checks where they lead to.
-    let result = unsafe {
-        syscall6(
-            libc::SYS_process_vm_writev,
-            [
-                process as usize,
-                from.as_ptr() as usize,
-                1,
-                to.as_ptr() as usize,
-                1,
-                0,
-            ],
-        )
-    };
-    match result {
-        count if count == bytes.len() as isize => Ok(()),
-        // Where the call itself is forbidden, bad pointers crash.
-        count if count == errno(libc::ENOSYS) || count == errno(libc::EPERM) => {
-            // SAFETY: the application gives room for as many bytes.
-            unsafe {
-                core::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len())
-            };
-            Ok(())
-        }
-        _ => Err(errno(libc::EFAULT)),
+    if !writable(address, bytes.len()) {
+        return Err(errno(libc::EFAULT));
     }
+    // SAFETY: the kernel has just written to every page of it, for the application, which gave it room for this.
+    unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) };
+    Ok(())
 }
 
 /// The bytes of a string that ends in NUL, without it; `None` where the application could not read all of it.

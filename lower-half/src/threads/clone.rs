@@ -5,6 +5,9 @@
 //! A new thread must begin with the registers, vector state and mask of the one that made it, and with a record of its
 //! own behind GS before any signal can find it. So it starts in the lower half, all signals blocked, on a copy of
 //! the trap's signal frame below its own stack, and returns into the application through that copy.
+//!
+//! Whoever knows a thread's id may name it to the kernel at once. So its maker notes both its ids, the kernel's and the
+//! application's, before it tells anybody, and the thread waits for that: nor could its record be somebody else's by then.
 
 use core::sync::atomic::Ordering;
 
@@ -13,7 +16,7 @@ use stillpoint_wrappers::gate::page;
 use super::areas;
 use super::registry::{self, Thread, flag};
 use crate::arch::frame::{REG_RAX, REG_RSP, sigreturn};
-use crate::arch::syscall::{self, failed, syscall6};
+use crate::arch::syscall::{failed, syscall6};
 use crate::arch::{enter, registers};
 use crate::gate::trap::{Call, errno};
 use crate::gate::{self, exec, identity, signals, timers, user};
@@ -81,10 +84,22 @@ pub fn on_clone(call: &mut Call) -> isize {
         });
         beginning
     };
+    // After a restart the id that the kernel would tell is not the one that the application is to know.
+    let by_hand = if same_process && restarted() {
+        (libc::CLONE_PARENT_SETTID | libc::CLONE_CHILD_SETTID) as usize
+    } else {
+        0
+    };
     // SAFETY: the application's own flags; the child gets its own stack and record.
     let result = unsafe {
         enter::clone_into(
-            flags, beginning, parent_tid, child_tid, tls, begin, beginning,
+            flags & !by_hand,
+            beginning,
+            parent_tid,
+            child_tid,
+            tls,
+            begin,
+            beginning,
         )
     };
     if failed(result) {
@@ -104,14 +119,11 @@ pub fn on_clone(call: &mut Call) -> isize {
         return result;
     }
     let id = identity::virtual_for(thread, result as u32);
-    if id != result as u32 && flag(libc::CLONE_PARENT_SETTID) {
+    if flags & by_hand & libc::CLONE_PARENT_SETTID as usize != 0 {
         // Where the kernel cannot write it does not say so either.
         user::write(parent_tid, id).ok();
     }
-    thread.record().virtual_tid.store(id, Ordering::Release);
-    if restarted() {
-        syscall::futex_wake(&thread.record().virtual_tid);
-    }
+    thread.name(id, result as u32);
     id as isize
 }
 
@@ -130,17 +142,9 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
         child_tid,
     } = unsafe { (beginning as *const Beginning).read() };
     if !thread.shares_memory() {
-        let id = &thread.record().virtual_tid;
-        if restarted() {
-            // The maker chooses the id.
-            while id.load(Ordering::Acquire) == 0 {
-                syscall::futex_wait(id, 0, 0);
-            }
-            if child_tid != 0 {
-                user::write(child_tid, id.load(Ordering::Acquire)).ok();
-            }
-        } else {
-            id.store(syscall::gettid(), Ordering::Release);
+        let id = thread.named();
+        if child_tid != 0 && restarted() {
+            user::write(child_tid, id).ok();
         }
     }
     // SAFETY: the record was taken for this thread; the frame is the copy made for it.

@@ -164,6 +164,25 @@ impl Thread {
         None
     }
 
+    /// Says what the application and the kernel call a thread that has been made: from here on it can be named, and runs.
+    pub fn name(self, known: u32, real: u32) {
+        let record = self.record();
+        record.real_tid.store(real, Ordering::Relaxed);
+        record.virtual_tid.store(known, Ordering::Release);
+        syscall::futex_wake(&record.virtual_tid);
+    }
+
+    /// What the application calls this thread, as soon as its maker has said so.
+    pub fn named(self) -> u32 {
+        let id = &self.record().virtual_tid;
+        loop {
+            match id.load(Ordering::Acquire) {
+                0 => syscall::futex_wait(id, 0, 0),
+                known => return known,
+            }
+        }
+    }
+
     /// Gives the record back. The thread itself may do so as its last act.
     pub fn give_back(self) {
         self.record().real_tid.store(0, Ordering::Release);

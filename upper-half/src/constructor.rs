@@ -9,7 +9,9 @@ use core::ffi::{c_char, c_int};
 use core::ops::Deref;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
-use stillpoint_wrappers::gate::{self, GATE_ADDRESS, GATE_MAGIC, GATE_VERSION, UpperHooks};
+use stillpoint_wrappers::gate::{
+    self, GATE_ADDRESS, GATE_MAGIC, GATE_VERSION, LAST_VARIABLE, UpperHooks,
+};
 
 use crate::{arch, collective, grequest, operator, p2p, park, refusal};
 
@@ -91,115 +93,78 @@ unsafe extern "C" fn construct(
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: unsafe extern "C" fn(c_int, *const *const c_char, *mut *mut c_char) = construct;
 
-/// What a path in `LD_PRELOAD` must contain to be this library's.
-const NAME: &[u8] = b"libstillpoint_upper_";
+/// An entry of the auxiliary vector that says nothing (`elf.h`).
+const AT_IGNORE: usize = 1;
 
-/// Takes this library out of `LD_PRELOAD`, in place; the variable too when nothing else is in it.
+/// Takes away what the environment has for the dynamic loader alone: its last two entries ([`LAST_VARIABLE`]). The auxiliary vector
+/// lies behind the list's NULL and cannot be moved, for the loader knows where it is. So the NULL goes where the first of the two was,
+/// and the two words behind it become an entry of the vector that says nothing: whoever walks on from the list finds
+/// the vector, as on every stack that the kernel has made.
 ///
 /// # Safety
-/// `environment` must be a null-terminated list of writable strings, or null.
+/// `environment` must be a null-terminated list of strings, writable, the one that the program was started with; or null.
 unsafe fn leave_environment(environment: *mut *mut c_char) {
-    const VARIABLE: &[u8] = b"LD_PRELOAD=";
     if environment.is_null() {
         return;
     }
-    let mut entry = environment;
-    // SAFETY: within the list and its strings, up to their ends.
+    // SAFETY: within the list, up to its NULL.
     unsafe {
-        while !(*entry).is_null() {
-            let text = core::ffi::CStr::from_ptr(*entry).to_bytes().len();
-            let bytes = core::slice::from_raw_parts_mut((*entry).cast::<u8>(), text + 1);
-            if !bytes.starts_with(VARIABLE) {
-                entry = entry.add(1);
-                continue;
-            }
-            let left = without_library(&mut bytes[VARIABLE.len()..text]);
-            bytes[VARIABLE.len() + left] = 0;
-            if left != 0 {
-                return;
-            }
-            let mut here = entry;
-            while !(*here).is_null() {
-                *here = *here.add(1);
-                here = here.add(1);
-            }
+        let mut entries = 0;
+        while !(*environment.add(entries)).is_null() {
+            entries += 1;
         }
-    }
-}
-
-/// Closes the gap that this library leaves in a list of paths; returns the new length.
-fn without_library(list: &mut [u8]) -> usize {
-    let (mut read, mut written) = (0, 0);
-    while read < list.len() {
-        let end = list[read..]
-            .iter()
-            .position(|byte| matches!(byte, b':' | b' '))
-            .map_or(list.len(), |length| read + length);
-        let path = &list[read..end];
-        if !path.is_empty() && !path.windows(NAME.len()).any(|window| window == NAME) {
-            if written != 0 {
-                list[written] = b':';
-                written += 1;
-            }
-            list.copy_within(read..end, written);
-            written += end - read;
+        let Some(first) = entries.checked_sub(2) else {
+            return;
+        };
+        let entry = environment.add(first);
+        if core::ffi::CStr::from_ptr(*entry.add(1)) != LAST_VARIABLE {
+            return;
         }
-        read = end + 1;
+        *entry = core::ptr::null_mut();
+        *entry.add(1) = core::ptr::without_provenance_mut(AT_IGNORE);
     }
-    written
 }
 
 #[cfg(test)]
 mod tests {
+    use core::ffi::CStr;
+
     use super::*;
 
-    fn left(list: &str) -> String {
-        let mut bytes = list.as_bytes().to_vec();
-        let length = without_library(&mut bytes);
-        String::from_utf8(bytes[..length].to_vec()).unwrap()
+    /// The list as a walker finds it, and the two words behind its NULL.
+    fn left(list: &[&CStr]) -> (Vec<String>, [usize; 2]) {
+        let mut words: Vec<*mut c_char> =
+            list.iter().map(|text| text.as_ptr().cast_mut()).collect();
+        words.resize(list.len() + 3, core::ptr::null_mut());
+        // SAFETY: a list with its end.
+        unsafe {
+            leave_environment(words.as_mut_ptr());
+            let entries: Vec<String> = words
+                .iter()
+                .take_while(|text| !text.is_null())
+                .map(|text| CStr::from_ptr(*text).to_str().unwrap().to_owned())
+                .collect();
+            let behind = entries.len() + 1;
+            (entries, [words[behind].addr(), words[behind + 1].addr()])
+        }
     }
 
     #[test]
-    fn only_this_library_leaves_the_list() {
-        assert_eq!(left("/a/libstillpoint_upper_openmpi.so"), "");
-        assert_eq!(
-            left("/a/libstillpoint_upper_openmpi.so:/b/libx.so"),
-            "/b/libx.so"
-        );
-        assert_eq!(
-            left("/b/libx.so:/a/libstillpoint_upper_openmpi.so"),
-            "/b/libx.so"
-        );
-        assert_eq!(
-            left("/b/x.so /a/libstillpoint_upper_mpich.so:/c/y.so"),
-            "/b/x.so:/c/y.so"
-        );
-        assert_eq!(left("/b/x.so:/c/y.so"), "/b/x.so:/c/y.so");
-        assert_eq!(left(""), "");
+    fn what_is_for_the_loader_becomes_an_entry_of_the_auxiliary_vector() {
+        let ours = c"LD_PRELOAD=/a/libstillpoint_upper_openmpi.so:/b/libx.so";
+        let (entries, behind) = left(&[c"A=1", c"LD_PRELOAD=/b/libx.so", ours, LAST_VARIABLE]);
+        assert_eq!(entries, ["A=1", "LD_PRELOAD=/b/libx.so"]);
+        assert_eq!(behind, [AT_IGNORE, 0]);
+        assert_eq!(left(&[ours, LAST_VARIABLE]), (vec![], [AT_IGNORE, 0]));
     }
 
     #[test]
-    fn the_variable_goes_when_nothing_is_left_in_it() {
-        let mut strings: Vec<Vec<u8>> = [
-            &b"A=1\0"[..],
-            b"LD_PRELOAD=/a/libstillpoint_upper_openmpi.so\0",
-            b"B=2\0",
-        ]
-        .iter()
-        .map(|s| s.to_vec())
-        .collect();
-        let mut list: Vec<*mut c_char> =
-            strings.iter_mut().map(|s| s.as_mut_ptr().cast()).collect();
-        list.push(core::ptr::null_mut());
-        // SAFETY: a list of writable strings with its end.
-        let found: Vec<_> = unsafe {
-            leave_environment(list.as_mut_ptr());
-            list.iter()
-                .take_while(|s| !s.is_null())
-                .map(|s| core::ffi::CStr::from_ptr(*s).to_str().unwrap())
-                .collect()
-        };
-        assert_eq!(found, ["A=1", "B=2"]);
+    fn an_environment_without_the_mark_stays() {
+        assert_eq!(left(&[c"A=1", c"B=2"]).0, ["A=1", "B=2"]);
+        assert_eq!(left(&[LAST_VARIABLE]).0.len(), 1);
+        assert_eq!(left(&[]).0.len(), 0);
+        // SAFETY: no list is allowed.
+        unsafe { leave_environment(core::ptr::null_mut()) };
     }
 
     #[test]

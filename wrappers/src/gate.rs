@@ -1,14 +1,21 @@
 //! The gate page: the one place through which the two halves of the process know each other.
 //!
 //! The lower half maps it at [`GATE_ADDRESS`] before the application's first instruction and fills
-//! it anew in every launch; it lies outside the arena, so no image ever holds it. The upper half
+//! it anew in every launch; it lies outside of the upper half's ranges, so no image ever holds it. The upper half
 //! reaches the lower half through nothing else.
 //!
 //! ```text
-//!  0x0fff_ffff_0000  GatePage        written by the lower half (and, where said, by the upper half)
-//!  0x1000_0000_0000  ARENA_START     everything of the upper half lives here ...
-//!  0x2000_0000_0000  ARENA_END       ... up to here
+//!  0x0000_0000_0000                  the upper half's, wherever it asks for an address here ...
+//!  0x2a00_0000_0000  LOW_END         ... up to here
+//!  0x5500_0000_0000  GatePage        written by the lower half (and, where said, by the upper half)
+//!  0x5501_0000_0000  ARENA_START     everything of the upper half that asks for no address goes here ...
+//!  0x5555_0000_0000  ARENA_END       ... up to here
 //! ```
+//!
+//! The kernel puts position-independent executables at `0x5555_5555_4000` and above, and mappings that ask for no address near
+//! `0x7fff_ffff_ffff` or, where the stack has no limit, at `0x2aaa_aaaa_a000` and above: so the lower half lies in none of these ranges.
+//! ThreadSanitizer wants programs at `0x5500_0000_0000` or below `0x80_0000_0000`, AddressSanitizer wants all of
+//! `0x7fff_8000 .. 0x1000_7fff_8000` for itself.
 //!
 //! Every field that changes while threads run is atomic. The layout is `repr(C)` and versioned by
 //! [`GATE_VERSION`]; an image records the version that its upper half was built with.
@@ -20,24 +27,29 @@ use stillpoint_clock::count::Count;
 use crate::neutral::Word;
 
 /// Where the gate page is mapped, in every launch.
-pub const GATE_ADDRESS: usize = 0x0fff_ffff_0000;
+pub const GATE_ADDRESS: usize = 0x5500_0000_0000;
 /// Bytes mapped for the gate page.
 pub const GATE_BYTES: usize = 0x1_0000;
-/// First address of the upper half's range.
-pub const ARENA_START: usize = 0x1000_0000_0000;
-/// First address past the upper half's range.
-pub const ARENA_END: usize = 0x2000_0000_0000;
-/// Non-PIE executables keep their own addresses below this one; they belong to the upper half too.
-pub const LOW_END: usize = 0x1_0000_0000;
+/// First address of the range where the upper half is put.
+pub const ARENA_START: usize = 0x5501_0000_0000;
+/// First address past that range.
+pub const ARENA_END: usize = 0x5555_0000_0000;
+/// Everything below this address belongs to the upper half: what it asks for by address, and non-PIE executables.
+pub const LOW_END: usize = 0x2a00_0000_0000;
 
 /// First word of a filled gate page: `"STILLPNT"`.
 pub const GATE_MAGIC: u64 = u64::from_le_bytes(*b"STILLPNT");
 /// Changes with every change of the layouts in this file.
-pub const GATE_VERSION: u32 = 5;
+pub const GATE_VERSION: u32 = 6;
 
-/// Whether an address belongs to the upper half.
+/// The last of the environment's variables when the application's loader begins. Before it comes `LD_PRELOAD` with the upper half's
+/// library; its constructor takes both away, and the environment is what it would be without Stillpoint.
+pub const LAST_VARIABLE: &core::ffi::CStr = c"STILLPOINT_ENVIRONMENT_ENDS=";
+
+/// Whether an address belongs to the upper half, whatever is there. What the application has asked for at other addresses belongs to it
+/// too; that the lower half writes down.
 pub const fn is_upper(address: usize) -> bool {
-    (address >= ARENA_START && address < ARENA_END) || address < LOW_END
+    address < LOW_END || (address >= ARENA_START && address < ARENA_END)
 }
 
 /// What the agent asks of the upper half's driver thread (the thread that started MPI).

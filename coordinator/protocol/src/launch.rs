@@ -23,8 +23,12 @@ use crate::tier::Tiers;
 
 /// The environment variable.
 pub const VARIABLE: &str = "STILLPOINT_LAUNCH";
-/// What the user preloads (`LD_PRELOAD`): it is for the application, so the lower half is started without it.
-pub const PRELOAD: &str = "STILLPOINT_PRELOAD";
+/// What the user has the dynamic loader do is for the application, so the lower half is started without it: each variable, and the one
+/// that keeps it for the application.
+pub const KEPT_FROM_LOADER: [(&str, &str); 2] = [
+    ("LD_PRELOAD", "STILLPOINT_PRELOAD"),
+    ("LD_AUDIT", "STILLPOINT_AUDIT"),
+];
 
 /// One rank's part of a launch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use stillpoint_image::fast_tier::JobPart;
 use stillpoint_image::{Manifest, epoch_name, image_name};
 use stillpoint_protocol::job_file::{JobFile, JobState, Process};
-use stillpoint_protocol::launch::{Launch, PRELOAD, Restart, VARIABLE};
+use stillpoint_protocol::launch::{KEPT_FROM_LOADER, Launch, Restart, VARIABLE};
 use stillpoint_protocol::tier::Tiers;
 
 use super::coordinator::Ready;
@@ -137,10 +137,12 @@ pub fn start(
         two_phase: program.is_some_and(|program| program.safe_state == SafeState::Barrier),
         tiers,
     };
-    match std::env::var_os("LD_PRELOAD") {
-        Some(preload) => lower.env_remove("LD_PRELOAD").env(PRELOAD, preload),
-        None => lower.env_remove(PRELOAD),
-    };
+    for (variable, keeper) in KEPT_FROM_LOADER {
+        match std::env::var_os(variable) {
+            Some(value) => lower.env_remove(variable).env(keeper, value),
+            None => lower.env_remove(keeper),
+        };
+    }
     let error = lower.env(VARIABLE, launch.to_variable()).exec();
     Err(Failure::failed(format!(
         "{}: cannot be started: {error}",

@@ -1,9 +1,11 @@
 //! The process's mappings, as `/proc/self/smaps` tells them.
 
 use std::io::{self, BufRead, BufReader, Read};
+use std::ops::Range;
 
 use stillpoint_image::format::vm_flags;
-use stillpoint_wrappers::gate::{GATE_ADDRESS, GATE_BYTES, is_upper};
+
+use crate::gate::memory;
 
 /// One line of `/proc/self/maps`, with what smaps adds to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,22 +49,30 @@ impl Mapping {
         self.name.strip_suffix(" (deleted)").unwrap_or(&self.name)
     }
 
+    /// What lies in this part of it.
+    fn part(&self, part: Range<usize>) -> Mapping {
+        let skipped = (part.start - self.start) as u64;
+        Mapping {
+            start: part.start,
+            end: part.end,
+            offset: self.offset + if self.inode == 0 { 0 } else { skipped },
+            ..self.clone()
+        }
+    }
+
     pub fn range(&self) -> String {
         format!("{:#x}..{:#x}", self.start, self.end)
     }
 }
 
-/// The upper half's mappings, in order of address.
+/// The upper half's mappings, in order of address. The kernel may show memory of both halves as one mapping where they touch.
 pub fn upper() -> io::Result<Vec<Mapping>> {
     let file = std::fs::File::open("/proc/self/smaps")?;
-    let mut mappings = read(file)?;
-    mappings.retain(|mapping| is_upper(mapping.start) && !in_gate(mapping.start));
-    Ok(mappings)
-}
-
-/// The gate region is made anew by every launch.
-fn in_gate(address: usize) -> bool {
-    (GATE_ADDRESS..GATE_ADDRESS + GATE_BYTES).contains(&address)
+    let own = |mapping: Mapping| {
+        let parts = memory::parts(mapping.start..mapping.end);
+        parts.into_iter().map(move |part| mapping.part(part))
+    };
+    Ok(read(file)?.into_iter().flat_map(own).collect())
 }
 
 fn read(smaps: impl Read) -> io::Result<Vec<Mapping>> {

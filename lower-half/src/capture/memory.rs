@@ -79,6 +79,8 @@ impl Memory {
                     }
                 }
                 RegionKind::PrivateFile => {
+                    // Under its old name there may be another file by then.
+                    region.name.clone_from(&mapping.name);
                     memory.open(mapping)?;
                     let end = readable_end(mapping)?;
                     if end > mapping.start {

@@ -18,6 +18,7 @@ use super::descriptors::streams;
 use super::memory::Memory;
 use super::{CaptureError, Request, environment, maps, scheduling, signals, told};
 use crate::gate::{descriptors, identity};
+use crate::launch::appearance;
 use crate::threads::{self, SavedThread};
 
 /// What a launch says of the job, for its images.
@@ -43,11 +44,11 @@ pub fn remember(launch: Option<&Launch>) {
 
 /// Name and version of this module's part of an image.
 pub const BLOB: &str = "gate page";
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Before the name of a part of the gate's state.
 pub const GATE_PREFIX: &str = "gate:";
 /// Version of the gate's parts.
-pub const GATE_PARTS_VERSION: u32 = 1;
+pub const GATE_PARTS_VERSION: u32 = 2;
 
 /// What of the gate page, and of the way the application was started, must be so again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +60,8 @@ pub struct PageState {
     pub received_before: u64,
     /// Where `/proc` finds arguments and environment: start and end of both.
     pub strings: [u64; 4],
+    /// Where it finds the auxiliary vector and the stack ([`appearance::vector`]).
+    pub vector: [u64; 3],
 }
 
 /// Threads that pack pages: the ranks of a job share their node, so there is no use in many.
@@ -125,6 +128,7 @@ pub unsafe fn write(
         sent_before: page.sent_before.load(Ordering::Relaxed),
         received_before: page.received_before.load(Ordering::Relaxed),
         strings: strings(),
+        vector: appearance::vector(),
     };
     let mut blobs = vec![(
         BLOB.to_owned(),
@@ -238,7 +242,7 @@ fn strings() -> [u64; 4] {
     let found = [(); 4].map(|()| fields.next().unwrap_or(0));
     if found
         .iter()
-        .all(|address| gate::is_upper(*address as usize))
+        .all(|address| crate::gate::memory::owns(*address as usize))
     {
         found
     } else {

@@ -6,6 +6,7 @@ use super::contents::Contents;
 use super::maps::{self, Mapping};
 use super::{descriptors, memory, told};
 use stillpoint_image::tables::RegionKind;
+use stillpoint_wrappers::gate::is_upper;
 
 /// Every reason; empty: none. `numbers` are the upper half's descriptors,
 /// `children` processes that the lower half itself has started.
@@ -59,6 +60,13 @@ fn mapping(mapping: &Mapping) -> Option<String> {
     if mapping.device_memory {
         return Some(format!(
             "{} at {} is memory of a device: release it before a checkpoint",
+            what(),
+            mapping.range()
+        ));
+    }
+    if mapping.protection & libc::PROT_EXEC != 0 && !is_upper(mapping.start) {
+        return Some(format!(
+            "{} at {} is code that was moved to where its system calls are not seen: unmap it before a checkpoint",
             what(),
             mapping.range()
         ));

@@ -16,7 +16,7 @@ use stillpoint_wrappers::gate;
 use super::trap::Call;
 use super::{paths, signals, user};
 use crate::arch::syscall::{self, failed, syscall3, syscall4, syscall6};
-use crate::launch::environment::APPLICATIONS_PRELOAD;
+use crate::launch::environment::{AUDIT, PRELOAD, keeper};
 use crate::loader::elf;
 use crate::threads::registry::Thread;
 use crate::threads::{exit, stop};
@@ -226,15 +226,13 @@ fn text(pointer: usize) -> &'static [u8] {
     unsafe { CStr::from_ptr(pointer as *const c_char) }.to_bytes()
 }
 
-const PRELOAD: &[u8] = b"LD_PRELOAD=";
-
 impl Room {
     fn map(path: usize, arguments: usize, environment: usize) -> Option<Room> {
         let variables = count(environment);
         let preload: usize = (0..variables)
             .map(|index| text(entry(environment, index)))
-            .filter(|variable| variable.starts_with(PRELOAD))
-            .map(|variable| variable.len() + APPLICATIONS_PRELOAD.len() + 16)
+            .filter(|variable| variable.starts_with(PRELOAD) || variable.starts_with(AUDIT))
+            .map(|variable| variable.len() + keeper(PRELOAD).len() + 16)
             .sum();
         let pointers = count(arguments) + variables + KEPT_COUNT.load(Ordering::Relaxed) + 16;
         let bytes = (8 * pointers + preload + 4096 + usize::from(path != 0)) & !4095;
@@ -316,22 +314,34 @@ impl Room {
     /// The environment without the upper half's library, and where the lower half takes over with what it needs.
     fn environment(&mut self, environment: usize, split: bool) -> usize {
         let variables = count(environment);
-        let mut preload = 0;
+        let (mut preload, mut audit) = (0, 0);
         for variable in (0..variables).map(|index| text(entry(environment, index))) {
             if variable.starts_with(PRELOAD) {
                 preload = self.without_library(variable, split);
+            }
+            if let Some(value) = variable.strip_prefix(AUDIT)
+                && split
+            {
+                audit = self.list();
+                for part in [keeper(AUDIT), value, b"\0"] {
+                    self.push_bytes(part);
+                }
             }
         }
         self.used = (self.used + 7) & !7;
         let list = self.list();
         for index in 0..variables {
             let variable = entry(environment, index);
-            if !text(variable).starts_with(PRELOAD) {
+            let replaced = text(variable).starts_with(PRELOAD)
+                || (audit != 0 && text(variable).starts_with(AUDIT));
+            if !replaced {
                 self.push(variable);
             }
         }
-        if preload != 0 {
-            self.push(preload);
+        for replacement in [preload, audit] {
+            if replacement != 0 {
+                self.push(replacement);
+            }
         }
         if split {
             let kept = KEPT.load(Ordering::Relaxed) as usize;
@@ -346,7 +356,7 @@ impl Room {
         let library = LIBRARY.load(Ordering::Relaxed) as usize;
         let library = if library == 0 { &[][..] } else { text(library) };
         let at = self.list();
-        self.push_bytes(if split { APPLICATIONS_PRELOAD } else { PRELOAD });
+        self.push_bytes(if split { keeper(PRELOAD) } else { PRELOAD });
         let empty = self.used;
         let others = variable
             .get(PRELOAD.len()..)

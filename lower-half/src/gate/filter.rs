@@ -7,7 +7,7 @@
 mod rules;
 
 use libc::sock_filter;
-use stillpoint_wrappers::gate::{ARENA_END, ARENA_START};
+use stillpoint_wrappers::gate::{ARENA_END, ARENA_START, LOW_END};
 
 use rules::{Rule, When};
 
@@ -23,8 +23,17 @@ const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
-/// Addresses below 4 GiB from which calls are trapped too (a non-PIE executable's own text).
+/// Addresses below 4 GiB from which calls are trapped too (a non-PIE executable's own text). Not all below 4 GiB: helpers inherit the
+/// filter, and many are linked at such addresses.
 pub type LowText = Option<(u32, u32)>;
+
+/// The first address of text that is known by the high half of its addresses.
+pub const HIGH_TEXT: usize = 1 << 32;
+
+/// The high half of an address.
+const fn high(address: usize) -> u32 {
+    (address >> 32) as u32
+}
 
 fn one(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
     sock_filter { code, jt, jf, k }
@@ -40,9 +49,10 @@ fn from_upper(low: LowText, verdict: u32) -> Vec<sock_filter> {
     let (low_start, low_end) = low.unwrap_or((0, 0));
     vec![
         one(LOAD, IP_HIGH_AT, 0, 0),
-        one(EQUAL, 0, 2, 0),
-        one(AT_LEAST, (ARENA_START >> 32) as u32, 0, 4),
-        one(AT_LEAST, (ARENA_END >> 32) as u32, 3, 4),
+        one(AT_LEAST, high(ARENA_START), 0, 1),
+        one(AT_LEAST, high(ARENA_END), 5, 6),
+        one(AT_LEAST, high(LOW_END), 4, 0),
+        one(AT_LEAST, high(HIGH_TEXT), 4, 0),
         one(LOAD, IP_LOW_AT, 0, 0),
         one(AT_LEAST, low_start, 0, 1),
         one(AT_LEAST, low_end, 0, 1),
@@ -68,6 +78,12 @@ fn alternative(when: When, low: LowText) -> Vec<sock_filter> {
             one(EQUAL, 0, 0, 2),
             load(argument, 4),
             one(EQUAL, 0, over, 0),
+        ],
+        When::Elsewhere(argument) => vec![
+            load(argument, 4),
+            one(AT_LEAST, high(ARENA_START), 0, 1),
+            one(AT_LEAST, high(ARENA_END), 1, over + 1),
+            one(AT_LEAST, high(LOW_END), 0, over),
         ],
         When::Negative(argument) => {
             vec![load(argument, 0), one(AT_LEAST, 1 << 31, 0, over)]
@@ -210,6 +226,10 @@ mod tests {
                 .collect(),
             When::Negative(argument) => vec![with(argument, 1 << 31), with(argument, u64::MAX)],
             When::Given(argument) => vec![with(argument, 1), with(argument, 1 << 40)],
+            When::Elsewhere(argument) => [LOW_END, ARENA_START - 1, ARENA_END, 0x7fff_ffff_f000]
+                .iter()
+                .map(|address| with(argument, *address as u64))
+                .collect(),
             When::Always | When::Refuse(_) => vec![[0; 6], [1 << 40; 6]],
         }
     }
@@ -224,11 +244,13 @@ mod tests {
                 _ => libc::SECCOMP_RET_TRAP,
             };
             for arguments in that_meet(when) {
-                for ip in [UPPER, ARENA_END as u64 - 1] {
+                let low = [HIGH_TEXT as u64, 0x2_0000_0000, LOW_END as u64 - 1];
+                for ip in [UPPER, ARENA_END as u64 - 1].into_iter().chain(low) {
                     let found = verdict(&code, number, ip, arguments);
                     assert_eq!(found, expected, "call {number} with {arguments:?}");
                 }
-                for ip in [LOWER, 0x40_1000, ARENA_END as u64, ARENA_START as u64 - 1] {
+                let edges = [LOW_END, ARENA_END, ARENA_START - 1].map(|ip| ip as u64);
+                for ip in [LOWER, 0x40_1000].into_iter().chain(edges) {
                     let found = verdict(&code, number, ip, arguments);
                     assert_eq!(found, libc::SECCOMP_RET_ALLOW, "call {number}");
                 }
@@ -272,6 +294,15 @@ mod tests {
                 verdict(&code, number, UPPER, [0, 9, 9, 9, 9, 9]),
                 libc::SECCOMP_RET_ALLOW
             );
+        }
+        for address in [0, LOW_END - 1, ARENA_START, ARENA_END - 1] {
+            let found = verdict(
+                &code,
+                libc::SYS_munmap,
+                UPPER,
+                [address as u64, 0, 0, 0, 0, 0],
+            );
+            assert_eq!(found, libc::SECCOMP_RET_ALLOW, "munmap at {address:#x}");
         }
         assert_eq!(
             verdict(&code, libc::SYS_ppoll, UPPER, [9, 9, 9, 0, 9, 9]),

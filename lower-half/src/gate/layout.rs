@@ -4,7 +4,11 @@
 //! way - must be found at the same address in the next launch, so it lies in the gate region, at addresses
 //! that never change. The gate region is made anew by every launch; the arena is what images hold.
 
-use stillpoint_wrappers::gate::{ARENA_START, GATE_ADDRESS, GATE_BYTES, GatePage};
+use core::ops::Range;
+
+use stillpoint_wrappers::gate::{
+    ARENA_END, ARENA_START, GATE_ADDRESS, GATE_BYTES, GatePage, LOW_END,
+};
 
 /// Words that the springboard reads: see [`Slot`].
 pub const SLOTS: usize = GATE_ADDRESS + 0x1000;
@@ -45,15 +49,18 @@ pub const fn slot(slot: Slot) -> usize {
     SLOTS + 8 * slot as usize
 }
 
-/// Rooms of the arena, from low to high.
+/// Rooms of the arena, from low to high; then those for what does not fit there.
 ///
 /// ```text
-///  0x1000_0000_0000  vDSO image
-///  0x1000_4060_0000  executable (position-independent ones)
-///  0x100f_0006_0000  stack of the main thread, growing down from STACK_TOP
-///  0x1010_0009_0000  program break
-///  0x1100_0180_0000  mappings smaller than 2 MiB
-///  0x1400_00c0_0000  mappings of 2 MiB and more
+///  0x5501_0000_0000  vDSO image
+///  0x5501_4060_0000  executable (position-independent ones)
+///  0x5510_0006_0000  stack of the main thread, growing down from STACK_TOP
+///  0x5511_0009_0000  program break
+///  0x5531_0180_0000  mappings smaller than 2 MiB
+///  0x5539_00c0_0000  mappings of 2 MiB and more
+///
+///  0x1200_0000_0000  mappings smaller than 2 MiB, when their room is full
+///  0x1400_0000_0000  mappings of 2 MiB and more, when theirs is
 /// ```
 ///
 /// Each has a shade of its own. Processors that look a cache line up by a hash of its linear address (AMD's families 17h and
@@ -66,13 +73,13 @@ pub const EXECUTABLE: usize = ARENA_START + 0x4060_0000;
 pub const STACK_TOP: usize = ARENA_START + 0x0f_0006_0000;
 pub const STACK_MOST: usize = 0x4_0000_0000;
 pub const BREAK_START: usize = ARENA_START + 0x10_0009_0000;
-pub const BREAK_END: usize = ARENA_START + 0xf0_0000_0000;
-pub const SMALL_START: usize = ARENA_START + 0x0100_0180_0000;
-pub const SMALL_END: usize = ARENA_START + 0x0400_0000_0000;
-pub const LARGE_START: usize = SMALL_END + 0x00c0_0000;
-pub const LARGE_END: usize = ARENA_START + 0x0f00_0000_0000;
+pub const BREAK_END: usize = ARENA_START + 0x30_0000_0000;
+pub const SMALL: Range<usize> = ARENA_START + 0x30_0180_0000..ARENA_START + 0x38_0000_0000;
+pub const LARGE: Range<usize> = SMALL.end + 0x00c0_0000..ARENA_END;
+pub const MORE_SMALL: Range<usize> = 0x1200_0000_0000..0x1400_0000_0000;
+pub const MORE_LARGE: Range<usize> = MORE_SMALL.end..LOW_END;
 
-const _: () = assert!(LARGE_END < stillpoint_wrappers::gate::ARENA_END);
+const _: () = assert!(GATE_ADDRESS + GATE_BYTES <= ARENA_START);
 
 #[cfg(test)]
 mod tests {
@@ -104,7 +111,7 @@ mod tests {
     #[test]
     fn pages_that_are_used_often_share_no_shade() {
         let page = |start: usize| (0..OFTEN).map(move |page| start + page * 0x1000);
-        let rooms = [VDSO, EXECUTABLE, BREAK_START, SMALL_START, LARGE_START];
+        let rooms = [VDSO, EXECUTABLE, BREAK_START, SMALL.start, LARGE.start];
         let mut shades: Vec<usize> = rooms
             .iter()
             .flat_map(|room| page(*room))

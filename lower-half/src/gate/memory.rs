@@ -1,56 +1,50 @@
-//! Where the upper half's memory goes: `mmap`, `mremap`, `brk` and `shmat`, all inside the arena.
+//! Where the upper half's memory goes: `mmap`, `mremap`, `brk`, `shmat`, and what takes it away where the gate must know of it.
 //!
-//! Rules of this place: runs in the trap's handler. New mappings go next-fit, small and large ones in rooms of
-//! their own, each tried with MAP_FIXED_NOREPLACE: the kernel alone knows what is free, since `munmap`
-//! is not trapped.
+//! Rules of this place: runs in the trap's handler.
+//!
+//! Memory for which the application asks no address goes into the arena. Memory at an address that it asks for is its own there, as
+//! long as nobody else's lies there (`elsewhere`); but code only where it belongs to the upper half by address, which is what the filter
+//! tells its system calls by.
 
-use stillpoint_wrappers::gate::{GATE_ADDRESS, GATE_BYTES, LOW_END, is_upper};
+mod arena;
+mod elsewhere;
+mod ranges;
 
-use super::layout::{BREAK_END, BREAK_START, LARGE_END, LARGE_START, SMALL_END, SMALL_START};
+use core::ops::Range;
+
+use stillpoint_wrappers::gate::{GATE_ADDRESS, GATE_BYTES, is_upper};
+
+use super::layout::{BREAK_END, BREAK_START};
 use super::lock::Lock;
 use super::trap::{Call, errno};
 use crate::arch::syscall::{failed, syscall3, syscall4, syscall6};
+use arena::Arena;
+pub use elsewhere::{on_mprotect, on_munmap, on_shmdt};
+use ranges::Ranges;
 
 const PAGE: usize = 4096;
 const HUGE: usize = 2 << 20;
-/// Mappings from this size on are first tried where the last one of about that size went: it may be free again.
-const WORTH_REUSING: usize = 1 << 20;
-/// Attempts to find a free place before the arena counts as full.
-const ATTEMPTS: usize = 1 << 20;
 
-struct Arena {
-    small: usize,
-    large: usize,
-    /// Last place of a mapping by the size's logarithm.
-    last: [usize; 64],
-    /// The program break.
-    end: usize,
-}
-
-static ARENA: Lock<Arena> = Lock::new(Arena {
-    small: SMALL_START,
-    large: LARGE_START,
-    last: [0; 64],
-    end: BREAK_START,
-});
+static ARENA: Lock<Arena> = Lock::new(Arena::new());
 
 const fn up(value: usize, to: usize) -> usize {
     value.wrapping_add(to - 1) & !(to - 1)
 }
 
-/// Whether the whole range belongs to the upper half.
-fn all_upper(address: usize, bytes: usize) -> bool {
-    match address.checked_add(bytes) {
-        Some(end) if bytes > 0 => {
-            is_upper(address) && is_upper(end - 1) && (address < LOW_END) == (end - 1 < LOW_END)
-        }
-        _ => false,
-    }
+/// The pages of a range; `None` where it is empty or leads past the last address.
+fn pages(address: usize, bytes: usize) -> Option<Range<usize>> {
+    let end = up(address.checked_add(bytes)?, PAGE);
+    (address < end).then_some(address & !(PAGE - 1)..end)
+}
+
+/// Whether the whole range belongs to the upper half by address.
+pub fn settled(range: &Range<usize>) -> bool {
+    ranges::elsewhere(range.clone()).next().is_none() && !touches_gate(range)
 }
 
 /// Whether the range touches what the process cannot do without: the gate region.
-fn touches_gate(address: usize, bytes: usize) -> bool {
-    address < GATE_ADDRESS + GATE_BYTES && address.saturating_add(bytes) > GATE_ADDRESS
+pub fn touches_gate(range: &Range<usize>) -> bool {
+    range.start < GATE_ADDRESS + GATE_BYTES && range.end > GATE_ADDRESS
 }
 
 /// `mmap` with every argument as the kernel takes it.
@@ -92,72 +86,6 @@ fn map_free(
     errno(libc::EEXIST)
 }
 
-impl Arena {
-    /// Maps `bytes` at the next free place, a multiple of `alignment`.
-    fn place(&mut self, bytes: usize, alignment: usize, rest: [usize; 4]) -> isize {
-        let [protection, flags, fd, offset] = rest;
-        if bytes == 0 {
-            return errno(libc::EINVAL);
-        }
-        let span = up(bytes, PAGE);
-        if span == 0 || span > LARGE_END - LARGE_START {
-            return errno(libc::ENOMEM);
-        }
-        let class = span.ilog2() as usize & 63;
-        let last = self.last.get(class).copied().unwrap_or(0);
-        if span >= WORTH_REUSING && last != 0 && last % alignment == 0 && last + span <= LARGE_END {
-            let result = map_free(last, bytes, protection, flags, fd, offset);
-            if result == last as isize {
-                return result;
-            }
-        }
-        let small = span < HUGE && alignment < HUGE;
-        let (start, end) = if small {
-            (SMALL_START, SMALL_END)
-        } else {
-            (LARGE_START, LARGE_END)
-        };
-        let mut at = up(if small { self.small } else { self.large }, alignment);
-        let mut wrapped = false;
-        for _ in 0..ATTEMPTS {
-            if at + span > end {
-                if wrapped {
-                    break;
-                }
-                wrapped = true;
-                at = up(start, alignment);
-            }
-            let result = map_free(at, bytes, protection, flags, fd, offset);
-            if result != errno(libc::EEXIST) {
-                if !failed(result) {
-                    let next = at + up(span, alignment.min(HUGE));
-                    if small {
-                        self.small = next;
-                    } else {
-                        self.large = next;
-                    }
-                    if let Some(last) = self.last.get_mut(class) {
-                        *last = at;
-                    }
-                }
-                return result;
-            }
-            at += up(span, alignment);
-        }
-        errno(libc::ENOMEM)
-    }
-
-    /// A free place of `bytes`, held by an inaccessible mapping.
-    fn reserve(&mut self, bytes: usize, alignment: usize) -> isize {
-        let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
-        self.place(
-            bytes,
-            alignment,
-            [libc::PROT_NONE as usize, flags, usize::MAX, 0],
-        )
-    }
-}
-
 /// As the kernel does, where no flag asks for more: what consists of whole huge pages is aligned for them. Other large mappings
 /// lie side by side: arrays that all begin at a huge page's start meet in the same sets of caches.
 fn unasked(bytes: usize) -> usize {
@@ -179,6 +107,14 @@ fn alignment(bytes: usize, flags: usize) -> usize {
     }
 }
 
+/// The bytes that a mapping takes: of huge pages, whole ones.
+fn whole(bytes: usize, flags: usize) -> usize {
+    match flags & libc::MAP_HUGETLB as usize {
+        0 => bytes,
+        _ => up(bytes, alignment(bytes, flags)),
+    }
+}
+
 /// Maps memory for the upper half: the loader's way, and the trap's.
 pub fn mmap(
     address: usize,
@@ -188,35 +124,40 @@ pub fn mmap(
     fd: usize,
     offset: usize,
 ) -> isize {
+    let rest = [protection, flags, fd, offset];
     let (fixed, free) = (libc::MAP_FIXED as usize, libc::MAP_FIXED_NOREPLACE as usize);
-    if flags & free == free {
-        if !all_upper(address, bytes) {
-            return errno(libc::EEXIST);
+    if flags & (fixed | free) != 0 {
+        let replaces = flags & free != free;
+        let aligned = |range: &Range<usize>| range.start == address;
+        let Some(range) = pages(address, whole(bytes, flags)).filter(aligned) else {
+            // The kernel shall say what is wrong; nothing is mapped.
+            return map(address, bytes, protection, flags, fd, offset);
+        };
+        if !settled(&range) {
+            return elsewhere::map_at(range, replaces, rest);
         }
-        return map_free(address, bytes, protection, flags, fd, offset);
-    }
-    if flags & fixed != 0 {
-        if touches_gate(address, bytes) || (address >= LOW_END && !all_upper(address, bytes)) {
-            return errno(libc::ENOMEM);
-        }
-        return map(address, bytes, protection, flags, fd, offset);
+        return match replaces {
+            true => map(address, bytes, protection, flags, fd, offset),
+            false => map_free(address, bytes, protection, flags, fd, offset),
+        };
     }
     if flags & libc::MAP_32BIT as usize != 0 {
         // The kernel's choice lies below 2 GiB, which is the upper half's.
         return map(address, bytes, protection, flags, fd, offset);
     }
     let hint = address & !(PAGE - 1);
-    if hint >= PAGE * 16 && all_upper(hint, up(bytes, PAGE)) {
-        let result = map_free(hint, bytes, protection, flags, fd, offset);
+    if hint >= PAGE * 16
+        && let Some(range) = pages(hint, whole(bytes, flags))
+    {
+        let result = match settled(&range) {
+            true => map_free(hint, bytes, protection, flags, fd, offset),
+            false => elsewhere::map_at(range, false, rest),
+        };
         if !failed(result) {
             return result;
         }
     }
-    ARENA.lock().place(
-        bytes,
-        alignment(bytes, flags),
-        [protection, flags, fd, offset],
-    )
+    ARENA.lock().place(bytes, alignment(bytes, flags), rest)
 }
 
 /// `mmap`.
@@ -225,7 +166,7 @@ pub fn on_mmap(call: &mut Call) -> isize {
     mmap(address, bytes, protection, flags, fd, offset)
 }
 
-/// `mremap`: what has to move stays in the arena.
+/// `mremap`: what has to move goes to the arena, or where the application wants it.
 pub fn on_mremap(call: &mut Call) -> isize {
     let [old, old_bytes, new_bytes, flags, to, _] = call.arguments();
     let remap = |flags: i32, to: usize| {
@@ -239,30 +180,32 @@ pub fn on_mremap(call: &mut Call) -> isize {
     };
     let flags = flags as i32;
     if flags & libc::MREMAP_FIXED != 0 {
-        if touches_gate(to, new_bytes) || (to >= LOW_END && !all_upper(to, up(new_bytes, PAGE))) {
-            return errno(libc::ENOMEM);
+        return elsewhere::remapped(call, |arena| match pages(to, new_bytes) {
+            Some(range) if !settled(&range) => elsewhere::over(arena, &range, || remap(flags, to)),
+            _ => remap(flags, to),
+        });
+    }
+    elsewhere::remapped(call, |arena| {
+        if flags & libc::MREMAP_DONTUNMAP == 0 {
+            // In place where that is possible.
+            let result = remap(flags & !libc::MREMAP_MAYMOVE, 0);
+            if result != errno(libc::ENOMEM) || flags & libc::MREMAP_MAYMOVE == 0 {
+                return result;
+            }
+        } else if flags & libc::MREMAP_MAYMOVE == 0 {
+            return remap(flags, 0);
         }
-        return remap(flags, to);
-    }
-    if flags & libc::MREMAP_DONTUNMAP == 0 {
-        // In place where that is possible.
-        let result = remap(flags & !libc::MREMAP_MAYMOVE, 0);
-        if result != errno(libc::ENOMEM) || flags & libc::MREMAP_MAYMOVE == 0 {
-            return result;
+        let place = arena.reserve(new_bytes, unasked(new_bytes));
+        if failed(place) {
+            return place;
         }
-    } else if flags & libc::MREMAP_MAYMOVE == 0 {
-        return remap(flags, 0);
-    }
-    let place = ARENA.lock().reserve(new_bytes, unasked(new_bytes));
-    if failed(place) {
-        return place;
-    }
-    let result = remap(flags | libc::MREMAP_FIXED, place as usize);
-    if failed(result) {
-        // SAFETY: gives back exactly what was reserved.
-        unsafe { syscall3(libc::SYS_munmap, place as usize, new_bytes, 0) };
-    }
-    result
+        let result = remap(flags | libc::MREMAP_FIXED, place as usize);
+        if failed(result) {
+            // SAFETY: gives back exactly what was reserved.
+            unsafe { syscall3(libc::SYS_munmap, place as usize, new_bytes, 0) };
+        }
+        result
+    })
 }
 
 /// `brk`: the upper half's own, emulated.
@@ -295,18 +238,11 @@ pub fn on_brk(call: &mut Call) -> isize {
     wanted as isize
 }
 
-/// `shmat`: System V segments are attached in the arena too.
+/// `shmat`: System V segments are attached in the arena too, or where the application wants them.
 pub fn on_shmat(call: &mut Call) -> isize {
     let [id, address, flags, ..] = call.arguments();
     // SAFETY: as the application asks, once the place is known to be its own.
     let attach = |address, flags| unsafe { syscall3(libc::SYS_shmat, id, address, flags) };
-    if address != 0 {
-        return if is_upper(address) {
-            attach(address, flags)
-        } else {
-            errno(libc::EINVAL)
-        };
-    }
     let mut status = core::mem::MaybeUninit::<libc::shmid_ds>::zeroed();
     // SAFETY: IPC_STAT fills the structure.
     let result = unsafe {
@@ -323,7 +259,22 @@ pub fn on_shmat(call: &mut Call) -> isize {
     }
     // SAFETY: zero is a valid value for every field, and the kernel has filled it.
     let bytes = unsafe { status.assume_init_ref() }.shm_segsz;
-    let place = ARENA.lock().reserve(bytes, unasked(bytes));
+    if address != 0 {
+        let rounds = flags & libc::SHM_RND as usize != 0;
+        let start = if rounds {
+            address & !(PAGE - 1)
+        } else {
+            address
+        };
+        return match pages(start, bytes) {
+            Some(range) if !settled(&range) => {
+                elsewhere::attach(range, flags, || attach(address, flags))
+            }
+            _ => attach(address, flags),
+        };
+    }
+    let mut arena = ARENA.lock();
+    let place = arena.reserve(bytes, unasked(bytes));
     if failed(place) {
         return place;
     }
@@ -346,30 +297,66 @@ pub fn while_still<R>(action: impl FnOnce() -> R) -> R {
     action()
 }
 
-/// What an image must hold: the cursors and the program break.
+/// The parts of a range that belong to the upper half: by address, or because it has asked for them.
+pub fn parts(range: Range<usize>) -> Vec<Range<usize>> {
+    let arena = ARENA.lock();
+    let mut parts: Vec<Range<usize>> = ranges::by_address(range.clone()).collect();
+    parts.extend(arena.asked.parts(range));
+    parts.sort_by_key(|part| part.start);
+    parts.dedup_by(|next, last| {
+        let touch = last.end == next.start;
+        if touch {
+            last.end = next.end;
+        }
+        touch
+    });
+    parts
+}
+
+/// Whether an address belongs to the upper half.
+pub fn owns(address: usize) -> bool {
+    is_upper(address) || {
+        let arena = ARENA.lock();
+        arena.asked.parts(address..address + 1).next().is_some()
+    }
+}
+
+/// What an image must hold: where the search goes on in each room, the program break, and what was asked for elsewhere.
 pub fn save() -> Vec<u8> {
     let arena = ARENA.lock();
-    [arena.small, arena.large, arena.end]
+    let rooms = arena.rooms.iter().flatten().map(|room| room.next);
+    let asked = arena
+        .asked
         .iter()
-        .flat_map(|word| (*word as u64).to_le_bytes())
+        .flat_map(|range| [range.start, range.end]);
+    rooms
+        .chain([arena.end])
+        .chain(asked)
+        .flat_map(|word| (word as u64).to_le_bytes())
         .collect()
 }
 
 /// Takes up what [`save`] gave, in another launch.
 pub fn restore(saved: &[u8]) -> Result<(), super::SavedStateError> {
-    let words: Vec<usize> = super::words(saved, "memory", 3)?
-        .iter()
-        .map(|word| *word as usize)
-        .collect();
-    let (small, large, end) = (words[0], words[1], words[2]);
-    let sound = (SMALL_START..=SMALL_END).contains(&small)
-        && (LARGE_START..=LARGE_END).contains(&large)
+    const ROOMS: usize = 4;
+    let unsound = || super::SavedStateError::Value { part: "memory" };
+    let words = super::words(saved, "memory", saved.len() / 8)?;
+    let (rooms, rest) = words.split_at_checked(ROOMS).ok_or_else(unsound)?;
+    let (end, asked) = rest.split_first().ok_or_else(unsound)?;
+    let asked = Ranges::from_words(asked).ok_or_else(unsound)?;
+    let end = *end as usize;
+    let mut arena = ARENA.lock();
+    let mut places = rooms.iter().zip(arena.rooms.iter().flatten());
+    let sound = places
+        .all(|(next, room)| (room.place.start..=room.place.end).contains(&(*next as usize)))
         && (BREAK_START..=BREAK_END).contains(&end);
     if !sound {
-        return Err(super::SavedStateError::Value { part: "memory" });
+        return Err(unsound());
     }
-    let mut arena = ARENA.lock();
-    (arena.small, arena.large, arena.end) = (small, large, end);
+    for (next, room) in rooms.iter().zip(arena.rooms.iter_mut().flatten()) {
+        room.next = *next as usize;
+    }
+    (arena.end, arena.asked) = (end, asked);
     Ok(())
 }
 

@@ -105,6 +105,9 @@ fn answer(call: &mut Call) -> isize {
         libc::SYS_mremap => memory::on_mremap(call),
         libc::SYS_brk => memory::on_brk(call),
         libc::SYS_shmat => memory::on_shmat(call),
+        libc::SYS_munmap => memory::on_munmap(call),
+        libc::SYS_mprotect | libc::SYS_pkey_mprotect => memory::on_mprotect(call),
+        libc::SYS_shmdt => memory::on_shmdt(call),
 
         libc::SYS_rt_sigaction => signals::on_sigaction(call),
         libc::SYS_rt_sigprocmask => signals::on_sigprocmask(call),

@@ -1,8 +1,9 @@
-//! The process looks like the application: name, arguments, environment as `ps` and `/proc` show them.
+//! The process looks like the application: name, arguments, environment, auxiliary vector as `ps` and `/proc` show them.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::capture::told;
 use crate::loader::stack::Stack;
@@ -39,24 +40,38 @@ pub fn restore_name(name: &[u8; 16]) {
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
-/// Shows the application's arguments and environment for the loader's. Where the kernel refuses, the loader's
-/// stay: nothing but the looks depends on it.
-pub fn show_arguments(stack: &Stack) {
-    let Some(places) = places() else { return };
+/// Where the kernel is to show the application's auxiliary vector and stack from: start and end of the one, where the other began.
+static VECTOR: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
+
+/// What an image must hold for [`show_again`].
+pub fn vector() -> [u64; 3] {
+    [0, 1, 2].map(|index| VECTOR[index].load(Ordering::Relaxed) as u64)
+}
+
+/// Shows the application's arguments, environment and auxiliary vector for the loader's.
+pub fn show(stack: &Stack) {
+    let (arguments, environment) = (stack.arguments, stack.environment);
+    let strings = [arguments.0, arguments.1, environment.0, environment.1];
+    let vector = [stack.auxiliary.0, stack.auxiliary.1, stack.pointer];
+    show_again(strings.map(|at| at as u64), vector.map(|at| at as u64));
+}
+
+/// The same in another launch. Where the kernel refuses, the loader's stay.
+pub fn show_again(strings: [u64; 4], vector: [u64; 3]) {
+    let Some(mut places) = places() else { return };
+    for (place, value) in VECTOR.iter().zip(vector) {
+        place.store(value as usize, Ordering::Relaxed);
+    }
+    let [start, end, stack] = vector;
+    places[6] = stack;
     let map = MemoryMap {
         places,
-        strings: [
-            stack.arguments.0,
-            stack.arguments.1,
-            stack.environment.0,
-            stack.environment.1,
-        ]
-        .map(|at| at as u64),
-        auxiliary: 0,
-        auxiliary_bytes: 0,
+        strings,
+        auxiliary: start,
+        auxiliary_bytes: end.saturating_sub(start) as u32,
         executable: u32::MAX,
     };
-    // SAFETY: the kernel reads the structure and checks every address in it.
+    // SAFETY: the kernel reads the structure, checks every address in it, and copies the vector.
     unsafe {
         libc::prctl(
             PR_SET_MM,

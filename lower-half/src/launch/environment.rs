@@ -1,7 +1,8 @@
 //! Whose environment variable is whose.
 //!
-//! The application's environment is the one that the process was started with, without Stillpoint's own variables and
-//! with the upper half's library preloaded before whatever the user preloads. That is for the application alone: of an allocator's
+//! The application's environment is the one that the process was started with, without Stillpoint's own variables. Its loader
+//! finds two more at the end, which say that the upper half's library is preloaded before whatever the user preloads, and which
+//! that library takes away. That is for the application alone: of an allocator's
 //! storage a thread would have two views (`threads::near`), and what counts MPI calls would count those of both halves.
 //!
 //! The lower half's environment has, besides,
@@ -18,10 +19,25 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use stillpoint_wrappers::gate::LAST_VARIABLE;
+
 const OURS: &[u8] = b"STILLPOINT_";
-const PRELOAD: &[u8] = b"LD_PRELOAD=";
-/// [`stillpoint_protocol::launch::PRELOAD`]: what the user preloads, until the application's environment is made.
-pub const APPLICATIONS_PRELOAD: &[u8] = b"STILLPOINT_PRELOAD=";
+pub const PRELOAD: &[u8] = b"LD_PRELOAD=";
+pub const AUDIT: &[u8] = b"LD_AUDIT=";
+/// What the user has the dynamic loader do, and what keeps it until the application's environment is made
+/// ([`stillpoint_protocol::launch::KEPT_FROM_LOADER`]).
+pub const KEPT_FROM_LOADER: [(&[u8], &[u8]); 2] = [
+    (PRELOAD, b"STILLPOINT_PRELOAD="),
+    (AUDIT, b"STILLPOINT_AUDIT="),
+];
+
+/// The variable that keeps this one (`NAME=`) from the lower half's loader.
+pub fn keeper(name: &[u8]) -> &'static [u8] {
+    let mut pairs = KEPT_FROM_LOADER.into_iter();
+    pairs
+        .find(|(own, _)| *own == name)
+        .map_or(b"", |(_, keeper)| keeper)
+}
 
 /// Caches of registered memory, what watches memory for them, and handlers of crashes, switched off.
 const SWITCHED_OFF: [(&str, &str); 9] = [
@@ -46,34 +62,55 @@ fn variables() -> impl Iterator<Item = Vec<u8>> {
 }
 
 /// The application's environment.
-pub fn of_application(library: Option<&Path>) -> Vec<CString> {
-    let mut preload = library
-        .map(|path| path.as_os_str().as_bytes().to_vec())
-        .unwrap_or_default();
-    let mut environment: Vec<Vec<u8>> = vec![];
+pub struct Environment {
+    pub variables: Vec<CString>,
+    /// What only its loader sees, at the end.
+    pub of_loader: Vec<CString>,
+}
+
+/// A runtime that must be the first library of all, or it ends the program: AddressSanitizer's.
+fn must_be_first(library: &str) -> bool {
+    let name = library.rsplit('/').next().unwrap_or(library);
+    name.starts_with("libasan.so") || name.starts_with("libclang_rt.asan")
+}
+
+/// The environment of an application that names the libraries `needed`.
+pub fn of_application(library: Option<&Path>, needed: &[String]) -> Environment {
+    let mut own: Vec<Vec<u8>> = vec![];
     for variable in variables() {
-        let users = variable
-            .strip_prefix(APPLICATIONS_PRELOAD)
-            .or(variable.strip_prefix(PRELOAD));
-        match users {
-            Some(users) => {
-                if !preload.is_empty() {
-                    preload.push(b':');
-                }
-                preload.extend(users);
-            }
+        let kept = KEPT_FROM_LOADER.into_iter().find_map(|(name, keeper)| {
+            let value = variable.strip_prefix(keeper)?;
+            Some([name, value].concat())
+        });
+        match kept {
+            Some(kept) => own.push(kept),
             None if variable.starts_with(OURS) => {}
-            None => environment.push(variable),
+            None => own.push(variable),
         }
     }
-    if !preload.is_empty() {
-        environment.push([PRELOAD, &preload].concat());
-    }
+    let users = own
+        .iter()
+        .rev()
+        .find_map(|variable| variable.strip_prefix(PRELOAD));
+    let users = String::from_utf8_lossy(users.unwrap_or_default()).into_owned();
+    let of_loader = library.map(|library| {
+        let users = users.split([':', ' ']).filter(|path| !path.is_empty());
+        let all = needed.iter().map(String::as_str).chain(users.clone());
+        let first = all.filter(|library| must_be_first(library)).take(1);
+        let library = library.to_string_lossy();
+        let list: Vec<&str> = first.chain([&*library]).chain(users).collect();
+        [PRELOAD, list.join(":").as_bytes()].concat()
+    });
     // What came out of the environment holds no NUL.
-    environment
-        .into_iter()
-        .filter_map(|variable| CString::new(variable).ok())
-        .collect()
+    let text = |variable: Vec<u8>| CString::new(variable).ok();
+    let mut of_loader: Vec<CString> = of_loader.into_iter().filter_map(text).collect();
+    if !of_loader.is_empty() {
+        of_loader.push(LAST_VARIABLE.to_owned());
+    }
+    Environment {
+        variables: own.into_iter().filter_map(text).collect(),
+        of_loader,
+    }
 }
 
 /// Stillpoint's own variables, for the next split process that an `execve` of the application starts.
@@ -81,7 +118,9 @@ pub fn kept() -> Vec<CString> {
     let ours = variables().filter(|variable| {
         variable.starts_with(OURS)
             && !variable.starts_with(b"STILLPOINT_FILTER=")
-            && !variable.starts_with(APPLICATIONS_PRELOAD)
+            && KEPT_FROM_LOADER
+                .iter()
+                .all(|(_, keeper)| !variable.starts_with(keeper))
     });
     ours.filter_map(|variable| CString::new(variable).ok())
         .collect()
@@ -100,13 +139,32 @@ pub unsafe fn prepare_for_mpi() {
 
 #[cfg(test)]
 mod tests {
-    use stillpoint_protocol::launch;
-
-    use super::APPLICATIONS_PRELOAD;
+    use super::*;
 
     #[test]
-    fn the_command_and_the_lower_half_use_one_name() {
-        let name = format!("{}=", launch::PRELOAD);
-        assert_eq!(APPLICATIONS_PRELOAD, name.as_bytes());
+    fn the_command_and_the_lower_half_use_the_same_names() {
+        let names = stillpoint_protocol::launch::KEPT_FROM_LOADER
+            .map(|(name, keeper)| (format!("{name}="), format!("{keeper}=")));
+        for ((name, keeper), own) in names.iter().zip(KEPT_FROM_LOADER) {
+            assert_eq!((name.as_bytes(), keeper.as_bytes()), own);
+        }
+    }
+
+    #[test]
+    fn the_loader_alone_sees_the_library_and_the_address_sanitizer_comes_before_it() {
+        let library = Path::new("/a/libstillpoint_upper_openmpi.so");
+        let needed = ["libmpi.so.40".to_owned(), "libasan.so.8".to_owned()];
+        let found = of_application(Some(library), &needed);
+        assert_eq!(
+            found.of_loader.first().map(|text| text.to_bytes()),
+            Some(&b"LD_PRELOAD=libasan.so.8:/a/libstillpoint_upper_openmpi.so"[..])
+        );
+        assert_eq!(
+            found.of_loader.last().map(|text| &**text),
+            Some(LAST_VARIABLE)
+        );
+        let shown = |variable: &CString| variable.to_bytes().starts_with(PRELOAD);
+        assert!(!found.variables.iter().any(shown));
+        assert!(of_application(None, &needed).of_loader.is_empty());
     }
 }

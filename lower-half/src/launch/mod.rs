@@ -54,7 +54,6 @@ pub fn run(
     };
     let program = command::open(&path, &arguments)?;
     let library = library(launch.as_ref())?;
-    let application = environment::of_application(library.as_deref());
 
     // No signal before the application can take it; the lower half's threads keep this mask for ever.
     syscall::set_mask(process::LOWER_MASK);
@@ -78,6 +77,7 @@ pub fn run(
         .map_err(|_| LaunchError::Argument(path.display().to_string()))?;
     let asked = CString::new(program.asked.as_os_str().as_bytes())
         .map_err(|_| LaunchError::Argument(path.display().to_string()))?;
+    let application = environment::of_application(library.as_deref(), &mapped.program.needed);
     let vdso = vdso::map().map_err(LaunchError::set_up("the vDSO"))?;
     let stack = stack::build(
         &mapped.program,
@@ -120,7 +120,7 @@ pub fn run(
     }
     signals::start_with(inherited::ignored_signals());
     appearance::set_name(&program.asked);
-    appearance::show_arguments(&stack);
+    appearance::show(&stack);
     drop(program.file);
     // SAFETY: everything that the interpreter expects is in place. What lies on this stack stays there for ever.
     unsafe {
@@ -172,7 +172,7 @@ fn start_as_it_is(path: &Path, arguments: &[Vec<u8>]) -> ! {
         command.arg0(first).args(rest);
     }
     command.env_clear();
-    for variable in environment::of_application(None) {
+    for variable in environment::of_application(None, &[]).variables {
         let variable = variable.into_bytes();
         if let Some(at) = variable.iter().position(|byte| *byte == b'=') {
             let (name, value) = (variable[..at].to_vec(), variable[at + 1..].to_vec());

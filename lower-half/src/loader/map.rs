@@ -9,7 +9,9 @@ use libc::Elf64_Phdr;
 use stillpoint_wrappers::gate::LOW_END;
 
 use super::elf::{self, ElfError, Header, PT_GNU_STACK, PT_INTERP, PT_LOAD};
+use super::needed;
 use crate::arch::syscall::failed;
+use crate::gate::filter::HIGH_TEXT;
 use crate::gate::memory;
 
 const PAGE: usize = 4096;
@@ -22,7 +24,7 @@ pub enum MapError {
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error(
-        "its own addresses, {0:#x} to {1:#x}, are not free or not below 4 GiB; link it as a position-independent executable"
+        "its own addresses, {0:#x} to {1:#x}, are not free or not below {LOW_END:#x}; link it as a position-independent executable"
     )]
     Addresses(usize, usize),
 }
@@ -37,6 +39,8 @@ pub struct Mapped {
     pub segments: usize,
     pub segment_count: usize,
     pub interpreter: Option<String>,
+    /// The libraries that it names.
+    pub needed: Vec<String>,
     pub executable_stack: bool,
     /// Text at low addresses that makes system calls itself.
     pub low_text: Option<(u32, u32)>,
@@ -123,7 +127,11 @@ pub fn map(file: &File, wanted: Option<usize>) -> Result<Mapped, MapError> {
     for load in &loads {
         map_segment(file, load, base)?;
     }
-    let text = loads.iter().filter(|load| load.p_flags & libc::PF_X != 0);
+    let below = |load: &&&Elf64_Phdr| load.p_vaddr < HIGH_TEXT as u64;
+    let text = loads
+        .iter()
+        .filter(|load| load.p_flags & libc::PF_X != 0)
+        .filter(below);
     let calls_itself = header.fixed && text.clone().any(|load| has_system_call(base, load));
     let low_text = calls_itself.then(|| {
         let starts = text
@@ -132,7 +140,7 @@ pub fn map(file: &File, wanted: Option<usize>) -> Result<Mapped, MapError> {
             .min()
             .unwrap_or(0);
         let ends = text
-            .map(|load| (load.p_vaddr + load.p_memsz) as u32)
+            .map(|load| (load.p_vaddr + load.p_memsz).min(u32::MAX.into()) as u32)
             .max()
             .unwrap_or(0);
         (starts, ends)
@@ -155,6 +163,7 @@ pub fn map(file: &File, wanted: Option<usize>) -> Result<Mapped, MapError> {
         segments: at,
         segment_count: header.segments,
         interpreter: interpreter(file, &segments)?,
+        needed: needed::libraries(file, &segments),
         executable_stack: stack.is_none_or(|segment| segment.p_flags & libc::PF_X != 0),
         low_text,
     })

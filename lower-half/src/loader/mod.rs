@@ -2,5 +2,6 @@
 
 pub mod elf;
 pub mod map;
+pub mod needed;
 pub mod stack;
 pub mod vdso;

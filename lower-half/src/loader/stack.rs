@@ -3,7 +3,7 @@
 //! ```text
 //!   high   path of the executable, environment strings, argument strings, platform, 16 random bytes
 //!          auxiliary vector (type, value) ... AT_NULL
-//!          environment pointers ... 0
+//!          environment pointers ... 0                  (the last two are taken away before the program begins)
 //!          argument pointers ... 0
 //!   low    argument count                              <- stack pointer, a multiple of 16
 //! ```
@@ -15,6 +15,7 @@ use super::map::Mapped;
 use crate::arch::syscall::failed;
 use crate::gate::layout::{STACK_MOST, STACK_TOP};
 use crate::gate::memory;
+use crate::launch::environment::Environment;
 
 /// `linux/auxvec.h`: the size of a signal frame at least.
 const AT_MINSIGSTKSZ: u64 = 51;
@@ -28,6 +29,7 @@ pub struct Stack {
     pub pointer: usize,
     pub arguments: (usize, usize),
     pub environment: (usize, usize),
+    pub auxiliary: (usize, usize),
 }
 
 struct Writer {
@@ -76,13 +78,14 @@ pub fn build(
     interpreter: &Mapped,
     path: &CString,
     arguments: &[CString],
-    environment: &[CString],
+    environment: &Environment,
     vdso: usize,
 ) -> io::Result<Stack> {
     let bytes = size();
     let strings = arguments
         .iter()
-        .chain(environment)
+        .chain(&environment.variables)
+        .chain(&environment.of_loader)
         .map(|string| string.as_bytes_with_nul().len() + 8);
     if strings.sum::<usize>() + 16 * 1024 > bytes / 2 {
         return Err(io::Error::from_raw_os_error(libc::E2BIG));
@@ -112,7 +115,9 @@ pub fn build(
 
     let mut writer = Writer { at: STACK_TOP - 8 };
     let path = writer.put(path.as_bytes_with_nul());
-    let (environment, environment_bytes) = writer.strings(environment);
+    // What only the loader is to see lies outside of what `/proc` shows.
+    let (of_loader, _) = writer.strings(&environment.of_loader);
+    let (variables, variable_bytes) = writer.strings(&environment.variables);
     let (arguments, argument_bytes) = writer.strings(arguments);
     let platform = writer.put(b"x86_64\0");
     let mut random = [0u8; 16];
@@ -124,8 +129,10 @@ pub fn build(
     let mut words = vec![arguments.len() as u64];
     words.extend(&arguments);
     words.push(0);
-    words.extend(&environment);
+    words.extend(&variables);
+    words.extend(&of_loader);
     words.push(0);
+    let before = words.len();
     words.extend(&auxiliary);
     let pointer = (writer.at - words.len() * 8) & !15;
     // SAFETY: the stack is mapped down to far below.
@@ -133,7 +140,8 @@ pub fn build(
     Ok(Stack {
         pointer,
         arguments: argument_bytes,
-        environment: environment_bytes,
+        environment: variable_bytes,
+        auxiliary: (pointer + before * 8, pointer + words.len() * 8),
     })
 }
 

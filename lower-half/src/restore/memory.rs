@@ -1,16 +1,17 @@
 //! Memory at its old addresses.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use stillpoint_image::format::{CHUNK_BYTES, ChunkRecord, vm_flags};
 use stillpoint_image::tables::RegionKind;
 use stillpoint_image::{Reader, Region};
-use stillpoint_wrappers::gate::is_upper;
 
 use super::objects::Objects;
-use super::{RestoreError, shared};
+use super::{RestoreError, files, shared};
+use crate::gate::memory;
 
 const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
 
@@ -24,17 +25,21 @@ pub unsafe fn map(
     workers: usize,
 ) -> Result<(), RestoreError> {
     let filled = filled_regions(reader);
+    // Regions that hold their file's bytes already, by address.
+    let mut from_files = Vec::new();
     for (region, filled) in reader.regions().iter().zip(&filled) {
-        if !is_upper(region.start as usize) || !is_upper(region.end as usize - 1) {
+        if memory::touches_gate(&range(region)) {
             return Err(RestoreError::Refused(format!(
-                "{}: region {:#x}..{:#x} lies outside of the application's range: the image is not sound",
+                "{}: region {:#x}..{:#x} lies where no application's memory can be: the image is not sound",
                 reader.path().display(),
                 region.start,
                 region.end
             )));
         }
         match region.kind {
-            RegionKind::Anonymous | RegionKind::PrivateFile => private(region, *filled)?,
+            RegionKind::Anonymous => private(region, *filled)?,
+            RegionKind::PrivateFile if files::map(region)? => from_files.push(range(region)),
+            RegionKind::PrivateFile => private(region, *filled)?,
             RegionKind::SharedAnonymous => shared::anonymous(reader, region, objects)?,
             RegionKind::SystemV => shared::system_v(reader, region)?,
             RegionKind::SharedFile => {}
@@ -42,10 +47,14 @@ pub unsafe fn map(
     }
     // SAFETY: the regions have just been mapped, readable and writable where there are runs, and nobody else
     // uses them.
-    unsafe { fill(reader, workers)? };
+    unsafe {
+        fill(reader, &from_files, workers)?;
+        files::clear(reader, &from_files);
+    };
     for (region, filled) in reader.regions().iter().zip(&filled) {
         let private = matches!(region.kind, RegionKind::Anonymous | RegionKind::PrivateFile);
-        if private && *filled && region.protection as i32 != READ_WRITE {
+        let opened = *filled || region.kind == RegionKind::PrivateFile;
+        if private && opened && region.protection as i32 != READ_WRITE {
             let protection = region.protection as i32;
             // SAFETY: the region is ours alone.
             check(region, "protect", unsafe {
@@ -75,6 +84,15 @@ fn filled_regions(reader: &Reader) -> Vec<bool> {
     filled
 }
 
+pub(super) fn range(region: &Region) -> Range<usize> {
+    region.start as usize..region.end as usize
+}
+
+/// Whether the region's addresses have been kept for it (`place`).
+pub(super) fn kept(region: &Region) -> bool {
+    !memory::settled(&range(region))
+}
+
 pub(super) fn size(region: &Region) -> usize {
     region.bytes() as usize
 }
@@ -92,7 +110,7 @@ pub(super) fn failed(region: &Region, what: &str, error: io::Error) -> RestoreEr
     if error.raw_os_error() == Some(libc::EEXIST) {
         return RestoreError::Refused(format!(
             "memory at {place} is taken in this process: {}",
-            taken_by(region)
+            taken_by(region.start..region.end)
         ));
     }
     RestoreError::System {
@@ -101,8 +119,8 @@ pub(super) fn failed(region: &Region, what: &str, error: io::Error) -> RestoreEr
     }
 }
 
-/// What lies where a region should be.
-fn taken_by(region: &Region) -> String {
+/// What lies where memory should be.
+pub(super) fn taken_by(wanted: Range<u64>) -> String {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let overlaps = |line: &&str| {
         let range = line
@@ -110,7 +128,7 @@ fn taken_by(region: &Region) -> String {
             .next()
             .and_then(|range| range.split_once('-'));
         let parse = |text| u64::from_str_radix(text, 16).unwrap_or(0);
-        range.is_some_and(|(start, end)| parse(start) < region.end && region.start < parse(end))
+        range.is_some_and(|(start, end)| parse(start) < wanted.end && wanted.start < parse(end))
     };
     maps.lines()
         .find(overlaps)
@@ -118,7 +136,7 @@ fn taken_by(region: &Region) -> String {
         .to_owned()
 }
 
-/// Maps at exactly the region's addresses, which must be free.
+/// Maps at exactly the region's addresses, which must be free, or kept for it.
 pub(super) fn map_at(
     region: &Region,
     protection: i32,
@@ -127,8 +145,11 @@ pub(super) fn map_at(
     offset: u64,
 ) -> io::Result<()> {
     let wanted = region.start as *mut libc::c_void;
-    let flags = flags | libc::MAP_FIXED_NOREPLACE;
-    // SAFETY: MAP_FIXED_NOREPLACE maps over nothing.
+    let flags = match kept(region) {
+        true => flags | libc::MAP_FIXED,
+        false => flags | libc::MAP_FIXED_NOREPLACE,
+    };
+    // SAFETY: MAP_FIXED_NOREPLACE maps over nothing; what was kept, was kept for this.
     let address = unsafe {
         libc::mmap(
             wanted,
@@ -179,7 +200,11 @@ fn private(region: &Region, filled: bool) -> Result<(), RestoreError> {
 ///
 /// # Safety
 /// Every run must lie in memory that is mapped, writable and used by nobody.
-unsafe fn fill(reader: &Reader, workers: usize) -> Result<(), RestoreError> {
+unsafe fn fill(
+    reader: &Reader,
+    from_files: &[Range<usize>],
+    workers: usize,
+) -> Result<(), RestoreError> {
     let chunks: Vec<&ChunkRecord> = reader.chunks_of(0).collect();
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
@@ -191,7 +216,7 @@ unsafe fn fill(reader: &Reader, workers: usize) -> Result<(), RestoreError> {
                 break;
             };
             // SAFETY: the caller's; each chunk is loaded by one worker, and runs do not overlap.
-            let result = unsafe { load(reader, chunk, &mut scratch, &mut gathered) };
+            let result = unsafe { load(reader, chunk, from_files, &mut scratch, &mut gathered) };
             if let Err(error) = result {
                 failed.store(true, Ordering::Relaxed);
                 if let Ok(mut first) = first_error.lock() {
@@ -219,11 +244,14 @@ unsafe fn fill(reader: &Reader, workers: usize) -> Result<(), RestoreError> {
 unsafe fn load(
     reader: &Reader,
     chunk: &ChunkRecord,
+    from_files: &[Range<usize>],
     scratch: &mut Vec<u8>,
     gathered: &mut [u8],
 ) -> Result<(), RestoreError> {
     let runs = reader.runs(chunk);
-    if let [run] = runs {
+    if let [run] = runs
+        && !files::holds(from_files, run.address as usize)
+    {
         // SAFETY: the caller's.
         let place =
             unsafe { std::slice::from_raw_parts_mut(run.address as *mut u8, run.bytes as usize) };
@@ -235,7 +263,14 @@ unsafe fn load(
     for run in runs {
         let (mine, more) = rest.split_at(run.bytes as usize);
         // SAFETY: the caller's; the source is a buffer of our own.
-        unsafe { std::ptr::copy_nonoverlapping(mine.as_ptr(), run.address as *mut u8, mine.len()) };
+        unsafe {
+            match files::holds(from_files, run.address as usize) {
+                true => files::correct(run.address as usize, mine),
+                false => {
+                    std::ptr::copy_nonoverlapping(mine.as_ptr(), run.address as *mut u8, mine.len())
+                }
+            }
+        };
         rest = more;
     }
     Ok(())

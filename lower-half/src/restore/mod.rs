@@ -14,8 +14,10 @@
 
 mod descriptors;
 mod fetched;
+mod files;
 mod memory;
 mod objects;
+mod place;
 mod scheduling;
 pub mod sequence;
 mod shared;
@@ -120,6 +122,7 @@ impl Restore {
                 reasons.join("; ")
             )));
         }
+        place::keep(reader.regions())?;
         reader.check_pages(workers)?;
         Ok(Restore {
             path,

@@ -6,7 +6,7 @@ use stillpoint_image::Thread;
 use stillpoint_image::tables::thread_flags;
 use stillpoint_protocol::launch::Launch;
 use stillpoint_wrappers::dispatch::Dispatch;
-use stillpoint_wrappers::gate::{GatePage, HandleKind, LOW_END, UpperHooks};
+use stillpoint_wrappers::gate::{GatePage, HandleKind, UpperHooks};
 
 use super::{Restore, RestoreError, scheduling};
 use crate::arch::{registers, syscall};
@@ -14,9 +14,9 @@ use crate::capture::rank::{self, PageState};
 use crate::capture::scheduling::Own;
 use crate::capture::signals;
 use crate::gate;
+use crate::gate::filter::HIGH_TEXT;
 use crate::launch::error::LaunchError;
 use crate::launch::{self, appearance, environment, process};
-use crate::loader::stack::Stack;
 use crate::threads::recreate::{adopt_main, go};
 use crate::threads::registry::State;
 use crate::threads::{SavedThread, recreate, resume_main};
@@ -275,28 +275,18 @@ fn low_text(restore: &Restore) -> Option<(u32, u32)> {
         regions
             .iter()
             .filter(executable)
-            .filter(|region| region.end <= LOW_END as u64)
+            .filter(|region| region.start < HIGH_TEXT as u64)
     };
     let start = text().map(|region| region.start).min()?;
     let end = text().map(|region| region.end).max()?;
-    Some((start as u32, end as u32))
+    Some((start as u32, end.min(u32::MAX.into()) as u32))
 }
 
 /// Name, arguments and environment as `ps` shows them.
 fn show(main: &SavedThread, state: &PageState) {
     appearance::restore_name(&main.name);
-    let [
-        arguments_start,
-        arguments_end,
-        environment_start,
-        environment_end,
-    ] = state.strings.map(|at| at as usize);
-    if arguments_start != 0 {
-        appearance::show_arguments(&Stack {
-            pointer: 0,
-            arguments: (arguments_start, arguments_end),
-            environment: (environment_start, environment_end),
-        });
+    if state.strings[0] != 0 {
+        appearance::show_again(state.strings, state.vector);
     }
 }
 

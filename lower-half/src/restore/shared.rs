@@ -9,7 +9,7 @@ use stillpoint_image::tables::RegionKind;
 use stillpoint_image::{Reader, Region};
 
 use super::RestoreError;
-use super::memory::{advise, check, failed, map_at, size};
+use super::memory::{advise, check, failed, kept, map_at, size};
 use super::objects::{self, Objects};
 
 /// Shared mappings of files that are not here and whose bytes are not in the image.
@@ -114,8 +114,9 @@ pub fn system_v(reader: &Reader, region: &Region) -> Result<(), RestoreError> {
     let id = id.ok_or_else(|| {
         refused("its id cannot be had again: restart on the node it was on, or as a user who may set /proc/sys/kernel/shm_next_id")
     })?;
-    // SAFETY: without SHM_REMAP nothing is mapped over.
-    let address = unsafe { libc::shmat(id, region.start as *const _, 0) };
+    let flags = if kept(region) { libc::SHM_REMAP } else { 0 };
+    // SAFETY: without SHM_REMAP nothing is mapped over; what was kept, was kept for this.
+    let address = unsafe { libc::shmat(id, region.start as *const _, flags) };
     if address as isize == -1 {
         return Err(failed(region, "attach", io::Error::last_os_error()));
     }

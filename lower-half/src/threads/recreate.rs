@@ -51,7 +51,7 @@ impl SavedThread {
                 &raw mut robust_bytes as usize,
             )
         };
-        if !stillpoint_wrappers::gate::is_upper(robust_list as usize) {
+        if !crate::gate::memory::owns(robust_list as usize) {
             robust_list = 0;
         }
         SavedThread {

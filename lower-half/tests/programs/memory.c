@@ -13,7 +13,7 @@
 static const char *place(const void *pointer) {
     uintptr_t at = (uintptr_t)pointer;
     if (getenv("NATIVE")) return "in place";
-    return (at >= 0x100000000000 && at < 0x200000000000) || at < 0x100000000 ? "in place" : "OUT OF PLACE";
+    return (at >= 0x550100000000 && at < 0x555500000000) || at < 0x2a0000000000 ? "in place" : "OUT OF PLACE";
 }
 
 int main(void) {

@@ -14,6 +14,8 @@ pub enum When {
     Among(u8, &'static [u32]),
     /// The argument's low half is a negative number.
     Negative(u8),
+    /// The argument is an address that belongs to neither half by address.
+    Elsewhere(u8),
     /// Never trapped: fails with this error at once.
     Refuse(u32),
 }
@@ -36,6 +38,11 @@ const RULES: &[(i64, When)] = &[
     (libc::SYS_mremap, When::Always),
     (libc::SYS_brk, When::Always),
     (libc::SYS_shmat, When::Always),
+    // What becomes of memory where whose it is must be written down.
+    (libc::SYS_munmap, When::Elsewhere(0)),
+    (libc::SYS_mprotect, When::Elsewhere(0)),
+    (libc::SYS_pkey_mprotect, When::Elsewhere(0)),
+    (libc::SYS_shmdt, When::Elsewhere(0)),
     // Signals: the stop signal and SIGSYS must stay deliverable.
     (libc::SYS_rt_sigaction, When::Always),
     (libc::SYS_rt_sigprocmask, When::Always),

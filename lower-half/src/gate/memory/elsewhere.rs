@@ -1,0 +1,212 @@
+//! Memory that the application asks for at an address where nothing belongs to it by address. It gets what is free there, as it would
+//! natively, and what it has got before; never what is the lower half's. Each such range is written down, for an image must hold it.
+//!
+//! Rules of this place: the lock on the arena is held from the question whether a place is free to the note that it is taken, so the
+//! list always says what is mapped.
+//!
+//! Code is refused there: the filter would not know its system calls. So is memory that grows downwards, of which nobody would
+//! hear.
+
+use core::ops::Range;
+
+use super::arena::Arena;
+use super::ranges::elsewhere;
+use super::{ARENA, PAGE, map, map_free, pages, settled, touches_gate};
+use crate::arch::syscall::{failed, syscall3, syscall4};
+use crate::gate::trap::{Call, errno};
+
+fn unmap(range: Range<usize>) -> isize {
+    // SAFETY: what is unmapped was mapped by the caller, or is the application's by the list.
+    unsafe { syscall3(libc::SYS_munmap, range.start, range.len(), 0) }
+}
+
+/// Writes down that a range is the application's. There is room: who maps there has asked before.
+fn note(arena: &mut Arena, range: &Range<usize>) {
+    for part in elsewhere(range.clone()) {
+        if arena.asked.insert(part.clone()).is_err() {
+            // Two parts, and room for one: better no memory than memory that no image would hold.
+            unmap(part);
+        }
+    }
+}
+
+/// Writes down that a range is nobody's any more.
+fn forget(arena: &mut Arena, range: &Range<usize>) {
+    for part in elsewhere(range.clone()) {
+        // Where a hole finds no room, all of it stays: what is not mapped no image holds either.
+        let _ = arena.asked.remove(part);
+    }
+}
+
+/// `mmap` with a fixed address, or of a hint that is free.
+pub fn map_at(range: Range<usize>, replaces: bool, rest: [usize; 4]) -> isize {
+    let [protection, flags, fd, offset] = rest;
+    if touches_gate(&range) || flags & libc::MAP_GROWSDOWN as usize != 0 {
+        return errno(if replaces { libc::ENOMEM } else { libc::EEXIST });
+    }
+    if protection & libc::PROT_EXEC as usize != 0 {
+        return errno(libc::EACCES);
+    }
+    let mut arena = ARENA.lock();
+    if replaces {
+        return over(&mut arena, &range, || {
+            map(range.start, range.len(), protection, flags, fd, offset)
+        });
+    }
+    if !arena.asked.has_room() {
+        return errno(libc::ENOMEM);
+    }
+    let result = map_free(range.start, range.len(), protection, flags, fd, offset);
+    if !failed(result) {
+        note(&mut arena, &range);
+    }
+    result
+}
+
+/// Has `action` map over a range: over what is the application's there, and over what is free; ENOMEM where something is neither.
+pub fn over(arena: &mut Arena, range: &Range<usize>, action: impl FnOnce() -> isize) -> isize {
+    if touches_gate(range) || !arena.asked.has_room() {
+        return errno(libc::ENOMEM);
+    }
+    // What is free is held first, so that nobody of the lower half takes it in between.
+    let mut held: [Range<usize>; GAPS] = [const { 0..0 }; GAPS];
+    let mut count = 0;
+    let mut result = 0;
+    'parts: for part in elsewhere(range.clone()) {
+        let mut rest = part;
+        while let Some(gap) = arena.asked.gap(rest.clone()) {
+            let (Some(place), false) = (held.get_mut(count), failed(hold(&gap))) else {
+                result = errno(libc::ENOMEM);
+                break 'parts;
+            };
+            *place = gap.clone();
+            count += 1;
+            rest.start = gap.end;
+        }
+    }
+    if !failed(result) {
+        result = action();
+    }
+    if failed(result) {
+        held.into_iter().take(count).for_each(|gap| {
+            unmap(gap);
+        });
+    } else {
+        note(arena, range);
+    }
+    result
+}
+
+/// Free stretches between what is the application's already, in one request.
+const GAPS: usize = 64;
+
+fn hold(gap: &Range<usize>) -> isize {
+    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
+    let nothing = libc::PROT_NONE as usize;
+    map_free(gap.start, gap.len(), nothing, flags, usize::MAX, 0)
+}
+
+/// Keeps the list true over an `mremap`, which `action` makes.
+pub fn remapped(call: &Call, action: impl FnOnce(&mut Arena) -> isize) -> isize {
+    let [old, old_bytes, new_bytes, flags, ..] = call.arguments();
+    let before = pages(old, old_bytes);
+    let mut arena = ARENA.lock();
+    let result = action(&mut arena);
+    if failed(result) {
+        return result;
+    }
+    if flags as i32 & libc::MREMAP_DONTUNMAP == 0
+        && let Some(before) = before
+    {
+        forget(&mut arena, &before);
+    }
+    if let Some(after) = pages(result as usize, new_bytes) {
+        note(&mut arena, &after);
+    }
+    result
+}
+
+/// `shmat` at an address.
+pub fn attach(range: Range<usize>, flags: usize, action: impl FnOnce() -> isize) -> isize {
+    if flags & libc::SHM_EXEC as usize != 0 {
+        return errno(libc::EACCES);
+    }
+    let mut arena = ARENA.lock();
+    if flags & libc::SHM_REMAP as usize != 0 {
+        return over(&mut arena, &range, action);
+    }
+    if touches_gate(&range) {
+        return errno(libc::EINVAL);
+    }
+    if !arena.asked.has_room() {
+        return errno(libc::ENOMEM);
+    }
+    let result = action();
+    if !failed(result) {
+        note(&mut arena, &range);
+    }
+    result
+}
+
+/// `munmap` of addresses that belong to nobody by address: only what is the application's goes.
+pub fn on_munmap(call: &mut Call) -> isize {
+    let [address, bytes, ..] = call.arguments();
+    let Some(range) = pages(address, bytes).filter(|_| address.is_multiple_of(PAGE)) else {
+        return call.make();
+    };
+    let mut arena = ARENA.lock();
+    if !arena.asked.has_room() {
+        return errno(libc::ENOMEM);
+    }
+    let mut rest = range.clone();
+    loop {
+        let Some(part) = arena.asked.parts(rest.clone()).next() else {
+            break;
+        };
+        let result = unmap(part.clone());
+        if failed(result) {
+            return result;
+        }
+        forget(&mut arena, &part);
+        rest.start = part.end;
+    }
+    // What lies behind it in the arena is the application's too.
+    match super::ranges::by_address(range).next() {
+        Some(part) => unmap(part),
+        None => 0,
+    }
+}
+
+/// `mprotect` of addresses that belong to nobody by address.
+pub fn on_mprotect(call: &mut Call) -> isize {
+    let [address, bytes, protection, ..] = call.arguments();
+    let foreign = |range: &Range<usize>| !settled(range);
+    match pages(address, bytes).filter(foreign) {
+        Some(_) if protection & libc::PROT_EXEC as usize != 0 => errno(libc::EACCES),
+        _ => call.make(),
+    }
+}
+
+/// `shmdt` of addresses that belong to nobody by address.
+pub fn on_shmdt(call: &mut Call) -> isize {
+    let mut arena = ARENA.lock();
+    let result = call.make();
+    if failed(result) {
+        return result;
+    }
+    // How long the segment was nobody says any more: its pages are those that are mapped no longer.
+    let mut page = call.argument(0);
+    while arena.asked.parts(page..page + PAGE).next().is_some() && !is_mapped(page) {
+        forget(&mut arena, &(page..page + PAGE));
+        page += PAGE;
+    }
+    result
+}
+
+fn is_mapped(page: usize) -> bool {
+    let mut resident = 0u8;
+    let place = &raw mut resident as usize;
+    // SAFETY: the kernel writes one byte for one page.
+    let result = unsafe { syscall4(libc::SYS_mincore, page, PAGE, place, 0) };
+    result != errno(libc::ENOMEM)
+}

@@ -1,0 +1,143 @@
+//! Private mappings of files are made from their files again, where those are there: `/proc/self/maps` shows what lies where, memory
+//! that has not been changed is shared with others, and what `MADV_DONTNEED` drops is read again. The image has every byte of them, so
+//! another file under the name does no harm, and where there is none the memory is anonymous.
+
+use std::fs::OpenOptions;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+
+use stillpoint_image::{Reader, Region};
+
+use super::RestoreError;
+use super::memory::{check, failed, map_at, size};
+
+const PAGE: usize = 4096;
+
+/// Maps the region's file, readable and writable; `false` where that cannot be had.
+pub fn map(region: &Region) -> Result<bool, RestoreError> {
+    // What is no regular file must not hold this process up.
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(&region.name);
+    let Ok(file) = file else {
+        return Ok(false);
+    };
+    let needed = region.file_offset.saturating_add(region.bytes());
+    let whole = file
+        .metadata()
+        .is_ok_and(|about| about.is_file() && about.len().next_multiple_of(PAGE as u64) >= needed);
+    if !whole {
+        return Ok(false);
+    }
+    let protection = region.protection as i32;
+    let flags = libc::MAP_PRIVATE;
+    match map_at(
+        region,
+        protection,
+        flags,
+        file.as_raw_fd(),
+        region.file_offset,
+    ) {
+        Ok(()) => {}
+        Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {
+            return Err(failed(region, "map", error));
+        }
+        // A file system without executables, a file system that cannot map: its bytes do without it.
+        Err(_) => return Ok(false),
+    }
+    let open = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: mapped just now, and nobody's yet.
+    let result = unsafe { libc::mprotect(region.start as *mut _, size(region), open) };
+    check(region, "fill", result).map(|()| true)
+}
+
+/// Whether an address lies in one of these ranges, which are sorted.
+pub fn holds(ranges: &[Range<usize>], address: usize) -> bool {
+    let index = ranges.partition_point(|range| range.end <= address);
+    ranges
+        .get(index)
+        .is_some_and(|range| range.contains(&address))
+}
+
+/// Makes memory hold these bytes; pages that do already are not written to.
+///
+/// # Safety
+/// As many bytes must be mapped at the address, writable, and nobody's.
+pub unsafe fn correct(address: usize, bytes: &[u8]) {
+    for (index, page) in bytes.chunks(PAGE).enumerate() {
+        // SAFETY: the caller's.
+        let place = unsafe {
+            std::slice::from_raw_parts_mut((address + index * PAGE) as *mut u8, page.len())
+        };
+        if place != page {
+            place.copy_from_slice(page);
+        }
+    }
+}
+
+/// An image leaves out pages that are zero; the file's may not be.
+///
+/// # Safety
+/// The ranges must be mapped, readable, writable, and nobody's.
+pub unsafe fn clear(reader: &Reader, ranges: &[Range<usize>]) {
+    if ranges.is_empty() {
+        return;
+    }
+    let mut runs: Vec<Range<usize>> = reader
+        .chunks_of(0)
+        .flat_map(|chunk| reader.runs(chunk))
+        .map(|run| run.address as usize..run.address as usize + run.bytes as usize)
+        .filter(|run| holds(ranges, run.start))
+        .collect();
+    runs.sort_by_key(|run| run.start);
+    let zeros = [0; PAGE];
+    for range in ranges {
+        let mut at = range.start;
+        let first = runs.partition_point(|run| run.end <= range.start);
+        let last = range.end..range.end;
+        let inside = runs
+            .iter()
+            .skip(first)
+            .take_while(|run| run.start < range.end);
+        for run in inside.chain([&last]) {
+            while at < run.start {
+                // SAFETY: the caller's; runs and ranges consist of whole pages.
+                unsafe { correct(at, &zeros) };
+                at += PAGE;
+            }
+            at = at.max(run.end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_hold_what_lies_in_them() {
+        let ranges = [1..3, 5..8];
+        let held: Vec<usize> = (0..9).filter(|at| holds(&ranges, *at)).collect();
+        assert_eq!(held, [1, 2, 5, 6, 7]);
+    }
+
+    #[test]
+    fn only_pages_that_differ_are_written() {
+        let mut place = vec![1u8; 3 * PAGE];
+        let mut wanted = place.clone();
+        wanted[PAGE + 5] = 9;
+        // SAFETY: a vector of the same length.
+        unsafe { correct(place.as_mut_ptr() as usize, &wanted) };
+        assert!(place == wanted);
+        // Memory that cannot be written to, and is right already.
+        let right = [7u8; PAGE];
+        let map = memmap2::MmapMut::map_anon(PAGE).unwrap();
+        let mut map = map;
+        map.copy_from_slice(&right);
+        let map = map.make_read_only().unwrap();
+        // SAFETY: nothing is written.
+        unsafe { correct(map.as_ptr() as usize, &right) };
+    }
+}

@@ -64,6 +64,8 @@ fn start(directory: &Path, ranks: u32) -> Result<Child, Failure> {
         restarted_from: None,
         keep: 2,
         interval: None,
+        suspended_status: 0,
+        requeue: None,
         compress: "none".into(),
         staging: None,
         recovers: None,

@@ -55,6 +55,9 @@ pub struct Launch {
     pub suspend_signal: i32,
     /// Whether SIGTERM asks for a suspend too.
     pub suspend_on_term: bool,
+    /// What the process ends with after a suspend.
+    #[serde(default)]
+    pub suspended_status: u8,
     /// Whether the ranks keep to two-phase commit instead of the clock, if they start afresh.
     #[serde(default)]
     pub two_phase: bool,
@@ -167,6 +170,7 @@ mod tests {
             }),
             suspend_signal: 10,
             suspend_on_term: true,
+            suspended_status: 75,
             two_phase: true,
             tiers: Some(Tiers {
                 fast: "/dev/shm/x".into(),

@@ -1,11 +1,14 @@
 //! What the launcher (`mpirun`, `srun`, none) tells a process about its place in the launch.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::process;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::Failure;
+use super::{Failure, Outcome};
 
 /// A process's place in its launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,14 +23,31 @@ pub struct Place {
     pub mpi: Option<&'static str>,
 }
 
+/// What is wrong with every rank alike is told by rank 0. Its launcher ends the others then, before they say it too.
+const HEAD_START: Duration = Duration::from_secs(2);
+
 impl Place {
     /// Reads the environment of this process. Without a launcher it is rank 0 of 1.
     pub fn here() -> Result<Place, Failure> {
-        Place::read(|name| std::env::var(name).ok())
+        let text = |(name, value): (OsString, OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        let variables = std::env::vars_os().filter_map(text).collect();
+        Place::read(&variables).map_err(|(rank, text)| {
+            let failed: Outcome = Err(Failure::failed(text));
+            after_rank_0(rank, failed).unwrap_err()
+        })
     }
 
-    fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Place, Failure> {
-        let number = |name: &str| variable(name).and_then(|text| text.parse::<u32>().ok());
+    /// What this rank has to say about itself comes after rank 0's word.
+    pub fn after_rank_0(&self, outcome: Outcome) -> Outcome {
+        after_rank_0(self.rank, outcome)
+    }
+
+    /// The error is for people, of the rank that is given with it.
+    fn read(variables: &BTreeMap<String, String>) -> Result<Place, (u32, String)> {
+        let variable = |name: &str| variables.get(name).cloned();
+        let number = |name: &str| variables.get(name)?.parse::<u32>().ok();
         if let (Some(rank), Some(size)) = (
             number("OMPI_COMM_WORLD_RANK"),
             number("OMPI_COMM_WORLD_SIZE"),
@@ -89,14 +109,12 @@ impl Place {
             }
             .checked();
         }
-        if let Some(rank) = number("PMIX_RANK") {
-            // PMIx alone does not say how many there are.
-            if rank != 0 {
-                return Err(Failure::failed(
-                    "this launcher does not tell how many ranks there are: use mpirun of Open MPI or \
-                     MPICH, or srun",
-                ));
-            }
+        if let Some((name, rank)) = sign_of_a_rank(variables) {
+            let text = format!(
+                "{name} says that this is rank {rank} of a launch, but nothing says of how many: start it with mpirun, \
+                 mpiexec or srun, or unset {name} to start one rank by itself"
+            );
+            return Err((rank, text));
         }
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -110,16 +128,44 @@ impl Place {
         })
     }
 
-    fn checked(self) -> Result<Place, Failure> {
-        match self.rank < self.size {
-            true => Ok(self),
-            false => Err(Failure::failed(format!(
-                "the launcher says that this is rank {} of {}: run it under mpirun or srun, or unset \
-                 their variables",
-                self.rank, self.size
-            ))),
+    fn checked(self) -> Result<Place, (u32, String)> {
+        if self.rank < self.size {
+            return Ok(self);
         }
+        let text = format!(
+            "the launcher says that this is rank {} of {}: run it under mpirun or srun, or unset their variables",
+            self.rank, self.size
+        );
+        Err((self.rank, text))
     }
+}
+
+fn after_rank_0(rank: u32, outcome: Outcome) -> Outcome {
+    if outcome.is_err() && rank != 0 {
+        thread::sleep(HEAD_START);
+    }
+    outcome
+}
+
+/// A variable by which a launcher that is not known here tells a process its rank, and the rank.
+///
+/// Launchers have many names for it, but all of them speak of a rank: `PMIX_RANK`, `PALS_RANKID`, `FLUX_TASK_RANK`, `RANK`. Slurm sets
+/// its `SLURM_PROCID` in a batch script too, which is no rank. Where the same launcher says that there is one rank only, it may start.
+fn sign_of_a_rank(variables: &BTreeMap<String, String>) -> Option<(&str, u32)> {
+    let alone = |stem: &str| {
+        let sizes = ["SIZE", "WORLD_SIZE"].map(|size| format!("{stem}{size}"));
+        sizes
+            .iter()
+            .any(|name| variables.get(name).is_some_and(|size| size == "1"))
+    };
+    variables.iter().find_map(|(name, value)| {
+        let stem = ["RANK", "RANKID"]
+            .iter()
+            .find_map(|end| name.strip_suffix(end))?;
+        let whole_word = stem.is_empty() || stem.ends_with('_');
+        let rank = value.trim().parse().ok()?;
+        (whole_word && !alone(stem)).then_some((name.as_str(), rank))
+    })
 }
 
 fn launch_id(variable: &impl Fn(&str) -> Option<String>, names: &[&str]) -> String {
@@ -140,13 +186,9 @@ fn boot_id() -> String {
 mod tests {
     use super::*;
 
-    fn place(variables: &[(&str, &str)]) -> Result<Place, Failure> {
-        Place::read(|name| {
-            variables
-                .iter()
-                .find(|(n, _)| *n == name)
-                .map(|(_, value)| (*value).to_owned())
-        })
+    fn place(variables: &[(&str, &str)]) -> Result<Place, (u32, String)> {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Place::read(&variables.iter().map(owned).collect())
     }
 
     const OPEN_MPI: [(&str, &str); 5] = [
@@ -196,6 +238,32 @@ mod tests {
     fn without_a_launcher_there_is_one_rank() {
         let here = place(&[]).unwrap();
         assert_eq!((here.rank, here.size, here.one_host), (0, 1, true));
+    }
+
+    #[test]
+    fn a_rank_of_nobody_knows_how_many_is_refused_whoever_launched_it() {
+        for name in ["PMIX_RANK", "PALS_RANKID", "FLUX_TASK_RANK", "RANK"] {
+            for rank in ["0", "3"] {
+                let (found, text) = place(&[(name, rank)]).unwrap_err();
+                assert_eq!(found.to_string(), rank);
+                assert!(text.contains(name) && text.contains("mpirun"), "{text}");
+            }
+        }
+        // Half of what a launcher says is no launch of one rank either.
+        assert!(place(&[("OMPI_COMM_WORLD_RANK", "0")]).is_err());
+        assert!(place(&[("PMI_RANK", "0"), ("PMI_SIZE", "x")]).is_err());
+    }
+
+    #[test]
+    fn what_is_no_rank_of_several_starts_alone() {
+        for alone in [
+            [("RANK", "0"), ("WORLD_SIZE", "1")],
+            [("FLUX_TASK_RANK", "0"), ("FLUX_TASK_SIZE", "1")],
+            [("PAGERANK", "0"), ("RANKING", "1")],
+            [("RANK", "major"), ("SLURM_PROCID", "0")],
+        ] {
+            assert_eq!(place(&alone).unwrap().size, 1, "{alone:?}");
+        }
     }
 
     #[test]

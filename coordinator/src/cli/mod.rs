@@ -2,6 +2,7 @@
 //!
 //! The definitions here feed the parser, `--help`, the manual pages and the shell completions.
 
+mod batch;
 mod check;
 mod checkpoint;
 mod clean;
@@ -42,9 +43,9 @@ pub struct Cli {
 }
 
 const EXIT_STATUS: &str = "\
-Exit status: run and restart end as the application does, with 0 after a suspend, 127 or 126 if the \
-application cannot be found or started; the others: 0 done, 1 failed, 2 usage, 3 no such job or epoch, \
-4 not allowed, 5 the job refused and runs on.";
+Exit status: run and restart end as the application does, after a suspend \
+with --suspended-status, with 127 or 126 if the application cannot be found or started; the others: 0 done, \
+1 failed, 2 usage, 3 no such job or epoch, 4 not allowed, 5 the job refused and runs on.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

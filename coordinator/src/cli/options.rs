@@ -6,9 +6,10 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use nix::sys::signal::Signal;
 
-use super::Failure;
 use super::tiers::TierOptions;
 use super::units::parse_duration;
+use super::{Failure, batch};
+use crate::server::BatchJob;
 
 #[derive(Clone, Debug, Args)]
 pub struct LaunchOptions {
@@ -57,6 +58,14 @@ pub struct LaunchOptions {
           value_parser = parse_signal)]
     pub suspend_signal: i32,
 
+    /// Exit status after a suspend [default: 75 where a batch system is seen (SLURM_JOB_ID, PBS_JOBID, LSB_JOBID), else 0]
+    #[arg(long, env = "STILLPOINT_SUSPENDED_STATUS", value_name = "N")]
+    suspended_status: Option<u8>,
+
+    /// After a suspend, have Slurm start the batch job again (scontrol requeue)
+    #[arg(long, env = "STILLPOINT_REQUEUE")]
+    requeue: bool,
+
     #[command(flatten)]
     pub tiers: TierOptions,
 }
@@ -86,6 +95,17 @@ pub enum OnTerm {
 }
 
 impl LaunchOptions {
+    /// What every rank ends with after a suspend.
+    pub fn suspended_status(&self) -> u8 {
+        self.suspended_status
+            .unwrap_or_else(batch::suspended_status)
+    }
+
+    /// The batch job that is to be started again after a suspend.
+    pub fn requeued(&self) -> Result<Option<BatchJob>, Failure> {
+        self.requeue.then(batch::to_be_requeued).transpose()
+    }
+
     /// Refuses what this version does not offer, before anything is started.
     pub fn refuse_unavailable(&self) -> Result<(), Failure> {
         if self.incremental {

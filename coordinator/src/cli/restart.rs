@@ -33,6 +33,10 @@ pub struct Restart {
 impl Restart {
     pub fn execute(self) -> Outcome {
         let place = Place::here()?;
+        place.after_rank_0(self.start(&place))
+    }
+
+    fn start(&self, place: &Place) -> Outcome {
         let directory = self.options.tiers.directory(Some(&self.directory))?;
         let directory = absolute(&directory.unwrap_or_else(|| self.directory.clone()))?;
         let decide = || {
@@ -45,7 +49,7 @@ impl Restart {
             make_directory(&directory)?;
             Ok(decision)
         };
-        start(&place, directory.clone(), &self.options, None, decide)
+        start(place, directory.clone(), &self.options, None, decide)
     }
 }
 

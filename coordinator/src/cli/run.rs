@@ -56,6 +56,10 @@ pub struct Run {
 impl Run {
     pub fn execute(self) -> Outcome {
         let place = Place::here()?;
+        place.after_rank_0(self.start(&place))
+    }
+
+    fn start(&self, place: &Place) -> Outcome {
         let directory = self.options.tiers.directory(self.dir.as_deref())?;
         let directory = absolute(&directory.unwrap_or_else(|| "./stillpoint.d".into()))?;
         // Every rank looks for the program on its own host, but what fails everywhere is told once:
@@ -79,7 +83,7 @@ impl Run {
             safe_state: self.safe_state,
         };
         start(
-            &place,
+            place,
             directory.clone(),
             &self.options,
             Some(program),

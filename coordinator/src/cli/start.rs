@@ -134,6 +134,7 @@ pub fn start(
         restart,
         suspend_signal: options.suspend_signal,
         suspend_on_term: options.on_term == OnTerm::Suspend,
+        suspended_status: options.suspended_status(),
         two_phase: program.is_some_and(|program| program.safe_state == SafeState::Barrier),
         tiers,
     };
@@ -225,6 +226,8 @@ fn start_coordinator(
         restarted_from: decision.epoch,
         keep: options.keep as usize,
         interval: options.interval,
+        suspended_status: options.suspended_status(),
+        requeue: options.requeued()?,
         compress: options.compress.clone(),
         staging: options.tiers.staging(),
         recovers: decision.recovers,

@@ -349,6 +349,10 @@ impl Job {
             self.fate.reason = None;
             self.fate.exit_status = None;
             self.outputs.push(Output::Record);
+            if self.settings.requeue {
+                // While its ranks are there the job has not failed, and what waits for its success waits on.
+                self.outputs.push(Output::Requeue);
+            }
             self.enter(Phase::End, now);
             self.order(Order::Terminate);
         } else {

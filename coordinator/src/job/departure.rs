@@ -37,6 +37,19 @@ impl Job {
         }
     }
 
+    /// The batch system has answered. If it will not start the job again, somebody else must.
+    pub(super) fn on_requeued(&mut self, result: Result<String, String>) {
+        match result {
+            Ok(done) => self.log(done),
+            Err(why) => {
+                let reason = format!("the batch job will not start again: {why}");
+                self.log(reason.clone());
+                self.fate.reason = Some(reason);
+                self.outputs.push(Output::Record);
+            }
+        }
+    }
+
     fn on_lost(&mut self, rank: u32, now: Duration) {
         if !self.suspended {
             let named = self.roster.named(rank).to_string();
@@ -95,7 +108,7 @@ impl Job {
         self.ended = true;
         if self.suspended {
             self.fate.state = JobState::Suspended;
-            self.fate.exit_status = Some(0);
+            self.fate.exit_status = Some(self.settings.suspended_status.into());
         } else if self.fate.reason.is_some() {
             self.fate.state = JobState::Failed;
         } else if !starting.is_empty() {

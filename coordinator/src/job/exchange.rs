@@ -34,6 +34,8 @@ pub enum Input {
         epoch: u64,
         result: Result<String, String>,
     },
+    /// [`Output::Requeue`] is done: what was said, or why the batch system does not start the job again.
+    Requeued { result: Result<String, String> },
     /// The process of a rank whose connection has ended is dead.
     ProcessGone { rank: u32 },
     /// The process that started the job as rank 0 has ended, and no rank is connected.
@@ -82,6 +84,8 @@ pub enum Output {
     DiscardStaged {
         epoch: u64,
     },
+    /// Have the batch system start the job again; what follows waits until it has answered.
+    Requeue,
     /// What job.json says has changed.
     Record,
     /// A line for the log.

@@ -124,6 +124,7 @@ impl Job {
             Input::Prepared { epoch, result } => self.on_prepared(epoch, result, now),
             Input::Committed { epoch, result } => self.on_committed(epoch, result, now),
             Input::Durable { epoch, result } => self.on_durable(epoch, result, now),
+            Input::Requeued { result } => self.on_requeued(result),
             Input::ProcessGone { rank } => self.on_process_gone(rank, now),
             // What its agent has said may still be on its way here.
             Input::StarterGone => {

@@ -20,6 +20,10 @@ pub struct Settings {
     pub newest_epoch: Option<u64>,
     /// Time between checkpoints that nobody asks for.
     pub interval: Option<Duration>,
+    /// What every rank ends with after a suspend.
+    pub suspended_status: u8,
+    /// Whether a suspended job is to be put into its batch system's queue again.
+    pub requeue: bool,
     /// How images are staged; `None`: they are written to the checkpoint directory.
     pub staging: Option<Rules>,
     /// The epoch that this launch carries on from.

@@ -42,6 +42,8 @@ impl World {
             next_epoch: 5,
             newest_epoch: Some(4),
             interval,
+            suspended_status: 75,
+            requeue: false,
             staging: None,
             restarted_from: None,
             recovers: None,

@@ -9,9 +9,9 @@ use stillpoint_protocol::job_file::{JobState, Process};
 use tokio::sync::oneshot;
 
 use super::records::Written;
-use super::{Coordinator, Outbox, frame, send};
+use super::{Coordinator, Event, Outbox, frame, send};
 use crate::epoch::{Description, seconds_since_1970};
-use crate::job::Output;
+use crate::job::{Input, Output};
 
 /// What is to be done, and what it waits for.
 #[derive(Default)]
@@ -19,6 +19,8 @@ pub(super) struct Agenda {
     deeds: VecDeque<Deed>,
     /// job.json is being written.
     recording: Option<oneshot::Receiver<Written>>,
+    /// The batch system is being asked to start the job again.
+    requeueing: bool,
     /// All is done.
     over: bool,
 }
@@ -41,6 +43,11 @@ impl Agenda {
         written.unwrap_or_else(|_| Err("the thread that writes job.json has ended".into()))
     }
 
+    /// What was waited for may have come.
+    pub fn hear(&mut self, input: &Input) {
+        self.requeueing &= !matches!(input, Input::Requeued { .. });
+    }
+
     /// The job has ended, job.json says so, and so does whatever has been told.
     pub fn is_over(&self) -> bool {
         self.over
@@ -55,6 +62,7 @@ impl Coordinator {
             self.agenda.deeds.extend(deed);
         }
         while self.agenda.recording.is_none()
+            && !self.agenda.requeueing
             && let Some(deed) = self.agenda.deeds.pop_front()
         {
             match deed {
@@ -108,9 +116,23 @@ impl Coordinator {
             }
             Output::Secure { epoch } => self.files.secure(epoch),
             Output::DiscardStaged { epoch } => self.files.discard_staged(epoch),
+            Output::Requeue => self.requeue(),
             Output::Record => self.record(),
             Output::Log(line) => self.recorder.line(line),
             Output::Ended => self.agenda.over = true,
+        }
+    }
+
+    /// Has the batch system asked; what follows waits for its answer.
+    fn requeue(&mut self) {
+        if let Some(job) = self.spec.requeue.clone() {
+            self.agenda.requeueing = true;
+            let events = self.shared.events.clone();
+            tokio::spawn(async move {
+                let result = job.requeue().await;
+                // Nobody listens any more when the job has ended.
+                let _ = events.send(Event::Done(Input::Requeued { result }));
+            });
         }
     }
 

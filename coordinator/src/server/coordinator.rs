@@ -198,7 +198,10 @@ impl Coordinator {
                     },
                 ),
             },
-            Event::Done(input) => self.job.on(now, input),
+            Event::Done(input) => {
+                self.agenda.hear(&input);
+                self.job.on(now, input)
+            }
             Event::Log(line) => {
                 self.recorder.line(line);
                 vec![]

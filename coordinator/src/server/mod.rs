@@ -11,6 +11,7 @@ mod coordinator;
 mod files;
 mod listen;
 mod records;
+mod requeue;
 mod spec;
 
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use crate::job::Input;
 pub use coordinator::Coordinator;
 pub use listen::{Listening, addresses, listen};
 pub use records::{InDirectory, Records};
+pub use requeue::BatchJob;
 pub use spec::{Spec, Staging};
 
 /// Frames that wait to be written to a connection.

@@ -11,6 +11,8 @@ use stillpoint_protocol::job_file::{FORMAT, JobFile, JobState, Process};
 use crate::epoch::seconds_since_1970;
 use crate::job::{Patience, Settings};
 
+use super::requeue::BatchJob;
+
 /// The job, the launch and the options.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
@@ -31,6 +33,10 @@ pub struct Spec {
     /// Committed epochs to keep.
     pub keep: usize,
     pub interval: Option<Duration>,
+    /// What every rank ends with after a suspend.
+    pub suspended_status: u8,
+    /// The batch job that is to be started again after a suspend.
+    pub requeue: Option<BatchJob>,
     pub compress: String,
     /// How images are staged, where the launch has tiers.
     pub staging: Option<Staging>,
@@ -70,6 +76,8 @@ impl Spec {
             next_epoch: newest_staged.or(newest_epoch).unwrap_or(0) + 1,
             newest_epoch,
             interval: self.interval,
+            suspended_status: self.suspended_status,
+            requeue: self.requeue.is_some(),
             staging: self.staging.map(Rules::from),
             restarted_from: self.restarted_from,
             recovers: self.recovers,

@@ -343,6 +343,7 @@ fn a_launch_finds_its_coordinator_and_no_other() {
         restart: None,
         suspend_signal: 10,
         suspend_on_term: false,
+        suspended_status: 0,
         two_phase: false,
         tiers: None,
     };

@@ -8,23 +8,23 @@ use std::time::Duration;
 /// How long the ranks may take to finalise MPI together before they end without.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Ends the process with status 0.
-pub fn leave() -> ! {
+/// Ends the process with the status that the launch wants of a job that is suspended.
+pub fn leave(status: u8) -> ! {
     let finalised = std::thread::Builder::new()
         .name("stillpoint-end".to_owned())
-        .spawn(|| {
+        .spawn(move || {
             // SAFETY: MPI runs in this process, and no other thread of it calls MPI any more.
             unsafe { (crate::mpi::dispatch(crate::mpi::interruptible::extra()).finalize)() };
-            end();
+            end(status);
         });
     if finalised.is_ok() {
         std::thread::sleep(PATIENCE);
     }
-    end()
+    end(status)
 }
 
-/// `_exit(0)`: no exit handlers, neither half's.
-fn end() -> ! {
+/// `_exit`: no exit handlers, neither half's.
+fn end(status: u8) -> ! {
     // SAFETY: ends the process; takes no memory.
-    unsafe { libc::_exit(0) }
+    unsafe { libc::_exit(status.into()) }
 }

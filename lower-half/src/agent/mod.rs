@@ -59,6 +59,8 @@ pub struct Member {
     sender: Sender<FromAgent>,
     receiver: Receiver<ToAgent>,
     rank: u32,
+    /// What the process ends with after a suspend.
+    suspended_status: u8,
     /// Of a launch with storage tiers.
     staged: Option<Launch>,
     /// Orders that came while this rank waited for the others: a checkpoint may be asked for at any time.
@@ -86,6 +88,7 @@ pub fn join(launch: &Launch) -> Result<Member, AgentError> {
             sender,
             receiver,
             rank,
+            suspended_status: launch.suspended_status,
             staged: launch.tiers.is_some().then(|| launch.clone()),
             early: Vec::new(),
         }),
@@ -166,6 +169,7 @@ impl Member {
                     // SAFETY: whoever starts the agent has filled the gate page.
                     page: unsafe { Page::mapped() },
                     staging,
+                    suspended_status: self.suspended_status,
                     sender: self.sender,
                     receiver: self.receiver,
                     attempt: None,
@@ -180,6 +184,7 @@ impl Member {
 
 struct Agent {
     page: Page,
+    suspended_status: u8,
     staging: Option<Staging>,
     sender: Sender<FromAgent>,
     receiver: Receiver<ToAgent>,
@@ -268,7 +273,7 @@ impl Agent {
             Outcome::Ends => {
                 self.leave_tiers();
                 self.sender.send(&FromAgent::Exiting { status: 0 })?;
-                ending::leave();
+                ending::leave(self.suspended_status);
             }
         }
         Ok(())

@@ -117,7 +117,45 @@ fn a_suspend_ends_the_job_only_after_the_commit() {
     assert!(outcome.suspended && outcome.directory == "/d/epoch-000005");
     assert!(world.has(&Output::Ended));
     assert_eq!(world.job.fate().state, JobState::Suspended);
-    assert_eq!(world.job.fate().exit_status, Some(0));
+    assert_eq!(world.job.fate().exit_status, Some(75));
+    assert!(!world.has(&Output::Requeue));
+}
+
+#[test]
+fn a_batch_job_is_requeued_after_the_commit_and_before_its_ranks_end() {
+    let requeue = true;
+    let mut world = World::of(Settings {
+        requeue,
+        ..World::settings(None)
+    });
+    world.connect_all();
+    world.ask(1, true);
+    world.up_to_commit(1);
+    assert!(!world.has(&Output::Requeue));
+    world.outputs.clear();
+    world.committed(5);
+    let end = ToAgent::Checkpoint {
+        attempt: 1,
+        order: Order::Terminate,
+    };
+    let wanted = [Output::Record, Output::Requeue, Output::Broadcast(end)];
+    let order: Vec<&Output> = world
+        .outputs
+        .iter()
+        .filter(|o| wanted.contains(o))
+        .collect();
+    assert_eq!(order, wanted.iter().collect::<Vec<_>>());
+    // Nobody else starts it again, then: the user must know.
+    world.input(Input::Requeued {
+        result: Err("no answer".into()),
+    });
+    let fate = world.job.fate();
+    assert_eq!(fate.state, JobState::Suspended);
+    assert!(
+        fate.reason
+            .as_ref()
+            .is_some_and(|r| r.contains("no answer"))
+    );
 }
 
 #[test]

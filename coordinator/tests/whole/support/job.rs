@@ -65,6 +65,8 @@ impl Job {
             restarted_from: None,
             keep: 2,
             interval,
+            suspended_status: 0,
+            requeue: None,
             compress: "none".into(),
             staging: None,
             recovers: None,

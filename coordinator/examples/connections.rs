@@ -24,6 +24,7 @@ use stillpoint_protocol::codec::{self, Frames};
 use stillpoint_protocol::command::{FromCommand, ToCommand};
 use stillpoint_protocol::handshake::{Client, Role, SERVER_HELLO_BYTES};
 use stillpoint_protocol::job_file::{JobFile, Process};
+use stillpoint_protocol::sealed::{Channel, Sealer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc};
@@ -235,7 +236,8 @@ async fn live(
     told: &mpsc::UnboundedSender<Step>,
 ) -> Result<(), Failure> {
     let turn = turns.acquire().await?;
-    let mut stream = connect(job).await?;
+    let (mut stream, channel) = connect(job).await?;
+    let (mut sealer, mut opener) = channel.split();
     drop(turn);
     let hello = Hello {
         rank,
@@ -245,56 +247,61 @@ async fn live(
         launch: job.launch.clone(),
         restarted_from: None,
     };
-    say(&mut stream, &FromAgent::Hello(hello)).await?;
+    say(&mut stream, &mut sealer, &FromAgent::Hello(hello)).await?;
     let ids = clocks(rank, job.ranks);
     let mut frames = Frames::default();
     loop {
         while let Some(message) = frames.next_message()? {
-            obey(rank, &ids, message, &mut stream, told).await?;
+            obey(rank, &ids, message, (&mut stream, &mut sealer), told).await?;
         }
         stream.readable().await?;
         let mut bytes = [0; 4096];
         match stream.try_read(&mut bytes) {
             Ok(0) => return Ok(()),
-            Ok(count) => frames.push(&bytes[..count]),
+            Ok(count) => {
+                let mut opened = Vec::new();
+                opener.open(&bytes[..count], &mut opened)?;
+                frames.push(&opened);
+            }
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error.into()),
         }
     }
 }
 
-async fn connect(job: &JobFile) -> Result<TcpStream, Failure> {
+async fn connect(job: &JobFile) -> Result<(TcpStream, Channel), Failure> {
     let mut stream = TcpStream::connect(&job.addresses[0]).await?;
     stream.set_nodelay(true)?;
-    let client = Client::new(Role::Agent)?;
+    let client = Client::new(&job.key, Role::Agent)?;
     stream.write_all(client.hello()).await?;
     let mut server = [0; SERVER_HELLO_BYTES];
     stream.read_exact(&mut server).await?;
-    let (_, proof) = client.answer(&job.key, &server)?;
+    let (_, proof, channel) = client.answer(&server)?;
     stream.write_all(&proof).await?;
-    let mut accepted = [0];
-    stream.read_exact(&mut accepted).await?;
-    match accepted {
-        [1] => Ok(stream),
-        _ => Err("not accepted".into()),
-    }
+    Ok((stream, channel))
 }
 
-async fn say(stream: &mut TcpStream, message: &FromAgent) -> Result<(), Failure> {
-    Ok(stream.write_all(&codec::encode(message)?).await?)
+async fn say(
+    stream: &mut TcpStream,
+    sealer: &mut Sealer,
+    message: &FromAgent,
+) -> Result<(), Failure> {
+    let mut sealed = Vec::new();
+    sealer.seal(&codec::encode(message)?, &mut sealed)?;
+    Ok(stream.write_all(&sealed).await?)
 }
 
 async fn obey(
     rank: u32,
     ids: &[u64],
     message: ToAgent,
-    stream: &mut TcpStream,
+    (stream, sealer): (&mut TcpStream, &mut Sealer),
     told: &mpsc::UnboundedSender<Step>,
 ) -> Result<(), Failure> {
     let (attempt, order) = match message {
         ToAgent::Checkpoint { attempt, order } => (attempt, order),
         ToAgent::Welcome => {
-            say(stream, &FromAgent::MpiReady).await?;
+            say(stream, sealer, &FromAgent::MpiReady).await?;
             told.send(Step::Connected)?;
             return Ok(());
         }
@@ -343,7 +350,7 @@ async fn obey(
         other => return Err(format!("{other:?}").into()),
     }
     for progress in answers {
-        say(stream, &FromAgent::Progress { attempt, progress }).await?;
+        say(stream, sealer, &FromAgent::Progress { attempt, progress }).await?;
     }
     Ok(())
 }

@@ -2,15 +2,15 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use stillpoint_protocol::Key;
 use stillpoint_protocol::client::{ClientError, CommandConnection};
 use stillpoint_protocol::handshake::HandshakeError;
+use stillpoint_protocol::{Key, Received};
 use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
@@ -148,9 +148,14 @@ fn garbage_is_not_listened_to() {
 fn a_handshake_that_goes_wrong_later_is_refused() {
     use stillpoint_protocol::handshake::{Client, Role};
     disturbed("strangers-handshake", |trial, addresses| {
+        let file = strike::job_file(&trial.epochs_at())?;
+        let key: Key = file["key"]
+            .as_str()
+            .and_then(|key| key.parse().ok())
+            .ok_or("no key in job.json")?;
         for role in [Role::Agent, Role::Command] {
             for end in [0, 1, 31, 32, 200] {
-                let client = Client::new(role).map_err(|error| error.to_string())?;
+                let client = Client::new(&key, role).map_err(|error| error.to_string())?;
                 let mut stream = connect(addresses)?;
                 stream
                     .write_all(client.hello())
@@ -168,6 +173,86 @@ fn a_handshake_that_goes_wrong_later_is_refused() {
         }
         checkpoint_within(trial, 20.0)
     });
+}
+
+/// Somebody who holds no key lets a command's handshake pass and then speaks for it, or changes what it says.
+#[test]
+fn somebody_in_between_gives_no_orders() {
+    use stillpoint_protocol::codec;
+    use stillpoint_protocol::command::FromCommand;
+    disturbed("strangers-between", |trial, addresses| {
+        let failed = |error: &dyn std::fmt::Display| error.to_string();
+        let file = strike::job_file(&trial.epochs_at())?;
+        let key: Key = file["key"]
+            .as_str()
+            .and_then(|key| key.parse().ok())
+            .ok_or("no key in job.json")?;
+        let suspend = FromCommand::Checkpoint {
+            suspend: true,
+            timeout_seconds: None,
+        };
+        let plain = codec::encode(&suspend).map_err(|error| failed(&error))?;
+        for change in [Change::Say(plain), Change::Flip, Change::Repeat] {
+            let (address, between) = between(addresses, change)?;
+            let connection = CommandConnection::open(&[address], &key, Duration::from_secs(10))
+                .map_err(|error| failed(&error))?;
+            let (sender, mut receiver) = connection.split().map_err(|error| failed(&error))?;
+            sender
+                .send(&FromCommand::Status)
+                .map_err(|error| failed(&error))?;
+            // The coordinator hangs up, or has answered the one question that was asked.
+            while let Ok(Received::Message(_)) = receiver.receive_within(SHOWN_OUT) {}
+            sender.close();
+            between.join().map_err(|_| "the one in between failed")?;
+        }
+        checkpoint_within(trial, 20.0)
+    });
+}
+
+/// What somebody in between does with the first bytes after a handshake.
+enum Change {
+    /// Says something else before them.
+    Say(Vec<u8>),
+    /// Changes a bit.
+    Flip,
+    /// Says them twice.
+    Repeat,
+}
+
+/// Passes one connection on, with that change; where to connect to.
+fn between(
+    addresses: &[String],
+    change: Change,
+) -> Result<(String, thread::JoinHandle<()>), Failed> {
+    use stillpoint_protocol::handshake::{CLIENT_HELLO_BYTES, PROOF_BYTES, SERVER_HELLO_BYTES};
+    let failed = |error: std::io::Error| error.to_string();
+    let mut there = connect(addresses)?;
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?.to_string();
+    let thread = thread::spawn(move || {
+        let (mut here, _) = listener.accept().expect("the command comes");
+        let pass = |from: &mut TcpStream, to: &mut TcpStream, bytes: usize| {
+            let mut handshake = vec![0; bytes];
+            from.read_exact(&mut handshake).expect("a handshake");
+            to.write_all(&handshake).expect("a handshake");
+        };
+        pass(&mut here, &mut there, CLIENT_HELLO_BYTES);
+        pass(&mut there, &mut here, SERVER_HELLO_BYTES);
+        pass(&mut here, &mut there, PROOF_BYTES);
+        let mut first = vec![0; 4096];
+        let count = here.read(&mut first).expect("an order");
+        first.truncate(count);
+        let changed = match change {
+            Change::Say(before) => [before, first].concat(),
+            Change::Flip => first.iter().map(|byte| byte ^ 4).collect(),
+            Change::Repeat => [first.clone(), first].concat(),
+        };
+        // The coordinator may hang up before it has all of it.
+        let _ = there.write_all(&changed);
+        let _ = std::io::copy(&mut there, &mut here);
+        let _ = here.shutdown(std::net::Shutdown::Both);
+    });
+    Ok((address, thread))
 }
 
 #[test]

@@ -16,8 +16,10 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::agent::{FromAgent, ToAgent};
 use crate::codec::{self, CodecError, Decode, Encode, Frames};
 use crate::command::{FromCommand, ToCommand};
-use crate::handshake::{self, HandshakeError, Role};
+use crate::greeting::{self, GreetingError};
+use crate::handshake::{HandshakeError, Role};
 use crate::key::Key;
+use crate::sealed::{Channel, Opener, SealError, Sealer};
 
 /// How long a message may take to leave. A coordinator that does not read for so long is gone.
 const WRITE_PATIENCE: Duration = Duration::from_secs(30);
@@ -41,12 +43,16 @@ pub enum ClientError {
     Broken(#[from] io::Error),
     #[error("the coordinator sent {0}")]
     Codec(#[from] CodecError),
+    #[error("on the connection to the coordinator came {0}")]
+    Sealed(#[from] SealError),
 }
 
 /// A connection on which both sides know each other.
 #[derive(Debug)]
 pub struct Connection<Out, In> {
     stream: TcpStream,
+    sealer: Sealer,
+    opener: Opener,
     messages: PhantomData<fn(Out) -> In>,
 }
 
@@ -79,10 +85,12 @@ fn open<Out, In>(
     for address in addresses {
         match reach(address, patience) {
             Ok(stream) => {
-                shake_hands(&stream, address, key, role, patience)
-                    .map_err(|error| silent(error, address, patience))?;
+                let channel = shake_hands(&stream, address, key, role, patience)?;
+                let (sealer, opener) = channel.split();
                 return Ok(Connection {
                     stream,
+                    sealer,
+                    opener,
                     messages: PhantomData,
                 });
             }
@@ -109,48 +117,29 @@ fn reach(address: &str, patience: Duration) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// A read that takes too long fails as if there were just nothing to read.
-fn silent(error: ClientError, address: &str, patience: Duration) -> ClientError {
-    match error {
-        ClientError::Broken(source)
-            if matches!(
-                source.kind(),
-                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
-            ) =>
-        {
-            let address = address.to_owned();
-            ClientError::Silent { address, patience }
-        }
-        other => other,
-    }
-}
-
 fn shake_hands(
-    mut stream: &TcpStream,
+    stream: &TcpStream,
     address: &str,
     key: &Key,
     role: Role,
     patience: Duration,
-) -> Result<(), ClientError> {
-    let failed = |source| ClientError::Handshake {
-        address: address.to_owned(),
-        source,
-    };
-    stream.set_read_timeout(Some(patience))?;
+) -> Result<Channel, ClientError> {
+    let channel = greeting::greet(stream, key, role, patience);
+    let channel = channel.map_err(|error| match error {
+        GreetingError::Handshake(source) => ClientError::Handshake {
+            address: address.to_owned(),
+            source,
+        },
+        GreetingError::Broken(source) if source.kind() == io::ErrorKind::TimedOut => {
+            ClientError::Silent {
+                address: address.to_owned(),
+                patience,
+            }
+        }
+        GreetingError::Broken(source) => source.into(),
+    })?;
     stream.set_write_timeout(Some(WRITE_PATIENCE))?;
-    let client = handshake::Client::new(role)?;
-    stream.write_all(client.hello())?;
-    let mut hello = [0; handshake::SERVER_HELLO_BYTES];
-    stream.read_exact(&mut hello)?;
-    let (_version, proof) = client.answer(key, &hello).map_err(failed)?;
-    stream.write_all(&proof)?;
-    let mut verdict = [0; 1];
-    stream.read_exact(&mut verdict)?;
-    if verdict != [1] {
-        return Err(failed(HandshakeError::WrongKey));
-    }
-    stream.set_read_timeout(None)?;
-    Ok(())
+    Ok(channel)
 }
 
 impl<Out: Encode, In: Decode<()>> Connection<Out, In> {
@@ -159,11 +148,15 @@ impl<Out: Encode, In: Decode<()>> Connection<Out, In> {
         let reader = self.stream.try_clone()?;
         Ok((
             Sender {
-                stream: Arc::new(Mutex::new(self.stream)),
+                to: Arc::new(Mutex::new(Outgoing {
+                    stream: self.stream,
+                    sealer: self.sealer,
+                })),
                 messages: PhantomData,
             },
             Receiver {
                 stream: reader,
+                opener: self.opener,
                 frames: Frames::default(),
                 messages: PhantomData,
             },
@@ -174,14 +167,21 @@ impl<Out: Encode, In: Decode<()>> Connection<Out, In> {
 /// Sends messages; clones send on the same connection, each message whole.
 #[derive(Debug)]
 pub struct Sender<Out> {
-    stream: Arc<Mutex<TcpStream>>,
+    to: Arc<Mutex<Outgoing>>,
     messages: PhantomData<fn(Out)>,
+}
+
+/// Records are numbered as they are sent.
+#[derive(Debug)]
+struct Outgoing {
+    stream: TcpStream,
+    sealer: Sealer,
 }
 
 impl<Out> Clone for Sender<Out> {
     fn clone(&self) -> Self {
         Sender {
-            stream: Arc::clone(&self.stream),
+            to: Arc::clone(&self.to),
             messages: PhantomData,
         }
     }
@@ -191,16 +191,18 @@ impl<Out: Encode> Sender<Out> {
     /// Returns when the message is with the kernel.
     pub fn send(&self, message: &Out) -> Result<(), ClientError> {
         let frame = codec::encode(message)?;
-        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
-        stream.write_all(&frame)?;
+        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sealed = Vec::new();
+        to.sealer.seal(&frame, &mut sealed)?;
+        to.stream.write_all(&sealed)?;
         Ok(())
     }
 
     /// Ends the connection in both directions, so that a receiver that waits returns `Closed`.
     pub fn close(&self) {
-        let stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        let to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
         // Fails only when the connection has already gone.
-        let _ = stream.shutdown(Shutdown::Both);
+        let _ = to.stream.shutdown(Shutdown::Both);
     }
 }
 
@@ -218,6 +220,7 @@ pub enum Received<In> {
 #[derive(Debug)]
 pub struct Receiver<In> {
     stream: TcpStream,
+    opener: Opener,
     frames: Frames,
     messages: PhantomData<fn() -> In>,
 }
@@ -238,6 +241,7 @@ impl<In: Decode<()>> Receiver<In> {
 
     fn receive_until(&mut self, deadline: Option<Instant>) -> Result<Received<In>, ClientError> {
         let mut bytes = [0; 16 << 10];
+        let mut opened = Vec::new();
         loop {
             if let Some(message) = self.frames.next_message()? {
                 return Ok(Received::Message(message));
@@ -249,7 +253,11 @@ impl<In: Decode<()>> Receiver<In> {
             }
             match self.stream.read(&mut bytes) {
                 Ok(0) => return Ok(Received::Closed),
-                Ok(count) => self.frames.push(&bytes[..count]),
+                Ok(count) => {
+                    opened.clear();
+                    self.opener.open(&bytes[..count], &mut opened)?;
+                    self.frames.push(&opened);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                     return Ok(Received::Closed);

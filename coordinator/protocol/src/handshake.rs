@@ -1,32 +1,40 @@
-//! What happens on a connection before the first message: each side shows that it holds the job's key
-//! without sending it, and both settle on a version. Fixed sizes, no allocation, nothing decoded from
-//! a stranger's bytes.
+//! What happens on a connection before the first message: each side shows that it holds the job's key without sending it,
+//! both settle on a version, and both derive the keys of this connection alone.
+//!
+//! It is Noise's `NNpsk0` (The Noise Protocol Framework, revision 34, section 9), the job's key being the pre-shared one. What
+//! is sent in clear before it is Noise's prologue, so that nobody can change it on the way.
 //!
 //! ```text
-//!  client ──▶ server   ClientHello (45 bytes): magic 8, oldest 2, newest 2, role 1, nonce 32
-//!  client ◀── server   ServerHello (74 bytes): magic 8, version 2 (0: none in common), nonce 32,
-//!                                              HMAC-SHA256(key, "server" | both hellos so far) 32
-//!  client ──▶ server   proof (32 bytes):       HMAC-SHA256(key, "client" | both hellos, without the MAC)
-//!  client ◀── server   verdict (1 byte):       1 welcome, 0 not
+//!  client ──▶ server   ClientHello (61 bytes): magic 8, oldest 2, newest 2, role 1, Noise's first message 48
+//!  client ◀── server   ServerHello (55 bytes): verdict 1 (1 welcome, 0 not), Noise's second message 54, in which
+//!                                              version 2 (0: none in common), oldest 2, newest 2
+//!  client ──▶ server   proof (16 bytes):       an empty record: the client has derived the keys too
 //! ```
 //!
-//! Both nonces are in both codes, so that neither can be replayed, and the two directions differ, so that
-//! a server cannot be made to answer for a client. Codes are compared in constant time.
+//! The first message alone can be sent again by whoever has seen it; the proof cannot, since the server's part of the keys
+//! is new in every connection. Fixed sizes, nothing decoded from a stranger's bytes.
 
-use hmac::{Hmac, Mac};
-use sha2::Sha256;
+use snow::{Builder, HandshakeState};
 
-use crate::key::{Key, random_bytes};
+use crate::key::Key;
+use crate::sealed::{Channel, TAG_BYTES};
 
-const MAGIC: [u8; 8] = *b"STILLPT\x01";
+const MAGIC: [u8; 8] = *b"STILLPT\x02";
+const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
 
 /// Versions of the messages that this build speaks.
 pub const OLDEST: u16 = 1;
 pub const NEWEST: u16 = 1;
 
-pub const CLIENT_HELLO_BYTES: usize = 45;
-pub const SERVER_HELLO_BYTES: usize = 74;
-pub const PROOF_BYTES: usize = 32;
+/// A key of Curve25519.
+const PUBLIC_BYTES: usize = 32;
+const PROLOGUE_BYTES: usize = 13;
+const VERSION_BYTES: usize = 6;
+pub const CLIENT_HELLO_BYTES: usize = PROLOGUE_BYTES + PUBLIC_BYTES + TAG_BYTES;
+pub const SERVER_HELLO_BYTES: usize = 1 + PUBLIC_BYTES + VERSION_BYTES + TAG_BYTES;
+pub const PROOF_BYTES: usize = TAG_BYTES;
+/// What is sent to whoever does not hold the key.
+pub const REFUSAL: [u8; SERVER_HELLO_BYTES] = [0; SERVER_HELLO_BYTES];
 
 /// What a client is, and so which messages it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +49,7 @@ pub enum Role {
 /// Why two sides do not come together.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum HandshakeError {
-    #[error("the other side does not speak Stillpoint's protocol")]
+    #[error("the other side does not speak Stillpoint's protocol, or that of another release")]
     NotOurs,
     #[error(
         "the other side speaks versions {oldest} to {newest} of the protocol, this build {OLDEST} to {NEWEST}: use the same release of Stillpoint on both sides"
@@ -49,89 +57,124 @@ pub enum HandshakeError {
     Version { oldest: u16, newest: u16 },
     #[error("the other side does not hold this job's key")]
     WrongKey,
+    #[error("the connection cannot be encrypted: {0}")]
+    Cipher(String),
 }
 
-/// A client's first bytes.
+impl From<snow::Error> for HandshakeError {
+    fn from(error: snow::Error) -> HandshakeError {
+        match error {
+            snow::Error::Decrypt | snow::Error::Dh => HandshakeError::WrongKey,
+            other => HandshakeError::Cipher(other.to_string()),
+        }
+    }
+}
+
+fn noise<'a>(key: &'a Key, prologue: &'a [u8]) -> Result<Builder<'a>, HandshakeError> {
+    let pattern = PATTERN.parse()?;
+    Ok(Builder::new(pattern).prologue(prologue)?.psk(0, &key.0)?)
+}
+
+/// A client, from its first bytes on.
 pub struct Client {
     hello: [u8; CLIENT_HELLO_BYTES],
+    noise: HandshakeState,
 }
 
 impl Client {
-    pub fn new(role: Role) -> std::io::Result<Client> {
+    /// # Errors
+    /// [`HandshakeError::Cipher`] where the system gives no random numbers.
+    pub fn new(key: &Key, role: Role) -> Result<Client, HandshakeError> {
         let mut hello = [0; CLIENT_HELLO_BYTES];
         hello[..8].copy_from_slice(&MAGIC);
         hello[8..10].copy_from_slice(&OLDEST.to_le_bytes());
         hello[10..12].copy_from_slice(&NEWEST.to_le_bytes());
         hello[12] = role as u8;
-        hello[13..].copy_from_slice(&random_bytes()?);
-        Ok(Client { hello })
+        Client::saying(key, hello)
+    }
+
+    /// With these bytes before Noise's.
+    fn saying(key: &Key, mut hello: [u8; CLIENT_HELLO_BYTES]) -> Result<Client, HandshakeError> {
+        let (prologue, message) = hello.split_at_mut(PROLOGUE_BYTES);
+        let mut noise = noise(key, prologue)?.build_initiator()?;
+        noise.write_message(&[], message)?;
+        Ok(Client { hello, noise })
     }
 
     pub fn hello(&self) -> &[u8; CLIENT_HELLO_BYTES] {
         &self.hello
     }
 
-    /// Checks the server's answer; the version to speak and the proof to send.
+    /// Checks the server's answer; the version to speak, the proof to send, and how to speak from then on.
+    ///
+    /// # Errors
+    /// See [`HandshakeError`].
     pub fn answer(
-        &self,
-        key: &Key,
+        mut self,
         server: &[u8; SERVER_HELLO_BYTES],
-    ) -> Result<(u16, [u8; PROOF_BYTES]), HandshakeError> {
-        let (spoken, code) = server.split_at(SERVER_HELLO_BYTES - PROOF_BYTES);
-        if spoken[..8] != MAGIC {
-            return Err(HandshakeError::NotOurs);
+    ) -> Result<(u16, [u8; PROOF_BYTES], Channel), HandshakeError> {
+        let (verdict, message) = server.split_at(1);
+        match verdict {
+            [0] => return Err(HandshakeError::WrongKey),
+            [1] => {}
+            _ => return Err(HandshakeError::NotOurs),
         }
-        let version = u16::from_le_bytes([spoken[8], spoken[9]]);
-        mac(key, b"server", &self.hello, spoken)
-            .verify_slice(code)
-            .map_err(|_| HandshakeError::WrongKey)?;
+        let mut versions = [0; VERSION_BYTES];
+        self.noise.read_message(message, &mut versions)?;
+        let [version, oldest, newest] = words(versions);
         if !(OLDEST..=NEWEST).contains(&version) {
-            return Err(HandshakeError::Version {
-                oldest: version,
-                newest: version,
-            });
+            return Err(HandshakeError::Version { oldest, newest });
         }
-        let proof = mac(key, b"client", &self.hello, spoken);
-        Ok((version, proof.finalize().into_bytes().into()))
+        let mut channel = Channel::new(self.noise.into_stateless_transport_mode()?);
+        let proof = channel.prove().map_err(cipher)?;
+        Ok((version, proof, channel))
     }
 }
 
 /// A server that has read a client's hello.
 pub struct Server {
-    client: [u8; CLIENT_HELLO_BYTES],
     hello: [u8; SERVER_HELLO_BYTES],
+    noise: HandshakeState,
     role: Role,
     version: u16,
+    /// The versions that the client speaks.
+    spoken: [u16; 2],
 }
 
 impl Server {
-    pub fn new(key: &Key, client: [u8; CLIENT_HELLO_BYTES]) -> Result<Server, HandshakeError> {
-        let role = match client[12] {
-            _ if client[..8] != MAGIC => return Err(HandshakeError::NotOurs),
+    /// # Errors
+    /// See [`HandshakeError`]: the other side is told [`REFUSAL`], or nothing.
+    pub fn new(key: &Key, client: &[u8; CLIENT_HELLO_BYTES]) -> Result<Server, HandshakeError> {
+        let (prologue, message) = client.split_at(PROLOGUE_BYTES);
+        let role = match prologue[12] {
+            _ if prologue[..8] != MAGIC => return Err(HandshakeError::NotOurs),
             1 => Role::Agent,
             2 => Role::Command,
             3 => Role::Peer,
             _ => return Err(HandshakeError::NotOurs),
         };
-        let oldest = u16::from_le_bytes([client[8], client[9]]);
-        let newest = u16::from_le_bytes([client[10], client[11]]);
+        let mut noise = noise(key, prologue)?.build_responder()?;
+        noise.read_message(message, &mut [])?;
+        let oldest = u16::from_le_bytes([prologue[8], prologue[9]]);
+        let newest = u16::from_le_bytes([prologue[10], prologue[11]]);
         let version = if oldest <= NEWEST && newest >= OLDEST {
             newest.min(NEWEST)
         } else {
             0
         };
-        let nonce = random_bytes().map_err(|_| HandshakeError::NotOurs)?;
+        let mut versions = [0; VERSION_BYTES];
+        for (to, word) in versions.chunks_exact_mut(2).zip([version, OLDEST, NEWEST]) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
         let mut hello = [0; SERVER_HELLO_BYTES];
-        hello[..8].copy_from_slice(&MAGIC);
-        hello[8..10].copy_from_slice(&version.to_le_bytes());
-        hello[10..42].copy_from_slice(&nonce);
-        let code = mac(key, b"server", &client, &hello[..42]).finalize();
-        hello[42..].copy_from_slice(&code.into_bytes());
+        hello[0] = 1;
+        noise.write_message(&versions, &mut hello[1..])?;
         Ok(Server {
-            client,
             hello,
+            noise,
             role,
             version,
+            spoken: [oldest, newest],
         })
     }
 
@@ -139,32 +182,27 @@ impl Server {
         &self.hello
     }
 
-    /// Checks the client's proof; what it is, and the version to speak.
-    pub fn check(
-        &self,
-        key: &Key,
-        proof: &[u8; PROOF_BYTES],
-    ) -> Result<(Role, u16), HandshakeError> {
-        mac(key, b"client", &self.client, &self.hello[..42])
-            .verify_slice(proof)
-            .map_err(|_| HandshakeError::WrongKey)?;
+    /// Checks the client's proof; what it is, the version to speak, and how to speak from then on.
+    ///
+    /// # Errors
+    /// See [`HandshakeError`].
+    pub fn check(self, proof: &[u8; PROOF_BYTES]) -> Result<(Role, u16, Channel), HandshakeError> {
+        let mut channel = Channel::new(self.noise.into_stateless_transport_mode()?);
+        channel.check(proof).map_err(|_| HandshakeError::WrongKey)?;
         if self.version == 0 {
-            return Err(HandshakeError::Version {
-                oldest: u16::from_le_bytes([self.client[8], self.client[9]]),
-                newest: u16::from_le_bytes([self.client[10], self.client[11]]),
-            });
+            let [oldest, newest] = self.spoken;
+            return Err(HandshakeError::Version { oldest, newest });
         }
-        Ok((self.role, self.version))
+        Ok((self.role, self.version, channel))
     }
 }
 
-fn mac(key: &Key, direction: &[u8], client: &[u8], server: &[u8]) -> Hmac<Sha256> {
-    // HMAC takes keys of any length; this cannot fail.
-    let mut mac = Hmac::<Sha256>::new_from_slice(&key.0).unwrap_or_else(|_| unreachable!());
-    mac.update(direction);
-    mac.update(client);
-    mac.update(server);
-    mac
+fn cipher(error: impl std::fmt::Display) -> HandshakeError {
+    HandshakeError::Cipher(error.to_string())
+}
+
+fn words(bytes: [u8; VERSION_BYTES]) -> [u16; 3] {
+    [0, 2, 4].map(|at| u16::from_le_bytes([bytes[at], bytes[at + 1]]))
 }
 
 #[cfg(test)]
@@ -179,67 +217,82 @@ mod tests {
     fn both_sides_come_together_with_one_key() {
         let (key, _) = keys();
         for role in [Role::Agent, Role::Command, Role::Peer] {
-            let client = Client::new(role).unwrap();
-            let server = Server::new(&key, *client.hello()).unwrap();
-            let (version, proof) = client.answer(&key, server.hello()).unwrap();
-            assert_eq!(server.check(&key, &proof), Ok((role, version)));
+            let client = Client::new(&key, role).unwrap();
+            let server = Server::new(&key, client.hello()).unwrap();
+            let (version, proof, _) = client.answer(server.hello()).unwrap();
+            let (known, spoken, _) = server.check(&proof).unwrap();
+            assert_eq!((known, spoken), (role, version));
         }
     }
 
     #[test]
     fn neither_side_accepts_another_key() {
         let (key, other) = keys();
-        let client = Client::new(Role::Agent).unwrap();
-        let server = Server::new(&key, *client.hello()).unwrap();
+        let client = Client::new(&other, Role::Agent).unwrap();
+        let refused = Server::new(&key, client.hello()).map(drop);
+        assert_eq!(refused, Err(HandshakeError::WrongKey));
+        let refused = client.answer(&REFUSAL).map(drop);
+        assert_eq!(refused, Err(HandshakeError::WrongKey));
+        // A server with another key cannot answer, whatever it sends.
+        let client = Client::new(&key, Role::Agent).unwrap();
+        let mut forged = REFUSAL;
+        forged[0] = 1;
         assert_eq!(
-            client.answer(&other, server.hello()),
+            client.answer(&forged).map(drop),
             Err(HandshakeError::WrongKey)
         );
-        // A client that does not check the server still cannot prove itself.
-        let forged = mac(&other, b"client", client.hello(), &server.hello()[..42]);
-        let forged = forged.finalize().into_bytes().into();
-        assert_eq!(server.check(&key, &forged), Err(HandshakeError::WrongKey));
     }
 
     #[test]
-    fn a_proof_cannot_be_replayed_or_reflected() {
+    fn nothing_of_a_handshake_can_be_used_again_or_reflected() {
         let (key, _) = keys();
-        let client = Client::new(Role::Agent).unwrap();
-        let first = Server::new(&key, *client.hello()).unwrap();
-        let (_, proof) = client.answer(&key, first.hello()).unwrap();
-        let second = Server::new(&key, *client.hello()).unwrap();
-        assert_eq!(second.check(&key, &proof), Err(HandshakeError::WrongKey));
-        let reflected = second.hello()[42..].try_into().unwrap();
-        assert_eq!(second.check(&key, reflected), Err(HandshakeError::WrongKey));
+        let client = Client::new(&key, Role::Agent).unwrap();
+        let hello = *client.hello();
+        let first = Server::new(&key, &hello).unwrap();
+        let (_, proof, _) = client.answer(first.hello()).unwrap();
+        // Who has listened sends it all again to a server that still knows nobody.
+        let second = Server::new(&key, &hello).unwrap();
+        assert_ne!(first.hello(), second.hello());
+        assert_eq!(
+            second.check(&proof).map(drop),
+            Err(HandshakeError::WrongKey)
+        );
+        let client = Client::new(&key, Role::Agent).unwrap();
+        assert_eq!(
+            client.answer(first.hello()).map(drop),
+            Err(HandshakeError::WrongKey)
+        );
     }
 
     #[test]
     fn a_stranger_is_told_apart_from_another_version() {
         let (key, _) = keys();
         assert!(matches!(
-            Server::new(&key, [b'G'; CLIENT_HELLO_BYTES]),
+            Server::new(&key, &[b'G'; CLIENT_HELLO_BYTES]),
             Err(HandshakeError::NotOurs)
         ));
-        let mut newer = *Client::new(Role::Command).unwrap().hello();
+        let mut newer = *Client::new(&key, Role::Command).unwrap().hello();
         newer[8..12].copy_from_slice(&[9, 0, 12, 0]);
-        let server = Server::new(&key, newer).unwrap();
-        let client = Client { hello: newer };
+        let client = Client::saying(&key, newer).unwrap();
+        let server = Server::new(&key, client.hello()).unwrap();
         assert!(matches!(
-            client.answer(&key, server.hello()),
-            Err(HandshakeError::Version { .. })
+            client.answer(server.hello()),
+            Err(HandshakeError::Version {
+                oldest: OLDEST,
+                newest: NEWEST
+            })
         ));
     }
 
     #[test]
-    fn the_role_cannot_be_changed_on_the_way() {
+    fn what_is_said_in_clear_cannot_be_changed_on_the_way() {
         let (key, _) = keys();
-        let client = Client::new(Role::Command).unwrap();
-        let mut changed = *client.hello();
-        changed[12] = Role::Agent as u8;
-        let server = Server::new(&key, changed).unwrap();
-        assert_eq!(
-            client.answer(&key, server.hello()),
-            Err(HandshakeError::WrongKey)
-        );
+        let client = Client::new(&key, Role::Command).unwrap();
+        for (at, value) in [(12, Role::Agent as u8), (10, 7)] {
+            let mut changed = *client.hello();
+            changed[at] = value;
+            let refused = Server::new(&key, &changed).map(drop);
+            assert_eq!(refused, Err(HandshakeError::WrongKey), "byte {at}");
+        }
     }
 }

@@ -18,15 +18,10 @@ pub struct NotAKey;
 impl Key {
     /// A new key from the system's random number generator.
     pub fn random() -> std::io::Result<Key> {
-        random_bytes().map(Key)
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(std::io::Error::from)?;
+        Ok(Key(bytes))
     }
-}
-
-/// 32 bytes from the system's random number generator.
-pub(crate) fn random_bytes() -> std::io::Result<[u8; 32]> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(std::io::Error::from)?;
-    Ok(bytes)
 }
 
 impl FromStr for Key {

@@ -6,6 +6,8 @@
 //! * [`peer`] - blocks of images, from agent to agent
 //! * [`codec`] - how a message becomes bytes; the only place that knows the encoding
 //! * [`handshake`] - version negotiation and authentication, before the first message
+//! * [`greeting`] - the handshake on a blocking connection
+//! * [`sealed`] - how bytes go over a connection: encrypted, authenticated, numbered
 //! * [`client`] - a blocking connection, for one plain thread
 //! * [`launch`] - what `stillpoint run` and `restart` tell the lower half, in one environment variable
 //! * [`job_file`] - DIR/job.json: where the coordinator is, and how the job ended
@@ -18,11 +20,13 @@ pub mod agent;
 pub mod client;
 pub mod codec;
 pub mod command;
+pub mod greeting;
 pub mod handshake;
 pub mod job_file;
 pub mod key;
 pub mod launch;
 pub mod peer;
+pub mod sealed;
 pub mod tier;
 
 pub use client::{Connection, Received, Receiver, Sender};

@@ -4,22 +4,22 @@
 //! its [`Request::Put`], or the answer to its [`Request::Get`], as they are. [`Request::Put`] is not answered but with
 //! [`Request::Close`], so that blocks follow each other without a pause.
 
+pub mod serve;
+
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use crate::codec::{self, CodecError, Decode, Encode, MAX_FRAME};
-use crate::handshake::{
-    self, CLIENT_HELLO_BYTES, HandshakeError, PROOF_BYTES, Role, SERVER_HELLO_BYTES,
-};
+use crate::greeting::{self, GreetingError};
+use crate::handshake::{HandshakeError, Role};
 use crate::key::Key;
+use crate::sealed::{self, Channel, LENGTH_BYTES, Opener, SealError, Sealer};
 
 /// Longest block.
 pub const MAX_BLOCK: u32 = 4 << 20;
 /// A peer that does not read, or does not write, for so long is gone.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long a stranger may take to show the key.
-const STRANGER_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What the sender wants.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -74,6 +74,8 @@ pub enum PeerError {
     Broken(#[from] io::Error),
     #[error("a peer sent {0}")]
     Codec(#[from] CodecError),
+    #[error("on the connection to a peer came {0}")]
+    Sealed(#[from] SealError),
     #[error("{0}")]
     Refused(String),
 }
@@ -82,6 +84,15 @@ pub enum PeerError {
 #[derive(Debug)]
 pub struct Peer {
     stream: TcpStream,
+    sealer: Sealer,
+    opener: Opener,
+    /// What is to be sent; used again and again, as the others are.
+    outgoing: Vec<u8>,
+    /// A record as it came.
+    record: Vec<u8>,
+    /// What has been opened, and how much of it has been taken.
+    opened: Vec<u8>,
+    taken: usize,
 }
 
 impl Peer {
@@ -96,62 +107,55 @@ impl Peer {
             .map_err(unreachable)?
             .next()
             .ok_or_else(|| unreachable(io::ErrorKind::NotFound.into()))?;
-        let mut stream = TcpStream::connect_timeout(&resolved, patience).map_err(unreachable)?;
-        let failed = |source| PeerError::Handshake {
-            address: address.to_owned(),
-            source,
-        };
+        let stream = TcpStream::connect_timeout(&resolved, patience).map_err(unreachable)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(patience))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let client = handshake::Client::new(Role::Peer)?;
-        stream.write_all(client.hello())?;
-        let mut hello = [0; SERVER_HELLO_BYTES];
-        stream.read_exact(&mut hello)?;
-        let (_version, proof) = client.answer(key, &hello).map_err(failed)?;
-        stream.write_all(&proof)?;
-        let mut verdict = [0; 1];
-        stream.read_exact(&mut verdict)?;
-        if verdict != [1] {
-            return Err(failed(HandshakeError::WrongKey));
-        }
+        let channel = greeting::greet(&stream, key, Role::Peer, patience)
+            .map_err(|error| refused(error, address))?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(Peer { stream })
+        Peer::speaking(stream, channel)
     }
 
-    /// Takes a connection in; an error for whoever does not belong here.
-    pub fn accept(mut stream: TcpStream, key: &Key) -> Result<Peer, PeerError> {
-        let failed = |source| PeerError::Handshake {
-            address: "another agent".to_owned(),
-            source,
-        };
+    /// The server's side of a new connection, within `patience`; an error for whoever does not belong here.
+    fn shake_hands(
+        stream: &TcpStream,
+        key: &Key,
+        patience: Duration,
+    ) -> Result<Channel, PeerError> {
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(STRANGER_PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let mut hello = [0; CLIENT_HELLO_BYTES];
-        stream.read_exact(&mut hello)?;
-        let server = handshake::Server::new(key, hello).map_err(failed)?;
-        stream.write_all(server.hello())?;
-        let mut proof = [0; PROOF_BYTES];
-        stream.read_exact(&mut proof)?;
-        let known = server.check(key, &proof);
-        let welcome = matches!(known, Ok((Role::Peer, _)));
-        stream.write_all(&[u8::from(welcome)])?;
-        match known {
-            Ok((Role::Peer, _)) => {}
-            Ok(_) => return Err(failed(HandshakeError::NotOurs)),
-            Err(error) => return Err(failed(error)),
+        let (role, channel) = greeting::admit(stream, key, patience)
+            .map_err(|error| refused(error, "another agent"))?;
+        match role {
+            // It may hold its connection for as long as the job runs: no deadline for reading.
+            Role::Peer => Ok(channel),
+            _ => Err(refused(HandshakeError::NotOurs.into(), "another agent")),
         }
-        // A peer may hold its connection for as long as the job runs.
-        stream.set_read_timeout(None)?;
-        Ok(Peer { stream })
+    }
+
+    fn speaking(stream: TcpStream, channel: Channel) -> Result<Peer, PeerError> {
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let (sealer, opener) = channel.split();
+        Ok(Peer {
+            stream,
+            sealer,
+            opener,
+            outgoing: Vec::new(),
+            record: Vec::new(),
+            opened: Vec::new(),
+            taken: 0,
+        })
     }
 
     /// Sends a request and, with [`Request::Put`] and [`Request::Probe`], the bytes that follow it.
     pub fn send(&mut self, request: &Request, bytes: &[u8]) -> Result<(), PeerError> {
-        let frame = codec::encode(request)?;
-        self.stream.write_all(&frame)?;
-        self.stream.write_all(bytes)?;
+        self.say(request, bytes)
+    }
+
+    fn say<M: Encode>(&mut self, message: &M, bytes: &[u8]) -> Result<(), PeerError> {
+        self.outgoing.clear();
+        self.sealer
+            .seal(&codec::encode(message)?, &mut self.outgoing)?;
+        self.sealer.seal(bytes, &mut self.outgoing)?;
+        self.stream.write_all(&self.outgoing)?;
         Ok(())
     }
 
@@ -184,24 +188,19 @@ impl Peer {
         match block {
             None => self.answer(&Answer::Missing),
             Some(bytes) => {
-                self.answer(&Answer::Block {
-                    bytes: bytes.len() as u32,
-                })?;
-                self.stream.write_all(bytes)?;
-                Ok(())
+                let length = bytes.len() as u32;
+                self.say(&Answer::Block { bytes: length }, bytes)
             }
         }
     }
 
-    /// The next request; `None` when there will be none.
+    /// The next request; `None` when the other side has ended the connection.
     pub fn request(&mut self) -> Result<Option<Request>, PeerError> {
         self.receive()
     }
 
     pub fn answer(&mut self, answer: &Answer) -> Result<(), PeerError> {
-        let frame = codec::encode(answer)?;
-        self.stream.write_all(&frame)?;
-        Ok(())
+        self.say(answer, &[])
     }
 
     /// The bytes that follow a request; `buffer` is used again and again.
@@ -213,25 +212,70 @@ impl Peer {
         if count > MAX_BLOCK {
             return Err(CodecError::TooLong(count as usize).into());
         }
-        buffer.resize(count as usize, 0);
-        self.stream.read_exact(buffer)?;
+        if !self.hear(count as usize)? {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        buffer.clear();
+        buffer.extend_from_slice(self.take(count as usize));
         Ok(buffer)
     }
 
     fn receive<M: Decode<()>>(&mut self) -> Result<Option<M>, PeerError> {
-        let mut length = [0; 4];
-        match self.stream.read_exact(&mut length) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-            other => other?,
+        if !self.hear(4)? {
+            return Ok(None);
         }
+        let mut length = [0; 4];
+        length.copy_from_slice(self.take(4));
         let length = u32::from_le_bytes(length) as usize;
         // Requests are short: whoever sends a long one is no peer.
         if length > MAX_FRAME.min(64 << 10) {
             return Err(CodecError::TooLong(length).into());
         }
-        let mut payload = vec![0; length];
-        self.stream.read_exact(&mut payload)?;
-        Ok(Some(codec::decode(&payload)?))
+        if !self.hear(length)? {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        Ok(Some(codec::decode(self.take(length))?))
+    }
+
+    /// Waits until so many bytes are there to be taken; false where the other side has ended the connection before the first of
+    /// them.
+    fn hear(&mut self, count: usize) -> Result<bool, PeerError> {
+        if self.taken > 0 {
+            self.opened.drain(..self.taken);
+            self.taken = 0;
+        }
+        while self.opened.len() < count {
+            let mut length = [0; LENGTH_BYTES];
+            match self.stream.read_exact(&mut length) {
+                Err(error)
+                    if error.kind() == io::ErrorKind::UnexpectedEof && self.opened.is_empty() =>
+                {
+                    return Ok(false);
+                }
+                other => other?,
+            }
+            self.record.resize(sealed::record_bytes(length)?, 0);
+            self.stream.read_exact(&mut self.record)?;
+            self.opener.record(&self.record, &mut self.opened)?;
+        }
+        Ok(true)
+    }
+
+    /// Bytes that have been heard.
+    fn take(&mut self, count: usize) -> &[u8] {
+        let from = self.taken;
+        self.taken += count;
+        &self.opened[from..self.taken]
+    }
+}
+
+fn refused(error: GreetingError, address: &str) -> PeerError {
+    match error {
+        GreetingError::Broken(source) => source.into(),
+        GreetingError::Handshake(source) => PeerError::Handshake {
+            address: address.to_owned(),
+            source,
+        },
     }
 }
 
@@ -258,13 +302,19 @@ mod tests {
 
     const SHORT: Duration = Duration::from_secs(5);
 
+    fn accept(listener: &TcpListener, key: &Key) -> Result<Peer, PeerError> {
+        let (stream, _) = listener.accept().unwrap();
+        let channel = Peer::shake_hands(&stream, key, SHORT)?;
+        Peer::speaking(stream, channel)
+    }
+
     #[test]
     fn blocks_arrive_whole_and_are_acknowledged() {
         let key = Key::random().unwrap();
         let (listener, address) = listen(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
         let servers_key = key.clone();
         let server = thread::spawn(move || {
-            let mut peer = Peer::accept(listener.accept().unwrap().0, &servers_key).unwrap();
+            let mut peer = accept(&listener, &servers_key).unwrap();
             let (mut buffer, mut got) = (vec![], vec![]);
             while let Some(request) = peer.request().unwrap() {
                 match request {
@@ -309,7 +359,7 @@ mod tests {
         let (listener, address) = listen(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
         let server = thread::spawn(move || {
             (0..2)
-                .map(|_| Peer::accept(listener.accept().unwrap().0, &key).is_err())
+                .map(|_| accept(&listener, &key).is_err())
                 .collect::<Vec<_>>()
         });
         let other = Key::random().unwrap();

@@ -14,7 +14,8 @@ use socket2::{SockRef, TcpKeepalive};
 use stillpoint_protocol::agent::FromAgent;
 use stillpoint_protocol::codec::{Decode, Frames};
 use stillpoint_protocol::command::FromCommand;
-use stillpoint_protocol::handshake::{self, CLIENT_HELLO_BYTES, PROOF_BYTES, Role};
+use stillpoint_protocol::handshake::{self, CLIENT_HELLO_BYTES, HandshakeError, PROOF_BYTES, Role};
+use stillpoint_protocol::sealed::{Channel, Opener, Sealer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -48,14 +49,14 @@ pub(super) async fn accept(listening: Listening, shared: Arc<Shared>) {
                         known = timeout(STRANGER_PATIENCE, shake_hands(stream, &shared)) => known.ok().flatten(),
                         _ = leaves => None,
                     };
-                    if let Some((role, stream)) = known {
+                    if let Some((role, channel, stream)) = known {
                         match role {
                             // Blocks go from agent to agent, never through here.
                             Role::Peer => {}
-                            Role::Agent => serve_agent(stream, shared).await,
+                            Role::Agent => serve_agent(stream, channel, shared).await,
                             Role::Command => {
                                 let watcher = watchers.fetch_add(1, Ordering::Relaxed);
-                                serve_command(stream, shared, watcher).await;
+                                serve_command(stream, channel, shared, watcher).await;
                             }
                         }
                     }
@@ -85,7 +86,7 @@ async fn make_room(strangers: &mut VecDeque<(Instant, oneshot::Sender<()>)>) {
 }
 
 /// The server's side of the handshake; `None` for whoever does not belong here.
-async fn shake_hands(mut stream: TcpStream, shared: &Shared) -> Option<(Role, TcpStream)> {
+async fn shake_hands(mut stream: TcpStream, shared: &Shared) -> Option<(Role, Channel, TcpStream)> {
     stream.set_nodelay(true).ok()?;
     let keepalive = TcpKeepalive::new()
         .with_time(Duration::from_secs(30))
@@ -94,18 +95,25 @@ async fn shake_hands(mut stream: TcpStream, shared: &Shared) -> Option<(Role, Tc
     SockRef::from(&stream).set_tcp_keepalive(&keepalive).ok()?;
     let mut hello = [0; CLIENT_HELLO_BYTES];
     stream.read_exact(&mut hello).await.ok()?;
-    let server = handshake::Server::new(&shared.key, hello).ok()?;
+    let server = match handshake::Server::new(&shared.key, &hello) {
+        Ok(server) => server,
+        Err(HandshakeError::WrongKey) => {
+            stream.write_all(&handshake::REFUSAL).await.ok()?;
+            return None;
+        }
+        Err(_) => return None,
+    };
     stream.write_all(server.hello()).await.ok()?;
     let mut proof = [0; PROOF_BYTES];
     stream.read_exact(&mut proof).await.ok()?;
-    let known = server.check(&shared.key, &proof);
-    stream.write_all(&[u8::from(known.is_ok())]).await.ok()?;
-    known.ok().map(|(role, _version)| (role, stream))
+    let (role, _version, channel) = server.check(&proof).ok()?;
+    Some((role, channel, stream))
 }
 
 /// Reads whole messages.
 struct Messages {
     stream: OwnedReadHalf,
+    opener: Opener,
     frames: Frames,
 }
 
@@ -129,7 +137,9 @@ impl Messages {
         match self.stream.try_read(&mut bytes) {
             Ok(0) => None,
             Ok(count) => {
-                self.frames.push(&bytes[..count]);
+                let mut opened = Vec::new();
+                self.opener.open(&bytes[..count], &mut opened).ok()?;
+                self.frames.push(&opened);
                 Some(())
             }
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Some(()),
@@ -138,28 +148,39 @@ impl Messages {
     }
 }
 
-fn halves(stream: TcpStream) -> (Messages, OwnedWriteHalf) {
-    let (reader, writer) = stream.into_split();
+/// Writes what only the other side can read.
+struct Writer {
+    stream: OwnedWriteHalf,
+    sealer: Sealer,
+}
+
+fn halves(stream: TcpStream, channel: Channel) -> (Messages, Writer) {
+    let (reader, stream) = stream.into_split();
+    let (sealer, opener) = channel.split();
     let messages = Messages {
         stream: reader,
+        opener,
         frames: Frames::default(),
     };
-    (messages, writer)
+    (messages, Writer { stream, sealer })
 }
 
 /// Writes frames until their senders are gone, then ends the connection.
-async fn write(mut writer: OwnedWriteHalf, mut frames: mpsc::UnboundedReceiver<Arc<[u8]>>) {
+async fn write(mut writer: Writer, mut frames: mpsc::UnboundedReceiver<Arc<[u8]>>) {
     while let Some(frame) = frames.recv().await {
-        if writer.write_all(&frame).await.is_err() {
+        let mut sealed = Vec::new();
+        if writer.sealer.seal(&frame, &mut sealed).is_err()
+            || writer.stream.write_all(&sealed).await.is_err()
+        {
             return;
         }
     }
     // The other side may have ended it before.
-    let _ = writer.shutdown().await;
+    let _ = writer.stream.shutdown().await;
 }
 
-async fn serve_agent(stream: TcpStream, shared: Arc<Shared>) {
-    let (mut messages, writer) = halves(stream);
+async fn serve_agent(stream: TcpStream, channel: Channel, shared: Arc<Shared>) {
+    let (mut messages, writer) = halves(stream, channel);
     let hello = match timeout(STRANGER_PATIENCE, messages.next()).await {
         Ok(Some(FromAgent::Hello(hello))) => hello,
         _ => return,
@@ -188,8 +209,8 @@ async fn serve_agent(stream: TcpStream, shared: Arc<Shared>) {
     let _ = shared.events.send(Event::Disconnected { rank, session });
 }
 
-async fn serve_command(stream: TcpStream, shared: Arc<Shared>, watcher: u64) {
-    let (mut messages, writer) = halves(stream);
+async fn serve_command(stream: TcpStream, channel: Channel, shared: Arc<Shared>, watcher: u64) {
+    let (mut messages, writer) = halves(stream, channel);
     let message: FromCommand = match timeout(STRANGER_PATIENCE, messages.next()).await {
         Ok(Some(message)) => message,
         _ => return,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, TcpListener};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -11,25 +11,24 @@ use stillpoint_image::image_name;
 use stillpoint_image::nearest::FastParts;
 use stillpoint_protocol::Key;
 use stillpoint_protocol::job_file::host_name;
+use stillpoint_protocol::peer::serve::{Work, serve};
 use stillpoint_protocol::peer::{self, Peer, PeerError, Request};
 
 /// Serves the blocks of the epoch in `directory` until this process becomes its rank; where it can be reached.
 pub fn start(reachable_at: IpAddr, key: &Key, directory: &Path) -> io::Result<String> {
     let (listener, address) = peer::listen(reachable_at)?;
     let (key, directory) = (key.clone(), directory.to_owned());
-    thread::Builder::new().spawn(move || serve(&listener, &key, &directory))?;
+    spawn(Box::new(move || {
+        // A peer that breaks off only ends its own connection.
+        serve(&listener, &key, spawn, move |peer| {
+            let _ = serve_peer(peer, &directory);
+        })
+    }))?;
     Ok(address)
 }
 
-fn serve(listener: &TcpListener, key: &Key, directory: &Path) {
-    for stream in listener.incoming().flatten() {
-        let (key, directory) = (key.clone(), directory.to_owned());
-        // A stranger, or a peer that breaks off, only ends its own connection; one for which there is no thread sees it
-        // closed.
-        let _ = thread::Builder::new().spawn(move || {
-            let _ = Peer::accept(stream, &key).and_then(|peer| serve_peer(peer, &directory));
-        });
-    }
+fn spawn(work: Work) -> io::Result<()> {
+    thread::Builder::new().spawn(work).map(drop)
 }
 
 /// A rank's image, as far as it is on this host.

@@ -6,6 +6,7 @@
 //! * [`sink`] - one of the places that an image goes to
 //! * [`held`] - what is on this node's fast tier
 //! * [`server`] - takes peers' blocks in
+//! * [`table`] - descriptors that are not the application's
 //! * [`probe`] - how fast the ways are
 //! * [`throttle`] - keeps a way at a limit
 //!
@@ -17,19 +18,21 @@ pub mod lanes;
 pub mod probe;
 pub mod server;
 pub mod sink;
+pub mod table;
 pub mod throttle;
 
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
 use std::time::Duration;
 
 use stillpoint_protocol::agent::FromAgent;
 use stillpoint_protocol::job_file::host_name;
 use stillpoint_protocol::launch::Launch;
 use stillpoint_protocol::tier::{Announced, Rates, Sized, Tiers};
-use stillpoint_protocol::{Key, Sender, peer};
+use stillpoint_protocol::{Key, Sender};
 
 use held::Held;
 use throttle::Throttle;
@@ -63,13 +66,15 @@ pub struct Staging {
     sender: Sender<FromAgent>,
 }
 
-/// Starts a thread of the lower half.
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    std::thread::Builder::new()
+fn thread(name: &str) -> Builder {
+    Builder::new()
         .name(format!("stillpoint-{name}"))
         .stack_size(1 << 20)
-        .spawn(work)
-        .map(drop)
+}
+
+/// Starts a thread of the lower half.
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    thread(name).spawn(work).map(drop)
 }
 
 /// Bytes per second; `None` where too little has passed to tell.
@@ -85,15 +90,6 @@ impl Staging {
         sender: Sender<FromAgent>,
     ) -> Option<Staging> {
         let tiers = launch.tiers.clone()?;
-        let prepared = launch
-            .key()
-            .map_err(|error| error.to_string())
-            .and_then(|key| {
-                let listening = peer::listen(reachable_at);
-                let listening =
-                    listening.map_err(|error| format!("cannot listen for peers: {error}"))?;
-                Ok((key, listening))
-            });
         let announced = Announced {
             host: host_name(),
             directory: tiers.fast.to_string_lossy().into_owned(),
@@ -103,11 +99,11 @@ impl Staging {
         };
         // A coordinator that has gone needs no message.
         let announce = |announced| drop(sender.send(&FromAgent::Tier(announced)));
-        let (key, (listener, address)) = match prepared {
-            Ok(prepared) => prepared,
-            Err(problem) => {
+        let key = match launch.key() {
+            Ok(key) => key,
+            Err(error) => {
                 announce(Announced {
-                    problem: Some(problem),
+                    problem: Some(error.to_string()),
                     ..announced
                 });
                 return None;
@@ -127,14 +123,15 @@ impl Staging {
             takes: Throttle::new(tiers.peer_limit),
             tiers,
         });
-        let serving = Arc::clone(&shared);
-        let served = spawn("peers", move || server::serve(listener, serving));
-        announce(Announced {
-            address,
-            problem: served
-                .err()
-                .map(|error| format!("cannot start a thread for peers: {error}")),
-            ..announced
+        announce(match server::start(reachable_at, &shared) {
+            Ok(address) => Announced {
+                address,
+                ..announced
+            },
+            Err(error) => Announced {
+                problem: Some(format!("cannot listen for peers: {error}")),
+                ..announced
+            },
         });
         Some(Staging { shared, sender })
     }
@@ -147,8 +144,12 @@ impl Staging {
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = peers;
         let this = self.clone();
-        let started = spawn("probe", move || {
-            let (rates, problem) = probe::measure(&this.shared);
+        let started = spawn("measure", move || {
+            let measured = table::apart("probe", || probe::measure(&this.shared));
+            let (rates, problem) = measured.unwrap_or_else(|error| {
+                let problem = format!("cannot measure the ways: {error}");
+                (Rates::default(), Some(problem))
+            });
             this.note_rates(rates, problem);
         });
         if let Err(error) = started {
@@ -194,10 +195,13 @@ impl Staging {
         let this = self.clone();
         let work = move || {
             let shared = &this.shared;
-            let flushed = shared.held.flush(epoch, &directory, &shared.slow);
+            let flushed = table::apart("flush", || {
+                shared.held.flush(epoch, &directory, &shared.slow)
+            });
+            let flushed = flushed.map_err(|error| error.to_string()).flatten();
             this.flushed(epoch, flushed.err());
         };
-        if let Err(error) = spawn("flush", work) {
+        if let Err(error) = spawn("flushing", work) {
             self.flushed(epoch, Some(format!("cannot start a thread: {error}")));
         }
     }

@@ -2,32 +2,46 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::net::TcpListener;
-use std::sync::Arc;
-use std::time::Duration;
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, mpsc};
 
-use stillpoint_protocol::peer::{Answer, Peer, PeerError, Request};
+use stillpoint_protocol::peer::serve::serve;
+use stillpoint_protocol::peer::{self, Answer, Peer, PeerError, Request};
 
 use super::held::ImageId;
-use super::{Shared, spawn};
+use super::{Shared, spawn, table};
 
-/// Accepts peers for as long as the process lives.
-pub fn serve(listener: TcpListener, shared: Arc<Shared>) {
-    loop {
-        match listener.accept() {
-            Ok((stream, _)) => {
-                let shared_there = Arc::clone(&shared);
-                // A stranger, or a peer that breaks off, only ends its own connection; one for which there is no
-                // thread sees it closed.
-                let _ = spawn("peer", move || {
-                    let _ = Peer::accept(stream, &shared_there.key)
-                        .and_then(|peer| serve_peer(peer, &shared_there));
-                });
+/// Accepts peers for as long as the process lives; the address that leads here.
+///
+/// # Errors
+/// Where there is no thread, no descriptor table or no socket to be had.
+pub fn start(reachable_at: IpAddr, shared: &Arc<Shared>) -> io::Result<String> {
+    let shared = Arc::clone(shared);
+    let (tell, told) = mpsc::channel();
+    spawn("peers", move || {
+        let listening = table::own().and_then(|()| peer::listen(reachable_at));
+        let listener = match listening {
+            Ok((listener, address)) => {
+                // Whoever asked waits for this.
+                let _ = tell.send(Ok(address));
+                listener
             }
-            // Out of descriptors, or a connection that ended at once.
-            Err(_) => std::thread::sleep(Duration::from_millis(20)),
-        }
-    }
+            Err(error) => return drop(tell.send(Err(error))),
+        };
+        let key = shared.key.clone();
+        // A peer that breaks off only ends its own connection.
+        serve(
+            &listener,
+            &key,
+            |work| spawn("peer", work),
+            move |peer| {
+                drop(serve_peer(peer, &shared));
+            },
+        )
+    })?;
+    told.recv()
+        .unwrap_or_else(|_| Err(io::Error::other("its thread has ended")))
 }
 
 fn serve_peer(mut peer: Peer, shared: &Shared) -> Result<(), PeerError> {

@@ -1,0 +1,161 @@
+//! The handshake on a blocking connection. Whatever the other side does, it takes no longer than it may: a deadline holds for
+//! all of it, not for each of its bytes.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use crate::handshake::{self, Client, HandshakeError, Role, Server};
+use crate::key::Key;
+use crate::sealed::Channel;
+
+/// Why it was not finished.
+#[derive(Debug, thiserror::Error)]
+pub enum GreetingError {
+    #[error(transparent)]
+    Broken(#[from] io::Error),
+    #[error(transparent)]
+    Handshake(#[from] HandshakeError),
+}
+
+/// The client's side, within `patience`. The stream then has no deadline for reading.
+///
+/// # Errors
+/// See [`GreetingError`]; [`io::ErrorKind::TimedOut`] where the other side was silent for too long.
+pub fn greet(
+    stream: &TcpStream,
+    key: &Key,
+    role: Role,
+    patience: Duration,
+) -> Result<Channel, GreetingError> {
+    let mut until = Until::new(stream, patience);
+    let client = Client::new(key, role)?;
+    until.say(client.hello())?;
+    let mut hello = [0; handshake::SERVER_HELLO_BYTES];
+    until.hear(&mut hello)?;
+    let (_version, proof, channel) = client.answer(&hello)?;
+    until.say(&proof)?;
+    until.over()?;
+    Ok(channel)
+}
+
+/// The server's side, within `patience`; what the client is.
+///
+/// # Errors
+/// As [`greet`].
+pub fn admit(
+    stream: &TcpStream,
+    key: &Key,
+    patience: Duration,
+) -> Result<(Role, Channel), GreetingError> {
+    let mut until = Until::new(stream, patience);
+    let mut hello = [0; handshake::CLIENT_HELLO_BYTES];
+    until.hear(&mut hello)?;
+    let server = match Server::new(key, &hello) {
+        Ok(server) => server,
+        Err(error) => {
+            if error == HandshakeError::WrongKey {
+                until.say(&handshake::REFUSAL)?;
+            }
+            return Err(error.into());
+        }
+    };
+    until.say(server.hello())?;
+    let mut proof = [0; handshake::PROOF_BYTES];
+    until.hear(&mut proof)?;
+    let (role, _version, channel) = server.check(&proof)?;
+    until.over()?;
+    Ok((role, channel))
+}
+
+/// A stream, until its deadline.
+struct Until<'a> {
+    stream: &'a TcpStream,
+    deadline: Instant,
+}
+
+impl<'a> Until<'a> {
+    fn new(stream: &'a TcpStream, patience: Duration) -> Until<'a> {
+        Until {
+            stream,
+            deadline: Instant::now() + patience,
+        }
+    }
+
+    fn left(&self) -> io::Result<Duration> {
+        match self.deadline.saturating_duration_since(Instant::now()) {
+            Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),
+            left => Ok(left),
+        }
+    }
+
+    fn hear(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        let mut heard = 0;
+        while heard < bytes.len() {
+            self.stream.set_read_timeout(Some(self.left()?))?;
+            match self.stream.read(&mut bytes[heard..]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => heard += count,
+                Err(error) => again(error)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut said = 0;
+        while said < bytes.len() {
+            self.stream.set_write_timeout(Some(self.left()?))?;
+            match self.stream.write(&bytes[said..]) {
+                Ok(count) => said += count,
+                Err(error) => again(error)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// What follows has deadlines of its own.
+    fn over(self) -> io::Result<()> {
+        self.stream.set_read_timeout(None)?;
+        self.stream.set_write_timeout(None)
+    }
+}
+
+/// A deadline that has passed looks as if there were just nothing to read.
+fn again(error: io::Error) -> io::Result<()> {
+    match error.kind() {
+        io::ErrorKind::Interrupted => Ok(()),
+        io::ErrorKind::WouldBlock => Err(io::ErrorKind::TimedOut.into()),
+        _ => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::thread;
+
+    #[test]
+    fn one_byte_at_a_time_does_not_stretch_the_deadline() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let slow = thread::spawn(move || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            // Until the other side hangs up.
+            while stream.write_all(b"S").is_ok() {
+                thread::sleep(Duration::from_millis(50));
+            }
+        });
+        let begun = Instant::now();
+        let key = Key::random().unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        let admitted = admit(&stream, &key, Duration::from_millis(400));
+        assert!(
+            matches!(&admitted, Err(GreetingError::Broken(error)) if error.kind() == io::ErrorKind::TimedOut)
+        );
+        assert!(begun.elapsed() < Duration::from_secs(3));
+        drop(stream);
+        slow.join().unwrap();
+    }
+}

@@ -1,0 +1,163 @@
+//! Accepts peers. A stranger costs little, and so does a crowd of them: at most [`MAX_STRANGERS`] connections that have not
+//! shown the job's key are open at once, each for at most [`STRANGER_PATIENCE`]; when more come, the one that has been there
+//! longest makes room, so that whoever has the key need not wait behind them.
+
+use std::io;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::Peer;
+use crate::key::Key;
+
+/// Connections that have not shown the key yet.
+pub const MAX_STRANGERS: usize = 32;
+/// How long one may take to show it.
+const STRANGER_PATIENCE: Duration = Duration::from_secs(5);
+/// How long it is left alone even when others want its place: the ranks of a large job all come at once.
+const UNTROUBLED: Duration = Duration::from_millis(500);
+
+/// What is to be done on a thread of its own.
+pub type Work = Box<dyn FnOnce() + Send>;
+
+/// Accepts connections for ever; `each` has every peer that shows the key, on the thread that `spawn` gives it. One for which
+/// there is no thread sees its connection closed.
+pub fn serve<F>(
+    listener: &TcpListener,
+    key: &Key,
+    spawn: impl Fn(Work) -> io::Result<()>,
+    each: F,
+) -> !
+where
+    F: Fn(Peer) + Clone + Send + 'static,
+{
+    let strangers = Strangers::default();
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                let stranger = strangers.enter(stream);
+                let (key, each) = (key.clone(), each.clone());
+                // A stranger, or a peer that breaks off, only ends its own connection.
+                let _ = spawn(Box::new(move || {
+                    if let Some(peer) = stranger.admitted(&key) {
+                        each(peer);
+                    }
+                }));
+            }
+            // Out of descriptors, or a connection that ended at once.
+            Err(_) => sleep(Duration::from_millis(20)),
+        }
+    }
+}
+
+/// Connections that have not shown the key.
+#[derive(Clone, Default)]
+struct Strangers(Arc<Mutex<Vec<(Instant, Arc<TcpStream>)>>>);
+
+impl Strangers {
+    fn there(&self) -> MutexGuard<'_, Vec<(Instant, Arc<TcpStream>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until there is room for one more.
+    fn enter(&self, stream: TcpStream) -> Stranger {
+        let stream = Arc::new(stream);
+        loop {
+            let mut there = self.there();
+            if there.len() >= MAX_STRANGERS && there[0].0.elapsed() >= UNTROUBLED {
+                let (_, oldest) = there.remove(0);
+                // Its thread sees the end of the connection.
+                let _ = oldest.shutdown(Shutdown::Both);
+            }
+            if there.len() < MAX_STRANGERS {
+                there.push((Instant::now(), Arc::clone(&stream)));
+                return Stranger {
+                    stream: Some(stream),
+                    strangers: self.clone(),
+                };
+            }
+            drop(there);
+            sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// One of them; none any more when it is dropped.
+struct Stranger {
+    stream: Option<Arc<TcpStream>>,
+    strangers: Strangers,
+}
+
+impl Stranger {
+    /// Shakes hands; `None` for whoever does not belong here.
+    fn admitted(mut self, key: &Key) -> Option<Peer> {
+        let channel = Peer::shake_hands(self.stream.as_ref()?, key, STRANGER_PATIENCE);
+        let stream = self.leave()?;
+        Peer::speaking(stream, channel.ok()?).ok()
+    }
+
+    /// The stream, if nobody else is about to end it.
+    fn leave(&mut self) -> Option<TcpStream> {
+        let stream = self.stream.take()?;
+        let mut there = self.strangers.there();
+        there.retain(|(_, other)| !Arc::ptr_eq(other, &stream));
+        drop(there);
+        Arc::into_inner(stream)
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        drop(self.leave());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peer::{Answer, Request, listen};
+    use std::io::Read;
+    use std::net::{IpAddr, Ipv4Addr};
+
+    fn server(key: &Key) -> String {
+        let (listener, address) = listen(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
+        let key = key.clone();
+        let spawn = |work: Work| {
+            let thread = std::thread::Builder::new().spawn(work);
+            thread.map(drop)
+        };
+        std::thread::spawn(move || {
+            serve(&listener, &key, spawn, |mut peer| {
+                while let Ok(Some(Request::Close)) = peer.request() {
+                    peer.answer(&Answer::Kept { bytes: 3 }).unwrap();
+                }
+            })
+        });
+        address
+    }
+
+    #[test]
+    fn a_crowd_of_strangers_is_bounded_and_keeps_nobody_waiting() {
+        let key = Key::random().unwrap();
+        let address = server(&key);
+        let mut silent: Vec<TcpStream> = (0..2 * MAX_STRANGERS)
+            .map(|_| TcpStream::connect(&address).unwrap())
+            .collect();
+        let mut peer = Peer::open(&address, &key, Duration::from_secs(20)).unwrap();
+        assert_eq!(peer.close().unwrap(), 3);
+        // Those that came first have been shown out for those behind them.
+        let mut byte = [0];
+        let first = &mut silent[0];
+        first
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        assert!(matches!(first.read(&mut byte), Ok(0) | Err(_)));
+        // And one that has the key stays, however many come after it.
+        let more: Vec<TcpStream> = (0..MAX_STRANGERS)
+            .map(|_| TcpStream::connect(&address).unwrap())
+            .collect();
+        assert_eq!(peer.close().unwrap(), 3);
+        drop(more);
+    }
+}

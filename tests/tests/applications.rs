@@ -270,6 +270,44 @@ fn a_script_that_waits_for_the_program() {
     });
 }
 
+#[test]
+fn a_script_that_waits_does_not_go_on_at_a_suspend() {
+    on_trial("ring", 2, |trial, executable| {
+        let mut command = job::under_stillpoint(trial.ranks, &trial.epochs_at())?;
+        let line = "sh \"$0\" \"$1\"; echo after the program";
+        command.args(["sh", "-c", line]);
+        command.arg(application("waiting_launcher")).arg(executable);
+        let mut job = trial.launch(command)?;
+        trial.ready(&mut job)?;
+        command::suspend(trial.directory, &trial.epochs_at())?.expect(exit::DONE)?;
+        let ended = job.end(PATIENCE)?;
+        ensure!(ended.status == 0, "suspended: {}", ended.show());
+        ensure!(
+            !ended.stdout.contains("launcher:") && !ended.stdout.contains("after the program"),
+            "what had started the program went on: {}",
+            ended.show()
+        );
+        ensure!(
+            ended.stderr.matches("the suspend ends 'sh -c ").count() == 2,
+            "nobody says what ends: {}",
+            ended.show()
+        );
+        let job = trial.resumed()?;
+        trial.go()?;
+        let ended = trial.ends_well(job)?;
+        ensure!(
+            ended
+                .stderr
+                .matches("nothing of it comes after the program")
+                .count()
+                == 2,
+            "nobody says what is missing: {}",
+            ended.show()
+        );
+        Ok(())
+    });
+}
+
 /// The job ends suspended in its first epoch, and runs to its right end when it is resumed.
 fn suspended_once(trial: &Trial, job: Job) -> Result<(), Failed> {
     let ended = job.end(PATIENCE)?;

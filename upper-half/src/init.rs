@@ -12,7 +12,9 @@ use crate::crossing::{self, cross, gate};
 use crate::errhandler::raise;
 use crate::object::Object;
 use crate::stub::class;
-use crate::{arch, attribute, collective, communicator, errhandler, group, shared, two_phase};
+use crate::{
+    arch, attribute, collective, communicator, crash, errhandler, group, shared, two_phase,
+};
 
 /// Standard-ABI values of the thread levels.
 const FUNNELED: i32 = 1024;
@@ -82,6 +84,7 @@ unsafe fn begin(required: i32, name: &'static core::ffi::CStr) -> Result<i32, c_
             return Err(raise(ptr::null_mut(), error, name));
         }
         attribute::initialise();
+        crash::install();
         gate()
             .driver_state
             .store(DriverState::Running as u32, Ordering::SeqCst);

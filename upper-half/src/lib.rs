@@ -10,6 +10,7 @@ pub mod communicator;
 pub mod completion;
 pub mod constructor;
 pub mod conversion;
+pub mod crash;
 pub mod crossing;
 pub mod datatype;
 pub mod direct;

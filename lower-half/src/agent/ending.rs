@@ -3,7 +3,10 @@
 //! MPI is finalised all the same, because a launcher calls a rank that ends without `MPI_Finalize` a
 //! failure and kills the others. The application's threads stand still for good, so the agent may call MPI.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+use super::starters;
 
 /// How long the ranks may take to finalise MPI together before they end without.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,8 +26,13 @@ pub fn leave(status: u8) -> ! {
     end(status)
 }
 
-/// `_exit`: no exit handlers, neither half's.
+/// `_exit`: no exit handlers, neither half's. What waits for the program ends before it, as it will.
 fn end(status: u8) -> ! {
+    // SAFETY: an application runs, so the page is mapped.
+    let rank = unsafe { stillpoint_wrappers::gate::page() }
+        .rank
+        .load(Ordering::Relaxed);
+    starters::end(rank.max(0) as u32, status.into());
     // SAFETY: ends the process; takes no memory.
     unsafe { libc::_exit(status.into()) }
 }

@@ -9,11 +9,13 @@
 //! * [`stopping`] - which threads stand, which must run
 //! * [`staging`] - storage tiers
 //! * [`ending`] - leaving after a suspend
+//! * [`starters`] - what has started the program and waits for it
 
 pub mod attempt;
 pub mod ending;
 pub mod page;
 pub mod staging;
+pub mod starters;
 pub mod stopping;
 pub mod wake;
 

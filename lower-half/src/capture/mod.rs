@@ -3,7 +3,9 @@
 //! Runs on the agent's thread, in the lower half, while every thread of the upper half is stopped in its
 //! signal frame and the driver holds. Nothing here changes what the upper half will see when it carries on.
 
+pub mod attributes;
 pub mod contents;
+pub mod credentials;
 pub mod descriptors;
 pub mod environment;
 pub mod maps;
@@ -55,6 +57,7 @@ pub struct Request<'a> {
     pub compression: Compression,
     /// Threads that pack pages.
     pub workers: usize,
+    pub process: process::ProcessState,
     /// The upper half's threads, the main one first.
     pub threads: Vec<Thread>,
     /// The upper half's description of its MPI objects: JSON.
@@ -84,7 +87,6 @@ unsafe fn write_to(path: &Path, request: Request<'_>) -> Result<Written, Capture
     let mut contents = Contents::default();
     let descriptors = descriptors::survey(&request.descriptors, &mut contents)
         .map_err(|refusals| CaptureError::Refused(refusals.join("; ")))?;
-    let process = process::survey().map_err(CaptureError::process("process state"))?;
     let mappings = maps::upper().map_err(CaptureError::process("memory map"))?;
     // SAFETY: the caller's.
     let memory = unsafe { memory::Memory::survey(&mappings, &mut contents) }
@@ -110,7 +112,7 @@ unsafe fn write_to(path: &Path, request: Request<'_>) -> Result<Written, Capture
     writer.threads(&request.threads)?;
     writer.descriptors(&descriptors)?;
     writer.inventory(request.inventory)?;
-    writer.blob(process::BLOB, process::VERSION, &process.to_bytes())?;
+    writer.blob(process::BLOB, process::VERSION, &request.process.to_bytes())?;
     for (name, version, bytes) in &request.blobs {
         writer.blob(name, *version, bytes)?;
     }

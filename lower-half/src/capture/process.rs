@@ -7,12 +7,12 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::signals::{self, Pending};
+use super::signals::Waiting;
 use super::{scheduling, told};
 
 /// Name and version of this module's part of an image.
 pub const BLOB: &str = "process";
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// State of the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +25,6 @@ pub struct ProcessState {
     pub limits: Vec<(u32, u64)>,
     /// (which, value, interval) in microseconds, of `setitimer`.
     pub interval_timers: Vec<(i32, u64, u64)>,
-    pub pending_signals: Vec<Pending>,
     pub child_subreaper: bool,
 }
 
@@ -50,7 +49,6 @@ pub fn survey() -> io::Result<ProcessState> {
             .filter_map(|resource| Some((resource, limit(resource)?.rlim_cur)))
             .collect(),
         interval_timers: TIMERS.into_iter().filter_map(interval_timer).collect(),
-        pending_signals: signals::of_process(),
         child_subreaper: subreaper != 0,
     })
 }
@@ -95,10 +93,37 @@ fn interval_timer(which: i32) -> Option<(i32, u64, u64)> {
         microseconds(timer.it_value),
         microseconds(timer.it_interval),
     );
-    (value != 0).then_some((which, value, interval))
+    (value != 0 || interval != 0).then_some((which, value, interval))
+}
+
+/// An interval timer as it has to be started again. While the signal of a periodic `ITIMER_REAL` is pending the timer stands, and the
+/// kernel says that nothing is left of it; it goes on when somebody takes the signal. One that comes but once may have ended
+/// since it was looked at: then its signal is pending too, and will be sent again.
+fn timer_to_start(
+    (which, value, interval): (i32, u64, u64),
+    waiting: &Waiting,
+) -> Option<(i32, u64, u64)> {
+    let signal = match which {
+        libc::ITIMER_REAL => libc::SIGALRM,
+        libc::ITIMER_VIRTUAL => libc::SIGVTALRM,
+        _ => libc::SIGPROF,
+    };
+    match (value, interval) {
+        (_, 0) if waiting.holds_expiry(signal) => None,
+        (0, interval) => Some((which, interval, interval)),
+        _ => Some((which, value, interval)),
+    }
 }
 
 impl ProcessState {
+    /// Brings the timers, which were looked at first, to agree with the signals that were found pending after that.
+    pub fn agree_with(&mut self, waiting: &Waiting) {
+        let timers = self.interval_timers.iter();
+        self.interval_timers = timers
+            .filter_map(|timer| timer_to_start(*timer, waiting))
+            .collect();
+    }
+
     pub fn to_bytes(&self) -> Vec<u8> {
         // A map with keys other than text would be needed to make this fail.
         serde_json::to_vec(self).unwrap_or_default()
@@ -119,7 +144,7 @@ impl ProcessState {
         }
     }
 
-    /// Makes the process so again. Timers and signals come last, with [`ProcessState::restore_clocks`].
+    /// Makes the process so again. Timers come last, with [`ProcessState::restore_clocks`].
     pub fn restore(&self) -> Result<(), String> {
         std::env::set_current_dir(&self.directory).map_err(|error| {
             format!(
@@ -150,8 +175,8 @@ impl ProcessState {
         Ok(())
     }
 
-    /// Starts the interval timers with what was left of them, and sends the signals that were pending: when
-    /// the application's handlers are in place and its threads are about to run.
+    /// Starts the interval timers with what was left of them: when the application's handlers are in place and its threads
+    /// are about to run.
     pub fn restore_clocks(&self) {
         let time = |microseconds: u64| libc::timeval {
             tv_sec: (microseconds / 1_000_000) as libc::time_t,
@@ -165,12 +190,12 @@ impl ProcessState {
             // SAFETY: the kernel reads the structure.
             unsafe { libc::setitimer(*which as _, &raw const timer, std::ptr::null_mut()) };
         }
-        self.pending_signals.iter().for_each(signals::send);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::signals::Pending;
     use super::*;
 
     #[test]
@@ -184,5 +209,24 @@ mod tests {
             ..state
         };
         assert!(gone.check().unwrap_err().contains("/no such place"));
+    }
+
+    #[test]
+    fn a_timer_whose_signal_waits_goes_on_or_has_ended() {
+        let mut information = vec![0u8; 128];
+        information[8..12].copy_from_slice(&libc::SI_KERNEL.to_ne_bytes());
+        let waiting = Waiting {
+            process: vec![Pending {
+                signal: libc::SIGALRM,
+                information,
+            }],
+            ..Waiting::default()
+        };
+        let real = |value, interval| (libc::ITIMER_REAL, value, interval);
+        assert_eq!(timer_to_start(real(0, 50), &waiting), Some(real(50, 50)));
+        assert_eq!(timer_to_start(real(7, 50), &waiting), Some(real(7, 50)));
+        assert_eq!(timer_to_start(real(1, 0), &waiting), None);
+        let other = (libc::ITIMER_PROF, 1, 0);
+        assert_eq!(timer_to_start(other, &waiting), Some(other));
     }
 }

@@ -16,7 +16,12 @@ use stillpoint_wrappers::gate::{self, UpperHooks};
 use super::contents::Contents;
 use super::descriptors::streams;
 use super::memory::Memory;
-use super::{CaptureError, Request, environment, maps, scheduling, signals, told};
+use super::signals::Waiting;
+use super::{
+    CaptureError, Request, attributes, credentials, environment, maps, process, scheduling,
+    signals, told,
+};
+use crate::agent::starters;
 use crate::gate::{descriptors, identity};
 use crate::launch::appearance;
 use crate::threads::{self, SavedThread};
@@ -34,6 +39,7 @@ static JOB: OnceLock<Job> = OnceLock::new();
 pub fn remember(launch: Option<&Launch>) {
     streams::remember();
     scheduling::remember();
+    attributes::remember();
     if let Some(launch) = launch {
         JOB.get_or_init(|| Job {
             id: launch.job.clone(),
@@ -121,7 +127,7 @@ pub unsafe fn write(
     // SAFETY: what the upper half registered lives as long as the process.
     let hooks_there = unsafe { (hooks as *const UpperHooks).as_ref() };
     let compression: Compression = begin.compress.parse().map_err(CaptureError::Refused)?;
-    let threads = saved_threads()?;
+    let alive = main_first()?;
     let state = PageState {
         hooks,
         mpi_active: page.mpi_active.load(Ordering::Acquire),
@@ -144,6 +150,44 @@ pub unsafe fn write(
     for (part, bytes) in crate::gate::save() {
         blobs.push((format!("{GATE_PREFIX}{part}"), GATE_PARTS_VERSION, bytes));
     }
+    let starters = starters::all();
+    if !starters.is_empty() {
+        blobs.push((
+            starters::BLOB.to_owned(),
+            starters::VERSION,
+            serde_json::to_vec(&starters).unwrap_or_default(),
+        ));
+    }
+    // Timers before the signals that they send: one that expires in between is found in both, and counts as expired.
+    let mut process = process::survey().map_err(CaptureError::process("process state"))?;
+    // SAFETY: the caller's.
+    let waiting = unsafe { signals::survey(&alive)? };
+    process.agree_with(&waiting);
+    let threads = saved_threads(&alive, &waiting)?;
+    // SAFETY: the caller's.
+    let credentials = unsafe { credentials::survey(&alive) };
+    let credentials = credentials.ok_or_else(|| {
+        CaptureError::Refused("the kernel does not tell whose its threads are: try again".into())
+    })?;
+    blobs.push((
+        credentials::BLOB.to_owned(),
+        credentials::VERSION,
+        serde_json::to_vec(&credentials).unwrap_or_default(),
+    ));
+    // SAFETY: the caller's.
+    let attributes = unsafe { attributes::survey(&alive) };
+    let attributes = attributes
+        .ok_or_else(|| CaptureError::Refused("a stopped thread does not answer".into()))?;
+    blobs.push((
+        attributes::BLOB.to_owned(),
+        attributes::VERSION,
+        serde_json::to_vec(&attributes).unwrap_or_default(),
+    ));
+    blobs.push((
+        signals::BLOB.to_owned(),
+        signals::VERSION,
+        serde_json::to_vec(&waiting).unwrap_or_default(),
+    ));
     let inventory = hooks_there.map_or(&[][..], |hooks| {
         let address = hooks.inventory.load(Ordering::Acquire) as *const u8;
         let bytes = hooks.inventory_bytes.load(Ordering::Acquire) as usize;
@@ -171,6 +215,7 @@ pub unsafe fn write(
         environment,
         compression,
         workers: workers(),
+        process,
         threads,
         inventory,
         blobs,
@@ -187,7 +232,7 @@ pub unsafe fn write(
 }
 
 /// The upper half's threads, the main one first.
-fn saved_threads() -> Result<Vec<Thread>, CaptureError> {
+fn main_first() -> Result<Vec<threads::Thread>, CaptureError> {
     let main = identity::real_pid();
     let mut list = threads::list();
     list.sort_by_key(|thread| thread.real_tid() != main);
@@ -196,8 +241,13 @@ fn saved_threads() -> Result<Vec<Thread>, CaptureError> {
             "its main thread has ended while others run on, which cannot be restarted".into(),
         ));
     }
-    list.into_iter()
-        .map(|thread| {
+    Ok(list)
+}
+
+fn saved_threads(list: &[threads::Thread], waiting: &Waiting) -> Result<Vec<Thread>, CaptureError> {
+    let main = identity::real_pid();
+    list.iter()
+        .map(|&thread| {
             if thread.stop_frame() == 0 {
                 let tid = thread.virtual_tid();
                 return Err(CaptureError::Refused(format!(
@@ -221,7 +271,7 @@ fn saved_threads() -> Result<Vec<Thread>, CaptureError> {
                 clear_child_tid: saved.clear_tid,
                 robust_list: saved.robust_list,
                 robust_list_bytes: saved.robust_bytes,
-                pending_signals: signals::of_thread(thread.real_tid()),
+                pending_signals: waiting.numbers_of_thread(saved.virtual_tid),
                 sent: saved.sent,
                 received: saved.received,
                 name: saved.name,

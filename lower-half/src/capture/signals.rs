@@ -1,28 +1,46 @@
-//! Signals that wait for somebody to unblock them: the process's with everything that came with them, a
-//! thread's by number.
+//! Signals that wait for somebody to unblock them, the process's and each thread's, with everything that came with them.
 //!
-//! The kernel shows what is pending, but tells the details only to who takes a signal. So the process's
-//! are taken and sent again at once: all threads of the upper half are stopped in a handler that blocks them,
-//! and the lower half's block them for ever, so that nobody can tell.
+//! The kernel shows what is pending, but tells the details only to who takes a signal, and a thread's own go to that thread
+//! alone; a sender's id can be kept only by a thread that sends to itself. So the stopped threads themselves take theirs,
+//! the main one the process's too (`threads::errand`), and send them again at once. All threads of the upper half are stopped in
+//! a handler that blocks them, and the lower half's block them for ever, so that nobody can tell.
 
 use serde::{Deserialize, Serialize};
 
+use super::CaptureError;
 use super::told;
-use crate::gate::{identity, signals};
+use crate::arch::syscall::{syscall3, syscall4};
+use crate::gate::{identity, signals, timers};
+use crate::threads::{Thread, errand};
 
-/// A signal that is pending for the process.
+/// Name and version of this module's part of an image: JSON, [`Waiting`].
+pub const BLOB: &str = "signals";
+pub const VERSION: u32 = 1;
+
+/// What is pending, each list in the order of sending.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    pub process: Vec<Pending>,
+    /// By the id that the application knows.
+    pub threads: Vec<(u32, Vec<Pending>)>,
+}
+
+/// A signal that is pending.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
     pub signal: i32,
-    /// The kernel's `siginfo_t`.
+    /// The kernel's `siginfo_t`; a sender of this process by the id that the application knows.
     pub information: Vec<u8>,
-    /// Whether the process has sent it itself: its id will be another one.
-    pub own: bool,
 }
 
-/// Bytes of `siginfo_t`, and where the sender's id is in it.
+/// Bytes of `siginfo_t`, and what is where in it.
 const INFORMATION_BYTES: usize = 128;
+const CODE_AT: usize = 8;
+/// The sender's id, or the timer's.
 const SENDER_AT: usize = 16;
+
+/// More than any process may have pending by default (`RLIMIT_SIGPENDING`) on a machine of 512 GiB.
+const MOST: usize = 1 << 21;
 
 /// Signals that are never the application's to wait for.
 fn kept_out() -> u64 {
@@ -32,91 +50,262 @@ fn kept_out() -> u64 {
     signals::ours() | bit(libc::SIGKILL) | bit(libc::SIGSTOP) | own
 }
 
-/// What is pending for the process.
-pub fn of_process() -> Vec<Pending> {
-    let set = !kept_out();
-    let at_once = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    let mut taken = Vec::new();
-    loop {
-        let mut information = [0u8; INFORMATION_BYTES];
-        // SAFETY: the kernel reads the set and the time, and writes one siginfo.
-        let signal = unsafe {
-            libc::syscall(
-                libc::SYS_rt_sigtimedwait,
-                &raw const set,
-                information.as_mut_ptr(),
-                &raw const at_once,
-                8,
-            )
+impl Pending {
+    fn word(&self, at: usize) -> i32 {
+        let bytes = self.information.get(at..at + 4);
+        let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
+        bytes.map_or(0, i32::from_ne_bytes)
+    }
+
+    fn set_word(&mut self, at: usize, value: i32) {
+        if let Some(place) = self.information.get_mut(at..at + 4) {
+            place.copy_from_slice(&value.to_ne_bytes());
+        }
+    }
+
+    fn new(signal: i32, information: [u8; INFORMATION_BYTES]) -> Pending {
+        let mut pending = Pending {
+            signal,
+            information: information.to_vec(),
         };
-        if signal <= 0 {
+        let id = pending.word(SENDER_AT);
+        match pending.word(CODE_AT) {
+            libc::SI_USER | libc::SI_TKILL | libc::SI_QUEUE | libc::SI_MESGQ => {
+                pending.set_word(SENDER_AT, identity::known_process(id as u32) as i32);
+            }
+            libc::SI_TIMER => pending.set_word(SENDER_AT, timers::known(id)),
+            _ => {}
+        }
+        pending
+    }
+
+    /// The application's id of the timer whose expiry this is.
+    fn timer(&self) -> Option<i32> {
+        (self.word(CODE_AT) == libc::SI_TIMER).then(|| self.word(SENDER_AT))
+    }
+
+    /// Whether the kernel's interval timer with this number has sent it.
+    fn is_from_interval_timer(&self, signal: i32) -> bool {
+        self.signal == signal && self.word(CODE_AT) == libc::SI_KERNEL
+    }
+}
+
+impl Waiting {
+    /// Whether an expiry of the interval timer with this signal waits.
+    pub fn holds_expiry(&self, signal: i32) -> bool {
+        self.process
+            .iter()
+            .any(|pending| pending.is_from_interval_timer(signal))
+    }
+
+    pub fn of_thread(&self, virtual_tid: u32) -> &[Pending] {
+        let mut threads = self.threads.iter();
+        threads
+            .find(|(tid, _)| *tid == virtual_tid)
+            .map_or(&[], |(_, pending)| pending)
+    }
+
+    /// Numbers of what is pending for a thread alone; bit 0 is signal 1.
+    pub fn numbers_of_thread(&self, virtual_tid: u32) -> u64 {
+        let pending = self.of_thread(virtual_tid).iter();
+        pending.fold(0, |all, pending| all | 1 << (pending.signal - 1))
+    }
+}
+
+/// What one take is given and gives.
+#[repr(C)]
+struct Take {
+    set: u64,
+    information: [u8; INFORMATION_BYTES],
+}
+
+/// An errand: takes one signal of a set that is pending for the calling thread or the process, the thread's own first.
+unsafe fn take(argument: usize) -> isize {
+    let at_once = [0u64; 2];
+    // SAFETY: the agent gave a `Take` that it does not touch before this ends.
+    unsafe {
+        let take = argument as *mut Take;
+        syscall4(
+            libc::SYS_rt_sigtimedwait,
+            &raw const (*take).set as usize,
+            &raw mut (*take).information as usize,
+            at_once.as_ptr() as usize,
+            8,
+        )
+    }
+}
+
+/// An errand: sends the calling thread's process (`Send::process`) or the thread itself a signal.
+unsafe fn send_own(argument: usize) -> isize {
+    // SAFETY: the agent gave a `Send` that it does not touch before this ends.
+    let send = unsafe { &*(argument as *const Send) };
+    send_here(send.process, send.signal, &send.information)
+}
+
+struct Send {
+    process: bool,
+    signal: i32,
+    information: [u8; INFORMATION_BYTES],
+}
+
+/// Sends as it was sent before. The kernel allows that to the thread that it is for; to the main thread, for the process.
+fn send_here(process: bool, signal: i32, information: &[u8; INFORMATION_BYTES]) -> isize {
+    use crate::arch::syscall::{getpid, gettid};
+    // SAFETY: the kernel reads one siginfo.
+    unsafe {
+        if process {
+            syscall3(
+                libc::SYS_rt_sigqueueinfo,
+                getpid() as usize,
+                signal as usize,
+                information.as_ptr() as usize,
+            )
+        } else {
+            syscall4(
+                libc::SYS_rt_tgsigqueueinfo,
+                getpid() as usize,
+                gettid() as usize,
+                signal as usize,
+                information.as_ptr() as usize,
+            )
+        }
+    }
+}
+
+/// What is pending for the process and for these threads, the main one first.
+///
+/// # Safety
+/// They must be stopped, and stay so.
+pub unsafe fn survey(threads: &[Thread]) -> Result<Waiting, CaptureError> {
+    let mut waiting = Waiting::default();
+    let mut outcome = Ok(());
+    for (index, thread) in threads.iter().enumerate() {
+        let mut own = Vec::new();
+        // SAFETY: the caller's.
+        outcome = unsafe { take_all(*thread, index == 0, &mut own, &mut waiting.process) };
+        if !own.is_empty() {
+            waiting.threads.push((thread.virtual_tid(), own));
+        }
+        if outcome.is_err() {
             break;
         }
-        let own = sender(&information) == std::process::id();
-        taken.push(Pending {
-            signal: signal as i32,
-            information: information.to_vec(),
-            own,
-        });
     }
-    for pending in &taken {
-        send(pending);
+    // What has been taken goes back in any case.
+    for thread in threads {
+        for pending in waiting.of_thread(thread.virtual_tid()) {
+            // SAFETY: the caller's.
+            unsafe { send_again(*thread, false, pending) };
+        }
     }
-    taken
+    if let Some(main) = threads.first() {
+        for pending in &waiting.process {
+            // SAFETY: the caller's.
+            unsafe { send_again(*main, true, pending) };
+        }
+    }
+    outcome.map(|()| waiting)
 }
 
-fn sender(information: &[u8]) -> u32 {
-    let bytes = information
-        .get(SENDER_AT..SENDER_AT + 4)
-        .and_then(|bytes| bytes.try_into().ok());
-    bytes.map_or(0, u32::from_ne_bytes)
+/// Has a thread take what is pending for it, and for the process if it is the main one.
+unsafe fn take_all(
+    thread: Thread,
+    main: bool,
+    own: &mut Vec<Pending>,
+    process: &mut Vec<Pending>,
+) -> Result<(), CaptureError> {
+    while own.len() + process.len() < MOST {
+        let (mine, shared) = masks(thread.real_tid());
+        let (from_own, set) = match (mine, shared) {
+            (0, 0) => return Ok(()),
+            (0, _) if !main => return Ok(()),
+            (0, shared) => (false, shared),
+            (mine, _) => (true, mine),
+        };
+        let mut told = Take {
+            set,
+            information: [0; INFORMATION_BYTES],
+        };
+        // SAFETY: the caller's; the errand is given what it expects.
+        let taken = unsafe { errand::send(thread, take, &raw mut told as usize) };
+        match taken {
+            Some(signal @ 1..) => {
+                let list = if from_own { &mut *own } else { &mut *process };
+                list.push(Pending::new(signal as i32, told.information));
+            }
+            // It has gone by itself: SIGCONT takes SIGTSTP away.
+            Some(_) => {}
+            None => {
+                let source = std::io::Error::other("a stopped thread does not answer");
+                return Err(CaptureError::process("pending signals")(source));
+            }
+        }
+    }
+    Ok(())
 }
 
-/// Sends a signal to this process as it was sent before.
-pub fn send(pending: &Pending) {
-    let mut information = [0u8; INFORMATION_BYTES];
-    for (to, from) in information.iter_mut().zip(&pending.information) {
-        *to = *from;
+/// What is pending for a thread alone and for its process, bit 0 being signal 1.
+fn masks(tid: u32) -> (u64, u64) {
+    let status = told::by(&format!("/proc/self/task/{tid}/status")).unwrap_or_default();
+    let mask = |key: &str| {
+        let mask = status.lines().find_map(|line| line.strip_prefix(key));
+        mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+            .unwrap_or(0)
+            & !kept_out()
+    };
+    (mask("SigPnd:"), mask("ShdPnd:"))
+}
+
+/// Has a stopped thread send itself, or the process, what it has taken.
+unsafe fn send_again(thread: Thread, process: bool, pending: &Pending) {
+    // A timer that has ended sends its signal once more: two of one number can wait only where they are timers' own.
+    if pending.timer().is_some_and(timers::expire_again) {
+        return;
     }
-    if pending.own
-        && let Some(place) = information.get_mut(SENDER_AT..SENDER_AT + 4)
-    {
-        // As the application knows it: `sigtimedwait` shows what stands here.
-        place.copy_from_slice(&identity::virtual_pid().to_ne_bytes());
+    let send = Send {
+        process,
+        signal: pending.signal,
+        information: pending.bytes(),
+    };
+    // SAFETY: the caller's; the errand is given what it expects.
+    unsafe { errand::send(thread, send_own, &raw const send as usize) };
+}
+
+impl Pending {
+    /// The structure as the kernel takes it.
+    pub fn bytes(&self) -> [u8; INFORMATION_BYTES] {
+        let mut information = [0u8; INFORMATION_BYTES];
+        for (to, from) in information.iter_mut().zip(&self.information) {
+            *to = *from;
+        }
+        information
     }
-    // SAFETY: the kernel reads one siginfo; `kill` touches no memory.
-    unsafe {
-        let process = libc::getpid();
-        let sent = libc::syscall(
-            libc::SYS_rt_sigqueueinfo,
-            process,
-            pending.signal,
-            information.as_ptr(),
-        );
-        if sent != 0 {
-            // What `kill` or the kernel itself (`setitimer`) has sent only the main thread may send as it was. From the
-            // agent's thread it comes as from a `kill` by the process itself: that is better than not at all.
-            libc::kill(process, pending.signal);
+
+    /// At a restart, on the thread that it was pending for, the main one for the process: sends it as it was sent before. Timers
+    /// are there again. System calls by hand, no allocation.
+    pub fn restore(&self, process: bool) {
+        if !self.timer().is_some_and(timers::expire_again) {
+            send_here(process, self.signal, &self.bytes());
         }
     }
 }
 
-/// What is pending for one thread alone, by number: bit 0 is signal 1.
-pub fn of_thread(tid: u32) -> u64 {
-    let status = told::by(&format!("/proc/self/task/{tid}/status")).unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigPnd:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0)
-        & !kept_out()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Sends a thread what was pending for it.
-pub fn send_to_thread(tid: u32, pending: u64) {
-    for signal in (1..=64).filter(|signal| pending >> (signal - 1) & 1 == 1) {
-        // SAFETY: a signal to a thread of this process, which had it pending.
-        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, signal) };
+    #[test]
+    fn a_timers_expiry_is_told_from_a_sender() {
+        let mut information = [0u8; INFORMATION_BYTES];
+        information[CODE_AT..CODE_AT + 4].copy_from_slice(&libc::SI_TIMER.to_ne_bytes());
+        information[SENDER_AT..SENDER_AT + 4].copy_from_slice(&7i32.to_ne_bytes());
+        let pending = Pending::new(libc::SIGALRM, information);
+        assert_eq!(pending.timer(), Some(7));
+        assert!(!pending.is_from_interval_timer(libc::SIGALRM));
+        information[CODE_AT..CODE_AT + 4].copy_from_slice(&libc::SI_KERNEL.to_ne_bytes());
+        let pending = Pending::new(libc::SIGALRM, information);
+        assert_eq!(pending.timer(), None);
+        assert!(pending.is_from_interval_timer(libc::SIGALRM));
+        assert!(!pending.is_from_interval_timer(libc::SIGPROF));
+        assert_eq!(pending.bytes(), information);
     }
 }

@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::SavedStateError;
 use super::layout::{Slot, slot};
+use super::timers;
 use super::trap::Call;
 use crate::arch::syscall;
 use crate::threads::registry::{self, Thread};
@@ -149,7 +150,7 @@ pub fn on_set_tid_address(call: &mut Call) -> isize {
     on_gettid()
 }
 
-/// A signal that the process sent to itself names its sender: by the id that the application knows.
+/// A signal that the process sent to itself names its sender, a timer's the timer: by the id that the application knows.
 pub fn virtualise_sender(info: *mut libc::siginfo_t) {
     // SAFETY: the kernel's own structure; for these codes the sender's id is its first field.
     unsafe {
@@ -160,6 +161,9 @@ pub fn virtualise_sender(info: *mut libc::siginfo_t) {
         let sender = info.cast::<u32>().add(4);
         if by_user && *sender == real_pid() {
             *sender = virtual_pid();
+        } else if (*info).si_code == libc::SI_TIMER {
+            // The timer's id is in the same place.
+            *sender = timers::known(*sender as i32) as u32;
         }
     }
 }

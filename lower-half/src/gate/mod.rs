@@ -4,6 +4,7 @@
 pub mod descriptors;
 pub mod exec;
 pub mod filter;
+pub mod futex;
 pub mod identity;
 pub mod layout;
 pub mod lock;

@@ -1,7 +1,10 @@
 //! POSIX timers: the application keeps its timers' ids, whatever the kernel calls them in this launch.
 //!
+//! An id is the kernel's own, as the signal that a timer sends has it; at a restart the kernel is brought to give the same ones
+//! again. Where it does not, ids are translated here and on the way into a handler.
+//!
 //! Rules of this place: runs in the trap's handler. (`setitimer`'s timers have no ids and can be read from
-//! the kernel: they are not trapped, only saved.)
+//! the kernel: they are not trapped, and saved by `capture::process`.)
 
 use super::lock::Lock;
 use super::trap::{Call, errno};
@@ -29,6 +32,8 @@ unsafe impl user::Plain for Event {}
 #[derive(Clone, Copy)]
 struct Timer {
     used: bool,
+    /// The application's id.
+    known: i32,
     /// The kernel's id in this launch.
     id: i32,
     clock: i32,
@@ -42,14 +47,19 @@ const NO_EVENT: Event = Event {
     thread: 0,
     rest: [0; 11],
 };
+const NO_EVENT_BUT_ALARM: Event = Event {
+    signal: libc::SIGALRM,
+    notify: libc::SIGEV_SIGNAL,
+    ..NO_EVENT
+};
 const NO_TIMER: Timer = Timer {
     used: false,
+    known: 0,
     id: 0,
     clock: 0,
     event: NO_EVENT,
 };
 
-/// The application's ids are indexes of this table.
 static TIMERS: Lock<[Timer; MOST_TIMERS]> = Lock::new([NO_TIMER; MOST_TIMERS]);
 
 /// Makes a timer in the kernel; gives its id there, or an error.
@@ -81,61 +91,76 @@ pub fn on_create(call: &mut Call) -> isize {
             Err(error) => return error,
         },
     };
-    let index = match make(clock as i32, event) {
-        Ok(index) => index,
+    let known = match make(clock as i32, event) {
+        Ok(known) => known,
         Err(error) => return error,
     };
-    match user::write(id, index as i32) {
+    match user::write(id, known) {
         Ok(()) => 0,
         Err(error) => {
-            delete(index);
+            delete(known);
             error
         }
     }
 }
 
-/// Makes a timer and gives its place in the table.
-fn make(clock: i32, event: Option<Event>) -> Result<usize, isize> {
+/// Makes a timer and gives the application's id of it.
+fn make(clock: i32, event: Option<Event>) -> Result<i32, isize> {
     let mut timers = TIMERS.lock();
-    let free = timers.iter_mut().enumerate().find(|(_, timer)| !timer.used);
-    let (index, timer) = free.ok_or(errno(libc::EAGAIN))?;
-    // The default: SIGALRM with the timer's id as its value.
-    let event = event.unwrap_or(Event {
-        value: index as u64,
-        signal: libc::SIGALRM,
-        notify: libc::SIGEV_SIGNAL,
-        ..NO_EVENT
-    });
-    let id = create(clock, &event)?;
+    if timers.iter().all(|timer| timer.used) {
+        return Err(errno(libc::EAGAIN));
+    }
+    // The default: SIGALRM with the timer's id as its value, which is not known yet.
+    let id = create(clock, &event.unwrap_or(NO_EVENT_BUT_ALARM))?;
+    let taken = |known| {
+        timers
+            .iter()
+            .any(|timer| timer.used && timer.known == known)
+    };
+    let known = (id..).find(|known| !taken(*known)).unwrap_or(id);
+    let free = timers.iter_mut().find(|timer| !timer.used);
+    let timer = free.ok_or(errno(libc::EAGAIN))?;
     *timer = Timer {
         used: true,
+        known,
         id,
         clock,
-        event,
+        event: event.unwrap_or(Event {
+            value: known as u64,
+            ..NO_EVENT_BUT_ALARM
+        }),
     };
-    Ok(index)
+    if event.is_none() && known != id {
+        // The kernel's own choice names the timer by another id.
+        kernel_delete(id);
+        timer.id = create(clock, &timer.event).inspect_err(|_| timer.used = false)?;
+    }
+    Ok(known)
+}
+
+fn kernel_delete(id: i32) {
+    // SAFETY: the kernel's id of a timer of ours.
+    unsafe { syscall3(libc::SYS_timer_delete, id as usize, 0, 0) };
 }
 
 /// Deletes a timer that nobody has come to know.
-fn delete(index: usize) {
-    if let Some(timer) = TIMERS.lock().get_mut(index) {
-        // SAFETY: the kernel's id of a timer of ours.
-        unsafe { syscall3(libc::SYS_timer_delete, timer.id as usize, 0, 0) };
+fn delete(known: i32) {
+    if let Some(timer) = find(&mut TIMERS.lock(), known) {
+        kernel_delete(timer.id);
         timer.used = false;
     }
 }
 
-fn kernel_id(call: &Call) -> Option<i32> {
-    let timers = TIMERS.lock();
+fn find(timers: &mut [Timer; MOST_TIMERS], known: i32) -> Option<&mut Timer> {
     timers
-        .get(call.argument(0) as u32 as usize)
-        .filter(|timer| timer.used)
-        .map(|timer| timer.id)
+        .iter_mut()
+        .find(|timer| timer.used && timer.known == known)
 }
 
 /// The first argument is a timer's id.
 pub fn on_use(call: &mut Call) -> isize {
-    let Some(id) = kernel_id(call) else {
+    let id = find(&mut TIMERS.lock(), call.argument(0) as i32).map(|timer| timer.id);
+    let Some(id) = id else {
         return errno(libc::EINVAL);
     };
     let mut arguments = call.arguments();
@@ -147,11 +172,56 @@ pub fn on_use(call: &mut Call) -> isize {
 pub fn on_delete(call: &mut Call) -> isize {
     let result = on_use(call);
     if !failed(result)
-        && let Some(timer) = TIMERS.lock().get_mut(call.argument(0) as u32 as usize)
+        && let Some(timer) = find(&mut TIMERS.lock(), call.argument(0) as i32)
     {
         timer.used = false;
     }
     result
+}
+
+/// What the application calls the timer that the kernel gives this id. Runs in handlers too.
+pub fn known(id: i32) -> i32 {
+    let mask = syscall::set_mask(u64::MAX);
+    let timers = TIMERS.lock();
+    let timer = timers.iter().find(|timer| timer.used && timer.id == id);
+    let known = timer.map_or(id, |timer| timer.known);
+    drop(timers);
+    syscall::set_mask(mask);
+    known
+}
+
+/// Has a timer that has ended send its signal once more, at once: its expiry waited to be taken, and was. `false` where it
+/// goes on by itself, or is not there any more.
+pub fn expire_again(known: i32) -> bool {
+    let mask = syscall::set_mask(u64::MAX);
+    let id = find(&mut TIMERS.lock(), known).map(|timer| timer.id);
+    let again = id.is_some_and(|id| {
+        // `struct itimerspec`: interval, value.
+        let mut value = [0i64; 4];
+        // SAFETY: four words are what the structure holds.
+        unsafe {
+            syscall3(
+                libc::SYS_timer_gettime,
+                id as usize,
+                value.as_mut_ptr() as usize,
+                0,
+            );
+            if value[..2] != [0, 0] {
+                return false;
+            }
+            value[3] = 1;
+            let set = syscall4(
+                libc::SYS_timer_settime,
+                id as usize,
+                0,
+                value.as_ptr() as usize,
+                0,
+            );
+            !failed(set)
+        }
+    });
+    syscall::set_mask(mask);
+    again
 }
 
 /// Holds the table still.
@@ -168,28 +238,14 @@ pub fn start_forked() {
         .for_each(|timer| timer.used = false);
 }
 
-const ITIMERS: [i32; 3] = [libc::ITIMER_REAL, libc::ITIMER_VIRTUAL, libc::ITIMER_PROF];
 const WORDS: usize = 14;
 
-/// What an image must hold: the interval timers, then every POSIX timer with the time that is left of it.
+/// What an image must hold: every timer with the time that is left of it.
 pub fn save() -> Vec<u8> {
     let mut words = vec![];
-    for which in ITIMERS {
-        let mut value = [0i64; 4];
-        // SAFETY: four words are what `struct itimerval` holds.
-        unsafe {
-            syscall3(
-                libc::SYS_getitimer,
-                which as usize,
-                value.as_mut_ptr() as usize,
-                0,
-            )
-        };
-        words.extend(value.map(|word| word as u64));
-    }
     let mask = syscall::set_mask(u64::MAX);
     let timers = TIMERS.lock();
-    for (index, timer) in timers.iter().enumerate().filter(|(_, timer)| timer.used) {
+    for timer in timers.iter().filter(|timer| timer.used) {
         let mut value = [0i64; 4];
         // SAFETY: four words are what `struct itimerspec` holds.
         unsafe {
@@ -202,7 +258,7 @@ pub fn save() -> Vec<u8> {
         };
         // SAFETY: the structure is plain words.
         let event: [u64; 8] = unsafe { core::mem::transmute(timer.event) };
-        words.extend([index as u64, timer.clock as u32 as u64]);
+        words.extend([timer.known as u32 as u64, timer.clock as u32 as u64]);
         words.extend(event);
         words.extend(value.map(|word| word as u64));
     }
@@ -211,41 +267,46 @@ pub fn save() -> Vec<u8> {
     words.into_iter().flat_map(u64::to_le_bytes).collect()
 }
 
+/// Ids that are passed over to come to the one that a timer had.
+const MOST_PASSED_OVER: usize = 1 << 16;
+
+/// Makes a timer with the id that it had: the kernel counts them up. Where that does not lead there, with another one.
+fn create_as(known: i32, clock: i32, event: &Event, passed: &mut usize) -> Result<i32, isize> {
+    loop {
+        let id = create(clock, event)?;
+        if id >= known || *passed == MOST_PASSED_OVER {
+            return Ok(id);
+        }
+        *passed += 1;
+        kernel_delete(id);
+    }
+}
+
 /// Takes up what [`save`] gave, in another launch, where the threads have their ids already.
 pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
     let count = saved.len() / 8;
-    if count < 12 || !(count - 12).is_multiple_of(WORDS) {
+    if !count.is_multiple_of(WORDS) {
         return Err(SavedStateError::Length {
             part: "timers",
             bytes: saved.len(),
         });
     }
     let words = super::words(saved, "timers", count)?;
-    let (interval, posix) = words.split_at(12);
-    for (which, value) in ITIMERS.into_iter().zip(interval.chunks_exact(4)) {
-        if value.iter().any(|word| *word != 0) {
-            // SAFETY: four words are what `struct itimerval` holds.
-            unsafe {
-                syscall3(
-                    libc::SYS_setitimer,
-                    which as usize,
-                    value.as_ptr() as usize,
-                    0,
-                )
-            };
-        }
-    }
-    for timer in posix.chunks_exact(WORDS) {
-        let (index, clock) = (timer[0] as usize, timer[1] as u32 as i32);
+    let mut timers: Vec<&[u64]> = words.chunks_exact(WORDS).collect();
+    timers.sort_by_key(|timer| timer[0]);
+    let mut passed = 0;
+    for timer in timers {
+        let (known, clock) = (timer[0] as u32 as i32, timer[1] as u32 as i32);
         let mut event = [0u64; 8];
         event.copy_from_slice(&timer[2..10]);
         // SAFETY: the structure is plain words.
         let event: Event = unsafe { core::mem::transmute(event) };
         let mask = syscall::set_mask(u64::MAX);
-        let made = create(clock, &event);
-        if let (Ok(id), Some(slot)) = (made, TIMERS.lock().get_mut(index)) {
+        let made = create_as(known, clock, &event, &mut passed);
+        if let (Ok(id), Some(slot)) = (made, TIMERS.lock().iter_mut().find(|slot| !slot.used)) {
             *slot = Timer {
                 used: true,
+                known,
                 id,
                 clock,
                 event,

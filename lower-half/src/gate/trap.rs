@@ -6,7 +6,8 @@
 //! A call that cannot block is made here. One that may block, or that waits for a signal, is made by the
 //! springboard after this handler has returned, so that signals find it as they would find the original.
 
-use super::{descriptors, exec, identity, memory, naming, paths, signals, sleep, timers};
+use super::{descriptors, exec, futex, identity, memory, naming, paths, signals, sleep, timers};
+use crate::agent::starters;
 use crate::arch::frame::{
     Frame, REG_R8, REG_R9, REG_R10, REG_R11, REG_RAX, REG_RCX, REG_RDI, REG_RDX, REG_RIP, REG_RSI,
 };
@@ -86,7 +87,10 @@ pub unsafe extern "C" fn on_sigsys(
     // SAFETY: the kernel's own arguments.
     let (frame, code) = unsafe { (Frame::new(context), (*info).si_code) };
     if code != SYS_SECCOMP {
-        signals::deliver_here(signal, info, context);
+        // SAFETY: the kernel's own argument.
+        if !unsafe { threads::errand::run(info) || starters::ends(info) } {
+            signals::deliver_here(signal, info, context);
+        }
         return;
     }
     let mut call = Call {
@@ -128,6 +132,8 @@ fn answer(call: &mut Call) -> isize {
             let until = call.argument(1) & libc::TIMER_ABSTIME as usize != 0;
             sleep::on_sleep(call, 3, until, Piece::CallRestR10)
         }
+
+        libc::SYS_futex => futex::on_futex(call),
 
         libc::SYS_clone => threads::clone::on_clone(call),
         libc::SYS_fork => threads::clone::on_fork(call, libc::SIGCHLD as usize),

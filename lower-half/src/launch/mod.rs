@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use stillpoint_protocol::launch::{Launch, LaunchError as ContractError};
 
-use crate::agent;
+use crate::agent::{self, starters};
 use crate::arch::{enter, syscall};
 use crate::gate::{exec, filter, identity, layout, paths, signals};
 use crate::loader::{map, stack, vdso};
@@ -58,7 +58,12 @@ pub fn run(
     // No signal before the application can take it; the lower half's threads keep this mask for ever.
     syscall::set_mask(process::LOWER_MASK);
     // SAFETY: no other thread has been started yet.
-    unsafe { environment::prepare_for_mpi() };
+    unsafe {
+        environment::prepare_for_mpi();
+        if entrance == Entrance::Run {
+            std::env::set_var(starters::FIRST, std::process::id().to_string());
+        }
+    }
     let page = process::prepare()?;
 
     let mapped = load(&program);

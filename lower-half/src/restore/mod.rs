@@ -12,6 +12,8 @@
 //! Gate, identities, signal handlers and threads are brought back by their own modules, from
 //! [`Restore::blob`] and [`Restore::threads`].
 
+pub mod attributes;
+pub mod credentials;
 mod descriptors;
 mod fetched;
 mod files;

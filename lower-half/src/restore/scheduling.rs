@@ -50,7 +50,6 @@ pub fn give(saved: &[Own], made: &[Thread], restore: &Restore, rank: u32) {
             lost.entry(loss).or_default().push(own.virtual_tid);
         }
     }
-    // Elsewhere than on the launcher's own stream it would be in the application's way.
     if launchers_stderr(restore) {
         for ((what, why), threads) in lost {
             eprintln!(
@@ -69,7 +68,8 @@ fn go_on(threads: &[u32]) -> String {
     }
 }
 
-fn launchers_stderr(restore: &Restore) -> bool {
+/// Whether the application's stderr is the launcher's own stream: elsewhere what is said there would be in its way.
+pub(super) fn launchers_stderr(restore: &Restore) -> bool {
     let descriptors = restore.reader().descriptors();
     let stderr = descriptors
         .numbers

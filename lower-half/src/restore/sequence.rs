@@ -8,16 +8,16 @@ use stillpoint_protocol::launch::Launch;
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::{GatePage, HandleKind, UpperHooks};
 
-use super::{Restore, RestoreError, scheduling};
+use super::{Restore, RestoreError, attributes, credentials, scheduling};
+use crate::agent::starters;
 use crate::arch::{registers, syscall};
 use crate::capture::rank::{self, PageState};
-use crate::capture::scheduling::Own;
-use crate::capture::signals;
+use crate::capture::signals::{self, Waiting};
 use crate::gate;
 use crate::gate::filter::HIGH_TEXT;
 use crate::launch::error::LaunchError;
 use crate::launch::{self, appearance, environment, process};
-use crate::threads::recreate::{adopt_main, go};
+use crate::threads::recreate::{adopt_main, failed_credentials, go};
 use crate::threads::registry::State;
 use crate::threads::{SavedThread, recreate, resume_main};
 
@@ -59,10 +59,24 @@ pub fn run<J: Job>(
     let mut restore = restore.reserve_descriptors().map_err(failed)?;
     let state = page_state(&restore).map_err(&refused)?;
     let own = scheduling::saved(&restore).map_err(&refused)?;
+    let waiting = waiting_signals(&restore).map_err(&refused)?;
+    let changes = credentials::saved(&restore).and_then(|saved| credentials::changes(&saved));
+    let changes = changes.map_err(&refused)?;
+    let attributes = attributes::saved(&restore).map_err(&refused)?;
     let saved: Vec<SavedThread> = restore
         .threads()
         .iter()
-        .map(|thread| saved_thread(thread, &own))
+        .map(|thread| {
+            let own = own.iter().find(|own| own.virtual_tid == thread.virtual_tid);
+            let change = changes.iter().find(|(tid, _)| *tid == thread.virtual_tid);
+            SavedThread {
+                credentials: change.map(|(_, change)| change.clone()),
+                attributes: attributes::of_thread(&attributes, thread.virtual_tid),
+                pending: waiting.of_thread(thread.virtual_tid).to_vec(),
+                timer_slack: own.and_then(|own| own.timer_slack).unwrap_or(0),
+                ..saved_thread(thread)
+            }
+        })
         .collect();
     let Some((main, others)) = saved.split_first() else {
         return Err(refused(
@@ -120,12 +134,35 @@ pub fn run<J: Job>(
             syscall::yield_now();
         }
     }
+    let not_given = |error| {
+        let error = std::io::Error::from_raw_os_error(error);
+        refused(format!("its users and capabilities: {error}"))
+    };
+    if let Some(error) = failed_credentials() {
+        return Err(not_given(error));
+    }
     restore_part(&restore, "timers").map_err(&refused)?;
     restore.process().map_err(failed)?;
     job.start().map_err(&refused)?;
     scheduling::give(&own, &made, &restore, launch.rank);
+    tell_of_starters(&restore, launch.rank);
     restore.process_clocks();
-    pending_signals(&restore, &made);
+    // All threads block everything until they return through their frames.
+    waiting
+        .process
+        .iter()
+        .for_each(|pending| pending.restore(true));
+    main.pending
+        .iter()
+        .for_each(|pending| pending.restore(false));
+    attributes::give_process(&attributes, &restore, launch.rank);
+    if let Some(change) = &main.credentials {
+        change.make().map_err(not_given)?;
+    }
+    attributes::give_thread(&main.attributes);
+    if !changes.is_empty() {
+        attributes::dumpable_again(&attributes);
+    }
     let main = main.clone();
     drop(restore);
     go();
@@ -136,17 +173,27 @@ pub fn run<J: Job>(
     }
 }
 
-/// Sends each thread what was pending for it alone; all block everything until they return through their frames.
-fn pending_signals(restore: &Restore, made: &[crate::threads::Thread]) {
-    let mut records = restore.threads().iter();
-    if let Some(main) = records.next() {
-        signals::send_to_thread(std::process::id(), main.pending_signals);
-    }
-    for (record, thread) in records
-        .zip(made)
-        .filter(|(record, _)| record.pending_signals != 0)
+fn waiting_signals(restore: &Restore) -> Result<Waiting, String> {
+    let blob = restore.blob(signals::BLOB);
+    let blob = blob
+        .filter(|blob| blob.version == signals::VERSION)
+        .ok_or("its image does not hold its pending signals as this release does: use the release that wrote it")?;
+    serde_json::from_slice(&blob.bytes)
+        .map_err(|error| format!("'{}' in its image: {error}", signals::BLOB))
+}
+
+/// Says what had started the program and is not there any more to go on after it.
+fn tell_of_starters(restore: &Restore, rank: u32) {
+    let blob = restore
+        .blob(starters::BLOB)
+        .filter(|blob| blob.version == starters::VERSION);
+    let starters: Vec<starters::Starter> = blob
+        .and_then(|blob| serde_json::from_slice(&blob.bytes).ok())
+        .unwrap_or_default();
+    if let Some(text) = starters::at_restart(&starters)
+        && scheduling::launchers_stderr(restore)
     {
-        signals::send_to_thread(thread.real_tid(), record.pending_signals);
+        eprintln!("stillpoint: rank {rank}: {text}");
     }
 }
 
@@ -161,8 +208,8 @@ fn page_state(restore: &Restore) -> Result<PageState, String> {
         .map_err(|error| format!("the gate page in its image: {error}"))
 }
 
-fn saved_thread(thread: &Thread, own: &[Own]) -> SavedThread {
-    let own = own.iter().find(|own| own.virtual_tid == thread.virtual_tid);
+/// What the image's table says of a thread.
+fn saved_thread(thread: &Thread) -> SavedThread {
     SavedThread {
         virtual_tid: thread.virtual_tid,
         fs_upper: thread.thread_pointer,
@@ -176,7 +223,10 @@ fn saved_thread(thread: &Thread, own: &[Own]) -> SavedThread {
         believes: [thread_flags::BELIEVES_SIGSYS, thread_flags::BELIEVES_STOP]
             .map(|flag| thread.flags & flag != 0),
         name: thread.name,
-        timer_slack: own.and_then(|own| own.timer_slack).unwrap_or(0),
+        credentials: None,
+        attributes: Vec::new(),
+        pending: Vec::new(),
+        timer_slack: 0,
     }
 }
 

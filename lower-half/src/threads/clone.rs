@@ -19,7 +19,7 @@ use crate::arch::frame::{REG_RAX, REG_RSP, sigreturn};
 use crate::arch::syscall::{failed, syscall6};
 use crate::arch::{enter, registers};
 use crate::gate::trap::{Call, errno};
-use crate::gate::{self, exec, identity, signals, timers, user};
+use crate::gate::{self, exec, futex, identity, signals, timers, user};
 
 const RED_ZONE: usize = 128;
 
@@ -205,6 +205,7 @@ pub fn on_exit(call: &mut Call) -> isize {
         // SAFETY: the gate page is mapped wherever an application runs.
         let page = unsafe { page() };
         let record = thread.record();
+        futex::owner_ends(thread);
         page.sent_before
             .fetch_add(record.sent.load(Ordering::Relaxed), Ordering::Relaxed);
         page.received_before

@@ -4,6 +4,7 @@ pub mod areas;
 pub mod beneath;
 pub mod calls;
 pub mod clone;
+pub mod errand;
 pub mod exit;
 pub mod interrupted;
 pub mod lending;

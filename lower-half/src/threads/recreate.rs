@@ -9,7 +9,10 @@ use std::io;
 use super::registry::Thread;
 use crate::arch::syscall::{failed, futex_wait, futex_wake, syscall3};
 use crate::arch::{enter, frame, registers};
+use crate::capture::signals::Pending;
 use crate::gate::signals;
+use crate::restore::attributes::{self, OfThread};
+use crate::restore::credentials::Change;
 
 /// What an image must hold of a thread, beside its memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +35,12 @@ pub struct SavedThread {
     pub believes: [bool; 2],
     /// Name (`/proc/self/task/TID/comm`), filled up with zeros.
     pub name: [u8; 16],
+    /// Whom the kernel is to take it for, where that is not what this launch is.
+    pub credentials: Option<Change>,
+    /// What it had set for itself.
+    pub attributes: OfThread,
+    /// Signals that are pending for it alone.
+    pub pending: Vec<Pending>,
     /// Timer slack of its own, in nanoseconds; 0: that of the thread that makes it.
     pub timer_slack: u64,
 }
@@ -66,6 +75,9 @@ impl SavedThread {
             driver: thread.is_driver(),
             believes: signals::beliefs(thread),
             name: name(tid),
+            credentials: None,
+            attributes: Vec::new(),
+            pending: Vec::new(),
             timer_slack: thread.timer_slack(),
         }
     }
@@ -103,6 +115,17 @@ fn name(tid: u32) -> [u8; 16] {
         *to = *from;
     }
     name
+}
+
+/// The kernel's error where a thread did not get its credentials.
+static FAILED: AtomicU32 = AtomicU32::new(0);
+
+/// The kernel's error where a thread that has come alive did not get its credentials.
+pub fn failed_credentials() -> Option<i32> {
+    match FAILED.load(Ordering::Acquire) {
+        0 => None,
+        error => Some(error as i32),
+    }
 }
 
 /// 1 when threads that were made again may run.
@@ -187,6 +210,13 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
     // SAFETY: `recreate` made it for this thread, and does not touch it again.
     let beginning = unsafe { &*(beginning as *const Beginning) };
     let saved = &beginning.saved;
+    if let Some(change) = &saved.credentials
+        && let Err(error) = change.make()
+    {
+        FAILED.store(error as u32, Ordering::Release);
+    }
+    // The kernel forgets some of these at a change of users.
+    attributes::give_thread(&saved.attributes);
     // SAFETY: the record was taken for this thread.
     unsafe { beginning.thread.adopt() };
     // SAFETY: prctl reads the name, which ends in NUL; the list's head is the application's own.
@@ -216,6 +246,10 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
     }
     while GO.load(Ordering::Acquire) == 0 {
         futex_wait(&GO, 0, 0);
+    }
+    // They wait until the frame's own mask is back.
+    for pending in &saved.pending {
+        pending.restore(false);
     }
     // SAFETY: FS was set by `clone`, GS above; the caller of `recreate` vouches for the frame.
     unsafe { frame::sigreturn(saved.stop_frame as usize) }

@@ -10,9 +10,11 @@ use stillpoint_wrappers::gate::{GATE_ADDRESS, GatePage, Inside, Reach, ThreadRec
 
 use crate::object::Object;
 
+mod behalf;
 mod kernel;
 mod resumable;
 
+pub use behalf::{is_on_behalf, on_behalf};
 pub use kernel::{futex_wait, is_mapped, map, set_fs, unmap, yield_processor};
 pub use resumable::{
     code_of_receive, give_receive_back, leave_receive, outside_and_receives, receive, take_receive,

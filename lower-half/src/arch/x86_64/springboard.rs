@@ -31,7 +31,7 @@ const _: () = {
 global_asm!(
     ".pushsection .text.stillpoint_springboard, \"ax\", @progbits",
     // Seen from every part of this program (code generation units), and from nowhere else.
-    ".irp name, springboard_start, springboard_end, restorer, call_plain, call_noting, call_rdi_noting, call_rsi_noting, call_mask_rdi, call_mask_rsi_noting, call_mask_r10, call_mask_r8, call_mask_r9, call_rest_rsi, call_rest_r10, call_recvmsg, trampoline, park_self, clock_gettime, gettimeofday, time, getcpu",
+    ".irp name, springboard_start, springboard_end, restorer, call_plain, call_noting, call_rdi_noting, call_rsi_noting, call_mask_rdi, call_mask_rsi_noting, call_mask_r10, call_mask_r8, call_mask_r9, call_rest_rsi, call_rest_r10, call_recvmsg, call_futex_again, trampoline, park_self, clock_gettime, gettimeofday, time, getcpu",
     ".globl stillpoint_\\name",
     ".hidden stillpoint_\\name",
     ".endr",
@@ -244,6 +244,30 @@ global_asm!(
     "mov r9, [rsp + 40]",
     "9:",
     "ret 168",
+    // r11: operation and expected value of a wait on the futex that rdi leads to. Whatever comes of it, the call that was
+    // trapped is made again.
+    ".balign 16",
+    "stillpoint_call_futex_again:",
+    "lea rsp, [rsp - 192]",
+    "sub rcx, 2",
+    "mov [rsp], rcx",
+    "mov [rsp + 24], rax",
+    "mov [rsp + 8], rsi",
+    "mov [rsp + 16], rdx",
+    "mov [rsp + 32], r8",
+    "mov [rsp + 40], r9",
+    "mov edx, r11d",
+    "shr r11, 32",
+    "mov esi, r11d",
+    "xor r8d, r8d",
+    "mov r9d, -1",
+    "syscall",
+    "mov rsi, [rsp + 8]",
+    "mov rdx, [rsp + 16]",
+    "mov rax, [rsp + 24]",
+    "mov r8, [rsp + 32]",
+    "mov r9, [rsp + 40]",
+    "ret 184",
     // (signal, info, context): the handler of every signal that the application handles.
     ".balign 16",
     "stillpoint_trampoline:",
@@ -334,6 +358,7 @@ unsafe extern "C" {
     static stillpoint_call_rest_rsi: u8;
     static stillpoint_call_rest_r10: u8;
     static stillpoint_call_recvmsg: u8;
+    static stillpoint_call_futex_again: u8;
     static stillpoint_trampoline: u8;
     static stillpoint_park_self: u8;
     static stillpoint_clock_gettime: u8;
@@ -358,6 +383,7 @@ pub enum Piece {
     CallRestRsi,
     CallRestR10,
     CallRecvmsg,
+    CallFutexAgain,
     Trampoline,
     ParkSelf,
     ClockGettime,
@@ -383,6 +409,7 @@ impl Piece {
             Piece::CallRestRsi => &raw const stillpoint_call_rest_rsi,
             Piece::CallRestR10 => &raw const stillpoint_call_rest_r10,
             Piece::CallRecvmsg => &raw const stillpoint_call_recvmsg,
+            Piece::CallFutexAgain => &raw const stillpoint_call_futex_again,
             Piece::Trampoline => &raw const stillpoint_trampoline,
             Piece::ParkSelf => &raw const stillpoint_park_self,
             Piece::ClockGettime => &raw const stillpoint_clock_gettime,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::naming;
+use super::super::{futex, naming};
 
 /// When a call with a rule's number is trapped.
 #[derive(Clone, Copy, Debug)]
@@ -160,6 +160,8 @@ const AFTER_RESTART: &[(i64, When)] = &[
     (libc::SYS_move_pages, When::Given(0)),
     (libc::SYS_migrate_pages, When::Given(0)),
     (libc::SYS_kcmp, When::Always),
+    // Futexes whose words name their owner.
+    (libc::SYS_futex, When::Among(1, futex::OPERATIONS)),
 ];
 
 /// A call's number, and when such calls are trapped: in each of these cases.

@@ -1,0 +1,249 @@
+//! Single numbers that the kernel keeps for each thread or for the process, and that a program can set: what it has changed of
+//! them since it was launched goes into an image, and comes back with a restart.
+//!
+//! Each is one line of a table: whose it is, how it is read and how it is set. A thread's are read by the thread itself, which
+//! alone is told (`threads::errand`), and set by it.
+
+use std::sync::OnceLock;
+
+use serde::{Deserialize, Serialize};
+
+use crate::arch::syscall::{failed, syscall3, syscall6};
+use crate::threads::{Thread, errand};
+
+/// Name and version of this module's part of an image: JSON, [`Saved`].
+pub const BLOB: &str = "attributes";
+pub const VERSION: u32 = 1;
+
+/// How an attribute is read and set. System calls by hand: threads with the upper FS use these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    /// `prctl(get)` returns it, `prctl(set, value)` sets it.
+    Returned { get: i32, set: i32 },
+    /// `prctl(get, &value)` writes it.
+    Written { get: i32, set: i32 },
+    /// `prctl(get, which)` and `prctl(set, which, value)`, the value being beside a bit that says that it can be set.
+    Speculation(usize),
+    /// `prctl(PR_MCE_KILL_GET)`, `prctl(PR_MCE_KILL, PR_MCE_KILL_SET, value)`.
+    MachineCheck,
+    /// `personality`.
+    Personality,
+    /// A number in a file of `/proc/self`, in this base.
+    File(&'static core::ffi::CStr, u32),
+}
+
+/// An attribute.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Attribute {
+    pub name: &'static str,
+    how: How,
+}
+
+const PR_GET_MEMORY_MERGE: i32 = 68;
+const PR_SET_MEMORY_MERGE: i32 = 67;
+const PR_GET_IO_FLUSHER: i32 = 58;
+const PR_SET_IO_FLUSHER: i32 = 57;
+const PR_GET_MDWE: i32 = 66;
+const PR_SET_MDWE: i32 = 65;
+const PR_GET_SPECULATION_CTRL: usize = 52;
+const PR_SET_SPECULATION_CTRL: usize = 53;
+/// The bit beside the value: the program may set it.
+const PR_SPEC_PRCTL: u64 = 1;
+
+const fn attribute(name: &'static str, how: How) -> Attribute {
+    Attribute { name, how }
+}
+
+/// A thread's own. (Names in images are these.)
+#[rustfmt::skip]
+pub const OF_THREADS: [Attribute; 8] = [
+    attribute("signal at its parent's death", How::Written { get: libc::PR_GET_PDEATHSIG, set: libc::PR_SET_PDEATHSIG }),
+    attribute("time-stamp counter", How::Written { get: libc::PR_GET_TSC, set: libc::PR_SET_TSC }),
+    attribute("machine check policy", How::MachineCheck),
+    attribute("personality", How::Personality),
+    attribute("I/O flusher", How::Returned { get: PR_GET_IO_FLUSHER, set: PR_SET_IO_FLUSHER }),
+    attribute("speculative store bypass", How::Speculation(0)),
+    attribute("indirect branch speculation", How::Speculation(1)),
+    attribute("cache flush on switches", How::Speculation(2)),
+];
+
+/// The process's.
+#[rustfmt::skip]
+pub const OF_PROCESS: [Attribute; 6] = [
+    attribute("transparent huge pages switched off", How::Returned { get: libc::PR_GET_THP_DISABLE, set: libc::PR_SET_THP_DISABLE }),
+    attribute("merging of equal pages", How::Returned { get: PR_GET_MEMORY_MERGE, set: PR_SET_MEMORY_MERGE }),
+    attribute("out-of-memory score", How::File(c"/proc/self/oom_score_adj", 10)),
+    attribute("what a core dump holds", How::File(c"/proc/self/coredump_filter", 16)),
+    attribute("writable or executable memory", How::Returned { get: PR_GET_MDWE, set: PR_SET_MDWE }),
+    // After what resets it: a change of users.
+    attribute("dumpable", How::Returned { get: libc::PR_GET_DUMPABLE, set: libc::PR_SET_DUMPABLE }),
+];
+
+fn prctl(what: usize, first: usize, second: usize) -> Option<u64> {
+    let call = [what, first, second, 0, 0, 0];
+    // SAFETY: the kernel writes at most the one word that an argument here leads to.
+    let result = unsafe { syscall6(libc::SYS_prctl, call) };
+    (!failed(result)).then_some(result as u64)
+}
+
+impl Attribute {
+    /// The calling thread's, or its process's; `None`: this kernel has none.
+    pub fn get(&self) -> Option<i64> {
+        match self.how {
+            How::Returned { get, .. } => prctl(get as usize, 0, 0).map(|value| value as i64),
+            How::Written { get, .. } => {
+                let mut value = 0i32;
+                prctl(get as usize, &raw mut value as usize, 0)?;
+                Some(value.into())
+            }
+            How::Speculation(which) => {
+                let value = prctl(PR_GET_SPECULATION_CTRL, which, 0)?;
+                (value & PR_SPEC_PRCTL != 0).then_some((value & !PR_SPEC_PRCTL) as i64)
+            }
+            How::MachineCheck => {
+                prctl(libc::PR_MCE_KILL_GET as usize, 0, 0).map(|value| value as i64)
+            }
+            How::Personality => {
+                // SAFETY: a number; this one only asks.
+                let value = unsafe { syscall3(libc::SYS_personality, 0xffff_ffff, 0, 0) };
+                (!failed(value)).then_some(value as i64)
+            }
+            How::File(path, base) => {
+                let text = std::fs::read_to_string(path.to_str().ok()?).ok()?;
+                i64::from_str_radix(text.trim(), base).ok()
+            }
+        }
+    }
+
+    /// Sets the calling thread's, or its process's. False where the kernel refuses.
+    pub fn set(&self, value: i64) -> bool {
+        let number = value as usize;
+        match self.how {
+            How::Returned { set, .. } | How::Written { set, .. } => {
+                prctl(set as usize, number, 0).is_some()
+            }
+            How::Speculation(which) => prctl(PR_SET_SPECULATION_CTRL, which, number).is_some(),
+            How::MachineCheck => {
+                let set = libc::PR_MCE_KILL_SET as usize;
+                prctl(libc::PR_MCE_KILL as usize, set, number).is_some()
+            }
+            How::Personality => {
+                // SAFETY: a number.
+                !failed(unsafe { syscall3(libc::SYS_personality, number, 0, 0) })
+            }
+            How::File(path, base) => {
+                let text = match base {
+                    16 => format!("{value:#x}"),
+                    _ => value.to_string(),
+                };
+                let path = path.to_str().unwrap_or_default();
+                std::fs::write(path, text).is_ok()
+            }
+        }
+    }
+}
+
+type OfThread = [Option<i64>; OF_THREADS.len()];
+type OfProcess = [Option<i64>; OF_PROCESS.len()];
+
+fn of_this_thread() -> OfThread {
+    OF_THREADS.each_ref().map(Attribute::get)
+}
+
+fn of_this_process() -> OfProcess {
+    OF_PROCESS.each_ref().map(Attribute::get)
+}
+
+/// What the process was launched with.
+static LAUNCHED: OnceLock<(OfThread, OfProcess)> = OnceLock::new();
+
+/// Notes what the calling thread and its process have, before the application runs.
+pub fn remember() {
+    LAUNCHED.get_or_init(|| (of_this_thread(), of_this_process()));
+}
+
+/// What an image says: numbers that the application has chosen, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saved {
+    pub process: Vec<(String, i64)>,
+    /// By the id that the application knows.
+    pub threads: Vec<(u32, Vec<(String, i64)>)>,
+}
+
+/// Those that are not as the process was launched with.
+fn own(table: &[Attribute], now: &[Option<i64>], launched: &[Option<i64>]) -> Vec<(String, i64)> {
+    let both = table.iter().zip(now.iter().zip(launched));
+    let own = both.filter(|(_, (now, launched))| now != launched);
+    own.filter_map(|(attribute, (now, _))| Some((attribute.name.to_owned(), (*now)?)))
+        .collect()
+}
+
+/// An errand: reads the calling thread's.
+unsafe fn look(argument: usize) -> isize {
+    // SAFETY: the agent gave a place that it does not touch before this ends.
+    unsafe { (argument as *mut OfThread).write(of_this_thread()) };
+    0
+}
+
+/// What the application has chosen, for the process and for these threads; `None`: a thread does not answer.
+///
+/// # Safety
+/// They must be stopped, and stay so.
+pub unsafe fn survey(threads: &[Thread]) -> Option<Saved> {
+    let unknown = ([None; OF_THREADS.len()], [None; OF_PROCESS.len()]);
+    let launched = LAUNCHED.get().unwrap_or(&unknown);
+    let mut saved = Saved {
+        process: own(&OF_PROCESS, &of_this_process(), &launched.1),
+        threads: Vec::new(),
+    };
+    for thread in threads {
+        let mut told = [None; OF_THREADS.len()];
+        // SAFETY: the caller's; the errand is given what it expects.
+        unsafe { errand::send(*thread, look, &raw mut told as usize)? };
+        let own = own(&OF_THREADS, &told, &launched.0);
+        if !own.is_empty() {
+            saved.threads.push((thread.virtual_tid(), own));
+        }
+    }
+    Some(saved)
+}
+
+/// The attributes of a table that an image names, with their values.
+pub fn named<'a>(
+    table: &'static [Attribute],
+    saved: &'a [(String, i64)],
+) -> impl Iterator<Item = (&'static Attribute, i64)> + 'a {
+    saved.iter().filter_map(|(name, value)| {
+        let attribute = table.iter().find(|attribute| attribute.name == name)?;
+        Some((attribute, *value))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_changed_is_the_applications_own() {
+        let launched = of_this_thread();
+        assert_eq!(own(&OF_THREADS, &launched, &launched), []);
+        let mut changed = launched;
+        changed[0] = Some(23);
+        let own = own(&OF_THREADS, &changed, &launched);
+        assert_eq!(own, [(OF_THREADS[0].name.to_owned(), 23)]);
+        let (attribute, value) = named(&OF_THREADS, &own).next().unwrap();
+        assert!(attribute.set(value));
+        assert_eq!(attribute.get(), Some(23));
+    }
+
+    #[test]
+    fn every_attribute_can_be_set_to_what_it_is() {
+        for attribute in OF_THREADS.iter().chain(&OF_PROCESS) {
+            if let Some(value) = attribute.get() {
+                // Some only root may set, and some only a program that has them set.
+                let _ = attribute.set(value);
+                assert_eq!(attribute.get(), Some(value), "{}", attribute.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Gives the process and its threads the numbers back that the application had chosen (`capture::attributes`). What this launch or
+//! this kernel may not give they go on without, and a warning says so.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Restore, scheduling};
+use crate::capture::attributes::{Attribute, BLOB, OF_PROCESS, OF_THREADS, Saved, VERSION, named};
+
+/// What the image says.
+pub fn saved(restore: &Restore) -> Result<Saved, String> {
+    let blob = restore.blob(BLOB).filter(|blob| blob.version == VERSION);
+    let blob = blob.ok_or(
+        "its image does not hold its attributes as this release does: use the release that wrote it",
+    )?;
+    serde_json::from_slice(&blob.bytes).map_err(|error| format!("'{BLOB}' in its image: {error}"))
+}
+
+/// What a thread sets for itself.
+pub type OfThread = Vec<(&'static Attribute, i64)>;
+
+/// A thread's, by the id that the application knows.
+pub fn of_thread(saved: &Saved, virtual_tid: u32) -> OfThread {
+    let mut threads = saved.threads.iter();
+    threads
+        .find(|(tid, _)| *tid == virtual_tid)
+        .map(|(_, own)| named(&OF_THREADS, own).collect())
+        .unwrap_or_default()
+}
+
+/// Bits: places in the table of what some thread did not get.
+static LOST: AtomicU64 = AtomicU64::new(0);
+
+/// Sets the calling thread's. System calls by hand, no allocation: a thread with the upper FS calls this.
+pub fn give_thread(own: &OfThread) {
+    for (attribute, value) in own {
+        if attribute.get() != Some(*value) && !attribute.set(*value) {
+            let mut places = OF_THREADS.iter();
+            let place = places.position(|other| core::ptr::eq(other, *attribute));
+            LOST.fetch_or(1 << place.unwrap_or(0), Ordering::Relaxed);
+        }
+    }
+}
+
+/// Sets the process's, and says what it and its threads go on without: when they all have theirs.
+pub fn give_process(saved: &Saved, restore: &Restore, rank: u32) {
+    let lost = LOST.load(Ordering::Relaxed);
+    let of_threads = OF_THREADS.iter().enumerate();
+    let mut names: Vec<&str> = of_threads
+        .filter(|(place, _)| lost >> place & 1 != 0)
+        .map(|(_, attribute)| attribute.name)
+        .collect();
+    for (attribute, value) in named(&OF_PROCESS, &saved.process) {
+        if attribute.get() != Some(value) && !attribute.set(value) {
+            names.push(attribute.name);
+        }
+    }
+    if !names.is_empty() && scheduling::launchers_stderr(restore) {
+        eprintln!(
+            "stillpoint: rank {rank}: it goes on without what it had set, which this launch may not: {}",
+            names.join(", ")
+        );
+    }
+}
+
+/// Whether the process may be dumped and looked into: its own choice again, after the change of users that has reset it.
+pub fn dumpable_again(saved: &Saved) {
+    let own = saved.process.iter().find(|(name, _)| name == "dumpable");
+    let dumpable = own.map_or(1, |(_, value)| *value);
+    // 2 is what the kernel itself sets at such a change.
+    if matches!(dumpable, 0 | 1) {
+        // SAFETY: the call takes a number.
+        unsafe { libc::prctl(libc::PR_SET_DUMPABLE, dumpable) };
+    }
+}

@@ -1,0 +1,123 @@
+//! What only a thread itself can do or find out, done by a stopped thread on the agent's behalf.
+//!
+//! The kernel lets nobody else take a thread's signals, or read some of its attributes. A stopped thread blocks every signal
+//! but those of crashes, SIGSYS among them: the agent sends it that one with a value that no other sender gives, and the
+//! thread runs the errand in the handler.
+//!
+//! Rules of this place: [`run`] is called in a signal handler on the application's stack, with its FS: so are errands, which
+//! make system calls by hand, allocate nothing and do not panic.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::registry::Thread;
+use crate::arch::syscall::{failed, futex_wait, futex_wake, syscall4};
+use crate::gate::identity;
+
+/// What an errand is: it gets the argument that the agent gave, and its result goes back.
+pub type Errand = unsafe fn(usize) -> isize;
+
+/// The upper half of the signal's value: `"errd"`; the lower half is the errand's number.
+const MAGIC: u32 = u32::from_le_bytes(*b"errd");
+
+/// How long a stopped thread may take. It does nothing else.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The number of the errand that nobody has begun yet; 0: none.
+static OFFERED: AtomicU64 = AtomicU64::new(0);
+/// The number of the latest that was finished.
+static FINISHED: AtomicU64 = AtomicU64::new(0);
+static BELL: AtomicU32 = AtomicU32::new(0);
+static FUNCTION: AtomicUsize = AtomicUsize::new(0);
+static ARGUMENT: AtomicUsize = AtomicUsize::new(0);
+static RESULT: AtomicU64 = AtomicU64::new(0);
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Has a stopped thread run an errand; `None` where it does not answer. Only threads of the lower half call this.
+///
+/// # Safety
+/// The thread must be stopped, and stay so; the argument must be what the errand expects.
+pub unsafe fn send(thread: Thread, errand: Errand, argument: usize) -> Option<isize> {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    // What of it goes with the signal is never 0.
+    let number = u64::from(NUMBER.fetch_add(1, Ordering::Relaxed) as u32 | 1 << 31);
+    FUNCTION.store(errand as usize, Ordering::Relaxed);
+    ARGUMENT.store(argument, Ordering::Relaxed);
+    OFFERED.store(number, Ordering::Release);
+    if !signal(thread, number) {
+        OFFERED.store(0, Ordering::Release);
+        return None;
+    }
+    let deadline = Instant::now() + PATIENCE;
+    while FINISHED.load(Ordering::Acquire) != number {
+        let late = Instant::now() >= deadline;
+        // One that has begun comes to its end: what it uses must stay until then.
+        if late
+            && OFFERED
+                .compare_exchange(number, 0, Ordering::AcqRel, Ordering::Acquire)
+                .is_ok()
+        {
+            return None;
+        }
+        let seen = BELL.load(Ordering::Acquire);
+        if FINISHED.load(Ordering::Acquire) != number {
+            futex_wait(&BELL, seen, 10_000_000);
+        }
+    }
+    Some(RESULT.load(Ordering::Relaxed) as isize)
+}
+
+fn signal(thread: Thread, number: u64) -> bool {
+    // struct siginfo: signal, error, code, (padding), sender's process and user, value.
+    let mut info = [0u32; 32];
+    info[0] = libc::SIGSYS as u32;
+    info[2] = libc::SI_QUEUE as u32;
+    info[4] = identity::real_pid();
+    info[6] = number as u32;
+    info[7] = MAGIC;
+    // SAFETY: the structure has the kernel's 128 bytes.
+    let result = unsafe {
+        syscall4(
+            libc::SYS_rt_tgsigqueueinfo,
+            identity::real_pid() as usize,
+            thread.real_tid() as usize,
+            libc::SIGSYS as usize,
+            info.as_ptr() as usize,
+        )
+    };
+    !failed(result)
+}
+
+/// For SIGSYS's handler: runs the errand that this signal asks for; `false` where it is no such signal.
+///
+/// # Safety
+/// `info` is what the kernel gave the handler.
+pub unsafe fn run(info: *const libc::siginfo_t) -> bool {
+    // SAFETY: the caller's; with this code the sender's value is in the structure.
+    let number = unsafe {
+        if (*info).si_code != libc::SI_QUEUE {
+            return false;
+        }
+        let value = (*info).si_value().sival_ptr as u64;
+        if value >> 32 != u64::from(MAGIC) {
+            return false;
+        }
+        u64::from(value as u32)
+    };
+    let begun = OFFERED.compare_exchange(number, 0, Ordering::AcqRel, Ordering::Acquire);
+    if begun.is_ok() {
+        // SAFETY: the agent stored an errand with what it expects, and waits for its end.
+        let result = unsafe {
+            let errand: Errand = core::mem::transmute(FUNCTION.load(Ordering::Relaxed));
+            errand(ARGUMENT.load(Ordering::Relaxed))
+        };
+        RESULT.store(result as u64, Ordering::Relaxed);
+        FINISHED.store(number, Ordering::Release);
+        BELL.fetch_add(1, Ordering::Release);
+        futex_wake(&BELL);
+    }
+    true
+}

@@ -1,21 +1,26 @@
 //! Epochs in a checkpoint directory: which there are, and how one comes to be.
 //!
 //! ```text
-//! DIR/epoch-000013.part/   made when the checkpoint begins, filled by the ranks
-//! DIR/epoch-000013/        the same after manifest, sync and rename: committed
+//! DIR/epoch-000013.7c1e02ab.part/   made when the checkpoint begins, filled by the ranks
+//! DIR/epoch-000013/                 the same after manifest, sync and rename: committed
 //! ```
 //!
 //! An epoch exists when its directory bears the final name, and never before everything in it, and the
 //! directory itself, has reached the disk.
+//!
+//! Everything is done in the directory that was held when the job began, and none of it when the directory's path leads
+//! elsewhere by now. The part's name has a mark of the coordinator's own: ranks write by path, and what they write must not
+//! come to an epoch of another job that has made its directory there meanwhile.
 
 mod staged;
 
-use std::fs::{self, DirBuilder, File};
+pub use staged::staged_name;
+
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use stillpoint_directory::{Directory, Whose};
 use stillpoint_image::{ImageError, Manifest, RankImage, epoch_name, epoch_of, image_name};
 use stillpoint_protocol::agent::Written;
 
@@ -53,25 +58,49 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
-fn io_error(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> EpochError {
+fn io_error(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> EpochError + use<> {
+    let path = path.to_owned();
     move |source| EpochError::Io {
-        path: path.to_owned(),
+        path,
         action,
         source,
     }
 }
 
-/// A checkpoint directory.
+/// The epochs of a checkpoint directory.
 #[derive(Clone, Debug)]
 pub struct Epochs {
-    directory: PathBuf,
+    directory: Directory,
+    mark: Mark,
+}
+
+/// What the parts of one coordinator's attempts are known by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark(String);
+
+impl Mark {
+    pub fn random() -> io::Result<Mark> {
+        let random = String::from(stillpoint_protocol::Key::random()?);
+        Ok(Mark(random[..8].to_owned()))
+    }
+
+    /// Of whoever writes nothing.
+    pub fn none() -> Mark {
+        Mark(String::new())
+    }
+
+    /// The name of the directory that an epoch is written to.
+    pub fn part(&self, epoch: u64) -> String {
+        format!("{}.{}{PART}", epoch_name(epoch), self.0)
+    }
 }
 
 /// What there is in a checkpoint directory, each ascending.
 #[derive(Debug, Default)]
 struct Listed {
     committed: Vec<u64>,
-    parts: Vec<u64>,
+    /// With their names.
+    parts: Vec<(u64, String)>,
     staged: Vec<u64>,
 }
 
@@ -88,49 +117,61 @@ pub struct Description {
 }
 
 impl Epochs {
-    pub fn new(directory: impl Into<PathBuf>) -> Epochs {
-        Epochs {
-            directory: directory.into(),
-        }
+    /// Those of a directory that is held, to add to them.
+    pub fn of(directory: Directory, mark: Mark) -> Epochs {
+        Epochs { directory, mark }
+    }
+
+    /// Those of the directory at a path, to look at them.
+    pub fn at(path: &Path, whose: Whose) -> Result<Epochs, EpochError> {
+        let directory = Directory::open(path, whose).map_err(io_error(path, "open it"))?;
+        Ok(Epochs::of(directory, Mark::none()))
     }
 
     /// Where a committed epoch is.
     pub fn path(&self, epoch: u64) -> PathBuf {
-        self.directory.join(epoch_name(epoch))
+        self.directory.path().join(epoch_name(epoch))
     }
 
-    /// Where an epoch is written.
-    pub fn part_path(&self, epoch: u64) -> PathBuf {
-        self.directory.join(format!("{}{PART}", epoch_name(epoch)))
+    fn named(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
     }
 
-    /// The committed epochs, ascending. A directory that is not there has none.
+    /// The committed epochs, ascending.
     pub fn committed(&self) -> Result<Vec<u64>, EpochError> {
         Ok(self.listed()?.committed)
     }
 
     /// Removes what unfinished checkpoints have left behind. For a job that begins: nobody writes yet.
     pub fn remove_parts(&self) -> Result<(), EpochError> {
-        for epoch in self.listed()?.parts {
-            self.discard(epoch)?;
+        for (_, name) in self.listed()?.parts {
+            self.remove(&name)?;
         }
         Ok(())
     }
 
+    /// Refuses when the directory is not the one any more that others find by its path.
+    fn in_place(&self) -> Result<(), EpochError> {
+        let path = self.directory.path();
+        let still = self.directory.still_at_its_path();
+        still.map_err(io_error(path, "keep epochs there"))
+    }
+
     /// Makes the directory that an epoch is written to.
     pub fn prepare(&self, epoch: u64) -> Result<PathBuf, EpochError> {
+        self.in_place()?;
         self.discard(epoch)?;
-        let path = self.part_path(epoch);
-        DirBuilder::new()
-            .mode(0o700)
-            .create(&path)
+        let name = self.mark.part(epoch);
+        let path = self.named(&name);
+        self.directory
+            .make_below(&name)
             .map_err(io_error(&path, "make the epoch's directory"))?;
         Ok(path)
     }
 
     /// Removes an epoch that is not committed.
     pub fn discard(&self, epoch: u64) -> Result<(), EpochError> {
-        remove(&self.part_path(epoch))
+        self.remove(&self.mark.part(epoch))
     }
 
     /// Commits an epoch whose images are on disk: manifest, sync, rename, sync.
@@ -140,26 +181,31 @@ impl Epochs {
         images: &[Written],
         about: &Description,
     ) -> Result<PathBuf, EpochError> {
-        let part = self.part_path(epoch);
+        let part = self.mark.part(epoch);
+        self.in_place()?;
         self.describe(&part, epoch, images, about)?;
-        let path = self.path(epoch);
-        self.rename(&part, &path)?;
-        Ok(path)
+        self.in_place()?;
+        self.rename(&part, &epoch_name(epoch))?;
+        Ok(self.path(epoch))
     }
 
     /// Writes the manifest of an epoch whose images are in `part`, and syncs it.
     fn describe(
         &self,
-        part: &Path,
+        part: &str,
         epoch: u64,
         images: &[Written],
         about: &Description,
     ) -> Result<(), EpochError> {
+        let held = self.directory.below(part);
+        let part = held.map_err(io_error(&self.named(part), "open the epoch's directory"))?;
         let mut ranks = Vec::with_capacity(images.len());
         for (rank, written) in images.iter().enumerate() {
             let file = image_name(rank as u32);
-            let path = part.join(&file);
-            let found = fs::metadata(&path)
+            let path = part.path().join(&file);
+            let found = part
+                .open_file(&file)
+                .and_then(|image| image.metadata())
                 .map_err(io_error(&path, "find the image"))?
                 .len();
             if found != written.stored_bytes {
@@ -192,17 +238,22 @@ impl Epochs {
         };
         // Syncs itself and the names of the images, which their writers may have synced without
         // their directory.
-        Ok(manifest.write(part)?)
+        Ok(manifest.write_in(&part)?)
     }
 
     /// Gives an epoch another name, for good.
-    fn rename(&self, from: &Path, to: &Path) -> Result<(), EpochError> {
-        fs::rename(from, to).map_err(io_error(from, "give the epoch its name"))?;
-        let synced = File::open(&self.directory).and_then(|directory| directory.sync_all());
-        if let Err(error) = synced {
+    fn rename(&self, from: &str, to: &str) -> Result<(), EpochError> {
+        let directory = &self.directory;
+        let failed = |name: &str, action| io_error(&self.named(name), action);
+        directory
+            .rename(from, to)
+            .map_err(failed(from, "give the epoch its name"))?;
+        if let Err(error) = directory.sync() {
             // Whether the name lasts is not known, so the epoch must not pass for committed.
-            fs::rename(to, from).map_err(io_error(to, "take the epoch's name back"))?;
-            return Err(io_error(&self.directory, "sync the directory")(error));
+            directory
+                .rename(to, from)
+                .map_err(failed(to, "take the epoch's name back"))?;
+            return Err(io_error(directory.path(), "sync the directory")(error));
         }
         Ok(())
     }
@@ -210,11 +261,12 @@ impl Epochs {
     /// Removes the oldest committed epochs beyond `keep`, and parts older than the newest epoch.
     /// Returns which could not be removed and why: that is no reason to fail a commit.
     pub fn prune(&self, keep: usize) -> Vec<EpochError> {
+        let listed = self.in_place().and_then(|()| self.listed());
         let Listed {
             committed,
             parts,
             staged,
-        } = match self.listed() {
+        } = match listed {
             Ok(listed) => listed,
             Err(error) => return vec![error],
         };
@@ -222,14 +274,16 @@ impl Epochs {
         let surplus = committed.len().saturating_sub(keep.max(1));
         let old = committed[..surplus].iter().map(|epoch| {
             // Renamed first: an epoch that is half-removed must not look like one.
-            let (path, part) = (self.path(*epoch), self.part_path(*epoch));
-            fs::rename(&path, &part).map_err(io_error(&path, "remove an older epoch"))?;
-            remove(&part)
+            let part = self.mark.part(*epoch);
+            self.directory
+                .rename(&epoch_name(*epoch), &part)
+                .map_err(io_error(&self.path(*epoch), "remove an older epoch"))?;
+            self.remove(&part)
         });
         let stale = parts
             .iter()
-            .filter(|epoch| **epoch < newest)
-            .map(|epoch| self.discard(*epoch));
+            .filter(|(epoch, _)| *epoch < newest)
+            .map(|(_, name)| self.remove(name));
         let overtaken = staged
             .iter()
             .filter(|epoch| **epoch < newest)
@@ -242,34 +296,31 @@ impl Epochs {
 
     fn listed(&self) -> Result<Listed, EpochError> {
         let mut listed = Listed::default();
-        let failed = || io_error(&self.directory, "list the directory");
-        let entries = match fs::read_dir(&self.directory) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(listed),
-            entries => entries.map_err(failed())?,
-        };
-        for entry in entries {
-            let name = entry.map_err(failed())?.file_name();
+        let names = self.directory.names();
+        let names = names.map_err(io_error(self.directory.path(), "list the directory"))?;
+        for name in names {
             let Some(name) = name.to_str() else { continue };
-            let (list, name) = match (name.strip_suffix(PART), name.strip_suffix(staged::STAGED)) {
-                (Some(name), _) => (&mut listed.parts, name),
-                (None, Some(name)) => (&mut listed.staged, name),
-                (None, None) => (&mut listed.committed, name),
-            };
-            list.extend(epoch_of(name));
+            if let Some(part) = name.strip_suffix(PART) {
+                let epoch = part.split_once('.').map_or(part, |(epoch, _)| epoch);
+                let epoch = epoch_of(epoch);
+                listed
+                    .parts
+                    .extend(epoch.map(|epoch| (epoch, name.to_owned())));
+            } else if let Some(staged) = name.strip_suffix(staged::STAGED) {
+                listed.staged.extend(epoch_of(staged));
+            } else {
+                listed.committed.extend(epoch_of(name));
+            }
         }
-        for list in [&mut listed.committed, &mut listed.parts, &mut listed.staged] {
-            list.sort_unstable();
-        }
+        listed.parts.sort_unstable();
+        listed.committed.sort_unstable();
+        listed.staged.sort_unstable();
         Ok(listed)
     }
-}
 
-fn remove(path: &Path) -> Result<(), EpochError> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(io_error(path, "remove it")(error))
-        }
-        _ => Ok(()),
+    fn remove(&self, name: &str) -> Result<(), EpochError> {
+        let removed = self.directory.remove_all(name);
+        removed.map_err(io_error(&self.named(name), "remove it"))
     }
 }
 
@@ -283,7 +334,13 @@ pub fn seconds_since_1970() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
+
+    pub(super) fn epochs_in(directory: &Path) -> Epochs {
+        let held = Directory::open(directory, Whose::Ours).unwrap();
+        Epochs::of(held, Mark::random().unwrap())
+    }
 
     pub(super) fn written(part: &Path, rank: u32, bytes: usize) -> Written {
         fs::write(part.join(image_name(rank)), vec![0; bytes]).unwrap();
@@ -304,7 +361,7 @@ mod tests {
     #[test]
     fn an_epoch_is_there_only_when_it_is_committed() {
         let directory = tempfile::tempdir().unwrap();
-        let epochs = Epochs::new(directory.path());
+        let epochs = epochs_in(directory.path());
         let part = epochs.prepare(1).unwrap();
         let mode = fs::metadata(&part).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
@@ -320,7 +377,7 @@ mod tests {
     #[test]
     fn an_image_of_another_length_or_none_is_not_committed() {
         let directory = tempfile::tempdir().unwrap();
-        let epochs = Epochs::new(directory.path());
+        let epochs = epochs_in(directory.path());
         let part = epochs.prepare(1).unwrap();
         let image = written(&part, 0, 10);
         fs::write(part.join(image_name(0)), [0; 9]).unwrap();
@@ -341,13 +398,13 @@ mod tests {
     #[test]
     fn older_epochs_go_and_strangers_stay() {
         let directory = tempfile::tempdir().unwrap();
-        let epochs = Epochs::new(directory.path());
+        let epochs = epochs_in(directory.path());
         fs::create_dir(directory.path().join("epoch-notes")).unwrap();
         for epoch in 1..=4 {
             commit(&epochs, epoch).unwrap();
         }
         epochs.prepare(2).unwrap();
-        epochs.prepare(9).unwrap();
+        let newer = epochs.prepare(9).unwrap();
         assert!(epochs.prune(2).is_empty());
         assert_eq!(epochs.committed().unwrap(), [3, 4]);
         let mut names: Vec<String> = fs::read_dir(directory.path())
@@ -359,18 +416,18 @@ mod tests {
         let expected = [
             "epoch-000003",
             "epoch-000004",
-            "epoch-000009.part",
+            newer.file_name().unwrap().to_str().unwrap(),
             "epoch-notes",
         ];
         assert_eq!(names, expected);
         epochs.remove_parts().unwrap();
-        assert!(!epochs.part_path(9).exists());
+        assert!(!newer.exists());
     }
 
     #[test]
     fn at_least_one_epoch_is_kept() {
         let directory = tempfile::tempdir().unwrap();
-        let epochs = Epochs::new(directory.path());
+        let epochs = epochs_in(directory.path());
         commit(&epochs, 1).unwrap();
         commit(&epochs, 2).unwrap();
         epochs.prune(0);
@@ -378,13 +435,48 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_not_there_has_no_epochs_and_an_error_says_what_to_do() {
-        let epochs = Epochs::new("/nonexistent/d");
-        assert!(epochs.committed().unwrap().is_empty());
-        let error = epochs.prepare(1).unwrap_err().to_string();
+    fn a_directory_that_another_job_has_made_in_its_place_is_left_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("d");
+        fs::create_dir(&path).unwrap();
+        let mine = epochs_in(&path);
+        commit(&mine, 1).unwrap();
+        let part = mine.prepare(2).unwrap();
+        let images = [written(&part, 0, 10)];
+        // Removed, and made again by another job, which has come as far.
+        fs::rename(&path, root.path().join("removed")).unwrap();
+        fs::create_dir(&path).unwrap();
+        let theirs = epochs_in(&path);
+        for epoch in 1..=4 {
+            commit(&theirs, epoch).unwrap();
+        }
+        theirs.prepare(5).unwrap();
+        let before = theirs.directory.names().unwrap();
+        let refused = |result: Result<PathBuf, EpochError>| {
+            let error = result.unwrap_err().to_string();
+            assert!(error.contains("another one made in its place"), "{error}");
+        };
+        refused(mine.commit(2, &images, &Description::default()));
+        refused(mine.prepare(2));
+        refused(mine.prepare(5));
+        refused(mine.stage(2, &images, &Description::default()));
+        assert_eq!(mine.prune(1).len(), 1);
+        mine.discard(2).unwrap();
+        assert_eq!(theirs.directory.names().unwrap(), before);
+        fs::remove_dir_all(&path).unwrap();
+        let error = mine.prepare(2).unwrap_err().to_string();
         assert!(
-            error.starts_with("/nonexistent/d/epoch-000001.part: cannot make"),
+            error.contains("moved or removed while the job ran"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn the_mark_keeps_two_coordinators_parts_apart() {
+        let directory = tempfile::tempdir().unwrap();
+        let (one, other) = (epochs_in(directory.path()), epochs_in(directory.path()));
+        assert_ne!(one.prepare(3).unwrap(), other.prepare(3).unwrap());
+        one.remove_parts().unwrap();
+        assert!(one.directory.names().unwrap().is_empty());
     }
 }

@@ -2,30 +2,34 @@
 //!
 //! Kept small: past 1 MiB the file becomes `coordinator.log.old` and a new one begins.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+
+use stillpoint_directory::Directory;
 
 /// The file's name in the checkpoint directory.
 pub const NAME: &str = "coordinator.log";
+const OLD: &str = "coordinator.log.old";
 const MAX_BYTES: u64 = 1 << 20;
 
 /// An open log.
 #[derive(Debug)]
 pub struct Log {
-    path: PathBuf,
+    directory: Directory,
     file: File,
     bytes: u64,
 }
 
 impl Log {
     /// Opens the log of a checkpoint directory, to go on at its end.
-    pub fn open(directory: &Path) -> io::Result<Log> {
-        let path = directory.join(NAME);
-        let file = open(&path)?;
+    pub fn open(directory: &Directory) -> io::Result<Log> {
+        let file = directory.append(NAME)?;
         let bytes = file.metadata()?.len();
-        Ok(Log { path, file, bytes })
+        Ok(Log {
+            directory: directory.clone(),
+            file,
+            bytes,
+        })
     }
 
     /// Adds a line, of a moment in seconds since 1970. A log that cannot be written (disk full) does not stop the job.
@@ -45,23 +49,15 @@ impl Log {
     }
 
     fn rotate(&mut self) {
-        let renamed = fs::rename(&self.path, self.path.with_extension("log.old"));
+        let renamed = self.directory.rename(NAME, OLD);
         if renamed.is_ok()
-            && let Ok(file) = open(&self.path)
+            && let Ok(file) = self.directory.append(NAME)
         {
             self.file = file;
         }
         // Also if it failed: tried again a mebibyte later.
         self.bytes = 0;
     }
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(path)
 }
 
 /// Seconds since 1970 as "2026-01-31T12:00:00Z".
@@ -89,6 +85,8 @@ pub fn utc(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use stillpoint_directory::Whose;
 
     #[test]
     fn dates_are_right() {
@@ -101,13 +99,14 @@ mod tests {
     #[test]
     fn a_log_stays_small() {
         let directory = tempfile::tempdir().unwrap();
-        let mut log = Log::open(directory.path()).unwrap();
+        let held = Directory::open(directory.path(), Whose::Ours).unwrap();
+        let mut log = Log::open(&held).unwrap();
         let line = "x".repeat(100_000);
         for _ in 0..40 {
             log.line(0, &line);
         }
         log.line(0, "two\nlines");
-        let bytes = |name| fs::metadata(directory.path().join(name)).unwrap().len();
+        let bytes = |name: &str| fs::metadata(directory.path().join(name)).unwrap().len();
         assert!(bytes(NAME) < 2 * MAX_BYTES && bytes("coordinator.log.old") < 2 * MAX_BYTES);
         let text = fs::read_to_string(directory.path().join(NAME)).unwrap();
         assert!(text.ends_with("Z two lines\n"));

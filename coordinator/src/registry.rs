@@ -6,14 +6,17 @@
 //! because a launcher and a shell do not always agree. `STILLPOINT_RUNTIME_DIR` names another place, and
 //! then the only one.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use stillpoint_protocol::job_file::{JobFile, JobState};
+use stillpoint_directory::{Directory, Whose};
+use stillpoint_protocol::job_file::JobFile;
 use xxhash_rust::xxh3::xxh3_64;
+
+const SUFFIX: &str = ".json";
+/// Two names and a path: no entry is longer.
+const MAX_BYTES: u64 = 64 << 10;
 
 /// One launch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,7 +77,8 @@ impl Registry {
     pub fn remove(&self, entry: &Entry) {
         for place in &self.places {
             // Not there is as good as removed.
-            let _ = fs::remove_file(file(place, entry));
+            let _ = Directory::open(place, Whose::Ours)
+                .and_then(|place| place.remove_file(&file(entry)));
         }
     }
 
@@ -84,7 +88,7 @@ impl Registry {
         let mut found: Vec<(Entry, JobFile)> = vec![];
         for entry in self.places.iter().flat_map(|place| entries(place)) {
             match JobFile::read(&entry.directory) {
-                Ok(job) if job.launch == entry.launch && job.state == JobState::Running => {
+                Ok(job) if job.launch == entry.launch && job.runs_here() => {
                     if found.iter().all(|(other, _)| other.launch != entry.launch) {
                         found.push((entry, job));
                     }
@@ -99,52 +103,26 @@ impl Registry {
     }
 }
 
-fn file(place: &Path, entry: &Entry) -> PathBuf {
+/// The name of an entry's file.
+fn file(entry: &Entry) -> String {
     let key = format!("{}\n{}", entry.launch, entry.directory.display());
-    place.join(format!("{:016x}.json", xxh3_64(key.as_bytes())))
+    format!("{:016x}{SUFFIX}", xxh3_64(key.as_bytes()))
 }
 
 fn add_at(place: &Path, entry: &Entry) -> io::Result<()> {
-    match DirBuilder::new().mode(0o700).create(place) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    if !ours(place) {
-        return Err(io::Error::from(io::ErrorKind::PermissionDenied));
-    }
-    let path = file(place, entry);
-    let draft = path.with_extension("new");
-    let mut out = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&draft)?;
-    out.write_all(&serde_json::to_vec(entry)?)?;
-    fs::rename(&draft, &path)
-}
-
-/// Whether a directory is one, not a link, and nobody else can have put anything into it.
-fn ours(place: &Path) -> bool {
-    fs::symlink_metadata(place).is_ok_and(|about| {
-        about.is_dir() && about.uid() == nix::unistd::getuid().as_raw() && about.mode() & 0o022 == 0
-    })
+    Directory::make(place)?.replace(&file(entry), &serde_json::to_vec(entry)?)
 }
 
 fn entries(place: &Path) -> Vec<Entry> {
-    if !ours(place) {
-        return vec![];
-    }
-    let Ok(files) = fs::read_dir(place) else {
+    let Ok(place) = Directory::open(place, Whose::Ours) else {
         return vec![];
     };
-    files
-        .filter_map(|file| {
-            let path = file.ok()?.path();
-            if path.extension()? != "json" {
-                return None;
-            }
-            serde_json::from_slice(&fs::read(path).ok()?).ok()
+    let names = place.names().unwrap_or_default();
+    names
+        .iter()
+        .filter_map(|name| {
+            let name = name.to_str().filter(|name| name.ends_with(SUFFIX))?;
+            serde_json::from_slice(&place.read(name, MAX_BYTES).ok()?).ok()
         })
         .collect()
 }
@@ -152,9 +130,10 @@ fn entries(place: &Path) -> Vec<Entry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use stillpoint_protocol::Key;
-    use stillpoint_protocol::job_file::{FORMAT, Process};
+    use stillpoint_protocol::job_file::{FORMAT, JobState, Process};
 
     fn entry(directory: &Path, launch: &str) -> Entry {
         Entry {
@@ -184,8 +163,12 @@ mod tests {
             restarted_from: None,
             recovers: None,
             epoch: None,
+            directory: None,
+            inode: None,
+            predecessors: 0,
             started: 0,
             ended: None,
+            copied: false,
         };
         job.write(directory).unwrap();
     }

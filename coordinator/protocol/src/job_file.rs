@@ -3,12 +3,12 @@
 //!
 //! Written whole under another name and renamed, so that a reader never sees half of it.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use stillpoint_directory::{Directory, Whose};
 
 use crate::key::Key;
 
@@ -55,10 +55,26 @@ pub struct JobFile {
     /// The newest committed epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u64>,
+    /// The checkpoint directory that this file was written for, and its number in its file system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inode: Option<u64>,
+    /// Coordinators of this launch that have died before this one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub predecessors: u32,
     /// Seconds since 1970.
     pub started: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<u64>,
+    /// Found in another directory than the one that it was written for: what it says of a job that runs does not concern
+    /// the directory it was read from.
+    #[serde(skip)]
+    pub copied: bool,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The states of a job, as `stillpoint status` shows them.
@@ -171,52 +187,64 @@ impl JobFile {
                 },
             }
         };
-        let mut text = String::new();
-        let file = File::open(&path).map_err(failed)?;
-        file.take(MAX_BYTES)
-            .read_to_string(&mut text)
-            .map_err(failed)?;
+        let held = Directory::open(directory, Whose::Anyones).map_err(failed)?;
+        let text = held.read(NAME, MAX_BYTES).map_err(failed)?;
         let malformed = |problem: String| JobFileError::Malformed {
             path: path.clone(),
             problem,
         };
-        let job: JobFile = serde_json::from_str(&text).map_err(|e| malformed(e.to_string()))?;
+        let mut job: JobFile =
+            serde_json::from_slice(&text).map_err(|e| malformed(e.to_string()))?;
         if job.format != FORMAT {
             return Err(malformed(format!("format {}", job.format)));
         }
+        job.copied = job.belongs_elsewhere(&held);
         Ok(job)
     }
 
-    /// Replaces DIRECTORY/job.json in one step; readable by its owner only.
+    /// Whether it runs, as far as this file knows, in the directory that the file was read from.
+    pub fn runs_here(&self) -> bool {
+        self.state == JobState::Running && !self.copied
+    }
+
+    /// A directory that was moved keeps its number, and one on a file system that gives out numbers as it likes its path; a
+    /// copy has neither.
+    fn belongs_elsewhere(&self, held: &Directory) -> bool {
+        let number = self.inode.is_some_and(|inode| inode != held.inode());
+        let path = || {
+            let here = held.path().canonicalize();
+            let there = self.directory.as_ref();
+            there.is_some_and(|there| here.is_ok_and(|here| here != *there))
+        };
+        number && path()
+    }
+
+    /// Replaces job.json in the directory at a path; see [`JobFile::write_in`].
     pub fn write(&self, directory: &Path) -> Result<(), JobFileError> {
-        let path = Self::path(directory);
-        let draft = directory.join(".job.json.new");
-        let text = serde_json::to_string_pretty(self).map_err(|e| JobFileError::Malformed {
+        let held = Directory::open(directory, Whose::Anyones);
+        let failed = |source| JobFileError::Io {
+            path: directory.to_owned(),
+            action: "open it",
+            source,
+        };
+        self.write_in(&held.map_err(failed)?)
+    }
+
+    /// Replaces job.json in `directory` in one step; readable by its owner only.
+    pub fn write_in(&self, directory: &Directory) -> Result<(), JobFileError> {
+        let path = Self::path(directory.path());
+        let text = serde_json::to_vec_pretty(self).map_err(|e| JobFileError::Malformed {
             path: path.clone(),
             problem: e.to_string(),
         })?;
-        let write = || -> io::Result<()> {
-            // A draft left by a crash may have any mode: it is made anew.
-            match fs::remove_file(&draft) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-            let mut file = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&draft)?;
-            file.write_all(text.as_bytes())?;
-            file.write_all(b"\n")?;
-            file.sync_all()?;
-            fs::rename(&draft, &path)?;
-            File::open(directory)?.sync_all()
-        };
-        write().map_err(|source| JobFileError::Io {
-            path: path.clone(),
+        let failed = |source| JobFileError::Io {
+            path,
             action: "write it",
             source,
-        })
+        };
+        directory
+            .replace(NAME, &[&text[..], b"\n"].concat())
+            .map_err(failed)
     }
 }
 
@@ -245,8 +273,12 @@ mod tests {
             restarted_from: None,
             recovers: None,
             epoch: Some(3),
+            directory: None,
+            inode: None,
+            predecessors: 0,
             started: 1,
             ended: None,
+            copied: false,
         }
     }
 
@@ -283,6 +315,49 @@ mod tests {
         newer.format = 99;
         newer.write(directory.path()).unwrap();
         assert!(read().unwrap_err().to_string().contains("format 99"));
+    }
+
+    #[test]
+    fn a_copy_is_known_and_a_directory_that_was_moved_is_none() {
+        let root = tempfile::tempdir().unwrap();
+        let [original, moved, copy] = ["original", "moved", "copy"].map(|n| root.path().join(n));
+        fs::create_dir(&original).unwrap();
+        let held = Directory::open(&original, Whose::Ours).unwrap();
+        let file = JobFile {
+            directory: original.canonicalize().ok(),
+            inode: Some(held.inode()),
+            ..job()
+        };
+        file.write_in(&held).unwrap();
+        assert!(JobFile::read(&original).unwrap().runs_here());
+        fs::create_dir(&copy).unwrap();
+        fs::copy(JobFile::path(&original), JobFile::path(&copy)).unwrap();
+        assert!(JobFile::read(&copy).unwrap().copied);
+        fs::rename(&original, &moved).unwrap();
+        assert!(JobFile::read(&moved).unwrap().runs_here());
+    }
+
+    #[test]
+    fn a_fifo_or_a_link_in_its_place_is_no_job_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = JobFile::path(directory.path());
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        let read = || JobFile::read(directory.path()).unwrap_err().to_string();
+        assert!(read().contains("not a regular file"), "{}", read());
+        fs::remove_file(&path).unwrap();
+        fs::write(directory.path().join("other"), "{}").unwrap();
+        std::os::unix::fs::symlink("other", &path).unwrap();
+        assert!(read().contains("it is a link"), "{}", read());
+        job().write(directory.path()).unwrap();
+        assert_eq!(
+            fs::read_to_string(directory.path().join("other")).unwrap(),
+            "{}",
+            "the link was written through"
+        );
+        fs::remove_file(&path).unwrap();
+        fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        assert!(read().contains("longer than"), "{}", read());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use clap::Args;
 use serde::Serialize;
+use stillpoint_image::facts::OLDEST_KERNEL;
 
 use super::{Failure, Outcome, print, print_json};
 
@@ -26,6 +27,9 @@ struct Row {
     ok: bool,
     found: String,
 }
+
+/// What [`OLDEST_KERNEL`] says, for people.
+const KERNEL: &str = "Linux 5.11 or later";
 
 #[derive(Serialize)]
 struct Shown {
@@ -104,14 +108,13 @@ fn architecture() -> Row {
     row("processor x86-64", true, name == "x86_64", name)
 }
 
-/// 4.14: `membarrier(PRIVATE_EXPEDITED)`, `SECCOMP_RET_KILL_PROCESS` and the filter's flags.
 fn kernel() -> Row {
     let release = read("/proc/sys/kernel/osrelease");
     let mut numbers = release
         .split(['.', '-'])
         .map(|part| part.parse().unwrap_or(0));
     let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    row("Linux 4.14 or later", true, version >= (4, 14), release)
+    row(KERNEL, true, version >= OLDEST_KERNEL, release)
 }
 
 fn seccomp() -> Row {
@@ -188,4 +191,18 @@ fn launcher() -> Row {
         first.contains("Open MPI"),
         first,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of the kernel is said of the same one everywhere.
+    #[test]
+    fn one_kernel_is_the_oldest() {
+        let (major, minor) = OLDEST_KERNEL;
+        assert_eq!(KERNEL, format!("Linux {major}.{minor} or later"));
+        let readme = include_str!("../../../README.md");
+        assert!(readme.contains(&format!("kernel {major}.{minor} or newer")));
+    }
 }

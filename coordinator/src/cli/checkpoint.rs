@@ -1,7 +1,7 @@
 //! `stillpoint checkpoint` and `stillpoint suspend`.
 
 use std::io::{IsTerminal, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::json;
@@ -11,6 +11,7 @@ use super::interrupt;
 use super::target::Target;
 use super::units::{bytes, parse_duration};
 use super::{Failure, print, print_json};
+use crate::job::Phase;
 
 /// Write an epoch and let the job carry on
 ///
@@ -45,8 +46,17 @@ struct Request {
     json: bool,
 }
 
-/// What a request with a limit is given beyond it: for the commit and, after a suspend, the ranks' end.
-const BEYOND_TIMEOUT: Duration = Duration::from_secs(120);
+/// What a request with a limit is given beyond it once the commit has begun: for that and, after a suspend, the ranks' end.
+const FOR_THE_COMMIT: Duration = Duration::from_secs(120);
+/// What it is given beyond it before: for the word that the limit is over.
+const FOR_AN_ANSWER: Duration = Duration::from_secs(5);
+
+/// Phases in which nothing aborts a checkpoint any more.
+const PAST_RETURN: [&str; 3] = [
+    Phase::Commit.name(),
+    Phase::Release.name(),
+    Phase::End.name(),
+];
 
 impl Checkpoint {
     pub fn execute(self) -> super::Outcome {
@@ -63,8 +73,10 @@ impl Suspend {
 impl Request {
     fn execute(self, suspend: bool) -> super::Outcome {
         let target = Target::find(self.target.as_deref())?;
-        let lost = |failure| target.lost(failure);
-        let mut coordinator = target.connect().map_err(lost)?;
+        let asked = Instant::now();
+        let deadline = self.timeout.map(|timeout| asked + timeout);
+        let lost = |failure| target.lost(failure, deadline);
+        let mut coordinator = target.connect(self.timeout).map_err(lost)?;
         let request = FromCommand::Checkpoint {
             suspend,
             // At least 1: a limit of 0 would be none.
@@ -72,11 +84,18 @@ impl Request {
         };
         coordinator.ask(&request).map_err(lost)?;
         interrupt::ends_with(goes_on(suspend, &target));
-        let patience = self.timeout.map(|timeout| timeout + BEYOND_TIMEOUT);
+        let mut beyond = FOR_AN_ANSWER;
         let mut progress = Progress::new();
         loop {
+            let limit = self.timeout.map(|timeout| timeout + beyond);
+            let patience = limit.map(|limit| limit.saturating_sub(asked.elapsed()));
             match coordinator.answer(patience).map_err(lost)? {
-                ToCommand::Phase { epoch, phase } => progress.phase(epoch, &phase),
+                ToCommand::Phase { epoch, phase } => {
+                    if PAST_RETURN.contains(&phase.as_str()) {
+                        beyond = FOR_THE_COMMIT;
+                    }
+                    progress.phase(epoch, &phase);
+                }
                 ToCommand::Committed(outcome) => {
                     progress.end();
                     return self.report(&target, &outcome);

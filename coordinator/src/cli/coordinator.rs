@@ -8,6 +8,7 @@
 //! It stays in the job's session. One of its own would be a scheduling group of its own (autogroups, man 7 sched), which
 //! a busy machine (Linux 6.18) let wait for 40 s although it was ready to run, and the job's checkpoint with it.
 
+use std::error::Error;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -17,6 +18,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
+use super::start::take;
 use super::{Failure, Outcome, lock};
 use crate::job::Patience;
 use crate::log::Log;
@@ -48,7 +50,7 @@ impl Coordinator {
 }
 
 fn start_second() -> Outcome {
-    let failed = |error: &dyn std::fmt::Display| Failure::failed(error.to_string());
+    let failed = |error: &(dyn Error + 'static)| Failure::of(error);
     close_inherited();
     let own = Pid::from_raw(0);
     nix::unistd::setpgid(own, own).map_err(|error| failed(&error))?;
@@ -82,7 +84,8 @@ fn serve() -> Outcome {
     let (runtime, coordinator, listening, _lock) =
         prepare().inspect_err(|failure| tell_starter(Some(failure)))?;
     runtime.block_on(coordinator.serve(listening, |written| {
-        let failure = written.map_err(|error| failed("take the directory into use", &error));
+        let failure = written
+            .map_err(|error| Failure::failed(format!("cannot start the coordinator: {error}")));
         tell_starter(failure.err().as_ref());
     }));
     Ok(())
@@ -108,8 +111,11 @@ fn tell_starter(failure: Option<&Failure>) {
     }
 }
 
-fn failed(what: &str, error: &dyn std::fmt::Display) -> Failure {
-    Failure::failed(format!("cannot start the coordinator: {what}: {error}"))
+fn failed(what: &str, error: &(dyn Error + 'static)) -> Failure {
+    Failure::because(
+        error,
+        format!("cannot start the coordinator: {what}: {error}"),
+    )
 }
 
 /// The end of a batch job sends SIGTERM to every process of it, this one included, while ranks may be
@@ -149,8 +155,9 @@ fn prepare() -> Result<Prepared, Failure> {
         .map_err(|error| failed("read its task", &error))?;
     let spec: Spec =
         serde_json::from_slice(&text).map_err(|error| failed("read its task", &error))?;
-    let lock = lock::take(&spec.directory)?;
-    let log = Log::open(&spec.directory).map_err(|error| failed("open its log", &error))?;
+    let directory = take(&spec.directory)?;
+    let lock = lock::take(&directory)?;
+    let log = Log::open(&directory).map_err(|error| failed("open its log", &error))?;
     nix::unistd::dup2_stderr(log.file()).map_err(|error| failed("open its log", &error))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -166,11 +173,12 @@ fn prepare() -> Result<Prepared, Failure> {
         .map_err(|error| failed("listen", &error))?;
     let registry = Registry::of_this_user();
     let records = server::InDirectory {
-        directory: spec.directory.clone(),
+        directory: directory.clone(),
         log,
     };
+    let patience = Patience::default();
     let coordinator =
-        server::Coordinator::new(spec, addresses, Patience::default(), registry, records)
-            .map_err(|error| failed("take the directory into use", &error))?;
+        server::Coordinator::new(spec, directory, addresses, patience, registry, records)
+            .map_err(|error| failed("take the directory into use", &*error))?;
     Ok((runtime, coordinator, listening, lock))
 }

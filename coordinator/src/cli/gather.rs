@@ -22,12 +22,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use stillpoint_image::blocks::{Blocks, blocks_name};
+use stillpoint_image::epoch_name;
 use stillpoint_protocol::job_file::{JobFile, host_name};
 use stillpoint_protocol::tier::{Announced, Gathered};
 
 use super::Failure;
 use super::launch::Place;
-use crate::epoch::Epochs;
+use crate::epoch::staged_name;
 use collect::{Collector, lacks};
 use fetch::Fetch;
 use fetched::Fetched;
@@ -101,14 +102,14 @@ struct Collected {
 
 impl<'a> Task<'a> {
     fn new(place: &Place, directory: &Path, job: &'a JobFile, epoch: u64) -> Task<'a> {
-        let epochs = Epochs::new(directory);
-        let staged = epochs.staged_path(epoch).exists();
+        let staged_path = directory.join(staged_name(epoch));
+        let staged = staged_path.exists();
         Task {
             rank: place.rank,
             job,
             directory: match staged {
-                true => epochs.staged_path(epoch),
-                false => epochs.path(epoch),
+                true => staged_path,
+                false => directory.join(epoch_name(epoch)),
             },
             staged,
         }

@@ -39,7 +39,7 @@ struct Shown {
 impl Inspect {
     pub fn execute(self) -> Outcome {
         let (_, path) = find(&self.directory, self.epoch)?;
-        let failed = |error: stillpoint_image::ImageError| Failure::failed(error.to_string());
+        let failed = |error: stillpoint_image::ImageError| Failure::of(&error);
         let manifest = Manifest::read(&path).map_err(failed)?;
         let images: Vec<Description> = manifest
             .ranks

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use stillpoint_directory::Whose;
 use stillpoint_image::Manifest;
 use stillpoint_image::fast_tier::JobPart;
 use stillpoint_protocol::job_file::{JobFile, JobFileError, JobState};
@@ -81,11 +82,11 @@ fn bytes(part: &JobPart) -> u64 {
 
 /// Whether a restart from a checkpoint directory needs what a job has left.
 fn judge(directory: &Path, job: &str) -> Verdict {
-    if !directory.is_dir() {
-        let shown = directory.display();
-        // A file system that is not mounted looks the same as a directory that was removed.
-        return Verdict::Keep(format!("{shown} is not there"));
-    }
+    // A file system that is not mounted looks the same as a directory that was removed.
+    let epochs = match Epochs::at(directory, Whose::Ours) {
+        Ok(epochs) => epochs,
+        Err(error) => return Verdict::Keep(error.to_string()),
+    };
     match JobFile::read(directory) {
         Ok(file) if file.state == JobState::Running && file.job == job => {
             let target = Target {
@@ -101,7 +102,6 @@ fn judge(directory: &Path, job: &str) -> Verdict {
         Ok(_) | Err(JobFileError::Missing { .. }) => {}
         Err(error) => return Verdict::Keep(error.to_string()),
     }
-    let epochs = Epochs::new(directory);
     match epochs.newest_staged() {
         Ok(None) => Verdict::Remove,
         Ok(Some(epoch)) => match Manifest::read(&epochs.staged_path(epoch)) {
@@ -145,8 +145,12 @@ mod tests {
             restarted_from: None,
             recovers: None,
             epoch: None,
+            directory: None,
+            inode: None,
+            predecessors: 0,
             started: 1,
             ended: None,
+            copied: false,
         };
         file.write(&directory).unwrap();
         let part = JobPart::new(&root.path().join("fast"), JOB);
@@ -159,7 +163,7 @@ mod tests {
     }
 
     fn stage(root: &Path, epoch: u64, job: &str) {
-        let staged = Epochs::new(root.join("melt.d")).staged_path(epoch);
+        let staged = root.join("melt.d").join(crate::epoch::staged_name(epoch));
         std::fs::create_dir(&staged).unwrap();
         let manifest = Manifest {
             job: job.to_owned(),

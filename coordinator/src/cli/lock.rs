@@ -3,16 +3,16 @@
 //! The coordinator holds a lock on DIR/.lock as long as it lives. Where the file system has no locks, or
 //! they do not reach other hosts, a coordinator that answers and ranks that live keep a second job out.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::fs::{File, TryLockError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use stillpoint_directory::Directory;
 use stillpoint_protocol::client::CommandConnection;
-use stillpoint_protocol::job_file::{JobFile, JobState};
+use stillpoint_protocol::job_file::JobFile;
 
 use super::Failure;
+use super::start::cannot_write;
 
 const NAME: &str = ".lock";
 /// A job that has just ended may hold the lock for a moment longer.
@@ -23,17 +23,10 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Takes the directory for a new job. The file is held as long as the job lives; `None` where there
 /// are no locks.
-pub fn take(directory: &Path) -> Result<Option<File>, Failure> {
-    let path = directory.join(NAME);
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(&path)
-        .map_err(|error| {
-            Failure::failed(format!("{}: cannot be opened: {error}", path.display()))
-        })?;
+pub fn take(directory: &Directory) -> Result<Option<File>, Failure> {
+    let file = directory
+        .append(NAME)
+        .map_err(|error| cannot_write(directory.path(), &error))?;
     let began = Instant::now();
     let locked = loop {
         match file.try_lock() {
@@ -68,17 +61,17 @@ pub fn take(directory: &Path) -> Result<Option<File>, Failure> {
 }
 
 /// The job that the directory's job.json calls running.
-fn running(directory: &Path) -> Option<JobFile> {
-    JobFile::read(directory)
+fn running(directory: &Directory) -> Option<JobFile> {
+    JobFile::read(directory.path())
         .ok()
-        .filter(|job| job.state == JobState::Running)
+        .filter(JobFile::runs_here)
 }
 
 fn answers(job: &JobFile) -> bool {
     CommandConnection::open(&job.addresses, &job.key, Duration::from_secs(2)).is_ok()
 }
 
-fn owner(directory: &Path) -> String {
+fn owner(directory: &Directory) -> String {
     running(directory).map_or_else(
         || "it is about to start or to end".to_owned(),
         |job| {
@@ -90,10 +83,10 @@ fn owner(directory: &Path) -> String {
     )
 }
 
-fn in_use(directory: &Path, by: &str) -> Failure {
+fn in_use(directory: &Directory, by: &str) -> Failure {
     Failure::failed(format!(
         "{}: another job runs in this directory ({by}): wait for its end or choose another directory \
          with --dir",
-        directory.display()
+        directory.path().display()
     ))
 }

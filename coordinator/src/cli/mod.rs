@@ -8,6 +8,7 @@ mod checkpoint;
 mod clean;
 mod completions;
 mod coordinator;
+mod finished;
 mod gather;
 mod inspect;
 mod interrupt;
@@ -26,8 +27,9 @@ mod tiers;
 mod units;
 mod verify;
 
-use std::fmt;
+use std::error::Error;
 use std::process::ExitCode;
+use std::{fmt, io, iter};
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -101,6 +103,25 @@ impl Failure {
     fn failed(text: impl Into<String>) -> Failure {
         Failure::new(Failure::FAILED, text)
     }
+
+    /// What an error says. Wherever in the chain of its causes the system has denied something, the caller is not allowed.
+    fn of(error: &(dyn Error + 'static)) -> Failure {
+        Failure::because(error, error.to_string())
+    }
+
+    /// The same in other words.
+    fn because(error: &(dyn Error + 'static), text: impl Into<String>) -> Failure {
+        let causes = iter::successors(Some(error), |error| (*error).source());
+        let denied = causes.into_iter().any(|cause| {
+            let cause = cause.downcast_ref::<io::Error>();
+            cause.is_some_and(|cause| cause.kind() == io::ErrorKind::PermissionDenied)
+        });
+        let status = match denied {
+            true => Failure::NOT_ALLOWED,
+            false => Failure::FAILED,
+        };
+        Failure::new(status, text)
+    }
 }
 
 impl fmt::Display for Failure {
@@ -169,6 +190,21 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         definition().debug_assert();
+    }
+
+    /// One rule for the exit status: whoever turns an error into text alone goes round it.
+    #[test]
+    fn what_is_denied_is_not_allowed_everywhere() {
+        let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
+        assert_eq!(Failure::of(&denied()).status, Failure::NOT_ALLOWED);
+        let nested = crate::epoch::EpochError::from(stillpoint_image::ImageError::Io {
+            path: "/d".into(),
+            action: "open it",
+            source: denied(),
+        });
+        assert_eq!(Failure::of(&nested).status, Failure::NOT_ALLOWED);
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        assert_eq!(Failure::of(&full).status, Failure::FAILED);
     }
 
     #[test]

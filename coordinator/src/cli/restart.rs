@@ -1,17 +1,19 @@
 //! `stillpoint restart`: carry on from a committed epoch.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use stillpoint_directory::{Directory, Whose};
 use stillpoint_image::blocks::blocks_name;
-use stillpoint_image::{ImageError, Manifest};
+use stillpoint_image::{ImageError, Manifest, epoch_name};
 use stillpoint_protocol::job_file::JobFile;
 
 use super::launch::Place;
 use super::options::LaunchOptions;
-use super::start::{Decision, absolute, make_directory, start};
+use super::start::{Decision, Home, Task, absolute, new_job_id, start, take};
 use super::{Failure, Outcome};
-use crate::epoch::Epochs;
+use crate::epoch::{EpochError, Epochs, Mark, staged_name};
 
 /// Carry on from a committed epoch, in a fresh launch of as many ranks
 ///
@@ -26,6 +28,10 @@ pub struct Restart {
     #[arg(long, env = "STILLPOINT_EPOCH", value_name = "K")]
     epoch: Option<u64>,
 
+    /// Work in another checkpoint directory, which the epochs to come are written to; nothing in DIR is changed
+    #[arg(long, env = "STILLPOINT_DIR", value_name = "NEW")]
+    dir: Option<PathBuf>,
+
     #[command(flatten)]
     options: LaunchOptions,
 }
@@ -37,48 +43,80 @@ impl Restart {
     }
 
     fn start(&self, place: &Place) -> Outcome {
-        let directory = self.options.tiers.directory(Some(&self.directory))?;
-        let directory = absolute(&directory.unwrap_or_else(|| self.directory.clone()))?;
+        let work = self.dir.as_ref().unwrap_or(&self.directory);
+        let work = self.options.tiers.directory(Some(work))?;
+        let work = absolute(&work.unwrap_or_else(|| self.directory.clone()))?;
+        let from = absolute(&self.directory)?;
         let decide = || {
-            let decision = decide(
-                &directory,
-                self.epoch,
-                place.size,
-                self.options.name.clone(),
-            )?;
-            make_directory(&directory)?;
-            Ok(decision)
+            let wanted = Wanted {
+                epoch: self.epoch,
+                size: place.size,
+                name: self.options.name.clone(),
+            };
+            let held = owned(&from)?;
+            let elsewhere = self.dir.is_some() && !take(&work)?.is(&held);
+            let task = decide(&held, &wanted, elsewhere)?;
+            take(&work)?;
+            Ok(Decision::Start(task))
         };
-        start(place, directory.clone(), &self.options, None, decide)
+        let home = Home {
+            work: work.clone(),
+            from: from.clone(),
+        };
+        start(place, home, &self.options, None, decide)
     }
 }
 
-/// Rank 0's decision: the epoch, after all that can be checked without mapping anything has been.
-pub fn decide(
-    directory: &Path,
-    wanted: Option<u64>,
-    size: u32,
-    name: Option<String>,
-) -> Result<Decision, Failure> {
+/// What the user wants to be carried on.
+pub struct Wanted {
+    pub epoch: Option<u64>,
+    /// By so many ranks.
+    pub size: u32,
+    pub name: Option<String>,
+}
+
+/// The directory that an epoch is carried on from: what is in it gets the caller's rights.
+pub fn owned(directory: &Path) -> Result<Directory, Failure> {
     let shown = directory.display();
-    let epochs = Epochs::new(directory);
-    let committed = epochs
-        .committed()
-        .map_err(|error| Failure::failed(error.to_string()))?;
+    Directory::open(directory, Whose::Ours).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Failure::new(
+            Failure::MISSING,
+            format!("{shown}: there is no committed epoch here, nor a directory: check its name"),
+        ),
+        _ => Failure::because(
+            &error,
+            format!("{shown}: no epoch is carried on from there: {error}"),
+        ),
+    })
+}
+
+/// Rank 0's decision: the epoch, after all that can be checked without mapping anything has been. `elsewhere`: the job is to
+/// work in another directory.
+pub fn decide(held: &Directory, wanted: &Wanted, elsewhere: bool) -> Result<Task, Failure> {
+    let directory = held.path();
+    let shown = directory.display();
+    let epochs = Epochs::of(held.clone(), Mark::none());
+    let committed = epochs.committed().map_err(|error| Failure::of(&error))?;
     let listed: Vec<String> = committed.iter().map(ToString::to_string).collect();
     let staged = epochs
         .newest_staged()
-        .map_err(|error| Failure::failed(error.to_string()))?;
+        .map_err(|error| Failure::of(&error))?;
     if let Some(staged) = staged
-        && wanted.is_none_or(|wanted| wanted == staged)
+        && wanted.epoch.is_none_or(|wanted| wanted == staged)
     {
-        return decide_staged(directory, &epochs, staged, size, name);
+        if elsewhere {
+            return Err(Failure::failed(format!(
+                "{shown}: epoch {staged} is staged only, and is made whole in its own directory: restart it without \
+                 --dir, or name a committed epoch with --epoch"
+            )));
+        }
+        return decide_staged(staged, held, wanted);
     }
     let Some(newest) = committed.last().copied() else {
         let text = format!("{shown}: there is no committed epoch here: check the directory");
         return Err(Failure::new(Failure::MISSING, text));
     };
-    let epoch = wanted.unwrap_or(newest);
+    let epoch = wanted.epoch.unwrap_or(newest);
     if !committed.contains(&epoch) {
         let text = format!(
             "{shown}: there is no committed epoch {epoch}, only {}",
@@ -88,57 +126,62 @@ pub fn decide(
     }
     let broken = |error: ImageError| {
         let others = committed.iter().rev().filter(|other| **other != epoch);
-        let advice = match others
-            .copied()
-            .find(|other| readable(&epochs, *other).is_ok())
-        {
+        let advice = match others.copied().find(|other| readable(held, *other).is_ok()) {
             Some(other) => format!("epoch {other} can be restarted with --epoch {other}"),
             None => "no other epoch here can be restarted".to_owned(),
         };
-        Failure::failed(format!(
-            "epoch {epoch} cannot be restarted: {error}; {advice}"
-        ))
+        let text = format!("epoch {epoch} cannot be restarted: {error}; {advice}");
+        Failure::because(&error, text)
     };
-    let manifest = Manifest::read(&epochs.path(epoch)).map_err(broken)?;
-    fits(&manifest, size)?;
-    readable(&epochs, epoch).map_err(broken)?;
-    let decision = decision(directory, manifest, name);
+    let manifest = manifest(held, &epoch_name(epoch)).map_err(broken)?;
+    fits(&manifest, wanted.size)?;
+    readable(held, epoch).map_err(broken)?;
+    let task = task(held, manifest, wanted, elsewhere)?;
     // Its blocks may be nearer than the slow tier.
     let staged_once = epochs.path(epoch).join(blocks_name(0)).exists();
-    Ok(match staged_once {
-        true => gathering(decision, epoch),
-        false => decision,
+    Ok(match staged_once && !elsewhere {
+        true => gathering(task, epoch),
+        false => task,
     })
 }
 
 /// The ranks gather the epoch's blocks before they carry on from it.
-fn gathering(decision: Decision, epoch: u64) -> Decision {
-    Decision {
+fn gathering(task: Task, epoch: u64) -> Task {
+    Task {
         epoch: None,
         recovers: Some(epoch),
-        ..decision
+        ..task
     }
 }
 
-/// The newest epoch there is, committed or staged.
-pub fn newest(epochs: &Epochs) -> Result<Option<u64>, Failure> {
-    let failed = |error: crate::epoch::EpochError| Failure::failed(error.to_string());
-    let staged = epochs.newest_staged().map_err(failed)?;
-    Ok(staged.or(epochs.committed().map_err(failed)?.last().copied()))
+/// The name in the directory of the newest epoch there is, committed or staged.
+pub fn newest(held: &Directory) -> Result<Option<String>, Failure> {
+    let epochs = Epochs::of(held.clone(), Mark::none());
+    let failed = |error: EpochError| Failure::of(&error);
+    if let Some(staged) = epochs.newest_staged().map_err(failed)? {
+        return Ok(Some(staged_name(staged)));
+    }
+    let committed = epochs.committed().map_err(failed)?;
+    Ok(committed.last().map(|epoch| epoch_name(*epoch)))
+}
+
+/// The manifest of an epoch that is to be carried on: its directory is the caller's too.
+pub fn manifest(held: &Directory, name: &str) -> Result<Manifest, ImageError> {
+    let path = held.path().join(name);
+    let epoch = held
+        .below(name)
+        .map_err(ImageError::io(&path, "open the epoch's directory"))?;
+    Manifest::read_in(&epoch)
 }
 
 /// A staged epoch: whether the fast tiers still hold their part of it the ranks find out together.
-fn decide_staged(
-    directory: &Path,
-    epochs: &Epochs,
-    epoch: u64,
-    size: u32,
-    name: Option<String>,
-) -> Result<Decision, Failure> {
-    let manifest = Manifest::read(&epochs.staged_path(epoch))
-        .map_err(|error| Failure::failed(format!("epoch {epoch} cannot be restarted: {error}")))?;
-    fits(&manifest, size)?;
-    Ok(gathering(decision(directory, manifest, name), epoch))
+fn decide_staged(epoch: u64, held: &Directory, wanted: &Wanted) -> Result<Task, Failure> {
+    let manifest = manifest(held, &staged_name(epoch)).map_err(|error| {
+        let text = format!("epoch {epoch} cannot be restarted: {error}");
+        Failure::because(&error, text)
+    })?;
+    fits(&manifest, wanted.size)?;
+    Ok(gathering(task(held, manifest, wanted, false)?, epoch))
 }
 
 fn fits(manifest: &Manifest, size: u32) -> Result<(), Failure> {
@@ -153,22 +196,33 @@ fn fits(manifest: &Manifest, size: u32) -> Result<(), Failure> {
     )))
 }
 
-fn decision(directory: &Path, manifest: Manifest, name: Option<String>) -> Decision {
-    let job = JobFile::read(directory).ok();
-    Decision {
+fn task(
+    held: &Directory,
+    manifest: Manifest,
+    wanted: &Wanted,
+    elsewhere: bool,
+) -> Result<Task, Failure> {
+    let job = JobFile::read(held.path()).ok();
+    // What runs on beside the original is a job of its own: both may have a part of the same fast tier.
+    let forks = elsewhere || job.as_ref().is_some_and(|job| job.copied);
+    Ok(Task {
         epoch: Some(manifest.epoch),
-        job: manifest.job,
-        name: name.unwrap_or(manifest.name),
+        job: match forks {
+            true => new_job_id()?,
+            false => manifest.job,
+        },
+        name: wanted.name.clone().unwrap_or(manifest.name),
         command: manifest.command,
-        working_directory: job.map_or_else(|| directory.to_owned(), |job| job.working_directory),
+        working_directory: job.map_or_else(|| held.path().to_owned(), |job| job.working_directory),
         recovers: None,
-    }
+    })
 }
 
 /// Reads the manifest and looks into every image; page data is checked as it is loaded.
-fn readable(epochs: &Epochs, epoch: u64) -> Result<(), ImageError> {
-    let path = epochs.path(epoch);
-    let manifest = Manifest::read(&path)?;
+fn readable(held: &Directory, epoch: u64) -> Result<(), ImageError> {
+    let name = epoch_name(epoch);
+    let manifest = manifest(held, &name)?;
+    let path = held.path().join(name);
     for entry in &manifest.ranks {
         manifest.open_image(&path, entry.rank)?;
     }

@@ -8,12 +8,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use stillpoint_directory::Directory;
 
 use super::launch::Place;
 use super::options::{LaunchOptions, SafeState};
-use super::start::{Decision, Program, absolute, make_directory, start, text};
-use super::{Failure, Outcome, restart};
-use crate::epoch::Epochs;
+use super::restart::Wanted;
+use super::start::{Decision, Home, Program, Task, absolute, new_job_id, start, take, text};
+use super::{Failure, Outcome, finished, restart};
 
 /// Start an MPI program, unmodified, so that it can be checkpointed
 ///
@@ -27,6 +28,10 @@ pub struct Run {
     /// Carry on from the newest committed epoch in the directory; start afresh if there is none
     #[arg(long, env = "STILLPOINT_RESUME")]
     resume: bool,
+
+    /// With --resume: carry on also if the epoch is of another command, or if the job has finished
+    #[arg(long, env = "STILLPOINT_RESUME_ANYWAY", requires = "resume")]
+    resume_anyway: bool,
 
     /// How the job is brought to its still point; a job that carries on keeps to what it was started with
     #[arg(
@@ -66,14 +71,10 @@ impl Run {
         // ranks other than 0 get here only after rank 0 has found it.
         let decide = || {
             find_program(&self.program)?;
-            make_directory(&directory)?;
-            let resumed = match self.resume {
-                true => restart::newest(&Epochs::new(&directory))?,
-                false => None,
-            };
-            match resumed {
-                Some(_) => restart::decide(&directory, None, place.size, self.options.name.clone()),
-                None => self.afresh(),
+            let held = take(&directory)?;
+            match self.resume {
+                true => self.resumed(&held, place.size),
+                false => self.afresh().map(Decision::Start),
             }
         };
         // The application is looked up again by the lower half, as execvp would.
@@ -82,29 +83,74 @@ impl Run {
             arguments: &self.arguments,
             safe_state: self.safe_state,
         };
-        start(
-            place,
-            directory.clone(),
-            &self.options,
-            Some(program),
-            decide,
-        )
+        let home = Home {
+            work: directory.clone(),
+            from: directory.clone(),
+        };
+        start(place, home, &self.options, Some(program), decide)
     }
 
-    fn afresh(&self) -> Result<Decision, Failure> {
+    /// The program and its arguments, as job.json and the manifest have them.
+    fn command(&self) -> Vec<String> {
+        let words = [&self.program].into_iter().chain(&self.arguments);
+        words.map(|word| text(word)).collect()
+    }
+
+    /// What there is to carry on in the directory; the program afresh, if there is nothing.
+    fn resumed(&self, held: &Directory, size: u32) -> Result<Decision, Failure> {
+        let directory = held.path();
+        let finished = finished::job(directory).filter(|_| !self.resume_anyway);
+        if let Some(job) = finished {
+            self.is_of_this_command(&job.command, "the job that has finished here", directory)?;
+            return Ok(Decision::Finished(Box::new(job)));
+        }
+        let Some(newest) = restart::newest(held)? else {
+            return self.afresh().map(Decision::Start);
+        };
+        if let Ok(manifest) = restart::manifest(held, &newest) {
+            self.is_of_this_command(&manifest.command, "the epoch here", directory)?;
+        }
+        let wanted = Wanted {
+            epoch: None,
+            size,
+            name: self.options.name.clone(),
+        };
+        restart::decide(held, &wanted, false).map(Decision::Start)
+    }
+
+    /// Another program's results must not pass for this one's.
+    fn is_of_this_command(
+        &self,
+        theirs: &[String],
+        what: &str,
+        directory: &Path,
+    ) -> Result<(), Failure> {
+        let ours = self.command();
+        if self.resume_anyway || theirs == ours {
+            return Ok(());
+        }
+        Err(Failure::new(
+            Failure::USAGE,
+            format!(
+                "{}: {what} is of another command: '{}', not '{}': choose another --dir, or carry on with what is here by \
+                 --resume-anyway",
+                directory.display(),
+                theirs.join(" "),
+                ours.join(" ")
+            ),
+        ))
+    }
+
+    fn afresh(&self) -> Result<Task, Failure> {
         let name = Path::new(&self.program)
             .file_name()
             .map_or_else(String::new, text);
-        let mut command = vec![text(&self.program)];
-        command.extend(self.arguments.iter().map(|argument| text(argument)));
         let working_directory = std::env::current_dir()
             .map_err(|error| Failure::failed(format!("the working directory is gone: {error}")))?;
-        let random = stillpoint_protocol::Key::random()
-            .map_err(|error| Failure::failed(format!("cannot name the job: {error}")))?;
-        Ok(Decision {
-            job: String::from(random)[..16].to_owned(),
+        Ok(Task {
+            job: new_job_id()?,
             name: self.options.name.clone().unwrap_or(name),
-            command,
+            command: self.command(),
             working_directory,
             epoch: None,
             recovers: None,

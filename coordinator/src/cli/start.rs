@@ -4,21 +4,23 @@
 //! what concerns all ranks. The others learn from job.json what was decided. Each then becomes its
 //! lower half by `execve`, so that the launcher sees the application's own end.
 
+use std::error::Error;
 use std::ffi::{OsStr, OsString};
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use stillpoint_directory::{Directory, Whose};
 use stillpoint_image::fast_tier::JobPart;
-use stillpoint_image::{Manifest, epoch_name, image_name};
+use stillpoint_image::{ImageError, Manifest, epoch_name, image_name};
 use stillpoint_protocol::job_file::{JobFile, JobState, Process};
 use stillpoint_protocol::launch::{KEPT_FROM_LOADER, Launch, Restart, VARIABLE};
 use stillpoint_protocol::tier::Tiers;
 
 use super::coordinator::Ready;
+use super::finished;
 use super::gather::{From, gather};
 use super::launch::Place;
 use super::leftovers;
@@ -29,8 +31,15 @@ use crate::server::Spec;
 /// How long the other ranks wait for rank 0's decision: network file systems show it late.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What rank 0 has decided to start.
-pub struct Decision {
+/// What rank 0 has decided.
+pub enum Decision {
+    Start(Task),
+    /// The job has come to its end in an earlier launch: nothing is started.
+    Finished(Box<JobFile>),
+}
+
+/// What is to be started.
+pub struct Task {
     pub job: String,
     pub name: String,
     pub command: Vec<String>,
@@ -54,22 +63,26 @@ pub fn absolute(directory: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Makes the directory, so that a reason against it is told before anything runs.
-pub fn make_directory(directory: &Path) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::failed(format!(
-            "{}: cannot write checkpoints there: {error}: choose another directory with --dir",
-            directory.display()
-        ))
-    };
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)
-        .map_err(failed)?;
-    let probe = directory.join(format!(".probe-{}", std::process::id()));
-    std::fs::write(&probe, b"x").map_err(failed)?;
-    std::fs::remove_file(&probe).map_err(failed)
+/// Makes the directory that a job is to work in, or takes one that is ours already, so that a reason against it is told
+/// before anything runs.
+pub fn take(directory: &Path) -> Result<Directory, Failure> {
+    Directory::make(directory).map_err(|error| cannot_write(directory, &error))
+}
+
+pub fn cannot_write(directory: &Path, error: &io::Error) -> Failure {
+    let shown = directory.display();
+    let text = format!(
+        "{shown}: cannot write checkpoints there: {error}: choose another directory with --dir"
+    );
+    Failure::because(error, text)
+}
+
+/// The directories of a launch.
+pub struct Home {
+    /// Where it works: job.json and the epochs to come.
+    pub work: PathBuf,
+    /// Where the epoch is that it carries on from.
+    pub from: PathBuf,
 }
 
 /// What every rank starts where there is nothing to restart.
@@ -84,33 +97,37 @@ pub struct Program<'a> {
 /// Returns only if it fails.
 pub fn start(
     place: &Place,
-    directory: PathBuf,
+    home: Home,
     options: &LaunchOptions,
     program: Option<Program<'_>>,
     decide: impl FnOnce() -> Result<Decision, Failure>,
 ) -> Outcome {
+    let Home { work, from } = home;
     options.refuse_unavailable()?;
     let mpi = mpi(options.mpi, place)?;
     let siblings = Siblings::find(mpi)?;
     let tiers = options.tiers.of_rank(place)?;
     let job = match place.rank {
-        0 => {
-            let decision = decide()?;
-            start_coordinator(place, &directory, options, mpi, decision)?
-        }
-        _ => wait_for_job(place, &directory)?,
+        0 => match decide()? {
+            Decision::Start(task) => start_coordinator(place, &work, options, mpi, task)?,
+            Decision::Finished(job) => return finished::tell(place, &work, *job),
+        },
+        _ => wait_for_job(place, &work)?,
     };
+    if job.state == JobState::Finished {
+        return Ok(());
+    }
     if let Some(tiers) = &tiers {
-        occupy(tiers, &directory, &job);
+        occupy(tiers, &work, &job);
     }
     let carries_on_from = match job.recovers {
-        Some(epoch) => Some(gather(place, &directory, &job, epoch)?),
+        Some(epoch) => Some(gather(place, &from, &job, epoch)?),
         None => job.restarted_from.map(|epoch| From {
             epoch,
             fetched: None,
         }),
     };
-    let restart = carries_on_from.map(|from| restart(&directory, &from, place.rank));
+    let restart = carries_on_from.map(|epoch| restart(&from, &epoch, place.rank));
     let restart = restart.transpose()?;
     let mut lower = Command::new(&siblings.lower);
     match (&restart, program) {
@@ -122,7 +139,7 @@ pub fn start(
         (None, None) => return Err(Failure::failed("there is nothing to start")),
     };
     let launch = Launch {
-        directory,
+        directory: work,
         job: job.job,
         launch: job.launch,
         name: job.name,
@@ -210,30 +227,31 @@ fn start_coordinator(
     directory: &Path,
     options: &LaunchOptions,
     mpi: &str,
-    decision: Decision,
+    task: Task,
 ) -> Result<JobFile, Failure> {
     let spec = Spec {
         directory: directory.to_owned(),
-        job: decision.job,
+        job: task.job,
         launch: place.launch.clone(),
-        name: decision.name,
+        name: task.name,
         ranks: place.size,
         starter: Process::this(),
         one_host: place.one_host,
         mpi: mpi.to_owned(),
-        command: decision.command,
-        working_directory: decision.working_directory,
-        restarted_from: decision.epoch,
+        command: task.command,
+        working_directory: task.working_directory,
+        restarted_from: task.epoch,
         keep: options.keep as usize,
         interval: options.interval,
         suspended_status: options.suspended_status(),
         requeue: options.requeued()?,
         compress: options.compress.clone(),
         staging: options.tiers.staging(),
-        recovers: decision.recovers,
+        recovers: task.recovers,
     };
-    let failed = |what: &str, error: &dyn std::fmt::Display| {
-        Failure::failed(format!("cannot start the coordinator: {what}: {error}"))
+    let failed = |what: &str, error: &(dyn Error + 'static)| {
+        let text = format!("cannot start the coordinator: {what}: {error}");
+        Failure::because(error, text)
     };
     let this = std::env::current_exe().map_err(|error| failed("find this program", &error))?;
     let mut first = Command::new(this)
@@ -265,15 +283,18 @@ fn start_coordinator(
     }
 }
 
-/// The other ranks learn from job.json what rank 0 has started.
+/// The other ranks learn from job.json what rank 0 has started, or that there is nothing to start.
 fn wait_for_job(place: &Place, directory: &Path) -> Result<JobFile, Failure> {
     let deadline = Instant::now() + PATIENCE;
     let mut pause = Duration::from_millis(1);
     loop {
         if let Ok(job) = JobFile::read(directory)
             && job.launch == place.launch
-            && job.state == JobState::Running
+            && matches!(job.state, JobState::Running | JobState::Finished)
         {
+            // Rank 0 has looked at the directory; what this host sees may be another one.
+            Directory::open(directory, Whose::Ours)
+                .map_err(|error| cannot_write(directory, &error))?;
             return Ok(job);
         }
         if Instant::now() >= deadline {
@@ -294,8 +315,7 @@ fn wait_for_job(place: &Place, directory: &Path) -> Result<JobFile, Failure> {
 fn restart(directory: &Path, from: &From, rank: u32) -> Result<Restart, Failure> {
     let From { epoch, fetched } = *from;
     let directory = directory.join(epoch_name(epoch));
-    let broken =
-        |error: stillpoint_image::ImageError| Failure::failed(format!("rank {rank}: {error}"));
+    let broken = |error: ImageError| Failure::because(&error, format!("rank {rank}: {error}"));
     let manifest = Manifest::read(&directory).map_err(broken)?;
     manifest.open_image(&directory, rank).map_err(broken)?;
     let image = manifest
@@ -308,6 +328,14 @@ fn restart(directory: &Path, from: &From, rank: u32) -> Result<Restart, Failure>
         directory,
         fetched,
     })
+}
+
+/// The id of a job that begins.
+pub fn new_job_id() -> Result<String, Failure> {
+    let random = stillpoint_protocol::Key::random();
+    let random =
+        random.map_err(|error| Failure::failed(format!("cannot name the job: {error}")))?;
+    Ok(String::from(random)[..16].to_owned())
 }
 
 /// Text of an argument, for people and for the manifest; the application gets the bytes themselves.

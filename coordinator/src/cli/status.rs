@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
+use stillpoint_directory::Whose;
 use stillpoint_protocol::command::{FromCommand, JobStatus, TierStatus, ToCommand};
 use stillpoint_protocol::job_file::JobState;
 
@@ -193,8 +194,13 @@ impl Shown {
             state = JobState::Failed;
             reason = Some("the coordinator and every rank have gone without a word".to_owned());
         }
-        let there = Epochs::new(&target.directory);
-        let epochs = there.committed().unwrap_or_default();
+        if job.state == JobState::Running && job.copied {
+            state = JobState::Failed;
+            reason = Some("this directory is a copy that was made while the job ran".to_owned());
+        }
+        let there = Epochs::at(&target.directory, Whose::Anyones).ok();
+        let epochs = there.as_ref().and_then(|there| there.committed().ok());
+        let epochs = epochs.unwrap_or_default();
         Shown {
             name: job.name.clone(),
             directory: target.directory.display().to_string(),
@@ -209,7 +215,7 @@ impl Shown {
             working_directory: job.working_directory.display().to_string(),
             epoch: epochs.last().copied(),
             epochs,
-            staged: there.newest_staged().ok().flatten(),
+            staged: there.and_then(|there| there.newest_staged().ok().flatten()),
             restarted_from: job.restarted_from,
             started: job.started,
             ended: job.ended,
@@ -302,7 +308,7 @@ impl Shown {
 
 /// What the coordinator says, if the job runs and it answers.
 fn live(target: &Target) -> Option<JobStatus> {
-    let mut coordinator = target.connect().ok()?;
+    let mut coordinator = target.connect(None).ok()?;
     coordinator.ask(&FromCommand::Status).ok()?;
     match coordinator.answer(Some(Duration::from_secs(5))).ok()? {
         ToCommand::Status(status) => Some(status),

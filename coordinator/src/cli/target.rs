@@ -1,6 +1,5 @@
 //! TARGET: a checkpoint directory, the name of a running job, or nothing when there is only one.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,7 +7,7 @@ use std::time::{Duration, Instant};
 use stillpoint_protocol::client::{ClientError, CommandConnection};
 use stillpoint_protocol::command::{FromCommand, ToCommand};
 use stillpoint_protocol::handshake::HandshakeError;
-use stillpoint_protocol::job_file::{JobFile, JobFileError, JobState, host_name};
+use stillpoint_protocol::job_file::{self, JobFile, JobFileError, JobState, host_name};
 use stillpoint_protocol::{Receiver, Sender};
 
 use super::Failure;
@@ -30,10 +29,7 @@ impl From<JobFileError> for Failure {
     fn from(error: JobFileError) -> Failure {
         let status = match &error {
             JobFileError::Missing { .. } => Failure::MISSING,
-            JobFileError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                Failure::NOT_ALLOWED
-            }
-            _ => Failure::FAILED,
+            _ => return Failure::of(&error),
         };
         Failure::new(status, error.to_string())
     }
@@ -46,7 +42,7 @@ impl Target {
             None => only_one(),
             Some(text) => {
                 let path = Path::new(text);
-                if JobFile::path(path).exists() || text.contains('/') {
+                if path.join(job_file::NAME).exists() || text.contains('/') {
                     return Target::at(path);
                 }
                 match by_name(text)? {
@@ -74,12 +70,22 @@ impl Target {
         Ok(Target { directory, job })
     }
 
-    /// Connects to the job's coordinator, if the job runs.
-    pub fn connect(&self) -> Result<Coordinator, Failure> {
+    /// Connects to the job's coordinator, if the job runs; `limit`: the caller waits no longer for its answer.
+    pub fn connect(&self, limit: Option<Duration>) -> Result<Coordinator, Failure> {
         if self.job.state != JobState::Running {
             return Err(self.does_not_run(&self.job));
         }
-        let connection = CommandConnection::open(&self.job.addresses, &self.job.key, PATIENCE)
+        if self.job.copied {
+            let there = self.job.directory.as_deref().unwrap_or(&self.directory);
+            let text = format!(
+                "{}: no job runs here: this directory is a copy of {}",
+                self.directory.display(),
+                there.display()
+            );
+            return Err(Failure::new(Failure::MISSING, text));
+        }
+        let patience = limit.map_or(PATIENCE, |limit| limit.min(PATIENCE));
+        let connection = CommandConnection::open(&self.job.addresses, &self.job.key, patience)
             .map_err(|error| self.unreachable(&error))?;
         let (sender, receiver) = connection
             .split()
@@ -100,16 +106,17 @@ impl Target {
     }
 
     /// What to say when there is no coordinator, or none any more, to carry out a request. A job that comes to its end
-    /// hears nobody before job.json says so: that is waited for.
-    pub fn lost(&self, failure: Failure) -> Failure {
+    /// hears nobody before job.json says so: that is waited for, until `deadline` at the latest.
+    pub fn lost(&self, failure: Failure, deadline: Option<Instant>) -> Failure {
         if failure.status != Failure::FAILED {
             return failure;
         }
         let since = Instant::now();
         loop {
             // Before job.json is read: what it says after the coordinator's end is its last word.
-            let may_change =
-                self.job.coordinator.alive() == Some(true) && since.elapsed() < PATIENCE;
+            let may_change = self.job.coordinator.alive() == Some(true)
+                && since.elapsed() < PATIENCE
+                && deadline.is_none_or(|deadline| Instant::now() < deadline);
             match JobFile::read(&self.directory) {
                 Ok(job) if job.state != JobState::Running => return self.does_not_run(&job),
                 _ if may_change => thread::sleep(PAUSE),
@@ -156,7 +163,7 @@ impl Coordinator {
     pub fn ask(&self, message: &FromCommand) -> Result<(), Failure> {
         self.sender
             .send(message)
-            .map_err(|error| Failure::failed(error.to_string()))
+            .map_err(|error| Failure::of(&error))
     }
 
     /// The next answer.
@@ -166,7 +173,7 @@ impl Coordinator {
             Some(patience) => self.receiver.receive_within(patience),
             None => self.receiver.receive(),
         };
-        match received.map_err(|error| Failure::failed(error.to_string()))? {
+        match received.map_err(|error| Failure::of(&error))? {
             Received::Message(message) => Ok(message),
             Received::Nothing => Err(Failure::failed("the coordinator does not answer")),
             Received::Closed => Err(Failure::failed(

@@ -1,7 +1,6 @@
 //! `--tier`, `--staging`, `--redundancy` and `--peer-limit`: where images are staged.
 
-use std::fs;
-use std::os::unix::fs::DirBuilderExt;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -217,20 +216,16 @@ impl TierOptions {
             .replace("%h", &host_name())
             .replace("%r", &place.rank.to_string());
         let failed = |error: std::io::Error| {
-            Failure::failed(format!(
+            let text = format!(
                 "rank {}: --tier fast={path}: cannot write there: {error}: choose another directory",
                 place.rank
-            ))
+            );
+            Failure::because(&error, text)
         };
         let path = std::path::absolute(&path).map_err(failed)?;
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&path)
-            .map_err(failed)?;
-        let probe = path.join(format!(".probe-{}", std::process::id()));
-        fs::write(&probe, b"x").map_err(failed)?;
-        fs::remove_file(&probe).map_err(failed)?;
+        stillpoint_directory::make_shared(&path).map_err(failed)?;
+        let mut probe = stillpoint_directory::scratch(&path).map_err(failed)?;
+        probe.write_all(b"x").map_err(failed)?;
         Ok(Some(Tiers {
             fast: path,
             capacity: fast.capacity.unwrap_or(0),

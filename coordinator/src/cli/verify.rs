@@ -1,13 +1,15 @@
 //! `stillpoint verify`: read every byte of an epoch, check every sum.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use stillpoint_directory::{Directory, Whose};
 use stillpoint_image::Manifest;
 
 use super::units::bytes;
 use super::{Failure, Outcome, print};
-use crate::epoch::Epochs;
+use crate::epoch::{Epochs, Mark};
 
 /// Read every byte of an epoch and check every sum
 ///
@@ -26,7 +28,7 @@ pub struct Verify {
 impl Verify {
     pub fn execute(self) -> Outcome {
         let (epoch, path) = find(&self.directory, self.epoch)?;
-        let manifest = Manifest::read(&path).map_err(|error| Failure::failed(error.to_string()))?;
+        let manifest = Manifest::read(&path).map_err(|error| Failure::of(&error))?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let mut broken = vec![];
         let (mut stored, mut pages) = (0, 0);
@@ -70,29 +72,23 @@ fn verify(
     entry: &stillpoint_image::RankImage,
     threads: usize,
 ) -> Result<stillpoint_image::Summary, stillpoint_image::ImageError> {
-    manifest.open_image(path, entry.rank)?;
-    stillpoint_image::verify(&path.join(&entry.file), threads)
+    let image = manifest.open_image(path, entry.rank)?;
+    stillpoint_image::verify_opened(&image, threads)
 }
 
 /// The epoch that the user means, and where it is.
 pub fn find(directory: &Path, wanted: Option<u64>) -> Result<(u64, PathBuf), Failure> {
     let shown = directory.display();
     let missing = |text: String| Failure::new(Failure::MISSING, text);
-    if let Err(error) = std::fs::read_dir(directory) {
-        let status = match error.kind() {
-            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Failure::MISSING,
-            std::io::ErrorKind::PermissionDenied => Failure::NOT_ALLOWED,
-            _ => Failure::FAILED,
-        };
-        return Err(Failure::new(
-            status,
-            format!("{shown}: {error}: name a checkpoint directory"),
-        ));
-    }
-    let epochs = Epochs::new(directory);
-    let committed = epochs
-        .committed()
-        .map_err(|error| Failure::failed(error.to_string()))?;
+    let held = Directory::open(directory, Whose::Anyones).map_err(|error| {
+        let text = format!("{shown}: {error}: name a checkpoint directory");
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => missing(text),
+            _ => Failure::because(&error, text),
+        }
+    })?;
+    let epochs = Epochs::of(held, Mark::none());
+    let committed = epochs.committed().map_err(|error| Failure::of(&error))?;
     let Some(newest) = committed.last().copied() else {
         return Err(missing(format!(
             "{shown}: there is no committed epoch here"

@@ -1,17 +1,18 @@
 //! Epochs that are staged: every block is on some tier, but not all are on the slow one.
 //!
 //! ```text
-//! DIR/epoch-000013.part/     being staged
+//! DIR/epoch-000013.7c1e02ab.part/   being staged
 //! DIR/epoch-000013.staged/   manifest, tables of blocks, and images with holes: the fast tiers hold the rest
 //! DIR/epoch-000013/          the images are whole: the epoch is durable, like any other
 //! ```
 
-use std::fs;
 use std::path::PathBuf;
 
 use stillpoint_protocol::agent::Written;
 
-use super::{Description, EpochError, Epochs, io_error, remove};
+use stillpoint_image::epoch_name;
+
+use super::{Description, EpochError, Epochs, io_error};
 
 /// Behind the name of an epoch that is staged.
 pub(super) const STAGED: &str = ".staged";
@@ -19,8 +20,7 @@ pub(super) const STAGED: &str = ".staged";
 impl Epochs {
     /// Where a staged epoch is.
     pub fn staged_path(&self, epoch: u64) -> PathBuf {
-        let name = format!("{}{STAGED}", stillpoint_image::epoch_name(epoch));
-        self.directory.join(name)
+        self.named(&staged_name(epoch))
     }
 
     /// The newest staged epoch that is newer than every committed one.
@@ -41,11 +41,12 @@ impl Epochs {
         images: &[Written],
         about: &Description,
     ) -> Result<PathBuf, EpochError> {
-        let part = self.part_path(epoch);
+        let (part, staged) = (self.mark.part(epoch), staged_name(epoch));
+        self.in_place()?;
         self.describe(&part, epoch, images, about)?;
-        let path = self.staged_path(epoch);
-        remove(&path)?;
-        self.rename(&part, &path)?;
+        self.in_place()?;
+        self.remove(&staged)?;
+        self.rename(&part, &staged)?;
         // A staged epoch is not committed: an older one is of no use any more, whatever becomes of this one.
         for older in self
             .listed()?
@@ -55,32 +56,37 @@ impl Epochs {
         {
             self.discard_staged(older)?;
         }
-        Ok(path)
+        Ok(self.staged_path(epoch))
     }
 
     /// Commits a staged epoch whose images have become whole, every byte of them synced by whoever wrote it.
     pub fn secure(&self, epoch: u64) -> Result<PathBuf, EpochError> {
-        let path = self.path(epoch);
-        self.rename(&self.staged_path(epoch), &path)?;
-        Ok(path)
+        self.in_place()?;
+        self.rename(&staged_name(epoch), &epoch_name(epoch))?;
+        Ok(self.path(epoch))
     }
 
     /// Removes a staged epoch that cannot be made whole.
     pub fn discard_staged(&self, epoch: u64) -> Result<(), EpochError> {
-        let (path, part) = (self.staged_path(epoch), self.part_path(epoch));
-        remove(&part)?;
+        let (staged, part) = (staged_name(epoch), self.mark.part(epoch));
+        self.remove(&part)?;
         // Renamed first: an epoch that is half-removed must not look like a staged one.
-        match fs::rename(&path, &part) {
+        match self.directory.rename(&staged, &part) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            renamed => renamed.map_err(io_error(&path, "remove a staged epoch"))?,
+            renamed => renamed.map_err(io_error(&self.named(&staged), "remove a staged epoch"))?,
         }
-        remove(&part)
+        self.remove(&part)
     }
+}
+
+/// The name of a staged epoch's directory.
+pub fn staged_name(epoch: u64) -> String {
+    format!("{}{STAGED}", epoch_name(epoch))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::written;
+    use super::super::tests::{epochs_in, written};
     use super::*;
 
     fn staged(epochs: &Epochs, epoch: u64) -> PathBuf {
@@ -94,7 +100,7 @@ mod tests {
     #[test]
     fn a_staged_epoch_is_not_committed_until_it_is_secured() {
         let directory = tempfile::tempdir().unwrap();
-        let epochs = Epochs::new(directory.path());
+        let epochs = epochs_in(directory.path());
         let path = staged(&epochs, 1);
         assert!(path.join("manifest").exists());
         assert!(epochs.committed().unwrap().is_empty());
@@ -109,7 +115,7 @@ mod tests {
     #[test]
     fn what_was_staged_before_goes_and_what_is_committed_stays() {
         let directory = tempfile::tempdir().unwrap();
-        let epochs = Epochs::new(directory.path());
+        let epochs = epochs_in(directory.path());
         staged(&epochs, 1);
         epochs.secure(1).unwrap();
         staged(&epochs, 2);

@@ -105,8 +105,7 @@ impl Job {
     }
 
     fn order_begin(&mut self, epoch: u64) {
-        let name = format!("{}.part", stillpoint_image::epoch_name(epoch));
-        let directory = self.settings.directory.join(name);
+        let directory = self.settings.directory.join(self.settings.mark.part(epoch));
         for rank in 0..self.settings.ranks {
             let image = directory.join(stillpoint_image::image_name(rank));
             let order = Order::Begin(Begin {

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use stillpoint_multilevel::placement::Rules;
 
+use crate::epoch::Mark;
+
 /// The launch and its options, and what the checkpoint directory holds.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -12,6 +14,8 @@ pub struct Settings {
     pub launch: String,
     /// The checkpoint directory.
     pub directory: PathBuf,
+    /// What the parts of its epochs are known by.
+    pub mark: Mark,
     /// As `--compress` takes it.
     pub compress: String,
     /// The number that the next epoch gets.

@@ -38,6 +38,7 @@ impl World {
             ranks: RANKS,
             launch: "l".into(),
             directory: "/d".into(),
+            mark: crate::epoch::Mark::none(),
             compress: "lz4".into(),
             next_epoch: 5,
             newest_epoch: Some(4),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dashmap::DashMap;
+use stillpoint_directory::Directory;
 use stillpoint_protocol::agent::{Hello, ToAgent};
 use stillpoint_protocol::command::{FromCommand, ToCommand};
 use stillpoint_protocol::job_file::{JobFile, JobState, Process, host_name, start_time};
@@ -13,7 +14,7 @@ use super::agenda::Agenda;
 use super::files::Files;
 use super::records::{Recorder, Records};
 use super::{Event, Listening, Outbox, Shared, Spec, connection, send};
-use crate::epoch::Epochs;
+use crate::epoch::{Epochs, Mark};
 use crate::job::{Input, Job, Output, Patience};
 use crate::registry::{Entry, Registry};
 
@@ -46,17 +47,19 @@ impl Coordinator {
     /// directory's lock.
     pub fn new(
         spec: Spec,
+        directory: Directory,
         addresses: Vec<String>,
         patience: Patience,
         registry: Registry,
         records: impl Records + 'static,
     ) -> Result<Coordinator, Box<dyn std::error::Error + Send + Sync>> {
-        let epochs = Epochs::new(&spec.directory);
+        let mark = Mark::random()?;
+        let epochs = Epochs::of(directory.clone(), mark.clone());
         epochs.remove_parts()?;
         let newest_epoch = epochs.committed()?.last().copied();
         let newest_staged = epochs.newest_staged()?;
-        let settings = spec.settings(newest_epoch, newest_staged, patience);
-        let file = spec.job_file(addresses, newest_epoch)?;
+        let settings = spec.settings(newest_epoch, newest_staged, mark, patience);
+        let file = spec.job_file(addresses, newest_epoch, &directory)?;
         let (sender, events) = mpsc::unbounded_channel();
         let shared = Shared {
             key: file.key.clone(),

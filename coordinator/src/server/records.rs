@@ -4,10 +4,10 @@
 //! for an answer, so nothing here is done by the thread that serves them. What is ordered is done in turn.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
+use stillpoint_directory::Directory;
 use stillpoint_protocol::job_file::{JobFile, JobFileError};
 use tokio::sync::oneshot;
 
@@ -25,7 +25,7 @@ pub trait Records: Send {
 /// In the checkpoint directory.
 #[derive(Debug)]
 pub struct InDirectory {
-    pub directory: PathBuf,
+    pub directory: Directory,
     pub log: Log,
 }
 
@@ -35,7 +35,7 @@ impl Records for InDirectory {
     }
 
     fn job(&mut self, file: &JobFile) -> Result<(), JobFileError> {
-        file.write(&self.directory)
+        file.write_in(&self.directory)
     }
 }
 

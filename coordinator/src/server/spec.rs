@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use stillpoint_directory::Directory;
 use stillpoint_multilevel::placement::Rules;
 use stillpoint_protocol::Key;
 use stillpoint_protocol::job_file::{FORMAT, JobFile, JobState, Process};
 
-use crate::epoch::seconds_since_1970;
+use crate::epoch::{Mark, seconds_since_1970};
 use crate::job::{Patience, Settings};
 
 use super::requeue::BatchJob;
@@ -66,14 +67,21 @@ impl Spec {
         &self,
         newest_epoch: Option<u64>,
         newest_staged: Option<u64>,
+        mark: Mark,
         patience: Patience,
     ) -> Settings {
         Settings {
             ranks: self.ranks,
             launch: self.launch.clone(),
             directory: self.directory.clone(),
+            mark,
             compress: self.compress.clone(),
-            next_epoch: newest_staged.or(newest_epoch).unwrap_or(0) + 1,
+            // An epoch that was read from another directory counts too: numbers go up all through a job's life.
+            next_epoch: newest_staged
+                .or(newest_epoch)
+                .max(self.restarted_from)
+                .unwrap_or(0)
+                + 1,
             newest_epoch,
             interval: self.interval,
             suspended_status: self.suspended_status,
@@ -90,6 +98,7 @@ impl Spec {
         &self,
         addresses: Vec<String>,
         epoch: Option<u64>,
+        directory: &Directory,
     ) -> std::io::Result<JobFile> {
         Ok(JobFile {
             format: FORMAT,
@@ -110,8 +119,12 @@ impl Spec {
             restarted_from: self.restarted_from,
             recovers: self.recovers,
             epoch,
+            directory: directory.path().canonicalize().ok(),
+            inode: Some(directory.inode()),
+            predecessors: 0,
             started: seconds_since_1970(),
             ended: None,
+            copied: false,
         })
     }
 }

@@ -54,7 +54,7 @@ impl Records for Stalling {
     fn line(&mut self, at: u64, text: &str) {
         self.0.line(at, text);
         // The line before the first job.json does not stall: nobody could see the job.
-        if JobFile::path(&self.0.directory).exists() {
+        if JobFile::path(self.0.directory.path()).exists() {
             self.1.work(0);
         }
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use stillpoint::log::Log;
 use stillpoint::server::InDirectory;
+use stillpoint_directory::{Directory, Whose};
 
 pub use agent::{Agent, Character, End};
 pub use job::Job;
@@ -18,10 +19,16 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Records where the coordinator itself keeps them.
 pub fn in_directory(directory: &Path) -> InDirectory {
+    let directory = held(directory);
     InDirectory {
-        directory: directory.to_owned(),
-        log: Log::open(directory).unwrap(),
+        log: Log::open(&directory).unwrap(),
+        directory,
     }
+}
+
+/// A directory of ours.
+pub fn held(directory: &Path) -> Directory {
+    Directory::open(directory, Whose::Ours).unwrap()
 }
 
 /// Names in a directory, sorted.

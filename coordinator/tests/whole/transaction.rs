@@ -7,7 +7,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::support::{Agent, Character, End, Job, PATIENCE, names};
-use stillpoint::epoch::Epochs;
 use stillpoint::job::Patience;
 use stillpoint_image::Manifest;
 use stillpoint_protocol::Key;
@@ -57,7 +56,7 @@ fn epochs_are_committed_and_the_oldest_go() {
         assert_eq!(outcome.bytes, 4 * 4096);
     }
     assert_eq!(epochs(&job), ["epoch-000002", "epoch-000003"]);
-    let path = Epochs::new(job.directory.path()).path(3);
+    let path = job.directory.path().join("epoch-000003");
     let manifest = Manifest::read(&path).unwrap();
     assert_eq!((manifest.ranks.len(), manifest.job.as_str()), (4, "job"));
     assert_eq!(manifest.ranks[2].hostname, "here");

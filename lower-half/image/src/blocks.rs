@@ -11,9 +11,9 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -118,12 +118,7 @@ impl Blocks {
             checksum: checksum(&body),
         };
         let write = || -> io::Result<()> {
-            let mut file = OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(path)?;
+            let mut file = stillpoint_directory::create(path)?;
             file.write_all(header.as_bytes())?;
             file.write_all(&body)?;
             file.sync_all()
@@ -133,9 +128,7 @@ impl Blocks {
 
     /// Reads and checks a table.
     pub fn read(path: &Path) -> Result<Blocks, ImageError> {
-        let mut bytes = Vec::new();
-        File::open(path)
-            .and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes))
+        let bytes = stillpoint_directory::read(path, MAX_BYTES)
             .map_err(ImageError::io(path, "read the table of blocks"))?;
         let bad = |offset, field: &str, problem: String| {
             ImageError::malformed(path, offset, field, problem)

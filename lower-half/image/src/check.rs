@@ -1,5 +1,7 @@
 //! What must hold between the tables of an image before anything is done with them.
 
+mod threads;
+
 use std::path::Path;
 
 use crate::compression::Codec;
@@ -11,6 +13,7 @@ use crate::format::{
 use crate::sections::Sections;
 use crate::tables::{Region, RegionKind};
 use crate::writer::{Content, page_data_checksum};
+pub(crate) use threads::threads;
 
 /// Sections follow one another without a gap from the header to the table, none twice.
 pub(crate) fn section_table(
@@ -40,6 +43,22 @@ pub(crate) fn section_table(
                     "{} is at {} instead of {expected}",
                     kind.name(),
                     record.offset
+                ),
+            );
+        }
+        let earlier = table[..index]
+            .iter()
+            .filter(|earlier| earlier.kind == record.kind);
+        let together = earlier.fold(record.bytes, |sum, earlier| {
+            sum.saturating_add(earlier.bytes)
+        });
+        if together > kind.most_bytes() {
+            return bad(
+                "section length",
+                format!(
+                    "{} has {together} bytes, at most {} expected",
+                    kind.name(),
+                    kind.most_bytes()
                 ),
             );
         }

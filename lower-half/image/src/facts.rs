@@ -2,6 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The oldest kernel that Stillpoint runs on: its seccomp answers for calls that are never trapped without running the
+/// filter (5.11).
+pub const OLDEST_KERNEL: (u32, u32) = (5, 11);
+
 /// Which rank of which job, at which epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {

@@ -8,17 +8,21 @@
 //! Whoever finds parts that a job has left looks into its checkpoint directory to see whether a restart needs them.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use stillpoint_directory::{Directory, Whose};
 
 use crate::{epoch_name, epoch_of};
 
 const OWNER: &str = "owner";
+/// No path is longer.
+const MAX_OWNER_BYTES: u64 = 1 << 16;
 
-/// One job's part of a fast tier.
+/// One job's part of a fast tier. The tier's directory may be everybody's (`/dev/shm`); a part that is not this user's own
+/// is left alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobPart {
     path: PathBuf,
@@ -34,12 +38,12 @@ impl JobPart {
     /// Every job's part of a fast tier: its id and the part.
     pub fn all(fast: &Path) -> io::Result<Vec<(String, JobPart)>> {
         let mut parts = vec![];
-        for entry in fs::read_dir(fast)? {
-            let entry = entry?;
-            let part = JobPart { path: entry.path() };
-            if let Ok(job) = entry.file_name().into_string()
-                && part.path.join(OWNER).is_file()
-            {
+        for name in Directory::open(fast, Whose::Anyones)?.names()? {
+            let Ok(job) = name.into_string() else {
+                continue;
+            };
+            let part = JobPart::new(fast, &job);
+            if part.held().is_ok_and(|part| part.open_file(OWNER).is_ok()) {
                 parts.push((job, part));
             }
         }
@@ -50,19 +54,19 @@ impl JobPart {
         &self.path
     }
 
+    fn held(&self) -> io::Result<Directory> {
+        Directory::open(&self.path, Whose::Ours)
+    }
+
     /// Makes the directory and says whose it is.
     pub fn claim(&self, directory: &Path) -> io::Result<()> {
-        make(&self.path)?;
-        let owner = self.path.join(OWNER);
-        // Renamed, so that nobody ever reads half of it.
-        let new = self.path.join(format!(".owner-{}", std::process::id()));
-        fs::write(&new, directory.as_os_str().as_bytes())?;
-        fs::rename(new, owner)
+        // Replaced in one step, so that nobody ever reads half of it.
+        Directory::make(&self.path)?.replace(OWNER, directory.as_os_str().as_bytes())
     }
 
     /// The checkpoint directory of the job.
     pub fn owner(&self) -> io::Result<PathBuf> {
-        let bytes = fs::read(self.path.join(OWNER))?;
+        let bytes = self.held()?.read(OWNER, MAX_OWNER_BYTES)?;
         Ok(PathBuf::from(OsStr::from_bytes(&bytes)))
     }
 
@@ -73,62 +77,64 @@ impl JobPart {
 
     /// Makes the directory of an epoch.
     pub fn make_epoch(&self, epoch: u64) -> io::Result<PathBuf> {
+        // The part as well as what is in it has to be ours.
+        Directory::make(&self.path)?;
         let directory = self.epoch(epoch);
-        make(&directory)?;
+        Directory::make(&directory)?;
         Ok(directory)
     }
 
     /// The epochs that something is kept of.
     pub fn epochs(&self) -> Vec<u64> {
-        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
-        entries
-            .filter_map(|entry| epoch_of(entry.file_name().to_str()?))
-            .collect()
+        let names = self.held().and_then(|part| part.names());
+        let names = names.into_iter().flatten();
+        names.filter_map(|name| epoch_of(name.to_str()?)).collect()
     }
 
     /// Bytes that the parts of an epoch take: holes take nothing.
     pub fn bytes(&self, epoch: u64) -> u64 {
-        let files = fs::read_dir(self.epoch(epoch))
-            .into_iter()
-            .flatten()
-            .flatten();
-        files
-            .filter_map(|file| file.metadata().ok())
-            .map(|about| about.blocks() * 512)
-            .sum()
+        let of = || -> io::Result<u64> {
+            let epoch = self.held()?.below(&epoch_name(epoch))?;
+            let names = epoch.names()?;
+            let files = names.iter().filter_map(|name| {
+                let file = epoch.open_file(name.to_str()?).ok()?;
+                Some(file.metadata().ok()?.blocks() * 512)
+            });
+            Ok(files.sum())
+        };
+        of().unwrap_or(0)
     }
 
     /// Removes every epoch but one. Others may be at it at the same time.
     pub fn keep_only(&self, kept: Option<u64>) {
+        let Ok(part) = self.held() else {
+            return;
+        };
         for epoch in self
             .epochs()
             .into_iter()
             .filter(|epoch| Some(*epoch) != kept)
         {
-            let _ = fs::remove_dir_all(self.epoch(epoch));
+            let _ = part.remove_all(&epoch_name(epoch));
         }
     }
 
     /// Removes the job's part of the tier if no epoch is left there.
     pub fn leave(&self) {
-        if self.epochs().is_empty() {
-            let _ = fs::remove_file(self.path.join(OWNER));
+        if let Ok(part) = self.held()
+            && self.epochs().is_empty()
+        {
+            let _ = part.remove_file(OWNER);
             // Goes only when it is empty.
-            let _ = fs::remove_dir(&self.path);
+            let _ = part.remove_itself();
         }
     }
-}
-
-fn make(directory: &Path) -> io::Result<()> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_jobs_part_is_found_by_its_owner_and_goes_with_its_last_epoch() {

@@ -57,8 +57,10 @@ pub const PAGE: usize = 4096;
 pub const CHUNK_BYTES: usize = 1 << 20;
 /// Most sections that an image may have.
 pub const MAX_SECTIONS: u32 = 4096;
-/// Most bytes that a section other than page data may have.
+/// Most bytes that a table may have.
 pub const MAX_SECTION_BYTES: u64 = 1 << 30;
+/// Most bytes that facts, inventory and all blobs together may have, each: whoever looks at an image holds them in memory.
+pub const MAX_STATE_BYTES: u64 = 64 << 20;
 
 /// At offset 0.
 #[repr(C)]
@@ -134,6 +136,24 @@ impl SectionKind {
             SectionKind::Descriptors => "descriptors",
             SectionKind::Inventory => "inventory",
             SectionKind::Blob => "blob",
+        }
+    }
+
+    /// Most bytes that sections of this kind may have together.
+    pub const fn most_bytes(self) -> u64 {
+        match self {
+            SectionKind::PageData => u64::MAX,
+            SectionKind::Regions
+            | SectionKind::Threads
+            | SectionKind::Contents
+            | SectionKind::Runs
+            | SectionKind::Chunks
+            | SectionKind::Strings => MAX_SECTION_BYTES,
+            SectionKind::Identity
+            | SectionKind::Environment
+            | SectionKind::Descriptors
+            | SectionKind::Inventory
+            | SectionKind::Blob => MAX_STATE_BYTES,
         }
     }
 

@@ -26,13 +26,17 @@ pub struct Summary {
 
 /// Reads every byte of an image and checks every sum, on `threads` threads.
 pub fn verify(path: &Path, threads: usize) -> Result<Summary, ImageError> {
-    let reader = Reader::open(path)?;
+    verify_opened(&Reader::open(path)?, threads)
+}
+
+/// The same, of an image whose tables have been checked already.
+pub fn verify_opened(reader: &Reader, threads: usize) -> Result<Summary, ImageError> {
     reader.check_pages(threads)?;
     Ok(Summary {
         identity: reader.identity().clone(),
         bytes: reader.file_bytes(),
         digest: reader.digest(),
-        page_bytes: page_bytes(&reader),
+        page_bytes: page_bytes(reader),
         regions: reader.regions().len(),
         threads: reader.threads().len(),
         chunks: reader.chunks().len(),

@@ -42,7 +42,7 @@ pub use compression::Compression;
 pub use error::ImageError;
 pub use estimate::estimate;
 pub use facts::{Environment, Identity};
-pub use inspect::{Description, Summary, inspect, verify};
+pub use inspect::{Description, Summary, inspect, verify, verify_opened};
 pub use manifest::{Manifest, RankImage};
 pub use reader::{Blob, Reader};
 pub use tables::{Region, Thread};

@@ -7,12 +7,10 @@
 //!
 //! The coordinator writes it when every rank's image is on disk; a directory without one is no epoch.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use stillpoint_directory::{Directory, Whose};
 
 use crate::error::ImageError;
 use crate::format::checksum;
@@ -78,9 +76,16 @@ mod hex {
 }
 
 impl Manifest {
-    /// Writes the manifest into `directory` and waits until the disk has it and its name.
+    /// Writes the manifest into the directory at a path; see [`Manifest::write_in`].
     pub fn write(&self, directory: &Path) -> Result<(), ImageError> {
-        let path = directory.join(NAME);
+        let held = Directory::open(directory, Whose::Anyones)
+            .map_err(ImageError::io(directory, "open the directory"))?;
+        self.write_in(&held)
+    }
+
+    /// Writes the manifest into `directory` and waits until the disk has it and its name.
+    pub fn write_in(&self, directory: &Directory) -> Result<(), ImageError> {
+        let path = directory.path().join(NAME);
         let mut body = serde_json::to_vec_pretty(self).map_err(|error| ImageError::Unwritable {
             path: path.clone(),
             problem: error.to_string(),
@@ -93,27 +98,24 @@ impl Manifest {
         )
         .into_bytes();
         text.append(&mut body);
-        let write = || -> std::io::Result<()> {
-            let mut file = OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(&path)?;
-            file.write_all(&text)?;
-            file.sync_all()?;
-            File::open(directory)?.sync_all()
-        };
-        write().map_err(ImageError::io(&path, "write the manifest"))
+        directory
+            .replace(NAME, &text)
+            .map_err(ImageError::io(&path, "write the manifest"))
     }
 
     /// Reads and checks the manifest in `directory`.
     pub fn read(directory: &Path) -> Result<Manifest, ImageError> {
         let path = directory.join(NAME);
-        let file = File::open(&path).map_err(ImageError::io(&path, "open the manifest"))?;
-        let mut text = Vec::new();
-        file.take(MAX_BYTES + 1)
-            .read_to_end(&mut text)
+        let text = stillpoint_directory::read(&path, MAX_BYTES)
+            .map_err(ImageError::io(&path, "read the manifest"))?;
+        parse(&path, &text)
+    }
+
+    /// Reads and checks the manifest in a directory that is held.
+    pub fn read_in(directory: &Directory) -> Result<Manifest, ImageError> {
+        let path = directory.path().join(NAME);
+        let text = directory
+            .read(NAME, MAX_BYTES)
             .map_err(ImageError::io(&path, "read the manifest"))?;
         parse(&path, &text)
     }
@@ -192,13 +194,6 @@ fn parse(path: &Path, text: &[u8]) -> Result<Manifest, ImageError> {
     let bad = |offset: u64, field: &str, problem: String| {
         ImageError::malformed(path, offset, field, problem)
     };
-    if text.len() as u64 > MAX_BYTES {
-        return Err(bad(
-            MAX_BYTES,
-            "length",
-            format!("more than {MAX_BYTES} bytes"),
-        ));
-    }
     let line_end = text.iter().take(200).position(|byte| *byte == b'\n');
     let line = line_end
         .and_then(|end| std::str::from_utf8(&text[..end]).ok())

@@ -1,6 +1,6 @@
 //! An image, each block of it read from the nearest place that has it.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub struct FastParts {
 impl FastParts {
     /// The parts of `image` (a file name) that `host` has, and those in `fetched`, a file.
     pub fn open(blocks: &Blocks, image: &Path, host: &str, fetched: Option<&Path>) -> FastParts {
-        let part = |directory: &Path| File::open(directory.join(image)).ok();
+        let part = |directory: &Path| stillpoint_directory::open(&directory.join(image)).ok();
         let places = blocks.places.iter();
         FastParts {
             places: places
@@ -77,13 +77,9 @@ impl Nearest {
         if fast.is_empty() {
             return None;
         }
-        let slow = File::open(image).ok()?;
+        let slow = stillpoint_directory::open(image).ok()?;
         // A table of another image must not be believed.
-        (fs::metadata(image).ok()?.len() == blocks.length()).then_some(Nearest {
-            slow,
-            fast,
-            blocks,
-        })
+        (slow.metadata().ok()?.len() == blocks.length()).then_some(Nearest { slow, fast, blocks })
     }
 
     /// A block from a fast tier; `None` for one that was written to the slow tier at once, or is lost.

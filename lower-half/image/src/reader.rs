@@ -1,7 +1,6 @@
 //! Reads an image, trusting nothing: [`Reader::open`] checks everything but page data, which is checked
 //! chunk by chunk as it is loaded.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -47,16 +46,11 @@ pub struct Reader {
 impl Reader {
     /// Opens an image and checks everything in it but page data.
     pub fn open(path: &Path) -> Result<Reader, ImageError> {
-        let file = File::open(path).map_err(ImageError::io(path, "open the image"))?;
+        let file =
+            stillpoint_directory::open(path).map_err(ImageError::io(path, "open the image"))?;
         let meta = file
             .metadata()
             .map_err(ImageError::io(path, "look at the image"))?;
-        if !meta.is_file() {
-            return Err(ImageError::NotOurs {
-                path: path.to_owned(),
-                what: "image",
-            });
-        }
         Reader::from_source(path, Box::new(file), meta.len())
     }
 
@@ -120,7 +114,7 @@ impl Reader {
         Ok(Reader {
             identity: sections.json(SectionKind::Identity)?,
             environment: sections.json(SectionKind::Environment)?,
-            threads: sections.table(SectionKind::Threads)?,
+            threads: check::threads(&sections, &regions)?,
             descriptors: sections.json(SectionKind::Descriptors)?,
             regions,
             contents,

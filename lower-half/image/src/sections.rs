@@ -8,8 +8,8 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use crate::check;
 use crate::error::ImageError;
 use crate::format::{
-    BYTE_ORDER, END_MAGIC, HEADER_BYTES, Header, MAGIC, MAX_SECTION_BYTES, MAX_SECTIONS,
-    SectionKind, SectionRecord, TRAILER_BYTES, Trailer, VERSION, checksum,
+    BYTE_ORDER, END_MAGIC, HEADER_BYTES, Header, MAGIC, MAX_SECTIONS, SectionKind, SectionRecord,
+    TRAILER_BYTES, Trailer, VERSION, checksum,
 };
 use crate::store::Source;
 use crate::writer::digest;
@@ -206,14 +206,6 @@ impl Sections<'_> {
     /// The bytes of a section other than page data.
     pub fn bytes(&self, record: &SectionRecord) -> Result<Vec<u8>, ImageError> {
         let name = SectionKind::from_u32(record.kind).map_or("section", SectionKind::name);
-        if record.bytes > MAX_SECTION_BYTES {
-            return Err(ImageError::malformed(
-                self.path,
-                record.offset,
-                name,
-                format!("{} bytes", record.bytes),
-            ));
-        }
         let mut bytes = vec![0; record.bytes as usize];
         read_at(self.file, self.path, record.offset, &mut bytes, name)?;
         let found = checksum(&bytes);

@@ -72,4 +72,6 @@ pub mod thread_flags {
     pub const BELIEVES_SIGSYS: u32 = 4;
     /// ... and the stop signal.
     pub const BELIEVES_STOP: u32 = 8;
+    /// Every one of them: an image with others is not of this release.
+    pub const ALL: u32 = MAIN | DRIVER | BELIEVES_SIGSYS | BELIEVES_STOP;
 }

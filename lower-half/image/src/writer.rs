@@ -1,7 +1,5 @@
 //! Writes an image: pages first, as they come, then the small sections, the table and the header.
 
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
@@ -73,13 +71,8 @@ struct Pending {
 impl Writer {
     /// Starts an image at `path`, mode 0600; replaces what is there.
     pub fn create(path: &Path, compression: Compression) -> Result<Writer, ImageError> {
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(path)
-            .map_err(ImageError::io(path, "create the image"))?;
+        let file =
+            stillpoint_directory::create(path).map_err(ImageError::io(path, "create the image"))?;
         Ok(Writer::into_store(path, Box::new(file), compression))
     }
 
@@ -240,7 +233,9 @@ impl Writer {
         version: u32,
         bytes: Vec<u8>,
     ) -> Result<(), ImageError> {
-        if bytes.len() as u64 > MAX_SECTION_BYTES {
+        let others = self.pending.iter().filter(|section| section.kind == kind);
+        let others: usize = others.map(|section| section.bytes.len()).sum();
+        if (others + bytes.len()) as u64 > kind.most_bytes() {
             return Err(self.unwritable(format!(
                 "section {} has {} bytes",
                 kind.name(),

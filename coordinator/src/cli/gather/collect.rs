@@ -1,7 +1,7 @@
 //! The blocks of one image, from the nearest place that has each: those of other hosts come into this process's memory, as
 //! far as there is room, and all of a staged image come to the slow tier.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -112,7 +112,7 @@ impl<'a> Collector<'a> {
 
 impl Slow {
     fn open(path: &Path) -> Result<Slow, ImageError> {
-        let file = OpenOptions::new().read(true).write(true).open(path);
+        let file = stillpoint_directory::rewrite(path);
         Ok(Slow {
             file: file.map_err(ImageError::io(path, "open the image"))?,
             path: path.to_owned(),
@@ -131,7 +131,8 @@ pub fn lacks(directory: &Path, rank: u32) -> Option<String> {
 fn lost(directory: &Path, rank: u32) -> Result<Option<String>, ImageError> {
     let blocks = Blocks::read(&directory.join(blocks_name(rank)))?;
     let path = directory.join(image_name(rank));
-    let slow = File::open(&path).map_err(ImageError::io(&path, "open the image"))?;
+    let slow =
+        stillpoint_directory::open(&path).map_err(ImageError::io(&path, "open the image"))?;
     let lost: Vec<_> = blocks
         .records
         .iter()

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
+use stillpoint_directory::Whose;
 use stillpoint_image::Manifest;
 use stillpoint_multilevel::trace::Trace;
 
@@ -24,7 +25,7 @@ pub fn sizes(directory: &Path) -> Result<Vec<u64>, Failure> {
 /// All committed epochs as a trace, one snapshot an epoch.
 pub fn trace(directory: &Path) -> Result<Trace, Failure> {
     find(directory, None)?;
-    let epochs = Epochs::new(directory);
+    let epochs = Epochs::at(directory, Whose::Anyones).map_err(failed)?;
     let mut trace: Option<Trace> = None;
     for epoch in epochs.committed().map_err(failed)? {
         let manifest = Manifest::read(&epochs.path(epoch)).map_err(failed)?;
@@ -43,7 +44,7 @@ pub fn trace(directory: &Path) -> Result<Trace, Failure> {
 /// How long the epochs took to write, in seconds on average: from the first image that was begun to the manifest.
 pub fn checkpoint_seconds(directory: &Path) -> Result<f64, Failure> {
     find(directory, None)?;
-    let epochs = Epochs::new(directory);
+    let epochs = Epochs::at(directory, Whose::Anyones).map_err(failed)?;
     let mut times = Vec::new();
     for epoch in epochs.committed().map_err(failed)? {
         times.push(written_in(&epochs.path(epoch))?.as_secs_f64());
@@ -61,8 +62,8 @@ fn written_in(epoch: &Path) -> Result<Duration, Failure> {
                 "{path}: no time is recorded ({error}); give the costs with --checkpoint and --restart"
             ))
         };
-        std::fs::metadata(&path)
-            .and_then(|metadata| of(&metadata))
+        stillpoint_directory::open(&path)
+            .and_then(|file| of(&file.metadata()?))
             .map_err(error)
     };
     let end = time(

@@ -89,6 +89,20 @@ impl House {
         }
     }
 
+    /// The same, with lines of progress before the one that says why.
+    pub fn refuses_last(&self, arguments: &[&str], status: i32, words: &[&str]) {
+        let output = self.output(arguments);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {text}");
+        let last = text.lines().last().unwrap_or_default();
+        for word in words {
+            assert!(
+                last.contains(word),
+                "{arguments:?}: '{word}' is not in: {last}"
+            );
+        }
+    }
+
     pub fn succeeds(&self, arguments: &[&str]) -> String {
         let output = self.output(arguments);
         let error = String::from_utf8_lossy(&output.stderr);

@@ -14,7 +14,7 @@ use stillpoint_protocol::command::{FromCommand, ToCommand};
 use stillpoint_protocol::job_file::{JobFile, JobState, Process};
 use stillpoint_protocol::{Received, Receiver};
 
-use super::{Agent, Character, End, PATIENCE, in_directory};
+use super::{Agent, Character, End, PATIENCE, held, in_directory};
 
 /// A coordinator and its ranks.
 pub struct Job {
@@ -72,6 +72,7 @@ impl Job {
             recovers: None,
         };
         let registry = Registry::at(directory.path().join("registry"));
+        let held = held(directory.path());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -80,7 +81,7 @@ impl Job {
             let listening = server::listen(true).await.unwrap();
             let addresses = server::addresses(&listening, true).unwrap();
             (
-                Coordinator::new(spec, addresses, patience, registry, records).unwrap(),
+                Coordinator::new(spec, held, addresses, patience, registry, records).unwrap(),
                 listening,
             )
         });

@@ -1,7 +1,9 @@
 //! What the sections say, their checksums being right.
 
 use proptest::prelude::*;
-use stillpoint_image::format::{ChunkRecord, ContentRecord, RegionRecord, RunRecord, SectionKind};
+use stillpoint_image::format::{
+    ChunkRecord, ContentRecord, RegionRecord, RunRecord, SectionKind, ThreadRecord,
+};
 
 use stillpoint_image::{Compression, Reader, inspect, verify};
 
@@ -41,6 +43,43 @@ fn regions_that_cannot_be() {
     says(&region(|region| region.content = 2), &["content 2 of 1"]);
     says(&region(|region| region.name_offset = u32::MAX), &["name"]);
     says(&region(|region| region.name_bytes = u32::MAX), &["name"]);
+}
+
+#[test]
+fn threads_that_cannot_be() {
+    let wrong = |words: &[&str], change: fn(&mut ThreadRecord)| {
+        let text = sample().changed(|patch| patch.record(SectionKind::Threads, 0, change));
+        says(&text, &[&["offset", "thread 0"], words].concat());
+    };
+    wrong(&["id"], |thread| thread.virtual_tid = 0);
+    wrong(&["id"], |thread| thread.virtual_tid = u32::MAX);
+    wrong(&["flags"], |thread| thread.flags = 0);
+    wrong(&["flags"], |thread| thread.flags |= 1 << 31);
+    // Nowhere, in a gap, across an end, above all addresses.
+    for address in [
+        |thread: &mut ThreadRecord| thread.stop_frame = 0,
+        |thread: &mut ThreadRecord| thread.stop_frame = 0x1000_0018_0000,
+        |thread: &mut ThreadRecord| thread.stop_frame = 0x1000_0010_0000 - 100,
+        |thread: &mut ThreadRecord| thread.stop_frame = u64::MAX - 8,
+    ] {
+        wrong(&["stop frame", "does not lie in memory"], address);
+    }
+    wrong(&["thread pointer"], |thread| thread.thread_pointer = 0);
+    wrong(&["thread pointer"], |thread| {
+        thread.thread_pointer = 0xffff_8000_0000_0000
+    });
+    wrong(&["address of its id"], |thread| {
+        thread.clear_child_tid = u64::MAX
+    });
+    wrong(&["robust list"], |thread| thread.robust_list = 1 << 63);
+    wrong(&["length of the robust list"], |thread| {
+        thread.robust_list = 0x1000_0000_1000;
+        thread.robust_list_bytes = 25;
+    });
+    wrong(&["pending signals"], |thread| {
+        thread.pending_signals = 1 << 8
+    });
+    wrong(&["name"], |thread| thread.name = [b'x'; 16]);
 }
 
 #[test]

@@ -72,6 +72,8 @@ pub fn threads() -> Vec<Thread> {
     vec![Thread {
         virtual_tid: 7,
         flags: thread_flags::MAIN | thread_flags::DRIVER,
+        stop_frame: 0x1000_0000_8000,
+        thread_pointer: 0x1000_0000_1000,
         ..Thread::default()
     }]
 }

@@ -2,9 +2,9 @@
 //! slow tier. What lies where, `stillpoint_image::fast_tier` says.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -64,12 +64,7 @@ impl Held {
     /// Makes the file for a rank's blocks.
     pub fn create(&self, image: ImageId) -> io::Result<File> {
         let directory = self.part.make_epoch(image.epoch)?;
-        OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(directory.join(image_name(image.rank)))
+        stillpoint_directory::open_or_create(&directory.join(image_name(image.rank)))
     }
 
     /// Keeps a block in a file of [`Held::create`]. A second copy is not copied to the slow tier.
@@ -166,11 +161,9 @@ impl Held {
         let failed = |path: &Path, action: &str, error: io::Error| {
             format!("{}: cannot {action}: {error}", path.display())
         };
-        let fast =
-            File::open(&from).map_err(|error| failed(&from, "open the fast tier's part", error))?;
-        let slow = OpenOptions::new()
-            .write(true)
-            .open(&to)
+        let fast = stillpoint_directory::open(&from)
+            .map_err(|error| failed(&from, "open the fast tier's part", error))?;
+        let slow = stillpoint_directory::rewrite(&to)
             .map_err(|error| failed(&to, "open the image", error))?;
         for record in records {
             let bytes = read_block(&fast, record).ok_or_else(|| {

@@ -1,8 +1,6 @@
 //! How fast the ways from this rank are: a few blocks on each, while the application starts.
 
-use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -20,9 +18,8 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// Measures every way; what cannot be used, and why.
 pub fn measure(shared: &Shared) -> (Rates, Option<String>) {
     let block = vec![0x5a; BLOCK];
-    let name = format!(".probe-{}-{}", shared.job, shared.rank);
-    let fast = write(&shared.tiers.fast.join(&name), &block, &shared.fast);
-    let slow = write(&shared.directory.join(&name), &block, &shared.slow);
+    let fast = write(&shared.tiers.fast, &block, &shared.fast);
+    let slow = write(&shared.directory, &block, &shared.slow);
     let mut problems = vec![];
     let mut sound = |rate: Result<Option<u64>, String>| {
         rate.unwrap_or_else(|problem| {
@@ -38,16 +35,11 @@ pub fn measure(shared: &Shared) -> (Rates, Option<String>) {
     (rates, (!problems.is_empty()).then(|| problems.join("; ")))
 }
 
-fn write(path: &Path, block: &[u8], throttle: &Throttle) -> io::Result<Option<u64>> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)?;
+fn write(directory: &Path, block: &[u8], throttle: &Throttle) -> io::Result<Option<u64>> {
+    let mut file = stillpoint_directory::scratch(directory)?;
     let began = Instant::now();
     let mut blocks = 0;
-    let written = (|| {
+    let written: io::Result<()> = (|| {
         while blocks < BLOCKS && began.elapsed() < LONGEST {
             throttle.wait(block.len());
             file.write_all(block)?;
@@ -56,7 +48,6 @@ fn write(path: &Path, block: &[u8], throttle: &Throttle) -> io::Result<Option<u6
         file.sync_data()
     })();
     let seconds = began.elapsed().as_secs_f64();
-    let _ = fs::remove_file(path);
     written.map(|()| rate((blocks * BLOCK) as u64, seconds))
 }
 

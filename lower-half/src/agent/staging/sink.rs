@@ -1,8 +1,8 @@
 //! One of the places that an image's blocks go to: this node's fast tier, the slow tier, or a peer's fast tier.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -77,12 +77,7 @@ pub struct Slow {
 
 impl Slow {
     pub fn create(shared: &Arc<Shared>, path: &Path) -> Result<Slow, String> {
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(path)
+        let file = stillpoint_directory::create(path)
             .map_err(|error| format!("{}: cannot create the image: {error}", path.display()))?;
         Ok(Slow {
             shared: Arc::clone(shared),

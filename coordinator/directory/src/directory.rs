@@ -1,0 +1,160 @@
+//! A directory, held by a descriptor.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, openat, stat};
+use rustix::process::geteuid;
+
+use crate::entries;
+use crate::file::not_allowed;
+
+/// Who may own a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Its user, and nobody else may write to it: what is in it is acted upon.
+    Ours,
+    /// Anybody: what is in it is only looked at.
+    Anyones,
+}
+
+/// A directory that is held: what is done in it is done there, whatever becomes of its name.
+#[derive(Clone)]
+pub struct Directory {
+    held: Arc<OwnedFd>,
+    path: PathBuf,
+    whose: Whose,
+    device: u64,
+    inode: u64,
+}
+
+impl Directory {
+    /// Holds the directory at `path`.
+    pub fn open(path: &Path, whose: Whose) -> io::Result<Directory> {
+        if whose == Whose::Ours {
+            own_link(path)?;
+        }
+        Directory::open_at(CWD, path, path.to_owned(), whose, OFlags::empty())
+    }
+
+    /// Makes a directory of ours at `path`, and what is missing on the way to it, or takes the one that is there.
+    pub fn make(path: &Path) -> io::Result<Directory> {
+        entries::make_all(path)?;
+        Directory::open(path, Whose::Ours)
+    }
+
+    /// Holds a directory in this one. The same is asked of its owner.
+    pub fn below(&self, name: &str) -> io::Result<Directory> {
+        let path = self.path.join(name);
+        Directory::open_at(
+            self.as_fd(),
+            Path::new(name),
+            path,
+            self.whose,
+            OFlags::NOFOLLOW,
+        )
+    }
+
+    fn open_at(
+        at: BorrowedFd<'_>,
+        name: &Path,
+        path: PathBuf,
+        whose: Whose,
+        flags: OFlags,
+    ) -> io::Result<Directory> {
+        let flags = flags | OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let held = openat(at, name, flags, Mode::empty())?;
+        let about = rustix::fs::fstat(&held)?;
+        if whose == Whose::Ours {
+            check_ours(&about)?;
+        }
+        Ok(Directory {
+            held: Arc::new(held),
+            path,
+            whose,
+            device: about.st_dev,
+            inode: about.st_ino,
+        })
+    }
+
+    /// The path that it was opened by, for people.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its number in its file system: a copy of the directory has another one.
+    pub fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    /// Whether both are the same directory.
+    pub fn is(&self, other: &Directory) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+
+    /// Refuses when the path does not lead here any more: whoever goes by the path would find another directory, or none.
+    pub fn still_at_its_path(&self) -> io::Result<()> {
+        let gone = |what: &str| {
+            io::Error::other(format!(
+                "this directory was {what} while the job ran: what is at its path now is left alone; start the job \
+                 again in a directory that stays"
+            ))
+        };
+        match stat(&self.path) {
+            Ok(about) if (about.st_dev, about.st_ino) == (self.device, self.inode) => Ok(()),
+            Ok(_) => Err(gone("moved or removed, and another one made in its place,")),
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {
+                Err(gone("moved or removed"))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(crate) fn whose(&self) -> Whose {
+        self.whose
+    }
+}
+
+impl AsFd for Directory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.held.as_fd()
+    }
+}
+
+impl fmt::Debug for Directory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Directory({})", self.path.display())
+    }
+}
+
+/// Where the path is a link, others could turn it elsewhere unless it is ours, or the system's.
+fn own_link(path: &Path) -> io::Result<()> {
+    let about = rustix::fs::lstat(path)?;
+    let link = FileType::from_raw_mode(about.st_mode) == FileType::Symlink;
+    match link && about.st_uid != geteuid().as_raw() && about.st_uid != 0 {
+        true => Err(not_allowed(format!(
+            "it is a link that belongs to user {}",
+            about.st_uid
+        ))),
+        false => Ok(()),
+    }
+}
+
+pub(crate) fn check_ours(about: &Stat) -> io::Result<()> {
+    let (owner, user) = (about.st_uid, geteuid().as_raw());
+    if owner != user {
+        return Err(not_allowed(format!(
+            "it belongs to user {owner}, not to user {user} who runs this: use a directory of your own"
+        )));
+    }
+    if about.st_mode & 0o022 != 0 {
+        return Err(not_allowed(format!(
+            "others may write to it (mode {:04o}): take that from them with chmod go-w, if all in it is your own",
+            about.st_mode & 0o7777
+        )));
+    }
+    Ok(())
+}

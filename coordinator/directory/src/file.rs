@@ -1,0 +1,160 @@
+//! Files: regular ones only, whatever somebody has put there under their names.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fchmod, fstat, openat, unlinkat};
+use rustix::io::Errno;
+
+use crate::directory::{Directory, Whose, check_ours};
+
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// No link is followed, no terminal becomes ours, and nothing waits for whoever would open a FIFO's other end.
+const CAREFUL: OFlags = OFlags::CLOEXEC
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::NONBLOCK);
+
+pub(crate) fn not_allowed(problem: String) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, problem)
+}
+
+/// Opens a file to read it.
+pub fn open(path: &Path) -> io::Result<File> {
+    open_at(CWD, path, OFlags::RDONLY, Whose::Anyones)
+}
+
+/// Opens a file that is there to read it and to write to it.
+pub fn rewrite(path: &Path) -> io::Result<File> {
+    open_at(CWD, path, OFlags::RDWR, Whose::Anyones)
+}
+
+/// Reads a file whole; one that is longer than `limit` is refused.
+pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    read_whole(open(path)?, limit)
+}
+
+/// Makes a file for its user alone, in the place of whatever is there.
+pub fn create(path: &Path) -> io::Result<File> {
+    create_at(CWD, path)
+}
+
+/// Opens a file to write to it, made if it is not there, as it is otherwise.
+pub fn open_or_create(path: &Path) -> io::Result<File> {
+    open_at(CWD, path, OFlags::WRONLY | OFlags::CREATE, Whose::Anyones)
+}
+
+/// A file without a name in the directory at `path`: however its process ends, nothing of it stays.
+pub fn scratch(directory: &Path) -> io::Result<File> {
+    Directory::open(directory, Whose::Anyones)?.scratch()
+}
+
+/// How long a file is.
+pub fn stored_bytes(path: &Path) -> io::Result<u64> {
+    Ok(open(path)?.metadata()?.len())
+}
+
+impl Directory {
+    /// Opens a file in it to read it.
+    pub fn open_file(&self, name: &str) -> io::Result<File> {
+        open_at(self.as_fd(), Path::new(name), OFlags::RDONLY, self.whose())
+    }
+
+    /// Reads a file in it whole; one that is longer than `limit` is refused.
+    pub fn read(&self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
+        read_whole(self.open_file(name)?, limit)
+    }
+
+    /// Opens a file in it to add to its end, made if it is not there.
+    pub fn append(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND;
+        open_at(self.as_fd(), Path::new(name), flags, self.whose())
+    }
+
+    /// Makes a file in it for its user alone, in the place of whatever is there.
+    pub fn create(&self, name: &str) -> io::Result<File> {
+        create_at(self.as_fd(), Path::new(name))
+    }
+
+    /// Replaces a file in it in one step: a reader sees the old one or the new one. It is on the disk when this
+    /// returns.
+    pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let draft = format!(".{name}.new");
+        let mut file = self.create(&draft)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        self.rename(&draft, name)?;
+        self.sync()
+    }
+
+    /// A file in it without a name.
+    pub fn scratch(&self) -> io::Result<File> {
+        let unnamed = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
+        match openat(self.as_fd(), ".", unnamed, PRIVATE) {
+            Ok(file) => return Ok(file.into()),
+            // Not every file system has such files, network ones hardly any.
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let name = format!(".scratch-{}", std::process::id());
+        let file = self.create(&name)?;
+        unlinkat(self.as_fd(), &name, AtFlags::empty())?;
+        Ok(file)
+    }
+}
+
+fn open_at(at: BorrowedFd<'_>, name: &Path, flags: OFlags, whose: Whose) -> io::Result<File> {
+    let opened = match openat(at, name, flags | CAREFUL, PRIVATE) {
+        // What a link says here: it is one.
+        Err(Errno::LOOP) => {
+            return Err(not_allowed(
+                "it is a link: put the file itself there".into(),
+            ));
+        }
+        // A FIFO that nobody reads from, a socket.
+        Err(Errno::NXIO) => return Err(irregular()),
+        opened => opened?,
+    };
+    let about = fstat(&opened)?;
+    if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
+        return Err(irregular());
+    }
+    if whose == Whose::Ours {
+        check_ours(&about)?;
+    }
+    Ok(opened.into())
+}
+
+fn irregular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
+}
+
+fn create_at(at: BorrowedFd<'_>, name: &Path) -> io::Result<File> {
+    match unlinkat(at, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+    let file = openat(at, name, flags | CAREFUL, PRIVATE)?;
+    // Whatever the umask says: its user reads it again.
+    fchmod(&file, PRIVATE)?;
+    Ok(file.into())
+}
+
+fn read_whole(file: File, limit: u64) -> io::Result<Vec<u8>> {
+    let too_long = || {
+        let problem = format!("it is longer than {limit} bytes");
+        io::Error::new(io::ErrorKind::InvalidData, problem)
+    };
+    if file.metadata()?.len() > limit {
+        return Err(too_long());
+    }
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > limit {
+        true => Err(too_long()),
+        false => Ok(bytes),
+    }
+}

@@ -1,0 +1,21 @@
+//! Directories of one user, and the only way to open what is in them.
+//!
+//! A checkpoint directory holds what a restart runs with its caller's rights, and what a coordinator overwrites and
+//! removes. So everything below one, below the registry and below a fast tier is opened, made, renamed and removed here
+//! (a test of this crate walks the sources and finds whoever does otherwise):
+//!
+//! * A directory that is worked in is its user's own: nobody else owns it or may write to it ([`Whose::Ours`]).
+//! * It is held by a descriptor ([`Directory`]). If it is moved or removed and another one is made under its name, the
+//!   other one is left alone.
+//! * A file is a regular file: no link is followed, and nothing waits for the other end of a FIFO.
+//! * What is read whole has a limit.
+
+#![forbid(unsafe_code)]
+
+mod directory;
+mod entries;
+mod file;
+
+pub use directory::{Directory, Whose};
+pub use entries::make_all as make_shared;
+pub use file::{create, open, open_or_create, read, rewrite, scratch, stored_bytes};

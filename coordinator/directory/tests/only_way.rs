@@ -1,0 +1,109 @@
+//! Nobody opens files below a checkpoint directory, the registry or a fast tier but by this crate.
+//!
+//! The sources that handle them are searched for what opens, makes, renames or removes files by other means. What does so
+//! for files that lie elsewhere is listed, with where they lie.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folders whose sources handle such files, from the repository's root.
+const SEARCHED: [&str; 4] = [
+    "coordinator/src",
+    "coordinator/protocol/src",
+    "lower-half/image/src",
+    "lower-half/src/agent",
+];
+
+/// What gets at files without this crate.
+const OTHER_WAYS: [&str; 12] = [
+    "File::open",
+    "File::create",
+    "File::options",
+    "OpenOptions",
+    "DirBuilder",
+    "fs::read",
+    "fs::write",
+    "fs::rename",
+    "fs::remove",
+    "fs::create",
+    "fs::copy",
+    "fs::hard_link",
+];
+
+/// Source, how many lines of it go another way at most, and to which files.
+const ELSEWHERE: [(&str, usize, &str); 9] = [
+    ("coordinator/src/cli/check.rs", 2, "/proc and /sys"),
+    (
+        "coordinator/src/cli/coordinator.rs",
+        3,
+        "/dev/null and /proc/self/fd",
+    ),
+    ("coordinator/src/cli/gather/fetched.rs", 1, "/proc/meminfo"),
+    ("coordinator/src/cli/launch.rs", 1, "/proc/sys"),
+    (
+        "coordinator/src/cli/man.rs",
+        2,
+        "manual pages, where the user wants them",
+    ),
+    (
+        "coordinator/src/cli/plan/mod.rs",
+        3,
+        "the planner's traces and results",
+    ),
+    ("coordinator/src/cli/run.rs", 1, "the program"),
+    ("coordinator/protocol/src/job_file.rs", 1, "/proc/PID/stat"),
+    (
+        "lower-half/image/src/nearest.rs",
+        1,
+        "memory of this process, by /proc/self/fd",
+    ),
+];
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The lines before the tests, which stand last in a file.
+fn lines_that_ship(text: &str) -> impl Iterator<Item = &str> {
+    text.lines()
+        .take_while(|line| !line.starts_with("#[cfg(test)]"))
+        .filter(|line| !line.trim_start().starts_with("//"))
+}
+
+#[test]
+fn files_that_matter_are_opened_here_only() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut found = vec![];
+    for folder in SEARCHED {
+        sources(&root.join(folder), &mut found);
+    }
+    assert!(found.len() > 50, "{} sources", found.len());
+    for path in found {
+        let name = path
+            .strip_prefix(&root)
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned();
+        if name.contains("/tests") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let others: Vec<&str> = lines_that_ship(&text)
+            .filter(|line| OTHER_WAYS.iter().any(|way| line.contains(way)))
+            .collect();
+        let listed = ELSEWHERE.iter().find(|(listed, ..)| *listed == name);
+        let allowed = listed.map_or(0, |(_, allowed, _)| *allowed);
+        assert!(
+            others.len() <= allowed,
+            "{name}: open files with stillpoint_directory, or list where they lie: {others:#?}"
+        );
+    }
+}

@@ -1,0 +1,150 @@
+//! What may be in a directory that others can reach, and what becomes of it.
+
+use std::fs::{self, Permissions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Command;
+
+use stillpoint_directory::{Directory, Whose, create, open, open_or_create, read, scratch};
+
+fn kind<T>(result: std::io::Result<T>) -> ErrorKind {
+    result.map(drop).unwrap_err().kind()
+}
+
+#[test]
+fn a_directory_that_others_can_write_to_is_not_ours() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("d");
+    let held = Directory::make(&path).unwrap();
+    assert_eq!(
+        fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        0o700
+    );
+    for mode in [0o720, 0o702, 0o777, 0o1777] {
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        assert_eq!(
+            kind(Directory::make(&path)),
+            ErrorKind::PermissionDenied,
+            "{mode:o}"
+        );
+        assert!(Directory::open(&path, Whose::Anyones).is_ok());
+    }
+    fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+    Directory::make(&path).unwrap();
+    // Nor is a directory or a file in it.
+    held.make_below("epoch").unwrap();
+    held.create("file").unwrap();
+    for name in ["epoch", "file"] {
+        fs::set_permissions(path.join(name), Permissions::from_mode(0o777)).unwrap();
+    }
+    assert_eq!(kind(held.below("epoch")), ErrorKind::PermissionDenied);
+    assert_eq!(kind(held.open_file("file")), ErrorKind::PermissionDenied);
+}
+
+/// As root only: nobody else can give a directory away.
+#[test]
+fn a_directory_of_another_user_is_not_ours() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("d");
+    Directory::make(&path).unwrap();
+    if std::os::unix::fs::chown(&path, Some(65_534), None).is_err() {
+        return;
+    }
+    let error = Directory::open(&path, Whose::Ours).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+    assert!(
+        error.to_string().contains("belongs to user 65534"),
+        "{error}"
+    );
+    let link = root.path().join("link");
+    symlink(root.path(), &link).unwrap();
+    Directory::open(&link, Whose::Ours).unwrap();
+    std::os::unix::fs::lchown(&link, Some(65_534), None).unwrap();
+    let error = Directory::open(&link, Whose::Ours).unwrap_err();
+    assert!(error.to_string().contains("a link that belongs"), "{error}");
+}
+
+#[test]
+fn no_link_is_followed_and_no_fifo_waited_for() {
+    let root = tempfile::tempdir().unwrap();
+    let held = Directory::open(root.path(), Whose::Ours).unwrap();
+    let victim = root.path().join("victim");
+    fs::write(&victim, "precious").unwrap();
+    let at = |name: &str| root.path().join(name);
+    symlink(&victim, at("link")).unwrap();
+    assert!(
+        Command::new("mkfifo")
+            .arg(at("fifo"))
+            .status()
+            .unwrap()
+            .success()
+    );
+    for name in ["link", "fifo", "."] {
+        let path = at(name);
+        assert!(open(&path).is_err(), "{name}");
+        assert!(read(&path, 10).is_err(), "{name}");
+        assert!(open_or_create(&path).is_err(), "{name}");
+        assert!(held.append(name).is_err(), "{name}");
+        assert!(held.open_file(name).is_err(), "{name}");
+    }
+    // What is made takes the place of whatever was there.
+    for name in ["link", "fifo"] {
+        create(&at(name)).unwrap().write_all(b"new").unwrap();
+        assert!(fs::symlink_metadata(at(name)).unwrap().is_file(), "{name}");
+    }
+    symlink(&victim, at(".job.json.new")).unwrap();
+    held.replace("job.json", b"{}").unwrap();
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    assert_eq!(held.read("job.json", 2).unwrap(), b"{}");
+    assert!(
+        held.read("job.json", 1)
+            .unwrap_err()
+            .to_string()
+            .contains("longer than 1 ")
+    );
+}
+
+#[test]
+fn what_is_removed_goes_and_what_a_link_leads_to_stays() {
+    let root = tempfile::tempdir().unwrap();
+    let held = Directory::open(root.path(), Whose::Ours).unwrap();
+    let precious = root.path().join("precious");
+    fs::create_dir(&precious).unwrap();
+    fs::write(precious.join("file"), "x").unwrap();
+    let part = held.make_below("part").unwrap();
+    part.create("image").unwrap();
+    part.make_below("deeper").unwrap().create("image").unwrap();
+    symlink(&precious, root.path().join("part/link")).unwrap();
+    held.remove_all("part").unwrap();
+    held.remove_all("part").unwrap();
+    symlink(&precious, root.path().join("part")).unwrap();
+    held.remove_all("part").unwrap();
+    assert!(!root.path().join("part").exists());
+    assert!(precious.join("file").exists());
+}
+
+#[test]
+fn a_file_without_a_name_leaves_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let mut file = scratch(root.path()).unwrap();
+    file.write_all(b"x").unwrap();
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+    assert!(scratch(Path::new("/nonexistent")).is_err());
+}
+
+#[test]
+fn a_directory_that_was_replaced_is_known() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("d");
+    let held = Directory::make(&path).unwrap();
+    held.still_at_its_path().unwrap();
+    fs::rename(&path, root.path().join("moved")).unwrap();
+    assert!(held.still_at_its_path().is_err());
+    Directory::make(&path).unwrap();
+    let error = held.still_at_its_path().unwrap_err().to_string();
+    assert!(error.contains("left alone"), "{error}");
+    // What is held is still where it was.
+    held.create("file").unwrap();
+    assert!(root.path().join("moved/file").exists() && !path.join("file").exists());
+}

@@ -285,17 +285,21 @@ fn never_still(trial: &Trial, seed: &mut Seed, times: u32) -> Result<(), Failed>
 
 /// A checkpoint refuses, says why, and leaves the job running to its right end.
 pub fn refuses(program: &Program, ranks: u32) -> Result<(), Failed> {
-    let word = program
+    let words = program
         .refuses
         .clone()
         .ok_or_else(|| format!("{}: no `refuses=`", program.name))?;
     in_turn(program, ranks, "refuses", |trial| {
         let mut job = trial.split()?;
         trial.ready(&mut job)?;
-        command::checkpoint(trial.directory, &trial.epochs_at())?
-            .expect_reason(exit::REFUSED, &word)?;
-        command::suspend(trial.directory, &trial.epochs_at())?
-            .expect_reason(exit::REFUSED, &word)?;
+        for answer in [
+            command::checkpoint(trial.directory, &trial.epochs_at())?,
+            command::suspend(trial.directory, &trial.epochs_at())?,
+        ] {
+            words.split(',').try_fold(answer, |answer, word| {
+                answer.expect_reason(exit::REFUSED, &word.replace('_', " "))
+            })?;
+        }
         ensure!(
             command::epochs(&trial.epochs_at()).is_empty(),
             "a refused checkpoint left an epoch"

@@ -32,6 +32,24 @@ pub struct Description {
     /// Locks that this process held on the file.
     #[serde(default)]
     pub locks: Vec<Lock>,
+    /// Whom the kernel tells that something has come (`F_SETOWN`).
+    #[serde(default)]
+    pub owner: Option<Owner>,
+    /// By which signal (`F_SETSIG`); 0: the usual one.
+    #[serde(default)]
+    pub signal: i32,
+}
+
+/// Who is told, in terms that hold in another launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "who")]
+pub enum Owner {
+    Process,
+    /// The group that the process leads.
+    Group,
+    Thread {
+        virtual_tid: u32,
+    },
 }
 
 /// A file lock.
@@ -77,6 +95,9 @@ pub enum DescriptorKind {
         bytes: u64,
         content: u32,
         mode: u32,
+        /// Made without a name (`O_TMPFILE`): `linkat` may give it one.
+        #[serde(default)]
+        linkable: bool,
     },
     /// `memfd_create`.
     Memory {
@@ -84,8 +105,14 @@ pub enum DescriptorKind {
         bytes: u64,
         content: u32,
         seals: i32,
+        #[serde(default = "memory_file_mode")]
+        mode: u32,
     },
     Directory {
+        path: String,
+    },
+    /// `O_PATH`: a place in the file system, whatever lies there.
+    Path {
         path: String,
     },
     /// A device node: `/dev/null`, a terminal, ...
@@ -98,6 +125,9 @@ pub enum DescriptorKind {
         writes: bool,
         content: Option<u32>,
         bytes: u64,
+        /// Lengths of the packets that it consists of (`O_DIRECT`); none of a stream's.
+        #[serde(default)]
+        packets: Vec<u32>,
         capacity: i32,
     },
     /// One end of `socketpair(AF_UNIX)`; both ends are in this process, or the other is gone. `pair` and `second` pair
@@ -139,6 +169,11 @@ pub enum DescriptorKind {
     },
 }
 
+/// What the kernel gives a memory file.
+fn memory_file_mode() -> u32 {
+    0o777
+}
+
 /// What `getsockopt(SOL_SOCKET)` told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketOption {
@@ -152,6 +187,9 @@ pub struct Watched {
     pub number: i32,
     pub events: u32,
     pub data: u64,
+    /// A number that leads to what is watched, where `number` does not any more.
+    #[serde(default)]
+    pub through: Option<i32>,
 }
 
 /// One inotify watch.

@@ -92,6 +92,11 @@ fn advice(error: &io::Error) -> &'static str {
 }
 
 impl ImageError {
+    /// Whether a file would have become longer than it may (`RLIMIT_FSIZE`, or the file system's own bound).
+    pub fn is_too_long(&self) -> bool {
+        matches!(self, ImageError::Io { source, .. } if source.kind() == io::ErrorKind::FileTooLarge)
+    }
+
     pub fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> ImageError {
         move |source| ImageError::Io {
             path: path.to_owned(),

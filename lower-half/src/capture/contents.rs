@@ -133,6 +133,23 @@ impl Contents {
         })
     }
 
+    /// How long a content is.
+    pub fn bytes_of(&self, number: u32) -> u64 {
+        self.source(number).map_or(0, |source| source.bytes)
+    }
+
+    /// The bytes of a content that was given as such.
+    pub fn bytes_in_hand(&self, number: u32) -> Option<&[u8]> {
+        match self.source(number)?.parts.as_slice() {
+            [Part::Bytes(bytes)] => Some(bytes),
+            _ => None,
+        }
+    }
+
+    fn source(&self, number: u32) -> Option<&Source> {
+        self.sources.get((number as usize).checked_sub(1)?)
+    }
+
     fn find(&self, key: FileKey) -> Option<u32> {
         self.sources
             .iter()

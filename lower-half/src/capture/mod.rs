@@ -3,11 +3,13 @@
 //! Runs on the agent's thread, in the lower half, while every thread of the upper half is stopped in its
 //! signal frame and the driver holds. Nothing here changes what the upper half will see when it carries on.
 
+pub mod apart;
 pub mod attributes;
 pub mod contents;
 pub mod credentials;
 pub mod descriptors;
 pub mod environment;
+pub mod file_limit;
 pub mod maps;
 pub mod memory;
 pub mod pages;
@@ -20,10 +22,15 @@ pub mod told;
 
 use std::path::{Path, PathBuf};
 
+use stillpoint_image::descriptors::Descriptors;
 use stillpoint_image::store::Store;
-use stillpoint_image::{Compression, Environment, Identity, ImageError, Thread, Writer, Written};
+use stillpoint_image::{
+    Compression, Environment, Identity, ImageError, Reader, Thread, Writer, Written,
+};
 
+use apart::apart;
 use contents::Contents;
+use file_limit::FileLimit;
 pub use rank::{refusals, remember, size, write};
 
 /// Why an image could not be written.
@@ -85,36 +92,101 @@ pub unsafe fn write_image(request: Request<'_>) -> Result<Written, CaptureError>
 
 unsafe fn write_to(path: &Path, request: Request<'_>) -> Result<Written, CaptureError> {
     let mut contents = Contents::default();
-    let descriptors = descriptors::survey(&request.descriptors, &mut contents)
-        .map_err(|refusals| CaptureError::Refused(refusals.join("; ")))?;
     let mappings = maps::upper().map_err(CaptureError::process("memory map"))?;
+    let surveyed = apart(|| {
+        let descriptors = descriptors::survey(&request.descriptors, &mut contents)
+            .map_err(|refusals| CaptureError::Refused(refusals.join("; ")))?;
+        // SAFETY: the caller's.
+        let memory = unsafe { memory::Memory::survey(&mappings, &mut contents) }
+            .map_err(CaptureError::process("page map"))?;
+        Ok::<_, CaptureError>((descriptors, memory))
+    });
+    let (descriptors, memory) = surveyed.map_err(CaptureError::process("open files"))??;
+    let surveyed = Surveyed {
+        contents,
+        descriptors,
+        memory,
+    };
+    // The image is not the application's file.
+    let _lifted = FileLimit::lift();
     // SAFETY: the caller's.
-    let memory = unsafe { memory::Memory::survey(&mappings, &mut contents) }
-        .map_err(CaptureError::process("page map"))?;
+    let result = unsafe { put_down(path, request, &surveyed) };
+    match (result, FileLimit::shorter_than(u64::MAX)) {
+        (Err(CaptureError::Image(error)), Some(reason)) if error.is_too_long() => {
+            Err(CaptureError::Refused(reason))
+        }
+        (result, _) => result,
+    }
+}
 
+/// What the process shows.
+struct Surveyed {
+    contents: Contents,
+    descriptors: Descriptors,
+    memory: memory::Memory,
+}
+
+/// Writes, and reads again what says how the process is to be made.
+///
+/// # Safety
+/// As [`write_image`].
+unsafe fn put_down(
+    path: &Path,
+    request: Request<'_>,
+    surveyed: &Surveyed,
+) -> Result<Written, CaptureError> {
+    let in_a_file = request.store.is_none();
     let mut writer = match request.store {
         Some(store) => Writer::into_store(path, store, request.compression),
         None => Writer::create(path, request.compression)?,
     };
     writer.use_threads(request.workers);
-    let runs: Vec<_> = memory
-        .private
-        .iter()
+    let private = surveyed.memory.private.iter();
+    let runs: Vec<_> = private
         // SAFETY: the survey has made these readable, and the upper half's threads are stopped.
         .map(|range| unsafe { contents::run(range.start as u64, range.clone()) })
         .collect();
     writer.memory(&runs)?;
     // SAFETY: as above.
-    unsafe { contents.write(&mut writer)? };
+    unsafe { surveyed.contents.write(&mut writer)? };
     writer.identity(&request.identity)?;
     writer.environment(&request.environment)?;
-    writer.regions(&memory.regions)?;
+    writer.regions(&surveyed.memory.regions)?;
     writer.threads(&request.threads)?;
-    writer.descriptors(&descriptors)?;
+    writer.descriptors(&surveyed.descriptors)?;
     writer.inventory(request.inventory)?;
-    writer.blob(process::BLOB, process::VERSION, &request.process.to_bytes())?;
+    let process = request.process.to_bytes();
+    writer.blob(process::BLOB, process::VERSION, &process)?;
     for (name, version, bytes) in &request.blobs {
         writer.blob(name, *version, bytes)?;
     }
-    Ok(writer.finish()?)
+    let written = writer.finish()?;
+    if in_a_file {
+        read_again(path, surveyed, &process, &written)?;
+    }
+    Ok(written)
+}
+
+/// The reader of a restart must find what was surveyed.
+fn read_again(
+    path: &Path,
+    surveyed: &Surveyed,
+    process: &[u8],
+    written: &Written,
+) -> Result<(), CaptureError> {
+    let reader = Reader::open(path)?;
+    let found = reader.blob(process::BLOB).map(|blob| blob.bytes.as_slice());
+    let same = [
+        ("digest", reader.digest() == written.digest),
+        ("descriptors", *reader.descriptors() == surveyed.descriptors),
+        ("regions", reader.regions() == surveyed.memory.regions),
+        ("process state", found == Some(process)),
+    ];
+    match same.iter().find(|(_, same)| !same) {
+        None => Ok(()),
+        Some((what, _)) => Err(CaptureError::Refused(format!(
+            "{}: its {what} read otherwise than they were written",
+            path.display()
+        ))),
+    }
 }

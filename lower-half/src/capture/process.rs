@@ -3,7 +3,9 @@
 //! Signal handlers, identities and POSIX timers are the gate's own to save.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -34,15 +36,12 @@ const TIMERS: [i32; 3] = [libc::ITIMER_REAL, libc::ITIMER_VIRTUAL, libc::ITIMER_
 
 /// Looks at the process.
 pub fn survey() -> io::Result<ProcessState> {
-    let directory = std::env::current_dir()?;
-    let directory = directory
-        .to_str()
-        .ok_or_else(|| io::Error::other("the working directory's name is not UTF-8"))?;
+    let directory = directory().map_err(io::Error::other)?;
     let mut subreaper: libc::c_int = 0;
     // SAFETY: the kernel writes one int.
     unsafe { libc::prctl(libc::PR_GET_CHILD_SUBREAPER, &raw mut subreaper) };
     Ok(ProcessState {
-        directory: directory.to_owned(),
+        directory,
         umask: umask()?,
         nice: scheduling::nice(std::process::id()).unwrap_or(0),
         limits: RESOURCES
@@ -50,6 +49,74 @@ pub fn survey() -> io::Result<ProcessState> {
             .collect(),
         interval_timers: TIMERS.into_iter().filter_map(interval_timer).collect(),
         child_subreaper: subreaper != 0,
+    })
+}
+
+/// The working directory, or why it cannot be entered again.
+pub fn directory() -> Result<String, String> {
+    let directory = std::env::current_dir().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            "its working directory has been removed: have it enter another one before a checkpoint"
+                .to_owned()
+        }
+        _ => format!("its working directory cannot be told: {error}"),
+    })?;
+    let directory = directory
+        .to_str()
+        .ok_or("the name of its working directory is not UTF-8")?;
+    let own = format!("/proc/{}", std::process::id());
+    Ok(match directory.strip_prefix(&own) {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("/proc/self{rest}"),
+        _ => directory.to_owned(),
+    })
+}
+
+/// Whether the path still leads to the working directory, and it may be entered.
+pub fn enterable(directory: &str) -> Result<(), String> {
+    let problem = |problem: String| {
+        format!(
+            "its working directory {directory} {problem}: have it enter another one before a checkpoint"
+        )
+    };
+    let identity = |path: &str| -> Result<(u64, u64), String> {
+        let found = std::fs::metadata(path);
+        let found = found.map_err(|error| problem(format!("cannot be looked at: {error}")))?;
+        Ok((found.dev(), found.ino()))
+    };
+    if identity(directory)? != identity(".")? {
+        return Err(problem("is reached by another path".to_owned()));
+    }
+    let place = std::ffi::CString::new(directory).map_err(|error| problem(error.to_string()))?;
+    // SAFETY: the path is a C string.
+    match unsafe { libc::faccessat(libc::AT_FDCWD, place.as_ptr(), libc::X_OK, libc::AT_EACCESS) } {
+        0 => Ok(()),
+        _ => {
+            let error = io::Error::last_os_error();
+            Err(problem(format!("cannot be entered again: {error}")))
+        }
+    }
+}
+
+/// The root directory that the launch had.
+static ROOT: OnceLock<(u64, u64)> = OnceLock::new();
+
+fn root() -> Option<(u64, u64)> {
+    let root = std::fs::metadata("/").ok()?;
+    Some((root.dev(), root.ino()))
+}
+
+/// Remembers, before the application runs, what it may change.
+pub fn remember() {
+    if let Some(root) = root() {
+        ROOT.get_or_init(|| root);
+    }
+}
+
+/// Says so if the process has another root directory than its launch gave it.
+pub fn moved_root() -> Option<String> {
+    (*ROOT.get()? != root()?).then(|| {
+        "it has changed its root directory (chroot), which cannot be carried over a restart"
+            .to_owned()
     })
 }
 

@@ -13,8 +13,10 @@ use stillpoint_protocol::agent::{Begin, Written};
 use stillpoint_protocol::launch::Launch;
 use stillpoint_wrappers::gate::{self, UpperHooks};
 
+use super::apart::apart;
 use super::contents::Contents;
 use super::descriptors::streams;
+use super::file_limit::FileLimit;
 use super::memory::Memory;
 use super::signals::Waiting;
 use super::{
@@ -40,6 +42,7 @@ pub fn remember(launch: Option<&Launch>) {
     streams::remember();
     scheduling::remember();
     attributes::remember();
+    process::remember();
     if let Some(launch) = launch {
         JOB.get_or_init(|| Job {
             id: launch.job.clone(),
@@ -94,7 +97,8 @@ pub unsafe fn size(begin: &Begin) -> Result<u64, CaptureError> {
     let mut contents = Contents::default();
     let mappings = maps::upper().map_err(CaptureError::process("memory map"))?;
     // SAFETY: the caller's.
-    let memory = unsafe { Memory::survey(&mappings, &mut contents) }
+    let memory = apart(|| unsafe { Memory::survey(&mappings, &mut contents) })
+        .flatten()
         .map_err(CaptureError::process("page map"))?;
     let stretches: Vec<&[u8]> = memory
         .private
@@ -104,8 +108,13 @@ pub unsafe fn size(begin: &Begin) -> Result<u64, CaptureError> {
         // SAFETY: the survey has made these readable, and the upper half's threads are stopped.
         .map(|range| unsafe { std::slice::from_raw_parts(range.start as *const u8, range.len()) })
         .collect();
-    stillpoint_image::estimate(&stretches, compression)
-        .map_err(CaptureError::process("compressibility"))
+    let bytes = stillpoint_image::estimate(&stretches, compression)
+        .map_err(CaptureError::process("compressibility"))?;
+    // The slow tier gets its copy while the application runs, under the application's limit.
+    match FileLimit::shorter_than(bytes) {
+        Some(reason) => Err(CaptureError::Refused(reason)),
+        None => Ok(bytes),
+    }
 }
 
 /// Writes this rank's image to `path`, or to `store`, where the image is then called by that path.

@@ -2,23 +2,22 @@
 
 use std::os::fd::RawFd;
 
-use super::contents::Contents;
 use super::maps::{self, Mapping};
-use super::{descriptors, memory, told};
+use super::{memory, told};
 use crate::agent::starters;
+use crate::restore::rehearsal;
 use stillpoint_image::tables::RegionKind;
 use stillpoint_wrappers::gate::is_upper;
 
 /// Every reason; empty: none. `numbers` are the upper half's descriptors,
 /// `children` processes that the lower half itself has started.
 pub fn of_process(numbers: &[RawFd], lower_children: &[u32]) -> Vec<String> {
-    let mut reasons = Vec::new();
-    if let Err(found) = descriptors::survey(numbers, &mut Contents::default()) {
-        reasons.extend(found);
-    }
-    reasons.extend(children(lower_children));
+    let mut reasons = children(lower_children);
     match maps::upper() {
-        Ok(mappings) => reasons.extend(mappings.iter().filter_map(mapping)),
+        Ok(mappings) => {
+            reasons.extend(rehearsal::of_process(numbers, &mappings));
+            reasons.extend(mappings.iter().filter_map(mapping));
+        }
         Err(error) => reasons.push(format!("its memory map cannot be read: {error}")),
     }
     reasons

@@ -14,15 +14,17 @@
 
 pub mod attributes;
 pub mod credentials;
-mod descriptors;
+pub mod descriptors;
 mod fetched;
 mod files;
 mod memory;
 mod objects;
 mod place;
+pub mod rehearsal;
 mod scheduling;
 pub mod sequence;
 mod shared;
+pub mod supply;
 
 use std::io;
 use std::path::PathBuf;
@@ -198,12 +200,17 @@ impl Restore {
         unsafe { shared::map_files(&self.reader)? };
         descriptors::open_all(&self.reader, &mut self.objects)?;
         self.objects.forget();
-        Ok(())
+        descriptors::lock_all(self.reader.descriptors())
     }
 
     /// Working directory, masks and limits.
     pub fn process(&self) -> Result<(), RestoreError> {
         self.process.restore().map_err(RestoreError::Refused)
+    }
+
+    /// What of descriptors names threads, and streams that the application had closed: when its threads are there.
+    pub fn finish_descriptors(&self) -> Result<(), RestoreError> {
+        descriptors::finish(self.reader.descriptors())
     }
 
     /// Interval timers and pending signals: when handlers are in place and threads are about to run.

@@ -10,10 +10,14 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use stillpoint_image::Reader;
-use stillpoint_image::descriptors::DescriptorKind;
+use stillpoint_image::descriptors::{DescriptorKind, Descriptors};
 use stillpoint_image::format::CHUNK_BYTES;
 
 use super::RestoreError;
+use super::supply::Supply;
+
+/// The name of memory that stands for a file.
+pub const UNLINKED: &str = "unlinked";
 
 /// The files that have been made, by number of content.
 #[derive(Default)]
@@ -23,12 +27,12 @@ pub struct Objects {
 
 impl Objects {
     /// The file that holds a content; made at the first call.
-    pub fn file(&mut self, reader: &Reader, content: u32) -> Result<&File, RestoreError> {
+    pub fn file(&mut self, supply: &dyn Supply, content: u32) -> Result<&File, RestoreError> {
         match self.files.entry(content) {
             Entry::Occupied(known) => Ok(known.into_mut()),
             Entry::Vacant(place) => {
-                let file = make(reader, content)?;
-                write(reader, content, &file)?;
+                let file = make(supply.table(), content)?;
+                supply.fill(content, &file)?;
                 Ok(place.insert(file))
             }
         }
@@ -41,11 +45,14 @@ impl Objects {
 }
 
 /// An empty file of the kind that the content had been kept in.
-fn make(reader: &Reader, content: u32) -> Result<File, RestoreError> {
-    for description in &reader.descriptors().descriptions {
+fn make(table: &Descriptors, content: u32) -> Result<File, RestoreError> {
+    for description in &table.descriptions {
         match &description.kind {
             DescriptorKind::Unlinked {
-                path, content: of, ..
+                path,
+                content: of,
+                linkable,
+                ..
             } if *of == content => {
                 let directory = Path::new(path).parent().unwrap_or(Path::new("/"));
                 let unnamed = std::fs::OpenOptions::new()
@@ -54,9 +61,13 @@ fn make(reader: &Reader, content: u32) -> Result<File, RestoreError> {
                     .custom_flags(libc::O_TMPFILE)
                     .mode(0o600)
                     .open(directory);
-                // Where the directory is gone or its file system knows no such files, memory holds the bytes.
+                // Where the directory is gone or its file system knows no such files, memory holds the bytes of what
+                // will never have a name.
                 return unnamed
-                    .or_else(|_| memory_file("unlinked"))
+                    .or_else(|error| match linkable {
+                        true => Err(error),
+                        false => memory_file(UNLINKED),
+                    })
                     .map_err(RestoreError::system(format!(
                         "cannot make the unlinked file {path} again"
                     )));

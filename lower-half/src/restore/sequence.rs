@@ -146,6 +146,7 @@ pub fn run<J: Job>(
     job.start().map_err(&refused)?;
     scheduling::give(&own, &made, &restore, launch.rank);
     tell_of_starters(&restore, launch.rank);
+    restore.finish_descriptors().map_err(failed)?;
     restore.process_clocks();
     // All threads block everything until they return through their frames.
     waiting

@@ -3,14 +3,17 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
 
+use stillpoint_image::descriptors::DescriptorKind;
 use stillpoint_image::tables::RegionKind;
 use stillpoint_image::{Reader, Region};
 
 use super::RestoreError;
 use super::memory::{advise, check, failed, kept, map_at, size};
 use super::objects::{self, Objects};
+use crate::capture::descriptors::OWN;
+use crate::capture::maps::Mapping;
 
 /// Shared mappings of files that are not here and whose bytes are not in the image.
 pub fn missing(regions: &[Region]) -> Vec<String> {
@@ -40,7 +43,14 @@ pub fn anonymous(
             io::Error::from(io::ErrorKind::NotFound),
         ));
     };
-    let file = objects.file(reader, content)?;
+    let mut file = objects.file(reader, content)?;
+    let readable;
+    if sealed(reader, content) {
+        // A file cannot be sealed against writing while it is mapped through a descriptor that may write.
+        readable = File::open(format!("{OWN}/fd/{}", file.as_raw_fd()))
+            .map_err(|error| failed(region, "open", error))?;
+        file = &readable;
+    }
     map_at(
         region,
         region.protection as i32,
@@ -49,6 +59,15 @@ pub fn anonymous(
         region.file_offset,
     )
     .map_err(|error| failed(region, "map", error))
+}
+
+/// Whether the content is that of a memory file that nobody may write to any more.
+fn sealed(reader: &Reader, content: u32) -> bool {
+    let descriptions = &reader.descriptors().descriptions;
+    descriptions.iter().any(|description| {
+        matches!(description.kind, DescriptorKind::Memory { content: of, seals, .. }
+            if of == content && seals & libc::F_SEAL_WRITE != 0)
+    })
 }
 
 /// Maps shared files again and writes their bytes back as they were at the checkpoint.
@@ -62,15 +81,8 @@ pub unsafe fn map_files(reader: &Reader) -> Result<(), RestoreError> {
         .iter()
         .filter(|region| region.kind == RegionKind::SharedFile)
     {
-        let path = Path::new(&region.name);
         let writes = region.content.is_some();
-        let file = OpenOptions::new()
-            .read(true)
-            .write(writes)
-            .create(writes)
-            .truncate(false)
-            .open(path);
-        let file = file.map_err(RestoreError::system(format!(
+        let file = open(&region.name, writes, writes).map_err(RestoreError::system(format!(
             "cannot open {} again, which is mapped",
             region.name
         )))?;
@@ -91,6 +103,67 @@ pub unsafe fn map_files(reader: &Reader) -> Result<(), RestoreError> {
         advise(region);
     }
     Ok(())
+}
+
+fn open(path: &str, writes: bool, makes: bool) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(writes)
+        .create(makes)
+        .truncate(false)
+        .open(path)
+}
+
+/// Mapped files that a restart could not open, in words for people; nothing is changed.
+pub fn rehearse(mappings: &[Mapping]) -> Vec<String> {
+    let mut reasons: Vec<String> = Vec::new();
+    for mapping in mappings
+        .iter()
+        .filter(|mapping| mapping.shared && mapping.inode != 0)
+    {
+        let problem = match crate::capture::memory::kind(mapping) {
+            RegionKind::SharedFile => unopenable(mapping),
+            RegionKind::SharedAnonymous => lost(mapping),
+            RegionKind::SystemV | RegionKind::Anonymous | RegionKind::PrivateFile => None,
+        };
+        let Some(problem) = problem else { continue };
+        let reason = format!(
+            "the program has mapped {}, which {problem}: unmap it before a checkpoint",
+            mapping.path()
+        );
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+    reasons
+}
+
+fn unopenable(mapping: &Mapping) -> Option<String> {
+    if std::fs::metadata(mapping.path()).is_ok_and(|file| !file.is_file()) {
+        // Opening a device may do something; memory of one is refused as such.
+        return None;
+    }
+    let found = open(mapping.path(), mapping.may_write, false).and_then(|file| file.metadata());
+    match found {
+        Err(error) => Some(format!("cannot be opened: {error}")),
+        Ok(file) if (file.dev(), file.ino()) != (mapping.device, mapping.inode) => {
+            Some("is another file now".to_owned())
+        }
+        Ok(_) => None,
+    }
+}
+
+/// Whether others may still find the file that the image would take for this process's own memory.
+fn lost(mapping: &Mapping) -> Option<String> {
+    if !mapping.deleted() {
+        let made_up = !mapping.path().starts_with('/') || mapping.path() == "/dev/zero";
+        return (!made_up).then(|| "no path leads to".to_owned());
+    }
+    // Only the privileged may look; a file that is also open is looked at by its descriptor.
+    let place = format!("/proc/self/map_files/{:x}-{:x}", mapping.start, mapping.end);
+    let file = std::fs::metadata(place).ok()?;
+    (file.nlink() > 0 && file.is_file() && !mapping.path().starts_with("/memfd:"))
+        .then(|| "has lost this name and is known by another".to_owned())
 }
 
 /// A System V segment, if possible the very one (the application knows its id).

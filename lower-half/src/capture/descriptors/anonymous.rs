@@ -1,12 +1,14 @@
 //! Descriptors without a file: event counters, timers, signals, epoll sets, inotify.
 
-use stillpoint_image::descriptors::{DescriptorKind, Watch, Watched};
+use std::os::fd::RawFd;
 
-use super::Open;
+use stillpoint_image::descriptors::{DescriptorKind, Watch};
+
 use super::info::field;
+use super::{Open, epoll};
 
 /// What an `anon_inode` is, or why it cannot be carried.
-pub fn describe(open: &Open) -> Result<DescriptorKind, String> {
+pub fn describe(open: &Open, all: &[Open]) -> Result<DescriptorKind, String> {
     let unreadable = || {
         format!(
             "{}, about which this kernel does not tell enough",
@@ -24,12 +26,7 @@ pub fn describe(open: &Open) -> Result<DescriptorKind, String> {
             mask.map(|mask| DescriptorKind::SignalFd { mask })
                 .ok_or_else(unreadable)
         }
-        "anon_inode:[eventpoll]" => {
-            let watched: Option<Vec<Watched>> = open.info.all("tfd:").map(watched).collect();
-            watched
-                .map(|watched| DescriptorKind::Epoll { watched })
-                .ok_or_else(unreadable)
-        }
+        "anon_inode:[eventpoll]" => epoll::describe(open, all),
         "anon_inode:inotify" | "anon_inode:[inotify]" => inotify(open),
         link => Err(format!(
             "{link}, which cannot be carried over a restart: close it before a checkpoint"
@@ -39,21 +36,66 @@ pub fn describe(open: &Open) -> Result<DescriptorKind, String> {
 
 fn eventfd(open: &Open) -> Option<DescriptorKind> {
     let count = u64::from_str_radix(open.info.value("eventfd-count:")?, 16).ok()?;
-    // Kernels before 6.5 do not tell; hardly any program asks for it.
-    let semaphore = open
-        .info
-        .value("eventfd-semaphore:")
-        .is_some_and(|value| value != "0");
+    let semaphore = match open.info.value("eventfd-semaphore:") {
+        Some(value) => value != "0",
+        None => counts_down(open.number, count)?,
+    };
     Some(DescriptorKind::EventFd { count, semaphore })
 }
 
+/// Whether reading takes 1 from a counter, not all: kernels before 6.5 do not tell, so it is read, and what that has taken is
+/// put back. The application's threads stand still.
+fn counts_down(number: RawFd, count: u64) -> Option<bool> {
+    let add = |count: u64| {
+        // SAFETY: eight bytes are read from this stack. The counter has room: what is added was taken out, or it is 0.
+        let written = unsafe { libc::write(number, (&raw const count).cast(), 8) };
+        (written == 8).then_some(())
+    };
+    let take = || {
+        let mut taken = 0u64;
+        // SAFETY: eight bytes are written to this stack; there is something to read, so that this does not wait.
+        let read = unsafe { libc::read(number, (&raw mut taken).cast(), 8) };
+        (read == 8).then_some(taken)
+    };
+    match count {
+        0 | 1 => {
+            // One of 1 tells nothing.
+            add(1)?;
+            if count == 0 {
+                add(1)?;
+            }
+            let counts_down = take()? == 1;
+            if counts_down && count == 0 {
+                take()?;
+            }
+            if !counts_down && count == 1 {
+                add(1)?;
+            }
+            Some(counts_down)
+        }
+        _ => {
+            let taken = take()?;
+            add(taken)?;
+            Some(taken == 1)
+        }
+    }
+}
+
 fn timerfd(open: &Open) -> Option<DescriptorKind> {
+    // A periodic timer that has expired stands until somebody reads or asks, and fdinfo shows no time left of it: asking sets
+    // it going again, and counts the periods that have gone by.
+    let mut told = std::mem::MaybeUninit::<libc::itimerspec>::zeroed();
+    // SAFETY: the kernel fills the structure.
+    if unsafe { libc::timerfd_gettime(open.number, told.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    let info = open.info_again().ok()?;
     Some(DescriptorKind::TimerFd {
-        clock: open.info.value("clockid:")?.parse().ok()?,
-        settime_flags: i32::from_str_radix(open.info.value("settime flags:")?, 8).ok()?,
-        ticks: open.info.value("ticks:")?.parse().ok()?,
-        value_nanoseconds: pair(open.info.value("it_value:")?)?,
-        interval_nanoseconds: pair(open.info.value("it_interval:")?)?,
+        clock: info.value("clockid:")?.parse().ok()?,
+        settime_flags: i32::from_str_radix(info.value("settime flags:")?, 8).ok()?,
+        ticks: info.value("ticks:")?.parse().ok()?,
+        value_nanoseconds: pair(info.value("it_value:")?)?,
+        interval_nanoseconds: pair(info.value("it_interval:")?)?,
     })
 }
 
@@ -64,17 +106,15 @@ fn pair(text: &str) -> Option<u64> {
     Some(seconds * 1_000_000_000 + nanoseconds.trim().parse::<u64>().ok()?)
 }
 
-/// `5 events: 19 data: 5  pos:0 ino:2 sdev:d`, the number in front.
-fn watched(line: &str) -> Option<Watched> {
-    Some(Watched {
-        number: line.split_whitespace().next()?.parse().ok()?,
-        events: u32::from_str_radix(field(line, "events:")?, 16).ok()?,
-        data: u64::from_str_radix(field(line, "data:")?, 16).ok()?,
-    })
-}
-
 /// The kernel names watched files by handle; only a privileged process may turn one into a path.
 fn inotify(open: &Open) -> Result<DescriptorKind, String> {
+    let mut waiting: libc::c_int = 0;
+    // SAFETY: the kernel writes one int.
+    if unsafe { libc::ioctl(open.number, libc::FIONREAD, &raw mut waiting) } != 0 || waiting != 0 {
+        return Err(
+            "a set of inotify watches with events that have not been read: read them before a checkpoint".into(),
+        );
+    }
     let mut watches = Vec::new();
     for line in open.info.all("inotify ") {
         let watch = watch(line);
@@ -161,15 +201,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_the_kernel_are_understood() {
-        let line = "       5 events:       19 data:     7fffffff00000005  pos:0 ino:2f sdev:d";
-        let expected = Watched {
-            number: 5,
-            events: 0x19,
-            data: 0x7fff_ffff_0000_0005,
-        };
-        assert_eq!(watched(line.trim()), Some(expected));
+    fn times_of_the_kernel_are_understood() {
         assert_eq!(pair("(1, 500000000)"), Some(1_500_000_000));
         assert_eq!(pair("1, 5"), None);
+    }
+    #[test]
+    fn what_kind_of_counter_it_is_shows_and_its_count_stays() {
+        for semaphore in [false, true] {
+            for count in [0, 1, 2, 77] {
+                let flags = if semaphore { libc::EFD_SEMAPHORE } else { 0 };
+                // SAFETY: makes a descriptor.
+                let counter = super::super::owned(unsafe {
+                    libc::eventfd(count, flags | libc::EFD_NONBLOCK)
+                })
+                .unwrap();
+                let number = std::os::fd::AsRawFd::as_raw_fd(&counter);
+                assert_eq!(counts_down(number, u64::from(count)), Some(semaphore));
+                let open = Open::look(number, super::super::LIVING).unwrap();
+                let left = open.info.value("eventfd-count:").unwrap();
+                assert_eq!(u32::from_str_radix(left, 16).unwrap(), count);
+            }
+        }
     }
 }

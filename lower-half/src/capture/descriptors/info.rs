@@ -1,4 +1,4 @@
-//! `/proc/self/fdinfo/N`: what the kernel tells about an open descriptor.
+//! `/proc/.../fdinfo/N`: what the kernel tells about an open descriptor.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -11,9 +11,10 @@ pub struct Info {
 }
 
 impl Info {
-    pub fn read(number: RawFd) -> io::Result<Info> {
+    /// `place`: whose descriptor it is, in `/proc`.
+    pub fn read(number: RawFd, place: &str) -> io::Result<Info> {
         Ok(Info::parse(&std::fs::read_to_string(format!(
-            "/proc/self/fdinfo/{number}"
+            "{place}/fdinfo/{number}"
         ))?))
     }
 

@@ -4,29 +4,43 @@ use stillpoint_image::descriptors::{Lock, LockKind};
 
 use super::info::Info;
 
-/// The locks of one description. (POSIX locks show on every description of the file; taking one twice
-/// changes nothing.)
-pub fn of(info: &Info) -> Vec<Lock> {
-    info.all("lock:").filter_map(parse).collect()
+/// The locks of one description, or why they cannot be carried. (A POSIX lock is the process's, but the kernel shows it with the
+/// description that it was taken through.)
+pub fn of(info: &Info) -> Result<Vec<Lock>, String> {
+    info.all("lock:").map(parse).collect()
 }
 
 /// `1: POSIX  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`.
-fn parse(line: &str) -> Option<Lock> {
+fn parse(line: &str) -> Result<Lock, String> {
+    let unclear = || format!("a file with a lock that is not understood ({line})");
     let words: Vec<&str> = line.split_whitespace().collect();
-    let [_, kind, _, access, _, _, start, end] = words.as_slice() else {
-        return None;
+    let [_, kind, force, access, _, _, start, end] = words.as_slice() else {
+        return Err(unclear());
     };
-    let kind = match *kind {
-        "POSIX" => LockKind::Posix,
-        "OFDLCK" => LockKind::Description,
-        "FLOCK" => LockKind::Whole,
-        _ => return None,
+    let kind = match (*kind, *force) {
+        ("POSIX", "ADVISORY") => LockKind::Posix,
+        ("OFDLCK", "ADVISORY") => LockKind::Description,
+        ("FLOCK", "ADVISORY") => LockKind::Whole,
+        ("LEASE", _) => {
+            return Err(
+                "a file with a lease (F_SETLEASE), which cannot be carried over a restart: give it up before a checkpoint"
+                    .into(),
+            );
+        }
+        _ => return Err(unclear()),
     };
-    Some(Lock {
+    Ok(Lock {
         kind,
-        write: *access == "WRITE",
-        start: start.parse().ok()?,
-        end: end.parse().ok(),
+        write: match *access {
+            "WRITE" => true,
+            "READ" => false,
+            _ => return Err(unclear()),
+        },
+        start: start.parse().map_err(|_| unclear())?,
+        end: match *end {
+            "EOF" => None,
+            end => Some(end.parse().map_err(|_| unclear())?),
+        },
     })
 }
 
@@ -46,7 +60,7 @@ mod tests {
             end: None,
         };
         assert_eq!(
-            of(&info),
+            of(&info).unwrap(),
             [
                 Lock {
                     kind: LockKind::Posix,
@@ -57,5 +71,13 @@ mod tests {
                 whole
             ]
         );
+    }
+
+    #[test]
+    fn what_is_no_lock_that_can_be_taken_again_is_named() {
+        let lease = Info::parse("lock:\t1: LEASE  ACTIVE    WRITE 99 00:2e:7 0 EOF\n");
+        assert!(of(&lease).unwrap_err().contains("F_SETLEASE"));
+        let new = Info::parse("lock:\t1: NEW    ADVISORY  WRITE 99 00:2e:7 0 EOF\n");
+        assert!(of(&new).unwrap_err().contains("not understood"));
     }
 }

@@ -5,9 +5,12 @@
 
 mod anonymous;
 mod diagnosis;
+mod epoll;
+mod files;
 mod holders;
 mod info;
 mod locks;
+pub mod owner;
 mod pairs;
 mod pipes;
 pub mod queue;
@@ -19,16 +22,22 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::MetadataExt;
 
 use stillpoint_image::descriptors::{Description, DescriptorKind, Descriptors, Number};
 
 use super::contents::{Contents, FileKey};
 use info::Info;
 
+/// Where `/proc` shows the descriptors of the application: those of the main thread.
+pub const LIVING: &str = "/proc/self";
+/// Where it shows those of the thread that asks, which may have a table of its own.
+pub const OWN: &str = "/proc/thread-self";
+
 /// One open number, looked at.
-pub(super) struct Open {
+pub struct Open {
     pub number: RawFd,
+    /// [`LIVING`] or [`OWN`].
+    place: &'static str,
     pub status: libc::stat,
     /// `F_GETFL`.
     pub flags: i32,
@@ -38,7 +47,7 @@ pub(super) struct Open {
 }
 
 impl Open {
-    fn look(number: RawFd) -> io::Result<Open> {
+    pub fn look(number: RawFd, place: &'static str) -> io::Result<Open> {
         let mut status = std::mem::MaybeUninit::<libc::stat>::zeroed();
         // SAFETY: fstat fills the structure, for which zeros are valid too.
         let status = unsafe {
@@ -52,14 +61,15 @@ impl Open {
         if flags < 0 {
             return Err(io::Error::last_os_error());
         }
-        let link = std::fs::read_link(format!("/proc/self/fd/{number}"))?;
+        let link = std::fs::read_link(format!("{place}/fd/{number}"))?;
         let link = link
             .to_str()
             .ok_or_else(|| io::Error::other("its path is not UTF-8"))?
             .to_owned();
-        let info = Info::read(number)?;
+        let info = Info::read(number, place)?;
         Ok(Open {
             number,
+            place,
             status,
             flags,
             link,
@@ -89,25 +99,19 @@ impl Open {
 
     /// A second descriptor through which the same file can be read, whatever this one may do.
     fn reopen_readable(&self) -> io::Result<File> {
-        File::open(format!("/proc/self/fd/{}", self.number))
+        File::open(format!("{}/fd/{}", self.place, self.number))
+    }
+
+    /// What fdinfo says now.
+    fn info_again(&self) -> io::Result<Info> {
+        Info::read(self.number, self.place)
     }
 }
 
 /// Looks at the given numbers. Contents that must travel are added to `contents`; sentences tell what
-/// cannot be carried.
+/// cannot be carried. To be called [apart](super::apart): files are opened and closed.
 pub fn survey(numbers: &[RawFd], contents: &mut Contents) -> Result<Descriptors, Vec<String>> {
-    let mut refusals = Vec::new();
-    let mut opens: Vec<Open> = Vec::new();
-    for number in numbers {
-        match Open::look(*number) {
-            Ok(open) => opens.push(open),
-            // Closed in the meantime: the number is free.
-            Err(error) if error.raw_os_error() == Some(libc::EBADF) => {}
-            Err(error) => {
-                refusals.push(format!("descriptor {number} cannot be looked at: {error}"))
-            }
-        }
-    }
+    let (opens, mut refusals) = look(numbers);
     let mut table = Descriptors::default();
     // The first number of each description.
     let mut first: Vec<usize> = Vec::new();
@@ -118,13 +122,8 @@ pub fn survey(numbers: &[RawFd], contents: &mut Contents) -> Result<Descriptors,
         let description = match known {
             Some(known) => known,
             None => match describe(open, &opens, contents) {
-                Ok(kind) => {
-                    table.descriptions.push(Description {
-                        kind,
-                        flags: open.flags,
-                        offset: open.info.position,
-                        locks: locks::of(&open.info),
-                    });
+                Ok(description) => {
+                    table.descriptions.push(description);
                     first.push(index);
                     first.len() - 1
                 }
@@ -147,6 +146,22 @@ pub fn survey(numbers: &[RawFd], contents: &mut Contents) -> Result<Descriptors,
     }
 }
 
+/// The application's descriptors under these numbers, and why some cannot be looked at.
+pub fn look(numbers: &[RawFd]) -> (Vec<Open>, Vec<String>) {
+    let (mut opens, mut refusals) = (Vec::new(), Vec::new());
+    for number in numbers {
+        match Open::look(*number, LIVING) {
+            Ok(open) => opens.push(open),
+            // Closed in the meantime: the number is free.
+            Err(error) if error.raw_os_error() == Some(libc::EBADF) => {}
+            Err(error) => {
+                refusals.push(format!("descriptor {number} cannot be looked at: {error}"))
+            }
+        }
+    }
+    (opens, refusals)
+}
+
 /// Whether two numbers share offset and flags: one was made from the other with `dup`.
 fn same_description(one: &Open, other: &Open) -> bool {
     if one.key() != other.key()
@@ -156,13 +171,13 @@ fn same_description(one: &Open, other: &Open) -> bool {
         return false;
     }
     const KCMP_FILE: libc::c_int = 0;
-    // SAFETY: kcmp compares two descriptors of this process; it touches no memory.
+    // SAFETY: kcmp compares two descriptors of this thread's table; it touches no memory.
     let result = unsafe {
-        let pid = libc::getpid();
+        let own = libc::gettid();
         libc::syscall(
             libc::SYS_kcmp,
-            pid,
-            pid,
+            own,
+            own,
             KCMP_FILE,
             one.number,
             other.number,
@@ -172,8 +187,26 @@ fn same_description(one: &Open, other: &Open) -> bool {
     result <= 0
 }
 
-/// What a descriptor is, or why it cannot be carried.
-fn describe(open: &Open, all: &[Open], contents: &mut Contents) -> Result<DescriptorKind, String> {
+/// All that must be had again of an open file description, or why it cannot be. `all` are the others.
+pub fn describe(open: &Open, all: &[Open], contents: &mut Contents) -> Result<Description, String> {
+    let kind = kind(open, all, contents)?;
+    let locks = locks::of(&open.info)?;
+    let (owner, signal) = match (owner::of(open), &kind) {
+        // Whom the launcher may have set there.
+        (Err(_), DescriptorKind::Inherited { .. }) => (None, 0),
+        (found, _) => found?,
+    };
+    Ok(Description {
+        kind,
+        flags: open.flags,
+        offset: open.info.position,
+        locks,
+        owner,
+        signal,
+    })
+}
+
+fn kind(open: &Open, all: &[Open], contents: &mut Contents) -> Result<DescriptorKind, String> {
     if let Some(stream) = streams::inherited(open) {
         return Ok(DescriptorKind::Inherited { stream });
     }
@@ -182,74 +215,17 @@ fn describe(open: &Open, all: &[Open], contents: &mut Contents) -> Result<Descri
             stream: open.number,
         });
     }
+    if open.flags & libc::O_PATH != 0 {
+        return files::path(open);
+    }
     match open.file_type() {
-        libc::S_IFREG => file(open, contents),
-        libc::S_IFDIR if named(open) => Ok(DescriptorKind::Directory {
-            path: open.link.clone(),
-        }),
-        libc::S_IFDIR => Err(format!(
-            "the directory {}, which has been removed",
-            open.link
-        )),
+        libc::S_IFREG => files::file(open, contents),
+        libc::S_IFDIR => files::directory(open),
         libc::S_IFCHR | libc::S_IFBLK => device(open),
         libc::S_IFIFO => pipes::describe(open, all, contents),
         libc::S_IFSOCK => sockets::describe(open, all, contents),
-        _ => anonymous::describe(open),
+        _ => anonymous::describe(open, all),
     }
-}
-
-/// Whether the path leads to the very file that is open.
-fn named(open: &Open) -> bool {
-    std::fs::metadata(&open.link)
-        .is_ok_and(|file| file.dev() == open.status.st_dev && file.ino() == open.status.st_ino)
-}
-
-fn file(open: &Open, contents: &mut Contents) -> Result<DescriptorKind, String> {
-    if let Some(own) = open
-        .link
-        .strip_prefix(&format!("/proc/{}/", std::process::id()))
-    {
-        let path = format!("/proc/self/{own}");
-        return Ok(DescriptorKind::File {
-            path,
-            bytes: 0,
-            cut: false,
-        });
-    }
-    let bytes = open.status.st_size as u64;
-    if named(open) {
-        let cut = open.writable() && open.flags & libc::O_PATH == 0;
-        return Ok(DescriptorKind::File {
-            path: open.link.clone(),
-            bytes,
-            cut,
-        });
-    }
-    let path = open
-        .link
-        .strip_suffix(" (deleted)")
-        .unwrap_or(&open.link)
-        .to_owned();
-    let readable = open.reopen_readable();
-    let content = readable.and_then(|file| contents.add_file(open.key(), &path, &file));
-    let content = content
-        .map_err(|error| format!("the unlinked file {path}, which cannot be read: {error}"))?;
-    if let Some(name) = path.strip_prefix("/memfd:") {
-        // SAFETY: F_GET_SEALS has no argument.
-        let seals = unsafe { libc::fcntl(open.number, libc::F_GET_SEALS) }.max(0);
-        return Ok(DescriptorKind::Memory {
-            name: name.to_owned(),
-            bytes,
-            content,
-            seals,
-        });
-    }
-    Ok(DescriptorKind::Unlinked {
-        path,
-        bytes,
-        content,
-        mode: open.status.st_mode & 0o7777,
-    })
 }
 
 /// Devices that keep nothing for those who have them open.
@@ -274,7 +250,7 @@ fn device(open: &Open) -> Result<DescriptorKind, String> {
 
 /// The path that a descriptor leads to, for messages.
 pub(super) fn link_of(number: RawFd) -> OsString {
-    std::fs::read_link(format!("/proc/self/fd/{number}")).map_or_else(
+    std::fs::read_link(format!("{OWN}/fd/{number}")).map_or_else(
         |_| OsString::from("?"),
         |link| OsString::from_vec(link.into_os_string().into_vec()),
     )

@@ -40,16 +40,20 @@ pub fn describe(
         return Err(failed("capacity", io::Error::last_os_error()));
     }
     // What is in the pipe goes with its reading end; without one nobody will ever read it.
-    let bytes = if writes {
+    let pieces = if writes {
         Vec::new()
     } else {
         peek(open.number, capacity).map_err(|error| failed("content", error))?
     };
-    if !bytes.is_empty() && open.flags & libc::O_DIRECT != 0 {
-        return Err(
-            "a pipe in packet mode with packets in it: read them before a checkpoint".into(),
-        );
-    }
+    let in_packets = pieces.len() > 1
+        || all
+            .iter()
+            .any(|other| other.key() == open.key() && other.flags & libc::O_DIRECT != 0);
+    let packets = match in_packets {
+        true => pieces.iter().map(|piece| piece.len() as u32).collect(),
+        false => Vec::new(),
+    };
+    let bytes = pieces.concat();
     let length = bytes.len() as u64;
     let content = (!bytes.is_empty()).then(|| contents.add_bytes(&open.link, bytes));
     Ok(DescriptorKind::Pipe {
@@ -57,12 +61,13 @@ pub fn describe(
         writes,
         content,
         bytes: length,
+        packets,
         capacity,
     })
 }
 
-/// Copies what is in a pipe without taking it out.
-fn peek(number: RawFd, capacity: i32) -> io::Result<Vec<u8>> {
+/// Copies what is in a pipe without taking it out: all at once, or packet by packet if it was written so.
+fn peek(number: RawFd, capacity: i32) -> io::Result<Vec<Vec<u8>>> {
     let mut waiting: libc::c_int = 0;
     // SAFETY: FIONREAD writes one int.
     if unsafe { libc::ioctl(number, libc::FIONREAD, &raw mut waiting) } != 0 {
@@ -98,7 +103,14 @@ fn peek(number: RawFd, capacity: i32) -> io::Result<Vec<u8>> {
         )));
     }
     drop(writer);
-    let mut bytes = Vec::with_capacity(waiting as usize);
-    std::fs::File::from(reader).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    let mut reader = std::fs::File::from(reader);
+    let mut pieces = Vec::new();
+    loop {
+        let mut piece = vec![0; waiting as usize];
+        match reader.read(&mut piece)? {
+            0 => return Ok(pieces),
+            bytes => piece.truncate(bytes),
+        }
+        pieces.push(piece);
+    }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 
-use super::{Open, owned};
+use super::{LIVING, Open, owned};
 use crate::capture::contents::FileKey;
 use crate::launch::inherited;
 
@@ -29,7 +29,7 @@ pub fn remember() {
             .map(|number| number as RawFd)
             .filter(|number| *number > 2);
         others
-            .filter_map(|number| Some((number, Open::look(number).ok()?.key())))
+            .filter_map(|number| Some((number, Open::look(number, LIVING).ok()?.key())))
             .collect()
     });
 }
@@ -54,7 +54,7 @@ pub fn remembered(stream: i32) -> Option<RawFd> {
 pub(super) fn inherited(open: &Open) -> Option<i32> {
     (0..3).find(|stream| {
         remembered(*stream)
-            .and_then(|number| Open::look(number).ok())
+            .and_then(|number| Open::look(number, LIVING).ok())
             .is_some_and(|remembered| super::same_description(&remembered, open))
     })
 }

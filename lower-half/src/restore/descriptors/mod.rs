@@ -1,21 +1,28 @@
 //! Descriptors under their old numbers: reserved first, then opened again one by one.
 
+mod epoll;
+mod locks;
 mod open;
+mod owner;
 mod pairs;
+mod rehearsal;
 mod settle;
 mod special;
+mod timer;
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use stillpoint_image::Reader;
 use stillpoint_image::descriptors::{Description, DescriptorKind, Descriptors};
 
 use super::RestoreError;
 use super::objects::Objects;
+use super::supply::Supply;
 use crate::capture::descriptors::streams;
 use pairs::Pairs;
+pub use rehearsal::rehearse;
 use special::Pipes;
 
 /// What several descriptions are ends of.
@@ -34,13 +41,10 @@ pub fn missing(table: &Descriptors) -> Vec<String> {
             .iter()
             .find(|number| number.description == index)
             .map_or(-1, |number| number.number);
-        let (DescriptorKind::File { path, .. }
-        | DescriptorKind::Directory { path }
-        | DescriptorKind::Device { path }) = &description.kind
-        else {
+        let Some(path) = open::path(&description.kind) else {
             continue;
         };
-        match std::fs::metadata(path) {
+        match std::fs::symlink_metadata(path) {
             Err(error) => reasons.push(format!(
                 "descriptor {number} is {path}, which cannot be opened: {error}"
             )),
@@ -59,6 +63,7 @@ pub fn missing(table: &Descriptors) -> Vec<String> {
             }
         }
     }
+    reasons.extend(locks::held_elsewhere(table));
     let known = table.descriptions.len();
     if table
         .numbers
@@ -153,69 +158,107 @@ pub fn cut_files(table: &Descriptors) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// Opens everything again, under its number.
+/// Opens everything again, under its number. Locks are taken later, by [`lock_all`].
 pub fn open_all(reader: &Reader, objects: &mut Objects) -> Result<(), RestoreError> {
     let table = reader.descriptors();
     let mut shared = Shared::default();
-    // Epoll sets come last: what they watch must be there.
-    let is_epoll =
-        |description: &Description| matches!(description.kind, DescriptorKind::Epoll { .. });
-    for last in [false, true] {
-        for (index, description) in table.descriptions.iter().enumerate() {
-            if is_epoll(description) != last {
+    for (index, description) in in_order(table) {
+        let opened = open_one(description, reader, objects, &mut shared)?;
+        for number in table
+            .numbers
+            .iter()
+            .filter(|number| number.description == index)
+        {
+            let flags = if number.close_on_exec {
+                libc::O_CLOEXEC
+            } else {
+                0
+            };
+            let source = opened.as_raw_fd();
+            if source == number.number {
                 continue;
             }
-            let what = format!("cannot open {} again", open::name(&description.kind));
-            let opened = open::open(description, reader, objects, &mut shared)?
-                .map_err(RestoreError::system(what.clone()))?;
-            settle::settle(description, &opened).map_err(RestoreError::system(what.clone()))?;
-            for number in table
-                .numbers
-                .iter()
-                .filter(|number| number.description == index)
-            {
-                let flags = if number.close_on_exec {
-                    libc::O_CLOEXEC
-                } else {
-                    0
-                };
-                let source = opened.as_raw_fd();
-                if source == number.number {
-                    continue;
-                }
-                // SAFETY: the number was reserved for this, or is a stream that the application had replaced.
-                if unsafe { libc::dup3(source, number.number, flags) } < 0 {
-                    return Err(RestoreError::System {
-                        what,
-                        source: io::Error::last_os_error(),
-                    });
-                }
+            // SAFETY: the number was reserved for this, or is a stream that the application had replaced.
+            if unsafe { libc::dup3(source, number.number, flags) } < 0 {
+                return Err(RestoreError::System {
+                    what: failure(description),
+                    source: io::Error::last_os_error(),
+                });
             }
         }
     }
-    shared.pairs.finish().map_err(RestoreError::system(
-        "cannot make socket pairs again".to_owned(),
-    ))?;
-    for description in &table.descriptions {
-        if let DescriptorKind::Epoll { watched } = &description.kind {
-            let index = table
-                .descriptions
-                .iter()
-                .position(|other| std::ptr::eq(other, description));
-            let set = table
-                .numbers
-                .iter()
-                .find(|number| Some(number.description) == index);
-            for entry in set
-                .into_iter()
-                .flat_map(|set| watched.iter().map(move |entry| (set.number, entry)))
-            {
-                special::watch(entry.0, entry.1).map_err(RestoreError::system(format!(
-                    "cannot watch descriptor {}",
-                    entry.1.number
-                )))?;
-            }
+    shared.finish()?;
+    for (index, description) in table.descriptions.iter().enumerate() {
+        let number = table
+            .numbers
+            .iter()
+            .find(|number| number.description == index);
+        if let Some(number) = number {
+            watch(description, number.number)?;
         }
     }
     Ok(())
+}
+
+/// Takes the application's locks: when no descriptor is closed any more before it runs.
+pub fn lock_all(table: &Descriptors) -> Result<(), RestoreError> {
+    locks::take_all(table)
+}
+
+/// What can be said to the kernel only when the threads are there; streams that the application had closed are closed.
+pub fn finish(table: &Descriptors) -> Result<(), RestoreError> {
+    owner::set_all(table)?;
+    for stream in 0..3 {
+        if !table.numbers.iter().any(|number| number.number == stream) {
+            // SAFETY: a stream of the launcher's; Stillpoint has a duplicate of its own.
+            unsafe { libc::close(stream) };
+        }
+    }
+    Ok(())
+}
+
+/// The descriptions, epoll sets last: what they watch must be there.
+fn in_order(table: &Descriptors) -> impl Iterator<Item = (usize, &Description)> {
+    let is_epoll =
+        |description: &Description| matches!(description.kind, DescriptorKind::Epoll { .. });
+    [false, true].into_iter().flat_map(move |last| {
+        let all = table.descriptions.iter().enumerate();
+        all.filter(move |(_, description)| is_epoll(description) == last)
+    })
+}
+
+fn failure(description: &Description) -> String {
+    format!("cannot open {} again", open::name(&description.kind))
+}
+
+/// One description, open under whatever number.
+fn open_one(
+    description: &Description,
+    supply: &dyn Supply,
+    objects: &mut Objects,
+    shared: &mut Shared,
+) -> Result<OwnedFd, RestoreError> {
+    let opened = open::open(description, supply, objects, shared)?;
+    let opened = opened.map_err(RestoreError::system(failure(description)))?;
+    settle::settle(description, &opened).map_err(RestoreError::system(failure(description)))?;
+    Ok(opened)
+}
+
+/// Where it is an epoll set, makes its entries.
+fn watch(description: &Description, number: RawFd) -> Result<(), RestoreError> {
+    match &description.kind {
+        DescriptorKind::Epoll { watched } => epoll::watch(number, watched).map_err(
+            RestoreError::system("cannot have an epoll set watch what it watched"),
+        ),
+        _ => Ok(()),
+    }
+}
+
+impl Shared {
+    /// When all ends are there.
+    fn finish(self) -> Result<(), RestoreError> {
+        self.pairs.finish().map_err(RestoreError::system(
+            "cannot make socket pairs again".to_owned(),
+        ))
+    }
 }

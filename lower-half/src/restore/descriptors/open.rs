@@ -4,15 +4,16 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use stillpoint_image::Reader;
 use stillpoint_image::descriptors::{Description, DescriptorKind};
 
 use super::Shared;
 use super::pairs::End;
-use super::special::{inotify, timer};
-use crate::capture::descriptors::streams;
+use super::special::{PipeEnd, inotify};
+use super::timer::Timer;
+use crate::capture::descriptors::{OWN, streams};
 use crate::restore::RestoreError;
 use crate::restore::objects::Objects;
+use crate::restore::supply::Supply;
 
 /// What a descriptor is, in words.
 pub fn name(kind: &DescriptorKind) -> String {
@@ -20,6 +21,7 @@ pub fn name(kind: &DescriptorKind) -> String {
         DescriptorKind::Inherited { stream } => format!("standard stream {stream}"),
         DescriptorKind::File { path, .. }
         | DescriptorKind::Directory { path }
+        | DescriptorKind::Path { path }
         | DescriptorKind::Device { path } => path.clone(),
         DescriptorKind::Unlinked { path, .. } => format!("unlinked file {path}"),
         DescriptorKind::Memory { name, .. } => format!("memory file {name}"),
@@ -33,19 +35,59 @@ pub fn name(kind: &DescriptorKind) -> String {
     }
 }
 
-/// Flags that `open` takes again; the others were used up when the file was first opened.
+/// The path that leads to it again, where one does.
+pub fn path(kind: &DescriptorKind) -> Option<&str> {
+    match kind {
+        DescriptorKind::File { path, .. }
+        | DescriptorKind::Directory { path }
+        | DescriptorKind::Path { path }
+        | DescriptorKind::Device { path } => Some(path),
+        DescriptorKind::Inherited { .. }
+        | DescriptorKind::Unlinked { .. }
+        | DescriptorKind::Memory { .. }
+        | DescriptorKind::Pipe { .. }
+        | DescriptorKind::SocketPair { .. }
+        | DescriptorKind::EventFd { .. }
+        | DescriptorKind::TimerFd { .. }
+        | DescriptorKind::SignalFd { .. }
+        | DescriptorKind::Epoll { .. }
+        | DescriptorKind::Inotify { .. } => None,
+    }
+}
+
+/// Flags that `open` takes again; the others were used up when the file was first opened. `O_TMPFILE`, which contains
+/// `O_DIRECTORY`, is still told of a file that was made with it.
 fn open_flags(flags: i32) -> i32 {
-    flags
-        & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC)
-        & !(libc::O_TMPFILE & !libc::O_DIRECTORY)
+    let unnamed = if flags & libc::O_TMPFILE == libc::O_TMPFILE {
+        libc::O_TMPFILE
+    } else {
+        0
+    };
+    flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | unnamed)
         | libc::O_CLOEXEC
         | libc::O_NOCTTY
 }
 
-fn reopen(path: &str, flags: i32) -> io::Result<OwnedFd> {
+/// Opens a path with the flags of a descriptor that led there.
+pub fn reopen(path: &str, flags: i32) -> io::Result<OwnedFd> {
     let path = std::ffi::CString::new(path)?;
     // SAFETY: the path is a C string.
     owned(unsafe { libc::open(path.as_ptr(), open_flags(flags)) })
+}
+
+/// Another description of a file that is open here. What leads to it is a link, which `O_NOFOLLOW` (`shm_open` asks for it)
+/// would not follow.
+fn again(file: &File, flags: i32) -> io::Result<OwnedFd> {
+    let path = format!("{OWN}/fd/{}", file.as_raw_fd());
+    reopen(&path, flags & !libc::O_NOFOLLOW)
+}
+
+fn set_mode(file: &File, mode: u32) -> io::Result<()> {
+    // SAFETY: fchmod touches no memory.
+    match unsafe { libc::fchmod(file.as_raw_fd(), mode as libc::mode_t) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// A descriptor from a number that a system call has just given.
@@ -60,7 +102,7 @@ pub fn owned(number: libc::c_int) -> io::Result<OwnedFd> {
 /// The outer error is one of the image, the inner one the system's.
 pub fn open(
     description: &Description,
-    reader: &Reader,
+    supply: &dyn Supply,
     objects: &mut Objects,
     shared: &mut Shared,
 ) -> Result<io::Result<OwnedFd>, RestoreError> {
@@ -70,33 +112,38 @@ pub fn open(
         DescriptorKind::Inherited { stream } => inherited(*stream, flags),
         DescriptorKind::File { path, .. }
         | DescriptorKind::Directory { path }
+        | DescriptorKind::Path { path }
         | DescriptorKind::Device { path } => reopen(path, flags),
         DescriptorKind::Unlinked { content, mode, .. } => {
-            let file = objects.file(reader, *content)?;
-            let opened = reopen(&format!("/proc/self/fd/{}", file.as_raw_fd()), flags);
-            // SAFETY: fchmod touches no memory. A mode that cannot be set concerns nobody: the file has no name.
-            unsafe { libc::fchmod(file.as_raw_fd(), *mode as libc::mode_t) };
-            opened
+            let file = objects.file(supply, *content)?;
+            again(file, flags).and_then(|opened| set_mode(file, *mode).map(|()| opened))
         }
-        DescriptorKind::Memory { content, seals, .. } => {
-            let file = objects.file(reader, *content)?;
-            let opened = reopen(&format!("/proc/self/fd/{}", file.as_raw_fd()), flags);
-            if *seals & !libc::F_SEAL_SEAL != 0 || *seals == libc::F_SEAL_SEAL {
-                // SAFETY: F_ADD_SEALS takes a number.
-                unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, *seals) };
-            }
-            opened
+        DescriptorKind::Memory {
+            content,
+            seals,
+            mode,
+            ..
+        } => {
+            let file = objects.file(supply, *content)?;
+            again(file, flags)
+                .and_then(|opened| set_mode(file, *mode).map(|()| opened))
+                .and_then(|opened| seal(file, *seals).map(|()| opened))
         }
         DescriptorKind::Pipe {
             pipe,
             writes,
             content,
             bytes,
+            packets,
             capacity,
-        } => {
-            let content = content_of(reader, *content, *bytes)?;
-            shared.pipes.end(*pipe, *writes, &content, *capacity)
-        }
+        } => shared.pipes.end(&PipeEnd {
+            pipe: *pipe,
+            writes: *writes,
+            content: content_of(supply, *content, *bytes)?,
+            packets,
+            capacity: *capacity,
+            flags,
+        }),
         DescriptorKind::SocketPair {
             pair,
             second,
@@ -111,7 +158,7 @@ pub fn open(
             pair: *pair,
             second: *second,
             socket_type: *socket_type,
-            content: content_of(reader, *content, *bytes)?,
+            content: content_of(supply, *content, *bytes)?,
             messages,
             shut: *shut,
             reset: *reset,
@@ -138,25 +185,44 @@ pub fn open(
             ticks,
             value_nanoseconds,
             interval_nanoseconds,
-        } => timer(
-            *clock,
-            *settime_flags,
-            *ticks,
-            *value_nanoseconds,
-            *interval_nanoseconds,
-            file_flags,
-        ),
+        } => Timer {
+            clock: *clock,
+            settime_flags: *settime_flags,
+            ticks: *ticks,
+            value: *value_nanoseconds,
+            interval: *interval_nanoseconds,
+        }
+        .start(file_flags),
         // SAFETY: as above.
         DescriptorKind::Epoll { .. } => unsafe { owned(libc::epoll_create1(libc::EPOLL_CLOEXEC)) },
         DescriptorKind::Inotify { watches } => inotify(watches, file_flags),
     })
 }
 
-fn content_of(reader: &Reader, content: Option<u32>, bytes: u64) -> Result<Vec<u8>, RestoreError> {
-    Ok(match content {
-        Some(content) => reader.content_bytes(content, bytes)?,
-        None => Vec::new(),
-    })
+fn content_of(
+    supply: &dyn Supply,
+    content: Option<u32>,
+    bytes: u64,
+) -> Result<Vec<u8>, RestoreError> {
+    match content {
+        Some(content) => supply.bytes(content, bytes),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Seals a memory file as it was; several descriptions of it want the same.
+fn seal(file: &File, seals: i32) -> io::Result<()> {
+    // SAFETY: these calls take numbers.
+    let result = unsafe {
+        match libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) {
+            now if now == seals => 0,
+            _ => libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals),
+        }
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 fn inherited(stream: i32, flags: i32) -> io::Result<OwnedFd> {

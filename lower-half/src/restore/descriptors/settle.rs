@@ -1,76 +1,61 @@
-//! Position, flags and locks of what has been opened again.
+//! Position and flags of what has been opened again.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use stillpoint_image::descriptors::{Description, DescriptorKind, Lock, LockKind};
+use stillpoint_image::descriptors::{Description, DescriptorKind};
 
-/// Position, flags and locks, once the file is open.
+/// Position and flags, once the file is open.
 pub fn settle(description: &Description, opened: &OwnedFd) -> io::Result<()> {
     let number = opened.as_raw_fd();
-    if matches!(description.kind, DescriptorKind::Inherited { .. }) {
+    if let DescriptorKind::Path { .. } = description.kind {
         return Ok(());
+    }
+    if let DescriptorKind::Inherited { .. } = description.kind {
+        return wait_as_before(number, description.flags);
     }
     // What `open` has not taken up: flags of pipes and of objects made by other calls.
     let settable = libc::O_APPEND | libc::O_NONBLOCK | libc::O_DIRECT | libc::O_NOATIME;
     // SAFETY: these calls take numbers.
     unsafe {
-        if description.flags & libc::O_PATH == 0
-            && libc::fcntl(number, libc::F_SETFL, description.flags & settable) < 0
-        {
+        if libc::fcntl(number, libc::F_SETFL, description.flags & settable) < 0 {
             return Err(io::Error::last_os_error());
         }
-        let seeks = matches!(
-            description.kind,
-            DescriptorKind::File { .. }
-                | DescriptorKind::Unlinked { .. }
-                | DescriptorKind::Memory { .. }
-                | DescriptorKind::Directory { .. }
-        );
-        if seeks
+        if seeks(&description.kind)
             && description.offset != 0
             && libc::lseek(number, description.offset as i64, libc::SEEK_SET) < 0
         {
             return Err(io::Error::last_os_error());
         }
     }
-    description
-        .locks
-        .iter()
-        .try_for_each(|lock| take(lock, number))
+    Ok(())
 }
 
-fn take(lock: &Lock, number: RawFd) -> io::Result<()> {
-    let range = libc::flock {
-        l_type: if lock.write {
-            libc::F_WRLCK as i16
-        } else {
-            libc::F_RDLCK as i16
-        },
-        l_whence: libc::SEEK_SET as i16,
-        l_start: lock.start as i64,
-        l_len: lock.end.map_or(0, |end| (end - lock.start + 1) as i64),
-        l_pid: 0,
-    };
-    // SAFETY: the structure lives on this stack.
+/// A stream of the new launch, waited for or not as the application had set it.
+fn wait_as_before(number: RawFd, flags: i32) -> io::Result<()> {
+    // SAFETY: these calls take numbers.
     let result = unsafe {
-        match lock.kind {
-            LockKind::Posix => libc::fcntl(number, libc::F_SETLK, &raw const range),
-            LockKind::Description => libc::fcntl(number, libc::F_OFD_SETLK, &raw const range),
-            LockKind::Whole => libc::flock(
-                number,
-                libc::LOCK_NB
-                    | if lock.write {
-                        libc::LOCK_EX
-                    } else {
-                        libc::LOCK_SH
-                    },
-            ),
+        let now = libc::fcntl(number, libc::F_GETFL);
+        let wanted = now & !libc::O_NONBLOCK | flags & libc::O_NONBLOCK;
+        if now == wanted {
+            0
+        } else {
+            libc::fcntl(number, libc::F_SETFL, wanted)
         }
     };
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Whether its position is carried.
+pub fn seeks(kind: &DescriptorKind) -> bool {
+    matches!(
+        kind,
+        DescriptorKind::File { .. }
+            | DescriptorKind::Unlinked { .. }
+            | DescriptorKind::Memory { .. }
+            | DescriptorKind::Directory { .. }
+    )
 }

@@ -1,13 +1,14 @@
-//! Descriptors that no path leads to: pipes, timers, inotify and epoll sets.
+//! Descriptors that no path leads to: pipes and inotify sets.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
-use stillpoint_image::descriptors::{Watch, Watched};
+use stillpoint_image::descriptors::Watch;
 
-use super::open::owned;
+use super::open::{owned, reopen};
+use crate::capture::descriptors::OWN;
 
 /// The pipes that have been made, by the number that the image has for them.
 #[derive(Default)]
@@ -19,33 +20,70 @@ struct Pipe {
     reader: OwnedFd,
     writer: OwnedFd,
     filled: bool,
+    /// Whether the application has that description of the reading, of the writing end; it may have others.
+    given: [bool; 2],
+}
+
+/// An end of a pipe, as the image has it.
+pub struct PipeEnd<'a> {
+    pub pipe: u64,
+    pub writes: bool,
+    pub content: Vec<u8>,
+    pub packets: &'a [u32],
+    pub capacity: i32,
+    /// The description's.
+    pub flags: i32,
 }
 
 impl Pipes {
     /// One end of a pipe; the pipe is made when its first end is asked for. An end that nobody asks for
     /// is closed when all are done.
-    pub fn end(
-        &mut self,
-        pipe: u64,
-        writes: bool,
-        content: &[u8],
-        capacity: i32,
-    ) -> io::Result<OwnedFd> {
-        let pipe = match self.made.entry(pipe) {
+    pub fn end(&mut self, end: &PipeEnd<'_>) -> io::Result<OwnedFd> {
+        let pipe = match self.made.entry(end.pipe) {
             std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::btree_map::Entry::Vacant(place) => place.insert(make(capacity)?),
+            std::collections::btree_map::Entry::Vacant(place) => place.insert(make(end.capacity)?),
         };
-        if !content.is_empty() && !pipe.filled {
+        if !end.content.is_empty() && !pipe.filled {
             // It was in a pipe of this capacity, so it fits without anybody reading.
-            File::from(pipe.writer.try_clone()?).write_all(content)?;
+            fill(&pipe.writer, &end.content, end.packets)?;
             pipe.filled = true;
         }
-        if writes {
-            pipe.writer.try_clone()
-        } else {
-            pipe.reader.try_clone()
+        let (own, given) = match end.writes {
+            true => (&pipe.writer, &mut pipe.given[1]),
+            false => (&pipe.reader, &mut pipe.given[0]),
+        };
+        let both_ways = end.flags & libc::O_ACCMODE == libc::O_RDWR;
+        if both_ways || std::mem::replace(given, true) {
+            // Opened by way of /proc.
+            let path = format!("{OWN}/fd/{}", own.as_raw_fd());
+            return reopen(&path, end.flags & (libc::O_ACCMODE | libc::O_NONBLOCK));
         }
+        own.try_clone()
     }
+}
+
+fn fill(writer: &OwnedFd, content: &[u8], packets: &[u32]) -> io::Result<()> {
+    let mut pipe = File::from(writer.try_clone()?);
+    if packets.is_empty() {
+        return pipe.write_all(content);
+    }
+    let mode = |flags: libc::c_int| {
+        // SAFETY: F_SETFL takes a number.
+        match unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETFL, flags) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    mode(libc::O_DIRECT)?;
+    let mut rest = content;
+    for length in packets {
+        let (packet, others) = rest
+            .split_at_checked(*length as usize)
+            .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+        pipe.write_all(packet)?;
+        rest = others;
+    }
+    mode(0)
 }
 
 fn make(capacity: i32) -> io::Result<Pipe> {
@@ -63,47 +101,8 @@ fn make(capacity: i32) -> io::Result<Pipe> {
         reader,
         writer,
         filled: false,
+        given: [false; 2],
     })
-}
-
-pub fn timer(
-    clock: i32,
-    settime_flags: i32,
-    ticks: u64,
-    value: u64,
-    interval: u64,
-    flags: i32,
-) -> io::Result<OwnedFd> {
-    const TFD_IOC_SET_TICKS: libc::c_ulong = 0x4008_5400;
-    let time = |nanoseconds: u64| libc::timespec {
-        tv_sec: (nanoseconds / 1_000_000_000) as libc::time_t,
-        tv_nsec: (nanoseconds % 1_000_000_000) as libc::c_long,
-    };
-    // fdinfo tells what is left, so an absolute timer goes on as a relative one.
-    let flags_then = settime_flags & !libc::TFD_TIMER_ABSTIME;
-    let setting = libc::itimerspec {
-        it_interval: time(interval),
-        it_value: time(value),
-    };
-    // SAFETY: the structures live on this stack.
-    unsafe {
-        let made = owned(libc::timerfd_create(clock, flags))?;
-        if value != 0
-            && libc::timerfd_settime(
-                made.as_raw_fd(),
-                flags_then,
-                &raw const setting,
-                std::ptr::null_mut(),
-            ) != 0
-        {
-            return Err(io::Error::last_os_error());
-        }
-        if ticks > 0 {
-            // Kernels without checkpoint support: the expirations are told with the next one.
-            libc::ioctl(made.as_raw_fd(), TFD_IOC_SET_TICKS, &raw const ticks);
-        }
-        Ok(made)
-    }
 }
 
 /// Watches under their old numbers: the kernel counts up from 1, so gaps are filled and emptied again.
@@ -142,17 +141,5 @@ fn drain(set: &OwnedFd) {
                 return;
             }
         }
-    }
-}
-
-pub fn watch(set: RawFd, entry: &Watched) -> io::Result<()> {
-    let mut event = libc::epoll_event {
-        events: entry.events,
-        u64: entry.data,
-    };
-    // SAFETY: the structure lives on this stack.
-    match unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, entry.number, &raw mut event) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
     }
 }

@@ -194,28 +194,53 @@ fn pipes_counters_timers_and_epoll_sets_come_back() {
 }
 
 #[test]
-fn a_lock_is_taken_again() {
+fn locks_are_taken_again_or_who_holds_them_is_named() {
     let _alone = PROCESS.lock();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("locked");
-    let file = File::create(&path).unwrap();
-    // SAFETY: flock with numbers.
-    assert_eq!(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) }, 0);
-    let numbers = [at(331, file)];
+    let range = libc::flock {
+        l_type: libc::F_WRLCK as i16,
+        l_whence: 0,
+        l_start: 10,
+        l_len: 10,
+        l_pid: 0,
+    };
+    let numbers = [at(331, File::create(&path).unwrap())];
+    // SAFETY: numbers, and a structure on this stack.
+    unsafe {
+        assert_eq!(libc::flock(331, libc::LOCK_EX), 0);
+        assert_eq!(libc::fcntl(331, libc::F_SETLK, &raw const range), 0);
+    }
     let image = directory.path().join("image");
     write(&image, &numbers);
     close(&numbers);
-    let other = File::open(&path).unwrap();
+    let other = OpenOptions::new().write(true).open(&path).unwrap();
     let try_lock = || {
         // SAFETY: as above.
         unsafe { libc::flock(other.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }
     };
     assert_eq!(try_lock(), 0);
-    drop(restore_descriptors(&image).unwrap_err());
-    // SAFETY: as above.
-    unsafe { libc::flock(other.as_raw_fd(), libc::LOCK_UN) };
+    let refused = restore_descriptors(&image).unwrap_err().to_string();
+    assert!(
+        refused.contains("a lock on all of") && refused.contains("holds now")
+            || refused.contains("may hold now"),
+        "{refused}"
+    );
+    // SAFETY: as above. The open file's lock is in the way of the process's.
+    unsafe {
+        libc::flock(other.as_raw_fd(), libc::LOCK_UN);
+        let taken = libc::fcntl(other.as_raw_fd(), libc::F_OFD_SETLK, &raw const range);
+        assert_eq!(taken, 0);
+    }
+    let refused = restore_descriptors(&image).unwrap_err().to_string();
+    assert!(refused.contains("a lock on bytes 10 to 19 of"), "{refused}");
+    drop(other);
     restore_descriptors(&image).unwrap();
-    assert_eq!(try_lock(), -1);
+    let locks = std::fs::read_to_string("/proc/self/fdinfo/331").unwrap();
+    assert!(
+        locks.contains("FLOCK") && locks.contains("POSIX"),
+        "{locks}"
+    );
     close(&numbers);
 }
 

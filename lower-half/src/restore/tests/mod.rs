@@ -82,10 +82,14 @@ fn close(numbers: &[RawFd]) {
 fn restore_descriptors(path: &Path) -> Result<(), RestoreError> {
     let reader = Reader::open(path)?;
     let table = reader.descriptors();
-    assert_eq!(descriptors::missing(table), Vec::<String>::new());
+    let missing = descriptors::missing(table);
+    if !missing.is_empty() {
+        return Err(RestoreError::Refused(missing.join("; ")));
+    }
     descriptors::reserve(table)?;
     descriptors::cut_files(table)?;
-    descriptors::open_all(&reader, &mut Objects::default())
+    descriptors::open_all(&reader, &mut Objects::default())?;
+    descriptors::lock_all(table)
 }
 
 /// A `File` for a number that stays open.

@@ -1,0 +1,138 @@
+//! Locks on files, taken again.
+//!
+//! The process loses its POSIX locks on a file when it closes any descriptor of that file: they are taken when the last
+//! temporary descriptor of the restart is closed.
+
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+
+use stillpoint_image::descriptors::{Descriptors, Lock, LockKind};
+
+use super::open;
+use crate::capture::told;
+use crate::restore::RestoreError;
+
+/// Locks that somebody else holds here, in words for people. Nothing is changed.
+pub fn held_elsewhere(table: &Descriptors) -> Vec<String> {
+    let mut reasons = Vec::new();
+    for description in &table.descriptions {
+        let Some(path) = open::path(&description.kind).filter(|_| !description.locks.is_empty())
+        else {
+            continue;
+        };
+        // What cannot be opened is told elsewhere.
+        let Ok(file) = open::reopen(path, description.flags) else {
+            continue;
+        };
+        for lock in &description.locks {
+            if let Err(error) = test(lock, file.as_raw_fd()) {
+                reasons.push(conflict(path, lock, file.as_raw_fd(), &error));
+            }
+        }
+    }
+    reasons
+}
+
+/// Takes every lock, on the numbers that are the application's.
+pub fn take_all(table: &Descriptors) -> Result<(), RestoreError> {
+    for (index, description) in table.descriptions.iter().enumerate() {
+        let number = table
+            .numbers
+            .iter()
+            .find(|number| number.description == index);
+        let Some(number) = number.map(|number| number.number) else {
+            continue;
+        };
+        for lock in &description.locks {
+            take(lock, number).map_err(|error| {
+                let name = open::name(&description.kind);
+                RestoreError::Refused(conflict(&name, lock, number, &error))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn conflict(name: &str, lock: &Lock, number: RawFd, error: &io::Error) -> String {
+    let range = match (lock.kind, lock.start, lock.end) {
+        (LockKind::Whole, ..) | (_, 0, None) => "a lock on all".to_owned(),
+        (_, start, None) => format!("a lock from byte {start} on"),
+        (_, start, Some(end)) => format!("a lock on bytes {start} to {end}"),
+    };
+    let holder = match holder(lock, number) {
+        Some(pid) => {
+            let name = told::by(&format!("/proc/{pid}/comm")).unwrap_or_default();
+            format!(
+                "which process {pid} ({}) holds now: let it end first",
+                name.trim_end()
+            )
+        }
+        None => "which somebody else may hold now: see who uses the file".to_owned(),
+    };
+    format!("the program held {range} of {name}, {holder} ({error})")
+}
+
+/// Who is in the way, where the kernel tells: of POSIX locks.
+fn holder(lock: &Lock, number: RawFd) -> Option<i32> {
+    let mut range = range(lock);
+    // SAFETY: the kernel reads and writes the structure.
+    let result = unsafe { libc::fcntl(number, libc::F_GETLK, &raw mut range) };
+    (result == 0 && i32::from(range.l_type) != libc::F_UNLCK && range.l_pid > 0)
+        .then_some(range.l_pid)
+}
+
+fn range(lock: &Lock) -> libc::flock {
+    libc::flock {
+        l_type: if lock.write {
+            libc::F_WRLCK as i16
+        } else {
+            libc::F_RDLCK as i16
+        },
+        l_whence: libc::SEEK_SET as i16,
+        l_start: lock.start as i64,
+        l_len: lock.end.map_or(0, |end| (end - lock.start + 1) as i64),
+        l_pid: 0,
+    }
+}
+
+/// Whether the lock could be taken.
+fn test(lock: &Lock, number: RawFd) -> io::Result<()> {
+    if lock.kind == LockKind::Whole {
+        // Given back when the descriptor is closed.
+        return take(lock, number);
+    }
+    let mut range = range(lock);
+    // SAFETY: the kernel reads and writes the structure.
+    if unsafe { libc::fcntl(number, libc::F_OFD_GETLK, &raw mut range) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    match i32::from(range.l_type) {
+        libc::F_UNLCK => Ok(()),
+        _ => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
+    }
+}
+
+fn take(lock: &Lock, number: RawFd) -> io::Result<()> {
+    let range = range(lock);
+    // SAFETY: the structure lives on this stack.
+    let result = unsafe {
+        match lock.kind {
+            LockKind::Posix => libc::fcntl(number, libc::F_SETLK, &raw const range),
+            LockKind::Description => libc::fcntl(number, libc::F_OFD_SETLK, &raw const range),
+            LockKind::Whole => libc::flock(
+                number,
+                libc::LOCK_NB
+                    | if lock.write {
+                        libc::LOCK_EX
+                    } else {
+                        libc::LOCK_SH
+                    },
+            ),
+        }
+    };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}

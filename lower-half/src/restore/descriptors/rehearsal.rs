@@ -1,0 +1,304 @@
+//! What a restart would do about descriptors, done to scratch ones while the application still lives.
+//!
+//! Each recipe is decoded from the bytes that an image would hold, carried out by the restart's own code, and what has come of
+//! it is described by the capture's own code: the two descriptions must be the same. So nothing can be carried that has not been
+//! tried, and a new kind of descriptor, or a new part of a description, does not compile before it says here how it is compared.
+//!
+//! To be called [apart](crate::capture::apart): scratch descriptors must not take the application's numbers, nor its locks.
+//! Nothing that somebody could see is changed: no file is made, cut or locked, no position of the application's moves, and where
+//! it watches files by inotify, they are looked at without being opened.
+
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use stillpoint_image::descriptors::{Description, DescriptorKind, Descriptors};
+
+use super::{Shared, in_order, open, open_one, settle, watch};
+use crate::capture::contents::Contents;
+use crate::capture::descriptors::{OWN, Open, describe};
+use crate::restore::RestoreError;
+use crate::restore::objects::{Objects, UNLINKED};
+use crate::restore::supply::Supply;
+
+/// What could not be had again, in words for people. `living` are the descriptors that `table` was made from.
+pub fn rehearse(table: &Descriptors, living: Vec<Open>, contents: &Contents) -> Vec<String> {
+    let decoded = serde_json::to_vec(table).and_then(|bytes| serde_json::from_slice(&bytes));
+    let table: Descriptors = match decoded {
+        Ok(decoded) => decoded,
+        Err(error) => return vec![format!("its descriptors cannot be written down: {error}")],
+    };
+    let quietly = is_watched(&table);
+    let pending = Pending {
+        table: &table,
+        contents,
+    };
+    let (mut objects, mut shared) = (Objects::default(), Shared::default());
+    let mut reasons = Vec::new();
+    let mut made: Vec<(usize, OwnedFd)> = Vec::new();
+    for (index, description) in in_order(&table) {
+        if let (Some(path), true) = (open::path(&description.kind), quietly) {
+            if let Err(error) = look(path, description.flags) {
+                reasons.push(refusal(&table, index, &error.to_string()));
+            }
+            continue;
+        }
+        match open_one(description, &pending, &mut objects, &mut shared) {
+            Ok(opened) => made.push((index, opened)),
+            Err(error) => reasons.push(refusal(&table, index, &error.to_string())),
+        }
+    }
+    if let Err(error) = shared.finish() {
+        reasons.push(error.to_string());
+    }
+    for (index, opened) in &made {
+        let Some(description) = table.descriptions.get(*index) else {
+            continue;
+        };
+        if let Err(error) = watch(description, opened.as_raw_fd()) {
+            reasons.push(refusal(&table, *index, &error.to_string()));
+        }
+    }
+    if reasons.is_empty() {
+        reasons = differences(&table, &made, living);
+    }
+    reasons
+}
+
+/// What was opened, described as if it were the application's, and compared with what it is to be.
+fn differences(table: &Descriptors, made: &[(usize, OwnedFd)], living: Vec<Open>) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let mut all = living;
+    let mut at: Vec<(usize, usize)> = Vec::new();
+    for (index, opened) in made {
+        match Open::look(opened.as_raw_fd(), OWN) {
+            Ok(open) => {
+                at.push((*index, all.len()));
+                all.push(open);
+            }
+            Err(error) => reasons.push(refusal(table, *index, &error.to_string())),
+        }
+    }
+    let mut none = Contents::default();
+    for (index, place) in at {
+        let (Some(before), Some(open)) = (table.descriptions.get(index), all.get(place)) else {
+            continue;
+        };
+        if matches!(before.kind, DescriptorKind::Inherited { .. }) {
+            // Comes from the new launch, whatever it is there.
+            continue;
+        }
+        let same_file = open::path(&before.kind).is_none()
+            || all
+                .iter()
+                .find(|living| number_of(table, index) == living.number)
+                .is_none_or(|living| living.key() == open.key());
+        let difference = match describe(open, &all, &mut none) {
+            Err(reason) => Some(reason),
+            Ok(_) if !same_file => Some("its path leads to another file".to_owned()),
+            Ok(after) => difference(before, &after),
+        };
+        reasons.extend(difference.map(|difference| refusal(table, index, &difference)));
+    }
+    reasons
+}
+
+fn number_of(table: &Descriptors, description: usize) -> i32 {
+    let mut numbers = table.numbers.iter();
+    numbers
+        .find(|number| number.description == description)
+        .map_or(-1, |number| number.number)
+}
+
+fn refusal(table: &Descriptors, index: usize, problem: &str) -> String {
+    let name = table
+        .descriptions
+        .get(index)
+        .map_or_else(String::new, |description| open::name(&description.kind));
+    format!(
+        "descriptor {} is {name}, which a restart could not have again as it is: {problem}: close it before a checkpoint",
+        number_of(table, index)
+    )
+}
+
+/// What differs, if anything does that matters.
+fn difference(before: &Description, after: &Description) -> Option<String> {
+    let Description {
+        kind,
+        flags,
+        offset,
+        // Held by the living; taken when the process has ended.
+        locks: _,
+        // Would have scratch descriptors send the application signals.
+        owner: _,
+        signal: _,
+    } = after;
+    // How a file was looked for that no name leads to any more.
+    let searched = match kind {
+        DescriptorKind::Unlinked { .. } | DescriptorKind::Memory { .. } => {
+            libc::O_TMPFILE | libc::O_NOFOLLOW
+        }
+        _ => 0,
+    };
+    let told_elsewhere = libc::O_CLOEXEC | libc::O_ASYNC | searched;
+    let (is, would_be) = (comparable(&before.kind), comparable(kind));
+    if is != would_be {
+        return Some(format!("it is {is:?} and would be {would_be:?}"));
+    }
+    if (before.flags ^ flags) & !told_elsewhere != 0 {
+        return Some(format!(
+            "its flags are {:#o} and would be {flags:#o}",
+            before.flags
+        ));
+    }
+    (settle::seeks(kind) && before.offset != *offset)
+        .then(|| format!("it is at byte {} and would be at {offset}", before.offset))
+}
+
+/// The kind without what is another one for every descriptor of that kind, or passes with time.
+fn comparable(kind: &DescriptorKind) -> DescriptorKind {
+    let mut kind = kind.clone();
+    match &mut kind {
+        DescriptorKind::Inherited { stream: _ }
+        | DescriptorKind::File {
+            path: _,
+            bytes: _,
+            cut: _,
+        }
+        | DescriptorKind::Directory { path: _ }
+        | DescriptorKind::Path { path: _ }
+        | DescriptorKind::Device { path: _ }
+        | DescriptorKind::EventFd {
+            count: _,
+            semaphore: _,
+        }
+        | DescriptorKind::SignalFd { mask: _ }
+        | DescriptorKind::Inotify { watches: _ } => {}
+        DescriptorKind::Unlinked {
+            path,
+            bytes: _,
+            content,
+            mode: _,
+            linkable,
+        } => {
+            // It never had a name, or has it no more.
+            path.clear();
+            *content = 0;
+            *linkable = false;
+        }
+        DescriptorKind::Memory {
+            name,
+            bytes,
+            content,
+            seals: _,
+            mode,
+        } => {
+            *content = 0;
+            if name == UNLINKED {
+                // It stands for an unlinked file, see `Objects`.
+                return DescriptorKind::Unlinked {
+                    path: String::new(),
+                    bytes: *bytes,
+                    content: 0,
+                    mode: *mode,
+                    linkable: false,
+                };
+            }
+        }
+        DescriptorKind::Pipe {
+            pipe,
+            writes: _,
+            content,
+            bytes: _,
+            packets: _,
+            capacity: _,
+        } => {
+            *pipe = 0;
+            *content = None;
+        }
+        DescriptorKind::SocketPair {
+            pair,
+            second: _,
+            socket_type: _,
+            content,
+            bytes: _,
+            messages: _,
+            shut: _,
+            reset: _,
+            options: _,
+        } => {
+            *pair = 0;
+            *content = None;
+        }
+        DescriptorKind::TimerFd {
+            clock: _,
+            settime_flags,
+            ticks,
+            value_nanoseconds,
+            interval_nanoseconds,
+        } => {
+            // Absolute ones go on as relative ones, and time passes; what is off, or over, stays so.
+            *settime_flags &= libc::TFD_TIMER_CANCEL_ON_SET;
+            if *value_nanoseconds | *interval_nanoseconds != 0 && *ticks > 0 {
+                *ticks = 1;
+                *value_nanoseconds = 1;
+            }
+            if *value_nanoseconds != 0 {
+                *ticks = 0;
+                *value_nanoseconds = 1;
+            }
+        }
+        DescriptorKind::Epoll { watched } => {
+            watched.sort_by_key(|entry| (entry.number, entry.data, entry.events));
+        }
+    }
+    kind
+}
+
+/// Whether opening a file might be told to the application.
+fn is_watched(table: &Descriptors) -> bool {
+    table.descriptions.iter().any(|description| {
+        matches!(&description.kind, DescriptorKind::Inotify { watches } if !watches.is_empty())
+    })
+}
+
+/// Whether a path could be opened with these flags, found out without opening it.
+pub fn look(path: &str, flags: i32) -> std::io::Result<()> {
+    let place = std::ffi::CString::new(path)?;
+    let mode = match flags & libc::O_ACCMODE {
+        _ if flags & libc::O_PATH != 0 => libc::F_OK,
+        libc::O_RDONLY => libc::R_OK,
+        libc::O_WRONLY => libc::W_OK,
+        _ => libc::R_OK | libc::W_OK,
+    };
+    // SAFETY: the path is a C string.
+    match unsafe { libc::faccessat(libc::AT_FDCWD, place.as_ptr(), mode, libc::AT_EACCESS) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+/// The contents of an image that has not been written.
+struct Pending<'a> {
+    table: &'a Descriptors,
+    contents: &'a Contents,
+}
+
+impl Supply for Pending<'_> {
+    fn table(&self) -> &Descriptors {
+        self.table
+    }
+
+    fn bytes(&self, content: u32, limit: u64) -> Result<Vec<u8>, RestoreError> {
+        let bytes = self.contents.bytes_in_hand(content);
+        bytes
+            .filter(|bytes| bytes.len() as u64 <= limit)
+            .map(<[u8]>::to_vec)
+            .ok_or_else(|| RestoreError::Refused(format!("content {content} is not there")))
+    }
+
+    /// As long as it must be, but empty: what it holds takes no room.
+    fn fill(&self, content: u32, file: &File) -> Result<(), RestoreError> {
+        file.set_len(self.contents.bytes_of(content))
+            .map_err(RestoreError::system("cannot make a file as long as it was"))
+    }
+}

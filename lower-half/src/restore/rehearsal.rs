@@ -1,0 +1,119 @@
+//! The rule behind a suspend that succeeds: what the restart will open, map or ask for has been tried while the job still
+//! lives, and what fails refuses the checkpoint by name.
+//!
+//! Each part is tried by the code that the restart runs: descriptors by [`super::descriptors::rehearse`], mapped files and the
+//! process's directory here.
+
+use std::io;
+use std::os::fd::RawFd;
+
+use super::{descriptors, shared};
+use crate::capture::apart::apart;
+use crate::capture::contents::Contents;
+use crate::capture::maps::Mapping;
+use crate::capture::{self, process};
+use crate::gate::layout::DESCRIPTOR_LIMIT;
+use crate::threads;
+
+/// What a restart of this process would fail at, or bring back otherwise, in words for people. `numbers` are the application's
+/// descriptors, `mappings` its memory; its threads stand still.
+pub fn of_process(numbers: &[RawFd], mappings: &[Mapping]) -> Vec<String> {
+    let rehearsed = apart(|| {
+        let mut reasons = of_descriptors(numbers);
+        reasons.extend(shared::rehearse(mappings));
+        reasons.extend(of_places());
+        reasons
+    });
+    let mut reasons = rehearsed.unwrap_or_else(|error: io::Error| {
+        vec![format!(
+            "what a restart needs cannot be tried: no thread with a descriptor table of its own can be started: {error}"
+        )]
+    });
+    reasons.extend(of_threads());
+    reasons
+}
+
+/// A thread that has for itself what a restart makes once for all (`unshare`, `setns`).
+fn of_threads() -> Option<String> {
+    // SAFETY: gives a number.
+    let own = unsafe { libc::gettid() };
+    threads::list().into_iter().find_map(|thread| {
+        let tid = thread.real_tid() as i32;
+        let what = has_own(own, tid)?;
+        Some(format!(
+            "its thread {} has {what} of its own, which cannot be carried over a restart",
+            thread.virtual_tid()
+        ))
+    })
+}
+
+/// What two threads do not share.
+fn has_own(one: i32, other: i32) -> Option<String> {
+    const KCMP_FILES: libc::c_int = 2;
+    const KCMP_FS: libc::c_int = 3;
+    for (kind, what) in [
+        (KCMP_FILES, "a table of descriptors"),
+        (KCMP_FS, "a working directory"),
+    ] {
+        // SAFETY: kcmp compares; it touches no memory. Kernels without it give an error: a negative number.
+        if unsafe { libc::syscall(libc::SYS_kcmp, one, other, kind, 0, 0) } > 0 {
+            return Some(what.to_owned());
+        }
+    }
+    let space = |thread: i32, name: &str| {
+        std::fs::read_link(format!("/proc/self/task/{thread}/ns/{name}")).ok()
+    };
+    let names = [
+        "cgroup",
+        "ipc",
+        "mnt",
+        "net",
+        "pid_for_children",
+        "time_for_children",
+        "user",
+        "uts",
+    ];
+    let differs = names
+        .into_iter()
+        .find(|name| match (space(one, name), space(other, name)) {
+            (Some(one), Some(other)) => one != other,
+            _ => false,
+        });
+    differs.map(|name| format!("a namespace ({name})"))
+}
+
+fn of_descriptors(numbers: &[RawFd]) -> Vec<String> {
+    if let Some(number) = beyond_reach() {
+        return vec![format!(
+            "descriptor {number} has a higher number than Stillpoint keeps account of ({}): close it before a checkpoint",
+            DESCRIPTOR_LIMIT - 1
+        )];
+    }
+    let mut contents = Contents::default();
+    match capture::descriptors::survey(numbers, &mut contents) {
+        Err(refusals) => refusals,
+        Ok(table) => {
+            let (living, _) = capture::descriptors::look(numbers);
+            descriptors::rehearse(&table, living, &contents)
+        }
+    }
+}
+
+/// A number that is the application's, but that the gate has no bit for.
+fn beyond_reach() -> Option<usize> {
+    let numbers = std::fs::read_dir("/proc/self/fd").ok()?;
+    numbers
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .find(|number| *number >= DESCRIPTOR_LIMIT)
+}
+
+/// Where the process is in the file system.
+fn of_places() -> Vec<String> {
+    let mut reasons = Vec::new();
+    match process::directory() {
+        Err(reason) => reasons.push(reason),
+        Ok(directory) => reasons.extend(process::enterable(&directory).err()),
+    }
+    reasons.extend(process::moved_root());
+    reasons
+}

@@ -1,4 +1,5 @@
-//! What the user preloads is the application's: the lower half is without it, whose threads would see an allocator's storage twice.
+//! What the user has the dynamic loader do is the application's. What is preloaded the lower half is without, whose threads would see an
+//! allocator's storage twice; what audits sees the application's objects, and not the lower half's.
 
 use std::process::Command;
 
@@ -12,7 +13,7 @@ const RANKS: u32 = 2;
 
 #[test]
 fn an_allocator_that_the_job_is_started_with() {
-    passes(|trial, library| {
+    passes("own_allocator.c", |trial, library| {
         let mut command = started(trial)?;
         command.arg(trial.executable());
         // For the ranks alone: mpirun loads libudev, which calls malloc_usable_size.
@@ -26,7 +27,7 @@ fn an_allocator_that_the_job_is_started_with() {
 
 #[test]
 fn an_allocator_that_a_script_preloads() {
-    passes(|trial, library| {
+    passes("own_allocator.c", |trial, library| {
         let mut command = started(trial)?;
         command.args(["env", &format!("LD_PRELOAD={library}")]);
         command.arg(trial.executable());
@@ -34,27 +35,54 @@ fn an_allocator_that_a_script_preloads() {
     });
 }
 
+#[test]
+fn an_audit_library_that_the_job_is_started_with() {
+    let audited = passes("audit.c", |trial, library| {
+        let mut command = started(trial)?;
+        command.arg(trial.executable());
+        command.env("OMPI_MCA_mca_base_env_list", format!("LD_AUDIT={library}"));
+        Ok(command)
+    });
+    sees_the_application_alone(&audited);
+}
+
+#[test]
+fn an_audit_library_that_a_script_names() {
+    let audited = passes("audit.c", |trial, library| {
+        let mut command = started(trial)?;
+        command.args(["env", &format!("LD_AUDIT={library}")]);
+        command.arg(trial.executable());
+        Ok(command)
+    });
+    sees_the_application_alone(&audited);
+}
+
+fn sees_the_application_alone(audited: &str) {
+    assert!(audited.contains("libmpi.so"), "{audited}");
+    // The real MPI, with its components, is the lower half's.
+    assert!(!audited.contains("mca_btl_"), "{audited}");
+}
+
 fn started(trial: &Trial) -> Result<Command, Failed> {
     job::under_stillpoint(RANKS, &trial.epochs_at())
 }
 
-/// It runs, is suspended, and carries on.
-fn passes(command: impl Fn(&Trial, &str) -> Result<Command, Failed>) {
+/// It runs, is suspended, and carries on. Gives what an audit library has noted.
+fn passes(source: &str, command: impl Fn(&Trial, &str) -> Result<Command, Failed>) -> String {
     let tested = (|| {
         let program = Program::named(Kind::Still, "nonblocking_collectives_pending")?;
         let _turn = Turn::take()?;
         Directory::new("preloaded")?.run(|directory| {
             let trial = Trial::new(&program, RANKS, directory)?;
-            let library = build_library("own_allocator.c", directory.path())?;
+            let library = build_library(source, directory.path())?;
             let mut job = trial.launch(command(&trial, &library.display().to_string())?)?;
             trial.ready(&mut job)?;
             trial.suspended(job)?;
             let job = trial.resumed()?;
             trial.go()?;
-            trial.ends_well(job).map(drop)
+            trial.ends_well(job)?;
+            Ok(std::fs::read_to_string(directory.path().join("audited")).unwrap_or_default())
         })
     })();
-    if let Err(failed) = tested {
-        panic!("{failed}");
-    }
+    tested.unwrap_or_else(|failed| panic!("{failed}"))
 }

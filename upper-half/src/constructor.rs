@@ -10,7 +10,7 @@ use core::ops::Deref;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use stillpoint_wrappers::gate::{
-    self, GATE_ADDRESS, GATE_MAGIC, GATE_VERSION, LAST_VARIABLE, UpperHooks,
+    self, FOR_LOADER, GATE_ADDRESS, GATE_MAGIC, GATE_VERSION, UpperHooks,
 };
 
 use crate::{arch, collective, grequest, operator, p2p, park, refusal};
@@ -96,10 +96,10 @@ static CONSTRUCTOR: unsafe extern "C" fn(c_int, *const *const c_char, *mut *mut 
 /// An entry of the auxiliary vector that says nothing (`elf.h`).
 const AT_IGNORE: usize = 1;
 
-/// Takes away what the environment has for the dynamic loader alone: its last two entries ([`LAST_VARIABLE`]). The auxiliary vector
-/// lies behind the list's NULL and cannot be moved, for the loader knows where it is. So the NULL goes where the first of the two was,
-/// and the two words behind it become an entry of the vector that says nothing: whoever walks on from the list finds
-/// the vector, as on every stack that the kernel has made.
+/// Takes away what the environment has for the dynamic loader alone ([`FOR_LOADER`]). The auxiliary vector lies behind the list's NULL
+/// and cannot be moved, for the loader knows where it is. So the NULL goes where the first of these variables was, and the words from
+/// there on become entries of the vector that say nothing: whoever walks on from the list finds the vector, as on every stack that the
+/// kernel has made.
 ///
 /// # Safety
 /// `environment` must be a null-terminated list of strings, writable, the one that the program was started with; or null.
@@ -109,19 +109,21 @@ unsafe fn leave_environment(environment: *mut *mut c_char) {
     }
     // SAFETY: within the list, up to its NULL.
     unsafe {
-        let mut entries = 0;
-        while !(*environment.add(entries)).is_null() {
+        let (mut entries, mut first) = (0, None);
+        while let Some(text) = (*environment.add(entries)).as_ref() {
+            if first.is_none() && core::ffi::CStr::from_ptr(text) == FOR_LOADER {
+                first = Some(entries);
+            }
             entries += 1;
         }
-        let Some(first) = entries.checked_sub(2) else {
+        let Some(first) = first.filter(|first| (entries - first) % 2 == 0) else {
             return;
         };
-        let entry = environment.add(first);
-        if core::ffi::CStr::from_ptr(*entry.add(1)) != LAST_VARIABLE {
-            return;
+        *environment.add(first) = core::ptr::null_mut();
+        for pair in (first + 1..entries).step_by(2) {
+            *environment.add(pair) = core::ptr::without_provenance_mut(AT_IGNORE);
+            *environment.add(pair + 1) = core::ptr::null_mut();
         }
-        *entry = core::ptr::null_mut();
-        *entry.add(1) = core::ptr::without_provenance_mut(AT_IGNORE);
     }
 }
 
@@ -152,16 +154,18 @@ mod tests {
     #[test]
     fn what_is_for_the_loader_becomes_an_entry_of_the_auxiliary_vector() {
         let ours = c"LD_PRELOAD=/a/libstillpoint_upper_openmpi.so:/b/libx.so";
-        let (entries, behind) = left(&[c"A=1", c"LD_PRELOAD=/b/libx.so", ours, LAST_VARIABLE]);
+        let (entries, behind) = left(&[c"A=1", c"LD_PRELOAD=/b/libx.so", FOR_LOADER, ours]);
         assert_eq!(entries, ["A=1", "LD_PRELOAD=/b/libx.so"]);
         assert_eq!(behind, [AT_IGNORE, 0]);
-        assert_eq!(left(&[ours, LAST_VARIABLE]), (vec![], [AT_IGNORE, 0]));
+        assert_eq!(left(&[FOR_LOADER, ours]), (vec![], [AT_IGNORE, 0]));
+        let two = left(&[c"A=1", FOR_LOADER, c"GLIBC_TUNABLES=", ours, FOR_LOADER]);
+        assert_eq!(two, (vec!["A=1".to_owned()], [AT_IGNORE, 0]));
     }
 
     #[test]
     fn an_environment_without_the_mark_stays() {
         assert_eq!(left(&[c"A=1", c"B=2"]).0, ["A=1", "B=2"]);
-        assert_eq!(left(&[LAST_VARIABLE]).0.len(), 1);
+        assert_eq!(left(&[FOR_LOADER]).0.len(), 1);
         assert_eq!(left(&[]).0.len(), 0);
         // SAFETY: no list is allowed.
         unsafe { leave_environment(core::ptr::null_mut()) };

@@ -42,9 +42,9 @@ pub const GATE_MAGIC: u64 = u64::from_le_bytes(*b"STILLPNT");
 /// Changes with every change of the layouts in this file.
 pub const GATE_VERSION: u32 = 6;
 
-/// The last of the environment's variables when the application's loader begins. Before it comes `LD_PRELOAD` with the upper half's
-/// library; its constructor takes both away, and the environment is what it would be without Stillpoint.
-pub const LAST_VARIABLE: &core::ffi::CStr = c"STILLPOINT_ENVIRONMENT_ENDS=";
+/// In the environment that the application's loader begins with, this variable and all behind it are for the loader alone; their number
+/// is even. The upper half's constructor takes them away, and the environment is what it would be without Stillpoint.
+pub const FOR_LOADER: &core::ffi::CStr = c"STILLPOINT_FOR_LOADER=";
 
 /// Whether an address belongs to the upper half, whatever is there. What the application has asked for at other addresses belongs to it
 /// too; that the lower half writes down.

@@ -1,7 +1,7 @@
 //! Whose environment variable is whose.
 //!
 //! The application's environment is the one that the process was started with, without Stillpoint's own variables. Its loader
-//! finds two more at the end, which say that the upper half's library is preloaded before whatever the user preloads, and which
+//! finds some more at the end, which say that the upper half's library is preloaded before whatever the user preloads, and which
 //! that library takes away. That is for the application alone: of an allocator's
 //! storage a thread would have two views (`threads::near`), and what counts MPI calls would count those of both halves.
 //!
@@ -19,7 +19,7 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use stillpoint_wrappers::gate::LAST_VARIABLE;
+use stillpoint_wrappers::gate::FOR_LOADER;
 
 const OURS: &[u8] = b"STILLPOINT_";
 pub const PRELOAD: &[u8] = b"LD_PRELOAD=";
@@ -30,6 +30,10 @@ pub const KEPT_FROM_LOADER: [(&[u8], &[u8]); 2] = [
     (PRELOAD, b"STILLPOINT_PRELOAD="),
     (AUDIT, b"STILLPOINT_AUDIT="),
 ];
+
+/// With an audit library, the loader fixes the size of static thread-local storage before it knows any other library, and has little room
+/// for the upper half's.
+const STATIC_STORAGE: &[u8] = b"GLIBC_TUNABLES=glibc.rtld.optional_static_tls=32768";
 
 /// The variable that keeps this one (`NAME=`) from the lower half's loader.
 pub fn keeper(name: &[u8]) -> &'static [u8] {
@@ -93,23 +97,27 @@ pub fn of_application(library: Option<&Path>, needed: &[String]) -> Environment 
         .rev()
         .find_map(|variable| variable.strip_prefix(PRELOAD));
     let users = String::from_utf8_lossy(users.unwrap_or_default()).into_owned();
+    let audited = own.iter().any(|variable| variable.starts_with(AUDIT));
     let of_loader = library.map(|library| {
         let users = users.split([':', ' ']).filter(|path| !path.is_empty());
         let all = needed.iter().map(String::as_str).chain(users.clone());
         let first = all.filter(|library| must_be_first(library)).take(1);
         let library = library.to_string_lossy();
         let list: Vec<&str> = first.chain([&*library]).chain(users).collect();
-        [PRELOAD, list.join(":").as_bytes()].concat()
+        let mut variables = vec![FOR_LOADER.to_bytes().to_vec()];
+        variables.extend(audited.then(|| STATIC_STORAGE.to_vec()));
+        variables.push([PRELOAD, list.join(":").as_bytes()].concat());
+        if variables.len() % 2 != 0 {
+            variables.push(FOR_LOADER.to_bytes().to_vec());
+        }
+        variables
     });
     // What came out of the environment holds no NUL.
     let text = |variable: Vec<u8>| CString::new(variable).ok();
-    let mut of_loader: Vec<CString> = of_loader.into_iter().filter_map(text).collect();
-    if !of_loader.is_empty() {
-        of_loader.push(LAST_VARIABLE.to_owned());
-    }
+    let of_loader = of_loader.unwrap_or_default();
     Environment {
         variables: own.into_iter().filter_map(text).collect(),
-        of_loader,
+        of_loader: of_loader.into_iter().filter_map(text).collect(),
     }
 }
 
@@ -139,6 +147,8 @@ pub unsafe fn prepare_for_mpi() {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::CStr;
+
     use super::*;
 
     #[test]
@@ -159,10 +169,7 @@ mod tests {
             found.of_loader.first().map(|text| text.to_bytes()),
             Some(&b"LD_PRELOAD=libasan.so.8:/a/libstillpoint_upper_openmpi.so"[..])
         );
-        assert_eq!(
-            found.of_loader.last().map(|text| &**text),
-            Some(LAST_VARIABLE)
-        );
+        assert_eq!(found.of_loader.last().map(|text| &**text), Some(FOR_LOADER));
         let shown = |variable: &CString| variable.to_bytes().starts_with(PRELOAD);
         assert!(!found.variables.iter().any(shown));
         assert!(of_application(None, &needed).of_loader.is_empty());

@@ -69,6 +69,7 @@ fn started(trial: &Trial) -> Result<Command, Failed> {
 
 /// It runs, is suspended, and carries on. Gives what an audit library has noted.
 fn passes(source: &str, command: impl Fn(&Trial, &str) -> Result<Command, Failed>) -> String {
+    let mut audited = String::new();
     let tested = (|| {
         let program = Program::named(Kind::Still, "nonblocking_collectives_pending")?;
         let _turn = Turn::take()?;
@@ -81,8 +82,13 @@ fn passes(source: &str, command: impl Fn(&Trial, &str) -> Result<Command, Failed
             let job = trial.resumed()?;
             trial.go()?;
             trial.ends_well(job)?;
-            Ok(std::fs::read_to_string(directory.path().join("audited")).unwrap_or_default())
+            let notes = std::fs::read_to_string(directory.path().join("audited"));
+            audited = notes.unwrap_or_default();
+            Ok(())
         })
     })();
-    tested.unwrap_or_else(|failed| panic!("{failed}"))
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+    audited
 }

@@ -148,10 +148,10 @@ impl<W: Word> Count<W> {
     pub fn bind(&self) -> Option<u64> {
         let seq = self.seq.load();
         let news = self.tentative.load() == seq && self.committed_before.load() < seq;
-        if news {
+        news.then(|| {
             self.committed_before.store(seq);
-        }
-        news.then_some(seq)
+            seq
+        })
     }
 
     /// [`Count::bind`] where several threads call MPI. Always says up to where: what another thread has just let bind it may take
@@ -192,6 +192,53 @@ mod tests {
         count.begin();
         assert_eq!(count.bind(), None);
         assert_eq!(count.committed(), 6);
+    }
+
+    #[test]
+    fn a_clock_that_is_cleared_has_counted_nothing() {
+        let count = Count::<AtomicU64>::default();
+        for _ in 0..3 {
+            // Whatever it was cleared of, the same operations are counted the same.
+            assert_eq!(count.initiate_shared(), 1);
+            assert_eq!((count.seq(), count.committed()), (1, 0));
+            assert_eq!(count.begin_shared(), 2);
+            assert_eq!(count.initiate::<Every>(), 3);
+            assert_eq!((count.seq(), count.committed()), (3, 2));
+            count.clear();
+            assert_eq!((count.seq(), count.committed()), (0, 0));
+            assert_eq!(count.initiate::<Every>(), 1);
+            assert_eq!(count.bind(), Some(1));
+            count.clear();
+        }
+    }
+
+    #[test]
+    fn what_another_thread_takes_back_neither_hides_nor_adds_what_binds() {
+        let count = Count::<AtomicU64>::default();
+        // Two begin; the increment that is taken back need not be the last one.
+        count.begin_shared();
+        count.initiate_shared();
+        count.begin_shared();
+        count.take_back();
+        assert_eq!((count.seq(), count.committed()), (2, 2));
+        // Nothing binds that has not begun.
+        let count = Count::<AtomicU64>::default();
+        count.initiate_shared();
+        count.begin_shared();
+        count.take_back();
+        assert_eq!((count.seq(), count.committed()), (1, 1));
+    }
+
+    #[test]
+    fn what_one_thread_began_binds_when_another_begins_something_tentative() {
+        let count = Count::<AtomicU64>::default();
+        // Before there was another thread.
+        count.begin();
+        count.begin();
+        assert_eq!(count.initiate_shared(), 3);
+        assert_eq!((count.seq(), count.committed()), (3, 2));
+        assert_eq!(count.initiate_shared(), 4);
+        assert_eq!((count.seq(), count.committed()), (4, 2));
     }
 
     #[test]

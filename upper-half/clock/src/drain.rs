@@ -6,6 +6,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 use core::marker::PhantomData;
 
 use crate::steps::{Every, Steps};
@@ -70,20 +71,20 @@ impl<S: Steps> Drain<S> {
         if self.missing > 0 {
             return None;
         }
-        let now: Vec<(u64, u64)> = self.counts.iter().copied().collect::<Option<_>>()?;
+        let now: Vec<(u64, u64)> = self.counts.iter_mut().filter_map(Option::take).collect();
+        self.missing = now.len();
         let stable = self.previous.as_ref() == Some(&now);
         let (sent, received) = totals(&now);
         self.previous = Some(now);
-        self.counts.fill(None);
-        self.missing = self.counts.len();
-        if stable && (sent == received || !S::SUMS) {
-            return Some(Action::Drained);
+        match received.cmp(&sent) {
+            Ordering::Equal if stable => Some(Action::Drained),
+            _ if stable && !S::SUMS => Some(Action::Drained),
+            Ordering::Greater if stable => Some(Action::Miscounted { sent, received }),
+            _ => {
+                self.round += 1;
+                Some(Action::Round { round: self.round })
+            }
         }
-        if stable && received > sent {
-            return Some(Action::Miscounted { sent, received });
-        }
-        self.round += 1;
-        Some(Action::Round { round: self.round })
     }
 }
 
@@ -150,6 +151,40 @@ mod tests {
         assert_eq!(drain.counts(0, 9, 1, 1), None);
         assert_eq!(drain.counts(7, 1, 1, 1), None);
         assert_eq!(drain.round(), 1);
+    }
+
+    #[test]
+    fn a_round_waits_for_everybody_and_says_for_whom() {
+        let mut drain: Drain = Drain::new(2);
+        let lacks = |drain: &Drain| [0, 1, 2].map(|rank| drain.lacks(rank));
+        assert_eq!(lacks(&drain), [true, true, false]);
+        assert_eq!(drain.totals(), (0, 0));
+        // Who answers twice is one; the later answer counts.
+        assert_eq!(drain.counts(1, 1, 8, 8), None);
+        assert_eq!(drain.counts(1, 1, 2, 3), None);
+        assert_eq!(lacks(&drain), [true, false, false]);
+        assert_eq!(drain.counts(0, 1, 4, 3), Some(Action::Round { round: 2 }));
+        assert_eq!(
+            (lacks(&drain), drain.totals()),
+            ([true, true, false], (6, 6))
+        );
+        assert_eq!(drain.counts(1, 2, 2, 3), None);
+        assert_eq!(drain.counts(0, 2, 4, 3), Some(Action::Drained));
+    }
+
+    #[test]
+    fn one_round_of_too_many_received_is_no_miscount_yet() {
+        let mut drain: Drain = Drain::new(2);
+        // One rank was still counting.
+        assert_eq!(
+            round(&mut drain, &[(0, 1), (0, 0)]),
+            Some(Action::Round { round: 2 })
+        );
+        assert_eq!(
+            round(&mut drain, &[(0, 1), (1, 0)]),
+            Some(Action::Round { round: 3 })
+        );
+        assert_eq!(round(&mut drain, &[(0, 1), (1, 0)]), Some(Action::Drained));
     }
 
     #[test]

@@ -29,10 +29,12 @@ pub fn ggid(members: &[u32]) -> Ggid {
     for rank in members {
         hasher.update(&rank.to_le_bytes());
     }
-    match hasher.digest() {
-        0 => 1,
-        hash => hash,
-    }
+    never_0(hasher.digest())
+}
+
+/// A hash as an id.
+fn never_0(hash: u64) -> Ggid {
+    hash.max(1)
 }
 
 /// The id of a communicator's own clock: xxh3 (64 bits) of what all members call it and of who they are.
@@ -40,7 +42,7 @@ pub fn communicator_ggid(identity: u128, members: &[u32]) -> Ggid {
     let mut hasher = Xxh3::with_seed(1);
     hasher.update(&identity.to_le_bytes());
     hasher.update(&ggid(members).to_le_bytes());
-    hasher.digest().max(1)
+    never_0(hasher.digest())
 }
 
 /// World ranks in the order that [`ggid`] wants.
@@ -185,6 +187,19 @@ mod tests {
             .flat_map(|r| r.to_le_bytes())
             .collect();
         assert_eq!(ggid(&[0, 1, 2, 3]), xxhash_rust::xxh3::xxh3_64(&bytes));
+        let mut bytes = 7u128.to_le_bytes().to_vec();
+        bytes.extend(ggid(&[0, 1, 2, 3]).to_le_bytes());
+        assert_eq!(
+            communicator_ggid(7, &[0, 1, 2, 3]),
+            xxhash_rust::xxh3::xxh3_64_with_seed(&bytes, 1)
+        );
+        assert_eq!([0, 1, 2, u64::MAX].map(never_0), [1, 1, 2, u64::MAX]);
+    }
+
+    #[test]
+    fn members_are_put_in_order_and_counted_once() {
+        assert_eq!(ascending([3, 1, 2, 3, 1]), [1, 2, 3]);
+        assert_eq!(ascending([]), []);
     }
 
     #[test]

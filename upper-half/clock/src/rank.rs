@@ -208,11 +208,10 @@ pub fn observe<S: Steps>(
     if !S::LOOK_TWICE {
         return before;
     }
-    match (before, after) {
-        (Activity::Parked, Activity::Parked) if reached && advances == 0 => Activity::Parked,
-        (Activity::Parked, _) | (_, Activity::Parked) => Activity::Running,
-        (before, after) if before == after => after,
-        _ => Activity::Running,
+    let may_be = after != Activity::Parked || reached && advances == 0;
+    match before == after && may_be {
+        true => after,
+        false => Activity::Running,
     }
 }
 
@@ -220,6 +219,91 @@ pub fn observe<S: Steps>(
 mod tests {
     use super::*;
     use crate::steps::Every;
+
+    /// Every way that a rank can stand: whether all its targets are reached, and the advances that it has.
+    fn stands() -> impl Iterator<Item = (bool, u32)> {
+        [false, true]
+            .into_iter()
+            .flat_map(|reached| [0, 1, 2].map(|advances| (reached, advances)))
+    }
+
+    #[test]
+    fn the_flag_is_read_as_it_is_written() {
+        for pending in [Pending::No, Pending::Asked, Pending::Targeted] {
+            assert_eq!(Pending::from_word(pending as u32), pending);
+        }
+        assert_eq!([3, u32::MAX].map(Pending::from_word), [Pending::Asked; 2]);
+    }
+
+    #[test]
+    fn all_is_reached_where_nothing_is_ahead() {
+        let reached = |cells: &[(u64, u64)]| all_reached::<Every>(cells.iter().copied());
+        assert!(reached(&[]) && reached(&[(5, 5)]) && reached(&[(5, 5), (6, 5)]));
+        assert!(!reached(&[(4, 5)]) && !reached(&[(5, 5), (4, 5)]) && !reached(&[(4, 5), (5, 5)]));
+    }
+
+    /// Everything that can be decided, against a table of what has to be.
+    #[test]
+    fn every_rank_that_stands_anywhere_does_what_it_has_to() {
+        use Pending::*;
+        let go = |raise, uses_advance| Begin::Go {
+            raise,
+            uses_advance,
+        };
+        let back = |uses_advance| Finish::Return { uses_advance };
+        for (reached, advances) in stands() {
+            // Parks there, unless it is let on.
+            let parks = (reached, advances) == (true, 0);
+            for (seq, goes_past) in [(3, false), (4, false), (5, true), (6, true)] {
+                let begin = |pending| commit_begin::<Every>(pending, reached, advances, seq, 5);
+                assert_eq!(begin(No), go(false, false));
+                assert_eq!(begin(Asked), Begin::AwaitTargets);
+                let begins = match parks {
+                    true => Begin::Park,
+                    false => go(goes_past, reached),
+                };
+                assert_eq!(begin(Targeted), begins, "{reached} {advances} {seq}");
+            }
+            let finish = |pending| commit_finish(pending, reached, advances);
+            assert_eq!([No, Asked].map(finish), [back(false); 2]);
+            let finishes = match parks {
+                true => Finish::Park,
+                false => back(reached),
+            };
+            assert_eq!(finish(Targeted), finishes, "{reached} {advances}");
+            let stays = |pending| may_park(pending, reached, advances);
+            assert_eq!([No, Asked, Targeted].map(stays), [false, false, parks]);
+        }
+        for (begun, binds_others) in [(4, false), (5, false), (6, true)] {
+            let tells = |pending| tell::<Every>(pending, begun, 5);
+            let raises = match binds_others {
+                true => Tell::Raise,
+                false => Tell::Return,
+            };
+            assert_eq!(
+                [No, Asked, Targeted].map(tells),
+                [Tell::Return, Tell::AwaitTargets, raises]
+            );
+            assert_eq!(binds(begun, 5), !binds_others);
+        }
+    }
+
+    #[test]
+    fn a_rank_is_what_it_was_in_both_looks_and_parked_only_with_all_reached() {
+        use Activity::*;
+        let all = [Running, InCollective, Waiting, Parked];
+        for (before, after) in all.into_iter().flat_map(|b| all.map(|a| (b, a))) {
+            for (reached, advances) in stands() {
+                let seen = match (before == after, before) {
+                    (true, Parked) if !(reached && advances == 0) => Running,
+                    (true, same) => same,
+                    (false, _) => Running,
+                };
+                let found = observe::<Every>(before, reached, advances, after);
+                assert_eq!(found, seen, "{before:?} {reached} {advances} {after:?}");
+            }
+        }
+    }
 
     #[test]
     fn nothing_is_decided_without_a_checkpoint() {

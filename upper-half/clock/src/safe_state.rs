@@ -36,7 +36,7 @@ pub use words::{Action, Event, Report};
 /// The machine for one checkpoint. It ends with [`Action::SafeStateFound`] and ignores what comes after.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SafeState<S: Steps = Every> {
-    /// Kept until all are here.
+    /// Kept until all are here, and then gone.
     clocks_of: Vec<Option<Vec<(Ggid, u64)>>>,
     clocks_missing: usize,
     targets: Targets<S>,
@@ -90,7 +90,7 @@ impl<S: Steps> SafeState<S> {
     pub fn clocks_missing(&self) -> impl Iterator<Item = u32> + '_ {
         (0u32..)
             .zip(&self.clocks_of)
-            .filter(|(_, clocks)| self.version == 0 && clocks.is_none())
+            .filter(|(_, clocks)| clocks.is_none())
             .map(|(rank, _)| rank)
     }
 
@@ -110,7 +110,8 @@ impl<S: Steps> SafeState<S> {
     /// TARGET[ggid] := max over all ranks of SEQ[ggid] (section 4.2.1).
     fn on_clocks(&mut self, rank: u32, clocks: Vec<(Ggid, u64)>) -> Vec<Action> {
         match self.clocks_of.get_mut(rank as usize) {
-            Some(place) if place.is_none() && self.version == 0 => *place = Some(clocks),
+            Some(place) if place.is_none() => *place = Some(clocks),
+            // Said before, or all are here.
             _ => return vec![],
         }
         self.clocks_missing -= 1;

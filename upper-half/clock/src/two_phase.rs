@@ -74,6 +74,31 @@ mod tests {
     use super::*;
     use crate::steps::Every;
 
+    /// Everything that can be decided, against a table of what has to be.
+    #[test]
+    fn every_rank_at_a_barrier_does_what_it_has_to() {
+        use Pending::*;
+        for reached in [false, true] {
+            for advances in [0, 1, 2] {
+                let next = |pending, past| step::<Every>(pending, past, reached, advances);
+                let waits = match (reached, advances) {
+                    (true, 0) => Step::Park,
+                    _ => Step::Announce {
+                        uses_advance: reached,
+                    },
+                };
+                assert_eq!(next(No, false), Step::AskAgain);
+                assert_eq!(next(Asked, false), Step::AskAgain);
+                assert_eq!(next(Targeted, false), waits, "{reached} {advances}");
+                assert_eq!(next(No, true), Step::Commit);
+                assert_eq!(next(Asked, true), Step::AwaitTargets);
+                assert_eq!(next(Targeted, true), Step::Commit);
+            }
+        }
+        let safe = [0, 1, 2].map(has_safe_state::<Every>);
+        assert_eq!(safe, [true, false, false]);
+    }
+
     #[test]
     fn without_a_checkpoint_a_barrier_is_a_barrier() {
         assert_eq!(step::<Every>(Pending::No, false, true, 0), Step::AskAgain);

@@ -27,9 +27,10 @@ impl<S: Steps> Targets<S> {
     pub fn join(&mut self, rank: u32, ggid: Ggid, seq: u64) -> Option<u64> {
         let group = self.groups.entry(ggid).or_default();
         group.members.push((rank, seq));
-        if seq > group.target || !S::MAXIMUM {
-            group.target = seq;
-        }
+        group.target = match S::MAXIMUM {
+            true => group.target.max(seq),
+            false => seq,
+        };
         (group.target > seq).then_some(group.target)
     }
 

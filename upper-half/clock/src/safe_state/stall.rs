@@ -20,8 +20,8 @@ type Answer = (Activity, u64, u64, u64);
 /// The polls of one checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stall {
-    /// The poll that is being answered, 0 while none is.
-    poll: u32,
+    /// The poll that is being answered.
+    poll: Option<u32>,
     polls: u32,
     /// Ranks that have answered it.
     answered: usize,
@@ -47,24 +47,23 @@ pub enum Verdict {
 impl Stall {
     /// The job has been told to move.
     pub fn moves(&mut self) {
-        self.poll = 0;
+        self.poll = None;
         self.before = None;
     }
 
     /// The next poll's number, and the patience that it asks for.
     pub fn ask(&mut self, somebody_moves: bool) -> (u32, u32) {
         self.polls += 1;
-        self.poll = self.polls;
+        self.poll = Some(self.polls);
         self.answered = 0;
         self.patient = somebody_moves;
         let patience = u32::from(somebody_moves) * (1 + self.mistrusted);
-        (self.poll, patience)
+        (self.polls, patience)
     }
 
     /// A rank that had last answered poll `before` now names `poll`.
     pub fn note(&mut self, before: u32, poll: u32) {
-        let answers = |poll| self.poll != 0 && poll == self.poll;
-        self.answered += usize::from(!answers(before) && answers(poll));
+        self.answered += usize::from(self.poll != Some(before) && self.poll == Some(poll));
     }
 
     /// Parked ranks are let on, while others seem to get on or not.
@@ -80,7 +79,7 @@ impl Stall {
         reports: impl Iterator<Item = Report>,
     ) -> Verdict {
         // Nobody gets on any more: a short pause will do.
-        if self.poll == 0 || self.patient && !somebody_moves {
+        if self.poll.is_none() || self.patient && !somebody_moves {
             return Verdict::Ask;
         }
         if self.answered < ranks {

@@ -289,3 +289,165 @@ fn a_rank_that_comes_to_know_a_group_comes_after_its_members() {
     });
     assert!(matches!(&raised[..], [Action::Raised { ranks, .. }] if *ranks == [1]));
 }
+
+#[test]
+fn a_rank_that_joins_after_a_raise_comes_after_it() {
+    let (mut job, _) = targeted(&[&[(7, 2)], &[(7, 2)], &[]]);
+    let raise = |rank, seq| Event::Raise { rank, ggid: 7, seq };
+    let raised = |ranks: &[u32], version, target| {
+        vec![Action::Raised {
+            ranks: ranks.to_vec(),
+            version,
+            ggid: 7,
+            target,
+        }]
+    };
+    assert_eq!(job.on(raise(0, 5)), raised(&[1], 2, 5));
+    assert_eq!(
+        job.on(Event::Joined { rank: 2, ggid: 7 }),
+        raised(&[2], 3, 5)
+    );
+    // Nor is it raised again to where it is, or to less.
+    assert_eq!(job.on(raise(1, 5)), vec![]);
+    assert_eq!(job.on(raise(1, 4)), vec![]);
+    assert_eq!(job.on(raise(1, 6)), raised(&[0, 2], 4, 6));
+}
+
+#[test]
+fn what_is_said_before_the_targets_becomes_part_of_them() {
+    let mut job: SafeState = SafeState::new(2);
+    let (rank, ggid) = (0, 7);
+    assert_eq!(say(&mut job, 0, Parked, 0, 0), vec![]);
+    assert_eq!(say(&mut job, 1, Parked, 0, 0), vec![]);
+    job.on(Event::Clocks {
+        rank,
+        clocks: vec![],
+    });
+    assert_eq!(job.on(Event::Raise { rank, ggid, seq: 3 }), vec![]);
+    assert_eq!(job.on(Event::Joined { rank, ggid }), vec![]);
+    assert_eq!((job.version(), job.found()), (0, false));
+    let clocks = vec![(7, 1)];
+    let actions = job.on(Event::Clocks { rank: 1, clocks });
+    assert_eq!(
+        targets(&actions),
+        vec![(0, vec![(7, 3)]), (1, vec![(7, 3)])]
+    );
+    // The reports from before do not count.
+    assert_eq!((job.version(), job.found()), (1, false));
+    assert_eq!(job.clocks_missing().count(), 0);
+    assert_eq!(say(&mut job, 0, Parked, 1, 0), vec![]);
+    assert_eq!(say(&mut job, 1, Parked, 1, 0), vec![Action::SafeStateFound]);
+}
+
+#[test]
+fn what_comes_after_the_still_point_is_ignored() {
+    let (mut job, _) = targeted(&[&[(7, 2)], &[(7, 2)]]);
+    say(&mut job, 0, Parked, 1, 0);
+    assert!(!job.found());
+    assert_eq!(say(&mut job, 1, Parked, 1, 0), vec![Action::SafeStateFound]);
+    assert!(job.found());
+    assert_eq!(say(&mut job, 1, Parked, 1, 0), vec![]);
+    let (rank, ggid) = (0, 7);
+    assert_eq!(job.on(Event::Raise { rank, ggid, seq: 3 }), vec![]);
+    assert_eq!(job.version(), 1);
+}
+
+#[test]
+fn nobody_is_asked_while_nobody_is_parked_or_somebody_is_silent() {
+    let (mut job, _) = targeted(&[&[(1, 1)], &[(1, 0)], &[]]);
+    say(&mut job, 0, Running, 1, 0);
+    assert_eq!(say(&mut job, 1, Parked, 1, 0), vec![]);
+    assert_eq!(say(&mut job, 1, Waiting, 1, 0), vec![]);
+    assert_eq!(say(&mut job, 2, Waiting, 1, 0), vec![]);
+    let poll = Action::Poll {
+        poll: 1,
+        patience: 1,
+    };
+    assert_eq!(say(&mut job, 1, Parked, 1, 0), vec![poll]);
+}
+
+#[test]
+fn an_answer_that_is_given_twice_is_one() {
+    let (mut job, _) = targeted(&[&[(1, 1)], &[], &[]]);
+    say(&mut job, 0, Waiting, 1, 0);
+    say(&mut job, 1, Waiting, 1, 0);
+    say(&mut job, 2, Parked, 1, 0);
+    // Also where something was said in between.
+    assert_eq!(say(&mut job, 0, Waiting, 1, 1), vec![]);
+    assert_eq!(say(&mut job, 0, InCollective, 1, 0), vec![]);
+    assert_eq!(say(&mut job, 0, Waiting, 1, 1), vec![]);
+    assert_eq!(say(&mut job, 2, Parked, 1, 1), vec![]);
+    assert_eq!(say(&mut job, 2, Parked, 1, 1), vec![]);
+    let poll = Action::Poll {
+        poll: 2,
+        patience: 0,
+    };
+    assert_eq!(say(&mut job, 1, Waiting, 1, 1), vec![poll]);
+}
+
+#[test]
+fn a_rank_that_runs_again_is_not_judged_by_a_short_pause() {
+    let (mut job, _) = targeted(&[&[(1, 1)], &[]]);
+    let asks = |poll, patience| vec![Action::Poll { poll, patience }];
+    say(&mut job, 0, Running, 1, 0);
+    assert_eq!(say(&mut job, 1, Parked, 1, 0), asks(1, 1));
+    say(&mut job, 0, Running, 1, 1);
+    assert_eq!(say(&mut job, 1, Parked, 1, 1), asks(2, 1));
+    // It waits for a moment, and a short pause is asked for; after that it runs as it did before.
+    assert_eq!(say(&mut job, 0, Waiting, 1, 0), asks(3, 0));
+    say(&mut job, 0, Running, 1, 3);
+    assert_eq!(say(&mut job, 1, Parked, 1, 3), asks(4, 1));
+    say(&mut job, 0, Running, 1, 4);
+    let let_on = Action::Advance {
+        ranks: vec![1],
+        version: 2,
+    };
+    assert_eq!(say(&mut job, 1, Parked, 1, 4), vec![let_on]);
+    assert_eq!(job.advances(), 1);
+}
+
+#[test]
+fn after_an_order_two_polls_have_to_agree_anew() {
+    let (mut job, _) = targeted(&[&[(1, 1)], &[]]);
+    let asks = |poll| vec![Action::Poll { poll, patience: 0 }];
+    let let_on = |version| {
+        vec![Action::Advance {
+            ranks: vec![1],
+            version,
+        }]
+    };
+    say(&mut job, 0, Waiting, 1, 0);
+    assert_eq!(say(&mut job, 1, Parked, 1, 0), asks(1));
+    for (order, poll) in [(1, 1), (2, 3), (3, 5)] {
+        say(&mut job, 0, Waiting, 1, poll);
+        assert_eq!(say(&mut job, 1, Parked, order, poll), asks(poll + 1));
+        say(&mut job, 0, Waiting, 1, poll + 1);
+        assert_eq!(say(&mut job, 1, Parked, order, poll + 1), let_on(order + 1));
+        // Says that it stands where it stood, in its own time.
+        assert_eq!(say(&mut job, 1, Parked, order + 1, 0), asks(poll + 2));
+    }
+    assert_eq!((job.advances(), job.version()), (3, 4));
+}
+
+#[test]
+fn whatever_a_rank_does_differently_is_a_move() {
+    for moved in 0..4 {
+        let (mut job, _) = targeted(&[&[(1, 1)], &[]]);
+        let asks = |poll| vec![Action::Poll { poll, patience: 0 }];
+        say(&mut job, 0, Waiting, 1, 0);
+        say(&mut job, 1, Parked, 1, 0);
+        say(&mut job, 0, Waiting, 1, 1);
+        assert_eq!(say(&mut job, 1, Parked, 1, 1), asks(2));
+        let mut other = report(Waiting, 1, 2);
+        match moved {
+            0 => other.sent = 1,
+            1 => other.received = 1,
+            2 => other.begun = 1,
+            _ => {}
+        }
+        let (rank, report) = (0, other);
+        job.on(Event::Report { rank, report });
+        let then = say(&mut job, 1, Parked, 1, 2);
+        assert_eq!(then == asks(3), moved < 3, "{moved} {then:?}");
+    }
+}

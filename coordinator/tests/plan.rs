@@ -80,7 +80,81 @@ fn bad_input_is_told_with_field_and_line_and_a_status() {
         "[[process]]\nname = \"a\"\nfree = \"1 GB\"\nsize = \"3 GB\"\n",
     );
     let trace = file("trace.csv", "G0,G1\n1,2\n1,x\n");
-    let cases: [(&[&str], i32, &str); 9] = [
+    let truth = file("truth.toml", "[[process]]\nname = \"a\"\nfree = true\n");
+    let huge = file(
+        "huge.toml",
+        "[[process]]\nname = \"a\"\nfree = 99999999999999999999999\n",
+    );
+    let nameless = file("nameless.toml", "[[process]]\nname = \"\"\nfree = 1\n");
+    let five = file(
+        "five.toml",
+        &["a", "b", "c", "d", "e"]
+            .map(|name| format!("[[process]]\nname = \"{name}\"\nfree = 1\nsize = 2\n"))
+            .concat(),
+    );
+    let strange = file("strange.csv", "G1,x\n1,2\n");
+    let cases: [(&[&str], i32, &str); 18] = [
+        (
+            &["staging", "--topology", &truth],
+            1,
+            "truth.toml: line 3: process[0].free: invalid type: boolean `true`, expected a number of bytes",
+        ),
+        (
+            &["staging", "--topology", &huge],
+            1,
+            "huge.toml: line 3: process[0].free: '99999999999999999999999' is too large",
+        ),
+        (
+            &["staging", "--topology", &nameless],
+            1,
+            "nameless.toml: line 2: process[0].name: is empty",
+        ),
+        (
+            &["staging", "--topology", &five],
+            1,
+            "a, b, c, d, 1 other together have 5 B that does not fit",
+        ),
+        (
+            &["staging", "--topology", "nvswitch:2", "--trace", &strange],
+            1,
+            "strange.csv: column 2: nvswitch:2 has no process 'x'; it has G0, G1",
+        ),
+        (
+            &[
+                "staging",
+                "--topology",
+                "dgx1",
+                "--remainder",
+                "1",
+                "--spare",
+                "1",
+            ],
+            1,
+            "remainder: 1 given for 8 processes",
+        ),
+        (
+            &["staging", "--topology", "dgx1", "--sizes", "1,,2"],
+            2,
+            "number 2: a number is missing",
+        ),
+        (
+            &[
+                "interval",
+                "--mttf",
+                "12h",
+                "--checkpoint",
+                "40s",
+                "--restart",
+                "1e6d",
+            ],
+            1,
+            "mttf: 12 h is too short for a restart of 1000000 d: hardly one would be finished between failures",
+        ),
+        (
+            &["interval", "--mttf", "12h", "--checkpoint", "1e400s"],
+            2,
+            "'1e400s' is too large",
+        ),
         (
             &["staging", "--topology", &negative],
             1,
@@ -238,7 +312,8 @@ fn a_directorys_own_epochs_give_sizes_traces_and_costs() {
 fn a_trace_is_run_through_every_scheduler() {
     let directory = tempfile::tempdir().expect("directory");
     let trace = directory.path().join("trace.csv");
-    std::fs::write(&trace, "a,b\n100M,20M\n20M,130M\n").expect("trace");
+    // Columns go by their names.
+    std::fs::write(&trace, "G1,G0\n20M,100M\n130M,20M\n").expect("trace");
     let trace = trace.to_str().expect("name");
     let value = json(&plan(&[
         "staging",
@@ -284,4 +359,77 @@ fn streams_are_fitted_to_measurements() {
     assert!(
         (value["streams"][2]["pays_from"].as_f64().expect("a size") - 800_000.0).abs() < 1000.0
     );
+}
+
+/// A machine on which Algorithm 2 would take minutes.
+#[test]
+fn comparisons_do_not_keep_the_plan_waiting() {
+    let directory = tempfile::tempdir().expect("directory");
+    let trace = directory.path().join("trace.csv");
+    let names = (0..512).map(|node| format!("node{node}"));
+    let sizes = (0..512u64).map(|node| (node * 25_000_000).to_string());
+    let sizes = sizes.collect::<Vec<_>>().join(",");
+    let text = names.collect::<Vec<_>>().join(",") + "\n" + &sizes + "\n" + &sizes + "\n";
+    std::fs::write(&trace, text).expect("trace");
+    let cluster = ["staging", "--topology", "cluster:512", "--trace"];
+    let traced = [&cluster[..], &[trace.to_str().expect("name")]].concat();
+    let said = text_of(&traced, &[]);
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].starts_with("2 snapshots on cluster:512"), "{said}");
+    assert!(
+        lines[2].starts_with("exact "),
+        "the plan comes first: {said}"
+    );
+    assert!(lines[3].starts_with("baseline ") && lines[4].starts_with("greedy "));
+    assert!(
+        lines[5].starts_with("min-time   left out in 2 of 2 snapshots: would take more than"),
+        "{said}"
+    );
+    assert!(said.ends_with("(--compare all waits for what was left out)\n"));
+    let alone = text_of(&traced, &["--compare", "none"]);
+    assert_eq!(alone.lines().count(), 3, "{alone}");
+    let value = json(&plan(&[&traced[..], &["--json"]].concat()));
+    assert_eq!(
+        (&value[2]["scheduler"], &value[2]["left_out"]),
+        (&"min-time".into(), &2.into())
+    );
+    // One plan alone.
+    let links = (0..512u64).map(|gpu| (gpu % 16 * 16_000_000).to_string());
+    let links = links.collect::<Vec<_>>().join(",");
+    let pairs = ["staging", "--topology", "all-to-all:512", "--sizes", &links];
+    let said = text_of(&pairs, &[]);
+    assert!(
+        said.contains("\nmin-time   left out: would take more than"),
+        "{said}"
+    );
+    let alone = text_of(&pairs, &["--compare", "none"]);
+    assert!(!alone.contains("baseline") && said.starts_with(&alone));
+    let value = json(&plan(&[&pairs[..], &["--json"]].concat()));
+    assert_eq!(value["left_out"][0]["scheduler"], "min-time");
+    assert_eq!(value["others"].as_array().map(Vec::len), Some(2));
+    // Waited for, it comes.
+    let value = json(&plan(
+        &[&EXAMPLE[..], &["--compare", "all", "--json"]].concat(),
+    ));
+    assert_eq!(value["others"][2]["scheduler"], "min-time");
+}
+
+fn text_of(arguments: &[&str], more: &[&str]) -> String {
+    text(&plan(&[arguments, more].concat()))
+}
+
+#[test]
+fn figures_and_models_are_there_as_json_too() {
+    let directory = tempfile::tempdir().expect("directory");
+    let figures = directory.path().to_str().expect("name");
+    let value = json(&plan(&["interval", "--figures", figures, "--json"]));
+    assert_eq!(value["figures"].as_array().map(Vec::len), Some(15));
+    assert_eq!(value["figures"][3]["number"], "5a");
+    let points = &value["figures"][3]["chart"]["series"][0]["points"];
+    assert_eq!(points.as_array().map(Vec::len), Some(8));
+    assert!(directory.path().join("interval-figure-5a.svg").exists());
+    for models in [&value["models"], &json(&plan(&["streams", "--json"]))] {
+        assert_eq!(models["fits"].as_array().map(Vec::len), Some(3));
+        assert_eq!(models["streaming"][0]["streams"], 4);
+    }
 }

@@ -23,6 +23,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         std::fs::write(directory.join(name), figure.chart.to_svg())?;
     }
     println!("{}\n{}", figures.to_tables(), figures.to_claims());
-    println!("{}", interval::model_tables());
+    println!("{}", interval::models());
     Ok(())
 }

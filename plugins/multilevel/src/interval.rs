@@ -9,17 +9,19 @@
 //!   expected time (equation 20) and its estimate (equation 37).
 
 mod figures;
+mod least_squares;
 mod report;
 mod simulate;
 mod streamed;
 mod tables;
 
 pub use figures::{Figure, figures, points};
-pub use report::model_tables;
+pub use report::{Fit, Models, Streaming, models};
 pub use simulate::{Totals, simulate};
 pub use streamed::{FitError, Model, Sample, SamplesError, fit, parse_samples};
 pub use tables::{CHECKPOINT, ELEMENTS, RESTART, STREAMS, WASTED, recomputing, samples};
 
+use crate::units::show_seconds;
 use serde::Serialize;
 
 /// What failures and checkpoints cost, in seconds.
@@ -41,9 +43,14 @@ pub enum CostError {
     #[error("{field}: must be a finite time of zero or more, not {value} s")]
     Negative { field: &'static str, value: f64 },
     #[error(
-        "mttf: {mttf} s is too short for checkpoints of {checkpoint} s: hardly one would be finished between failures"
+        "mttf: {} is too short for a {field} of {}: hardly one would be finished between failures",
+        show_seconds(*.mttf), show_seconds(*.time)
     )]
-    Hopeless { mttf: f64, checkpoint: f64 },
+    Hopeless {
+        field: &'static str,
+        mttf: f64,
+        time: f64,
+    },
 }
 
 /// An interval and what it costs.
@@ -79,11 +86,10 @@ impl Costs {
             });
         }
         // Beyond this the expected time is thousands of times the work, and soon larger than any number.
-        if checkpoint > 5.0 * mttf || restart > 5.0 * mttf {
-            return Err(CostError::Hopeless {
-                mttf,
-                checkpoint: checkpoint.max(restart),
-            });
+        for (field, time) in [("checkpoint", checkpoint), ("restart", restart)] {
+            if time > 5.0 * mttf {
+                return Err(CostError::Hopeless { field, mttf, time });
+            }
         }
         Ok(Costs {
             mttf,
@@ -189,7 +195,14 @@ mod tests {
             message(1.0, 1.0, -1.0),
             "restart: must be a finite time of zero or more, not -1 s"
         );
-        assert!(message(1.0, 60.0, 1.0).contains("hardly one"));
+        assert_eq!(
+            message(60.0, 3600.0, 1.0),
+            "mttf: 1 min is too short for a checkpoint of 1 h: hardly one would be finished between failures"
+        );
+        assert_eq!(
+            message(43_200.0, 40.0, 86.4e9),
+            "mttf: 12 h is too short for a restart of 1000000 d: hardly one would be finished between failures"
+        );
     }
 
     proptest! {

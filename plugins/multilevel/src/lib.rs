@@ -8,6 +8,7 @@
 //! Schedulers, models and simulations are pure: no files, no clocks, no randomness that is not seeded.
 
 pub mod chart;
+pub mod compare;
 pub mod exact;
 pub mod flow;
 mod graph;

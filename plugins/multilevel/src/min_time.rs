@@ -16,6 +16,9 @@
 //!   of a sender carries what there is.
 //!
 //! Times are compared as fractions of whole numbers. On machines with switches every link of a route is priced.
+//!
+//! One search a chunk takes long where there are many chunks or many links. [`MinTime::schedule_within`] counts the edges that it
+//! looks at and gives up after so many: the same on every machine and every day.
 
 use crate::flow::forward;
 use crate::graph::{Limit, SINK, SOURCE, StagingGraph};
@@ -43,23 +46,49 @@ impl Scheduler for MinTime {
     }
 
     fn schedule(&self, problem: &Problem<'_>) -> Result<Plan, ScheduleError> {
+        let plan = self.schedule_within(problem, &mut { u64::MAX })?;
+        Ok(plan.expect("so many steps take longer than the universe has had"))
+    }
+}
+
+impl MinTime {
+    /// As [`Scheduler::schedule`], in at most `steps` steps, from which those that it takes are taken off. `None` where they do
+    /// not suffice.
+    pub fn schedule_within(
+        &self,
+        problem: &Problem<'_>,
+        steps: &mut u64,
+    ) -> Result<Option<Plan>, ScheduleError> {
         if self.chunk == 0 {
             return Err(ScheduleError::NoChunk);
+        }
+        // To build the graph takes about as long as to look at every link once.
+        if !spend(steps, problem.topology().links().len() as u64) {
+            return Ok(None);
         }
         let mut graph = StagingGraph::new(problem, self.chunk);
         open_all(&mut graph);
         let mut search = Search::new(&graph);
         for _ in 0..graph.demand {
-            if !search.soonest_path(&graph) {
-                let left = |&sender: &usize| problem.remainder()[sender] > 0;
-                let senders: Vec<usize> = (0..problem.remainder().len()).filter(left).collect();
-                let room = problem.total_remainder().min(sent(&graph) * self.chunk);
-                return Err(problem.does_not_fit(&senders, room));
+            match search.soonest_path(&graph, steps) {
+                None => return Ok(None),
+                Some(true) => search.push_one(&mut graph),
+                Some(false) => {
+                    let senders: Vec<usize> = problem.senders().collect();
+                    let room = problem.total_remainder().min(sent(&graph) * self.chunk);
+                    return Err(problem.does_not_fit(&senders, room));
+                }
             }
-            search.push_one(&mut graph);
         }
-        Ok(graph.plan(problem))
+        Ok(Some(graph.plan(problem)))
     }
+}
+
+/// Takes steps off those that are left, if there are so many.
+fn spend(left: &mut u64, steps: u64) -> bool {
+    let enough = *left >= steps;
+    *left = left.saturating_sub(steps);
+    enough
 }
 
 /// Links carry as much as there is: only time is short.
@@ -128,8 +157,8 @@ impl Search {
         }
     }
 
-    /// Lines 2 to 15; whether the sink can be reached.
-    fn soonest_path(&mut self, graph: &StagingGraph) -> bool {
+    /// Lines 2 to 15; whether the sink can be reached, or `None` when the steps have run out.
+    fn soonest_path(&mut self, graph: &StagingGraph, steps: &mut u64) -> Option<bool> {
         self.soonest.fill(None);
         self.soonest[SOURCE as usize] = Some(Time::ZERO);
         self.queue.push_back(SOURCE);
@@ -138,7 +167,9 @@ impl Search {
             let Some(so_far) = self.soonest[vertex as usize] else {
                 continue;
             };
+            let mut looked_at = 0;
             for (arc, next) in graph.network.arcs(vertex) {
+                looked_at += 1;
                 if graph.network.residual(arc) == 0 {
                     continue;
                 }
@@ -156,8 +187,11 @@ impl Search {
                     }
                 }
             }
+            if !spend(steps, looked_at) {
+                return None;
+            }
         }
-        self.soonest[SINK as usize].is_some()
+        Some(self.soonest[SINK as usize].is_some())
     }
 
     /// How long the edge takes with one chunk more, or with one less where the arc leads backwards.
@@ -222,6 +256,26 @@ mod tests {
             found >= best - 1e-12 && found <= best + chunk,
             "{found} and {best}"
         );
+    }
+
+    #[test]
+    fn steps_that_do_not_suffice_give_no_plan_and_those_that_do_the_same() {
+        let ports = Topology::nvswitch(16).with_free(80 * MB);
+        let sizes: Vec<u64> = (1..=16).map(|gpu| 10 * gpu * MB).collect();
+        let problem = Problem::new(&ports, &sizes).expect("sizes");
+        let scheduler = MinTime::default();
+        let mut left = u64::MAX;
+        let plan = scheduler.schedule_within(&problem, &mut left);
+        let taken = u64::MAX - left;
+        // 480 chunks, each of which has to look at a sender's two links at least.
+        assert!((1_000..1_000_000).contains(&taken), "{taken}");
+        assert_eq!(scheduler.schedule(&problem).map(Some), plan);
+        let mut exactly = taken;
+        let within = |steps: &mut u64| scheduler.schedule_within(&problem, steps);
+        assert_eq!((within(&mut exactly), exactly), (plan, 0));
+        for too_few in [0, 47, 48, taken / 2, taken - 1] {
+            assert_eq!(within(&mut { too_few }), Ok(None), "{too_few}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::ratio::Seconds;
 use crate::topology::{End, Topology};
-use crate::units::{LARGEST, show_bytes};
+use crate::units::{LARGEST, counted, show_bytes, some_of};
 
 /// A topology together with one checkpoint's sizes. Every process first fills its own fast tier.
 #[derive(Clone, Debug)]
@@ -16,10 +16,15 @@ pub struct Problem<'t> {
 /// Why there is no plan.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ScheduleError {
-    #[error("sizes: {sizes} given for {processes} processes")]
-    WrongCount { sizes: usize, processes: usize },
-    #[error("sizes[{process}]: together more than 2^62 bytes")]
-    TooLarge { process: usize },
+    #[error("{what}: {sizes} given for {}", counted(*.processes, "process"))]
+    WrongCount {
+        /// The list that was given.
+        what: &'static str,
+        sizes: usize,
+        processes: usize,
+    },
+    #[error("{what}[{process}]: together more than 2^62 bytes")]
+    TooLarge { what: &'static str, process: usize },
     #[error("process {process}: has a remainder and spare capacity at once")]
     Both { process: usize },
     #[error("chunk: must be at least one byte")]
@@ -47,11 +52,12 @@ impl<'t> Problem<'t> {
         let processes = topology.processes();
         if sizes.len() != processes.len() {
             return Err(ScheduleError::WrongCount {
+                what: "sizes",
                 sizes: sizes.len(),
                 processes: processes.len(),
             });
         }
-        check_sum(sizes)?;
+        check_sum("sizes", sizes)?;
         let pairs = || processes.iter().zip(sizes);
         Ok(Problem {
             topology,
@@ -74,15 +80,17 @@ impl<'t> Problem<'t> {
         spare: Vec<u64>,
     ) -> Result<Problem<'t>, ScheduleError> {
         let processes = topology.processes().len();
-        for given in [&remainder, &spare] {
+        for (what, given) in [("remainder", &remainder), ("spare", &spare)] {
             if given.len() != processes {
                 return Err(ScheduleError::WrongCount {
+                    what,
                     sizes: given.len(),
                     processes,
                 });
             }
         }
-        check_sum(&remainder)?;
+        check_sum("remainder", &remainder)?;
+        check_sum("spare", &spare)?;
         if let Some(process) = (0..processes).find(|&at| remainder[at] > 0 && spare[at] > 0) {
             return Err(ScheduleError::Both { process });
         }
@@ -142,21 +150,12 @@ impl<'t> Problem<'t> {
 
     /// The error for senders whose data has nowhere to go.
     pub(crate) fn does_not_fit(&self, senders: &[usize], room: u64) -> ScheduleError {
-        const SHOWN: usize = 4;
-        let mut names: Vec<&str> = senders
-            .iter()
-            .take(SHOWN)
-            .map(|&at| self.topology.processes()[at].name.as_str())
-            .collect();
-        let others = senders.len().saturating_sub(SHOWN);
-        let others = format!("{others} others");
-        if senders.len() > SHOWN {
-            names.push(&others);
-        }
+        let names = senders.iter();
+        let names = names.map(|&at| self.topology.processes()[at].name.as_str());
         let remainder = senders.iter().map(|&at| self.remainder[at]).sum();
         ScheduleError::DoesNotFit {
             first: senders.first().copied().unwrap_or(0),
-            senders: names.join(", "),
+            senders: some_of(names),
             count: senders.len(),
             remainder,
             room,
@@ -164,13 +163,13 @@ impl<'t> Problem<'t> {
     }
 }
 
-fn check_sum(sizes: &[u64]) -> Result<(), ScheduleError> {
+fn check_sum(what: &'static str, sizes: &[u64]) -> Result<(), ScheduleError> {
     let mut sum = 0u64;
     for (process, &size) in sizes.iter().enumerate() {
         sum = sum
             .checked_add(size)
             .filter(|&sum| sum <= LARGEST)
-            .ok_or(ScheduleError::TooLarge { process })?;
+            .ok_or(ScheduleError::TooLarge { what, process })?;
     }
     Ok(())
 }

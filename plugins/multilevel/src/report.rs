@@ -1,12 +1,9 @@
 //! A staging plan in words and as JSON, beside what the other schedulers would do.
 
+use crate::compare::{self, Budget, Comparisons};
 use crate::exact::Exact;
-use crate::greedy::Greedy;
-use crate::local_only::LocalOnly;
-use crate::min_time::MinTime;
 use crate::plan::DescribedTransfer;
 use crate::problem::{Problem, ScheduleError};
-use crate::schedule::Scheduler;
 use crate::units::{show_bytes, show_seconds};
 use serde::Serialize;
 use std::fmt::{self, Write};
@@ -25,6 +22,8 @@ pub struct Report {
     pub bottleneck: Option<Bottleneck>,
     /// Blocking times of the other schedulers, where they find a plan.
     pub others: Vec<Other>,
+    /// Those of them that it would have taken too long to wait for.
+    pub left_out: Vec<LeftOut>,
     /// Each process's share of the checkpoint.
     pub processes: Vec<Share>,
 }
@@ -49,6 +48,13 @@ pub struct Other {
     pub blocking_seconds: f64,
 }
 
+/// A scheduler that was not waited for.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct LeftOut {
+    pub scheduler: &'static str,
+    pub reason: String,
+}
+
 /// What a process has too much or too little of.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Share {
@@ -58,7 +64,7 @@ pub struct Share {
 }
 
 impl Report {
-    /// Plans with chunks of `chunk` bytes. The comparison with Algorithm 2 uses at least the paper's chunk.
+    /// Plans with chunks of `chunk` bytes, and compares with nothing.
     pub fn of(problem: &Problem<'_>, chunk: u64) -> Result<Report, ScheduleError> {
         let topology = problem.topology();
         let optimum = Exact { chunk }.solve(problem)?;
@@ -82,20 +88,6 @@ impl Report {
             bandwidth: found.bandwidth,
             explanation: found.explain(problem),
         });
-        // Algorithm 2 takes one round a chunk: beyond some thousands it would keep people waiting.
-        let chunk = chunk.max(1_000_000).max(problem.total_remainder() / 4096);
-        let schedulers: [&dyn Scheduler; 3] = [&LocalOnly, &Greedy, &MinTime { chunk }];
-        let others = schedulers.into_iter().filter_map(|scheduler| {
-            let blocking_seconds = scheduler
-                .schedule(problem)
-                .ok()?
-                .blocking_time()
-                .as_secs_f64();
-            Some(Other {
-                scheduler: scheduler.name(),
-                blocking_seconds,
-            })
-        });
         let shares = topology
             .processes()
             .iter()
@@ -114,9 +106,57 @@ impl Report {
             slow_tier_bytes: problem.total_remainder() - peer_bytes,
             transfers: optimum.plan.describe(problem),
             bottleneck,
-            others: others.collect(),
+            others: Vec::new(),
+            left_out: Vec::new(),
             processes: shares.collect(),
         })
+    }
+
+    /// Adds what the other schedulers make of the same problem. Algorithm 2 uses at least the paper's chunk.
+    pub fn compare(&mut self, problem: &Problem<'_>, chunk: u64, comparisons: Comparisons) {
+        let Some(mut budget) = Budget::of(comparisons) else {
+            return;
+        };
+        // Algorithm 2 takes one round a chunk: some thousands of them tell as much as millions.
+        let chunk = chunk.max(1_000_000).max(problem.total_remainder() / 4096);
+        for other in [
+            compare::Other::Baseline,
+            compare::Other::Greedy,
+            compare::Other::MinTime { chunk },
+        ] {
+            let scheduler = other.name();
+            match other.schedule(problem, &mut budget) {
+                Ok(Some(plan)) => self.others.push(Other {
+                    scheduler,
+                    blocking_seconds: plan.blocking_time().as_secs_f64(),
+                }),
+                Ok(None) => self.left_out.push(LeftOut {
+                    scheduler,
+                    reason: format!("would take more than {} steps", compare::STEPS),
+                }),
+                // What one cannot place another may.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// The comparisons in words.
+    pub fn comparisons(&self) -> String {
+        let mut text = String::new();
+        for other in &self.others {
+            let time = show_seconds(other.blocking_seconds);
+            let times = other.blocking_seconds / self.optimum_seconds;
+            let factor = if times.is_finite() {
+                format!(" ({times:.2} times the optimum)")
+            } else {
+                String::new()
+            };
+            text += &format!("{:<10} {time}{factor}\n", other.scheduler);
+        }
+        for LeftOut { scheduler, reason } in &self.left_out {
+            text += &format!("{scheduler:<10} left out: {reason}\n");
+        }
+        text
     }
 }
 
@@ -172,16 +212,6 @@ impl fmt::Display for Report {
             )?,
             None => {}
         }
-        for other in &self.others {
-            let time = show_seconds(other.blocking_seconds);
-            let times = other.blocking_seconds / self.optimum_seconds;
-            let factor = if times.is_finite() {
-                format!(" ({times:.2} times the optimum)")
-            } else {
-                String::new()
-            };
-            writeln!(f, "{:<10} {time}{factor}", other.scheduler)?;
-        }
         Ok(())
     }
 }
@@ -200,8 +230,9 @@ mod tests {
         (remainder[0], remainder[6]) = (480 * MB, 240 * MB);
         (spare[4], spare[1]) = (480 * MB, 137 * MB);
         let problem = Problem::from_remainders(&dgx1, remainder, spare).expect("example");
-        let report = Report::of(&problem, MB).expect("plan");
-        let text = report.to_string();
+        let mut report = Report::of(&problem, MB).expect("plan");
+        report.compare(&problem, MB, Comparisons::Limited);
+        let text = report.to_string() + &report.comparisons();
         assert!(
             text.starts_with("staging on dgx1: blocking time 6.67 ms\n"),
             "{text}"
@@ -224,6 +255,23 @@ mod tests {
             Some(report.transfers.len())
         );
         assert_eq!(json["processes"][4]["spare"], 480 * MB);
+    }
+
+    #[test]
+    fn what_is_not_compared_is_said() {
+        let machine = Topology::all_to_all(512).with_free(80 * MB);
+        let sizes: Vec<u64> = (0..512).map(|gpu| (gpu % 16) * 10 * MB).collect();
+        let problem = Problem::new(&machine, &sizes).expect("sizes");
+        let mut report = Report::of(&problem, 1).expect("plan");
+        report.compare(&problem, 1, Comparisons::None);
+        assert_eq!(report.comparisons(), "");
+        report.compare(&problem, 1, Comparisons::Limited);
+        let text = report.comparisons();
+        assert!(
+            text.contains("\nmin-time   left out: would take more than 10000000 steps\n"),
+            "{text}"
+        );
+        assert_eq!((report.others.len(), report.left_out.len()), (2, 1));
     }
 
     #[test]

@@ -8,12 +8,9 @@ mod report;
 
 pub use figures::{Case, Figures, Scale, Summary, summarise};
 
+use crate::compare::{Budget, Comparisons, Other};
 use crate::exact::Exact;
-use crate::greedy::Greedy;
-use crate::local_only::LocalOnly;
-use crate::min_time::MinTime;
 use crate::problem::{Problem, ScheduleError};
-use crate::schedule::Scheduler;
 use crate::topology::Topology;
 use crate::trace::Trace;
 use serde::Serialize;
@@ -24,62 +21,138 @@ pub const CHUNK: u64 = 1_000_000;
 /// Names of the simulated schedulers, in the order of all tables.
 pub const SCHEDULERS: [&str; 4] = ["baseline", "greedy", "min-time", "exact"];
 
-/// Algorithm 2's place among them.
+/// Those that the exact one is compared with, at the same places.
+const OTHERS: [Other; 3] = [
+    Other::Baseline,
+    Other::Greedy,
+    Other::MinTime { chunk: CHUNK },
+];
+
+/// The places of some of them.
+const BASELINE: usize = 0;
 const MIN_TIME: usize = 2;
+const EXACT: usize = 3;
+
+/// What a scheduler made of a snapshot.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Decision {
+    /// The plan's blocking time, in seconds.
+    pub blocking: f64,
+    /// What it took to decide, in seconds.
+    pub run_time: f64,
+}
 
 /// One snapshot through all schedulers.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
     /// The blocking time that nothing undercuts, in seconds.
     pub optimum: f64,
-    /// Blocking time of each scheduler, in seconds.
-    pub blocking: [f64; SCHEDULERS.len()],
-    /// What each took to decide, in seconds.
-    pub run_time: [f64; SCHEDULERS.len()],
+    /// `None` where a comparison was left out.
+    pub decisions: [Option<Decision>; SCHEDULERS.len()],
 }
 
 impl Outcome {
     /// By how much each scheduler's blocking time exceeds the optimum: 1 is twice as long. `None` where nothing blocks.
     pub fn overhead(&self, scheduler: usize) -> Option<f64> {
-        (self.optimum > 0.0).then(|| self.blocking[scheduler] / self.optimum - 1.0)
+        let blocking = self.decisions[scheduler]?.blocking;
+        (self.optimum > 0.0).then(|| blocking / self.optimum - 1.0)
     }
 
-    /// The same over Algorithm 2, which is what the paper calls optimal: it sees nothing smaller than a chunk.
+    /// Whether the slow tier alone would take longer.
+    pub fn peers_help(&self) -> bool {
+        self.overhead(BASELINE).is_some_and(|over| over > 1e-9)
+    }
+
+    /// Each scheduler's blocking time over Algorithm 2's, which is what the paper calls optimal: it sees nothing smaller than a chunk.
     pub fn overhead_over_min_time(&self, scheduler: usize) -> Option<f64> {
-        let reference = self.blocking[MIN_TIME];
-        (reference > 0.0).then(|| self.blocking[scheduler] / reference - 1.0)
+        let reference = self.decisions[MIN_TIME]?.blocking;
+        let blocking = self.decisions[scheduler]?.blocking;
+        (reference > 0.0).then(|| blocking / reference - 1.0)
     }
 }
 
-/// Runs a trace; `done` hears of every snapshot.
+/// A trace on a machine. The plans come first, comparisons when they are asked for.
+pub struct Simulation<'a> {
+    topology: &'a Topology,
+    trace: &'a Trace,
+    outcomes: Vec<Outcome>,
+    now: &'a dyn Fn() -> f64,
+}
+
+impl<'a> Simulation<'a> {
+    /// Makes the exact plan of every snapshot; `done` hears of each.
+    pub fn new(
+        topology: &'a Topology,
+        trace: &'a Trace,
+        now: &'a dyn Fn() -> f64,
+        done: &mut dyn FnMut(),
+    ) -> Result<Simulation<'a>, ScheduleError> {
+        let mut outcomes = Vec::with_capacity(trace.snapshots().len());
+        for sizes in trace.snapshots() {
+            let problem = Problem::new(topology, sizes)?;
+            let start = now();
+            let optimum = Exact::default().solve(&problem)?;
+            let run_time = now() - start;
+            let blocking = optimum.plan.blocking_time().as_secs_f64();
+            let mut decisions = [None; SCHEDULERS.len()];
+            decisions[EXACT] = Some(Decision { blocking, run_time });
+            outcomes.push(Outcome {
+                optimum: optimum.time.as_secs_f64(),
+                decisions,
+            });
+            done();
+        }
+        Ok(Simulation {
+            topology,
+            trace,
+            outcomes,
+            now,
+        })
+    }
+
+    /// Runs another scheduler, by its place in [`SCHEDULERS`], over all snapshots.
+    pub fn compare(
+        &mut self,
+        scheduler: usize,
+        budget: &mut Budget,
+        done: &mut dyn FnMut(),
+    ) -> Result<(), ScheduleError> {
+        let Some(other) = OTHERS.get(scheduler) else {
+            return Ok(());
+        };
+        for (sizes, outcome) in self.trace.snapshots().iter().zip(&mut self.outcomes) {
+            let problem = Problem::new(self.topology, sizes)?;
+            let start = (self.now)();
+            let plan = other.schedule(&problem, budget)?;
+            let run_time = (self.now)() - start;
+            outcome.decisions[scheduler] = plan.map(|plan| Decision {
+                blocking: plan.blocking_time().as_secs_f64(),
+                run_time,
+            });
+            done();
+        }
+        Ok(())
+    }
+
+    pub fn outcomes(&self) -> &[Outcome] {
+        &self.outcomes
+    }
+}
+
+/// Runs a trace through every scheduler, however long it takes; `done` hears of every step, four a snapshot.
 pub fn run(
     topology: &Topology,
     trace: &Trace,
     now: &dyn Fn() -> f64,
     done: &mut dyn FnMut(),
 ) -> Result<Vec<Outcome>, ScheduleError> {
-    let exact = Exact::default();
-    let schedulers: [&dyn Scheduler; SCHEDULERS.len()] =
-        [&LocalOnly, &Greedy, &MinTime { chunk: CHUNK }, &exact];
-    let mut outcomes = Vec::with_capacity(trace.snapshots().len());
-    for sizes in trace.snapshots() {
-        let problem = Problem::new(topology, sizes)?;
-        let optimum = exact.solve(&problem)?.time.as_secs_f64();
-        let mut outcome = Outcome {
-            optimum,
-            blocking: [0.0; 4],
-            run_time: [0.0; 4],
-        };
-        for (at, scheduler) in schedulers.iter().enumerate() {
-            let start = now();
-            let plan = scheduler.schedule(&problem)?;
-            outcome.run_time[at] = now() - start;
-            outcome.blocking[at] = plan.blocking_time().as_secs_f64();
+    let mut simulation = Simulation::new(topology, trace, now, done)?;
+    if let Some(mut budget) = Budget::of(Comparisons::All) {
+        for scheduler in 0..OTHERS.len() {
+            simulation.compare(scheduler, &mut budget, done)?;
         }
-        outcomes.push(outcome);
-        done();
     }
-    Ok(outcomes)
+    Ok(simulation.outcomes)
 }
 
 /// Average, median and extremes of a series.
@@ -126,17 +199,48 @@ mod tests {
         let mut heard = 0;
         let outcomes =
             run(&topology, &trace, &|| 0.0, &mut || heard += 1).expect("host memory has room");
-        assert_eq!((outcomes.len(), heard), (60, 60));
+        assert_eq!((outcomes.len(), heard), (60, 4 * 60));
         let mut worse = 0;
         for outcome in outcomes.iter().filter(|outcome| outcome.optimum > 0.0) {
-            assert!(outcome.overhead(3).expect("blocks") < 1e-6);
-            assert!(outcome.blocking[MIN_TIME] <= outcome.optimum + CHUNK as f64 / 12e9 + 1e-12);
+            assert!(outcome.overhead(EXACT).expect("blocks") < 1e-6);
+            let found = outcome.decisions[MIN_TIME].expect("no limit").blocking;
+            assert!(found <= outcome.optimum + CHUNK as f64 / 12e9 + 1e-12);
             worse += usize::from(outcome.overhead(0) > Some(0.5));
         }
         assert!(
             worse > 20,
             "the baseline is far from the optimum in most snapshots: {worse}"
         );
+    }
+
+    #[test]
+    fn a_comparison_that_was_left_out_says_nothing() {
+        let topology = Topology::cluster(64);
+        let mut trace = Trace::of((0..64).map(|node| format!("node{node}")).collect());
+        for _ in 0..2 {
+            let sizes = (0..64).map(|node| 200_000_000 * node).collect();
+            trace.record(sizes).expect("sizes");
+        }
+        let mut simulation =
+            Simulation::new(&topology, &trace, &|| 0.0, &mut || {}).expect("plans");
+        assert_eq!(simulation.outcomes()[0].overhead(EXACT), Some(0.0));
+        let mut budget = Budget::of(Comparisons::Limited).expect("limited");
+        for scheduler in 0..SCHEDULERS.len() {
+            simulation
+                .compare(scheduler, &mut budget, &mut || {})
+                .expect("plans");
+        }
+        let outcomes = simulation.outcomes();
+        assert_eq!(outcomes[1].overhead(MIN_TIME), None);
+        assert_eq!(outcomes[1].overhead_over_min_time(0), None);
+        assert!(
+            outcomes[1]
+                .overhead(0)
+                .is_some_and(|overhead| overhead > 0.0)
+        );
+        let summaries = summarise(outcomes);
+        let left_out = summaries.iter().map(|summary| summary.left_out);
+        assert_eq!(left_out.collect::<Vec<_>>(), [0, 0, 2, 0]);
     }
 
     #[test]

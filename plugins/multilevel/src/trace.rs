@@ -2,11 +2,15 @@
 //!
 //! Generated after the paper's published statistics, recorded from epochs of our own, read from and written to text.
 
+mod columns;
 mod rtm;
 mod synthetic;
 mod text;
 
+pub use columns::ColumnError;
 pub use text::TraceError;
+
+use crate::units::counted;
 
 /// A series of snapshots, each with one size in bytes per process.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,7 +21,7 @@ pub struct Trace {
 
 /// A recorded epoch does not have the processes that the trace has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("snapshot {snapshot} has {found} sizes, and the trace has {processes} processes")]
+#[error("snapshot {snapshot} has {}, and the trace has {}", counted(*.found, "size"), counted(*.processes, "process"))]
 pub struct RecordError {
     pub snapshot: usize,
     pub found: usize,

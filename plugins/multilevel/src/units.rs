@@ -5,9 +5,12 @@
 /// Why a quantity could not be read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum UnitError {
-    /// "" is not a number
+    /// `many` is not a number.
     #[error("'{0}' is not a number with a unit")]
     NotANumber(String),
+    /// Nothing.
+    #[error("a number is missing")]
+    Missing,
     /// A negative quantity.
     #[error("'{0}' is negative")]
     Negative(String),
@@ -62,11 +65,19 @@ pub fn parse_seconds(text: &str) -> Result<f64, UnitError> {
         "w" => 604_800.0,
         _ => return Err(unknown(text, unit, "us, ms, s, min (m), h, d, w")),
     };
-    Ok(number * factor)
+    let seconds = number * factor;
+    if seconds.is_finite() {
+        Ok(seconds)
+    } else {
+        Err(UnitError::TooLarge(text.trim().to_owned()))
+    }
 }
 
 fn split(text: &str) -> Result<(f64, &str), UnitError> {
     let text = text.trim();
+    if text.is_empty() {
+        return Err(UnitError::Missing);
+    }
     let end = text
         .char_indices()
         .find(|&(at, c)| {
@@ -181,6 +192,28 @@ fn show(value: f64, units: &[(f64, &str)]) -> String {
     format!("{digits} {unit}")
 }
 
+/// `1 size`, `2 sizes`, `2 processes`.
+pub fn counted(count: usize, what: &str) -> String {
+    let plural = match (count, what.ends_with('s')) {
+        (1, _) => "",
+        (_, true) => "es",
+        (_, false) => "s",
+    };
+    format!("{count} {what}{plural}")
+}
+
+/// The first few names of many, and how many more there are.
+pub fn some_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    const SHOWN: usize = 4;
+    let mut names = names;
+    let mut shown: Vec<String> = names.by_ref().take(SHOWN).map(str::to_owned).collect();
+    let others = names.count();
+    if others > 0 {
+        shown.push(counted(others, "other"));
+    }
+    shown.join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,6 +231,20 @@ mod tests {
     }
 
     #[test]
+    fn one_is_one_and_many_are_many() {
+        let sizes = [1, 0, 2].map(|count| counted(count, "size"));
+        assert_eq!(sizes, ["1 size", "0 sizes", "2 sizes"]);
+        let processes = [1, 2].map(|count| counted(count, "process"));
+        assert_eq!(processes, ["1 process", "2 processes"]);
+        let names = |count: usize| some_of(["a", "b", "c", "d", "e", "f"].into_iter().take(count));
+        assert_eq!([names(0), names(1), names(4)], ["", "a", "a, b, c, d"]);
+        assert_eq!(
+            [names(5), names(6)],
+            ["a, b, c, d, 1 other", "a, b, c, d, 2 others"]
+        );
+    }
+
+    #[test]
     fn nonsense_is_refused_with_its_own_words() {
         assert_eq!(parse_bytes("-5M"), Err(UnitError::Negative("-5M".into())));
         assert!(matches!(
@@ -208,9 +255,14 @@ mod tests {
             parse_bytes("many"),
             Err(UnitError::NotANumber("many".into()))
         );
-        assert_eq!(parse_bytes(""), Err(UnitError::NotANumber("".into())));
+        assert_eq!(parse_bytes(" "), Err(UnitError::Missing));
         assert_eq!(parse_bytes("9e99"), Err(UnitError::TooLarge("9e99".into())));
         assert!(parse_seconds("nan").is_err() && parse_seconds("inf").is_err());
+        let endless = "1e308w";
+        assert_eq!(
+            parse_seconds(endless),
+            Err(UnitError::TooLarge(endless.into()))
+        );
     }
 
     #[test]

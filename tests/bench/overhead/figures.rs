@@ -73,12 +73,8 @@ pub fn draw(rows: &[Row]) -> Vec<(&'static str, String)> {
         .iter()
         .filter_map(|(name, group, title, label, shown)| {
             let series = series(rows, *group, *shown);
-            let chart = Chart {
-                title: (*title).to_owned(),
-                x: Axis::logarithmic("bytes"),
-                y: Axis::linear(*label),
-                series,
-            };
+            let (x, y) = (Axis::logarithmic("bytes"), Axis::linear(*label));
+            let chart = Chart::of(*title, x, y, series);
             (!chart.series.is_empty()).then(|| (*name, chart.to_svg()))
         })
         .collect()

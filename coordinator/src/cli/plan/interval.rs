@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::Serialize;
 use stillpoint_multilevel::chart::{Axis, Chart, Mark, Series};
 use stillpoint_multilevel::interval::{self, Advice, Costs};
 use stillpoint_multilevel::units::show_seconds;
@@ -13,7 +14,8 @@ use crate::cli::{Failure, Outcome, print, print_json};
 
 /// Find the checkpoint interval that wastes least
 ///
-/// With --json: {"costs": {"mttf", "checkpoint", "restart"}, "best": {"seconds", "waste"}, "young": ..., "daly": ...}.
+/// With --json: {"costs": {"mttf", "checkpoint", "restart"}, "best": {"seconds", "waste"}, "young": ..., "daly": ...}; with
+/// --figures, {"seed", "figures", "models"}: the points of every curve, and the model that was fitted.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("task").required(true).args(["mttf", "figures"]))]
 pub struct Interval {
@@ -50,20 +52,36 @@ pub struct Interval {
     json: bool,
 }
 
+/// What `--figures --json` prints.
+#[derive(Serialize)]
+struct Simulated {
+    seed: u64,
+    figures: Vec<interval::Figure>,
+    models: interval::Models,
+}
+
 impl Interval {
     pub fn execute(self) -> Outcome {
         if let Some(directory) = &self.figures {
             let mut bar = Bar::new(interval::points());
             let figures = interval::figures(self.seed, &mut || bar.step());
             drop(bar);
-            let named = |figure: interval::Figure| {
+            let named = |figure: &interval::Figure| {
                 (
                     format!("interval-figure-{}.svg", figure.number),
                     figure.chart.to_svg(),
                 )
             };
-            draw(directory, figures.into_iter().map(named))?;
-            return print(&interval::model_tables());
+            draw(directory, figures.iter().map(named))?;
+            let models = interval::models();
+            return match self.json {
+                true => print_json(&Simulated {
+                    seed: self.seed,
+                    figures,
+                    models,
+                }),
+                false => print(&models.to_string()),
+            };
         }
         let advice = self.costs()?.advice();
         let chart = chart(&advice);
@@ -132,13 +150,13 @@ fn chart(advice: &Advice) -> Chart {
     let intervals = (0..=60).map(|step| best * 10f64.powf(f64::from(step - 30) / 30.0));
     let points = intervals.map(|seconds| (seconds / unit, 100.0 * advice.costs.waste(seconds)));
     let best = vec![(best / unit, 100.0 * advice.best.waste)];
-    Chart {
-        title: "Expected waste".to_owned(),
-        x: Axis::logarithmic(format!("interval ({name})")),
-        y: Axis::linear("% of the time"),
-        series: vec![
+    Chart::of(
+        "Expected waste",
+        Axis::logarithmic(format!("interval ({name})")),
+        Axis::linear("% of the time"),
+        [
             Series::of("waste", Mark::Line, points.collect()),
             Series::of("best", Mark::Dots, best),
         ],
-    }
+    )
 }

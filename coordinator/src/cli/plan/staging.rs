@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use stillpoint_multilevel::compare::{self, Budget, Comparisons};
 use stillpoint_multilevel::report::Report;
-use stillpoint_multilevel::simulate::{self, Figures, Summary};
+use stillpoint_multilevel::simulate::{Figures, SCHEDULERS, Simulation, Summary, summarise};
 use stillpoint_multilevel::topology::read_topology;
 use stillpoint_multilevel::trace::Trace;
-use stillpoint_multilevel::units::show_seconds;
+use stillpoint_multilevel::units::{counted, show_seconds};
 use stillpoint_multilevel::{Problem, ScheduleError, Topology};
 
 use super::progress::Bar;
@@ -17,8 +18,8 @@ use crate::cli::{Failure, Outcome, print, print_json};
 
 /// Plan who sends what to whom when checkpoints do not fit on their fast tiers
 ///
-/// Prints the fastest plan, its blocking time and the bottleneck that proves it. With --trace, what each
-/// scheduler makes of a whole series of checkpoints; with --figures, the simulations of docs/scheduler.md.
+/// Prints the fastest plan, its blocking time and the bottleneck that proves it, and then what other schedulers make of the same.
+/// With --trace, what each makes of a whole series of checkpoints; with --figures, the simulations of docs/scheduler.md.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("task").required(true).multiple(true).args(["topology", "figures", "record"]))]
 pub struct Staging {
@@ -50,7 +51,16 @@ pub struct Staging {
     #[arg(long, env = "STILLPOINT_MEASURED", value_name = "DIR")]
     measured: Option<PathBuf>,
 
-    /// Run all schedulers over a trace: a line of names, then a line of sizes for each snapshot
+    /// What to compare the fastest plan with, when it is there
+    #[arg(
+        long,
+        env = "STILLPOINT_COMPARE",
+        value_enum,
+        default_value = "limited"
+    )]
+    compare: Compare,
+
+    /// Run all schedulers over a trace: a line with the processes' names, then a line of sizes for each snapshot
     #[arg(long, env = "STILLPOINT_TRACE", value_name = "FILE", conflicts_with_all = ["sizes", "remainder", "measured"])]
     trace: Option<PathBuf>,
 
@@ -75,6 +85,30 @@ pub struct Staging {
     #[arg(long, env = "STILLPOINT_JSON")]
     json: bool,
 }
+
+/// How far other schedulers are waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Compare {
+    /// Nothing else
+    None,
+    /// Other schedulers, as far as they take a fraction of a second
+    Limited,
+    /// Other schedulers, however long they take
+    All,
+}
+
+impl From<Compare> for Comparisons {
+    fn from(compare: Compare) -> Comparisons {
+        match compare {
+            Compare::None => Comparisons::None,
+            Compare::Limited => Comparisons::Limited,
+            Compare::All => Comparisons::All,
+        }
+    }
+}
+
+/// What follows a comparison that was left out.
+const WAIT: &str = "(--compare all waits for what was left out)\n";
 
 impl Staging {
     pub fn execute(self) -> Outcome {
@@ -115,39 +149,75 @@ impl Staging {
             },
         };
         let failed = |error: ScheduleError| Failure::failed(located(&error, file.as_ref()));
-        let report = Report::of(&problem.map_err(failed)?, self.chunk).map_err(failed)?;
-        match self.json {
-            true => print_json(&report),
-            false => print(&report.to_string()),
+        let problem = problem.map_err(failed)?;
+        let mut report = Report::of(&problem, self.chunk).map_err(failed)?;
+        if !self.json {
+            print(&report.to_string())?;
         }
+        report.compare(&problem, self.chunk, self.compare.into());
+        if self.json {
+            return print_json(&report);
+        }
+        let hint = if report.left_out.is_empty() { "" } else { WAIT };
+        print(&(report.comparisons() + hint))
     }
 
+    /// The plans first, as soon as they are there; then whatever they are compared with.
     fn simulate(&self, topology: &Topology, file: &Path) -> Outcome {
-        let trace = Trace::parse(&read(file)?)
-            .map_err(|error| Failure::failed(format!("{}: {error}", file.display())))?;
-        let mut bar = Bar::new(trace.snapshots().len());
+        let failed = |error: String| Failure::failed(format!("{}: {error}", file.display()));
+        let trace = Trace::parse(&read(file)?).map_err(|error| failed(error.to_string()))?;
+        let trace = trace
+            .for_machine(topology)
+            .map_err(|error| failed(error.to_string()))?;
+        let snapshots = trace.snapshots().len();
+        let failed = |error: ScheduleError| failed(error.to_string());
+        let show = |text: &str| match self.json {
+            true => Ok(()),
+            false => print(text),
+        };
         let start = Instant::now();
-        let outcomes = simulate::run(
-            topology,
-            &trace,
-            &|| start.elapsed().as_secs_f64(),
-            &mut || bar.step(),
-        )
-        .map_err(|error| Failure::failed(format!("{}: {error}", file.display())))?;
+        let now = || start.elapsed().as_secs_f64();
+        let mut bar = Bar::new(snapshots);
+        let simulation = Simulation::new(topology, &trace, &now, &mut || bar.step());
+        let mut simulation = simulation.map_err(failed)?;
         drop(bar);
-        let summaries = simulate::summarise(&outcomes);
-        if self.json {
-            return print_json(&summaries);
+        let exact = SCHEDULERS.len() - 1;
+        let summary = Summary::of(simulation.outcomes(), exact);
+        show(&format!(
+            "{} on {}\n{:<10} {:>12} {:>12} {:>14} {:>12}\n{}",
+            counted(snapshots, "snapshot"),
+            topology.name(),
+            "SCHEDULER",
+            "BLOCKING",
+            "OVERHEAD",
+            "LARGEST",
+            "TO DECIDE",
+            row(&summary, snapshots)
+        ))?;
+        let Some(mut budget) = Budget::of(self.compare.into()) else {
+            return match self.json {
+                true => print_json(&[summary]),
+                false => Ok(()),
+            };
+        };
+        let mut left_out = false;
+        for scheduler in 0..exact {
+            let mut bar = Bar::new(snapshots);
+            simulation
+                .compare(scheduler, &mut budget, &mut || bar.step())
+                .map_err(failed)?;
+            drop(bar);
+            let summary = Summary::of(simulation.outcomes(), scheduler);
+            left_out |= summary.left_out > 0;
+            show(&row(&summary, snapshots))?;
         }
-        let mut text = format!("{} snapshots on {}\n", outcomes.len(), topology.name());
-        text.push_str(&format!(
-            "{:<10} {:>12} {:>12} {:>14} {:>12}\n",
-            "SCHEDULER", "BLOCKING", "OVERHEAD", "LARGEST", "TO DECIDE"
-        ));
-        summaries
-            .iter()
-            .for_each(|summary| text.push_str(&row(summary)));
-        print(&text)
+        if left_out {
+            show(WAIT)?;
+        }
+        match self.json {
+            true => print_json(&summarise(simulation.outcomes())),
+            false => Ok(()),
+        }
     }
 
     fn figures(&self, directory: &Path) -> Outcome {
@@ -170,15 +240,29 @@ impl Staging {
     }
 }
 
-fn row(summary: &Summary) -> String {
-    format!(
-        "{:<10} {:>12} {:>10.1} % {:>12.1} % {:>12}\n",
-        summary.scheduler,
+fn row(summary: &Summary, snapshots: usize) -> String {
+    let name = summary.scheduler;
+    let left_out = format!(
+        "left out in {} of {}: would take more than {} steps each, or {} together",
+        summary.left_out,
+        counted(snapshots, "snapshot"),
+        compare::STEPS,
+        compare::STEPS_OF_A_TRACE
+    );
+    if summary.left_out == snapshots && snapshots > 0 {
+        return format!("{name:<10} {left_out}\n");
+    }
+    let mut text = format!(
+        "{name:<10} {:>12} {:>10.1} % {:>12.1} % {:>12}\n",
         show_seconds(summary.blocking.mean),
         100.0 * summary.overhead.mean,
         100.0 * summary.overhead.largest,
         show_seconds(summary.run_time.median),
-    )
+    );
+    if summary.left_out > 0 {
+        text += &format!("{:<10} {left_out}\n", "");
+    }
+    text
 }
 
 /// What a file says about the processes' checkpoints, and where.

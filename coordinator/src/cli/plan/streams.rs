@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use stillpoint_multilevel::interval::{Model, fit, model_tables, parse_samples};
+use stillpoint_multilevel::interval::{Model, fit, models, parse_samples};
 use stillpoint_multilevel::units::{show_bytes, show_seconds};
 
 use super::{read, size};
@@ -12,8 +12,8 @@ use crate::cli::{Failure, Outcome, print, print_json};
 
 /// Fit the model of checkpoints that are copied in streams
 ///
-/// Without --samples: the published tables. With --json: the constants in seconds and seconds per byte, and for
-/// each number of streams from what size on it pays and the time for --size.
+/// Without --samples: the published tables. With --json: the constants in seconds and seconds per byte (of the published tables:
+/// per element), and for each number of streams from what size on it pays and the time for --size.
 #[derive(Debug, Args)]
 pub struct Streams {
     /// Measurements of a machine: lines of size,streams,time as in "256 MB,4,31ms"
@@ -25,7 +25,7 @@ pub struct Streams {
     size: u64,
 
     /// Print JSON
-    #[arg(long, env = "STILLPOINT_JSON", requires = "samples")]
+    #[arg(long, env = "STILLPOINT_JSON")]
     json: bool,
 }
 
@@ -48,7 +48,11 @@ struct Row {
 impl Streams {
     pub fn execute(self) -> Outcome {
         let Some(file) = &self.samples else {
-            return print(&model_tables());
+            let models = models();
+            return match self.json {
+                true => print_json(&models),
+                false => print(&models.to_string()),
+            };
         };
         let failed = |error: String| Failure::failed(format!("{}: {error}", file.display()));
         let samples = parse_samples(&read(file)?).map_err(|error| failed(error.to_string()))?;

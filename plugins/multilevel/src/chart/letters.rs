@@ -1,6 +1,7 @@
 //! Charts for a terminal.
 
-use super::{Chart, number};
+use super::Chart;
+use super::scale::number;
 use std::fmt::Write;
 
 impl Chart {

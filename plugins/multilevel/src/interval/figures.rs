@@ -4,6 +4,7 @@ use super::simulate::simulate;
 use super::tables::{CHECKPOINT, ELEMENTS, RESTART, STREAMS, WASTED};
 use super::{Costs, Totals};
 use crate::chart::{Axis, Chart, Mark, Series};
+use serde::Serialize;
 
 const HOUR: f64 = 3600.0;
 /// The application's length.
@@ -18,7 +19,7 @@ const INTERVAL: [f64; 10] = [
 ];
 
 /// A figure with the numbers that it is drawn from.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Figure {
     /// `5a`, as the paper counts.
     pub number: String,
@@ -117,16 +118,12 @@ fn figure(
             .map(|(x, totals)| (*x, totals.percentages()[percentage]));
         Series::of(stream_name(streams), Mark::Line, points.collect())
     });
-    let chart = Chart {
-        title: format!(
-            "Figure {number}: {}, 2^{} elements, {fixed}",
-            what[percentage],
-            elements.ilog2()
-        ),
-        x: Axis::linear(x),
-        y: Axis::linear("%"),
-        series: series.collect(),
-    };
+    let title = format!(
+        "Figure {number}: {}, 2^{} elements, {fixed}",
+        what[percentage],
+        elements.ilog2()
+    );
+    let chart = Chart::of(title, Axis::linear(x), Axis::linear("%"), series);
     Figure { number, chart }
 }
 
@@ -147,12 +144,9 @@ fn improvements() -> Vec<Figure> {
             });
             Series::of(stream_name(STREAMS[column]), Mark::Line, points.collect())
         });
-        let chart = Chart {
-            title: format!("Figure {number}: improvement of {what} by streams"),
-            x: Axis::linear("array size (power of two)"),
-            y: Axis::linear("%"),
-            series: series.collect(),
-        };
+        let title = format!("Figure {number}: improvement of {what} by streams");
+        let x = Axis::linear("array size (power of two)");
+        let chart = Chart::of(title, x, Axis::linear("%"), series);
         Figure {
             number: number.to_owned(),
             chart,

@@ -3,61 +3,111 @@
 use super::streamed::{Model, Sample, fit};
 use super::tables::{CHECKPOINT, RESTART, STREAMS, recomputing, samples};
 use crate::units::show_seconds;
-use std::fmt::Write;
+use serde::Serialize;
+use std::fmt;
 
-/// The model fitted to the paper's tables, in Markdown: constants, errors, and where streams start to pay.
-pub fn model_tables() -> String {
-    let mut text = String::from(
-        "| what | fixed | each stream | visible, 2^24 | hidden, 2^24 | typical error | largest |\n|---|---|---|---|---|---|---|\n",
-    );
-    let fitted = [
-        ("checkpoint (Table I)", samples(&CHECKPOINT)),
-        ("restart (Table II)", samples(&RESTART)),
-    ];
-    for (what, samples) in fitted
-        .iter()
-        .chain([&("computing again (III - I - II)", recomputing())])
-    {
-        if let Ok(model) = fit(samples) {
-            model_row(&mut text, what, &model, samples);
-        }
-    }
-    text += "\n| what | streams | pays from, model | pays from, tables |\n|---|---|---|---|\n";
-    for (what, samples) in &fitted {
-        for streams in STREAMS.into_iter().filter(|&streams| streams > 1) {
-            let Some(size) = fit(samples).ok().and_then(|model| model.pays_from(streams)) else {
-                continue;
-            };
-            let measured = measured_from(samples, streams)
-                .map_or("never".to_owned(), |size| format!("2^{:.0}", size.log2()));
-            writeln!(
-                text,
-                "| {what} | {streams} | 2^{:.1} | {measured} |",
-                size.log2()
-            )
-            .expect("a string");
-        }
-    }
-    text
+/// The largest array of the tables.
+const LARGEST: f64 = 16_777_216.0;
+
+/// The model fitted to the paper's tables. Field names are those of `--json`.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Models {
+    pub fits: Vec<Fit>,
+    pub streaming: Vec<Streaming>,
 }
 
-fn model_row(text: &mut String, what: &str, model: &Model, samples: &[Sample]) {
-    const LARGEST: f64 = 16_777_216.0;
-    let (typical, largest) = model.errors(samples);
-    let times = [
-        model.fixed,
-        model.per_stream,
-        LARGEST * model.visible,
-        LARGEST * model.hidden,
-    ]
-    .map(show_seconds);
-    let (typical, largest) = (100.0 * typical, 100.0 * largest);
-    writeln!(
-        text,
-        "| {what} | {} | {typical:.1} % | {largest:.0} % |",
-        times.join(" | ")
-    )
-    .expect("a string");
+/// The constants for one table, in seconds and seconds an element, and their relative errors.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Fit {
+    pub what: &'static str,
+    pub model: Model,
+    pub typical_error: f64,
+    pub largest_error: f64,
+}
+
+/// From what size on streams pay, in elements.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Streaming {
+    pub what: &'static str,
+    pub streams: u32,
+    pub pays_from: f64,
+    /// By the times that were measured; `None` where they never do.
+    pub measured_from: Option<f64>,
+}
+
+/// Fits the model to the paper's tables.
+pub fn models() -> Models {
+    let tables = [
+        ("checkpoint (Table I)", samples(&CHECKPOINT), true),
+        ("restart (Table II)", samples(&RESTART), true),
+        ("computing again (III - I - II)", recomputing(), false),
+    ];
+    let (mut fits, mut streaming) = (Vec::new(), Vec::new());
+    for (what, samples, streamed) in tables {
+        let Ok(model) = fit(&samples) else { continue };
+        let (typical_error, largest_error) = model.errors(&samples);
+        fits.push(Fit {
+            what,
+            model,
+            typical_error,
+            largest_error,
+        });
+        for streams in STREAMS.into_iter().filter(|_| streamed) {
+            streaming.extend(model.pays_from(streams).map(|pays_from| Streaming {
+                what,
+                streams,
+                pays_from,
+                measured_from: measured_from(&samples, streams),
+            }));
+        }
+    }
+    Models { fits, streaming }
+}
+
+impl fmt::Display for Models {
+    /// Markdown: constants, errors, and where streams start to pay.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "| what | fixed | each stream | visible, 2^24 | hidden, 2^24 | typical error | largest |"
+        )?;
+        writeln!(f, "|---|---|---|---|---|---|---|")?;
+        for fit in &self.fits {
+            let model = fit.model;
+            let times = [
+                model.fixed,
+                model.per_stream,
+                LARGEST * model.visible,
+                LARGEST * model.hidden,
+            ];
+            writeln!(
+                f,
+                "| {} | {} | {:.1} % | {:.0} % |",
+                fit.what,
+                times.map(show_seconds).join(" | "),
+                100.0 * fit.typical_error,
+                100.0 * fit.largest_error
+            )?;
+        }
+        writeln!(
+            f,
+            "\n| what | streams | pays from, model | pays from, tables |"
+        )?;
+        writeln!(f, "|---|---|---|---|")?;
+        for pays in &self.streaming {
+            let measured = pays.measured_from;
+            let measured =
+                measured.map_or("never".to_owned(), |size| format!("2^{:.0}", size.log2()));
+            writeln!(
+                f,
+                "| {} | {} | 2^{:.1} | {measured} |",
+                pays.what,
+                pays.streams,
+                pays.pays_from.log2()
+            )?;
+        }
+        Ok(())
+    }
 }
 
 /// The smallest size from which on the samples themselves are faster with streams.
@@ -89,7 +139,7 @@ mod tests {
         let samples = samples(&CHECKPOINT);
         assert_eq!(measured_from(&samples, 4), Some(524_288.0));
         assert_eq!(measured_from(&samples, 8), Some(1_048_576.0));
-        let text = model_tables();
+        let text = models().to_string();
         assert_eq!(
             text.lines().filter(|line| line.starts_with("| ")).count(),
             2 + 3 + 4

@@ -14,16 +14,34 @@ pub const GPUS: [usize; 4] = [16, 32, 64, 128];
 const SCALE_SNAPSHOTS: usize = 24;
 const SCALE_FREE: u64 = 160_000_000;
 
+/// By how much the paper says that greedy and baseline are slower than Algorithm 2, at most.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Bounds {
+    pub greedy: f64,
+    pub baseline: f64,
+}
+
+/// Section V.D: RTM with 80 MB free, RTM with more, synthetic.
+fn bounds(trace: &str, free: u64) -> Bounds {
+    let (greedy, baseline) = match (trace, free) {
+        ("RTM", 80_000_000) => (0.5, 2.0),
+        ("RTM", _) => (1.0, 4.0),
+        _ => (2.0, 8.0),
+    };
+    Bounds { greedy, baseline }
+}
+
 /// A trace on a machine.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Case {
     pub trace: &'static str,
     pub free: u64,
+    pub paper: Bounds,
     pub outcomes: Vec<Outcome>,
 }
 
 /// One number of GPUs on one kind of machine.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Scale {
     pub machine: &'static str,
     pub gpus: usize,
@@ -33,7 +51,7 @@ pub struct Scale {
 }
 
 /// Everything that the figures are drawn from.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Figures {
     pub seed: u64,
     pub rtm: Statistics,
@@ -47,7 +65,7 @@ pub struct Figures {
 impl Figures {
     /// How often `done` will be called.
     pub fn steps() -> usize {
-        2 * FREE.len() * 776 + 2 * GPUS.len() * SCALE_SNAPSHOTS
+        SCHEDULERS.len() * (2 * FREE.len() * 776 + 2 * GPUS.len() * SCALE_SNAPSHOTS)
     }
 
     /// Runs everything.
@@ -65,6 +83,7 @@ impl Figures {
                 cases.push(Case {
                     trace: name,
                     free,
+                    paper: bounds(name, free),
                     outcomes,
                 });
             }
@@ -113,7 +132,9 @@ pub struct Summary {
     pub scheduler: &'static str,
     /// Snapshots in which something blocks.
     pub blocking_snapshots: usize,
-    /// Blocking time, in seconds, of those.
+    /// Snapshots that this scheduler was not given the time for; the numbers below leave them out.
+    pub left_out: usize,
+    /// Blocking time, in seconds, of those in which something blocks.
     pub blocking: Spread,
     /// Over the optimum; 1 is twice as long.
     pub overhead: Spread,
@@ -125,25 +146,29 @@ pub struct Summary {
 
 /// One summary a scheduler.
 pub fn summarise(outcomes: &[Outcome]) -> Vec<Summary> {
-    let summary = |(at, &scheduler): (usize, &&'static str)| Summary {
-        scheduler,
-        blocking_snapshots: outcomes
-            .iter()
-            .filter(|outcome| outcome.optimum > 0.0)
-            .count(),
-        blocking: Spread::of(
-            outcomes
-                .iter()
-                .filter(|o| o.optimum > 0.0)
-                .map(|outcome| outcome.blocking[at]),
-        ),
-        overhead: Spread::of(outcomes.iter().filter_map(|outcome| outcome.overhead(at))),
-        overhead_over_min_time: Spread::of(
-            outcomes
-                .iter()
-                .filter_map(|outcome| outcome.overhead_over_min_time(at)),
-        ),
-        run_time: Spread::of(outcomes.iter().map(|outcome| outcome.run_time[at])),
-    };
-    SCHEDULERS.iter().enumerate().map(summary).collect()
+    (0..SCHEDULERS.len())
+        .map(|scheduler| Summary::of(outcomes, scheduler))
+        .collect()
+}
+
+impl Summary {
+    /// The scheduler at that place in [`SCHEDULERS`].
+    pub fn of(outcomes: &[Outcome], scheduler: usize) -> Summary {
+        let decided = || {
+            let decision =
+                |outcome: &Outcome| Some((outcome.optimum, outcome.decisions[scheduler]?));
+            outcomes.iter().filter_map(decision)
+        };
+        let blocking = decided().filter(|(optimum, _)| *optimum > 0.0);
+        let over_min_time = |outcome: &Outcome| outcome.overhead_over_min_time(scheduler);
+        Summary {
+            scheduler: SCHEDULERS[scheduler],
+            blocking_snapshots: outcomes.iter().filter(|o| o.optimum > 0.0).count(),
+            left_out: outcomes.len() - decided().count(),
+            blocking: Spread::of(blocking.map(|(_, decision)| decision.blocking)),
+            overhead: Spread::of(outcomes.iter().filter_map(|o| o.overhead(scheduler))),
+            overhead_over_min_time: Spread::of(outcomes.iter().filter_map(over_min_time)),
+            run_time: Spread::of(decided().map(|(_, decision)| decision.run_time)),
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! The figures as tables and JSON, and what holds of the paper's claims.
 
 use super::figures::{Figures, GPUS, Summary, summarise};
-use super::{Outcome, SCHEDULERS, Spread};
+use super::{Outcome, SCHEDULERS};
 use crate::units::{show_bytes, show_seconds};
 use serde::Serialize;
 use std::fmt::Write;
@@ -99,28 +99,33 @@ impl Figures {
         text
     }
 
-    /// What holds of the paper's claims here, one line a claim.
+    /// What holds of the paper's claims here.
     pub fn to_claims(&self) -> String {
-        let largest = |trace: &str, spread: &dyn Fn(&[Outcome]) -> Spread| {
-            let cases = self.cases.iter().filter(|case| case.trace == trace);
-            1.0 + cases
-                .map(|case| spread(&case.outcomes).largest)
-                .fold(0.0, f64::max)
-        };
-        let mut text = String::new();
-        for (trace, greedy, baseline) in [("RTM", 2, 5), ("synthetic", 3, 9)] {
-            for (scheduler, paper) in [(1, greedy), (0, baseline)] {
-                let name = SCHEDULERS[scheduler];
-                let optimum = largest(trace, &|outcomes| summarise(outcomes)[scheduler].overhead);
-                let min_time = largest(trace, &|outcomes| {
-                    summarise(outcomes)[scheduler].overhead_over_min_time
-                });
-                let line = format!(
-                    "{trace}: {name} up to {optimum:.2} times the optimum, {min_time:.2} times Algorithm 2"
-                );
-                writeln!(text, "{line} (paper: {paper} times Algorithm 2)").expect("a string");
+        let mut text = String::from(
+            "| trace | free | scheduler | at most, over Algorithm 2 | the paper's | snapshots that peers help | of these within the paper's |\n",
+        );
+        text += "|---|---|---|---|---|---|---|\n";
+        for case in &self.cases {
+            for (scheduler, bound) in [(1, case.paper.greedy), (0, case.paper.baseline)] {
+                let over = |outcome: &Outcome| outcome.overhead_over_min_time(scheduler);
+                let largest = case.outcomes.iter().filter_map(over).fold(0.0, f64::max);
+                let helped = || case.outcomes.iter().filter(|outcome| outcome.peers_help());
+                let within = helped().filter(|outcome| over(outcome).is_some_and(|o| o <= bound));
+                writeln!(
+                    text,
+                    "| {} | {} | {} | {} | {} | {} | {} |",
+                    case.trace,
+                    show_bytes(case.free),
+                    SCHEDULERS[scheduler],
+                    percent(largest),
+                    percent(bound),
+                    helped().count(),
+                    within.count()
+                )
+                .expect("a string");
             }
         }
+        text.push('\n');
         for machine in ["pairwise links", "switch ports"] {
             for scheduler in [0, 1] {
                 let points = self.scale_series(machine, scheduler, true).points;
@@ -206,7 +211,7 @@ mod tests {
         assert_eq!(json["cases"][0]["schedulers"][3]["scheduler"], "exact");
         assert_eq!(json["scales"][7]["gpus"], 128);
         let drawings = figures.to_drawings();
-        assert_eq!(drawings.len(), 13);
+        assert_eq!(drawings.len(), 16);
         assert!(
             drawings
                 .iter()
@@ -224,6 +229,11 @@ mod tests {
                 "{at}"
             );
         }
+        let claims = figures.to_claims();
+        assert!(
+            claims.contains("| RTM | 80 MB | baseline | 1152 % | 200 % | "),
+            "{claims}"
+        );
         // Behind ports the baseline is at the machine's limit from the start: (144 + 12) / 12.
         for (machine, scheduler) in [
             ("pairwise links", 0),

@@ -25,8 +25,11 @@
 //! both = true              # the same bandwidth backwards; false where left out
 //! ```
 
+mod quantity;
+
 use super::{End, Link, Process, Switch, Tier, Topology, TopologyError};
 use crate::units::{UnitError, parse_bandwidth, parse_bytes};
+use quantity::Quantity;
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -56,7 +59,7 @@ pub struct FileError {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
-    name: Option<String>,
+    name: Option<Spanned<String>>,
     #[serde(default)]
     process: Vec<Spanned<ProcessEntry>>,
     #[serde(default)]
@@ -101,31 +104,16 @@ struct LinkEntry {
     both: bool,
 }
 
-/// A number of bytes (a second), or text with a unit.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Quantity {
-    Integer(i64),
-    Float(f64),
-    Text(String),
-}
-
-impl Quantity {
-    fn text(&self) -> String {
-        match self {
-            Quantity::Integer(number) => number.to_string(),
-            Quantity::Float(number) => number.to_string(),
-            Quantity::Text(text) => text.clone(),
-        }
-    }
-}
-
 /// Reads a topology file's text.
 pub fn read_topology(text: &str) -> Result<TopologyFile, FileError> {
     let place = Place { text };
     let document: Document = toml::from_str(text).map_err(|error| {
         let span = error.span().unwrap_or(0..0);
-        place.error(&span, place.key(&span), error.message().replace('\n', "; "))
+        place.error(
+            &span,
+            &place.key(&span),
+            error.message().replace('\n', "; "),
+        )
     })?;
     let mut names = HashMap::new();
     let mut sizes = Vec::new();
@@ -195,7 +183,10 @@ pub fn read_topology(text: &str) -> Result<TopologyFile, FileError> {
         links.extend(place.link(&names, at, entry.get_ref())?);
     }
     let sizes = (sizes.len() == processes.len()).then_some(sizes);
-    let name = document.name.unwrap_or_else(|| "unnamed".to_owned());
+    let name = match &document.name {
+        Some(name) => place.name(name, "name")?,
+        None => "unnamed",
+    };
     let topology =
         Topology::new(name, processes, tiers, switches, links).map_err(|error| whole(&error))?;
     Ok(TopologyFile {
@@ -239,15 +230,29 @@ impl Place<'_> {
         1 + before.iter().filter(|&&byte| byte == b'\n').count()
     }
 
-    /// The key in whose line a syntax error stands, for want of anything better: the TOML reader knows no fields.
-    fn key(&self, span: &Range<usize>) -> &str {
-        let start = self.text[..span.start.min(self.text.len())]
-            .rfind('\n')
-            .map_or(0, |at| at + 1);
+    /// The key in whose line an error stands that the TOML reader has found, which knows no fields; with its table, if it is in one.
+    fn key(&self, span: &Range<usize>) -> String {
+        let at = span.start.min(self.text.len());
+        let start = self.text[..at].rfind('\n').map_or(0, |at| at + 1);
         let line = self.text[start..].lines().next().unwrap_or_default();
-        match line.split_once('=').map(|(key, _)| key.trim()) {
-            Some(key) if !key.is_empty() => key,
-            _ => "file",
+        let mut tables: Vec<&str> = Vec::new();
+        for header in self.text[..start].lines().chain([line]) {
+            let name = header.trim().strip_prefix("[[");
+            tables.extend(
+                name.and_then(|name| name.split_once("]]"))
+                    .map(|(name, _)| name.trim()),
+            );
+        }
+        let table = tables.last().map(|table| {
+            let number = tables.iter().filter(|other| *other == table).count() - 1;
+            format!("{table}[{number}]")
+        });
+        let key = line.split_once('=').map(|(key, _)| key.trim());
+        match (table, key.filter(|key| !key.is_empty())) {
+            (Some(table), Some(key)) => format!("{table}.{key}"),
+            (None, Some(key)) => key.to_owned(),
+            (Some(table), None) => table,
+            (None, None) => "file".to_owned(),
         }
     }
 
@@ -257,7 +262,7 @@ impl Place<'_> {
         field: &str,
         parse: fn(&str) -> Result<u64, UnitError>,
     ) -> Result<u64, FileError> {
-        parse(&value.get_ref().text()).map_err(|problem| self.error(&value.span(), field, problem))
+        parse(&value.get_ref().0).map_err(|problem| self.error(&value.span(), field, problem))
     }
 
     fn bytes(&self, value: &Spanned<Quantity>, field: &str) -> Result<u64, FileError> {
@@ -275,6 +280,14 @@ impl Place<'_> {
         }
     }
 
+    /// What something is called, which must not be nothing.
+    fn name<'a>(&self, name: &'a Spanned<String>, field: &str) -> Result<&'a str, FileError> {
+        match name.get_ref().trim() {
+            "" => Err(self.error(&name.span(), field, "is empty")),
+            _ => Ok(name.get_ref()),
+        }
+    }
+
     fn introduce(
         &self,
         names: &mut HashMap<String, End>,
@@ -282,7 +295,7 @@ impl Place<'_> {
         end: End,
         field: &str,
     ) -> Result<(), FileError> {
-        match names.insert(name.get_ref().clone(), end) {
+        match names.insert(self.name(name, field)?.to_owned(), end) {
             None => Ok(()),
             Some(_) => Err(self.error(
                 &name.span(),

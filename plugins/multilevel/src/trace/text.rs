@@ -7,7 +7,7 @@
 //! ```
 
 use super::Trace;
-use crate::units::parse_bytes;
+use crate::units::{counted, parse_bytes};
 use std::fmt::Write;
 
 /// What is wrong with a trace, and where.
@@ -52,6 +52,10 @@ impl Trace {
             );
             return Err(error(at, "header", problem));
         }
+        if let Some(column) = (1..names.len()).find(|&at| names[..at].contains(&names[at])) {
+            let problem = format!("column {} is called '{}' again", column + 1, names[column]);
+            return Err(error(at, "header", problem));
+        }
         let mut trace = Trace::of(names);
         for (at, line) in lines {
             let mut sizes = Vec::with_capacity(trace.processes.len());
@@ -66,7 +70,11 @@ impl Trace {
                 error(
                     at,
                     "line",
-                    format!("has {found} sizes where the header has {wanted} names"),
+                    format!(
+                        "has {} where the header has {}",
+                        counted(found, "size"),
+                        counted(wanted, "name")
+                    ),
                 )
             })?;
         }
@@ -111,7 +119,7 @@ mod tests {
         assert_eq!(message("G0,G1\n1,2\n1,-2"), "line 3: G1: '-2' is negative");
         assert_eq!(
             message("G0,G1\n1"),
-            "line 2: line: has 1 sizes where the header has 2 names"
+            "line 2: line: has 1 size where the header has 2 names"
         );
         assert_eq!(
             message("G0,G1\n1,2,x"),
@@ -122,5 +130,9 @@ mod tests {
             "line 1: header: column 1 needs the name of a process, not '1'"
         );
         assert_eq!(message("\n"), "line 1: header: the trace is empty");
+        assert_eq!(
+            message("G0,G1,G0\n1,2,3"),
+            "line 1: header: column 3 is called 'G0' again"
+        );
     }
 }

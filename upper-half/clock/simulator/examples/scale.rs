@@ -14,11 +14,11 @@ const RANKS: [u32; 6] = [316, 1_000, 3_162, 10_000, 31_623, 100_000];
 type Figure = (&'static str, &'static str, fn(&Outcome) -> f64);
 
 const FIGURES: [Figure; 4] = [
-    ("messages", "messages to and from the coordinator", |o| {
-        (o.up + o.down) as f64
+    ("messages", "messages a rank", |o| {
+        (o.up + o.down) as f64 / f64::from(o.ranks)
     }),
-    ("bytes", "bytes to and from the coordinator", |o| {
-        (o.up_bytes + o.down_bytes) as f64
+    ("bytes", "bytes a rank", |o| {
+        (o.up_bytes + o.down_bytes) as f64 / f64::from(o.ranks)
     }),
     ("orders", "orders and polls", |o| {
         (o.orders + o.polls) as f64
@@ -55,12 +55,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let points = outcomes.iter().map(|o| (f64::from(o.ranks), value(o)));
             Series::of(kind.name(), Mark::Line, points.collect())
         });
-        let chart = Chart {
-            title: format!("From request to still point: {name}"),
-            x: Axis::logarithmic("ranks"),
-            y: Axis::logarithmic(label),
-            series: series.collect(),
+        let y = match name {
+            // What stays the same for every rank, from zero on.
+            "messages" | "bytes" => Axis::linear(label).within(0.0, 0.0),
+            _ => Axis::logarithmic(label),
         };
+        let title = format!("From the request to the still point: {name}");
+        let chart = Chart::of(title, Axis::logarithmic("ranks"), y, series);
         std::fs::write(directory.join(format!("scale-{name}.svg")), chart.to_svg())?;
     }
     Ok(())

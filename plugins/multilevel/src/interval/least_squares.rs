@@ -1,0 +1,167 @@
+//! Least squares with four constants, none of them below zero.
+//!
+//! The best constants of all have some that are zero, and the others are the best that these alone can be, none below zero.
+//! Which are zero is one of sixteen cases: all are tried. (To start with all four and leave out one that comes out negative, then
+//! the next, does not do: one that was left out first may have to come back.)
+
+/// One equation: what the four constants are multiplied with, and what the sum should be.
+pub(super) type Equation = ([f64; 4], f64);
+
+/// The constants with the least sum of squared errors; `None` where the equations do not tell them apart.
+pub(super) fn non_negative(equations: &[Equation]) -> Option<[f64; 4]> {
+    let equations = Scaled::of(equations)?;
+    // Where all four together can be told, any of them can.
+    equations.best([true; 4])?;
+    let cases = (0..16u8).map(|case| [0, 1, 2, 3].map(|constant| case >> constant & 1 == 1));
+    let candidates = cases
+        .filter_map(|used| equations.best(used))
+        .filter(|found| found.iter().all(|&value| value >= 0.0));
+    let best = candidates.min_by(|a, b| equations.error(a).total_cmp(&equations.error(b)))?;
+    Some(equations.unscaled(best))
+}
+
+/// The same equations, with constants in units in which they weigh the same.
+struct Scaled {
+    equations: Vec<Equation>,
+    units: [f64; 4],
+}
+
+impl Scaled {
+    /// `None` where a constant plays no part.
+    fn of(equations: &[Equation]) -> Option<Scaled> {
+        let square = |at: usize| {
+            equations
+                .iter()
+                .map(|(row, _)| row[at] * row[at])
+                .sum::<f64>()
+        };
+        let units = [0, 1, 2, 3].map(|at| square(at).sqrt());
+        if !units.iter().all(|&unit| unit > 0.0 && unit.is_finite()) {
+            return None;
+        }
+        let scaled =
+            |(row, wanted): &Equation| ([0, 1, 2, 3].map(|at| row[at] / units[at]), *wanted);
+        Some(Scaled {
+            equations: equations.iter().map(scaled).collect(),
+            units,
+        })
+    }
+
+    fn unscaled(&self, found: [f64; 4]) -> [f64; 4] {
+        [0, 1, 2, 3].map(|at| found[at] / self.units[at])
+    }
+
+    fn error(&self, found: &[f64; 4]) -> f64 {
+        let error = |(row, wanted): &Equation| {
+            let sum: f64 = row.iter().zip(found).map(|(a, b)| a * b).sum();
+            (sum - wanted) * (sum - wanted)
+        };
+        self.equations.iter().map(error).sum()
+    }
+
+    /// The normal equations of the constants that are used; the others are zero.
+    fn best(&self, used: [bool; 4]) -> Option<[f64; 4]> {
+        let mut matrix = [[0.0; 5]; 4];
+        for (row, wanted) in &self.equations {
+            for a in 0..4 {
+                for b in 0..4 {
+                    matrix[a][b] += row[a] * row[b];
+                }
+                matrix[a][4] += row[a] * wanted;
+            }
+        }
+        for at in (0..4).filter(|&at| !used[at]) {
+            matrix.iter_mut().for_each(|row| row[at] = 0.0);
+            matrix[at] = [0.0; 5];
+            matrix[at][at] = 1.0;
+        }
+        solve(matrix)
+    }
+}
+
+/// Gauss and Jordan with the largest pivot; `None` where the system is as good as singular. Its diagonal is all ones.
+fn solve(mut matrix: [[f64; 5]; 4]) -> Option<[f64; 4]> {
+    for column in 0..4 {
+        let pivot = (column..4)
+            .max_by(|&a, &b| matrix[a][column].abs().total_cmp(&matrix[b][column].abs()))?;
+        matrix.swap(column, pivot);
+        if matrix[column][column].abs() <= 1e-12 {
+            return None;
+        }
+        let row = matrix[column];
+        for (at, other) in matrix.iter_mut().enumerate() {
+            if at != column {
+                let factor = other[column] / row[column];
+                other
+                    .iter_mut()
+                    .zip(row)
+                    .for_each(|(value, pivot)| *value -= factor * pivot);
+            }
+        }
+    }
+    Some([0, 1, 2, 3].map(|at| matrix[at][4] / matrix[at][at]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn error(equations: &[Equation], found: &[f64; 4]) -> f64 {
+        let scaled = Scaled::of(equations).expect("all play a part");
+        let units = scaled.units;
+        scaled.error(&[0, 1, 2, 3].map(|at| found[at] * units[at]))
+    }
+
+    /// Another way to the same: one constant after the other is made the best that it can be beside the others, which
+    /// comes as near as one likes, because the error is convex.
+    fn by_turns(equations: &[Equation]) -> [f64; 4] {
+        let scaled = Scaled::of(equations).expect("all play a part");
+        let mut found = [0.0f64; 4];
+        for _ in 0..20_000 {
+            for at in 0..4 {
+                let gradient: f64 = scaled
+                    .equations
+                    .iter()
+                    .map(|(row, wanted)| {
+                        let sum: f64 = row.iter().zip(&found).map(|(a, b)| a * b).sum();
+                        row[at] * (sum - wanted)
+                    })
+                    .sum();
+                found[at] = (found[at] - gradient).max(0.0);
+            }
+        }
+        scaled.unscaled(found)
+    }
+
+    #[test]
+    fn equations_that_are_the_same_tell_nothing() {
+        assert_eq!(non_negative(&[([1.0, 2.0, 3.0, 4.0], 1.0); 9]), None);
+        assert_eq!(non_negative(&[([1.0, 0.0, 3.0, 4.0], 1.0); 9]), None);
+        assert_eq!(non_negative(&[]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_constants_are_better(
+            equations in proptest::collection::vec(
+                (proptest::array::uniform4(0.0f64..1.0), -1.0f64..1.0), 4..30),
+        ) {
+            let Some(found) = non_negative(&equations) else {
+                return Ok(());
+            };
+            let least = error(&equations, &found);
+            prop_assert!(found.iter().all(|&value| value >= 0.0), "{found:?}");
+            let other = error(&equations, &by_turns(&equations));
+            prop_assert!(least <= other + 1e-9 * (1.0 + other), "{found:?}: {least} and {other}");
+            // A step in any direction that does not lead below zero makes it no better.
+            for at in 0..4 {
+                for step in [1e-4, -1e-4] {
+                    let mut beside = found;
+                    beside[at] = (beside[at] + step).max(0.0);
+                    prop_assert!(error(&equations, &beside) >= least - 1e-12);
+                }
+            }
+        }
+    }
+}

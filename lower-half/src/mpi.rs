@@ -15,6 +15,7 @@ use crate::capture::scheduling;
 /// `MPI_ERR_INTERN` of the standard ABI.
 const ERR_INTERN: i32 = 17;
 
+mod another;
 mod attributes;
 pub mod callbacks;
 mod convert;
@@ -54,6 +55,7 @@ unsafe extern "C" fn start(
         return ERR_INTERN;
     };
     let mask = syscall::set_mask(u64::MAX);
+    another::refuse();
     agent::join_late();
     // SAFETY: passed on to the caller.
     let code = scheduling::while_mpi_binds(|| unsafe { start(argc, argv, required, provided) });

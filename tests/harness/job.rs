@@ -62,6 +62,8 @@ pub fn mpirun(ranks: u32) -> Command {
         // Several jobs share the cores: let the kernel place them.
         .env("OMPI_MCA_hwloc_base_binding_policy", "none")
         .env("OMP_NUM_THREADS", "1")
+        // The tests may be a batch job themselves.
+        .env("STILLPOINT_SUSPENDED_STATUS", "0")
         .env_remove("STILLPOINT_DIR");
     command
 }

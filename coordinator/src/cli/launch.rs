@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{Failure, Outcome};
+use super::Failure;
 
 /// A process's place in its launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Place {
     pub mpi: Option<&'static str>,
 }
 
-/// What is wrong with every rank alike is told by rank 0. Its launcher ends the others then, before they say it too.
+/// How long other ranks of a launch that nothing is known of wait with their word for rank 0's.
 const HEAD_START: Duration = Duration::from_secs(2);
 
 impl Place {
@@ -34,14 +34,12 @@ impl Place {
         };
         let variables = std::env::vars_os().filter_map(text).collect();
         Place::read(&variables).map_err(|(rank, text)| {
-            let failed: Outcome = Err(Failure::failed(text));
-            after_rank_0(rank, failed).unwrap_err()
+            // Rank 0 says the same, and its launcher ends the others.
+            if rank != 0 {
+                thread::sleep(HEAD_START);
+            }
+            Failure::failed(text)
         })
-    }
-
-    /// What this rank has to say about itself comes after rank 0's word.
-    pub fn after_rank_0(&self, outcome: Outcome) -> Outcome {
-        after_rank_0(self.rank, outcome)
     }
 
     /// The error is for people, of the rank that is given with it.
@@ -138,13 +136,6 @@ impl Place {
         );
         Err((self.rank, text))
     }
-}
-
-fn after_rank_0(rank: u32, outcome: Outcome) -> Outcome {
-    if outcome.is_err() && rank != 0 {
-        thread::sleep(HEAD_START);
-    }
-    outcome
 }
 
 /// A variable by which a launcher that is not known here tells a process its rank, and the rank.

@@ -16,6 +16,8 @@ mod launch;
 mod leftovers;
 mod lock;
 mod man;
+mod mpi;
+mod one_voice;
 mod options;
 mod plan;
 mod restart;
@@ -100,6 +102,15 @@ impl Failure {
         }
     }
 
+    /// It has been said already.
+    fn silent(status: u8) -> Failure {
+        Failure::new(status, "")
+    }
+
+    fn is_silent(&self) -> bool {
+        self.text.is_empty()
+    }
+
     fn failed(text: impl Into<String>) -> Failure {
         Failure::new(Failure::FAILED, text)
     }
@@ -153,7 +164,9 @@ pub fn main() -> ExitCode {
         Err(failure) => {
             // A reader that has gone cannot be told.
             use std::io::Write;
-            let _ = writeln!(std::io::stderr(), "stillpoint: {failure}");
+            if !failure.is_silent() {
+                let _ = writeln!(std::io::stderr(), "stillpoint: {failure}");
+            }
             ExitCode::from(failure.status)
         }
     }

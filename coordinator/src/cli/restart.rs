@@ -10,6 +10,7 @@ use stillpoint_image::{ImageError, Manifest, epoch_name};
 use stillpoint_protocol::job_file::JobFile;
 
 use super::launch::Place;
+use super::one_voice::with_one_voice;
 use super::options::LaunchOptions;
 use super::start::{Decision, Home, Task, absolute, new_job_id, start, take};
 use super::{Failure, Outcome};
@@ -39,7 +40,7 @@ pub struct Restart {
 impl Restart {
     pub fn execute(self) -> Outcome {
         let place = Place::here()?;
-        place.after_rank_0(self.start(&place))
+        with_one_voice(&place, self.start(&place))
     }
 
     fn start(&self, place: &Place) -> Outcome {

@@ -11,6 +11,7 @@ use clap::Args;
 use stillpoint_directory::Directory;
 
 use super::launch::Place;
+use super::one_voice::with_one_voice;
 use super::options::{LaunchOptions, SafeState};
 use super::restart::Wanted;
 use super::start::{Decision, Home, Program, Task, absolute, new_job_id, start, take, text};
@@ -61,16 +62,14 @@ pub struct Run {
 impl Run {
     pub fn execute(self) -> Outcome {
         let place = Place::here()?;
-        place.after_rank_0(self.start(&place))
+        with_one_voice(&place, self.start(&place))
     }
 
     fn start(&self, place: &Place) -> Outcome {
         let directory = self.options.tiers.directory(self.dir.as_deref())?;
         let directory = absolute(&directory.unwrap_or_else(|| "./stillpoint.d".into()))?;
-        // Every rank looks for the program on its own host, but what fails everywhere is told once:
-        // ranks other than 0 get here only after rank 0 has found it.
+        let executable = executable(find_program(&self.program)?);
         let decide = || {
-            find_program(&self.program)?;
             let held = take(&directory)?;
             match self.resume {
                 true => self.resumed(&held, place.size),
@@ -80,6 +79,7 @@ impl Run {
         // The application is looked up again by the lower half, as execvp would.
         let program = Program {
             path: Path::new(&self.program),
+            executable: &executable,
             arguments: &self.arguments,
             safe_state: self.safe_state,
         };
@@ -262,6 +262,21 @@ enum Kind {
     Static,
     Foreign,
     Unknown,
+}
+
+/// What is loaded when a program is started: of a script its interpreter, which may be a script as well. What is wrong with that the
+/// lower half says.
+fn executable(mut program: PathBuf) -> PathBuf {
+    const DEEPEST: usize = 5;
+    for _ in 0..DEEPEST {
+        let mut head = Vec::new();
+        let read = File::open(&program).and_then(|file| file.take(256).read_to_end(&mut head));
+        match interpreter(&head) {
+            Some(interpreter) if read.is_ok() => program = interpreter.into(),
+            _ => break,
+        }
+    }
+    program
 }
 
 /// What a script's first line names; what else is wrong with that line the lower half says.

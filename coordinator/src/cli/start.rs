@@ -24,8 +24,8 @@ use super::finished;
 use super::gather::{From, gather};
 use super::launch::Place;
 use super::leftovers;
-use super::options::{LaunchOptions, Mpi, OnTerm, SafeState};
-use super::{Failure, Outcome};
+use super::options::{LaunchOptions, OnTerm, SafeState};
+use super::{Failure, Outcome, mpi, one_voice};
 use crate::server::Spec;
 
 /// How long the other ranks wait for rank 0's decision: network file systems show it late.
@@ -88,7 +88,10 @@ pub struct Home {
 /// What every rank starts where there is nothing to restart.
 #[derive(Clone, Copy)]
 pub struct Program<'a> {
+    /// As the user gave it.
     pub path: &'a Path,
+    /// The file that is loaded.
+    pub executable: &'a Path,
     pub arguments: &'a [OsString],
     pub safe_state: SafeState,
 }
@@ -104,7 +107,11 @@ pub fn start(
 ) -> Outcome {
     let Home { work, from } = home;
     options.refuse_unavailable()?;
-    let mpi = mpi(options.mpi, place)?;
+    let mpi = mpi::choose(
+        options.mpi,
+        place,
+        program.map(|program| program.executable),
+    )?;
     let siblings = Siblings::find(mpi)?;
     let tiers = options.tiers.of_rank(place)?;
     let job = match place.rank {
@@ -177,29 +184,14 @@ fn occupy(tiers: &Tiers, directory: &Path, job: &JobFile) {
     part.keep_only(job.recovers.or(job.restarted_from));
 }
 
-/// The MPI to load.
-fn mpi(wanted: Mpi, place: &Place) -> Result<&'static str, Failure> {
-    match (wanted, place.mpi) {
-        (Mpi::Openmpi, Some("mpich")) => Err(Failure::failed(
-            "--mpi openmpi under MPICH's launcher: use the mpirun of Open MPI",
-        )),
-        (Mpi::Mpich, Some("openmpi")) => Err(Failure::failed(
-            "--mpi mpich under Open MPI's launcher: use the mpirun of MPICH",
-        )),
-        (Mpi::Openmpi, _) => Ok("openmpi"),
-        (Mpi::Mpich, _) => Ok("mpich"),
-        (Mpi::Auto, known) => Ok(known.unwrap_or("openmpi")),
-    }
-}
-
 /// What belongs to the command: beside it, or where an installation puts it.
-struct Siblings {
+pub struct Siblings {
     lower: PathBuf,
     upper: PathBuf,
 }
 
 impl Siblings {
-    fn find(mpi: &str) -> Result<Siblings, Failure> {
+    pub fn find(mpi: &str) -> Result<Siblings, Failure> {
         let here = std::env::current_exe()
             .map_err(|error| Failure::failed(format!("cannot find this program: {error}")))?;
         let here = here.parent().unwrap_or(Path::new("/"));
@@ -296,6 +288,9 @@ fn wait_for_job(place: &Place, directory: &Path) -> Result<JobFile, Failure> {
             Directory::open(directory, Whose::Ours)
                 .map_err(|error| cannot_write(directory, &error))?;
             return Ok(job);
+        }
+        if let Some(why) = one_voice::heard(place) {
+            return Err(Failure::silent(why.status));
         }
         if Instant::now() >= deadline {
             return Err(Failure::failed(format!(

@@ -29,13 +29,23 @@ impl BatchJob {
         Ok(format!("scontrol requeue {id}"))
     }
 
-    /// Whether somebody has cancelled it. If Slurm does not know, or does not say, nobody has.
+    /// Whether somebody has cancelled it. If Slurm does not say, nobody has.
     async fn is_cancelled(&self) -> bool {
         let shown = scontrol(&["--oneliner", "show", "job", &self.id]).await;
-        let shown = shown.unwrap_or_default();
-        let mut words = shown.split_whitespace();
-        words.any(|word| word == "JobState=CANCELLED")
+        cancelled(&shown.unwrap_or_default())
     }
+}
+
+/// What `scontrol show job` says of a job that was cancelled: it is about to end, and neither for its time nor for another job. Until
+/// its last process has gone Slurm calls that `COMPLETING`, whatever the reason.
+fn cancelled(shown: &str) -> bool {
+    let field = |name: &str| {
+        let mut words = shown.split_whitespace();
+        words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+    };
+    matches!(field("JobState"), Some("CANCELLED" | "COMPLETING"))
+        && field("Reason") == Some("None")
+        && field("PreemptTime").is_none_or(|time| time == "None")
 }
 
 /// What `scontrol` prints, or why it failed.
@@ -60,4 +70,35 @@ async fn scontrol(words: &[&str]) -> Result<String, String> {
     let said = String::from_utf8_lossy(&output.stderr);
     let said: Vec<&str> = said.split_whitespace().collect();
     Err(format!("{}: {}", shown(), said.join(" ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As Slurm 22.05 prints it, shortened.
+    fn shown(state: &str, reason: &str, preempted: &str) -> String {
+        format!(
+            "JobId=6 JobName=t.sh JobState={state} Reason={reason} Dependency=(null) Requeue=1 RunTime=00:00:04 TimeLimit=00:08:00 \
+             PreemptEligibleTime=2026-11-22T22:15:28 PreemptTime={preempted} SuspendTime=None"
+        )
+    }
+
+    #[test]
+    fn who_cancels_a_job_does_not_want_it_back() {
+        assert!(cancelled(&shown("COMPLETING", "None", "None")));
+        assert!(cancelled(&shown("CANCELLED", "None", "None")));
+    }
+
+    #[test]
+    fn time_limits_preemption_and_warnings_are_no_wish_to_end() {
+        assert!(!cancelled(&shown("RUNNING", "None", "None")));
+        assert!(!cancelled(&shown("COMPLETING", "TimeLimit", "None")));
+        assert!(!cancelled(&shown(
+            "COMPLETING",
+            "None",
+            "2026-11-22T22:16:00"
+        )));
+        assert!(!cancelled(""));
+    }
 }

@@ -1,0 +1,57 @@
+//! Which MPI a program is linked to.
+//!
+//! A program that was built for one MPI, run with the library of another, crashes at its first call: handles are pointers in the one and
+//! numbers in the other. So whoever starts a program asks first ([`needed`]), and MPI asks once more, when it starts, what has been
+//! loaded since ([`of_library`]).
+//!
+//! * [`cache`] - `/etc/ld.so.cache`
+//! * [`library`] - one file: what it needs, whether it is an MPI
+//! * [`search`] - from a name to a file, as `ld.so` goes
+
+mod cache;
+mod library;
+mod search;
+
+use std::collections::{HashSet, VecDeque};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use library::Library;
+pub use library::{Family, of_library};
+use search::Search;
+
+/// The MPI that a program needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Needed {
+    pub family: Family,
+    /// The file of the library.
+    pub library: PathBuf,
+}
+
+/// The MPI that `program`, or whatever it needs, is linked to. `None`: none that can be found, so that nothing is known: it may use
+/// none, or load one later. `variable` gives the environment that the program is to be started with.
+pub fn needed(program: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Option<Needed> {
+    let search = Search::new(&variable);
+    let mut seen = HashSet::new();
+    let mut next = VecDeque::new();
+    // As `ld.so` goes: the program, what is preloaded, and then breadth first what these need.
+    next.extend(Library::open(program).map(|library| (library, vec![])));
+    for path in search.preloaded() {
+        next.extend(Library::open(&path).map(|library| (library, vec![])));
+    }
+    while let Some((library, mut loaders)) = next.pop_front() {
+        if let Some(family) = library.family {
+            let library = library.path;
+            return Some(Needed { family, library });
+        }
+        loaders.push(search.rpath(&library));
+        for name in &library.needs {
+            if seen.insert(name.clone())
+                && let Some(found) = search.find(name, &library, &loaders)
+            {
+                next.push_back((found, loaders.clone()));
+            }
+        }
+    }
+    None
+}

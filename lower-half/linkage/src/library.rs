@@ -1,0 +1,114 @@
+//! One ELF file: what it needs, whether it is an MPI.
+
+use std::fmt;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use memmap2::Mmap;
+use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, EM_X86_64, FileHeader64, SHN_UNDEF};
+use object::read::elf::{Dyn, ElfFile64, Sym};
+use object::{LittleEndian, StringTable};
+
+/// MPIs with one binary interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Family {
+    OpenMpi,
+    /// MPICH, and what shares its binary interface: Intel MPI, MVAPICH, Cray MPICH.
+    Mpich,
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Family::OpenMpi => "Open MPI",
+            Family::Mpich => "MPICH",
+        })
+    }
+}
+
+/// A program or a library, as far as it matters here.
+#[derive(Debug, Default)]
+pub(crate) struct Library {
+    pub path: PathBuf,
+    /// `DT_NEEDED`, in its order.
+    pub needs: Vec<String>,
+    /// `DT_RPATH`, which `DT_RUNPATH` switches off.
+    pub rpath: Option<String>,
+    pub runpath: Option<String>,
+    /// Set if it is an MPI.
+    pub family: Option<Family>,
+}
+
+/// The MPI that a library is, if it is one.
+pub fn of_library(path: &Path) -> Option<Family> {
+    Library::open(path)?.family
+}
+
+impl Library {
+    /// Reads a file; `None` if it is none that `ld.so` would load here.
+    pub fn open(path: &Path) -> Option<Library> {
+        let file = File::open(path).ok()?;
+        if !file.metadata().ok()?.is_file() {
+            return None;
+        }
+        // SAFETY: as with any library that is mapped, whoever cuts it off now ends the process by a signal; nothing of what
+        // is read is believed, and nothing of it outlives this function.
+        let bytes = unsafe { Mmap::map(&file) }.ok()?;
+        Library::read(path, &bytes)
+    }
+
+    fn read(path: &Path, bytes: &[u8]) -> Option<Library> {
+        let elf = ElfFile64::<LittleEndian>::parse(bytes).ok()?;
+        let header: &FileHeader64<LittleEndian> = elf.elf_header();
+        if header.e_machine.get(LittleEndian) != EM_X86_64 {
+            return None;
+        }
+        let mut library = Library {
+            path: path.to_owned(),
+            family: family(&elf),
+            ..Library::default()
+        };
+        let sections = elf.elf_section_table();
+        // A program without a dynamic section needs nothing.
+        let Some((entries, strings)) = sections.dynamic(LittleEndian, bytes).ok()? else {
+            return Some(library);
+        };
+        let strings = sections.strings(LittleEndian, bytes, strings).ok()?;
+        for entry in entries {
+            let text = || text(entry, strings);
+            match entry.tag(LittleEndian) {
+                DT_NEEDED => library.needs.extend(text()),
+                DT_RPATH => library.rpath = text(),
+                DT_RUNPATH => library.runpath = text(),
+                _ => {}
+            }
+        }
+        Some(library)
+    }
+}
+
+fn text<'a, D: Dyn<Endian = LittleEndian>>(
+    entry: &D,
+    strings: StringTable<'a, &'a [u8]>,
+) -> Option<String> {
+    let bytes = entry.string(LittleEndian, strings).ok()?;
+    Some(String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// An MPI is what defines `PMPI_Init`: tools that stand before one define `MPI_Init` and need the other. Which MPI it is its own names say.
+fn family(elf: &ElfFile64<'_, LittleEndian>) -> Option<Family> {
+    let symbols = elf.elf_dynamic_symbol_table();
+    let (mut is_mpi, mut is_open_mpi) = (false, false);
+    for symbol in symbols.iter() {
+        if symbol.st_shndx(LittleEndian) != SHN_UNDEF
+            && let Ok(name) = symbol.name(LittleEndian, symbols.strings())
+        {
+            is_mpi |= name == b"PMPI_Init";
+            is_open_mpi |= name == b"ompi_mpi_comm_world";
+        }
+    }
+    is_mpi.then_some(match is_open_mpi {
+        true => Family::OpenMpi,
+        false => Family::Mpich,
+    })
+}

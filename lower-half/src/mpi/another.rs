@@ -1,0 +1,77 @@
+//! A program that has loaded another MPI than the one that serves it.
+//!
+//! What is linked to another MPI is refused before it starts (`stillpoint run`). What a program loads later - a language's binding,
+//! what a script starts - is looked at when it starts MPI: its first call is the last moment at which a handle has not been misread.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use stillpoint_linkage::{Family, of_library};
+use stillpoint_wrappers::gate::{is_upper, page};
+
+use crate::capture::told;
+
+/// Exit status of a program that was found, but cannot be run.
+const NOT_EXECUTABLE: i32 = 126;
+/// What is wrong with every rank alike rank 0 tells first: its launcher ends the others then, on a busy machine after seconds.
+const HEAD_START: Duration = Duration::from_secs(10);
+/// Beginning of the names of the upper half's own libraries, which define all of MPI.
+const OURS: &str = "libstillpoint_upper_";
+
+/// Ends the process if the application has loaded an MPI that is not Open MPI. It has not called it yet.
+pub fn refuse() {
+    let Some((family, library)) = loaded() else {
+        return;
+    };
+    // SAFETY: the gate page is mapped as long as the process lives.
+    if unsafe { page() }.rank.load(Relaxed) > 0 {
+        std::thread::sleep(HEAD_START);
+    }
+    eprintln!(
+        "stillpoint: this program has loaded {family} ({}), but it was launched for Open MPI: use what is built for Open MPI",
+        library.display()
+    );
+    // SAFETY: ends the process; nothing of either half is to run any more.
+    unsafe { libc::_exit(NOT_EXECUTABLE) }
+}
+
+/// The MPI that lies in the arena, unless it is Open MPI.
+fn loaded() -> Option<(Family, PathBuf)> {
+    let maps = told::by("/proc/self/maps").ok()?;
+    let files: BTreeSet<&str> = maps.lines().filter_map(code_of_application).collect();
+    files.into_iter().find_map(|file| {
+        let family = of_library(file.as_ref())?;
+        (family != Family::OpenMpi).then(|| (family, file.into()))
+    })
+}
+
+/// The file that a line of `/proc/self/maps` shows, if it is code of the application's.
+fn code_of_application(line: &str) -> Option<&str> {
+    let (range, rest) = line.split_once(' ')?;
+    let start = usize::from_str_radix(range.split_once('-')?.0, 16).ok()?;
+    let file = &line[line.find('/')?..];
+    let own = file.rsplit('/').next()?.starts_with(OURS);
+    (rest.get(2..3)? == "x" && is_upper(start) && !own).then_some(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_code_of_the_applications_is_looked_at() {
+        let file = |line: &str| code_of_application(line).map(str::to_owned);
+        let rest = "r-xp 00001000 fe:00 12 /usr/lib/lib mpi.so.12";
+        let expected = Some("/usr/lib/lib mpi.so.12".to_owned());
+        assert_eq!(file(&format!("110000400000-110000500000 {rest}")), expected);
+        assert_eq!(file(&format!("7f0000400000-7f0000500000 {rest}")), None);
+        let ours = "110000400000-110000500000 r-xp 0 fe:00 12 /a/libstillpoint_upper_openmpi.so";
+        assert_eq!(file(ours), None);
+        assert_eq!(
+            file("110000400000-110000500000 rw-p 00000000 00:00 0 "),
+            None
+        );
+    }
+}

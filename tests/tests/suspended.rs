@@ -1,0 +1,126 @@
+//! What a batch system sees of a suspended job.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use stillpoint_tests::place::{self, Directory};
+use stillpoint_tests::program::{Kind, Program};
+use stillpoint_tests::trial::Trial;
+use stillpoint_tests::turn::Turn;
+use stillpoint_tests::{Failed, command, ensure, job, strike};
+
+/// Longest that a launch may take.
+const PATIENCE: Duration = Duration::from_secs(100);
+
+fn on_trial(
+    program: &str,
+    kind: Kind,
+    ranks: u32,
+    test: impl FnOnce(&Trial, &Directory) -> Result<(), Failed>,
+) {
+    let tested = (|| {
+        let program = Program::named(kind, program)?;
+        let _turn = Turn::take()?;
+        Directory::new("suspended")?.run(|directory| {
+            let trial = Trial::new(&program, ranks, directory)?;
+            test(&trial, directory)
+        })
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+/// An unfinished job must not look finished: what depends on its success would start on half a result.
+#[test]
+fn a_suspended_job_is_no_success_where_a_batch_system_sees_it() {
+    on_trial("ring", Kind::Moving, 2, |trial, directory| {
+        let target = trial.epochs_at();
+        let suspended = |mut job: job::Job, status: i32| {
+            job.until("running", PATIENCE, |_| {
+                let said = strike::job_file(&target).unwrap_or_default();
+                let ranks = said["processes"].as_array().map_or(0, Vec::len);
+                said["state"] == "running" && ranks == 2
+            })?;
+            for rank in strike::ranks(&target)? {
+                strike::signal(rank, Signal::SIGUSR1)?;
+            }
+            let ended = job.end(PATIENCE)?;
+            ensure!(ended.status == status, "not {status}: {}", ended.show());
+            let state = command::state(directory, &target)?;
+            ensure!(state == "suspended", "it is '{state}'");
+            let said = &strike::job_file(&target)?["exit_status"];
+            ensure!(*said == status, "job.json says {said}");
+            Ok(())
+        };
+        let mut command = job::under_stillpoint(2, &target)?;
+        command.arg(trial.executable());
+        // LSF; Open MPI's mpirun has no eyes for this variable.
+        command.env("LSB_JOBID", "17");
+        command.env_remove("STILLPOINT_SUSPENDED_STATUS");
+        let mut job = trial.launch(command)?;
+        trial.ready(&mut job)?;
+        suspended(job, 75)?;
+        let mut command = job::restarted(2, &target)?;
+        command.args(["--suspended-status", "3"]);
+        suspended(trial.launch(command)?, 3)?;
+        let job = trial.restarted()?;
+        trial.go()?;
+        trial.ends_well(job)?;
+        Ok(())
+    });
+}
+
+/// Slurm is asked after the commit, and asked nothing for a job that its user has cancelled.
+#[test]
+fn a_suspended_job_is_requeued_once_it_is_committed_unless_it_was_cancelled() {
+    for (state, requeued) in [("RUNNING", true), ("COMPLETING", false)] {
+        on_trial("self_messages", Kind::Still, 1, |trial, directory| {
+            let target = trial.epochs_at();
+            let told = directory.file("told");
+            // What Slurm would say, and what it was told while the epoch was there and the rank still lived.
+            let script = format!(
+                "#!/bin/sh\nif [ \"$1\" = requeue ]; then\n\
+                 ls -d {target}/epoch-000001 >>{told} 2>&1; grep -c '\"suspended\"' {target}/job.json >>{told}\n\
+                 kill -0 \"$(cat {pid})\" && echo \"$*\" >>{told}\n\
+                 else echo JobId=17 JobState={state} Reason=None PreemptTime=None; fi\n",
+                target = target.display(),
+                told = told.display(),
+                pid = directory.file("rank").display(),
+            );
+            let bin = directory.file("bin");
+            fs::create_dir(&bin).map_err(|error| error.to_string())?;
+            let scontrol = bin.join("scontrol");
+            fs::write(&scontrol, script).map_err(|error| error.to_string())?;
+            fs::set_permissions(&scontrol, fs::Permissions::from_mode(0o755))
+                .map_err(|error| error.to_string())?;
+            let search = std::env::var("PATH").unwrap_or_default();
+            let mut command = job::mpirun(1);
+            command.arg(place::stillpoint()?);
+            command.args(["run", "--requeue", "--dir"]).arg(&target);
+            command.arg("--").arg(trial.executable());
+            command.env_remove("STILLPOINT_SUSPENDED_STATUS");
+            command.env("PATH", format!("{}:{search}", bin.display()));
+            command.env("SLURM_JOB_ID", "17");
+            command.env_remove("SLURM_ARRAY_JOB_ID");
+            let mut job = trial.launch(command)?;
+            trial.ready(&mut job)?;
+            let rank = strike::ranks(&target)?[0];
+            fs::write(directory.file("rank"), rank.to_string())
+                .map_err(|error| error.to_string())?;
+            strike::signal(rank, Signal::SIGUSR1)?;
+            let ended = job.end(PATIENCE)?;
+            ensure!(ended.status == 75, "{}", ended.show());
+            let said = fs::read_to_string(&told).unwrap_or_default();
+            let epoch = target.join("epoch-000001");
+            let expected = format!("{}\n1\nrequeue 17\n", epoch.display());
+            let expected = if requeued { expected } else { String::new() };
+            ensure!(said == expected, "scontrol was told '{said}'");
+            let reason = &strike::job_file(&target)?["reason"];
+            ensure!(reason.is_null() == requeued, "{reason}");
+            Ok(())
+        });
+    }
+}

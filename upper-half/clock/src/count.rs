@@ -213,6 +213,15 @@ mod tests {
     }
 
     #[test]
+    fn what_was_tentative_before_a_clock_was_cleared_is_not_afterwards() {
+        let count = Count::<AtomicU64>::default();
+        count.initiate::<Every>();
+        count.clear();
+        count.begin();
+        assert_eq!((count.seq(), count.committed()), (1, 1));
+    }
+
+    #[test]
     fn what_another_thread_takes_back_neither_hides_nor_adds_what_binds() {
         let count = Count::<AtomicU64>::default();
         // Two begin; the increment that is taken back need not be the last one.

@@ -130,7 +130,7 @@ fn sizes(seed: u64) -> Vec<(String, String)> {
     let rtm = Trace::rtm(seed);
     let synthetic = Trace::synthetic(8, rtm.snapshots().len(), seed);
     let megabytes = || Axis::linear("size (MB)").within(0.0, 240.0);
-    let extremes = |title: &str, trace: &Trace, mark: Mark| {
+    let extremes = |title: &str, trace: &Trace| {
         let series = [
             ("largest", most as fn(&[u64]) -> f64),
             ("average", average),
@@ -139,7 +139,7 @@ fn sizes(seed: u64) -> Vec<(String, String)> {
         let series = series.map(|(name, of)| {
             let sizes = trace.snapshots().iter().enumerate();
             let points = sizes.map(|(at, sizes)| (at as f64, of(sizes) / 1e6));
-            Series::of(name, mark, points.collect())
+            Series::of(name, Mark::Dots, points.collect())
         });
         Chart::of(title, snapshots(), megabytes(), series)
     };
@@ -157,12 +157,12 @@ fn sizes(seed: u64) -> Vec<(String, String)> {
     let drawings = [
         (
             "figure-3.svg",
-            extremes("RTM trace (invented): sizes of 8 GPUs", &rtm, Mark::Line),
+            extremes("RTM trace (invented): sizes of 8 GPUs", &rtm),
         ),
         ("figure-4.svg", gpus),
         (
             "figure-5.svg",
-            extremes("Synthetic trace: sizes of 8 GPUs", &synthetic, Mark::Dots),
+            extremes("Synthetic trace: sizes of 8 GPUs", &synthetic),
         ),
     ];
     drawings

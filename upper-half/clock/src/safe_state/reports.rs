@@ -11,8 +11,8 @@ use crate::steps::Steps;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reports {
     newest: Vec<Option<Report>>,
-    /// Version of the newest order sent to each rank; 0: none.
-    ordered: Vec<u64>,
+    /// Version of the newest order sent to each rank.
+    ordered: Vec<Option<u64>>,
     current: Tally,
 }
 
@@ -54,7 +54,7 @@ impl Reports {
     pub fn new(ranks: usize) -> Self {
         Reports {
             newest: vec![None; ranks],
-            ordered: vec![0; ranks],
+            ordered: vec![None; ranks],
             current: Tally::default(),
         }
     }
@@ -70,8 +70,8 @@ impl Reports {
 
     /// A rank's report, if it counts.
     pub fn current_of(&self, rank: usize) -> Option<Report> {
-        let ordered = *self.ordered.get(rank)?;
-        self.newest[rank].filter(|report| ordered > 0 && report.seen == ordered)
+        let ordered = (*self.ordered.get(rank)?)?;
+        self.newest[rank].filter(|report| report.seen == ordered)
     }
 
     /// The current reports in the order of the ranks.
@@ -85,7 +85,7 @@ impl Reports {
             self.current.remove(before.activity);
         }
         if let Some(ordered) = self.ordered.get_mut(rank) {
-            *ordered = version;
+            *ordered = Some(version);
         }
     }
 
@@ -107,7 +107,7 @@ impl Reports {
 
     /// Takes a report as if it were current: what must not be done.
     pub fn take_stale(&mut self, rank: usize, report: Report) -> Option<u32> {
-        let seen = *self.ordered.get(rank)?;
+        let seen = self.ordered.get(rank)?.unwrap_or(0);
         self.take(rank, Report { seen, ..report })
     }
 }

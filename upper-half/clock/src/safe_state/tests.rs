@@ -307,6 +307,13 @@ fn a_rank_that_joins_after_a_raise_comes_after_it() {
         job.on(Event::Joined { rank: 2, ggid: 7 }),
         raised(&[2], 3, 5)
     );
+    // Of a group that nobody else has begun anything on there is nothing to say; of the first operation there is.
+    assert_eq!(job.on(Event::Joined { rank: 2, ggid: 8 }), vec![]);
+    let (mut first, _) = targeted(&[&[(7, 1)], &[]]);
+    assert_eq!(
+        first.on(Event::Joined { rank: 1, ggid: 7 }),
+        raised(&[1], 2, 1)
+    );
     // Nor is it raised again to where it is, or to less.
     assert_eq!(job.on(raise(1, 5)), vec![]);
     assert_eq!(job.on(raise(1, 4)), vec![]);
@@ -372,7 +379,8 @@ fn an_answer_that_is_given_twice_is_one() {
     say(&mut job, 0, Waiting, 1, 0);
     say(&mut job, 1, Waiting, 1, 0);
     say(&mut job, 2, Parked, 1, 0);
-    // Also where something was said in between.
+    // Also where something was said in between, or before.
+    assert_eq!(say(&mut job, 1, Waiting, 1, 0), vec![]);
     assert_eq!(say(&mut job, 0, Waiting, 1, 1), vec![]);
     assert_eq!(say(&mut job, 0, InCollective, 1, 0), vec![]);
     assert_eq!(say(&mut job, 0, Waiting, 1, 1), vec![]);

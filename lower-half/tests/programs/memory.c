@@ -16,6 +16,39 @@ static const char *place(const void *pointer) {
     return (at >= 0x550100000000 && at < 0x555500000000) || at < 0x2a0000000000 ? "in place" : "OUT OF PLACE";
 }
 
+/* A mapping of the lower half's, code, found by its address. */
+static char *foreign(void) {
+    char line[512], kind[8];
+    unsigned long start = 0, found = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (fgets(line, sizeof line, maps))
+        if (sscanf(line, "%lx-%*x %7s", &start, kind) == 2 && start >= 0x7e0000000000 && !strcmp(kind, "r-xp") && strstr(line, ".so")) found = start;
+    fclose(maps);
+    return (char *)found;
+}
+
+/* Nothing that the application asks for lies over the lower half's memory, or takes it away; and no code where nobody sees its calls. */
+static int keeps_apart(void) {
+    if (getenv("NATIVE")) return 1;
+    volatile char *code = foreign();
+    if (!code) return 0;
+    char first = *code;
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    int refused = mmap((void *)code, 4096, PROT_READ, flags | MAP_FIXED, -1, 0) == MAP_FAILED && errno == ENOMEM;
+    refused &= mmap((void *)code, 4096, PROT_READ, flags | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED && errno == EEXIST;
+    refused &= mmap((void *)(code - 4096), 8192, PROT_READ, flags | MAP_FIXED, -1, 0) == MAP_FAILED;
+    refused &= munmap((void *)code, 4096) == 0 && *code == first;
+    void *gate = (void *)0x550000000000;
+    refused &= mmap(gate, 4096, PROT_READ, flags | MAP_FIXED, -1, 0) == MAP_FAILED && munmap(gate, 65536) == 0;
+    void *far = (void *)0x600000000000;
+    refused &= mmap(far, 4096, PROT_READ | PROT_EXEC, flags | MAP_FIXED, -1, 0) == MAP_FAILED && errno == EACCES;
+    refused &= mmap(far, 4096, PROT_READ, flags | MAP_FIXED, -1, 0) == far;
+    refused &= mprotect(far, 4096, PROT_READ | PROT_EXEC) == -1 && errno == EACCES;
+    void *elsewhere = mmap((char *)far + 8192, 4096, PROT_READ | PROT_EXEC, flags, -1, 0);
+    refused &= elsewhere != MAP_FAILED && !strcmp(place(elsewhere), "in place");
+    return refused && munmap(far, 4096) == 0;
+}
+
 int main(void) {
     char *block = malloc(1 << 20);
     memset(block, 1, 1 << 20);
@@ -77,6 +110,7 @@ int main(void) {
         p[size - 1] = 1;
         munmap(p, size);
     }
+    printf("apart %d\n", keeps_apart());
     printf("main %s stack %s\n", place((void *)main), place(&id));
     return 0;
 }

@@ -10,6 +10,7 @@
 mod agent;
 mod arch;
 mod capture;
+mod cores;
 mod gate;
 mod heap;
 mod launch;

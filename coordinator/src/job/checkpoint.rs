@@ -222,7 +222,9 @@ impl Job {
             (Phase::Write, Progress::Staged(written, moved)) => {
                 self.on_staged_image(rank, written, &moved, now);
             }
-            (Phase::Plan | Phase::Write, Progress::WriteFailed { reason }) => {
+            (phase, Progress::WriteFailed { reason })
+                if (Phase::Check..Phase::Commit).contains(&phase) =>
+            {
                 let reason = format!("{}: {reason}", self.roster.named(rank));
                 self.abort(Why::Failed(reason), now);
             }

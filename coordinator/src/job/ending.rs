@@ -61,6 +61,10 @@ impl Job {
         };
         attempt.aborted = true;
         let epoch = attempt.epoch;
+        if attempt.phase >= Phase::Write {
+            // Who is held up by the disk removes its image when the disk lets it: that name is not used again.
+            self.next_epoch = self.next_epoch.max(epoch + 1);
+        }
         let reason = match &why {
             Why::Refused(reasons) => reasons.join("; "),
             Why::Failed(reason) => reason.clone(),
@@ -110,8 +114,6 @@ impl Job {
         let waits_for = attempt.waits_for();
         match attempt.phase {
             Phase::Release => {
-                // An agent that does not answer may still be writing: its epoch number is burnt.
-                self.next_epoch = self.next_epoch.max(attempt.epoch + 1);
                 self.log(format!("{waits_for} to the release"));
                 self.end_attempt(now);
             }

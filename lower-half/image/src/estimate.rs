@@ -4,6 +4,7 @@ use std::io;
 
 use crate::compression::{Compression, Compressor, worst_case};
 use crate::format::{CHUNK_BYTES, PAGE};
+use crate::pages::Bytes;
 
 /// Chunks that are looked at, at most.
 const SAMPLES: usize = 32;
@@ -11,20 +12,20 @@ const SAMPLES: usize = 32;
 const TABLES: u64 = 64 << 10;
 
 /// About how many bytes an image of these stretches of memory has.
-pub fn estimate(stretches: &[&[u8]], compression: Compression) -> io::Result<u64> {
-    let chunks: Vec<&[u8]> = stretches
-        .iter()
-        .flat_map(|stretch| stretch.chunks(CHUNK_BYTES))
-        .collect();
+pub fn estimate(stretches: &[Bytes<'_>], compression: Compression) -> io::Result<u64> {
+    let chunks: Vec<Bytes<'_>> = stretches.iter().flat_map(chunks).collect();
     let total: u64 = chunks.iter().map(|chunk| chunk.len() as u64).sum();
     let mut compressor = Compressor::new(compression)?;
     let mut output = vec![0; worst_case(CHUNK_BYTES)];
     let step = chunks.len().div_ceil(SAMPLES).max(1);
     let (mut seen, mut stored) = (0u64, 0u64);
     let mut kept = Vec::with_capacity(CHUNK_BYTES);
+    let mut room = vec![0; CHUNK_BYTES];
     for chunk in chunks.iter().skip(step / 2).step_by(step) {
         kept.clear();
-        for page in chunk.chunks(PAGE) {
+        let copied = &mut room[..chunk.len()];
+        chunk.copy(copied)?;
+        for page in copied.chunks(PAGE) {
             if page.iter().any(|byte| *byte != 0) {
                 kept.extend_from_slice(page);
             }
@@ -36,6 +37,12 @@ pub fn estimate(stretches: &[&[u8]], compression: Compression) -> io::Result<u64
     }
     let share = stored as f64 / seen.max(1) as f64;
     Ok((total as f64 * share) as u64 + TABLES)
+}
+
+fn chunks<'a>(stretch: &Bytes<'a>) -> impl Iterator<Item = Bytes<'a>> {
+    let stretch = *stretch;
+    let starts = (0..stretch.len()).step_by(CHUNK_BYTES);
+    starts.map(move |start| stretch.part(start, CHUNK_BYTES.min(stretch.len() - start)))
 }
 
 #[cfg(test)]
@@ -53,8 +60,9 @@ mod tests {
             })
             .collect();
         for compression in [Compression::None, Compression::Lz4] {
-            assert_eq!(estimate(&[&zeros], compression).unwrap(), TABLES);
-            let both = estimate(&[&zeros, &random], compression).unwrap() as f64;
+            assert_eq!(estimate(&[zeros[..].into()], compression).unwrap(), TABLES);
+            let both =
+                estimate(&[zeros[..].into(), random[..].into()], compression).unwrap() as f64;
             let expected = (5 << 20) as f64;
             assert!((both / expected - 1.0).abs() < 0.05, "{both}");
         }

@@ -7,6 +7,7 @@
 //!
 //! * [`format`] - the layout, drawn
 //! * [`Writer`], [`Reader`] - the two ends of it
+//! * [`pages`] - where a writer's bytes come from
 //! * [`verify`], [`inspect`] - read every byte; say what is inside
 //! * [`Manifest`] - which images make an epoch
 //! * [`blocks`] - where the parts of an image are that was staged on several tiers
@@ -32,6 +33,7 @@ mod inspect;
 pub mod manifest;
 pub mod nearest;
 mod pack;
+pub mod pages;
 mod reader;
 mod sections;
 pub mod store;
@@ -44,9 +46,10 @@ pub use estimate::estimate;
 pub use facts::{Environment, Identity};
 pub use inspect::{Description, Summary, inspect, verify, verify_opened};
 pub use manifest::{Manifest, RankImage};
+pub use pages::PageRun;
 pub use reader::{Blob, Reader};
 pub use tables::{Region, Thread};
-pub use writer::{Content, PageRun, Writer, Written};
+pub use writer::{Content, Writer, Written};
 
 /// The name of a rank's image inside an epoch's directory.
 pub fn image_name(rank: u32) -> String {

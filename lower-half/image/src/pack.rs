@@ -1,5 +1,8 @@
-//! From stretches of memory to chunks in the file: drops zero pages, gathers what is scattered,
-//! compresses, checksums and writes, on as many threads as it is given.
+//! From stretches of memory to chunks in the file: copies out, drops zero pages, compresses, checksums and
+//! writes, on as many threads as it is given.
+//!
+//! What is written lies in the packing thread's own memory, so whoever gives the pages can take them back while the disk
+//! holds a write up; a source that gives no more ends all threads at their next piece.
 
 use std::io;
 use std::sync::Mutex;
@@ -9,8 +12,8 @@ use memmap2::MmapMut;
 
 use crate::compression::{Codec, Compression, Compressor, worst_case};
 use crate::format::{CHUNK_BYTES, ChunkRecord, PAGE, RunRecord, checksum};
+use crate::pages::PageRun;
 use crate::store::Store;
-use crate::writer::PageRun;
 
 static ZEROS: [u8; PAGE] = [0; PAGE];
 
@@ -40,7 +43,7 @@ impl<'a> Cursor<'a> {
             if bytes > 0 {
                 piece.push(PageRun {
                     address: run.address + self.offset as u64,
-                    bytes: &run.bytes[self.offset..self.offset + bytes],
+                    bytes: run.bytes.part(self.offset, bytes),
                 });
             }
             self.offset += bytes;
@@ -142,7 +145,7 @@ fn work_until_done(shared: &Shared<'_>) -> io::Result<Packed> {
     let mut gathered = MmapMut::map_anon(CHUNK_BYTES)?;
     let mut compressed = MmapMut::map_anon(worst_case(CHUNK_BYTES))?;
     let mut piece = Vec::new();
-    let mut kept: Vec<PageRun<'_>> = Vec::new();
+    let mut kept = Vec::new();
     let mut packed = Packed::default();
     while !shared.failed.load(Ordering::Relaxed) {
         let more = match shared.cursor.lock() {
@@ -152,25 +155,11 @@ fn work_until_done(shared: &Shared<'_>) -> io::Result<Packed> {
         if !more {
             break;
         }
-        kept.clear();
-        for run in &piece {
-            without_zero_pages(*run, &mut kept);
-        }
+        let bytes = gather(&piece, &mut gathered, &mut kept)?;
         if kept.is_empty() {
             continue;
         }
-        let bytes: usize = kept.iter().map(|run| run.bytes.len()).sum();
-        let input = match kept.as_slice() {
-            [only] => only.bytes,
-            several => {
-                let mut filled = 0;
-                for run in several {
-                    gathered[filled..filled + run.bytes.len()].copy_from_slice(run.bytes);
-                    filled += run.bytes.len();
-                }
-                &gathered[..filled]
-            }
-        };
+        let input = &gathered[..bytes];
         let (codec, stored) = match compressor.compress(input, &mut compressed) {
             Some((codec, bytes)) => (codec, &compressed[..bytes]),
             None => (Codec::None, input),
@@ -187,38 +176,55 @@ fn work_until_done(shared: &Shared<'_>) -> io::Result<Packed> {
             codec: codec as u32,
             reserved: 0,
         });
-        packed.runs.extend(kept.iter().map(|run| RunRecord {
+        packed.runs.extend(kept.iter().map(|run: &Kept| RunRecord {
             address: run.address,
-            bytes: run.bytes.len() as u32,
+            bytes: run.bytes,
             space: shared.space,
         }));
     }
     Ok(packed)
 }
 
-/// Splits a stretch at its zero pages.
-fn without_zero_pages<'a>(run: PageRun<'a>, kept: &mut Vec<PageRun<'a>>) {
-    let mut start = None;
-    let mut keep = |from: usize, to: usize| {
-        kept.push(PageRun {
-            address: run.address + from as u64,
-            bytes: &run.bytes[from..to],
-        });
-    };
-    for (index, page) in run.bytes.chunks(PAGE).enumerate() {
-        let at = index * PAGE;
-        match (page == &ZEROS[..page.len()], start) {
-            (true, Some(from)) => {
-                keep(from, at);
-                start = None;
+/// A stretch without zero pages.
+#[derive(Debug, PartialEq, Eq)]
+struct Kept {
+    address: u64,
+    bytes: u32,
+}
+
+/// Copies a piece into `room`, without its zero pages, one stretch behind the other. How many bytes that is.
+fn gather(piece: &[PageRun<'_>], room: &mut [u8], kept: &mut Vec<Kept>) -> io::Result<usize> {
+    kept.clear();
+    let mut filled = 0;
+    for run in piece {
+        let length = run.bytes.len();
+        run.bytes.copy(&mut room[filled..filled + length])?;
+        let (mut from, end) = (filled, filled + length);
+        let mut joins = false;
+        while from < end {
+            let page = from..(from + PAGE).min(end);
+            let bytes = page.len();
+            if room[page.clone()] == ZEROS[..bytes] {
+                joins = false;
+            } else {
+                let address = run.address + (length - (end - from)) as u64;
+                if page.start != filled {
+                    room.copy_within(page, filled);
+                }
+                match kept.last_mut() {
+                    Some(last) if joins => last.bytes += bytes as u32,
+                    _ => kept.push(Kept {
+                        address,
+                        bytes: bytes as u32,
+                    }),
+                }
+                filled += bytes;
+                joins = true;
             }
-            (false, None) => start = Some(at),
-            _ => {}
+            from += bytes;
         }
     }
-    if let Some(from) = start {
-        keep(from, run.bytes.len());
-    }
+    Ok(filled)
 }
 
 #[cfg(test)]
@@ -229,21 +235,48 @@ mod tests {
     fn zero_pages_are_left_out() {
         let mut bytes = vec![0u8; 6 * PAGE + 10];
         bytes[PAGE] = 1;
-        bytes[3 * PAGE - 1] = 1;
-        bytes[6 * PAGE + 9] = 1;
-        let mut kept = Vec::new();
-        without_zero_pages(
-            PageRun {
-                address: 0x1000,
-                bytes: &bytes,
-            },
-            &mut kept,
-        );
-        let ranges: Vec<(u64, usize)> = kept
-            .iter()
-            .map(|run| (run.address, run.bytes.len()))
-            .collect();
-        assert_eq!(ranges, [(0x2000, 2 * PAGE), (0x7000, 10)]);
+        bytes[3 * PAGE - 1] = 2;
+        bytes[6 * PAGE + 9] = 3;
+        let more = vec![4u8; PAGE];
+        let piece = [(0x1000, &bytes), (0x9000, &more)].map(|(address, bytes)| {
+            let bytes = bytes.as_slice().into();
+            PageRun { address, bytes }
+        });
+        let (mut room, mut kept) = (vec![9u8; 8 * PAGE], vec![]);
+        let filled = gather(&piece, &mut room, &mut kept).unwrap();
+        let ranges: Vec<(u64, u32)> = kept.iter().map(|run| (run.address, run.bytes)).collect();
+        let page = PAGE as u32;
+        assert_eq!(ranges, [(0x2000, 2 * page), (0x7000, 10), (0x9000, page)]);
+        let expected = [&bytes[PAGE..3 * PAGE], &bytes[6 * PAGE..], &more].concat();
+        assert_eq!(room[..filled], expected);
+    }
+
+    /// Gives so many pieces, then no more.
+    struct Stops(AtomicU64);
+
+    impl crate::pages::Pages for Stops {
+        fn copy(&self, _from: u64, into: &mut [u8]) -> io::Result<()> {
+            let one_less = |left: u64| left.checked_sub(1);
+            let left = (self.0).fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+            into.fill(1);
+            left.map(drop).map_err(|_| io::Error::other("no more"))
+        }
+    }
+
+    #[test]
+    fn a_source_that_stops_ends_all_threads_at_their_next_piece() {
+        let stops = Stops(AtomicU64::new(5));
+        let bytes = crate::pages::Bytes::Elsewhere {
+            pages: &stops,
+            from: 0,
+            length: 1000 * CHUNK_BYTES,
+        };
+        let (directory, end) = (tempfile::tempdir().unwrap(), AtomicU64::new(0));
+        let file = std::fs::File::create(directory.path().join("image")).unwrap();
+        let input = [PageRun { address: 0, bytes }];
+        let packed = pack(&file, &end, 0, &input, Compression::None, 3);
+        assert_eq!(packed.err().unwrap().to_string(), "no more");
+        assert!(end.load(Ordering::Relaxed) <= 5 * CHUNK_BYTES as u64);
     }
 
     #[test]
@@ -252,15 +285,15 @@ mod tests {
         let input = [
             PageRun {
                 address: 0,
-                bytes: &bytes[..7],
+                bytes: bytes[..7].into(),
             },
             PageRun {
                 address: 100,
-                bytes: &[],
+                bytes: (&[][..]).into(),
             },
             PageRun {
                 address: 0x1000,
-                bytes: &bytes,
+                bytes: bytes.as_slice().into(),
             },
         ];
         let mut cursor = Cursor {

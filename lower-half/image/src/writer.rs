@@ -17,15 +17,9 @@ use crate::format::{
     VERSION, checksum,
 };
 use crate::pack::{Packed, pack};
+use crate::pages::PageRun;
 use crate::store::Store;
 use crate::tables::{Region, Thread};
-
-/// A stretch of bytes to be written, and where it belongs.
-#[derive(Clone, Copy, Debug)]
-pub struct PageRun<'a> {
-    pub address: u64,
-    pub bytes: &'a [u8],
-}
 
 /// Bytes kept besides memory.
 #[derive(Clone, Debug, PartialEq, Eq)]

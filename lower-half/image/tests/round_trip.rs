@@ -104,7 +104,7 @@ proptest! {
             memory.push((address, bytes));
             address += length;
         }
-        let runs: Vec<PageRun> = memory.iter().map(|(address, bytes)| PageRun { address: *address, bytes }).collect();
+        let runs: Vec<PageRun> = memory.iter().map(|(address, bytes)| PageRun { address: *address, bytes: bytes[..].into() }).collect();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("image");
         let mut writer = Writer::create(&path, compression).unwrap();
@@ -138,7 +138,7 @@ fn a_full_disk_is_said_to_be_full() {
     let error = writer
         .memory(&[PageRun {
             address: 0,
-            bytes: &bytes,
+            bytes: bytes[..].into(),
         }])
         .unwrap_err()
         .to_string();

@@ -2,26 +2,19 @@
 //! the process is told to end.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
-use std::time::Duration;
 
 use stillpoint_clock::rank::{Activity, observe};
 use stillpoint_clock::steps::Every;
 use stillpoint_protocol::Sender;
-use stillpoint_protocol::agent::{Begin, FromAgent, Order, Progress, State, Written};
+use stillpoint_protocol::agent::{Begin, FromAgent, Order, Progress, State};
 use stillpoint_protocol::client::ClientError;
-use stillpoint_protocol::tier::Assignment;
-use stillpoint_wrappers::gate::{Command, DriverState};
 
+use super::executor::{Executor, Means, Task};
 use super::page::Page;
 use super::staging::Staging;
-use super::staging::image::Staged;
 use super::stopping::{self, Stopping};
 use super::wake;
-use crate::{capture, threads};
-
-/// How long a parked driver thread may take over one command. It does nothing but its own work then.
-const ANSWER: Duration = Duration::from_secs(60);
+use crate::threads;
 
 /// What follows for the agent.
 pub enum Outcome {
@@ -42,8 +35,8 @@ pub struct Attempt {
     stopping: Stopping,
     /// Version of the newest order applied; 0: targets not known yet.
     seen: u64,
-    /// Past the safe state: the driver answers commands, threads stay where they are.
-    found: bool,
+    /// Past the safe state: the driver answers its commands, threads stay where they are.
+    executor: Option<Executor>,
     /// Has said that it cannot take part.
     refused: bool,
     said: Option<(Activity, u64)>,
@@ -87,7 +80,7 @@ impl Attempt {
             staging,
             stopping: Stopping::new(),
             seen: 0,
-            found: false,
+            executor: None,
             refused: false,
             said: None,
             looked: None,
@@ -128,12 +121,12 @@ impl Attempt {
                 self.applied(version, sender)?;
             }
             Order::Poll { poll } => self.report(poll, sender)?,
-            Order::Check => self.check(sender)?,
-            Order::Drain { round } => self.drain(round, sender)?,
-            Order::Seal => self.seal(sender)?,
-            Order::Write => self.write(sender)?,
-            Order::Size => self.size(sender)?,
-            Order::Stage(assignment) => self.stage(&assignment, sender)?,
+            Order::Check => self.give(Task::Check, sender)?,
+            Order::Drain { round } => self.give(Task::Drain { round }, sender)?,
+            Order::Seal => self.give(Task::Seal, sender)?,
+            Order::Write => self.give(Task::Write, sender)?,
+            Order::Size => self.give(Task::Size, sender)?,
+            Order::Stage(assignment) => self.give(Task::Stage(assignment), sender)?,
             Order::Committed => {
                 self.release();
                 return Ok(Outcome::Released);
@@ -178,9 +171,14 @@ impl Attempt {
         Ok(())
     }
 
+    /// Whether the threads are to be looked at again and again.
+    pub fn ticks(&self) -> bool {
+        self.seen != 0 && self.executor.is_none() && !self.refused
+    }
+
     /// Looks at the threads, and says what the rank does if that has changed.
     pub fn tick(&mut self, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
-        if self.seen == 0 || self.found || self.refused {
+        if !self.ticks() {
             return Ok(());
         }
         // A rank that waits for another by a window's lock, say, never gets to its still point when the other one
@@ -203,11 +201,15 @@ impl Attempt {
     }
 
     /// The coordinator has gone, or began another attempt: the application runs on.
-    pub fn abandon(self) {
+    pub fn abandon(mut self) {
         self.release();
     }
 
-    fn release(&self) {
+    /// From here on nothing of this attempt touches the application, which runs on.
+    fn release(&mut self) {
+        if let Some(executor) = self.executor.take() {
+            executor.stop();
+        }
         self.page.end();
         threads::release_all();
     }
@@ -255,124 +257,28 @@ impl Attempt {
         )
     }
 
-    fn check(&mut self, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
-        self.found = true;
-        self.page.command(Command::Check);
-        let mut refusals = if self.page.await_driver(DriverState::Checked, ANSWER) {
-            self.page.refusals()
-        } else {
-            vec![self.silent("the check")]
-        };
-        refusals.extend(capture::refusals());
-        self.say(Progress::CheckResult { refusals }, sender)
-    }
-
-    fn drain(&mut self, round: u32, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
-        let before = self.page.rounds();
-        self.page.command(Command::Drain);
-        let pulled = self.page.await_driver(DriverState::Draining, ANSWER)
-            && self.page.await_round_after(before, ANSWER);
-        if !pulled {
-            return self.fail(self.silent("the drain"), sender);
-        }
-        let (sent, received) = stopping::counts(&self.page);
-        self.say(
-            Progress::Counts {
-                round,
-                sent,
-                received,
-            },
-            sender,
-        )
-    }
-
-    fn seal(&mut self, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
-        self.page.command(Command::Seal);
-        if !self.page.await_driver(DriverState::Sealed, ANSWER) {
-            return self.fail(self.silent("sealing its MPI objects"), sender);
-        }
-        self.say(Progress::Sealed, sender)
-    }
-
-    fn write(&mut self, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
-        if !self.hold() {
-            return self.fail(self.silent("holding still"), sender);
-        }
-        let path = PathBuf::from(&self.begin.directory).join(&self.begin.image);
-        // SAFETY: the safe state was found: every thread of the upper half is stopped, the driver holds,
-        // and only this thread's orders let them go on.
-        match unsafe { capture::write(&path, &self.begin, None) } {
-            Ok(written) => self.say(Progress::Written(written), sender),
-            Err(error) => self.fail(error.to_string(), sender),
-        }
-    }
-
-    /// True when the driver holds.
-    fn hold(&self) -> bool {
-        self.page.command(Command::Hold);
-        self.page.await_driver(DriverState::Held, ANSWER)
-    }
-
-    fn size(&mut self, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
-        let Some(staging) = &self.staging else {
-            let reason = "this rank has no fast tier: start every rank with --tier fast=...";
-            return self.fail(reason.to_owned(), sender);
-        };
-        if !self.hold() {
-            return self.fail(self.silent("holding still"), sender);
-        }
-        // SAFETY: as in `write`.
-        match unsafe { capture::size(&self.begin) } {
-            Ok(bytes) => self.say(Progress::Sized(staging.size(self.number, bytes)), sender),
-            Err(error) => self.fail(error.to_string(), sender),
-        }
-    }
-
-    fn stage(
-        &mut self,
-        assignment: &Assignment,
-        sender: &Sender<FromAgent>,
-    ) -> Result<(), ClientError> {
-        let Some(staging) = &self.staging else {
-            return self.fail("this rank has no fast tier".to_owned(), sender);
-        };
-        match self.stage_image(staging, assignment) {
-            Ok((written, staged)) => {
-                self.say(Progress::Staged(written, staged.moved), sender)?;
-                staging.learn(staged.rates);
-                Ok(())
+    /// Has a task carried out; the first one comes when the safe state is found.
+    fn give(&mut self, task: Task, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
+        if self.executor.is_none() {
+            let started = Executor::start(Means {
+                attempt: self.number,
+                begin: self.begin.clone(),
+                page: self.page,
+                staging: self.staging.clone(),
+                sender: sender.clone(),
+            });
+            match started {
+                Ok(executor) => self.executor = Some(executor),
+                Err(error) => {
+                    let reason = format!("this rank cannot carry a checkpoint out: {error}");
+                    return self.say(Progress::WriteFailed { reason }, sender);
+                }
             }
-            Err(reason) => self.fail(reason, sender),
         }
-    }
-
-    fn stage_image(
-        &self,
-        staging: &Staging,
-        assignment: &Assignment,
-    ) -> Result<(Written, Staged), String> {
-        let path = PathBuf::from(&self.begin.directory).join(&self.begin.image);
-        let (image, lanes) = staging.stage(self.number, self.begin.epoch, &path, assignment)?;
-        // SAFETY: as in `write`; the driver has been holding since the order to size.
-        let written = unsafe { capture::write(&path, &self.begin, Some(Box::new(lanes))) };
-        let written = written.map_err(|error| error.to_string())?;
-        let staged = image.staged();
-        staged
-            .blocks
-            .write(&path.with_extension("blocks"))
-            .map_err(|error| error.to_string())?;
-        Ok((written, staged))
-    }
-
-    fn silent(&self, what: &str) -> String {
-        format!(
-            "the program's main thread did not answer within {} s ({what}); the job runs on",
-            ANSWER.as_secs()
-        )
-    }
-
-    fn fail(&self, reason: String, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
-        self.say(Progress::WriteFailed { reason }, sender)
+        if let Some(executor) = &self.executor {
+            executor.give(task);
+        }
+        Ok(())
     }
 
     fn say(&self, progress: Progress, sender: &Sender<FromAgent>) -> Result<(), ClientError> {

@@ -6,6 +6,7 @@
 //! * [`page`] - what it reads and writes in the gate page
 //! * [`wake`] - what wakes it from the application's side
 //! * [`attempt`] - one attempt at a checkpoint, from Begin to its end
+//! * [`executor`] - carries the checkpoint out, on a thread of its own
 //! * [`stopping`] - which threads stand, which must run
 //! * [`staging`] - storage tiers
 //! * [`ending`] - leaving after a suspend
@@ -13,6 +14,7 @@
 
 pub mod attempt;
 pub mod ending;
+pub mod executor;
 pub mod page;
 pub mod staging;
 pub mod starters;
@@ -230,7 +232,8 @@ impl Agent {
                 attempt.raise(raises, &self.sender)?;
                 attempt.tick(&self.sender)?;
             }
-            let patience = self.attempt.is_some().then_some(TICK);
+            let ticks = self.attempt.as_ref().is_some_and(Attempt::ticks);
+            let patience = ticks.then_some(TICK);
             self.wait_for_bell(patience);
         }
     }

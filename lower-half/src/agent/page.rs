@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
 use stillpoint_clock::rank::all_reached;
 use stillpoint_clock::steps::Every;
@@ -85,30 +84,6 @@ impl Page {
     /// Rounds of progress made since the request.
     pub fn rounds(&self) -> u32 {
         self.page.rounds.load(Ordering::SeqCst)
-    }
-
-    /// Waits until the driver thread has answered with `state`.
-    pub fn await_driver(&self, state: DriverState, limit: Duration) -> bool {
-        let end = Instant::now() + limit;
-        while self.driver_state() != state as u32 {
-            if Instant::now() >= end {
-                return false;
-            }
-            std::thread::sleep(Duration::from_micros(50));
-        }
-        true
-    }
-
-    /// Waits until the driver thread has made a whole round of progress that began after `before`.
-    pub fn await_round_after(&self, before: u32, limit: Duration) -> bool {
-        let end = Instant::now() + limit;
-        while self.rounds().wrapping_sub(before) < 2 {
-            if Instant::now() >= end {
-                return false;
-            }
-            std::thread::sleep(Duration::from_micros(50));
-        }
-        true
     }
 
     /// Messages (sent, received) by threads that have ended.

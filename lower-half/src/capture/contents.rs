@@ -11,6 +11,8 @@ use std::os::fd::AsRawFd;
 use memmap2::Mmap;
 use stillpoint_image::{ImageError, PageRun, Writer};
 
+use super::access::Memory;
+
 /// Which file, wherever it is open or mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileKey {
@@ -157,24 +159,25 @@ impl Contents {
             .map(|index| index as u32 + 1)
     }
 
-    /// Writes them all.
-    ///
-    /// # Safety
-    /// The mappings that were named must still be there, readable, and nobody may write to them.
-    pub unsafe fn write(&self, writer: &mut Writer) -> Result<(), ImageError> {
+    /// Writes them all; `memory` is where the mappings that were named are read.
+    pub fn write(&self, writer: &mut Writer, memory: &Memory<'_>) -> Result<(), ImageError> {
         for source in &self.sources {
             let mut runs: Vec<PageRun<'_>> = Vec::new();
             for part in &source.parts {
                 runs.push(match part {
-                    // SAFETY: the caller's.
-                    Part::Memory { offset, addresses } => unsafe {
-                        run(*offset, addresses.clone())
+                    Part::Memory { offset, addresses } => PageRun {
+                        address: *offset,
+                        bytes: memory.bytes(addresses.clone()),
                     },
+                    // The file is the upper half's, which may change or shorten it when it runs on.
                     Part::Map { offset, map } => PageRun {
                         address: *offset,
-                        bytes: map,
+                        bytes: memory.bytes(range_of(map)),
                     },
-                    Part::Bytes(bytes) => PageRun { address: 0, bytes },
+                    Part::Bytes(bytes) => PageRun {
+                        address: 0,
+                        bytes: bytes.as_slice().into(),
+                    },
                 });
             }
             writer.content(&source.name, source.bytes, &without_overlap(runs))?;
@@ -183,15 +186,9 @@ impl Contents {
     }
 }
 
-/// Memory as bytes, to be written as what belongs at `address`.
-///
-/// # Safety
-/// The memory must be readable for as long as the run is used, and nobody may write to it.
-pub unsafe fn run<'a>(address: u64, memory: Range<usize>) -> PageRun<'a> {
-    // SAFETY: the caller's.
-    let bytes =
-        unsafe { std::slice::from_raw_parts(memory.start as *const u8, memory.end - memory.start) };
-    PageRun { address, bytes }
+fn range_of(map: &Mmap) -> Range<usize> {
+    let start = map.as_ptr() as usize;
+    start..start + map.len()
 }
 
 /// The same stretch of a file may be mapped several times: once is enough.
@@ -199,12 +196,13 @@ fn without_overlap(mut runs: Vec<PageRun<'_>>) -> Vec<PageRun<'_>> {
     runs.sort_by_key(|run| run.address);
     let mut reached = 0;
     runs.retain_mut(|run| {
-        let end = run.address + run.bytes.len() as u64;
+        let length = run.bytes.len();
+        let end = run.address + length as u64;
         let skip = reached.max(run.address) - run.address;
         if end <= reached {
             return false;
         }
-        run.bytes = &run.bytes[skip as usize..];
+        run.bytes = run.bytes.part(skip as usize, length - skip as usize);
         run.address += skip;
         reached = end;
         true
@@ -252,7 +250,7 @@ mod tests {
         let bytes = [1u8; 30];
         let at = |address, length: usize| PageRun {
             address,
-            bytes: &bytes[..length],
+            bytes: bytes[..length].into(),
         };
         let joined = without_overlap(vec![at(20, 10), at(0, 10), at(5, 10), at(6, 2)]);
         let ranges: Vec<(u64, usize)> = joined

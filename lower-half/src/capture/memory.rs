@@ -42,14 +42,18 @@ pub struct Memory {
     /// Private memory to write.
     pub private: Vec<Range<usize>>,
     /// Mappings that were made readable for a while.
-    opened: Vec<(usize, usize, i32)>,
+    pub opened: Opened,
 }
+
+/// Mappings that are readable until this is dropped, and what they are otherwise: start, length, protection.
+#[derive(Default)]
+pub struct Opened(Vec<(usize, usize, i32)>);
 
 impl Memory {
     /// Looks at every mapping; finds out what to write, and makes readable what is not.
     ///
     /// # Safety
-    /// Every thread of the upper half must be stopped, until this value is dropped.
+    /// Every thread of the upper half must be stopped, until [`Memory::opened`] is dropped.
     pub unsafe fn survey(mappings: &[Mapping], contents: &mut Contents) -> io::Result<Memory> {
         let mut memory = Memory::default();
         let mut pages = PageMap::open()?;
@@ -130,15 +134,15 @@ impl Memory {
             mapping.bytes(),
             mapping.protection | libc::PROT_READ,
         )?;
-        self.opened
-            .push((mapping.start, mapping.bytes(), mapping.protection));
+        let before = (mapping.start, mapping.bytes(), mapping.protection);
+        self.opened.0.push(before);
         Ok(())
     }
 }
 
-impl Drop for Memory {
+impl Drop for Opened {
     fn drop(&mut self) {
-        for (start, bytes, protection) in self.opened.drain(..) {
+        for (start, bytes, protection) in self.0.drain(..) {
             // The protection that it had a moment ago cannot be refused for another reason than a lack of
             // kernel memory, and then there is nothing to be done about it.
             let _ = protect(start, bytes, protection);

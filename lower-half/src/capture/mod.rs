@@ -1,8 +1,10 @@
 //! Writes the upper half down: memory, threads, descriptors and process state, into one image.
 //!
-//! Runs on the agent's thread, in the lower half, while every thread of the upper half is stopped in its
-//! signal frame and the driver holds. Nothing here changes what the upper half will see when it carries on.
+//! Runs on the executor's thread, in the lower half, while every thread of the upper half is stopped in its
+//! signal frame and the driver holds; and lets go of the upper half as soon as its [`Access`] is taken back. Nothing
+//! here changes what the upper half will see when it carries on.
 
+pub mod access;
 pub mod apart;
 pub mod attributes;
 pub mod contents;
@@ -25,9 +27,10 @@ use std::path::{Path, PathBuf};
 use stillpoint_image::descriptors::Descriptors;
 use stillpoint_image::store::Store;
 use stillpoint_image::{
-    Compression, Environment, Identity, ImageError, Reader, Thread, Writer, Written,
+    Compression, Environment, Identity, ImageError, PageRun, Reader, Thread, Writer, Written,
 };
 
+use access::{Access, Memory, Revoked};
 use apart::apart;
 use contents::Contents;
 use file_limit::FileLimit;
@@ -45,6 +48,8 @@ pub enum CaptureError {
     },
     #[error("{0}")]
     Refused(String),
+    #[error(transparent)]
+    Revoked(#[from] Revoked),
 }
 
 impl CaptureError {
@@ -54,7 +59,7 @@ impl CaptureError {
 }
 
 /// What goes into an image besides what the process itself shows.
-pub struct Request<'a> {
+pub struct Request {
     /// The image's path.
     pub path: PathBuf,
     /// Where its bytes go; `None`: into the file at the path.
@@ -68,7 +73,7 @@ pub struct Request<'a> {
     /// The upper half's threads, the main one first.
     pub threads: Vec<Thread>,
     /// The upper half's description of its MPI objects: JSON.
-    pub inventory: &'a [u8],
+    pub inventory: Vec<u8>,
     /// Name, version and state of the gate's modules.
     pub blobs: Vec<(String, u32, Vec<u8>)>,
     /// The descriptor numbers that belong to the upper half.
@@ -78,11 +83,11 @@ pub struct Request<'a> {
 /// Writes the image; it is on disk when this returns. On failure the file is removed.
 ///
 /// # Safety
-/// Every thread of the upper half must be stopped until this returns.
-pub unsafe fn write_image(request: Request<'_>) -> Result<Written, CaptureError> {
+/// Every thread of the upper half must be stopped as long as `access` is not revoked.
+pub unsafe fn write_image(request: Request, access: &Access) -> Result<Written, CaptureError> {
     let path = request.path.clone();
     // SAFETY: the caller's.
-    let result = unsafe { write_to(&path, request) };
+    let result = unsafe { write_to(&path, request, access) };
     if result.is_err() {
         // The error itself matters more than whether there was a file to remove.
         let _ = std::fs::remove_file(&path);
@@ -90,28 +95,40 @@ pub unsafe fn write_image(request: Request<'_>) -> Result<Written, CaptureError>
     result
 }
 
-unsafe fn write_to(path: &Path, request: Request<'_>) -> Result<Written, CaptureError> {
+unsafe fn write_to(
+    path: &Path,
+    request: Request,
+    access: &Access,
+) -> Result<Written, CaptureError> {
+    let inside = access.enter()?;
     let mut contents = Contents::default();
     let mappings = maps::upper().map_err(CaptureError::process("memory map"))?;
     let surveyed = apart(|| {
         let descriptors = descriptors::survey(&request.descriptors, &mut contents)
             .map_err(|refusals| CaptureError::Refused(refusals.join("; ")))?;
-        // SAFETY: the caller's.
+        // SAFETY: the caller's, and inside.
         let memory = unsafe { memory::Memory::survey(&mappings, &mut contents) }
             .map_err(CaptureError::process("page map"))?;
         Ok::<_, CaptureError>((descriptors, memory))
     });
-    let (descriptors, memory) = surveyed.map_err(CaptureError::process("open files"))??;
+    let (descriptors, mut memory) = surveyed.map_err(CaptureError::process("open files"))??;
+    inside.changes(std::mem::take(&mut memory.opened));
+    // The image is not the application's file.
+    inside.changes(FileLimit::lift());
+    // From here on the disk may hold this thread up.
+    drop(inside);
     let surveyed = Surveyed {
         contents,
         descriptors,
         memory,
     };
-    // The image is not the application's file.
-    let _lifted = FileLimit::lift();
     // SAFETY: the caller's.
-    let result = unsafe { put_down(path, request, &surveyed) };
-    match (result, FileLimit::shorter_than(u64::MAX)) {
+    let result = unsafe { put_down(path, request, &surveyed, access) };
+    let too_short = FileLimit::shorter_than(u64::MAX);
+    if let Ok(inside) = access.enter() {
+        inside.put_back();
+    }
+    match (result, too_short) {
         (Err(CaptureError::Image(error)), Some(reason)) if error.is_too_long() => {
             Err(CaptureError::Refused(reason))
         }
@@ -132,8 +149,9 @@ struct Surveyed {
 /// As [`write_image`].
 unsafe fn put_down(
     path: &Path,
-    request: Request<'_>,
+    request: Request,
     surveyed: &Surveyed,
+    access: &Access,
 ) -> Result<Written, CaptureError> {
     let in_a_file = request.store.is_none();
     let mut writer = match request.store {
@@ -141,20 +159,21 @@ unsafe fn put_down(
         None => Writer::create(path, request.compression)?,
     };
     writer.use_threads(request.workers);
-    let private = surveyed.memory.private.iter();
-    let runs: Vec<_> = private
-        // SAFETY: the survey has made these readable, and the upper half's threads are stopped.
-        .map(|range| unsafe { contents::run(range.start as u64, range.clone()) })
-        .collect();
+    // SAFETY: the survey has made readable what is to be written; the threads are stopped, the caller says.
+    let live = unsafe { Memory::through(access) };
+    let run = |range: &std::ops::Range<usize>| PageRun {
+        address: range.start as u64,
+        bytes: live.bytes(range.clone()),
+    };
+    let runs: Vec<_> = surveyed.memory.private.iter().map(run).collect();
     writer.memory(&runs)?;
-    // SAFETY: as above.
-    unsafe { surveyed.contents.write(&mut writer)? };
+    surveyed.contents.write(&mut writer, &live)?;
     writer.identity(&request.identity)?;
     writer.environment(&request.environment)?;
     writer.regions(&surveyed.memory.regions)?;
     writer.threads(&request.threads)?;
     writer.descriptors(&surveyed.descriptors)?;
-    writer.inventory(request.inventory)?;
+    writer.inventory(&request.inventory)?;
     let process = request.process.to_bytes();
     writer.blob(process::BLOB, process::VERSION, &process)?;
     for (name, version, bytes) in &request.blobs {

@@ -13,6 +13,7 @@ use stillpoint_protocol::agent::{Begin, Written};
 use stillpoint_protocol::launch::Launch;
 use stillpoint_wrappers::gate::{self, UpperHooks};
 
+use super::access::{self, Access};
 use super::apart::apart;
 use super::contents::Contents;
 use super::descriptors::streams;
@@ -24,6 +25,7 @@ use super::{
     signals, told,
 };
 use crate::agent::starters;
+use crate::cores;
 use crate::gate::{descriptors, identity};
 use crate::launch::appearance;
 use crate::threads::{self, SavedThread};
@@ -32,6 +34,8 @@ use crate::threads::{self, SavedThread};
 struct Job {
     id: String,
     command: Vec<String>,
+    /// Threads that pack pages.
+    workers: usize,
 }
 
 static JOB: OnceLock<Job> = OnceLock::new();
@@ -47,6 +51,7 @@ pub fn remember(launch: Option<&Launch>) {
         JOB.get_or_init(|| Job {
             id: launch.job.clone(),
             command: launch.command.clone(),
+            workers: cores::for_one_of(launch.size),
         });
     }
 }
@@ -73,13 +78,6 @@ pub struct PageState {
     pub vector: [u64; 3],
 }
 
-/// Threads that pack pages: the ranks of a job share their node, so there is no use in many.
-fn workers() -> usize {
-    std::thread::available_parallelism()
-        .map_or(1, usize::from)
-        .clamp(1, 2)
-}
-
 /// What forbids a checkpoint of this rank, in words for people.
 pub fn refusals() -> Vec<String> {
     super::refusals::of_process(&descriptors::upper(), &[])
@@ -92,24 +90,25 @@ pub fn refusals() -> Vec<String> {
 ///
 /// # Safety
 /// As [`write`].
-pub unsafe fn size(begin: &Begin) -> Result<u64, CaptureError> {
+pub unsafe fn size(begin: &Begin, access: &Access) -> Result<u64, CaptureError> {
     let compression: Compression = begin.compress.parse().map_err(CaptureError::Refused)?;
+    let inside = access.enter()?;
     let mut contents = Contents::default();
     let mappings = maps::upper().map_err(CaptureError::process("memory map"))?;
     // SAFETY: the caller's.
-    let memory = apart(|| unsafe { Memory::survey(&mappings, &mut contents) })
+    let mut memory = apart(|| unsafe { Memory::survey(&mappings, &mut contents) })
         .flatten()
         .map_err(CaptureError::process("page map"))?;
-    let stretches: Vec<&[u8]> = memory
-        .private
-        .iter()
-        .cloned()
-        .chain(contents.mapped())
-        // SAFETY: the survey has made these readable, and the upper half's threads are stopped.
-        .map(|range| unsafe { std::slice::from_raw_parts(range.start as *const u8, range.len()) })
-        .collect();
+    inside.changes(std::mem::take(&mut memory.opened));
+    // SAFETY: the survey has made readable what is to be written; the threads are stopped, the caller says.
+    let live = unsafe { access::Memory::through(access) };
+    let private = memory.private.iter().cloned();
+    let stretches = private.chain(contents.mapped());
+    let stretches: Vec<_> = stretches.map(|range| live.bytes(range)).collect();
     let bytes = stillpoint_image::estimate(&stretches, compression)
-        .map_err(CaptureError::process("compressibility"))?;
+        .map_err(CaptureError::process("compressibility"));
+    inside.put_back();
+    let bytes = bytes?;
     // The slow tier gets its copy while the application runs, under the application's limit.
     match FileLimit::shorter_than(bytes) {
         Some(reason) => Err(CaptureError::Refused(reason)),
@@ -123,13 +122,16 @@ pub unsafe fn size(begin: &Begin) -> Result<u64, CaptureError> {
 /// See [`CaptureError`]; nothing is left at `path` then.
 ///
 /// # Safety
-/// Every thread of the upper half must be stopped in its signal frame, the driver holding.
+/// Every thread of the upper half must be stopped in its signal frame, the driver holding, as long as `access` is not
+/// revoked.
 pub unsafe fn write(
     path: &Path,
     begin: &Begin,
     store: Option<Box<dyn Store>>,
+    access: &Access,
 ) -> Result<Written, CaptureError> {
     let begun = Instant::now();
+    let inside = access.enter()?;
     // SAFETY: an application runs, so the page is mapped.
     let page = unsafe { gate::page() };
     let hooks = page.hooks.load(Ordering::Acquire);
@@ -197,20 +199,21 @@ pub unsafe fn write(
         signals::VERSION,
         serde_json::to_vec(&waiting).unwrap_or_default(),
     ));
-    let inventory = hooks_there.map_or(&[][..], |hooks| {
+    let inventory = hooks_there.map_or(vec![], |hooks| {
         let address = hooks.inventory.load(Ordering::Acquire) as *const u8;
         let bytes = hooks.inventory_bytes.load(Ordering::Acquire) as usize;
         if address.is_null() {
-            return &[];
+            return vec![];
         }
         // SAFETY: the upper half gives text that stays as it is while the driver holds.
-        unsafe { std::slice::from_raw_parts(address, bytes) }
+        unsafe { std::slice::from_raw_parts(address, bytes) }.to_vec()
     });
     let mut environment = environment::here();
     environment.mpi_thread_level = match (hooks_there, state.mpi_active) {
         (Some(hooks), 1..) => hooks.mpi_thread_level.load(Ordering::Relaxed),
         _ => -1,
     };
+    let size = page.size.load(Ordering::Relaxed).max(1) as u32;
     let request = Request {
         path: path.to_owned(),
         store,
@@ -218,20 +221,21 @@ pub unsafe fn write(
             job: JOB.get().map_or(String::new(), |job| job.id.clone()),
             epoch: begin.epoch,
             rank: page.rank.load(Ordering::Relaxed).max(0) as u32,
-            size: page.size.load(Ordering::Relaxed).max(1) as u32,
+            size,
             command: JOB.get().map_or(Vec::new(), |job| job.command.clone()),
         },
         environment,
         compression,
-        workers: workers(),
+        workers: JOB.get().map_or(1, |job| job.workers),
         process,
         threads,
         inventory,
         blobs,
         descriptors: descriptors::upper(),
     };
+    drop(inside);
     // SAFETY: the caller's.
-    let written = unsafe { super::write_image(request)? };
+    let written = unsafe { super::write_image(request, access)? };
     Ok(Written {
         stored_bytes: written.bytes,
         bytes: written.page_bytes,

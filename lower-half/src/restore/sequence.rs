@@ -13,6 +13,7 @@ use crate::agent::starters;
 use crate::arch::{registers, syscall};
 use crate::capture::rank::{self, PageState};
 use crate::capture::signals::{self, Waiting};
+use crate::cores;
 use crate::gate;
 use crate::gate::filter::HIGH_TEXT;
 use crate::launch::error::LaunchError;
@@ -20,13 +21,6 @@ use crate::launch::{self, appearance, environment, process};
 use crate::threads::recreate::{adopt_main, failed_credentials, go};
 use crate::threads::registry::State;
 use crate::threads::{SavedThread, recreate, resume_main};
-
-/// Threads that check and fill.
-fn workers() -> usize {
-    std::thread::available_parallelism()
-        .map_or(1, usize::from)
-        .clamp(1, 2)
-}
 
 /// Where the job's ranks wait for one another.
 pub trait Job {
@@ -55,7 +49,8 @@ pub fn run<J: Job>(
         .as_ref()
         .ok_or_else(|| refused("the launch names no epoch to restart from".into()))?;
 
-    let restore = Restore::open(wanted, launch.rank, launch.size, workers()).map_err(failed)?;
+    let workers = cores::for_one_of(launch.size);
+    let restore = Restore::open(wanted, launch.rank, launch.size, workers).map_err(failed)?;
     let mut restore = restore.reserve_descriptors().map_err(failed)?;
     let state = page_state(&restore).map_err(&refused)?;
     let own = scheduling::saved(&restore).map_err(&refused)?;

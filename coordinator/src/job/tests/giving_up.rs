@@ -154,20 +154,39 @@ fn a_request_that_takes_too_long_is_given_up_and_says_what_it_waited_for() {
 }
 
 #[test]
-fn a_rank_that_does_not_say_that_it_runs_again_burns_the_number() {
+fn the_number_of_an_image_that_was_begun_is_not_used_again() {
     let mut world = World::running();
     world.ask(1, false);
     world.up_to_write(1);
-    world.say(
-        0,
-        1,
-        Progress::WriteFailed {
-            reason: "full".into(),
-        },
-    );
+    let reason = "full".into();
+    world.say(0, 1, Progress::WriteFailed { reason });
+    world.all_say(1, Progress::Released);
+    world.ask(2, false);
+    assert_eq!(world.epoch_under_way(), 6);
+}
+
+#[test]
+fn a_rank_that_fails_before_it_writes_is_heard() {
+    let mut world = World::running();
+    world.ask(1, false);
+    world.all_say(1, Progress::Clocks { clocks: vec![] });
+    world.all_say(1, parked(1));
+    let reason = "no threads left".into();
+    world.say(2, 1, Progress::WriteFailed { reason });
+    assert!(matches!(world.told(1)[..], [ToCommand::Aborted { .. }]));
+    assert!(matches!(world.orders().last(), Some(Order::Abort { .. })));
+}
+
+#[test]
+fn ranks_that_do_not_say_that_they_run_again_are_not_waited_for_for_ever() {
+    let mut world = World::running();
+    world.ask(1, false);
+    world.up_to_write(1);
+    let reason = "full".into();
+    world.say(0, 1, Progress::WriteFailed { reason });
     world.say(0, 1, Progress::Released);
-    world.say(1, 1, Progress::Released);
     world.sleep();
+    assert_eq!(world.now, Patience::default().release);
     world.ask(2, false);
     assert_eq!(world.epoch_under_way(), 6);
 }

@@ -201,7 +201,7 @@ impl Agent {
         writer
             .memory(&[PageRun {
                 address,
-                bytes: &page,
+                bytes: page[..].into(),
             }])
             .unwrap();
         let region = Region {

@@ -107,11 +107,11 @@ pub fn write(path: &Path, compression: Compression) -> Written {
         .memory(&[
             PageRun {
                 address: 0x1000_0000_0000,
-                bytes: &memory[..8 * PAGE],
+                bytes: memory[..8 * PAGE].into(),
             },
             PageRun {
                 address: 0x1000_0004_0000,
-                bytes: &memory[8 * PAGE..],
+                bytes: memory[8 * PAGE..].into(),
             },
         ])
         .unwrap();
@@ -121,7 +121,7 @@ pub fn write(path: &Path, compression: Compression) -> Written {
             shared.len() as u64,
             &[PageRun {
                 address: 0,
-                bytes: &shared,
+                bytes: shared[..].into(),
             }],
         )
         .unwrap();

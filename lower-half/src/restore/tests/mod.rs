@@ -2,6 +2,7 @@
 //! application.
 
 mod files;
+mod held_up;
 mod regions;
 
 use std::ffi::CString;
@@ -14,12 +15,13 @@ use std::sync::Mutex;
 use stillpoint_image::descriptors::{DescriptorKind, Descriptors};
 use stillpoint_image::format::vm_flags;
 use stillpoint_image::tables::RegionKind;
-use stillpoint_image::{Compression, Environment, Identity, Reader, Writer};
+use stillpoint_image::{Compression, Environment, Identity, PageRun, Reader, Writer};
 use stillpoint_wrappers::gate::ARENA_START;
 
 use super::objects::Objects;
 use super::{Restore, RestoreError, descriptors, memory, shared};
-use crate::capture::contents::{Contents, run};
+use crate::capture::access::{self, Access};
+use crate::capture::contents::Contents;
 use crate::capture::memory::Memory;
 use crate::capture::{self, environment, maps, process};
 
@@ -36,13 +38,15 @@ fn write(path: &Path, numbers: &[RawFd]) -> Descriptors {
     // SAFETY: nobody but this test uses the arena.
     unsafe {
         let memory = Memory::survey(&mappings, &mut contents).unwrap();
-        let runs: Vec<_> = memory
-            .private
-            .iter()
-            .map(|range| run(range.start as u64, range.clone()))
-            .collect();
+        let access = Access::default();
+        let live = access::Memory::through(&access);
+        let run = |range: &std::ops::Range<usize>| PageRun {
+            address: range.start as u64,
+            bytes: live.bytes(range.clone()),
+        };
+        let runs: Vec<_> = memory.private.iter().map(run).collect();
         writer.memory(&runs).unwrap();
-        contents.write(&mut writer).unwrap();
+        contents.write(&mut writer, &live).unwrap();
         writer.regions(&memory.regions).unwrap();
     }
     writer.identity(&Identity::default()).unwrap();

@@ -5,7 +5,13 @@ use super::*;
 const PAGE: usize = 4096;
 
 /// Maps memory of the arena for a test.
-fn map(offset: usize, bytes: usize, protection: i32, flags: i32, file: RawFd) -> &'static mut [u8] {
+pub fn map(
+    offset: usize,
+    bytes: usize,
+    protection: i32,
+    flags: i32,
+    file: RawFd,
+) -> &'static mut [u8] {
     let wanted = (ARENA_START + offset) as *mut libc::c_void;
     // SAFETY: maps over nothing; the slice is unmapped by the test alone.
     unsafe {
@@ -18,7 +24,7 @@ fn map(offset: usize, bytes: usize, protection: i32, flags: i32, file: RawFd) ->
     }
 }
 
-fn unmap_arena() {
+pub fn unmap_arena() {
     for mapping in maps::upper().unwrap() {
         // SAFETY: the tests' own mappings.
         unsafe { libc::munmap(mapping.start as *mut _, mapping.bytes()) };

@@ -1,0 +1,78 @@
+//! Where the bytes of an image come from.
+//!
+//! Memory that somebody may want back at any moment is never borrowed by the writer: it is copied out piece by piece, and
+//! whoever gives it may stop that between any two pieces. A write or sync that the disk holds up then touches nothing but
+//! the writer's own memory.
+
+use std::fmt;
+use std::io;
+
+/// Memory that is copied out piece by piece.
+pub trait Pages: Sync {
+    /// Fills `into` with what lies at `from`. An error ends the image.
+    fn copy(&self, from: u64, into: &mut [u8]) -> io::Result<()>;
+}
+
+/// Bytes for an image.
+#[derive(Clone, Copy)]
+pub enum Bytes<'a> {
+    InHand(&'a [u8]),
+    Elsewhere {
+        pages: &'a dyn Pages,
+        from: u64,
+        length: usize,
+    },
+}
+
+impl<'a> From<&'a [u8]> for Bytes<'a> {
+    fn from(bytes: &'a [u8]) -> Bytes<'a> {
+        Bytes::InHand(bytes)
+    }
+}
+
+impl fmt::Debug for Bytes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.len())
+    }
+}
+
+impl<'a> Bytes<'a> {
+    pub fn len(&self) -> usize {
+        match self {
+            Bytes::InHand(bytes) => bytes.len(),
+            Bytes::Elsewhere { length, .. } => *length,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// `length` of them, from the one at `start` on; both must lie within.
+    pub fn part(&self, start: usize, length: usize) -> Bytes<'a> {
+        match *self {
+            Bytes::InHand(bytes) => Bytes::InHand(&bytes[start..start + length]),
+            Bytes::Elsewhere { pages, from, .. } => Bytes::Elsewhere {
+                pages,
+                from: from + start as u64,
+                length,
+            },
+        }
+    }
+
+    /// Copies them into room of their length.
+    pub fn copy(&self, into: &mut [u8]) -> io::Result<()> {
+        match self {
+            Bytes::InHand(bytes) => into.copy_from_slice(bytes),
+            Bytes::Elsewhere { pages, from, .. } => pages.copy(*from, into)?,
+        }
+        Ok(())
+    }
+}
+
+/// A stretch of bytes to be written, and where it belongs.
+#[derive(Clone, Copy, Debug)]
+pub struct PageRun<'a> {
+    pub address: u64,
+    pub bytes: Bytes<'a>,
+}

@@ -1,0 +1,33 @@
+/* Has as many megabytes as its argument says, of which little can be compressed, and looks at the clock all the time: the
+ * longest time for which it could not is in the file `gap` when it ends.
+ * trial: ranks=1 */
+#include "../common.h"
+
+int main(int argc, char **argv) {
+    trial_start(&argc, &argv);
+    size_t bytes = (size_t)(argc > 1 ? atol(argv[1]) : 1) << 20;
+    uint64_t *memory = malloc(bytes);
+    for (size_t i = 0; i < bytes / 8; i++) memory[i] = trial_mix(i);
+    trial_ready();
+    double longest = 0, before = trial_seconds();
+    while (!trial_go()) {
+        for (int i = 0; i < 1000; i++) {
+            double now = trial_seconds();
+            if (now - before > longest) longest = now - before;
+            before = now;
+        }
+    }
+    for (size_t i = 0; i < bytes / 8; i++)
+        if (memory[i] != trial_mix(i)) {
+            CHECK(0, "word %zu has changed", i);
+            break;
+        }
+    char path[PATH_MAX];
+    trial_path(path, sizeof path, "gap");
+    FILE *file = fopen(path, "w");
+    if (file) {
+        fprintf(file, "%.3f\n", longest);
+        fclose(file);
+    }
+    return trial_finish();
+}

@@ -1,0 +1,67 @@
+//! A checkpoint that is given up while images are written lets the application run on at once, and the next request is served.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use stillpoint_tests::command::{self, Answer, exit};
+use stillpoint_tests::place::Directory;
+use stillpoint_tests::program::{Kind, Program};
+use stillpoint_tests::trial::Trial;
+use stillpoint_tests::turn::Turn;
+use stillpoint_tests::{Failed, ensure, job};
+
+/// The application may stand still for so long when a checkpoint is given up after a second.
+const STANDS: f64 = 1.2;
+
+#[test]
+fn a_write_is_given_up_between_two_blocks() {
+    let tested = (|| {
+        let program = Program::named(Kind::Special, "large_and_awake")?;
+        let _turn = Turn::take()?;
+        Directory::new("given-up")?.run(|directory| {
+            let mut trial = Trial::new(&program, 1, directory)?;
+            trial.arguments = vec!["300".to_owned()];
+            runs_on(&trial)
+        })
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+fn runs_on(trial: &Trial) -> Result<(), Failed> {
+    let mut command = job::under_stillpoint(trial.ranks, &trial.epochs_at())?;
+    // Many times longer than a second.
+    command.env("STILLPOINT_COMPRESS", "zstd:19");
+    command.arg(trial.executable()).args(&trial.arguments);
+    let mut job = trial.launch(command)?;
+    trial.ready(&mut job)?;
+    for _ in 0..2 {
+        let answer = ask(trial)?.expect_reason(exit::FAILED, "phase write")?;
+        ensure!(
+            answer.took < Duration::from_secs(3),
+            "the request waited for an earlier one: {}",
+            answer.show()
+        );
+    }
+    ensure!(job.runs(), "it does not run on");
+    trial.go()?;
+    trial.ends_well(job)?;
+    let left = fs::read_dir(trial.epochs_at()).map_err(|error| error.to_string())?;
+    let names = left.flatten().map(|entry| entry.file_name());
+    let epochs: Vec<_> = names
+        .filter(|name| name.to_string_lossy().starts_with("epoch-"))
+        .collect();
+    ensure!(epochs.is_empty(), "this is left: {epochs:?}");
+    let gap = fs::read_to_string(trial.directory.file("gap")).map_err(|e| e.to_string())?;
+    let gap: f64 = gap.trim().parse().map_err(|_| "no number".to_owned())?;
+    ensure!((0.5..STANDS).contains(&gap), "it stood still for {gap} s");
+    Ok(())
+}
+
+fn ask(trial: &Trial) -> Result<Answer, Failed> {
+    let target = trial.epochs_at();
+    let words = ["checkpoint", "--timeout", "1"].map(Path::new);
+    command::stillpoint(trial.directory, words.into_iter().chain([target.as_path()]))
+}

@@ -24,7 +24,7 @@ use crate::crossing::{self, Place, cross, cross_service, gate};
 use crate::lock::SpinLock;
 use crate::object::Object;
 use crate::shared::concurrent;
-use crate::{arch, park};
+use crate::{arch, park, persistent};
 
 /// Clocks that one rank can have.
 const CAPACITY: usize = 1 << 20;
@@ -102,15 +102,6 @@ pub fn retire(index: u32) {
     groups.retire(ggid);
 }
 
-/// Operations that this rank has begun on a communicator's clock.
-///
-/// # Safety
-/// `communicator` must be a live communicator.
-pub unsafe fn counted(communicator: *mut Object) -> u64 {
-    // SAFETY: the caller's communicator.
-    cell(unsafe { (*communicator).clock }).count.seq()
-}
-
 /// Whether this rank has reached every target that it knows.
 pub fn all_reached() -> bool {
     let count = HOOKS.clock_count.load(Ordering::SeqCst);
@@ -166,6 +157,25 @@ pub unsafe fn initiated(communicator: *mut Object) -> (u32, u64) {
         let number = AtomicU32::from_ptr(&raw mut (*communicator).begun);
         (number.fetch_add(1, Ordering::SeqCst) + 1, begun)
     }
+}
+
+/// An operation that does not bind yet has begun on a clock: its number there.
+pub fn initiated_in(index: u32) -> u64 {
+    let cell = cell(index);
+    if concurrent() {
+        cell.count.initiate_shared()
+    } else {
+        cell.count.initiate::<Every>()
+    }
+}
+
+/// The application is about to be told of the end of what was begun on a clock: it binds from now on.
+///
+/// # Safety
+/// Inside a stub.
+pub unsafe fn bind_cell(index: u32) {
+    // SAFETY: the caller's.
+    unsafe { bind(cell(index)) };
 }
 
 /// [`initiated`] where one thread calls MPI.
@@ -249,7 +259,10 @@ unsafe fn bind(cell: &ClockCell) {
 /// Inside a stub, with no lock held; `communicator` must be a live communicator.
 pub unsafe fn bind_all(communicator: *mut Object) {
     // SAFETY: the caller's.
-    unsafe { bind(cell((*communicator).clock)) };
+    unsafe {
+        bind(cell((*communicator).clock));
+        persistent::clocks::bind_all(communicator);
+    }
 }
 
 /// [`tell`] while a checkpoint is pending: the others may have to come after.
@@ -289,14 +302,9 @@ pub unsafe fn raise(cell: &ClockCell, begun: u64) {
     }
 }
 
-/// Whether every member has to finish an operation with that number in the group's clock.
-///
-/// # Safety
-/// `communicator` must be a live communicator.
-pub unsafe fn binding(communicator: *mut Object, begun: u64) -> bool {
-    // SAFETY: the caller's communicator.
-    let cell = cell(unsafe { (*communicator).clock });
-    rank::binds(begun, cell.target.load(Ordering::SeqCst))
+/// Whether every member has to finish an operation with that number in a clock.
+pub fn binding(index: u32, begun: u64) -> bool {
+    rank::binds(begun, cell(index).target.load(Ordering::SeqCst))
 }
 
 /// [`begin`] while a checkpoint is pending: the decision comes before the increment.

@@ -18,7 +18,7 @@ mod queries;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use stillpoint_clock::group::ascending;
+use stillpoint_clock::group::{Collision, ascending};
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
@@ -36,6 +36,7 @@ pub use queries::*;
 use crate::info::pairs::Pairs;
 use crate::lock::SpinLock;
 use crate::object::Object;
+use crate::persistent::clocks::{self, Operations};
 use crate::stub::{Outcome, class, live};
 use crate::topology::Topology;
 use crate::{
@@ -71,6 +72,8 @@ pub struct Notes {
     pub made: u64,
     /// Communicators that were made from it by some members, by who they are and the tag.
     pub made_by: BTreeMap<(u128, i32), u64>,
+    /// Persistent collective operations that were made on it.
+    pub operations: Operations,
     /// The application has freed it; it lives on for what is pending.
     pub freed: bool,
 }
@@ -136,6 +139,17 @@ pub unsafe fn members_agree(object: *mut Object) -> bool {
 fn all_of(members: &Members) -> Vec<u32> {
     let remote = members.remote.iter().flat_map(|remote| remote.iter());
     ascending(members.local.iter().chain(remote).map(|rank| *rank as u32))
+}
+
+/// The cell of the clock of one persistent operation on a communicator; `None` where not all members are of this world.
+///
+/// # Safety
+/// Inside a stub.
+pub unsafe fn clock_within(body: &Body, number: u64) -> Option<Result<u32, Collision>> {
+    let members = body.members.as_ref()?;
+    let within = body.identity.operation(number);
+    // SAFETY: the caller's.
+    Some(unsafe { collective::cell_of(within, &all_of(members)) })
 }
 
 /// Gives an object, new or predefined, its body and what is answered from the object itself.
@@ -259,7 +273,10 @@ pub unsafe fn end(object: *mut Object) {
         if !body.is_null() {
             let body = Box::from_raw(body);
             match body.members {
-                Some(_) => collective::retire((*object).clock),
+                Some(_) => {
+                    clocks::retire_all(&mut body.notes.lock().operations);
+                    collective::retire((*object).clock);
+                }
                 None => refuse::gone(refuse::Reason::DynamicProcess),
             }
         }

@@ -15,7 +15,7 @@ use stillpoint_wrappers::gate::{Command, DriverState};
 use crate::collective::all_reached;
 use crate::crossing::{Place, gate};
 use crate::request::Pending as Requests;
-use crate::{arch, drain, message, p2p, refusal, request};
+use crate::{arch, communicator, drain, message, p2p, persistent, refusal, request};
 
 /// Nanoseconds between two rounds of progress in which nothing moved.
 const ROUND: u64 = 200_000;
@@ -235,6 +235,7 @@ unsafe fn stay() {
                 idle = if moved { 0 } else { idle + 1 };
                 if !active || sealed(idle) {
                     if gate.driver_state.load(Ordering::SeqCst) != DriverState::Sealed as u32 {
+                        communicator::for_each_live(|on| persistent::clocks::at_still_point(on));
                         crate::inventory::refresh();
                     }
                     say(DriverState::Sealed);

@@ -11,6 +11,7 @@ use stillpoint_wrappers::neutral::{self, Word};
 use crate::abi::{self, Comm, File, Group, Info, Request, Status, Win};
 use crate::crossing::cross_near;
 use crate::object::Object;
+use crate::persistent::clocks;
 use crate::request::{self, Arguments, Kind, Recipe};
 use crate::stub::Outcome;
 use crate::{
@@ -168,12 +169,29 @@ pub unsafe fn persistent(
     // SAFETY: the caller's.
     unsafe {
         let mut word = 0;
-        let code = clocked(on, |lower| call(lower, self::place(place, &mut word)));
+        if !has_clock(on) || !handle::valid(on, HandleKind::Communicator) {
+            return cross_near(|lower| call(lower, self::place(place, &mut word)));
+        }
+        let named = match clocks::name(on) {
+            Ok(named) => named,
+            Err(code) => return code,
+        };
+        let asked = communicator::body(on).and_then(|body| clocks::to_ask(body, named.number));
+        let code = clocked(on, |lower| {
+            let asked = asked.map_or(0, |asked| clocks::ask(on, lower, &asked));
+            match asked {
+                0 => call(lower, self::place(place, &mut word)),
+                code => code,
+            }
+        });
         if code == 0 {
             let recipe = Recipe::new(call);
             let arguments = Arguments::without_message(Kind::Collective, on);
-            let request = request::from_recipe(&arguments, word, recipe, objects, repeatable);
+            let request =
+                request::from_recipe(&arguments, word, recipe, objects, repeatable, named);
             give(place, request);
+        } else {
+            clocks::freed(on, named.number);
         }
         code
     }

@@ -12,11 +12,12 @@ use crate::crossing::{self, cross};
 use crate::errhandler::raise;
 use crate::object::Object;
 use crate::request::{
-    self, Arguments, CANCELLED, GONE, Kind, NO_MESSAGE, PERSISTENT, Request, State, UNREPEATABLE,
+    self, Arguments, CANCELLED, GONE, Kind, NO_MESSAGE, PERSISTENT, Request, State,
 };
 use crate::{arch, drain};
 
 mod again;
+pub mod clocks;
 mod handles;
 mod kept;
 
@@ -143,8 +144,7 @@ unsafe fn begin(request: *mut Request) -> i32 {
                 code
             }
             Kind::Collective => {
-                let repeatable = it.flags & UNREPEATABLE == 0;
-                (it.number, it.clock) = request::initiate(it.communicator, repeatable);
+                request::start_again(it);
                 start_below(it)
             }
             _ => {

@@ -22,7 +22,7 @@ mod slots;
 mod standing;
 mod survey;
 
-pub use collectives::{Numbers, begun_collective, from_recipe, initiate};
+pub use collectives::{Numbers, begun_collective, from_recipe, initiate, start_again};
 pub use life::{adopt, complete, count, finish, is_being_made, on_completion};
 pub use recipe::Recipe;
 pub use slots::{
@@ -100,10 +100,15 @@ pub struct Request {
     pub begun: u64,
     /// When it was made, in the same order, if it has a recipe.
     pub made: u64,
-    /// Persistent collectives: what the group's clock had counted when it was made, the same on all members.
+    /// Persistent collectives: number among those of the communicator, the same on all members; the cell of its own clock, how often it
+    /// was started, and the newest start that the application knows to be over. See `persistent::clocks`.
     pub initialised: u64,
+    pub own: u32,
+    pub starts: u32,
+    pub told: u32,
     /// Nonblocking collectives: number on the communicator (0: one that cannot be begun again), and in
-    /// the group's clock. See `collective`. The number is 0 in a slot that is free, but for [`brief`] ones.
+    /// the communicator's clock; of persistent ones the start's, in their own. See `collective`. The number is 0 in a slot that is
+    /// free, but for [`brief`] ones.
     pub number: u32,
     pub clock: u64,
     /// Persistent collectives and generalized requests: how to make it.

@@ -63,6 +63,15 @@ impl Identity {
         Self(hasher.digest128())
     }
 
+    /// What a persistent operation on the communicator is called.
+    pub fn operation(self, number: u64) -> u128 {
+        let mut hasher = Xxh3::new();
+        hasher.update(&[3]);
+        hasher.update(&self.0.to_le_bytes());
+        hasher.update(&number.to_le_bytes());
+        hasher.digest128()
+    }
+
     /// A tag for messages about this communicator alone.
     pub fn tag(self) -> i32 {
         (self.0 % 0x7fff) as i32

@@ -83,15 +83,20 @@ unsafe fn rebuild_by_recipe(it: &mut Request) -> i32 {
         it.head.lower = request::null_word();
         return 0;
     }
+    let persistent = it.flags & PERSISTENT != 0;
+    let told = if persistent {
+        it.told
+    } else {
+        // SAFETY: a live request holds its communicator.
+        unsafe { (*it.communicator).told }
+    };
     let repeats = it.kind == Kind::Collective
         && it.state != State::Inactive
         && it.number != 0
-        // SAFETY: a live request holds its communicator.
-        && it.number > unsafe { (*it.communicator).told };
+        && it.number > told;
     if it.kind == Kind::Collective && it.state == State::Active && !repeats {
         return class::INTERN;
     }
-    let persistent = it.flags & PERSISTENT != 0;
     if it.state == State::Done && !persistent && !repeats {
         it.head.lower = request::null_word();
         return 0;

@@ -5,6 +5,7 @@ use core::ptr;
 
 use stillpoint_wrappers::neutral::Status;
 
+use super::clocks;
 use crate::abi;
 use crate::completion::{EMPTY, give};
 use crate::crossing::{self, cross};
@@ -38,6 +39,9 @@ pub unsafe fn request_free(request: *mut abi::Request) -> c_int {
         }
         if code != 0 {
             return raise(communicator, code, c"MPI_Request_free");
+        }
+        if (*it).kind == Kind::Collective && (*it).flags & PERSISTENT != 0 {
+            clocks::freed(communicator, (*it).initialised);
         }
         request::end(it);
         *request = request::null();

@@ -1,12 +1,14 @@
 //! Persistent collective operations in a restart: those that all members of a communicator still have are made again, in one order.
 //! The others, which some members have freed, nobody can start any more: they are gone below, and wait to be freed.
 //!
-//! An operation has the same number on all members: what the group's clock had counted when it was made. The members compare
-//! theirs one by one. The largest is what all can have next; who has smaller ones has them alone.
+//! An operation has the same number on all members (see [`super::clocks`]). The members compare theirs one by one. The largest is what all
+//! can have next; who has smaller ones has them alone. Of those that all have they learn too which start is the newest that
+//! any of them has been told the end of.
 
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
+use super::clocks;
 use crate::abi;
 use crate::crossing::cross;
 use crate::object::Object;
@@ -15,7 +17,7 @@ use crate::stub::{Outcome, check, class};
 
 /// Standard-ABI values of `MPI_INT64_T` and `MPI_MAX`.
 const INT64: i32 = 600;
-const MAX: i32 = 35;
+pub const MAX: i32 = 35;
 
 /// A number that no operation has: nothing more.
 const NOTHING: i64 = i64::MAX;
@@ -29,32 +31,34 @@ pub struct Members {
 }
 
 impl Members {
-    /// The smallest and the largest of what all members have.
+    /// The smallest and the largest of the numbers that all members have, and the largest of what they were told.
     ///
     /// # Safety
     /// In a restart; all members call it.
-    unsafe fn extremes(&self, number: i64) -> Outcome<(i64, i64)> {
+    unsafe fn extremes(&self, number: i64, told: i64) -> Outcome<(i64, i64, i64)> {
         // SAFETY: the caller's; predefined handles have their words.
         unsafe {
-            let mut largest = maximum([number, -number], self.local)?;
+            let mut largest = maximum([number, -number, told], self.local)?;
             if let Some(inter) = self.inter {
                 // It gives what the other group's members have.
                 let theirs = maximum(largest, inter)?;
-                largest = [largest[0].max(theirs[0]), largest[1].max(theirs[1])];
+                for (own, theirs) in largest.iter_mut().zip(theirs) {
+                    *own = (*own).max(theirs);
+                }
             }
-            Ok((-largest[1], largest[0]))
+            Ok((-largest[1], largest[0], largest[2]))
         }
     }
 }
 
-unsafe fn maximum(own: [i64; 2], word: Word) -> Outcome<[i64; 2]> {
-    let mut all = [0; 2];
+unsafe fn maximum(own: [i64; 3], word: Word) -> Outcome<[i64; 3]> {
+    let mut all = [0; 3];
     let (from, to) = (own.as_ptr().cast(), all.as_mut_ptr().cast());
-    // SAFETY: the caller's; two numbers there and two here.
+    // SAFETY: the caller's; three numbers there and three here.
     unsafe {
         let int = (*abi::predefined(HandleKind::Datatype, INT64)).lower;
         let max = (*abi::predefined(HandleKind::Operator, MAX)).lower;
-        check(cross(|d| (d.allreduce)(from, to, 2, int, max, word)))?;
+        check(cross(|d| (d.allreduce)(from, to, 3, int, max, word)))?;
     }
     Ok(all)
 }
@@ -67,6 +71,9 @@ unsafe fn maximum(own: [i64; 2], word: Word) -> Outcome<[i64; 2]> {
 pub unsafe fn agree(members: &Members, communicator: *mut Object) -> Outcome {
     // SAFETY: live requests; nobody else is there.
     unsafe {
+        if !communicator.is_null() {
+            clocks::at_still_point(communicator);
+        }
         let mut own: Vec<*mut Request> = request::live()
             .into_iter()
             .filter(|it| is_on(&**it, communicator))
@@ -75,12 +82,15 @@ pub unsafe fn agree(members: &Members, communicator: *mut Object) -> Outcome {
         let mut own = own.into_iter().peekable();
         loop {
             let next = own.peek().map_or(NOTHING, |it| (**it).initialised as i64);
-            let (smallest, largest) = members.extremes(next)?;
+            let told = own.peek().map_or(0, |it| i64::from((**it).told));
+            let (smallest, largest, told) = members.extremes(next, told)?;
             if smallest == largest {
                 if largest == NOTHING {
                     return Ok(());
                 }
-                own.next();
+                if let Some(it) = own.next() {
+                    (*it).told = told as u32;
+                }
                 continue;
             }
             while let Some(it) = own.next_if(|it| ((**it).initialised as i64) < largest) {

@@ -9,7 +9,8 @@ use super::{
     create, hold,
 };
 use crate::object::Object;
-use crate::{collective, communicator};
+use crate::persistent::clocks::Named;
+use crate::{collective, communicator, two_phase};
 
 /// Makes an inactive persistent request whose recipe is a function, in the lower half already as `word`.
 ///
@@ -21,6 +22,7 @@ pub unsafe fn from_recipe(
     recipe: Recipe,
     objects: &[*mut Object],
     repeatable: bool,
+    named: Named,
 ) -> *mut Object {
     let repeats = if repeatable { 0 } else { UNREPEATABLE };
     // SAFETY: the caller's.
@@ -29,7 +31,7 @@ pub unsafe fn from_recipe(
         let it = &mut *request;
         it.state = State::Inactive;
         it.head.lower = word;
-        it.initialised = collective::counted(arguments.communicator);
+        (it.initialised, it.own, it.starts, it.told) = (named.number, named.cell, 0, 0);
         it.recipe = Some(recipe);
         it.keep(objects);
         request.cast()
@@ -71,6 +73,29 @@ pub unsafe fn initiate(communicator: *mut Object, repeatable: bool) -> Numbers {
         let begun = number.fetch_add(1, Ordering::Relaxed) + 1;
         collective::tell(communicator, begun);
         (0, 0)
+    }
+}
+
+/// Counts a start of a persistent collective operation, on its own clock.
+///
+/// # Safety
+/// Inside a stub, nothing locked; a live request, made by [`from_recipe`].
+pub unsafe fn start_again(it: &mut Request) {
+    // SAFETY: the caller's request holds its communicator.
+    unsafe {
+        it.starts += 1;
+        let repeatable = it.flags & UNREPEATABLE == 0;
+        if repeatable && communicator::members_agree(it.communicator) {
+            it.clock = collective::initiated_in(it.own);
+            it.number = it.starts;
+        } else {
+            // It binds at once, as a blocking one.
+            collective::begin(it.own);
+            (it.number, it.clock) = (0, 0);
+        }
+        if two_phase::chosen() {
+            AtomicU32::from_ptr(&raw mut (*it.communicator).begun).fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
 

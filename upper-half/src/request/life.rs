@@ -75,7 +75,12 @@ pub unsafe fn complete(request: *mut Request, status: Option<&Status>) -> bool {
             count(it, status);
         }
         if it.number != 0 {
-            collective::tell(it.communicator, it.number);
+            if it.flags & PERSISTENT == 0 {
+                collective::tell(it.communicator, it.number);
+            } else {
+                it.told = it.number;
+                collective::bind_cell(it.own);
+            }
             it.number = 0;
         }
         if let Some(completion) = it.completion {

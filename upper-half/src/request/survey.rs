@@ -82,6 +82,19 @@ pub enum Pending {
     Unfinished,
 }
 
+/// The cell that a collective operation is counted in.
+///
+/// # Safety
+/// A live request.
+unsafe fn clock_of(it: &Request) -> u32 {
+    if it.flags & PERSISTENT != 0 {
+        it.own
+    } else {
+        // SAFETY: a live request holds its communicator.
+        unsafe { (*it.communicator).clock }
+    }
+}
+
 /// The worst of what is active.
 pub fn pending() -> Pending {
     let each = live().into_iter().map(|request| {
@@ -92,7 +105,7 @@ pub fn pending() -> Pending {
                 _ if it.state != State::Active => Pending::Nothing,
                 Kind::Receive | Kind::Generalized | Kind::Foreign => Pending::Nothing,
                 Kind::Collective
-                    if it.number != 0 && !collective::binding(it.communicator, it.clock) =>
+                    if it.number != 0 && !collective::binding(clock_of(it), it.clock) =>
                 {
                     Pending::Repeatable
                 }

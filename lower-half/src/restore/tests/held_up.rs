@@ -62,6 +62,7 @@ fn taken_back(writes: u32) {
         identity: Identity::default(),
         environment: environment::here(),
         compression: Compression::None,
+        process: process::survey().unwrap(),
         workers: 1,
         threads: vec![],
         inventory: vec![],

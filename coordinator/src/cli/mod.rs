@@ -107,6 +107,15 @@ impl Failure {
         Failure::new(status, "")
     }
 
+    /// One line for people.
+    fn say(&self) {
+        use std::io::Write;
+        if !self.is_silent() {
+            // A reader that has gone cannot be told.
+            let _ = writeln!(std::io::stderr(), "stillpoint: {self}");
+        }
+    }
+
     fn is_silent(&self) -> bool {
         self.text.is_empty()
     }
@@ -162,11 +171,7 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // A reader that has gone cannot be told.
-            use std::io::Write;
-            if !failure.is_silent() {
-                let _ = writeln!(std::io::stderr(), "stillpoint: {failure}");
-            }
+            failure.say();
             ExitCode::from(failure.status)
         }
     }

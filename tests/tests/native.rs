@@ -91,6 +91,26 @@ fn profiling_and_tools_work_as_they_do_natively() {
     says_the_same("same_tools");
 }
 
+/// What a crashed rank says of itself, without what differs from run to run: of the callers, which lie at other addresses, the names of
+/// the program's own and of what it called.
+fn report(stderr: &str) -> Vec<String> {
+    let lines = stderr.lines().filter_map(|line| {
+        let (process, rest) = line.split_once("] ")?;
+        (process.starts_with('[') && process.contains(':')).then_some(rest)
+    });
+    let caller = |line: &str| {
+        let (_, symbol) = line.split_once('(')?;
+        let (name, _) = symbol.split_once('+')?;
+        ["main", "gsignal"].contains(&name).then(|| name.to_owned())
+    };
+    lines
+        .filter_map(|line| match line.starts_with('[') {
+            true => caller(line),
+            false => (!line.starts_with("Failing at")).then(|| line.to_owned()),
+        })
+        .collect()
+}
+
 /// What `mpirun` says of a rank that a signal ends.
 fn ended_by(signal: i32) -> Result<(), Failed> {
     let program = Program::named(Kind::Special, "ended_by_signal")?;
@@ -104,6 +124,11 @@ fn ended_by(signal: i32) -> Result<(), Failed> {
         let native = end(job::mpirun(1))?;
         let split = end(job::under_stillpoint(1, directory.epochs())?)?;
         ensure!(native.status == 128 + signal, "natively: {}", native.show());
+        let (expected, found) = (report(&native.stderr), report(&split.stderr));
+        ensure!(
+            expected == found && expected.iter().any(|line| line == "main"),
+            "natively it reports {expected:#?}, under Stillpoint {found:#?}"
+        );
         ensure!(
             split.status == 128 + signal,
             "under Stillpoint: {}",

@@ -121,12 +121,16 @@ unsafe extern "C" fn report(signal: c_int, info: *mut libc::siginfo_t, context: 
         "Signal code: {} ({code})",
         meaning(signal, code)
     ));
-    if is_fault(signal) && code > 0 {
+    if is_fault(signal) {
         Line::new().print(format_args!("Failing at address: {address:#x}"));
     }
     // SAFETY: as above; what is called does not unwind.
     unsafe { arch::on_behalf(context, print_callers) };
     Line::new().print(format_args!("*** End of error message ***"));
+    // The signal may have been sent, and not be a fault that comes again by itself. This one comes when the handler returns, and
+    // nobody handles it any more.
+    // SAFETY: sends a signal; touches no memory.
+    unsafe { libc::raise(signal) };
 }
 
 fn is_fault(signal: c_int) -> bool {

@@ -28,6 +28,8 @@ enum How {
     MachineCheck,
     /// `personality`.
     Personality,
+    /// `set_mempolicy`: mode and flags, and above them the nodes.
+    MemoryPolicy,
     /// A number in a file of `/proc/self`, in this base.
     File(&'static core::ffi::CStr, u32),
 }
@@ -56,11 +58,12 @@ const fn attribute(name: &'static str, how: How) -> Attribute {
 
 /// A thread's own. (Names in images are these.)
 #[rustfmt::skip]
-pub const OF_THREADS: [Attribute; 8] = [
+pub const OF_THREADS: [Attribute; 9] = [
     attribute("signal at its parent's death", How::Written { get: libc::PR_GET_PDEATHSIG, set: libc::PR_SET_PDEATHSIG }),
     attribute("time-stamp counter", How::Written { get: libc::PR_GET_TSC, set: libc::PR_SET_TSC }),
     attribute("machine check policy", How::MachineCheck),
     attribute("personality", How::Personality),
+    attribute("memory policy", How::MemoryPolicy),
     attribute("I/O flusher", How::Returned { get: PR_GET_IO_FLUSHER, set: PR_SET_IO_FLUSHER }),
     attribute("speculative store bypass", How::Speculation(0)),
     attribute("indirect branch speculation", How::Speculation(1)),
@@ -86,6 +89,38 @@ fn prctl(what: usize, first: usize, second: usize) -> Option<u64> {
     (!failed(result)).then_some(result as u64)
 }
 
+/// Bits of a memory policy's mode with its flags; the nodes lie above them.
+const MODE_BITS: u32 = 16;
+/// Nodes that are told of: as many as have room above the mode in a positive number. The kernel counts one less.
+const NODES: usize = 63 - MODE_BITS as usize;
+
+/// `None` also where a node has a higher number.
+fn memory_policy() -> Option<i64> {
+    let (mut mode, mut nodes) = (0i32, [0u64; 16]);
+    let call = [
+        &raw mut mode as usize,
+        nodes.as_mut_ptr() as usize,
+        size_of_val(&nodes) * 8,
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: the kernel writes the mode and at most as many bits.
+    let result = unsafe { syscall6(libc::SYS_get_mempolicy, call) };
+    let small = nodes[0] >> NODES == 0 && nodes[1..].iter().all(|word| *word == 0);
+    (!failed(result) && small).then(|| (nodes[0] << MODE_BITS) as i64 | i64::from(mode as u16))
+}
+
+fn set_memory_policy(value: i64) -> bool {
+    let (mode, nodes) = (value as u16, value as u64 >> MODE_BITS);
+    let (list, count) = match nodes {
+        0 => (0, 0),
+        _ => (&raw const nodes as usize, NODES + 1),
+    };
+    // SAFETY: the kernel reads one word.
+    !failed(unsafe { syscall3(libc::SYS_set_mempolicy, mode.into(), list, count) })
+}
+
 impl Attribute {
     /// The calling thread's, or its process's; `None`: this kernel has none.
     pub fn get(&self) -> Option<i64> {
@@ -108,6 +143,7 @@ impl Attribute {
                 let value = unsafe { syscall3(libc::SYS_personality, 0xffff_ffff, 0, 0) };
                 (!failed(value)).then_some(value as i64)
             }
+            How::MemoryPolicy => memory_policy(),
             How::File(path, base) => {
                 let text = std::fs::read_to_string(path.to_str().ok()?).ok()?;
                 i64::from_str_radix(text.trim(), base).ok()
@@ -131,6 +167,7 @@ impl Attribute {
                 // SAFETY: a number.
                 !failed(unsafe { syscall3(libc::SYS_personality, number, 0, 0) })
             }
+            How::MemoryPolicy => set_memory_policy(value),
             How::File(path, base) => {
                 let text = match base {
                     16 => format!("{value:#x}"),

@@ -32,6 +32,8 @@ pub struct Mapping {
     pub may_write: bool,
     /// Somebody handles this mapping's page faults with `userfaultfd`.
     pub userfault: bool,
+    /// Kept from being swapped out.
+    pub locked: bool,
 }
 
 impl Mapping {
@@ -75,7 +77,7 @@ pub fn upper() -> io::Result<Vec<Mapping>> {
     Ok(read(file)?.into_iter().flat_map(own).collect())
 }
 
-fn read(smaps: impl Read) -> io::Result<Vec<Mapping>> {
+pub(super) fn read(smaps: impl Read) -> io::Result<Vec<Mapping>> {
     let mut mappings: Vec<Mapping> = Vec::new();
     let mut lines = BufReader::with_capacity(1 << 16, smaps);
     let mut line = Vec::new();
@@ -159,6 +161,7 @@ fn detail(mapping: &mut Mapping, line: &str) {
                 match letters {
                     "io" | "pf" => mapping.device_memory = true,
                     "mw" => mapping.may_write = true,
+                    "lo" => mapping.locked = true,
                     "um" | "uw" | "ui" => mapping.userfault = true,
                     _ => {
                         let known = vm_flags::LETTERS

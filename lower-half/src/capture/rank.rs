@@ -21,7 +21,7 @@ use super::file_limit::FileLimit;
 use super::memory::Memory;
 use super::signals::Waiting;
 use super::{
-    CaptureError, Request, attributes, credentials, environment, maps, process, scheduling,
+    CaptureError, Request, attributes, credentials, environment, locked, maps, process, scheduling,
     signals, told,
 };
 use crate::agent::starters;
@@ -62,7 +62,7 @@ pub const VERSION: u32 = 2;
 /// Before the name of a part of the gate's state.
 pub const GATE_PREFIX: &str = "gate:";
 /// Version of the gate's parts.
-pub const GATE_PARTS_VERSION: u32 = 2;
+pub const GATE_PARTS_VERSION: u32 = 3;
 
 /// What of the gate page, and of the way the application was started, must be so again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -160,6 +160,13 @@ pub unsafe fn write(
     ));
     for (part, bytes) in crate::gate::save() {
         blobs.push((format!("{GATE_PREFIX}{part}"), GATE_PARTS_VERSION, bytes));
+    }
+    if let Some(locked) = locked::survey() {
+        blobs.push((
+            locked::BLOB.to_owned(),
+            locked::VERSION,
+            serde_json::to_vec(&locked).unwrap_or_default(),
+        ));
     }
     let starters = starters::all();
     if !starters.is_empty() {

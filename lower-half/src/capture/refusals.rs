@@ -5,6 +5,7 @@ use std::os::fd::RawFd;
 use super::maps::{self, Mapping};
 use super::{memory, told};
 use crate::agent::starters;
+use crate::gate::semaphores;
 use crate::restore::rehearsal;
 use stillpoint_image::tables::RegionKind;
 use stillpoint_wrappers::gate::is_upper;
@@ -13,12 +14,29 @@ use stillpoint_wrappers::gate::is_upper;
 /// `children` processes that the lower half itself has started.
 pub fn of_process(numbers: &[RawFd], lower_children: &[u32]) -> Vec<String> {
     let mut reasons = children(lower_children);
+    reasons.extend(undo_of_semaphores());
     match maps::upper() {
         Ok(mappings) => {
             reasons.extend(rehearsal::of_process(numbers, &mappings));
             reasons.extend(mappings.iter().filter_map(mapping));
         }
         Err(error) => reasons.push(format!("its memory map cannot be read: {error}")),
+    }
+    reasons
+}
+
+/// What the kernel would take back of System V semaphores at the end of the process, and so at a suspend.
+fn undo_of_semaphores() -> Vec<String> {
+    let mut reasons: Vec<String> = semaphores::to_take_back()
+        .iter()
+        .map(|set| {
+            format!(
+                "the System V semaphore set {set} has operations with SEM_UNDO that the kernel would take back: give back what it holds"
+            )
+        })
+        .collect();
+    if semaphores::lost_count() {
+        reasons.push("it has used SEM_UNDO on more semaphores than can be kept account of".into());
     }
     reasons
 }

@@ -168,14 +168,19 @@ pub fn virtualise_sender(info: *mut libc::siginfo_t) {
     }
 }
 
-/// What an image must hold: the process id that the application knows.
+/// What an image must hold: the ids of the process and its parent that the application knows.
 pub fn save() -> Vec<u8> {
-    u64::from(virtual_pid()).to_le_bytes().to_vec()
+    let parent = known_process(std::os::unix::process::parent_id());
+    let words = [virtual_pid(), parent].map(u64::from);
+    words.into_iter().flat_map(u64::to_le_bytes).collect()
 }
 
 /// Takes up what [`save`] gave, in another launch.
 pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
-    let words = super::words(saved, "identity", 1)?;
+    let words = super::words(saved, "identity", 2)?;
+    // The new parent stands in for the old one, until it ends as that one would have.
+    let parent = u64::from(std::os::unix::process::parent_id());
+    PARENT.store(parent << 32 | words[1] & 0xffff_ffff, Ordering::Relaxed);
     let id = u32::try_from(words[0]).ok().filter(|id| *id != 0);
     VIRTUAL_PID.store(
         id.ok_or(SavedStateError::Value { part: "identity" })?,

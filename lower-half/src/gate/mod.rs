@@ -13,6 +13,7 @@ pub mod naming;
 pub mod paths;
 pub mod proc_paths;
 pub mod region;
+pub mod semaphores;
 pub mod signals;
 pub mod sleep;
 pub mod timers;
@@ -43,7 +44,9 @@ fn words(saved: &[u8], part: &'static str, count: usize) -> Result<Vec<u64>, Sav
 /// Holds the gate's own state still while the process forks, so that the child finds every lock free and everything in
 /// order. (Nobody else takes two of these locks at once.)
 pub fn while_still<R>(action: impl FnOnce() -> R) -> R {
-    memory::while_still(|| signals::while_still(|| timers::while_still(action)))
+    memory::while_still(|| {
+        signals::while_still(|| timers::while_still(|| semaphores::while_still(action)))
+    })
 }
 
 /// Everything of the gate that an image must hold, by name; each part's bytes go back through [`restore`].

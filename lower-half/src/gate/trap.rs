@@ -6,7 +6,9 @@
 //! A call that cannot block is made here. One that may block, or that waits for a signal, is made by the
 //! springboard after this handler has returned, so that signals find it as they would find the original.
 
-use super::{descriptors, exec, futex, identity, memory, naming, paths, signals, sleep, timers};
+use super::{
+    descriptors, exec, futex, identity, memory, naming, paths, semaphores, signals, sleep, timers,
+};
 use crate::agent::starters;
 use crate::arch::frame::{
     Frame, REG_R8, REG_R9, REG_R10, REG_R11, REG_RAX, REG_RCX, REG_RDI, REG_RDX, REG_RIP, REG_RSI,
@@ -134,6 +136,7 @@ fn answer(call: &mut Call) -> isize {
         }
 
         libc::SYS_futex => futex::on_futex(call),
+        libc::SYS_semop | libc::SYS_semtimedop => semaphores::on_operations(call),
 
         libc::SYS_clone => threads::clone::on_clone(call),
         libc::SYS_fork => threads::clone::on_fork(call, libc::SIGCHLD as usize),

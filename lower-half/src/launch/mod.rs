@@ -57,13 +57,6 @@ pub fn run(
 
     // No signal before the application can take it; the lower half's threads keep this mask for ever.
     syscall::set_mask(process::LOWER_MASK);
-    // SAFETY: no other thread has been started yet.
-    unsafe {
-        environment::prepare_for_mpi();
-        if entrance == Entrance::Run {
-            std::env::set_var(starters::FIRST, std::process::id().to_string());
-        }
-    }
     let page = process::prepare()?;
 
     let mapped = load(&program);
@@ -83,6 +76,14 @@ pub fn run(
     let asked = CString::new(program.asked.as_os_str().as_bytes())
         .map_err(|_| LaunchError::Argument(path.display().to_string()))?;
     let application = environment::of_application(library.as_deref(), &mapped.program.needed);
+    // What MPI shall find is not the application's.
+    // SAFETY: no other thread has been started yet.
+    unsafe {
+        environment::prepare_for_mpi();
+        if entrance == Entrance::Run {
+            std::env::set_var(starters::FIRST, std::process::id().to_string());
+        }
+    }
     let vdso = vdso::map().map_err(LaunchError::set_up("the vDSO"))?;
     let stack = stack::build(
         &mapped.program,

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Restore, scheduling};
 use crate::capture::attributes::{Attribute, BLOB, OF_PROCESS, OF_THREADS, Saved, VERSION, named};
+use crate::capture::locked::{self, Locked};
 
 /// What the image says.
 pub fn saved(restore: &Restore) -> Result<Saved, String> {
@@ -54,12 +55,24 @@ pub fn give_process(saved: &Saved, restore: &Restore, rank: u32) {
             names.push(attribute.name);
         }
     }
+    if !locked_again(restore) {
+        names.push("locked memory");
+    }
     if !names.is_empty() && scheduling::launchers_stderr(restore) {
         eprintln!(
             "stillpoint: rank {rank}: it goes on without what it had set, which this launch may not: {}",
             names.join(", ")
         );
     }
+}
+
+/// Locks what was locked; false where this launch may not.
+fn locked_again(restore: &Restore) -> bool {
+    let blob = restore
+        .blob(locked::BLOB)
+        .filter(|blob| blob.version == locked::VERSION);
+    let locked = blob.and_then(|blob| serde_json::from_slice::<Locked>(&blob.bytes).ok());
+    locked.is_none_or(|locked| locked.restore())
 }
 
 /// Whether the process may be dumped and looked into: its own choice again, after the change of users that has reset it.

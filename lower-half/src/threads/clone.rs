@@ -186,6 +186,7 @@ fn start_forked() {
     identity::start_forked();
     signals::start_forked();
     timers::start_forked();
+    gate::semaphores::start_forked();
     if let Some(thread) = Thread::current() {
         // A child that shared its parent's memory until now does so no more.
         let kept = flag::BELIEVES_SIGSYS | flag::BELIEVES_STOP;

@@ -1,5 +1,5 @@
 /* Ends by the signal that ENDED_BY gives, as a program does that aborts or crashes.
- * trial: ranks=1 */
+ * trial: ranks=1 flags=-rdynamic */
 #include "../common.h"
 #include <signal.h>
 

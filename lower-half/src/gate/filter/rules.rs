@@ -76,6 +76,9 @@ const RULES: &[(i64, When)] = &[
     (libc::SYS_timer_gettime, When::Always),
     (libc::SYS_timer_getoverrun, When::Always),
     (libc::SYS_timer_delete, When::Always),
+    // What the kernel takes back when the process ends.
+    (libc::SYS_semop, When::Always),
+    (libc::SYS_semtimedop, When::Always),
     // Descriptors: whose they are.
     (libc::SYS_open, When::Always),
     (libc::SYS_openat, When::Always),

@@ -1,0 +1,207 @@
+//! System V semaphores with `SEM_UNDO`: what the kernel would take back when the process ends. It tells nobody what that is, and a
+//! suspend would make it do so; as long as something is to be taken back, a checkpoint is refused.
+//!
+//! Rules of this place: runs in the trap's handler. Operations that can be carried out at once are, and counted; for the others
+//! nobody learns here how they end, so their set counts as having something to take back for as long as it is there.
+
+use super::lock::Lock;
+use super::trap::{Call, errno};
+use super::user;
+use crate::arch::syscall::{self, failed, syscall4};
+
+/// `SEM_UNDO`, as it stands in `sem_flg`.
+const UNDO: i16 = 0x1000;
+/// What the kernel takes at once (SEMOPM is 500).
+const MOST_OPERATIONS: usize = 500;
+/// Semaphores that are kept account of.
+const MOST: usize = 256;
+
+/// `struct sembuf`: which of a set, what is added, flags.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Operation {
+    number: u16,
+    change: i16,
+    flags: i16,
+}
+
+// SAFETY: integers, without padding.
+unsafe impl user::Plain for Operation {}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Account {
+    set: i32,
+    number: u16,
+    /// The sum of what was added with `SEM_UNDO`.
+    sum: i64,
+    /// An operation has been waited for, and may have been carried out.
+    unknown: bool,
+}
+
+struct Accounts {
+    list: [Option<Account>; MOST],
+    /// There were more than fit.
+    full: bool,
+}
+
+impl Accounts {
+    const NONE: Accounts = Accounts {
+        list: [None; MOST],
+        full: false,
+    };
+
+    fn note(&mut self, set: i32, operation: Operation, carried_out: bool) {
+        if operation.flags & UNDO == 0 {
+            return;
+        }
+        let (number, change) = (operation.number, i64::from(operation.change));
+        let same = |account: &Option<Account>| {
+            account.is_some_and(|account| (account.set, account.number) == (set, number))
+        };
+        let place = self.list.iter().position(same);
+        let Some(place) = place.or_else(|| self.list.iter().position(Option::is_none)) else {
+            self.full = true;
+            return;
+        };
+        let Some(slot) = self.list.get_mut(place) else {
+            return;
+        };
+        let mut account = slot.unwrap_or(Account {
+            set,
+            number,
+            sum: 0,
+            unknown: false,
+        });
+        if carried_out {
+            account.sum += change;
+        } else {
+            account.unknown = true;
+        }
+        let settled = account.sum == 0 && !account.unknown;
+        *slot = (!settled).then_some(account);
+    }
+}
+
+static ACCOUNTS: Lock<Accounts> = Lock::new(Accounts::NONE);
+
+/// `semop`, `semtimedop`.
+pub fn on_operations(call: &mut Call) -> isize {
+    let [set, list, count, ..] = call.arguments();
+    if count == 0 || count > MOST_OPERATIONS {
+        return call.redirect_plain();
+    }
+    let mut undo = false;
+    for index in 0..count {
+        match user::read::<Operation>(list.wrapping_add(index * size_of::<Operation>())) {
+            Ok(operation) => undo |= operation.flags & UNDO != 0,
+            Err(_) => return call.redirect_plain(),
+        }
+    }
+    if !undo {
+        return call.redirect_plain();
+    }
+    let at_once = [0usize; 2];
+    // SAFETY: the application's own list; a time of nothing, so that the call does not wait.
+    let result = unsafe {
+        syscall4(
+            libc::SYS_semtimedop,
+            set,
+            list,
+            count,
+            at_once.as_ptr() as usize,
+        )
+    };
+    let waits = result == errno(libc::EAGAIN) && !refuses_to_wait(list, count);
+    if !failed(result) || waits {
+        let mut accounts = ACCOUNTS.lock();
+        for index in 0..count {
+            let at = list + index * size_of::<Operation>();
+            if let Ok(operation) = user::read::<Operation>(at) {
+                accounts.note(set as i32, operation, !waits);
+            }
+        }
+    }
+    if waits {
+        return call.redirect_plain();
+    }
+    result
+}
+
+/// Whether an operation of the list says that it is not to be waited for.
+fn refuses_to_wait(list: usize, count: usize) -> bool {
+    (0..count).any(|index| {
+        let at = list + index * size_of::<Operation>();
+        user::read::<Operation>(at)
+            .is_ok_and(|operation| operation.flags & libc::IPC_NOWAIT as i16 != 0)
+    })
+}
+
+/// A forked child has nothing to take back.
+pub fn start_forked() {
+    *ACCOUNTS.lock() = Accounts::NONE;
+}
+
+/// Holds the accounts still.
+pub fn while_still<R>(action: impl FnOnce() -> R) -> R {
+    let _still = ACCOUNTS.lock();
+    action()
+}
+
+/// Sets of which the kernel would take something back, those that have been removed left out.
+pub fn to_take_back() -> Vec<i32> {
+    let mask = syscall::set_mask(u64::MAX);
+    let list = ACCOUNTS.lock().list;
+    syscall::set_mask(mask);
+    let mut sets: Vec<i32> = list.iter().flatten().map(|account| account.set).collect();
+    sets.sort_unstable();
+    sets.dedup();
+    sets.retain(|set| exists(*set));
+    sets
+}
+
+/// Whether there were more semaphores than are kept account of.
+pub fn lost_count() -> bool {
+    let mask = syscall::set_mask(u64::MAX);
+    let full = ACCOUNTS.lock().full;
+    syscall::set_mask(mask);
+    full
+}
+
+fn exists(set: i32) -> bool {
+    // SAFETY: the call takes numbers only.
+    let value = unsafe { libc::semctl(set, 0, libc::GETVAL) };
+    let gone = [Some(libc::EINVAL), Some(libc::EIDRM)];
+    value >= 0 || !gone.contains(&std::io::Error::last_os_error().raw_os_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_back_is_not_to_be_taken_back() {
+        let operation = |change, flags| Operation {
+            number: 3,
+            change,
+            flags,
+        };
+        let mut accounts = Accounts::NONE;
+        accounts.note(7, operation(-1, UNDO), true);
+        assert!(
+            accounts
+                .list
+                .iter()
+                .flatten()
+                .any(|account| account.sum == -1)
+        );
+        accounts.note(7, operation(1, 0), true);
+        assert_eq!(accounts.list.iter().flatten().count(), 1);
+        accounts.note(7, operation(1, UNDO), true);
+        assert_eq!(accounts.list.iter().flatten().count(), 0);
+        // Nobody knows whether it was carried out.
+        accounts.note(7, operation(-1, UNDO), false);
+        accounts.note(7, operation(-1, UNDO), true);
+        accounts.note(7, operation(1, UNDO), true);
+        assert_eq!(accounts.list.iter().flatten().count(), 1);
+    }
+}

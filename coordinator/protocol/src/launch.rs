@@ -61,6 +61,9 @@ pub struct Launch {
     /// Whether the ranks keep to two-phase commit instead of the clock, if they start afresh.
     #[serde(default)]
     pub two_phase: bool,
+    /// The `stillpoint` command, of the first rank: its agent starts another coordinator when the job's has died.
+    #[serde(default)]
+    pub stillpoint: Option<PathBuf>,
     /// Where images are staged; `None`: they are written to the checkpoint directory.
     #[serde(default)]
     pub tiers: Option<Tiers>,
@@ -77,6 +80,13 @@ pub struct Restart {
     /// An open descriptor: a file that holds blocks of the image, fetched from other hosts. It is the rank's to close.
     #[serde(default)]
     pub fetched: Option<i32>,
+}
+
+/// What a coordinator that starts tells whoever started it, in one line of JSON on its stdout.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Ready {
+    Serving,
+    Failed { status: u8, text: String },
 }
 
 /// Why a launch cannot be read, or its coordinator not be reached.
@@ -133,7 +143,8 @@ impl Launch {
         Ok(JobFile::read(&self.directory)?.key)
     }
 
-    fn try_connect(&self, patience: Duration) -> Result<AgentConnection, LaunchError> {
+    /// Connects to the coordinator that job.json names now, if it is there.
+    pub fn try_connect(&self, patience: Duration) -> Result<AgentConnection, LaunchError> {
         let job = JobFile::read(&self.directory)?;
         if job.launch != self.launch {
             return Err(LaunchError::AnotherLaunch {
@@ -172,6 +183,7 @@ mod tests {
             suspend_on_term: true,
             suspended_status: 75,
             two_phase: true,
+            stillpoint: Some("/usr/bin/stillpoint".into()),
             tiers: Some(Tiers {
                 fast: "/dev/shm/x".into(),
                 capacity: 7,

@@ -72,11 +72,13 @@ impl Suspend {
 
 impl Request {
     fn execute(self, suspend: bool) -> super::Outcome {
-        let target = Target::find(self.target.as_deref())?;
+        let mut target = Target::find(self.target.as_deref())?;
         let asked = Instant::now();
         let deadline = self.timeout.map(|timeout| asked + timeout);
+        let connected = target.connect_to_whoever_serves(self.timeout);
+        let target = target;
         let lost = |failure| target.lost(failure, deadline);
-        let mut coordinator = target.connect(self.timeout).map_err(lost)?;
+        let mut coordinator = connected.map_err(lost)?;
         let request = FromCommand::Checkpoint {
             suspend,
             // At least 1: a limit of 0 would be none.

@@ -9,16 +9,21 @@
 //! a busy machine (Linux 6.18) let wait for 40 s although it was ready to run, and the job's checkpoint with it.
 
 use std::error::Error;
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::Args;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::SigSet;
 use nix::unistd::Pid;
-use serde::{Deserialize, Serialize};
+use stillpoint_directory::{Directory, Whose};
+use stillpoint_protocol::job_file::JobFile;
+use stillpoint_protocol::launch::Ready;
 
-use super::start::take;
+use super::start::{cannot_write, take};
 use super::{Failure, Outcome, lock};
 use crate::job::Patience;
 use crate::log::Log;
@@ -31,32 +36,38 @@ pub struct Coordinator {
     /// Serve, instead of starting the process that does
     #[arg(long)]
     serve: bool,
-}
 
-/// What the coordinator tells the rank that started it.
-#[derive(Debug, Serialize, Deserialize)]
-pub enum Ready {
-    Serving,
-    Failed { status: u8, text: String },
+    /// Take over the job of this directory, whose coordinator has died
+    #[arg(long, value_name = "DIR")]
+    succeed: Option<PathBuf>,
 }
 
 impl Coordinator {
     pub fn execute(self) -> Outcome {
         match self.serve {
-            true => serve(),
-            false => start_second(),
+            true => serve(self.succeed.as_deref()),
+            false => start_second(self.succeed.as_deref()),
         }
     }
 }
 
-fn start_second() -> Outcome {
+fn start_second(succeed: Option<&Path>) -> Outcome {
     let failed = |error: &(dyn Error + 'static)| Failure::of(error);
     close_inherited();
+    // An agent, which starts a successor, blocks every signal.
+    SigSet::empty()
+        .thread_set_mask()
+        .map_err(|error| failed(&error))?;
     let own = Pid::from_raw(0);
     nix::unistd::setpgid(own, own).map_err(|error| failed(&error))?;
     let this = std::env::current_exe().map_err(|error| failed(&error))?;
     Command::new(this)
         .args(["coordinator", "--serve"])
+        .args(
+            succeed
+                .iter()
+                .flat_map(|directory| [OsStr::new("--succeed"), directory.as_os_str()]),
+        )
         .stdin(Stdio::inherit())
         .stdout(Stdio::inherit())
         .stderr(Stdio::null())
@@ -80,9 +91,9 @@ fn close_inherited() {
     }
 }
 
-fn serve() -> Outcome {
+fn serve(succeed: Option<&Path>) -> Outcome {
     let (runtime, coordinator, listening, _lock) =
-        prepare().inspect_err(|failure| tell_starter(Some(failure)))?;
+        prepare(succeed).inspect_err(|failure| tell_starter(Some(failure)))?;
     runtime.block_on(coordinator.serve(listening, |written| {
         let failure = written
             .map_err(|error| Failure::failed(format!("cannot start the coordinator: {error}")));
@@ -141,6 +152,9 @@ fn outlive_the_launcher() -> std::io::Result<()> {
     Ok(())
 }
 
+/// What is to be served, where, and the lock on it.
+type Task = (Spec, Directory, Option<File>);
+
 type Prepared = (
     tokio::runtime::Runtime,
     server::Coordinator,
@@ -148,7 +162,8 @@ type Prepared = (
     Option<File>,
 );
 
-fn prepare() -> Result<Prepared, Failure> {
+/// A launch that begins, as rank 0 describes it.
+fn begun() -> Result<Task, Failure> {
     let mut text = Vec::new();
     std::io::stdin()
         .read_to_end(&mut text)
@@ -157,6 +172,37 @@ fn prepare() -> Result<Prepared, Failure> {
         serde_json::from_slice(&text).map_err(|error| failed("read its task", &error))?;
     let directory = take(&spec.directory)?;
     let lock = lock::take(&directory)?;
+    spec.keep(&directory)
+        .map_err(|error| cannot_write(&spec.directory, &error))?;
+    Ok((spec, directory, lock))
+}
+
+/// A launch that goes on, as its coordinator, which has died, has left it.
+fn taken_over(path: &Path) -> Result<Task, Failure> {
+    let directory =
+        Directory::open(path, Whose::Ours).map_err(|error| failed("open its directory", &error))?;
+    let lock = lock::take_over(&directory)?;
+    let job = JobFile::read(path)?;
+    if !job.runs_here() {
+        let state = job.state.name();
+        return Err(Failure::failed(format!("the job is {state}")));
+    }
+    if job.coordinator.alive() == Some(true) {
+        let pid = job.coordinator.pid;
+        return Err(Failure::failed(format!(
+            "its coordinator, process {pid}, lives"
+        )));
+    }
+    let spec = Spec::kept(&directory, job)
+        .map_err(|error| failed("read what the one before has left", &error))?;
+    Ok((spec, directory, lock))
+}
+
+fn prepare(succeed: Option<&Path>) -> Result<Prepared, Failure> {
+    let (spec, directory, lock) = match succeed {
+        Some(path) => taken_over(path)?,
+        None => begun()?,
+    };
     let log = Log::open(&directory).map_err(|error| failed("open its log", &error))?;
     nix::unistd::dup2_stderr(log.file()).map_err(|error| failed("open its log", &error))?;
     let runtime = tokio::runtime::Builder::new_current_thread()

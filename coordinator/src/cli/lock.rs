@@ -60,6 +60,22 @@ pub fn take(directory: &Directory) -> Result<Option<File>, Failure> {
     Ok(locked)
 }
 
+/// Takes the directory over from a coordinator that has died. Its lock has gone with it.
+pub fn take_over(directory: &Directory) -> Result<Option<File>, Failure> {
+    let file = directory
+        .append(NAME)
+        .map_err(|error| cannot_write(directory.path(), &error))?;
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Some(file)),
+            Err(TryLockError::Error(_)) => return Ok(None),
+            Err(TryLockError::WouldBlock) if began.elapsed() < RUNS => sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => return Err(in_use(directory, &owner(directory))),
+        }
+    }
+}
+
 /// The job that the directory's job.json calls running.
 fn running(directory: &Directory) -> Option<JobFile> {
     JobFile::read(directory.path())

@@ -16,10 +16,9 @@ use stillpoint_directory::{Directory, Whose};
 use stillpoint_image::fast_tier::JobPart;
 use stillpoint_image::{ImageError, Manifest, epoch_name, image_name};
 use stillpoint_protocol::job_file::{JobFile, JobState, Process};
-use stillpoint_protocol::launch::{KEPT_FROM_LOADER, Launch, Restart, VARIABLE};
+use stillpoint_protocol::launch::{KEPT_FROM_LOADER, Launch, Ready, Restart, VARIABLE};
 use stillpoint_protocol::tier::Tiers;
 
-use super::coordinator::Ready;
 use super::finished;
 use super::gather::{From, gather};
 use super::launch::Place;
@@ -159,6 +158,9 @@ pub fn start(
         suspend_signal: options.suspend_signal,
         suspend_on_term: options.on_term == OnTerm::Suspend,
         suspended_status: options.suspended_status(),
+        stillpoint: (place.rank == 0)
+            .then(std::env::current_exe)
+            .and_then(Result::ok),
         two_phase: program.is_some_and(|program| program.safe_state == SafeState::Barrier),
         tiers,
     };
@@ -240,6 +242,7 @@ fn start_coordinator(
         compress: options.compress.clone(),
         staging: options.tiers.staging(),
         recovers: task.recovers,
+        predecessor: None,
     };
     let failed = |what: &str, error: &(dyn Error + 'static)| {
         let text = format!("cannot start the coordinator: {what}: {error}");

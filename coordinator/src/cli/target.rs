@@ -85,12 +85,37 @@ impl Target {
             return Err(Failure::new(Failure::MISSING, text));
         }
         let patience = limit.map_or(PATIENCE, |limit| limit.min(PATIENCE));
-        let connection = CommandConnection::open(&self.job.addresses, &self.job.key, patience)
-            .map_err(|error| self.unreachable(&error))?;
+        let connection = CommandConnection::open(&self.job.addresses, &self.job.key, patience);
+        let connection = connection.map_err(|error| self.unreachable(&error))?;
         let (sender, receiver) = connection
             .split()
             .map_err(|error| self.unreachable(&error))?;
         Ok(Coordinator { sender, receiver })
+    }
+
+    /// The same; where the coordinator has died and ranks live, another one is about to take over.
+    pub fn connect_to_whoever_serves(
+        &mut self,
+        limit: Option<Duration>,
+    ) -> Result<Coordinator, Failure> {
+        let since = Instant::now();
+        let patience = limit.map_or(PATIENCE, |limit| limit.min(PATIENCE));
+        loop {
+            let failure = match self.connect(limit) {
+                Err(failure) if failure.status == Failure::FAILED => failure,
+                settled => return settled,
+            };
+            let job = &self.job;
+            let ranks_live = job.processes.iter().any(|rank| rank.alive() == Some(true));
+            let orphaned = job.coordinator.alive() == Some(false) && ranks_live;
+            if !orphaned || since.elapsed() >= patience {
+                return Err(failure);
+            }
+            thread::sleep(PAUSE);
+            if let Ok(job) = JobFile::read(&self.directory) {
+                self.job = job;
+            }
+        }
     }
 
     fn does_not_run(&self, job: &JobFile) -> Failure {

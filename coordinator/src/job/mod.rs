@@ -74,7 +74,7 @@ impl Job {
             roster: Roster::new(settings.ranks),
             wanted: VecDeque::new(),
             attempt: None,
-            attempts: 0,
+            attempts: settings.attempts_before,
             staging: Staging::new(settings.staging, settings.ranks),
             recovery: Recovery::new(settings.recovers, settings.ranks),
             next_epoch: settings.next_epoch,

@@ -34,6 +34,8 @@ pub struct Settings {
     pub restarted_from: Option<u64>,
     /// The staged epoch that is to be made whole first.
     pub recovers: Option<u64>,
+    /// Attempts are numbered from here.
+    pub attempts_before: u64,
     pub patience: Patience,
 }
 

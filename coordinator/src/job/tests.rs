@@ -39,6 +39,7 @@ impl World {
             launch: "l".into(),
             directory: "/d".into(),
             mark: crate::epoch::Mark::none(),
+            attempts_before: 0,
             compress: "lz4".into(),
             next_epoch: 5,
             newest_epoch: Some(4),

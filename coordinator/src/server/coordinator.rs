@@ -77,7 +77,7 @@ impl Coordinator {
             shared: Arc::new(shared),
             events,
             began: Instant::now(),
-            processes: vec![None; spec.ranks as usize],
+            processes: spec.processes(),
             sessions: vec![0; spec.ranks as usize],
             sessions_begun: 0,
             spec,
@@ -145,6 +145,18 @@ impl Coordinator {
             self.spec.ranks,
             self.spec.command.join(" ")
         ));
+        if let Some(job) = &self.spec.predecessor {
+            let pid = job.coordinator.pid;
+            self.recorder
+                .line(format!("takes over from process {pid}, which has died"));
+            // Who has died since does not come back.
+            for (rank, process) in (0u32..).zip(&self.processes) {
+                if let Some(process) = process {
+                    let session = 0;
+                    self.watch(process.clone(), Event::ProcessGone { rank, session });
+                }
+            }
+        }
         // If rank 0 fails before its agent connects, nobody else would come.
         self.watch(self.spec.starter.clone(), Event::Done(Input::StarterGone));
         self.record();

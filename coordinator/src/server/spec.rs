@@ -43,7 +43,15 @@ pub struct Spec {
     pub staging: Option<Staging>,
     /// The staged epoch that is to be made whole, and then restarted from.
     pub recovers: Option<u64>,
+    /// What a coordinator that has died left in job.json: this one takes over.
+    #[serde(skip)]
+    pub predecessor: Option<JobFile>,
 }
+
+/// Where a launch's description lies in the checkpoint directory, for a coordinator that takes over.
+const KEPT: &str = ".launch.json";
+/// A command line and some paths: no description is longer.
+const MAX_KEPT_BYTES: u64 = 8 << 20;
 
 /// How images are staged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +70,46 @@ impl From<Staging> for Rules {
 }
 
 impl Spec {
+    /// Keeps the description in the checkpoint directory.
+    pub fn keep(&self, directory: &Directory) -> std::io::Result<()> {
+        directory.replace(KEPT, &serde_json::to_vec(self)?)
+    }
+
+    /// The description of the launch that job.json names, to take it over.
+    pub fn kept(directory: &Directory, job: JobFile) -> std::io::Result<Spec> {
+        let spec: Spec = serde_json::from_slice(&directory.read(KEPT, MAX_KEPT_BYTES)?)?;
+        if spec.launch != job.launch {
+            return Err(std::io::Error::other(format!(
+                "{KEPT} is of another launch"
+            )));
+        }
+        Ok(Spec {
+            // What was to be recovered has been: the ranks would not run.
+            recovers: None,
+            restarted_from: job.restarted_from,
+            predecessor: Some(job),
+            ..spec
+        })
+    }
+
+    /// Coordinators of this launch before this one.
+    fn predecessors(&self) -> u32 {
+        self.predecessor
+            .as_ref()
+            .map_or(0, |job| job.predecessors + 1)
+    }
+
+    /// The ranks' processes as the predecessor knew them.
+    pub(super) fn processes(&self) -> Vec<Option<Process>> {
+        let known = self.predecessor.iter().map(|job| &job.processes);
+        let all = known.filter(|processes| processes.len() == self.ranks as usize);
+        let all: Vec<_> = all.flatten().cloned().map(Some).collect();
+        match all.is_empty() {
+            true => vec![None; self.ranks as usize],
+            false => all,
+        }
+    }
+
     /// What the job is told, in a directory that holds these epochs.
     pub(super) fn settings(
         &self,
@@ -89,6 +137,8 @@ impl Spec {
             staging: self.staging.map(Rules::from),
             restarted_from: self.restarted_from,
             recovers: self.recovers,
+            // Agents must not take an order of this coordinator for one of its predecessor's attempts.
+            attempts_before: u64::from(self.predecessors()) << 32,
             patience,
         }
     }
@@ -100,6 +150,7 @@ impl Spec {
         epoch: Option<u64>,
         directory: &Directory,
     ) -> std::io::Result<JobFile> {
+        let predecessor = self.predecessor.as_ref();
         Ok(JobFile {
             format: FORMAT,
             job: self.job.clone(),
@@ -109,10 +160,14 @@ impl Spec {
             reason: None,
             exit_status: None,
             addresses,
-            key: Key::random()?,
+            // Ranks and commands hold the predecessor's, and peers meet each other by it.
+            key: match predecessor {
+                Some(job) => job.key.clone(),
+                None => Key::random()?,
+            },
             coordinator: Process::this(),
             ranks: self.ranks,
-            processes: vec![],
+            processes: self.processes().into_iter().flatten().collect(),
             mpi: self.mpi.clone(),
             command: self.command.clone(),
             working_directory: self.working_directory.clone(),
@@ -121,8 +176,8 @@ impl Spec {
             epoch,
             directory: directory.path().canonicalize().ok(),
             inode: Some(directory.inode()),
-            predecessors: 0,
-            started: seconds_since_1970(),
+            predecessors: self.predecessors(),
+            started: predecessor.map_or_else(seconds_since_1970, |job| job.started),
             ended: None,
             copied: false,
         })

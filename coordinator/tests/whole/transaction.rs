@@ -343,6 +343,7 @@ fn a_launch_finds_its_coordinator_and_no_other() {
         suspend_signal: 10,
         suspend_on_term: false,
         suspended_status: 0,
+        stillpoint: None,
         two_phase: false,
         tiers: None,
     };

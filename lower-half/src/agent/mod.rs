@@ -10,15 +10,21 @@
 //! * [`stopping`] - which threads stand, which must run
 //! * [`staging`] - storage tiers
 //! * [`ending`] - leaving after a suspend
+//! * [`lost`] - what it does when the coordinator has died
+//! * [`successor`] - starts another coordinator
+//! * [`voice`] - what the user is told
 //! * [`starters`] - what has started the program and waits for it
 
 pub mod attempt;
 pub mod ending;
 pub mod executor;
+mod lost;
 pub mod page;
 pub mod staging;
 pub mod starters;
 pub mod stopping;
+mod successor;
+mod voice;
 pub mod wake;
 
 use std::os::fd::AsFd;
@@ -62,11 +68,7 @@ pub enum AgentError {
 pub struct Member {
     sender: Sender<FromAgent>,
     receiver: Receiver<ToAgent>,
-    rank: u32,
-    /// What the process ends with after a suspend.
-    suspended_status: u8,
-    /// Of a launch with storage tiers.
-    staged: Option<Launch>,
+    launch: Launch,
     /// Orders that came while this rank waited for the others: a checkpoint may be asked for at any time.
     early: Vec<ToAgent>,
 }
@@ -75,7 +77,22 @@ pub struct Member {
 pub fn join(launch: &Launch) -> Result<Member, AgentError> {
     let rank = launch.rank;
     wake::prepare().map_err(|source| AgentError::Prepare { rank, source })?;
-    let connection: AgentConnection = launch.connect(PATIENCE)?;
+    voice::remember();
+    let (sender, receiver) = enter(launch, launch.connect(PATIENCE)?)?;
+    Ok(Member {
+        sender,
+        receiver,
+        launch: launch.clone(),
+        early: Vec::new(),
+    })
+}
+
+/// Says who this is, and waits for the welcome.
+fn enter(
+    launch: &Launch,
+    connection: AgentConnection,
+) -> Result<(Sender<FromAgent>, Receiver<ToAgent>), AgentError> {
+    let rank = launch.rank;
     let (sender, mut receiver) = connection.split()?;
     sender.send(&FromAgent::Hello(Hello {
         rank,
@@ -88,14 +105,7 @@ pub fn join(launch: &Launch) -> Result<Member, AgentError> {
         restarted_from: launch.restart.as_ref().map(|restart| restart.epoch),
     }))?;
     match receiver.receive_within(PATIENCE)? {
-        Received::Message(ToAgent::Welcome) => Ok(Member {
-            sender,
-            receiver,
-            rank,
-            suspended_status: launch.suspended_status,
-            staged: launch.tiers.is_some().then(|| launch.clone()),
-            early: Vec::new(),
-        }),
+        Received::Message(ToAgent::Welcome) => Ok((sender, receiver)),
         Received::Message(ToAgent::Rejected { reason }) => {
             Err(AgentError::Rejected { rank, reason })
         }
@@ -150,7 +160,7 @@ impl Member {
                 Received::Nothing => {}
                 Received::Closed => {
                     return Err(AgentError::Alone {
-                        rank: self.rank,
+                        rank: self.launch.rank,
                         barrier: name.to_owned(),
                     });
                 }
@@ -160,24 +170,24 @@ impl Member {
 
     /// Starts the agent's thread. The gate page must be filled, all signals blocked.
     pub fn start(self) -> Result<(), AgentError> {
-        let rank = self.rank;
+        let rank = self.launch.rank;
         std::thread::Builder::new()
             .name("stillpoint".to_owned())
             .stack_size(1 << 20)
             .spawn(move || {
-                let staging = self.staged.and_then(|launch| {
-                    let reachable_at = self.receiver.local_ip().ok()?;
-                    Staging::open(&launch, reachable_at, self.sender.clone())
-                });
+                let reachable_at = self.receiver.local_ip().ok();
+                let staging = reachable_at
+                    .and_then(|at| Staging::open(&self.launch, at, self.sender.clone()));
                 Agent {
                     // SAFETY: whoever starts the agent has filled the gate page.
                     page: unsafe { Page::mapped() },
                     staging,
-                    suspended_status: self.suspended_status,
                     sender: self.sender,
                     receiver: self.receiver,
                     attempt: None,
                     mpi: false,
+                    launch: self.launch,
+                    suspend: None,
                 }
                 .run(self.early);
             })
@@ -188,28 +198,29 @@ impl Member {
 
 struct Agent {
     page: Page,
-    suspended_status: u8,
     staging: Option<Staging>,
     sender: Sender<FromAgent>,
     receiver: Receiver<ToAgent>,
     attempt: Option<Attempt>,
     mpi: bool,
+    launch: Launch,
+    /// A signal that asks for a suspend, and may not have been heard yet.
+    suspend: Option<i32>,
 }
 
 impl Agent {
-    /// Runs until the coordinator goes. The application then runs on, but cannot be checkpointed any more.
+    /// Runs as long as the process. When the coordinator goes, the application runs on; so does this, with the next one.
     fn run(mut self, early: Vec<ToAgent>) {
         // The reason is of no use to the application; the coordinator's log and the command tell it.
         let _ = early
             .into_iter()
             .try_for_each(|message| self.obey(message))
             .and_then(|()| self.serve());
-        if let Some(attempt) = self.attempt.take() {
-            attempt.abandon();
-        }
         loop {
-            self.wait_for_bell(None);
-            self.last_words();
+            self.left_alone();
+            self.find_another();
+            // As above.
+            let _ = self.serve();
         }
     }
 
@@ -224,6 +235,8 @@ impl Agent {
             }
             self.mpi_came_or_went()?;
             if let Some(signal) = wake::take_suspend() {
+                // Until an attempt has ended: a coordinator that has just died would not have heard it.
+                self.suspend = Some(signal);
                 self.sender.send(&FromAgent::SuspendWanted { signal })?;
             }
             self.last_words();
@@ -259,6 +272,7 @@ impl Agent {
         let Some(current) = self.attempt.as_mut().filter(|a| a.number() == attempt) else {
             // A rank that refused to take part runs already; the coordinator counts on its word all the same.
             if matches!(order, Order::Abort { .. }) {
+                self.suspend = None;
                 self.sender.send(&FromAgent::Progress {
                     attempt,
                     progress: Progress::Released,
@@ -270,6 +284,7 @@ impl Agent {
             Outcome::Continues => {}
             Outcome::Released => {
                 self.attempt = None;
+                self.suspend = None;
                 self.sender.send(&FromAgent::Progress {
                     attempt,
                     progress: Progress::Released,
@@ -278,7 +293,7 @@ impl Agent {
             Outcome::Ends => {
                 self.leave_tiers();
                 self.sender.send(&FromAgent::Exiting { status: 0 })?;
-                ending::leave(self.suspended_status);
+                ending::leave(self.launch.suspended_status);
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use stillpoint_protocol::job_file::{JobFile, JobState};
 
 use super::house::House;
-use crate::support::names;
+use crate::support::{Agent, Character, End, names};
 
 /// A directory with one committed epoch of `sh`, of a job that was suspended.
 fn suspended() -> House {
@@ -219,6 +219,78 @@ fn a_copy_is_restarted_while_the_original_runs() {
         house.succeeds(&["suspend", name]);
         ranks.end_well();
     }
+}
+
+/// The stand-ins do not look for another coordinator: this test plays the agents of the second one.
+#[test]
+fn another_coordinator_takes_a_job_over() {
+    let house = House::new();
+    let dir = house.checkpoints();
+    let ranks = house.launch(2, "stays", &["run", "--keep", "5", "--name", "melt", "sh"]);
+    house.until_state("running");
+    house.succeeds(&["checkpoint"]);
+    let before = JobFile::read(&dir).unwrap();
+    let succeed = ["coordinator", "--succeed", "d"];
+    let output = house.output(&succeed);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        text.contains("another job runs in this directory"),
+        "{text}"
+    );
+    run(
+        "kill",
+        &[
+            Path::new("-9"),
+            Path::new(&before.coordinator.pid.to_string()),
+        ],
+    );
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while before.coordinator.alive() == Some(true) {
+        assert!(Instant::now() < deadline, "it does not die");
+    }
+    // What it was writing goes.
+    fs::create_dir(dir.join("epoch-000002.0badcafe.part")).unwrap();
+    let output = house.output(&succeed);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(text, "\"Serving\"\n");
+    let job = JobFile::read(&dir).unwrap();
+    assert_eq!(
+        (
+            &job.key,
+            &job.job,
+            &job.launch,
+            job.predecessors,
+            job.started
+        ),
+        (&before.key, &before.job, &before.launch, 1, before.started)
+    );
+    assert_ne!(job.coordinator, before.coordinator);
+    let agents: Vec<_> = (0..2)
+        .map(|rank| Agent::connect(&job, rank, Character::default()))
+        .map(|agent| std::thread::spawn(move || agent.live()))
+        .collect();
+    house.succeeds(&["checkpoint", "melt"]);
+    let outcome = house.json(&["suspend", "--json"]);
+    assert_eq!(
+        (&outcome["epoch"], &outcome["suspended"]),
+        (&3.into(), &true.into())
+    );
+    for agent in agents {
+        assert!(agent.join().unwrap() == End::Terminated);
+    }
+    house.until_state("suspended");
+    let epochs = ["epoch-000001", "epoch-000002", "epoch-000003"];
+    let found = names(&dir);
+    let found: Vec<&str> = found
+        .iter()
+        .map(String::as_str)
+        .filter(|n| n.starts_with("epoch"))
+        .collect();
+    assert_eq!(found, epochs);
+    // The job has ended: nobody takes it over any more.
+    let output = house.output(&succeed);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("the job is suspended"));
+    drop(ranks);
 }
 
 #[test]

@@ -30,6 +30,11 @@ fn a_rank_without_an_application() {
         "dies" => std::process::abort(),
         _ => {}
     }
-    let ended_well = [End::Terminated, End::Told].contains(&agent.live());
+    let end = agent.live();
+    if behaviour == "stays" {
+        // As an application does that has lost its coordinator, until its launcher ends it.
+        std::thread::sleep(crate::support::PATIENCE);
+    }
+    let ended_well = [End::Terminated, End::Told].contains(&end);
     std::process::exit(if ended_well { 0 } else { 1 });
 }

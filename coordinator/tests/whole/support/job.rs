@@ -70,6 +70,7 @@ impl Job {
             compress: "none".into(),
             staging: None,
             recovers: None,
+            predecessor: None,
         };
         let registry = Registry::at(directory.path().join("registry"));
         let held = held(directory.path());

@@ -64,6 +64,8 @@ pub struct Shared {
 pub struct Staging {
     shared: Arc<Shared>,
     sender: Sender<FromAgent>,
+    /// What the coordinator is told of this rank's tiers.
+    announced: Announced,
 }
 
 fn thread(name: &str) -> Builder {
@@ -123,7 +125,7 @@ impl Staging {
             takes: Throttle::new(tiers.peer_limit),
             tiers,
         });
-        announce(match server::start(reachable_at, &shared) {
+        let announced = match server::start(reachable_at, &shared) {
             Ok(address) => Announced {
                 address,
                 ..announced
@@ -132,8 +134,20 @@ impl Staging {
                 problem: Some(format!("cannot listen for peers: {error}")),
                 ..announced
             },
-        });
-        Some(Staging { shared, sender })
+        };
+        announce(announced.clone());
+        Some(Staging {
+            shared,
+            sender,
+            announced,
+        })
+    }
+
+    /// Another coordinator serves the job: it is told of the tiers, and of what happens from now on.
+    pub fn serve_with(&mut self, sender: Sender<FromAgent>) {
+        self.sender = sender;
+        // A coordinator that has gone needs no message.
+        let _ = self.sender.send(&FromAgent::Tier(self.announced.clone()));
     }
 
     /// Every rank's tier is known: measures the ways.

@@ -1,0 +1,36 @@
+//! What an agent tells the user, on the rank's stderr.
+//!
+//! Descriptor 2 is the application's: it may have closed it, and something else may have its number by now. So nothing is
+//! written there but to what was there when the rank joined its job.
+
+use std::io::Write;
+use std::os::fd::BorrowedFd;
+use std::sync::OnceLock;
+
+use nix::sys::stat::{FileStat, fstat};
+
+/// Device and inode of stderr at the start.
+static STDERR: OnceLock<Option<(u64, u64)>> = OnceLock::new();
+
+/// Remembers what stderr is.
+pub fn remember() {
+    // A process that joins again, after `execve`, is another one.
+    let _ = STDERR.set(stderr());
+}
+
+fn stderr() -> Option<(u64, u64)> {
+    // SAFETY: only asked for its inode; a number that is not open is an error.
+    let descriptor = unsafe { BorrowedFd::borrow_raw(2) };
+    let about: FileStat = fstat(descriptor).ok()?;
+    Some((about.st_dev, about.st_ino))
+}
+
+/// Says one line.
+pub fn say(text: &str) {
+    if let Some(Some(then)) = STDERR.get()
+        && stderr() == Some(*then)
+    {
+        // A reader that has gone cannot be told.
+        let _ = writeln!(std::io::stderr(), "stillpoint: {text}");
+    }
+}

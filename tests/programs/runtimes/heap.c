@@ -18,7 +18,7 @@ int main(int argc, char **argv) {
             for (size_t at = 0; at < sizes[which]; at++)
                 if (blocks[which][at] != (unsigned char)(which + at)) abort();
             free(blocks[which]);
-            sizes[which] = (seed >> 40) % 20000;
+            sizes[which] = (seed >> 40) % 2000;
             blocks[which] = malloc(sizes[which]);
             for (size_t at = 0; at < sizes[which]; at++) blocks[which][at] = which + at;
         }

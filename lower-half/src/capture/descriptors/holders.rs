@@ -1,7 +1,8 @@
 //! Who else has something open.
 
-/// A process other than this one that has the pipe or socket open (`link`: what its descriptors lead to), as far as this user may see.
-pub fn other_holder(link: &str) -> Option<u32> {
+/// A process other than this one that has one of these pipes or sockets open (`links`: what its descriptors lead to), as far as
+/// this user may see.
+pub fn other_holder(links: &[&str]) -> Option<u32> {
     let own = std::process::id();
     let processes = std::fs::read_dir("/proc").ok()?;
     let mut pids =
@@ -12,7 +13,7 @@ pub fn other_holder(link: &str) -> Option<u32> {
                 entries.any(|entry| {
                     entry.is_ok_and(|entry| {
                         std::fs::read_link(entry.path())
-                            .is_ok_and(|found| found.as_os_str() == link)
+                            .is_ok_and(|found| links.iter().any(|link| found.as_os_str() == *link))
                     })
                 })
             })

@@ -84,6 +84,11 @@ impl Open {
         }
     }
 
+    /// Made by a rehearsal: no other process can have it.
+    fn is_scratch(&self) -> bool {
+        self.place == OWN
+    }
+
     fn file_type(&self) -> u32 {
         self.status.st_mode & libc::S_IFMT
     }

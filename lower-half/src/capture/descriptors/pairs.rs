@@ -40,9 +40,11 @@ pub fn describe(
         peer != own && other.file_type() == libc::S_IFSOCK && other.status.st_ino == peer
     });
     if peer != 0 && other.is_none() {
-        return Err(held(other_holder(&link(peer))));
+        return Err(held(other_holder(&[&link(peer)])));
     }
-    if let Some(holder) = other_holder(&open.link).or_else(|| other_holder(&link(peer))) {
+    if !open.is_scratch()
+        && let Some(holder) = other_holder(&[&open.link, &link(peer)])
+    {
         return Err(held(Some(holder)));
     }
     if other.is_some() && diagnosis::of(peer).ok().and_then(|other| other.peer) != Some(own) {

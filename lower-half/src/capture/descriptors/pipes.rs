@@ -26,7 +26,8 @@ pub fn describe(
         other.key() == open.key() && (other.flags & libc::O_ACCMODE == libc::O_WRONLY) != writes
     });
     if other_end.is_none()
-        && let Some(holder) = other_holder(&open.link)
+        && !open.is_scratch()
+        && let Some(holder) = other_holder(&[&open.link])
     {
         return Err(format!(
             "a pipe whose other end process {holder} has: let that process end before a checkpoint"

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -23,6 +24,10 @@
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
+#endif
 
 enum { MOST_ARGUMENTS = 6, PAGE = 4096 };
 
@@ -89,7 +94,7 @@ static inline void bad_pointers(told tell) {
     attributes.size = sizeof attributes;
     info.si_code = SI_QUEUE;
     page_list[0] = pages;
-    int self = getpid(), polled = epoll_create1(0), sockets[2];
+    int self = getpid(), polled = epoll_create1(0), noticing = inotify_init1(0), sockets[2];
     socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, sockets);
     if (syscall(SYS_timer_create, CLOCK_MONOTONIC, &notify, &timer)) abort();
     long timer_id = *(int *)&timer;
@@ -141,6 +146,33 @@ static inline void bad_pointers(told tell) {
         CALL(mq_open, "i..I", AT(queue), O_RDWR, 0600, AT(none)),
         CALL(recvmsg, ".i.", sockets[0], AT(&message), MSG_DONTWAIT),
         CALL(recvmmsg, ".i..I", sockets[0], AT(messages), 1, MSG_DONTWAIT, AT(&nothing)),
+        CALL(stat, "io", AT(path), AT(text)),
+        CALL(stat, ".o", AT("/proc/self/exe"), AT(text)),
+        CALL(lstat, "io", AT(path), AT(text)),
+        CALL(newfstatat, ".io.", AT_FDCWD, AT(path), AT(text), 0),
+        CALL(statx, ".i..o", AT_FDCWD, AT(path), 0, 0, AT(text)),
+        CALL(access, "i.", AT(path), R_OK),
+        CALL(faccessat, ".i.", AT_FDCWD, AT(path), R_OK),
+        CALL(faccessat2, ".i..", AT_FDCWD, AT(path), R_OK, 0),
+        CALL(chdir, "i", AT(".")),
+        CALL(chmod, "i.", AT("/no/such/file"), 0600),
+        CALL(fchmodat, ".i.", AT_FDCWD, AT("/no/such/file"), 0600),
+        CALL(fchmodat2, ".i..", AT_FDCWD, AT("/no/such/file"), 0600, 0),
+        CALL(chown, "i..", AT("/no/such/file"), -1, -1),
+        CALL(utime, "iI", AT("/no/such/file"), AT(none)),
+        CALL(utimes, "iI", AT("/no/such/file"), AT(none)),
+        CALL(futimesat, ".iI", AT_FDCWD, AT("/no/such/file"), AT(none)),
+        CALL(utimensat, ".iI.", AT_FDCWD, AT("/no/such/file"), AT(none), 0),
+        CALL(statfs, "io", AT(path), AT(text)),
+        CALL(setxattr, "ii...", AT("/no/such/file"), AT("user.name"), AT(text), 1, 0),
+        CALL(getxattr, "ii.", AT(path), AT("user.name"), AT(text), 1),
+        CALL(listxattr, "iO.", AT(path), AT(text), 64),
+        CALL(removexattr, "ii", AT("/no/such/file"), AT("user.name")),
+        CALL(inotify_add_watch, ".i.", noticing, AT("/no/such/file"), 1),
+        CALL(getsockopt, "...oo", sockets[0], SOL_SOCKET, 77, AT(pair), AT(&from_bytes)),
+        CALL(io_setup, ".i", 1, AT(none)),
+        CALL(modify_ldt, ".i.", 1, AT(none), 16),
+        CALL(seccomp, "..i", 1, 1 << 20, AT(none)),
         CALL(clock_gettime, ".o", -2, AT(&nothing)),
         CALL(clock_gettime, ".o", ~self << 3 | 2, AT(&rest)),
         CALL(clock_getres, ".O", ~self << 3 | 2, AT(&rest)),
@@ -210,6 +242,7 @@ static inline void bad_pointers(told tell) {
     behind.mask = NULL;
     syscall(SYS_timer_delete, timer_id);
     close(polled);
+    close(noticing);
     close(sockets[0]);
     close(sockets[1]);
 }
@@ -218,5 +251,8 @@ static inline void bad_pointers(told tell) {
  *   mmap mremap brk shmat clone fork vfork exit exit_group arch_prctl set_tid_address timer_getoverrun timer_delete
  *   socket dup dup2 dup3 epoll_create epoll_create1 eventfd eventfd2 timerfd_create inotify_init inotify_init1 fanotify_init
  *   memfd_secret userfaultfd pidfd_open pidfd_getfd ioctl close close_range getpid getppid gettid getpgrp getpgid setpgid getsid
- *   setsid kill tgkill tkill getpriority setpriority ioprio_get ioprio_set sched_getscheduler kcmp
- * ... and those that are refused as an older kernel would: clone3 rseq */
+ *   setsid kill tgkill tkill getpriority setpriority ioprio_get ioprio_set sched_getscheduler kcmp mprotect munmap shmdt pkey_mprotect
+ *   ptrace prctl pivot_root chroot iopl ioperm io_destroy add_key request_key keyctl unshare setns membarrier pkey_alloc pkey_free
+ *   landlock_create_ruleset landlock_restrict_self fsopen fsmount fspick open_tree open_tree_attr lsm_set_self_attr mseal
+ * ... and those that are refused as an older kernel would: clone3 rseq map_shadow_stack
+ * ... and those of semaphores, which need a set: semop semtimedop */

@@ -40,7 +40,7 @@ pub const LOW_END: usize = 0x2a00_0000_0000;
 /// First word of a filled gate page: `"STILLPNT"`.
 pub const GATE_MAGIC: u64 = u64::from_le_bytes(*b"STILLPNT");
 /// Changes with every change of the layouts in this file.
-pub const GATE_VERSION: u32 = 6;
+pub const GATE_VERSION: u32 = 7;
 
 /// In the environment that the application's loader begins with, this variable and all behind it are for the loader alone; their number
 /// is even. The upper half's constructor takes them away, and the environment is what it would be without Stillpoint.

@@ -5,6 +5,8 @@ use std::os::fd::RawFd;
 use super::maps::{self, Mapping};
 use super::{memory, told};
 use crate::agent::starters;
+use crate::gate::descriptors::unseen;
+use crate::gate::holdings;
 use crate::gate::semaphores;
 use crate::restore::rehearsal;
 use stillpoint_image::tables::RegionKind;
@@ -14,6 +16,15 @@ use stillpoint_wrappers::gate::is_upper;
 /// `children` processes that the lower half itself has started.
 pub fn of_process(numbers: &[RawFd], lower_children: &[u32]) -> Vec<String> {
     let mut reasons = children(lower_children);
+    reasons.extend(holdings::refusals());
+    reasons.extend(unseen::doubtful().into_iter().map(|number| {
+        let link = std::fs::read_link(format!("/proc/self/fd/{number}")).unwrap_or_default();
+        format!(
+            "descriptor {number} ({}) may have come to it unseen, by io_uring or fanotify: close it before a checkpoint",
+            link.display()
+        )
+    }));
+    reasons.extend(numbers.iter().filter_map(|number| message_queue(*number)));
     reasons.extend(undo_of_semaphores());
     match maps::upper() {
         Ok(mappings) => {
@@ -96,6 +107,20 @@ fn children_by_parent() -> Vec<u32> {
         .collect()
 }
 
+/// A message queue looks like a file, by its kind and by what is read from it.
+fn message_queue(number: RawFd) -> Option<String> {
+    const MESSAGE_QUEUES: i64 = 0x1980_0202;
+    let mut system = std::mem::MaybeUninit::<libc::statfs>::zeroed();
+    // SAFETY: fstatfs fills the structure, for which zeros are valid too.
+    let kind = unsafe {
+        libc::fstatfs(number, system.as_mut_ptr());
+        system.assume_init().f_type
+    };
+    (kind == MESSAGE_QUEUES).then(|| {
+        format!("it has a message queue open, descriptor {number}: close it before a checkpoint")
+    })
+}
+
 fn mapping(mapping: &Mapping) -> Option<String> {
     let what = || {
         if mapping.name.is_empty() {
@@ -115,6 +140,12 @@ fn mapping(mapping: &Mapping) -> Option<String> {
         return Some(format!(
             "{} at {} is code that was moved to where its system calls are not seen: unmap it before a checkpoint",
             what(),
+            mapping.range()
+        ));
+    }
+    if mapping.path().starts_with("/secretmem") {
+        return Some(format!(
+            "secret memory at {}, which nobody else can read, cannot be carried: unmap it before a checkpoint",
             mapping.range()
         ));
     }

@@ -4,13 +4,18 @@
 //! sets them too. The lower half makes descriptors unseen, so what has no bit is the lower half's, or nobody's: to
 //! the application it is not open.
 
+pub mod unseen;
+
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use super::holdings::{self, Holding};
 use super::layout::{DESCRIPTOR_LIMIT, DESCRIPTORS};
 use super::trap::{Call, errno};
+use super::user;
+use crate::arch::springboard::Piece;
 use crate::arch::syscall::{failed, syscall3};
 use crate::threads::exit;
-use crate::threads::registry::Thread;
+use crate::threads::registry::{self, Thread};
 
 fn bits() -> &'static [AtomicU64] {
     // SAFETY: the gate region is mapped, zero at first, and this part of it holds nothing else.
@@ -73,9 +78,54 @@ pub fn on_pair(call: &mut Call, argument: usize) -> isize {
     result
 }
 
+/// A call whose result is a descriptor.
+pub fn on_new(call: &mut Call) -> isize {
+    call.redirect(Piece::CallNoting, 0)
+}
+
+/// A call that writes a descriptor to this address.
+pub fn on_new_within(call: &mut Call, address: usize) -> isize {
+    let result = call.make();
+    if !failed(result)
+        && let Ok(fd) = user::read::<u32>(address)
+    {
+        noted(fd as isize);
+    }
+    result
+}
+
+/// `getsockopt` with the number of an option that, for sockets, gives a descriptor.
+pub fn on_peer_option(call: &mut Call) -> isize {
+    if call.argument(1) as i32 == libc::SOL_SOCKET {
+        on_new_within(call, call.argument(3))
+    } else {
+        call.make()
+    }
+}
+
+/// Commands of `bpf` whose result is a descriptor.
+pub static MADE_BY_BPF: &[u32] = &[0, 5, 7, 13, 14, 17, 18, 19, 28, 30, 32, 33, 36];
+
+/// `fanotify_init`: descriptors come with its events, unseen.
+pub fn on_source(call: &mut Call) -> isize {
+    noted(unseen::source(|| call.make()))
+}
+
+/// `io_uring_setup`: its operations make descriptors, unseen.
+pub fn on_ring(call: &mut Call) -> isize {
+    /// `struct io_uring_params`: the flags are its third word.
+    const FLAGS: usize = 8;
+    /// The result would be no descriptor.
+    const REGISTERED_ONLY: u32 = 1 << 15;
+    match user::read::<u32>(call.argument(1).wrapping_add(FLAGS)) {
+        Ok(flags) if flags & REGISTERED_ONLY != 0 => errno(libc::EINVAL),
+        _ => on_source(call),
+    }
+}
+
 /// `dup` and `fcntl(F_DUPFD)`.
 pub fn on_duplicate(call: &mut Call) -> isize {
-    if !elsewhere() && !is_upper(call.argument(0) as u32 as usize) {
+    if !elsewhere() && !belongs(call.argument(0) as u32 as usize) {
         return errno(libc::EBADF);
     }
     noted(call.make())
@@ -90,10 +140,15 @@ pub fn on_duplicate_onto(call: &mut Call) -> isize {
     if elsewhere() {
         return call.make();
     }
-    if !is_upper(old) || (!is_upper(new) && is_open(new)) {
+    if !belongs(old) || (!belongs(new) && is_open(new)) {
         return errno(libc::EBADF);
     }
     noted(call.make())
+}
+
+/// Whether a descriptor that the application names is its own: noted, or one that came to it unseen.
+fn belongs(fd: usize) -> bool {
+    is_upper(fd) || unseen::is_new(fd)
 }
 
 fn is_open(fd: usize) -> bool {
@@ -105,7 +160,7 @@ fn is_open(fd: usize) -> bool {
 pub fn on_close(call: &mut Call) -> isize {
     let fd = call.argument(0) as u32 as usize;
     if !elsewhere() {
-        if !is_upper(fd) {
+        if !belongs(fd) {
             return errno(libc::EBADF);
         }
         // Before the call: another thread may be given the same number at once.
@@ -115,15 +170,26 @@ pub fn on_close(call: &mut Call) -> isize {
     call.redirect_plain()
 }
 
+/// Flags of `close_range`.
+const UNSHARE: usize = libc::CLOSE_RANGE_UNSHARE as usize;
+const CLOEXEC: usize = libc::CLOSE_RANGE_CLOEXEC as usize;
+
 /// `close_range`: the upper half's, one by one.
 pub fn on_close_range(call: &mut Call) -> isize {
     let [first, last, flags, ..] = call.arguments();
     let (first, last) = (first as u32 as usize, last as u32 as usize);
-    if elsewhere() || flags != 0 || first > last {
+    if elsewhere() || first > last || flags & !(UNSHARE | CLOEXEC) != 0 {
         return call.make();
     }
+    // The one thread of a program has its table for itself already, as far as the program can tell.
+    if flags & UNSHARE != 0 && registry::each().nth(1).is_some() {
+        return holdings::held(call, Holding::DescriptorTable);
+    }
+    if flags & CLOEXEC != 0 {
+        return call.make_with([first, last, CLOEXEC, 0, 0, 0]);
+    }
     for fd in first..=last.min(DESCRIPTOR_LIMIT - 1) {
-        if is_upper(fd) {
+        if belongs(fd) {
             forget(fd);
             // SAFETY: the application asked for it to be closed.
             unsafe { syscall3(libc::SYS_close, fd, 0, 0) };

@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use stillpoint_wrappers::gate;
 
 use super::trap::Call;
-use super::{paths, signals, user};
+use super::{holdings, paths, signals, user};
 use crate::arch::syscall::{self, failed, syscall3, syscall4, syscall6};
 use crate::launch::environment::{AUDIT, PRELOAD, keeper};
 use crate::loader::elf;
@@ -64,7 +64,7 @@ fn natively() -> bool {
 /// `execve`.
 pub fn on_execve(call: &mut Call) -> isize {
     let [path, arguments, environment, ..] = call.arguments();
-    let path = if paths::names_executable(path) {
+    let path = if paths::names_executable(libc::AT_FDCWD, path) {
         super::layout::EXE_PATH
     } else {
         path
@@ -84,6 +84,11 @@ pub fn on_execve(call: &mut Call) -> isize {
 /// `execveat`: relative to a descriptor, the program starts as it is.
 pub fn on_execveat(call: &mut Call) -> isize {
     let [directory, path, arguments, environment, flags, _] = call.arguments();
+    let (directory, path) = if paths::names_executable(directory as i32, path) {
+        (libc::AT_FDCWD as usize, super::layout::EXE_PATH)
+    } else {
+        (directory, path)
+    };
     if directory as i32 == libc::AT_FDCWD && flags == 0 {
         return start(
             call,
@@ -328,6 +333,14 @@ impl Room {
                 }
             }
         }
+        let holds = self.list();
+        let holds = match holdings::variable().filter(|_| split) {
+            Some(variable) => {
+                self.push_bytes(&variable);
+                holds
+            }
+            None => 0,
+        };
         self.used = (self.used + 7) & !7;
         let list = self.list();
         for index in 0..variables {
@@ -346,6 +359,9 @@ impl Room {
         if split {
             let kept = KEPT.load(Ordering::Relaxed) as usize;
             (0..KEPT_COUNT.load(Ordering::Relaxed)).for_each(|index| self.push(entry(kept, index)));
+            if holds != 0 {
+                self.push(holds);
+            }
         }
         self.push(0);
         list

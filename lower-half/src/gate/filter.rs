@@ -4,12 +4,10 @@
 //! trapped have a constant answer: the kernel keeps those in a bitmap and does not run the program for
 //! them. Written by hand because seccomp libraries have no conditions on the instruction pointer.
 
-mod rules;
-
 use libc::sock_filter;
 use stillpoint_wrappers::gate::{ARENA_END, ARENA_START, LOW_END};
 
-use rules::{Rule, When};
+use super::table::{self, Answer, When};
 
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 const NUMBER_AT: u32 = 0;
@@ -21,6 +19,7 @@ const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
 const JUMP: u16 = (libc::BPF_JMP | libc::BPF_JA) as u16;
 const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
+const ANY_BIT: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
 /// Addresses below 4 GiB from which calls are trapped too (a non-PIE executable's own text). Not all below 4 GiB: helpers inherit the
@@ -61,18 +60,39 @@ fn from_upper(low: LowText, verdict: u32) -> Vec<sock_filter> {
     ]
 }
 
+/// A call's number, and when such calls are trapped, or refused: the first case that holds counts.
+type Rule = (i64, Vec<(When, Answer)>);
+
+/// The rules of a launch, sorted by number. `restarted`: ids that the application knows may not be the kernel's.
+fn of_launch(restarted: bool) -> Vec<Rule> {
+    let cases = |entry: &table::Entry| {
+        let rules = entry.rules().iter();
+        rules
+            .filter(|rule| restarted || !rule.restarted)
+            .map(|rule| (rule.when, rule.answer))
+            .collect::<Vec<_>>()
+    };
+    table::all()
+        .map(|entry| (entry.number, cases(entry)))
+        .filter(|(_, cases)| !cases.is_empty())
+        .collect()
+}
+
+fn verdict_of(answer: Answer) -> u32 {
+    match answer {
+        Answer::By(_) => libc::SECCOMP_RET_TRAP,
+        Answer::Error(error) => libc::SECCOMP_RET_ERRNO | error,
+    }
+}
+
 /// The verdict on a call from the upper half for which `when` holds; where it does not hold, the instructions behind these
 /// are next.
-fn alternative(when: When, low: LowText) -> Vec<sock_filter> {
-    let verdict = match when {
-        When::Refuse(error) => libc::SECCOMP_RET_ERRNO | error,
-        _ => libc::SECCOMP_RET_TRAP,
-    };
-    let verdict = from_upper(low, verdict);
+fn alternative((when, answer): (When, Answer), low: LowText) -> Vec<sock_filter> {
+    let verdict = from_upper(low, verdict_of(answer));
     let over = verdict.len() as u8;
     let load = |argument: u8, half: u32| one(LOAD, 16 + 8 * u32::from(argument) + half, 0, 0);
     let mut code = match when {
-        When::Always | When::Refuse(_) => vec![],
+        When::Always => vec![],
         When::Given(argument) => vec![
             load(argument, 0),
             one(EQUAL, 0, 0, 2),
@@ -96,6 +116,14 @@ fn alternative(when: When, low: LowText) -> Vec<sock_filter> {
             }
             code
         }
+        When::Beyond(argument, values) => {
+            let mut code = vec![load(argument, 0)];
+            for (value, left) in values.iter().zip((0..values.len() as u8).rev()) {
+                code.push(one(EQUAL, *value, left + over, 0));
+            }
+            code
+        }
+        When::Without(argument, bit) => vec![load(argument, 0), one(ANY_BIT, bit, over, 0)],
     };
     code.extend(verdict);
     code
@@ -127,15 +155,22 @@ fn search(rules: &[Rule], low: LowText) -> Vec<sock_filter> {
     }
 }
 
-/// The whole program.
+/// The whole program. What is not in the table does not exist for the upper half: numbers that newer kernels may bring, x32's
+/// (which begin at 1 << 30), and the 32-bit calls of `int 0x80`.
 fn program(low: LowText, restarted: bool) -> Vec<sock_filter> {
+    let unknown = from_upper(low, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32);
+    let over = unknown.len() as u8;
     let mut code = vec![
         one(LOAD, ARCH_AT, 0, 0),
-        one(EQUAL, AUDIT_ARCH_X86_64, 1, 0),
-        allow(),
-        one(LOAD, NUMBER_AT, 0, 0),
+        one(EQUAL, AUDIT_ARCH_X86_64, over, 0),
     ];
-    code.extend(search(&rules::of_launch(restarted), low));
+    code.extend(&unknown);
+    code.extend([
+        one(LOAD, NUMBER_AT, 0, 0),
+        one(AT_LEAST, table::END as u32, 0, over),
+    ]);
+    code.extend(&unknown);
+    code.extend(search(&of_launch(restarted), low));
     code
 }
 
@@ -175,11 +210,21 @@ pub fn install(low: LowText, restarted: bool) -> std::io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Runs the program as the kernel would.
     fn verdict(code: &[sock_filter], number: i64, ip: u64, arguments: [u64; 6]) -> u32 {
+        verdict_by(code, AUDIT_ARCH_X86_64, number, ip, arguments)
+    }
+
+    /// Runs the program as the kernel would.
+    fn verdict_by(
+        code: &[sock_filter],
+        architecture: u32,
+        number: i64,
+        ip: u64,
+        arguments: [u64; 6],
+    ) -> u32 {
         let mut data = vec![];
         data.extend((number as u32).to_ne_bytes());
-        data.extend(AUDIT_ARCH_X86_64.to_ne_bytes());
+        data.extend(architecture.to_ne_bytes());
         data.extend(ip.to_ne_bytes());
         arguments
             .iter()
@@ -197,6 +242,7 @@ mod tests {
                 JUMP => at + 1 + step.k as usize,
                 EQUAL => jump(accumulator == step.k),
                 AT_LEAST => jump(accumulator >= step.k),
+                ANY_BIT => jump(accumulator & step.k != 0),
                 RETURN => return step.k,
                 other => panic!("unknown instruction {other:#x}"),
             };
@@ -206,67 +252,122 @@ mod tests {
     const UPPER: u64 = ARENA_START as u64 + 0x1234;
     const LOWER: u64 = 0x5555_5555_0000;
 
-    fn cases(restarted: bool) -> impl Iterator<Item = (i64, When)> {
-        rules::of_launch(restarted)
-            .into_iter()
-            .flat_map(|(number, cases)| cases.into_iter().map(move |when| (number, when)))
-    }
-
-    /// Arguments for which a rule holds.
-    fn that_meet(when: When) -> Vec<[u64; 6]> {
-        let with = |argument: u8, value: u64| {
-            let mut arguments = [0; 6];
-            arguments[usize::from(argument)] = value;
-            arguments
-        };
-        match when {
-            When::Among(argument, values) => values
-                .iter()
-                .map(|value| with(argument, u64::from(*value)))
-                .collect(),
-            When::Negative(argument) => vec![with(argument, 1 << 31), with(argument, u64::MAX)],
-            When::Given(argument) => vec![with(argument, 1), with(argument, 1 << 40)],
-            When::Elsewhere(argument) => [LOW_END, ARENA_START - 1, ARENA_END, 0x7fff_ffff_f000]
-                .iter()
-                .map(|address| with(argument, *address as u64))
-                .collect(),
-            When::Always | When::Refuse(_) => vec![[0; 6], [1 << 40; 6]],
-        }
+    /// Arguments that a rule may depend on: each alone, with every value that some rule looks for and with others.
+    fn trials() -> impl Iterator<Item = [u64; 6]> {
+        let values = of_launch(true).into_iter().flat_map(|(_, cases)| cases);
+        let mut values: Vec<u64> = values
+            .flat_map(|(when, _)| match when {
+                When::Among(_, values) | When::Beyond(_, values) => values.to_vec(),
+                When::Without(_, bit) => vec![bit, !bit],
+                _ => vec![],
+            })
+            .map(u64::from)
+            .chain([0, 1, 1 << 31, 1 << 40, u64::MAX, 12345])
+            .chain([LOW_END, ARENA_START, ARENA_END].map(|end| end as u64))
+            .chain([LOW_END, ARENA_START, ARENA_END].map(|end| end as u64 - 1))
+            .collect();
+        values.sort_unstable();
+        values.dedup();
+        (0..6).flat_map(move |place| {
+            let with = move |value: &u64| {
+                let mut arguments = [0; 6];
+                arguments[place] = *value;
+                arguments
+            };
+            values.iter().map(with).collect::<Vec<_>>()
+        })
     }
 
     #[test]
-    fn every_rule_traps_the_upper_half_and_never_the_lower() {
-        let code = program(None, true);
-        assert!(code.len() < 4096);
-        for (number, when) in cases(true) {
-            let expected = match when {
-                When::Refuse(error) => libc::SECCOMP_RET_ERRNO | error,
-                _ => libc::SECCOMP_RET_TRAP,
-            };
-            for arguments in that_meet(when) {
-                let low = [HIGH_TEXT as u64, 0x2_0000_0000, LOW_END as u64 - 1];
-                for ip in [UPPER, ARENA_END as u64 - 1].into_iter().chain(low) {
+    fn the_program_does_what_the_table_says_and_nothing_to_the_lower_half() {
+        let trials: Vec<_> = trials().collect();
+        for restarted in [false, true] {
+            let code = program(None, restarted);
+            assert!(code.len() < 4096);
+            let rules = of_launch(restarted);
+            for (number, arguments) in table::all()
+                .map(|entry| entry.number)
+                .flat_map(|number| trials.iter().map(move |trial| (number, *trial)))
+            {
+                let cases = rules.iter().find(|(other, _)| *other == number);
+                let holds = |(when, _): &&(When, Answer)| {
+                    when.holds(arguments.map(|argument| argument as usize))
+                };
+                let first = cases.and_then(|(_, cases)| cases.iter().find(holds));
+                let expected =
+                    first.map_or(libc::SECCOMP_RET_ALLOW, |(_, answer)| verdict_of(*answer));
+                for (ip, expected) in [
+                    (UPPER, expected),
+                    (ARENA_END as u64 - 1, expected),
+                    (HIGH_TEXT as u64, expected),
+                    (LOW_END as u64 - 1, expected),
+                    (LOW_END as u64, libc::SECCOMP_RET_ALLOW),
+                    (LOWER, libc::SECCOMP_RET_ALLOW),
+                    (0x40_1000, libc::SECCOMP_RET_ALLOW),
+                    (ARENA_END as u64, libc::SECCOMP_RET_ALLOW),
+                    (ARENA_START as u64 - 1, libc::SECCOMP_RET_ALLOW),
+                ] {
                     let found = verdict(&code, number, ip, arguments);
-                    assert_eq!(found, expected, "call {number} with {arguments:?}");
-                }
-                let edges = [LOW_END, ARENA_END, ARENA_START - 1].map(|ip| ip as u64);
-                for ip in [LOWER, 0x40_1000].into_iter().chain(edges) {
-                    let found = verdict(&code, number, ip, arguments);
-                    assert_eq!(found, libc::SECCOMP_RET_ALLOW, "call {number}");
+                    assert_eq!(
+                        found, expected,
+                        "call {number} with {arguments:x?} at {ip:#x}"
+                    );
                 }
             }
         }
     }
 
     #[test]
-    fn calls_that_are_not_in_the_table_are_never_trapped() {
+    fn what_is_not_in_the_table_does_not_exist_above() {
+        let code = program(None, false);
+        let missing = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
+        for number in [table::END, 10_000, 1 << 30, (1 << 30) + 41] {
+            assert_eq!(verdict(&code, number, UPPER, [0; 6]), missing);
+            let below = verdict(&code, number, LOWER, [0; 6]);
+            assert_eq!(below, libc::SECCOMP_RET_ALLOW);
+        }
+        const AUDIT_ARCH_I386: u32 = 0x4000_0003;
+        for (ip, expected) in [(UPPER, missing), (LOWER, libc::SECCOMP_RET_ALLOW)] {
+            let found = verdict_by(&code, AUDIT_ARCH_I386, 5, ip, [0; 6]);
+            assert_eq!(found, expected);
+        }
+    }
+
+    /// The kernel's own test: a call that is allowed whatever its arguments are must be so before any of them, or the
+    /// instruction pointer, is looked at. It then never runs the program for it.
+    #[test]
+    fn calls_without_rules_have_a_constant_answer() {
         for restarted in [false, true] {
             let code = program(Some((0x40_0000, 0x50_0000)), restarted);
-            let trapped: Vec<i64> = cases(restarted).map(|(number, _)| number).collect();
-            for number in (0..470).filter(|number| !trapped.contains(number)) {
-                let found = verdict(&code, number, UPPER, [1; 6]);
-                assert_eq!(found, libc::SECCOMP_RET_ALLOW);
+            let rules = of_launch(restarted);
+            for entry in table::all() {
+                let trapped = rules.iter().any(|(number, _)| *number == entry.number);
+                assert_eq!(constant(&code, entry.number), !trapped, "{}", entry.name);
             }
+        }
+    }
+
+    fn constant(code: &[sock_filter], number: i64) -> bool {
+        let (mut at, mut accumulator) = (0, 0u32);
+        loop {
+            let step = &code[at];
+            let jump = |taken: bool| at + 1 + usize::from(if taken { step.jt } else { step.jf });
+            at = match (step.code, step.k) {
+                (LOAD, NUMBER_AT) => {
+                    accumulator = number as u32;
+                    at + 1
+                }
+                (LOAD, ARCH_AT) => {
+                    accumulator = AUDIT_ARCH_X86_64;
+                    at + 1
+                }
+                (LOAD, _) => return false,
+                (JUMP, over) => at + 1 + over as usize,
+                (EQUAL, value) => jump(accumulator == value),
+                (AT_LEAST, value) => jump(accumulator >= value),
+                (RETURN, verdict) => return verdict == libc::SECCOMP_RET_ALLOW,
+                (other, _) => panic!("unknown instruction {other:#x}"),
+            };
         }
     }
 

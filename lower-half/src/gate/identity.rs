@@ -90,6 +90,16 @@ pub fn known_thread(real: u32) -> u32 {
         .map_or_else(|| known_process(real), Thread::virtual_tid)
 }
 
+/// Whether the application calls a thread so.
+pub fn is_known_thread(id: u32) -> bool {
+    id != 0 && registry::each().any(|thread| thread.virtual_tid() == id)
+}
+
+/// Whether the kernel calls a thread of the application so.
+pub fn is_real_thread(id: u32) -> bool {
+    id != 0 && registry::each().any(|thread| thread.real_tid() == id)
+}
+
 /// The id that the application will know a new thread by: the kernel's, unless an older thread has that one.
 pub fn virtual_for(new: Thread, real: u32) -> u32 {
     /// Beyond every id that the kernel gives (PID_MAX_LIMIT).

@@ -157,7 +157,11 @@ pub fn mmap(
             return result;
         }
     }
-    ARENA.lock().place(bytes, alignment(bytes, flags), rest)
+    let result = ARENA.lock().place(bytes, alignment(bytes, flags), rest);
+    if result == errno(libc::EINVAL) && flags & libc::MAP_SHARED as usize != 0 {
+        return elsewhere::map_anywhere(bytes, rest);
+    }
+    result
 }
 
 /// `mmap`.

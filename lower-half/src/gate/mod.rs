@@ -5,6 +5,7 @@ pub mod descriptors;
 pub mod exec;
 pub mod filter;
 pub mod futex;
+pub mod holdings;
 pub mod identity;
 pub mod layout;
 pub mod lock;
@@ -13,9 +14,11 @@ pub mod naming;
 pub mod paths;
 pub mod proc_paths;
 pub mod region;
+pub mod registrations;
 pub mod semaphores;
 pub mod signals;
 pub mod sleep;
+pub mod table;
 pub mod timers;
 pub mod trap;
 pub mod user;
@@ -56,6 +59,7 @@ pub fn save() -> Vec<(&'static str, Vec<u8>)> {
         ("signals", signals::save()),
         ("identity", identity::save()),
         ("timers", timers::save()),
+        ("registrations", registrations::save()),
         ("executable", paths::executable().to_bytes().to_vec()),
     ]
 }
@@ -67,6 +71,7 @@ pub fn restore(part: &str, saved: &[u8]) -> Result<(), SavedStateError> {
         "signals" => signals::restore(saved),
         "identity" => identity::restore(saved),
         "timers" => timers::restore(saved),
+        "registrations" => registrations::restore(saved),
         "executable" => {
             let path = std::ffi::CString::new(saved)
                 .map_err(|_| SavedStateError::Value { part: "executable" })?;

@@ -171,15 +171,7 @@ impl Owner {
     }
 }
 
-/// Whether an `fcntl` is about who gets a descriptor's signals.
-pub fn is_about_owner(call: &Call) -> bool {
-    matches!(
-        call.argument(1) as i32,
-        libc::F_SETOWN | libc::F_GETOWN | F_SETOWN_EX | F_GETOWN_EX
-    )
-}
-
-/// Such an `fcntl`.
+/// An `fcntl` that is about who gets a descriptor's signals.
 pub fn on_owner(call: &mut Call) -> isize {
     let argument = call.argument(2);
     match call.argument(1) as i32 {

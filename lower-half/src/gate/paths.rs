@@ -9,6 +9,7 @@ use super::layout::{EXE_PATH, EXE_PATH_BYTES};
 use super::trap::{Call, errno};
 use super::{descriptors, identity, layout, proc_paths, user};
 use crate::arch::springboard::Piece;
+use crate::arch::syscall::syscall3;
 
 /// The application's executable.
 pub fn executable() -> &'static CStr {
@@ -27,17 +28,62 @@ pub fn set_executable(path: &CStr) {
     }
 }
 
-/// Whether a path is `/proc/self/exe`, or says the same in another way.
-pub fn names_executable(path: usize) -> bool {
-    let middle = user::text(path)
-        .and_then(|path| path.strip_prefix(b"/proc/"))
-        .and_then(|rest| rest.strip_suffix(b"/exe"));
-    let Some(middle) = middle else {
+/// Whether a path is `/proc/self/exe`, or says the same in another way. `directory`: what it is relative to.
+pub fn names_executable(directory: i32, path: usize) -> bool {
+    let Some(path) = user::text(path).filter(|path| path.ends_with(b"exe")) else {
         return false;
     };
-    middle == b"self"
-        || middle == b"thread-self"
-        || proc_paths::number(middle) == Some(identity::virtual_pid())
+    if path.starts_with(b"/") {
+        return proc_paths::leads_to_executable(&[path], |id| {
+            id == identity::virtual_pid() || identity::is_known_thread(id)
+        });
+    }
+    // Few paths end so: it is worth asking what this one begins with.
+    let mut place = proc_paths::Path::of_directory(directory);
+    let Some(place) = place.as_mut() else {
+        return false;
+    };
+    let mut above = [0; 256];
+    let argument = [place.address(), above.as_mut_ptr() as usize, above.len()];
+    // SAFETY: the path ends in NUL, the place for the answer is on this stack.
+    let bytes = unsafe { syscall3(libc::SYS_readlink, argument[0], argument[1], argument[2]) };
+    let above = above.get(..bytes.max(0) as usize).unwrap_or_default();
+    proc_paths::leads_to_executable(&[above, path], |id| {
+        id == identity::real_pid() || identity::is_real_thread(id)
+    })
+}
+
+/// The directory that the path with this number is relative to.
+fn directory(call: &Call, argument: usize) -> i32 {
+    match argument {
+        0 => libc::AT_FDCWD,
+        behind => call.argument(behind - 1) as i32,
+    }
+}
+
+/// A call that follows the path that its argument with this number is.
+pub fn on_path(call: &mut Call, argument: usize) -> isize {
+    if names_executable(directory(call, argument), call.argument(argument)) {
+        return call.make_with(with(call, argument, EXE_PATH));
+    }
+    on_link(call, argument)
+}
+
+/// The same where a link at the path's end is not followed.
+pub fn on_link(call: &mut Call, argument: usize) -> isize {
+    match proc_paths::real(call.argument(argument)) {
+        Some(real) => call.make_with(with(call, argument, real.address())),
+        None => call.redirect_plain(),
+    }
+}
+
+/// The second argument is a path; the one with this number says whether a link at its end is followed.
+pub fn on_path_or_link(call: &mut Call, flags: usize) -> isize {
+    if call.argument(flags) as i32 & libc::AT_SYMLINK_NOFOLLOW == 0 {
+        on_path(call, 1)
+    } else {
+        on_link(call, 1)
+    }
 }
 
 /// `readlink`, `readlinkat`.
@@ -48,13 +94,10 @@ pub fn on_readlink(call: &mut Call) -> isize {
     } else {
         (1, b, c, d)
     };
-    if !names_executable(path) {
-        return match proc_paths::real(path) {
-            Some(real) => call.make_with(with(call, argument, &real)),
-            None => call.redirect_plain(),
-        };
+    if !names_executable(directory(call, argument), path) {
+        return on_link(call, argument);
     }
-    if bytes as isize <= 0 {
+    if bytes as i32 <= 0 {
         return errno(libc::EINVAL);
     }
     let executable = executable().to_bytes();
@@ -68,23 +111,28 @@ pub fn on_readlink(call: &mut Call) -> isize {
     }
 }
 
-/// `open` and its kin: the path is the argument with this number, which the piece can replace.
-pub fn on_open(call: &mut Call, argument: usize, piece: Piece) -> isize {
-    if names_executable(call.argument(argument)) {
+/// `open` and its kin: the path is the argument with this number.
+pub fn on_open(call: &mut Call, argument: usize) -> isize {
+    if names_executable(directory(call, argument), call.argument(argument)) {
+        let piece = if argument == 0 {
+            Piece::CallRdiNoting
+        } else {
+            Piece::CallRsiNoting
+        };
         return call.redirect(piece, EXE_PATH);
     }
     match proc_paths::real(call.argument(argument)) {
         // Opening does not block there.
-        Some(real) => descriptors::noted(call.make_with(with(call, argument, &real))),
+        Some(real) => descriptors::noted(call.make_with(with(call, argument, real.address()))),
         None => call.redirect(Piece::CallNoting, 0),
     }
 }
 
 /// The call's arguments, with another path.
-fn with(call: &Call, argument: usize, path: &proc_paths::Path) -> [usize; 6] {
+fn with(call: &Call, argument: usize, path: usize) -> [usize; 6] {
     let mut arguments = call.arguments();
     if let Some(place) = arguments.get_mut(argument) {
-        *place = path.address();
+        *place = path;
     }
     arguments
 }

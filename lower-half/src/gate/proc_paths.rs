@@ -28,6 +28,18 @@ impl Path {
         self.bytes.as_ptr() as usize
     }
 
+    /// The link that leads to an open directory, or to the working directory.
+    pub fn of_directory(number: i32) -> Option<Path> {
+        let mut path = Path::EMPTY;
+        if number == libc::AT_FDCWD {
+            path.push(b"/proc/self/cwd")?;
+        } else {
+            path.push(b"/proc/self/fd/")?;
+            path.push_number(u32::try_from(number).ok()?)?;
+        }
+        Some(path)
+    }
+
     /// Puts more at its end, one NUL staying behind that; `None` where there is no room.
     fn push(&mut self, more: &[u8]) -> Option<()> {
         let end = self.length + more.len();
@@ -100,6 +112,28 @@ fn rewrite(path: &[u8], real: impl Fn(u32) -> u32) -> Option<Path> {
     changed.then_some(written)
 }
 
+/// Whether a path, given in parts, is `/proc/PID/exe` or `/proc/PID/task/TID/exe` of ids for which `own` says so.
+pub fn leads_to_executable(parts: &[&[u8]], own: impl Fn(u32) -> bool) -> bool {
+    let is_own = |id: &[u8]| number(id).is_some_and(&own);
+    let mut components = parts
+        .iter()
+        .flat_map(|part| part.split(|byte| *byte == b'/'))
+        .filter(|component| !component.is_empty() && *component != b".");
+    let mut next = || components.next().unwrap_or_default();
+    if next() != b"proc" {
+        return false;
+    }
+    let process = next();
+    if !matches!(process, b"self" | b"thread-self") && !is_own(process) {
+        return false;
+    }
+    let mut last = next();
+    if last == TASK && is_own(next()) {
+        last = next();
+    }
+    last == b"exe" && next().is_empty()
+}
+
 /// The first component of a path, and what is behind it, from the slash on.
 fn component(path: &[u8]) -> (&[u8], &[u8]) {
     let end = path.iter().position(|byte| *byte == b'/');
@@ -130,6 +164,37 @@ mod tests {
             ("/proc/500/task/10", "/proc/500/task/1010"),
         ] {
             assert_eq!(rewritten(path).as_deref(), Some(real));
+        }
+    }
+
+    #[test]
+    fn the_executable_has_many_names() {
+        let leads = |parts: &[&str]| {
+            let parts: Vec<&[u8]> = parts.iter().map(|part| part.as_bytes()).collect();
+            leads_to_executable(&parts, |id| id == 7 || id == 8)
+        };
+        for path in [
+            "/proc/self/exe",
+            "/proc/thread-self/exe",
+            "/proc/7/exe",
+            "/proc/8/exe",
+            "//proc/./self//exe",
+            "/proc/self/task/8/exe",
+            "/proc/7/task/7/exe",
+        ] {
+            assert!(leads(&[path]), "{path}");
+        }
+        assert!(leads(&["/proc/7", "exe"]) && leads(&["/proc", "7/./exe"]));
+        for path in [
+            "/proc/9/exe",
+            "/proc/self/exe/x",
+            "/proc/self/task/9/exe",
+            "/proc/self/cwd/exe",
+            "/tmp/proc/self/exe",
+            "/proc/exe",
+            "exe",
+        ] {
+            assert!(!leads(&[path]), "{path}");
         }
     }
 

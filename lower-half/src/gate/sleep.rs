@@ -16,3 +16,9 @@ pub fn on_sleep(call: &mut Call, rest: usize, until: bool, piece: Piece) -> isiz
         call.redirect(piece, 0)
     }
 }
+
+/// `clock_nanosleep`.
+pub fn on_clock_sleep(call: &mut Call) -> isize {
+    let until = call.argument(1) & libc::TIMER_ABSTIME as usize != 0;
+    on_sleep(call, 3, until, Piece::CallRestR10)
+}

@@ -6,9 +6,7 @@
 //! A call that cannot block is made here. One that may block, or that waits for a signal, is made by the
 //! springboard after this handler has returned, so that signals find it as they would find the original.
 
-use super::{
-    descriptors, exec, futex, identity, memory, naming, paths, semaphores, signals, sleep, timers,
-};
+use super::{signals, table};
 use crate::agent::starters;
 use crate::arch::frame::{
     Frame, REG_R8, REG_R9, REG_R10, REG_R11, REG_RAX, REG_RCX, REG_RDI, REG_RDX, REG_RIP, REG_RSI,
@@ -106,100 +104,9 @@ pub unsafe extern "C" fn on_sigsys(
 }
 
 fn answer(call: &mut Call) -> isize {
-    match call.number() {
-        libc::SYS_mmap => memory::on_mmap(call),
-        libc::SYS_mremap => memory::on_mremap(call),
-        libc::SYS_brk => memory::on_brk(call),
-        libc::SYS_shmat => memory::on_shmat(call),
-        libc::SYS_munmap => memory::on_munmap(call),
-        libc::SYS_mprotect | libc::SYS_pkey_mprotect => memory::on_mprotect(call),
-        libc::SYS_shmdt => memory::on_shmdt(call),
-
-        libc::SYS_rt_sigaction => signals::on_sigaction(call),
-        libc::SYS_rt_sigprocmask => signals::on_sigprocmask(call),
-        libc::SYS_rt_sigsuspend | libc::SYS_rt_sigtimedwait => {
-            signals::on_mask_argument(call, 0, Piece::CallMaskRdi)
-        }
-        libc::SYS_ppoll => signals::on_mask_argument(call, 3, Piece::CallMaskR10),
-        libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => {
-            signals::on_mask_argument(call, 4, Piece::CallMaskR8)
-        }
-        libc::SYS_pselect6 => signals::on_pselect(call),
-        libc::SYS_signalfd | libc::SYS_signalfd4 => {
-            signals::on_mask_argument(call, 1, Piece::CallMaskRsiNoting)
-        }
-
-        libc::SYS_nanosleep => sleep::on_sleep(call, 1, false, Piece::CallRestRsi),
-        libc::SYS_clock_nanosleep => {
-            let until = call.argument(1) & libc::TIMER_ABSTIME as usize != 0;
-            sleep::on_sleep(call, 3, until, Piece::CallRestR10)
-        }
-
-        libc::SYS_futex => futex::on_futex(call),
-        libc::SYS_semop | libc::SYS_semtimedop => semaphores::on_operations(call),
-
-        libc::SYS_clone => threads::clone::on_clone(call),
-        libc::SYS_fork => threads::clone::on_fork(call, libc::SIGCHLD as usize),
-        // The child of a vfork shares even its parent's stack: it gets memory of its own instead.
-        libc::SYS_vfork => threads::clone::on_fork(call, libc::SIGCHLD as usize),
-        libc::SYS_exit => threads::clone::on_exit(call),
-        libc::SYS_exit_group => threads::exit::on_exit_group(call),
-        libc::SYS_execve => exec::on_execve(call),
-        libc::SYS_execveat => exec::on_execveat(call),
-        // GS is ours.
-        libc::SYS_arch_prctl => errno(libc::EPERM),
-
-        libc::SYS_getpid => identity::on_getpid(),
-        libc::SYS_getppid => identity::on_getppid(call),
-        libc::SYS_gettid => identity::on_gettid(),
-        libc::SYS_set_tid_address => identity::on_set_tid_address(call),
-        libc::SYS_getpgrp | libc::SYS_setsid => naming::on_process_result(call),
-        libc::SYS_getpgid | libc::SYS_getsid => naming::on_group_of(call),
-        libc::SYS_setpgid => naming::on_setpgid(call),
-        libc::SYS_kill | libc::SYS_rt_sigqueueinfo => naming::on_process_or_group(call),
-        libc::SYS_tgkill | libc::SYS_rt_tgsigqueueinfo => naming::on_process_and_thread(call),
-        libc::SYS_getpriority | libc::SYS_setpriority => naming::on_priority(call),
-        libc::SYS_ioprio_get | libc::SYS_ioprio_set => naming::on_io_priority(call),
-        libc::SYS_tkill
-        | libc::SYS_sched_setaffinity
-        | libc::SYS_sched_getaffinity
-        | libc::SYS_sched_setscheduler
-        | libc::SYS_sched_getscheduler
-        | libc::SYS_sched_setparam
-        | libc::SYS_sched_getparam
-        | libc::SYS_sched_setattr
-        | libc::SYS_sched_getattr
-        | libc::SYS_sched_rr_get_interval
-        | libc::SYS_prlimit64
-        | libc::SYS_get_robust_list
-        | libc::SYS_process_vm_readv
-        | libc::SYS_process_vm_writev
-        | libc::SYS_move_pages
-        | libc::SYS_migrate_pages => naming::on_thread(call),
-        libc::SYS_kcmp => naming::on_two_threads(call),
-        libc::SYS_clock_gettime | libc::SYS_clock_getres => naming::on_clock(call),
-        libc::SYS_pidfd_open => naming::on_pidfd_open(call),
-        libc::SYS_perf_event_open => naming::on_perf_event_open(call),
-        libc::SYS_readlink | libc::SYS_readlinkat => paths::on_readlink(call),
-
-        libc::SYS_timer_create => timers::on_create(call),
-        libc::SYS_timer_settime | libc::SYS_timer_gettime | libc::SYS_timer_getoverrun => {
-            timers::on_use(call)
-        }
-        libc::SYS_timer_delete => timers::on_delete(call),
-
-        libc::SYS_open | libc::SYS_creat => paths::on_open(call, 0, Piece::CallRdiNoting),
-        libc::SYS_openat | libc::SYS_openat2 => paths::on_open(call, 1, Piece::CallRsiNoting),
-        libc::SYS_pipe | libc::SYS_pipe2 => descriptors::on_pair(call, 0),
-        libc::SYS_socketpair => descriptors::on_pair(call, 3),
-        libc::SYS_fcntl if naming::is_about_owner(call) => naming::on_owner(call),
-        libc::SYS_dup | libc::SYS_fcntl => descriptors::on_duplicate(call),
-        libc::SYS_dup2 | libc::SYS_dup3 => descriptors::on_duplicate_onto(call),
-        libc::SYS_close => descriptors::on_close(call),
-        libc::SYS_close_range => descriptors::on_close_range(call),
-        libc::SYS_recvmsg => call.redirect(Piece::CallRecvmsg, 0),
-
-        // Everything else in the filter makes a descriptor.
-        _ => call.redirect(Piece::CallNoting, 0),
+    match table::answers(call) {
+        Some(answer) => answer(call),
+        // The filter that a program inherits may trap more than this launch's: then the call is nobody's business.
+        None => call.redirect_plain(),
     }
 }

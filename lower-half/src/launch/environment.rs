@@ -129,6 +129,7 @@ pub fn kept() -> Vec<CString> {
             && KEPT_FROM_LOADER
                 .iter()
                 .all(|(_, keeper)| !variable.starts_with(keeper))
+            && !variable.starts_with(b"STILLPOINT_HOLDS=")
     });
     ours.filter_map(|variable| CString::new(variable).ok())
         .collect()

@@ -10,7 +10,7 @@ use super::error::LaunchError;
 use super::inherited;
 use crate::arch::registers;
 use crate::arch::springboard::Piece;
-use crate::gate::{descriptors, filter, region, signals};
+use crate::gate::{descriptors, filter, holdings, region, signals};
 use crate::threads::{areas, near, rehearse, stop};
 use crate::{agent, capture, mpi};
 
@@ -76,6 +76,7 @@ unsafe extern "C" fn print(bytes: *const u8, count: usize) {
 /// Installs the handlers and the filter, and starts the keeper. With all signals blocked, on the main thread.
 pub fn begin(launch: Option<&Launch>, low_text: filter::LowText) -> Result<(), LaunchError> {
     capture::remember(launch);
+    holdings::inherit();
     areas::start_keeper().map_err(LaunchError::set_up("the keeper of thread areas"))?;
     rehearse::start().map_err(LaunchError::set_up("the rehearsal"))?;
     install_handlers().map_err(LaunchError::set_up("signal handlers"))?;

@@ -49,6 +49,7 @@ pub fn ends(frame: Frame) -> Ends {
         | libc::SYS_writev
         | libc::SYS_recvfrom
         | libc::SYS_recvmsg
+        | libc::SYS_recvmmsg
         | libc::SYS_sendto
         | libc::SYS_sendmsg
         | libc::SYS_accept

@@ -18,6 +18,7 @@ use super::registry::{self, Thread, flag};
 use crate::arch::frame::{REG_RAX, REG_RSP, sigreturn};
 use crate::arch::syscall::{failed, syscall6};
 use crate::arch::{enter, registers};
+use crate::gate::holdings::{self, Holding};
 use crate::gate::trap::{Call, errno};
 use crate::gate::{self, exec, futex, identity, signals, timers, user};
 
@@ -36,16 +37,19 @@ struct Beginning {
 pub fn on_clone(call: &mut Call) -> isize {
     let [flags, stack, parent_tid, child_tid, tls, _] = call.arguments();
     let flag = |flag: i32| flags & flag as usize != 0;
+    if flag(libc::CLONE_VM) && flag(libc::CLONE_VFORK) && stack == 0 {
+        return on_shared_stack(call, flags, parent_tid, child_tid, tls);
+    }
     if !flag(libc::CLONE_VM) || stack == 0 {
-        return on_fork(
-            call,
-            flags & !((libc::CLONE_VM | libc::CLONE_VFORK) as usize),
-        );
+        return on_fork(call, flags & !(libc::CLONE_VM as usize));
     }
     let Some(thread) = Thread::take() else {
         return errno(libc::EAGAIN);
     };
     let same_process = flag(libc::CLONE_THREAD);
+    if same_process && !(flag(libc::CLONE_FILES) && flag(libc::CLONE_FS)) {
+        holdings::add(Holding::DescriptorTable);
+    }
     let notes = thread.notes();
     if !same_process {
         notes.flags.store(flag::SHARES_MEMORY, Ordering::Relaxed);
@@ -107,14 +111,8 @@ pub fn on_clone(call: &mut Call) -> isize {
         return result;
     }
     if !same_process {
-        // With CLONE_VFORK the child has gone its own way by now: the record and what it left are free.
         if flag(libc::CLONE_VFORK) {
-            let scratch = notes.scratch.load(Ordering::Relaxed) as usize;
-            exec::give_back(
-                scratch,
-                notes.scratch_bytes.load(Ordering::Relaxed) as usize,
-            );
-            thread.give_back();
+            child_has_gone(thread);
         }
         return result;
     }
@@ -152,6 +150,86 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
         thread.adopt();
         sigreturn(frame)
     }
+}
+
+/// With `CLONE_VFORK` the child has gone its own way when its parent goes on: its record and what it left are free.
+fn child_has_gone(child: Thread) {
+    let notes = child.notes();
+    exec::give_back(
+        notes.scratch.load(Ordering::Relaxed) as usize,
+        notes.scratch_bytes.load(Ordering::Relaxed) as usize,
+    );
+    child.give_back();
+}
+
+/// `vfork`.
+pub fn on_vfork(call: &mut Call) -> isize {
+    let flags = (libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD) as usize;
+    on_shared_stack(call, flags, 0, 0, 0)
+}
+
+/// Room for this handler's part of a stack: signal frames with every register that a processor has are below 16 KB.
+const KEPT_BYTES: usize = 64 * 1024;
+
+/// A child that shares its parent's memory, stack and all, until it becomes another program or ends. It returns into the
+/// application through the trap's own frame; its parent finds that frame, and this handler's, as they were.
+fn on_shared_stack(
+    call: &mut Call,
+    flags: usize,
+    parent_tid: usize,
+    child_tid: usize,
+    tls: usize,
+) -> isize {
+    let end = call.frame().register(REG_RSP).wrapping_sub(RED_ZONE);
+    let here = (&raw const end) as usize;
+    // The handler's own frames below this one are small. On an alternate stack of its own it would not be below the application's.
+    if !(here..here + KEPT_BYTES / 2).contains(&end) {
+        return on_fork(
+            call,
+            flags & !((libc::CLONE_VM | libc::CLONE_VFORK) as usize),
+        );
+    }
+    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let mapping = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
+    // SAFETY: a mapping of its own.
+    let kept = unsafe {
+        syscall6(
+            libc::SYS_mmap,
+            [0, KEPT_BYTES, protection, mapping, usize::MAX, 0],
+        )
+    };
+    if failed(kept) {
+        return kept;
+    }
+    let Some(thread) = Thread::take() else {
+        exec::give_back(kept as usize, KEPT_BYTES);
+        return errno(libc::EAGAIN);
+    };
+    thread
+        .notes()
+        .flags
+        .store(flag::SHARES_MEMORY, Ordering::Relaxed);
+    if let Some(maker) = Thread::current() {
+        signals::believe(thread, signals::believed(maker));
+    }
+    let fs = if flags & libc::CLONE_SETTLS as usize != 0 {
+        tls as u64
+    } else {
+        registers::fs()
+    };
+    // SAFETY: the record is not anybody's yet. The stack between here and the application's part of it is this handler's; it fits.
+    let result = unsafe {
+        thread.set_fs_upper(fs);
+        enter::clone_onto(flags, parent_tid, child_tid, tls, end, kept as usize)
+    };
+    if result == 0 {
+        // SAFETY: the record was taken for this child.
+        unsafe { thread.adopt() };
+        return 0;
+    }
+    exec::give_back(kept as usize, KEPT_BYTES);
+    child_has_gone(thread);
+    result
 }
 
 /// `fork`, and everything that is made to be one: the child gets memory of its own.

@@ -78,6 +78,59 @@ pub unsafe fn clone_into(
     result
 }
 
+/// `clone` whose child goes on where its parent stands, on the very same stack, while the parent waits for it to become another
+/// program or to end (`CLONE_VFORK`). The child writes over what lies on that stack: so its lower part, up to `end`, is
+/// kept at `kept`, and put back before the parent goes on.
+///
+/// # Safety
+/// The flags must be sound for `clone(2)`, with `CLONE_VM` and `CLONE_VFORK`; between this function's stack pointer and `end` there
+/// must be no more than what `kept` has room for, and nobody else may use it.
+#[inline(never)]
+pub unsafe fn clone_onto(
+    flags: usize,
+    parent_tid: usize,
+    child_tid: usize,
+    tls: usize,
+    end: usize,
+    kept: usize,
+) -> isize {
+    let result;
+    // SAFETY: the caller's. The parent needs nothing of the stack before it has put it back: only registers, which are its own.
+    unsafe {
+        asm!(
+            "mov rsi, rsp",
+            "mov rcx, r13",
+            "sub rcx, rsi",
+            "mov r13, rcx",
+            "mov r14, rdi",
+            "mov rdi, r12",
+            "rep movsb",
+            "mov rdi, r14",
+            "xor esi, esi",
+            "syscall",
+            "test rax, rax",
+            "jz 2f",
+            "mov rcx, r13",
+            "mov rsi, r12",
+            "mov rdi, rsp",
+            "rep movsb",
+            "2:",
+            inlateout("rax") libc::SYS_clone as isize => result,
+            inlateout("rdi") flags => _,
+            in("rdx") parent_tid,
+            in("r10") child_tid,
+            in("r8") tls,
+            in("r12") kept,
+            inlateout("r13") end => _,
+            lateout("r14") _,
+            lateout("rsi") _,
+            lateout("rcx") _,
+            lateout("r11") _,
+        );
+    }
+    result
+}
+
 /// Ends the calling thread without another look at its stack, which its joiner may free at any moment.
 ///
 /// # Safety

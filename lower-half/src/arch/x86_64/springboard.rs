@@ -31,7 +31,7 @@ const _: () = {
 global_asm!(
     ".pushsection .text.stillpoint_springboard, \"ax\", @progbits",
     // Seen from every part of this program (code generation units), and from nowhere else.
-    ".irp name, springboard_start, springboard_end, restorer, call_plain, call_noting, call_rdi_noting, call_rsi_noting, call_mask_rdi, call_mask_rsi_noting, call_mask_r10, call_mask_r8, call_mask_r9, call_rest_rsi, call_rest_r10, call_recvmsg, call_futex_again, trampoline, park_self, clock_gettime, gettimeofday, time, getcpu",
+    ".irp name, springboard_start, springboard_end, restorer, call_plain, call_noting, call_rdi_noting, call_rsi_noting, call_mask_rdi, call_mask_rsi_noting, call_mask_r10, call_mask_r8, call_mask_r9, call_rest_rsi, call_rest_r10, call_recvmsg, call_recvmmsg, call_futex_again, trampoline, park_self, clock_gettime, gettimeofday, time, getcpu",
     ".globl stillpoint_\\name",
     ".hidden stillpoint_\\name",
     ".endr",
@@ -189,10 +189,10 @@ global_asm!(
     "mov rdx, [rsp + 32]",
     "mov r10d, 0",
     "ret 168",
-    // recvmsg: the descriptors in an SCM_RIGHTS message are the upper half's. rsi: struct msghdr.
+    // recvmsg: the descriptors in its control messages are the upper half's. rsi: struct msghdr.
     ".balign 16",
     "stillpoint_call_recvmsg:",
-    "lea rsp, [rsp - 176]",
+    "lea rsp, [rsp - 192]",
     "mov [rsp], rcx",
     "mov [rsp + 24], rax",
     "syscall",
@@ -202,8 +202,51 @@ global_asm!(
     "mov [rsp + 16], rdx",
     "mov [rsp + 32], r8",
     "mov [rsp + 40], r9",
-    "mov rdi, [rsi + 32]", // the control messages
-    "mov rdx, [rsi + 40]", // ... and their end
+    "mov rdi, rsi",
+    "call stillpoint_note_message",
+    "mov rdi, [rsp + 8]",
+    "mov rdx, [rsp + 16]",
+    "mov r8, [rsp + 32]",
+    "mov r9, [rsp + 40]",
+    "9:",
+    "ret 184",
+    // recvmmsg: rsi: structs mmsghdr, of 64 bytes each; the result says how many messages have come.
+    ".balign 16",
+    "stillpoint_call_recvmmsg:",
+    "lea rsp, [rsp - 192]",
+    "mov [rsp], rcx",
+    "mov [rsp + 24], rax",
+    "syscall",
+    "test rax, rax",
+    "js 9f",
+    "mov [rsp + 8], rdi",
+    "mov [rsp + 16], rdx",
+    "mov [rsp + 32], r8",
+    "mov [rsp + 40], r9",
+    "mov [rsp + 48], r10",
+    "mov [rsp + 56], rsi",
+    "mov r10, rax",
+    "2:",
+    "test r10, r10",
+    "jz 3f",
+    "mov rdi, rsi",
+    "call stillpoint_note_message",
+    "add rsi, 64",
+    "dec r10",
+    "jmp 2b",
+    "3:",
+    "mov rdi, [rsp + 8]",
+    "mov rdx, [rsp + 16]",
+    "mov r8, [rsp + 32]",
+    "mov r9, [rsp + 40]",
+    "mov r10, [rsp + 48]",
+    "mov rsi, [rsp + 56]",
+    "9:",
+    "ret 184",
+    // Notes the descriptors that a message has brought. rdi: its struct msghdr; changes rcx, rdx, rdi, r8, r9, r11.
+    "stillpoint_note_message:",
+    "mov rdx, [rdi + 40]", // the control messages' bytes
+    "mov rdi, [rdi + 32]", // ... and where they begin
     "add rdx, rdi",
     "movabs r9, {descriptors}",
     "2:",
@@ -219,6 +262,8 @@ global_asm!(
     "cmp dword ptr [rdi + 8], 1", // SOL_SOCKET
     "jne 5f",
     "cmp dword ptr [rdi + 12], 1", // SCM_RIGHTS
+    "je 4f",
+    "cmp dword ptr [rdi + 12], 4", // SCM_PIDFD
     "jne 5f",
     "4:",
     "lea r8, [rcx + 4]",
@@ -238,12 +283,7 @@ global_asm!(
     "add rdi, r8",
     "jmp 2b",
     "8:",
-    "mov rdi, [rsp + 8]",
-    "mov rdx, [rsp + 16]",
-    "mov r8, [rsp + 32]",
-    "mov r9, [rsp + 40]",
-    "9:",
-    "ret 168",
+    "ret",
     // r11: operation and expected value of a wait on the futex that rdi leads to. Whatever comes of it, the call that was
     // trapped is made again.
     ".balign 16",
@@ -358,6 +398,7 @@ unsafe extern "C" {
     static stillpoint_call_rest_rsi: u8;
     static stillpoint_call_rest_r10: u8;
     static stillpoint_call_recvmsg: u8;
+    static stillpoint_call_recvmmsg: u8;
     static stillpoint_call_futex_again: u8;
     static stillpoint_trampoline: u8;
     static stillpoint_park_self: u8;
@@ -383,6 +424,7 @@ pub enum Piece {
     CallRestRsi,
     CallRestR10,
     CallRecvmsg,
+    CallRecvmmsg,
     CallFutexAgain,
     Trampoline,
     ParkSelf,
@@ -409,6 +451,7 @@ impl Piece {
             Piece::CallRestRsi => &raw const stillpoint_call_rest_rsi,
             Piece::CallRestR10 => &raw const stillpoint_call_rest_r10,
             Piece::CallRecvmsg => &raw const stillpoint_call_recvmsg,
+            Piece::CallRecvmmsg => &raw const stillpoint_call_recvmmsg,
             Piece::CallFutexAgain => &raw const stillpoint_call_futex_again,
             Piece::Trampoline => &raw const stillpoint_trampoline,
             Piece::ParkSelf => &raw const stillpoint_park_self,

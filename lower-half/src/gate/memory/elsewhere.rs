@@ -63,6 +63,22 @@ pub fn map_at(range: Range<usize>, replaces: bool, rest: [usize; 4]) -> isize {
     result
 }
 
+/// `mmap` of what takes no address but the kernel's choice: the queues of an `io_uring`.
+pub fn map_anywhere(bytes: usize, rest: [usize; 4]) -> isize {
+    let [protection, flags, fd, offset] = rest;
+    let mut arena = ARENA.lock();
+    if protection & libc::PROT_EXEC as usize != 0 || !arena.asked.has_room() {
+        return errno(libc::EINVAL);
+    }
+    let result = map(0, bytes, protection, flags, fd, offset);
+    if !failed(result)
+        && let Some(range) = pages(result as usize, bytes)
+    {
+        note(&mut arena, &range);
+    }
+    result
+}
+
 /// Has `action` map over a range: over what is the application's there, and over what is free; ENOMEM where something is neither.
 pub fn over(arena: &mut Arena, range: &Range<usize>, action: impl FnOnce() -> isize) -> isize {
     if touches_gate(range) || !arena.asked.has_room() {

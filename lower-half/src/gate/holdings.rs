@@ -1,0 +1,242 @@
+//! What the application holds in the kernel that cannot be carried, and that the kernel tells nobody of afterwards: so it is
+//! counted when it is made. A checkpoint refuses as long as there is any, and names it.
+//!
+//! Rules of this place: runs in the trap's handler. What outlives an `execve` goes into the next program's environment.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use super::descriptors;
+use super::trap::Call;
+use crate::arch::syscall::failed;
+use crate::threads::exit;
+use crate::threads::registry::Thread;
+
+/// What can be held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Holding {
+    AsynchronousIo,
+    DescriptorTable,
+    DirectoryNotices,
+    Keys,
+    Landlock,
+    LocalDescriptorTable,
+    Namespace,
+    Ports,
+    ProcessSetting,
+    ProtectionKeys,
+    Root,
+    Seals,
+    SecurityLabel,
+    SystemCallFilter,
+    Tracing,
+}
+
+use Holding::*;
+
+impl Holding {
+    const ALL: [Holding; 15] = [
+        AsynchronousIo,
+        DescriptorTable,
+        DirectoryNotices,
+        Keys,
+        Landlock,
+        LocalDescriptorTable,
+        Namespace,
+        Ports,
+        ProcessSetting,
+        ProtectionKeys,
+        Root,
+        Seals,
+        SecurityLabel,
+        SystemCallFilter,
+        Tracing,
+    ];
+
+    /// Whether a program that the process becomes has it still.
+    fn outlives_exec(self) -> bool {
+        matches!(
+            self,
+            Keys | Landlock | Namespace | Ports | Root | SecurityLabel | SystemCallFilter
+        )
+    }
+
+    /// In words for people: "it has ...".
+    fn words(self) -> &'static str {
+        match self {
+            AsynchronousIo => {
+                "contexts of asynchronous I/O (io_setup): destroy them before a checkpoint"
+            }
+            DescriptorTable => {
+                "a thread with descriptors or a directory of its own (clone without CLONE_FILES or CLONE_FS, unshare)"
+            }
+            DirectoryNotices => "asked to be told of changes in a directory (F_NOTIFY)",
+            Keys => "used the kernel's key rings (add_key, request_key, keyctl)",
+            Landlock => "restricted itself (landlock_restrict_self)",
+            LocalDescriptorTable => "segments of its own (modify_ldt)",
+            Namespace => "entered namespaces of its own (unshare, setns)",
+            Ports => "access to I/O ports (iopl, ioperm)",
+            ProcessSetting => "chosen settings by prctl or arch_prctl that cannot be carried",
+            ProtectionKeys => "memory protection keys (pkey_alloc): free them before a checkpoint",
+            Root => "another root directory (chroot, pivot_root)",
+            Seals => "sealed memory (mseal)",
+            SecurityLabel => "another security label (lsm_set_self_attr)",
+            SystemCallFilter => "a system call filter of its own (seccomp)",
+            Tracing => {
+                "another process that it traces (ptrace): detach from it before a checkpoint"
+            }
+        }
+    }
+}
+
+static HELD: [AtomicU32; Holding::ALL.len()] = [const { AtomicU32::new(0) }; Holding::ALL.len()];
+
+fn count(holding: Holding) -> Option<&'static AtomicU32> {
+    HELD.get(holding as usize)
+}
+
+/// A forked child holds what it likes: it is not saved.
+fn elsewhere() -> bool {
+    exit::forked() || Thread::current().is_some_and(Thread::shares_memory)
+}
+
+/// One more is held.
+pub fn add(holding: Holding) {
+    if let Some(count) = count(holding).filter(|_| !elsewhere()) {
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// One less.
+pub fn remove(holding: Holding) {
+    if let Some(count) = count(holding).filter(|_| !elsewhere()) {
+        let less = |count: u32| count.checked_sub(1);
+        count
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+            .ok();
+    }
+}
+
+/// Makes the call; where it succeeds, one more is held.
+pub fn held(call: &Call, holding: Holding) -> isize {
+    let result = call.make();
+    if !failed(result) {
+        add(holding);
+    }
+    result
+}
+
+/// Makes the call; where it succeeds, one less is held.
+pub fn released(call: &Call, holding: Holding) -> isize {
+    let result = call.make();
+    if !failed(result) {
+        remove(holding);
+    }
+    result
+}
+
+/// Operations of `keyctl` that only ask: for an id, a description, a key's contents, its label, what is offered.
+pub static KEYS_ASKED: &[u32] = &[0, 6, 11, 17, 24, 31];
+
+/// `ptrace`.
+pub fn on_ptrace(call: &mut Call) -> isize {
+    const ATTACH: usize = libc::PTRACE_ATTACH as usize;
+    const SEIZE: usize = libc::PTRACE_SEIZE as usize;
+    const DETACH: usize = libc::PTRACE_DETACH as usize;
+    match call.argument(0) {
+        ATTACH | SEIZE => held(call, Tracing),
+        DETACH => released(call, Tracing),
+        _ => call.make(),
+    }
+}
+
+/// `modify_ldt` that writes: its result has 32 bits, so that its errors look like none.
+pub fn on_segments(call: &mut Call) -> isize {
+    let result = call.make();
+    if result as i32 >= 0 {
+        add(LocalDescriptorTable);
+    }
+    result
+}
+
+/// `unshare`.
+pub fn on_unshare(call: &mut Call) -> isize {
+    const OWN: i32 = libc::CLONE_FILES | libc::CLONE_FS | libc::CLONE_SYSVSEM;
+    let own = call.argument(0) as i32 & OWN != 0;
+    held(call, if own { DescriptorTable } else { Namespace })
+}
+
+/// `seccomp` that sets a mode; with a listener its result is a descriptor.
+pub fn on_seccomp(call: &mut Call) -> isize {
+    const NEW_LISTENER: usize = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER as usize;
+    let result = held(call, SystemCallFilter);
+    if call.argument(1) & NEW_LISTENER != 0 {
+        descriptors::noted(result)
+    } else {
+        result
+    }
+}
+
+/// Why a checkpoint must refuse, in words for people.
+pub fn refusals() -> Vec<String> {
+    let held = Holding::ALL
+        .into_iter()
+        .filter(|holding| count(*holding).is_some_and(|count| count.load(Ordering::Relaxed) != 0));
+    held.map(|holding| {
+        format!(
+            "it has {}, which cannot be carried over a restart",
+            holding.words()
+        )
+    })
+    .collect()
+}
+
+/// The variable that tells the next program of this process what it holds, one letter each.
+const VARIABLE: &str = "STILLPOINT_HOLDS";
+static LETTERS: [u8; VARIABLE.len() + 1 + Holding::ALL.len() + 1] = {
+    let mut text = [0; VARIABLE.len() + 1 + Holding::ALL.len() + 1];
+    let mut at = 0;
+    while at < VARIABLE.len() {
+        text[at] = VARIABLE.as_bytes()[at];
+        at += 1;
+    }
+    text[at] = b'=';
+    text
+};
+
+const FIRST_LETTER: u8 = b'a';
+
+/// That variable, NUL-terminated; `None` where there is nothing to tell.
+pub fn variable() -> Option<[u8; LETTERS.len()]> {
+    let mut text = LETTERS;
+    let mut at = VARIABLE.len() + 1;
+    for holding in Holding::ALL.into_iter().filter(|one| one.outlives_exec()) {
+        if count(holding).is_some_and(|count| count.load(Ordering::Relaxed) != 0) {
+            *text.get_mut(at)? = FIRST_LETTER + holding as u8;
+            at += 1;
+        }
+    }
+    (at > VARIABLE.len() + 1).then_some(text)
+}
+
+/// Takes up what the program before this one held.
+pub fn inherit() {
+    for letter in std::env::var(VARIABLE).unwrap_or_default().bytes() {
+        if let Some(count) = HELD.get(usize::from(letter.wrapping_sub(FIRST_LETTER))) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_holding_has_a_count_of_its_own() {
+        for (index, holding) in Holding::ALL.into_iter().enumerate() {
+            assert_eq!(index, holding as usize);
+            assert!(!holding.words().is_empty());
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What the process has asked the kernel for once and for all: the use of wide registers (`arch_prctl(ARCH_REQ_XCOMP_PERM)`) and
+//! of `membarrier`. A restart asks for it again.
+//!
+//! Rules of this place: runs in the trap's handler, but for [`save`] and [`restore`].
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use super::SavedStateError;
+use super::trap::Call;
+use crate::arch::syscall::{failed, syscall3};
+
+/// Commands of `membarrier` that register the process; each is a bit of its own.
+pub static REGISTERS: &[u32] = &[1 << 2, 1 << 4, 1 << 6, 1 << 8];
+
+static REGISTERED: AtomicU32 = AtomicU32::new(0);
+
+/// `membarrier` that registers the process.
+pub fn on_membarrier(call: &mut Call) -> isize {
+    let result = call.make();
+    if !failed(result) {
+        REGISTERED.fetch_or(call.argument(0) as u32, Ordering::Relaxed);
+    }
+    result
+}
+
+const GET_PERMISSIONS: usize = 0x1022;
+const ASK_PERMISSION: usize = 0x1023;
+
+/// The wide registers that the process may use, one bit each.
+fn permissions() -> u64 {
+    let mut bits = 0u64;
+    // SAFETY: the kernel writes one word.
+    let result = unsafe {
+        syscall3(
+            libc::SYS_arch_prctl,
+            GET_PERMISSIONS,
+            &raw mut bits as usize,
+            0,
+        )
+    };
+    if failed(result) { 0 } else { bits }
+}
+
+/// What an image must hold.
+pub fn save() -> Vec<u8> {
+    [u64::from(REGISTERED.load(Ordering::Relaxed)), permissions()]
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .collect()
+}
+
+/// Takes up what [`save`] gave, in another launch, before the threads are made again: they inherit it.
+pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
+    let words = super::words(saved, "registrations", 2)?;
+    let impossible = SavedStateError::Value {
+        part: "registrations",
+    };
+    let registered = words[0] as u32;
+    for command in REGISTERS
+        .iter()
+        .filter(|command| registered & **command != 0)
+    {
+        // SAFETY: it touches no memory.
+        if failed(unsafe { syscall3(libc::SYS_membarrier, *command as usize, 0, 0) }) {
+            return Err(impossible);
+        }
+    }
+    REGISTERED.store(registered, Ordering::Relaxed);
+    let missing = words[1] & !permissions();
+    for feature in (0..u64::BITS as usize).filter(|bit| missing >> bit & 1 != 0) {
+        // SAFETY: as above.
+        if failed(unsafe { syscall3(libc::SYS_arch_prctl, ASK_PERMISSION, feature, 0) }) {
+            return Err(impossible);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! The one table of Linux's system calls on x86-64: what class each is of, when it is trapped, and what answers it then.
+//!
+//! The filter's rules, the trap's answers and `docs/system-calls.md` all follow from it. A rule holds what answers it, so none
+//! can lack one; what makes a descriptor is known by its class; and a call that is not in the table does not exist for the
+//! upper half, as it would not on an older kernel: nothing that a newer one brings slips through unknown.
+//!
+//! Rules of this place: read by the trap's handler; static data only.
+
+mod class;
+pub mod commands;
+mod entries;
+#[cfg(test)]
+mod page;
+
+pub use class::Class;
+
+use stillpoint_wrappers::gate::{ARENA_END, ARENA_START, LOW_END};
+
+use super::descriptors;
+use super::trap::Call;
+
+/// Which system calls with a rule's number it is about.
+#[derive(Clone, Copy, Debug)]
+pub enum When {
+    Always,
+    /// The argument with this number is not null.
+    Given(u8),
+    /// The argument's low half has one of these values.
+    Among(u8, &'static [u32]),
+    /// The argument's low half has none of these values.
+    Beyond(u8, &'static [u32]),
+    /// The argument's low half is a negative number.
+    Negative(u8),
+    /// The argument is an address that belongs to neither half by address.
+    Elsewhere(u8),
+    /// The argument lacks this bit of its low half.
+    Without(u8, u32),
+}
+
+impl When {
+    /// Whether it holds for a call with these arguments.
+    pub fn holds(self, arguments: [usize; 6]) -> bool {
+        let argument = |index: u8| arguments.get(usize::from(index)).copied().unwrap_or(0);
+        match self {
+            When::Always => true,
+            When::Given(index) => argument(index) != 0,
+            When::Among(index, values) => values.contains(&(argument(index) as u32)),
+            When::Beyond(index, values) => !values.contains(&(argument(index) as u32)),
+            When::Negative(index) => (argument(index) as i32) < 0,
+            When::Elsewhere(index) => {
+                let high = |address: usize| address >> 32;
+                let address = high(argument(index));
+                let arena = high(ARENA_START)..high(ARENA_END);
+                address >= high(LOW_END) && !arena.contains(&address)
+            }
+            When::Without(index, bit) => argument(index) as u32 & bit == 0,
+        }
+    }
+}
+
+/// What becomes of a call that a rule is about.
+#[derive(Clone, Copy)]
+pub enum Answer {
+    /// It is trapped, and this answers it.
+    By(fn(&mut Call) -> isize),
+    /// It fails with this error at once.
+    Error(u32),
+}
+
+/// The first rule that holds for a call is the one that counts.
+#[derive(Clone, Copy)]
+pub struct Rule {
+    pub when: When,
+    pub answer: Answer,
+    /// In restarted processes only: before that the application knows every process and thread by the kernel's own id. (An id
+    /// of 0 means the caller, whatever it is called.)
+    pub restarted: bool,
+}
+
+/// A rule for every launch.
+const fn every(when: When, by: fn(&mut Call) -> isize) -> Rule {
+    Rule {
+        when,
+        answer: Answer::By(by),
+        restarted: false,
+    }
+}
+
+/// A rule for restarted processes.
+const fn restarted(when: When, by: fn(&mut Call) -> isize) -> Rule {
+    Rule {
+        restarted: true,
+        ..every(when, by)
+    }
+}
+
+/// A call that is answered as by a kernel that does not have it.
+const fn refused(when: When, error: i32) -> Rule {
+    Rule {
+        when,
+        answer: Answer::Error(error as u32),
+        restarted: false,
+    }
+}
+
+/// A system call.
+pub struct Entry {
+    pub number: i64,
+    #[cfg(test)]
+    pub name: &'static str,
+    pub class: Class,
+    rules: &'static [Rule],
+    /// What else there is to say of it at a checkpoint.
+    #[cfg(test)]
+    pub note: &'static str,
+}
+
+/// What is trapped where nothing else is said: by class.
+static NEW_DESCRIPTOR: &[Rule] = &[every(When::Always, descriptors::on_new)];
+
+impl Entry {
+    pub fn rules(&self) -> &'static [Rule] {
+        if self.rules.is_empty() && matches!(self.class, Class::MakesDescriptor) {
+            NEW_DESCRIPTOR
+        } else {
+            self.rules
+        }
+    }
+}
+
+/// Numbers from here on are not in the table.
+pub const END: i64 = entries::NEWER_FROM + entries::NEWER.len() as i64;
+
+/// The call with this number.
+pub fn entry(number: i64) -> Option<&'static Entry> {
+    let index = usize::try_from(number).ok()?;
+    entries::FIRST
+        .get(index)
+        .or_else(|| entries::NEWER.get(index.checked_sub(entries::NEWER_FROM as usize)?))
+}
+
+/// Every call, by number.
+pub fn all() -> impl Iterator<Item = &'static Entry> {
+    entries::FIRST.iter().chain(entries::NEWER)
+}
+
+/// What answers a call that the filter has stopped.
+pub fn answers(call: &Call) -> Option<fn(&mut Call) -> isize> {
+    let arguments = call.arguments();
+    let mut rules = entry(call.number())?.rules().iter();
+    rules.find_map(|rule| match rule.answer {
+        Answer::By(by) if rule.when.holds(arguments) => Some(by),
+        _ => None,
+    })
+}
+
+/// Whether the numbers count up, and each class has the rules that it needs.
+const fn sound(entries: &[Entry], first: i64) -> bool {
+    let mut at = 0;
+    while at < entries.len() {
+        let entry = &entries[at];
+        if entry.number != first + at as i64 {
+            return false;
+        }
+        if entry.class.is_untrapped() && !entry.rules.is_empty() {
+            return false;
+        }
+        if entry.class.needs_rule() && entry.rules.is_empty() {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+const _: () = assert!(sound(entries::FIRST, 0) && sound(entries::NEWER, entries::NEWER_FROM));
+
+#[cfg(test)]
+mod tests;

@@ -170,6 +170,10 @@ static inline void bad_pointers(told tell) {
         CALL(removexattr, "ii", AT("/no/such/file"), AT("user.name")),
         CALL(inotify_add_watch, ".i.", noticing, AT("/no/such/file"), 1),
         CALL(getsockopt, "...oo", sockets[0], SOL_SOCKET, 77, AT(pair), AT(&from_bytes)),
+        CALL(futex, "i.....", AT(none), 7 /* FUTEX_UNLOCK_PI */, 0, 0, 0, 0),
+        CALL(futex, "i.....", AT(none), 8 /* FUTEX_TRYLOCK_PI */, 0, 0, 0, 0),
+        CALL(semop, ".i.", -1, AT(none), 1),
+        CALL(semtimedop, ".i.I", -1, AT(none), 1, AT(&nothing)),
         CALL(io_setup, ".i", 1, AT(none)),
         CALL(modify_ldt, ".i.", 1, AT(none), 16),
         CALL(seccomp, "..i", 1, 1 << 20, AT(none)),
@@ -254,5 +258,4 @@ static inline void bad_pointers(told tell) {
  *   setsid kill tgkill tkill getpriority setpriority ioprio_get ioprio_set sched_getscheduler kcmp mprotect munmap shmdt pkey_mprotect
  *   ptrace prctl pivot_root chroot iopl ioperm io_destroy add_key request_key keyctl unshare setns membarrier pkey_alloc pkey_free
  *   landlock_create_ruleset landlock_restrict_self fsopen fsmount fspick open_tree open_tree_attr lsm_set_self_attr mseal
- * ... and those that are refused as an older kernel would: clone3 rseq map_shadow_stack
- * ... and those of semaphores, which need a set: semop semtimedop */
+ * ... and those that are refused as an older kernel would: clone3 rseq map_shadow_stack */

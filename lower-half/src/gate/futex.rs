@@ -78,11 +78,16 @@ pub fn on_futex(call: &mut Call) -> isize {
     let Some(me) = Thread::current().map(Thread::virtual_tid) else {
         return errno(libc::ENOSYS);
     };
-    if !address.is_multiple_of(size_of::<u32>()) {
+    // The kernel reads the word that is to be unlocked before it looks where it lies.
+    let aligned = address.is_multiple_of(size_of::<u32>());
+    if !aligned && operation & !(PRIVATE | REALTIME) != UNLOCK_PI {
         return errno(libc::EINVAL);
     }
     if let Err(error) = user::read::<u32>(address) {
         return error;
+    }
+    if !aligned {
+        return errno(libc::EINVAL);
     }
     // SAFETY: the word can be read, and is the application's to be changed by all of its threads.
     let word = unsafe { AtomicU32::from_ptr(address as *mut u32) };

@@ -5,6 +5,7 @@
 //! `stillpoint` command says comes back as an [`command::Answer`].
 
 pub mod broken;
+pub mod chaos;
 pub mod command;
 pub mod job;
 pub mod network;

@@ -165,6 +165,7 @@ impl Program {
             .iter()
             .map(|name| place::sources().join(name))
             .chain(library)
+            .chain(headers()?)
             .collect();
         let needs = shared
             .iter()
@@ -250,18 +251,31 @@ impl Program {
     }
 }
 
-/// What every program is made from, beside its own source.
+/// What every program is made from, beside its own source and the headers.
 const SHARED: &[&str] = &[
-    "common.h",
-    "moving.h",
-    "collectives.h",
-    "same.h",
-    "scheduling.h",
     "trial.f90",
     "rust/Cargo.toml",
     "rust/Cargo.lock",
     "rust/trial.rs",
 ];
+
+/// Every header, also those in a folder of their own.
+fn headers() -> Result<Vec<PathBuf>, Failed> {
+    let list = |folder: &Path| -> Result<Vec<PathBuf>, Failed> {
+        let entries =
+            fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        Ok(entries.flatten().map(|entry| entry.path()).collect())
+    };
+    let mut headers = vec![];
+    for path in list(&place::sources())? {
+        match path.is_dir() {
+            true => headers.extend(list(&path)?),
+            false => headers.push(path),
+        }
+    }
+    headers.retain(|path| path.extension() == Some(OsStr::new("h")));
+    Ok(headers)
+}
 
 fn source_of_library(library: &str) -> PathBuf {
     place::sources().join("libraries").join(library)

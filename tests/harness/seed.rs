@@ -1,6 +1,7 @@
 //! Random moments that can be repeated.
 
 use std::env;
+use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A stream of numbers that follows from its seed (splitmix64).
@@ -21,6 +22,14 @@ impl Seed {
             .duration_since(UNIX_EPOCH)
             .map_or(1, |since| since.as_nanos() as u64);
         Seed::from(given.unwrap_or(now % 1_000_000_007))
+    }
+
+    /// The seeds that a variable names: `first..end` or one number.
+    pub fn range(text: &str) -> Option<Range<u64>> {
+        match text.split_once("..") {
+            Some((first, end)) => Some(first.parse().ok()?..end.parse().ok()?),
+            None => text.parse().ok().map(|one| one..one + 1),
+        }
     }
 
     /// The next number.

@@ -12,22 +12,15 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use stillpoint_tests::program::{Kind, Program};
+use stillpoint_tests::seed::Seed;
 use stillpoint_tests::trial;
 
 const SEEDS: Range<u64> = 1..7;
 
-/// `first..end` or one number.
-fn seeds(text: &str) -> Option<Range<u64>> {
-    match text.split_once("..") {
-        Some((first, end)) => Some(first.parse().ok()?..end.parse().ok()?),
-        None => text.parse().ok().map(|one| one..one + 1),
-    }
-}
-
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let seeds = match std::env::var("STILLPOINT_RANDOM_SEEDS") {
-        Ok(text) => seeds(&text),
+        Ok(text) => Seed::range(&text),
         Err(_) => Some(SEEDS),
     };
     let program = Program::named(Kind::Special, "random_program");

@@ -1,0 +1,113 @@
+//! Features of `tests/programs/chaos`: which there are, which a seed chooses, and what is done to them together.
+
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use crate::command::{self, exit};
+use crate::place::Directory;
+use crate::program::Program;
+use crate::seed::Seed;
+use crate::trial::Trial;
+use crate::turn::Turn;
+use crate::{Failed, ensure};
+
+const RANKS: u32 = 2;
+/// Timers fire meanwhile.
+const LONGEST_WAIT: Duration = Duration::from_millis(200);
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Feature {
+    pub name: String,
+    /// A word of the reason for which a checkpoint is refused while it is there.
+    pub refused: Option<String>,
+}
+
+/// All of them, as the program itself lists them.
+pub fn features(program: &Program) -> Result<Vec<Feature>, Failed> {
+    let executable = program.build()?;
+    let listed = Command::new(&executable).arg("--list").output();
+    let listed = listed.map_err(|error| format!("{}: {error}", executable.display()))?;
+    let text = String::from_utf8_lossy(&listed.stdout);
+    let features: Vec<Feature> = text
+        .lines()
+        .filter_map(|line| line.split_once('\t'))
+        .map(|(name, refused)| Feature {
+            name: name.to_owned(),
+            refused: (!refused.is_empty()).then(|| refused.to_owned()),
+        })
+        .collect();
+    ensure!(!features.is_empty(), "the program lists no features");
+    Ok(features)
+}
+
+/// One of them by its name.
+pub fn named(features: &[Feature], name: &str) -> Result<Feature, Failed> {
+    let found = features.iter().find(|feature| feature.name == name);
+    found
+        .cloned()
+        .ok_or_else(|| format!("no feature '{name}' in tests/programs/chaos"))
+}
+
+/// Two or three of them.
+pub fn choose(features: &[Feature], seed: &mut Seed) -> Vec<Feature> {
+    let count = 2 + seed.below(2) as usize;
+    let mut chosen: Vec<Feature> = vec![];
+    while chosen.len() < count {
+        let feature = &features[seed.below(features.len() as u64) as usize];
+        if !chosen.contains(feature) {
+            chosen.push(feature.clone());
+        }
+    }
+    chosen
+}
+
+/// Natively they are right together; then suspended and restarted, twice, or refused by name.
+pub fn together(program: &Program, features: &[Feature]) -> Result<(), Failed> {
+    let names: Vec<String> = features.iter().map(|one| one.name.clone()).collect();
+    let _turn = Turn::take()?;
+    let tested = (|| {
+        let with = |way: &str, test: &dyn Fn(&Trial) -> Result<(), Failed>| {
+            Directory::new(&format!("chaos-{}-{way}", names[0]))?.run(|directory| {
+                let mut trial = Trial::new(program, RANKS, directory)?;
+                trial.arguments = names.clone();
+                test(&trial)
+            })
+        };
+        with("natively", &natively)?;
+        let refused = features.iter().find_map(|one| one.refused.as_deref());
+        match refused {
+            Some(word) => with("refused", &|trial| is_refused(trial, word)),
+            None => with("restarted", &restarts),
+        }
+    })();
+    tested.map_err(|failed| format!("{failed}\n(features: {})", names.join(",")))
+}
+
+fn natively(trial: &Trial) -> Result<(), Failed> {
+    let mut job = trial.native()?;
+    trial.ready(&mut job)?;
+    trial.go()?;
+    trial.ends_well(job).map(drop)
+}
+
+fn restarts(trial: &Trial) -> Result<(), Failed> {
+    let mut job = trial.split()?;
+    trial.ready(&mut job)?;
+    for _ in 0..2 {
+        trial.suspended(job)?;
+        job = trial.resumed()?;
+        thread::sleep(LONGEST_WAIT);
+    }
+    trial.go()?;
+    trial.ends_well(job).map(drop)
+}
+
+fn is_refused(trial: &Trial, word: &str) -> Result<(), Failed> {
+    let mut job = trial.split()?;
+    trial.ready(&mut job)?;
+    command::suspend(trial.directory, &trial.epochs_at())?.expect_reason(exit::REFUSED, word)?;
+    trial.go()?;
+    trial.ends_well(job).map(drop)
+}

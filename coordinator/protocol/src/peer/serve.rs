@@ -51,12 +51,15 @@ where
     }
 }
 
+/// Since when they have been there.
+type Waiting = Vec<(Instant, Arc<TcpStream>)>;
+
 /// Connections that have not shown the key.
 #[derive(Clone, Default)]
-struct Strangers(Arc<Mutex<Vec<(Instant, Arc<TcpStream>)>>>);
+struct Strangers(Arc<Mutex<Waiting>>);
 
 impl Strangers {
-    fn there(&self) -> MutexGuard<'_, Vec<(Instant, Arc<TcpStream>)>> {
+    fn there(&self) -> MutexGuard<'_, Waiting> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

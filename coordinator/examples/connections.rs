@@ -70,6 +70,7 @@ fn start(directory: &Path, ranks: u32) -> Result<Child, Failure> {
         compress: "none".into(),
         staging: None,
         recovers: None,
+        predecessor: None,
     };
     let mut coordinator = Command::new(stillpoint_command()?)
         .args(["coordinator", "--serve"])

@@ -148,8 +148,6 @@ pub unsafe fn prepare_for_mpi() {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::CStr;
-
     use super::*;
 
     #[test]

@@ -122,6 +122,8 @@ impl Source for Nearest {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::blocks::tests::staged;
 

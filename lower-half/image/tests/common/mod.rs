@@ -89,6 +89,8 @@ pub fn descriptors() -> Descriptors {
             flags: 2,
             offset: 10,
             locks: vec![],
+            owner: None,
+            signal: 0,
         }],
         numbers: vec![Number {
             number: 3,

@@ -140,6 +140,8 @@ fn a_full_disk_is_said_to_be_full() {
             address: 0,
             bytes: bytes[..].into(),
         }])
+        // What is written by other threads is known to have failed at the end.
+        .and_then(|()| writer.finish().map(drop))
         .unwrap_err()
         .to_string();
     assert!(

@@ -183,7 +183,13 @@ fn the_directory_holds_what_is_documented_and_nothing_is_open_to_others() {
     let dir = house.checkpoints();
     assert_eq!(
         names(&dir),
-        [".lock", "coordinator.log", "epoch-000001", "job.json"]
+        [
+            ".launch.json",
+            ".lock",
+            "coordinator.log",
+            "epoch-000001",
+            "job.json"
+        ]
     );
     let expected = ["manifest", "rank-000000.img", "rank-000001.img"];
     assert_eq!(names(&dir.join("epoch-000001")), expected);

@@ -22,7 +22,7 @@ fn a_missing_file() {
 fn something_that_is_no_file() {
     assert!(matches!(
         verify(Path::new("/dev"), 1),
-        Err(ImageError::NotOurs { .. })
+        Err(ImageError::Io { .. })
     ));
 }
 

@@ -75,7 +75,9 @@ fn inside_namespace(test: &str) -> Result<bool, Failed> {
 fn mount_small(directory: &Path, options: &str) -> Result<(), Failed> {
     fs::create_dir_all(directory).map_err(io)?;
     let mut mount = Command::new("mount");
-    mount.args(["-t", "tmpfs", "-o", options, "small"]);
+    // Nobody else may write there.
+    let options = format!("{options},mode=0700");
+    mount.args(["-t", "tmpfs", "-o", &options, "small"]);
     succeed(mount.arg(directory))
 }
 
@@ -173,35 +175,48 @@ fn free_bytes(directory: &Path) -> Result<u64, Failed> {
         .ok_or_else(|| format!("df says: {text}"))
 }
 
-/// A limit on the size of files (`ulimit -f`) is met by an error, not by the signal that the limit sends.
+/// A limit on the size of files (`ulimit -f`) is the application's: epochs are larger, and it holds again after each.
 #[test]
 fn a_limit_on_the_size_of_files() {
+    const LIMIT: &str = "100000";
     must((|| {
         let program = Program::named(Kind::Moving, "ring")?;
         let _turn = Turn::take()?;
         Directory::new("file-size")?.run(|directory| {
             let trial = Trial::new(&program, 2, directory)?;
             let target = trial.epochs_at();
-            let limit = |bytes: &str| {
-                for rank in strike::ranks(&target)? {
-                    let set = Command::new("prlimit")
-                        .args(["--pid", &rank.to_string(), &format!("--fsize={bytes}:")])
-                        .output()
-                        .map_err(io)?;
+            let of_ranks = |arguments: &[&str]| -> Result<Vec<String>, Failed> {
+                let ask = |rank: i32| {
+                    let mut prlimit = Command::new("prlimit");
+                    prlimit.args(["--pid", &rank.to_string()]).args(arguments);
+                    let output = prlimit.output().map_err(io)?;
                     ensure!(
-                        set.status.success(),
+                        output.status.success(),
                         "{}",
-                        String::from_utf8_lossy(&set.stderr)
+                        String::from_utf8_lossy(&output.stderr)
                     );
-                }
+                    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+                };
+                strike::ranks(&target)?.into_iter().map(ask).collect()
+            };
+            let holds = || {
+                let limits = of_ranks(&["--fsize", "--output=SOFT", "--noheadings", "--raw"])?;
+                ensure!(limits == [LIMIT, LIMIT], "limits: {limits:?}");
                 Ok::<(), Failed>(())
             };
-            survives(
-                &trial,
-                || limit("100000"),
-                || limit("unlimited"),
-                &["rank-00000", "too large"],
-            )
+            let mut job = trial.split()?;
+            trial.ready(&mut job)?;
+            of_ranks(&[&format!("--fsize={LIMIT}:")])?;
+            for _ in 0..2 {
+                command::checkpoint(trial.directory, &target)?.expect(exit::DONE)?;
+                holds()?;
+            }
+            trial.suspended(job)?;
+            let job = trial.resumed()?;
+            holds()?;
+            verify(&trial)?.expect(exit::DONE)?;
+            trial.go()?;
+            trial.ends_well(job).map(drop)
         })
     })());
 }

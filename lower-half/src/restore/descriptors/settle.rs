@@ -21,14 +21,31 @@ pub fn settle(description: &Description, opened: &OwnedFd) -> io::Result<()> {
         if libc::fcntl(number, libc::F_SETFL, description.flags & settable) < 0 {
             return Err(io::Error::last_os_error());
         }
-        if seeks(&description.kind)
-            && description.offset != 0
-            && libc::lseek(number, description.offset as i64, libc::SEEK_SET) < 0
-        {
-            return Err(io::Error::last_os_error());
+        if seeks(&description.kind) && description.offset != 0 {
+            if let DescriptorKind::Directory { .. } = description.kind {
+                begin_to_read(number);
+            }
+            if libc::lseek(number, description.offset as i64, libc::SEEK_SET) < 0 {
+                return Err(io::Error::last_os_error());
+            }
         }
     }
     Ok(())
+}
+
+/// Reads a directory from its beginning. ext4 notes where the first read of an open directory began, and takes a later one from
+/// the beginning for its continuation if that was the end: then it finds nothing.
+fn begin_to_read(number: RawFd) {
+    let mut entries = [0u64; 128];
+    // SAFETY: the kernel writes at most so many bytes. One that cannot be read has no position to be lost.
+    unsafe {
+        libc::syscall(
+            libc::SYS_getdents64,
+            number,
+            entries.as_mut_ptr(),
+            size_of_val(&entries),
+        );
+    }
 }
 
 /// A stream of the new launch, waited for or not as the application had set it.

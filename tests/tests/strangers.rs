@@ -102,6 +102,8 @@ fn a_wrong_key_is_refused() {
         let mut file = strike::job_file(&trial.epochs_at())?;
         let key = Key::random().map_err(|error| error.to_string())?;
         file["key"] = serde_json::Value::String(String::from(key));
+        // As it would be if it had been written there: a copy is known as one.
+        file["inode"] = serde_json::Value::Null;
         let text = serde_json::to_string(&file).map_err(|error| error.to_string())?;
         fs::write(forged.join("job.json"), text).map_err(|error| error.to_string())?;
         for asked in ["checkpoint", "suspend"] {

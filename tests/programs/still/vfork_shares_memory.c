@@ -1,5 +1,5 @@
 /* A child of vfork shares its parent's memory until it ends or becomes another program.
- * trial: ranks=1 flags=-pthread,-Wno-deprecated-declarations */
+ * trial: ranks=1 flags=-pthread,-Wno-deprecated-declarations,-Wno-clobbered */
 #include "../common.h"
 #include <pthread.h>
 #include <signal.h>

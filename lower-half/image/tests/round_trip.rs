@@ -133,7 +133,9 @@ proptest! {
 
 #[test]
 fn a_full_disk_is_said_to_be_full() {
-    let mut writer = Writer::create(std::path::Path::new("/dev/full"), Compression::None).unwrap();
+    let path = std::path::Path::new("/dev/full");
+    let full = std::fs::File::options().write(true).open(path).unwrap();
+    let mut writer = Writer::into_store(path, Box::new(full), Compression::None);
     let bytes = some_bytes(1, PAGE);
     let error = writer
         .memory(&[PageRun {

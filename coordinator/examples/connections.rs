@@ -169,6 +169,7 @@ fn ask(addresses: &[String], key: &stillpoint_protocol::Key) -> Result<ToCommand
     sender.send(&FromCommand::Checkpoint {
         suspend: false,
         timeout_seconds: None,
+        waits: false,
     })?;
     loop {
         match receiver.receive()? {

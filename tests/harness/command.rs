@@ -169,22 +169,22 @@ where
     run(command, directory, LONGEST)
 }
 
-/// `stillpoint checkpoint DIR`.
+/// `stillpoint checkpoint DIR`; what hinders it is the answer at once.
 pub fn checkpoint(directory: &Directory, target: &Path) -> Result<Answer, Failed> {
     stillpoint(
         directory,
-        ["checkpoint", "--timeout", "25"]
+        ["checkpoint", "--no-wait", "--timeout", "25"]
             .map(OsStr::new)
             .into_iter()
             .chain([target.as_os_str()]),
     )
 }
 
-/// `stillpoint suspend DIR`.
+/// `stillpoint suspend DIR`; what hinders it is the answer at once.
 pub fn suspend(directory: &Directory, target: &Path) -> Result<Answer, Failed> {
     stillpoint(
         directory,
-        ["suspend", "--timeout", "25"]
+        ["suspend", "--no-wait", "--timeout", "25"]
             .map(OsStr::new)
             .into_iter()
             .chain([target.as_os_str()]),

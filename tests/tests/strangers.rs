@@ -192,6 +192,7 @@ fn somebody_in_between_gives_no_orders() {
         let suspend = FromCommand::Checkpoint {
             suspend: true,
             timeout_seconds: None,
+            waits: false,
         };
         let plain = codec::encode(&suspend).map_err(|error| failed(&error))?;
         for change in [Change::Say(plain), Change::Flip, Change::Repeat] {

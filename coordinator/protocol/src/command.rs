@@ -1,7 +1,7 @@
 //! Messages between the `stillpoint` command and the coordinator.
 //!
 //! One request a connection. `Status` is answered by one [`ToCommand::Status`]; `Checkpoint` by any
-//! number of [`ToCommand::Phase`] and then one of `Committed`, `Refused`, `Aborted`. A command that
+//! number of [`ToCommand::Phase`] and [`ToCommand::Hindered`] and then one of `Committed`, `Refused`, `Aborted`. A command that
 //! goes away before the end does not end the checkpoint.
 
 use crate::codec::{Decode, Encode};
@@ -15,6 +15,8 @@ pub enum FromCommand {
     Checkpoint {
         suspend: bool,
         timeout_seconds: Option<u64>,
+        /// Whether it is tried again until then while something hinders it.
+        waits: bool,
     },
 }
 
@@ -26,6 +28,10 @@ pub enum ToCommand {
     Phase {
         epoch: u64,
         phase: String,
+    },
+    /// What hinders it for the moment; it is tried again.
+    Hindered {
+        reasons: Vec<String>,
     },
     /// The epoch is committed; with a suspend: and every rank has ended.
     Committed(Outcome),
@@ -77,6 +83,8 @@ pub struct JobStatus {
     pub ranks: Vec<RankStatus>,
     /// The phase of the checkpoint under way, if one is.
     pub phase: Option<String>,
+    /// What a request waits for, if something hinders it: the ranks' own reasons.
+    pub waits_for: Vec<String>,
     /// The newest committed epoch.
     pub epoch: Option<u64>,
     /// Checkpoints committed and given up in this launch.

@@ -1,5 +1,6 @@
 //! `stillpoint checkpoint` and `stillpoint suspend`.
 
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -37,9 +38,13 @@ struct Request {
     /// Checkpoint directory or name of the job; may be left out when only one job of yours runs
     target: Option<String>,
 
-    /// Give up after this time; the job then carries on
+    /// Give up after this time; the job then carries on. What hinders a checkpoint is waited for until then, or for 10 s
     #[arg(long, env = "STILLPOINT_TIMEOUT", value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
+
+    /// Do not wait for what hinders a checkpoint to pass: end with status 5 at once
+    #[arg(long, env = "STILLPOINT_NO_WAIT")]
+    no_wait: bool,
 
     /// Print the result as JSON
     #[arg(long, env = "STILLPOINT_JSON")]
@@ -83,11 +88,13 @@ impl Request {
             suspend,
             // At least 1: a limit of 0 would be none.
             timeout_seconds: self.timeout.map(|timeout| timeout.as_secs().max(1)),
+            waits: !self.no_wait,
         };
         coordinator.ask(&request).map_err(lost)?;
         interrupt::ends_with(goes_on(suspend, &target));
         let mut beyond = FOR_AN_ANSWER;
         let mut progress = Progress::new();
+        let mut waited_for = BTreeSet::new();
         loop {
             let limit = self.timeout.map(|timeout| timeout + beyond);
             let patience = limit.map(|limit| limit.saturating_sub(asked.elapsed()));
@@ -98,9 +105,13 @@ impl Request {
                     }
                     progress.phase(epoch, &phase);
                 }
+                ToCommand::Hindered { reasons } => {
+                    progress.hindered(&reasons);
+                    waited_for.extend(reasons);
+                }
                 ToCommand::Committed(outcome) => {
                     progress.end();
-                    return self.report(&target, &outcome);
+                    return self.report(&target, &outcome, &waited_for);
                 }
                 ToCommand::Refused { reasons } => {
                     progress.end();
@@ -119,7 +130,12 @@ impl Request {
         }
     }
 
-    fn report(&self, target: &Target, outcome: &Outcome) -> super::Outcome {
+    fn report(
+        &self,
+        target: &Target,
+        outcome: &Outcome,
+        waited_for: &BTreeSet<String>,
+    ) -> super::Outcome {
         let seconds: f64 = outcome.phases.iter().map(|(_, seconds)| seconds).sum();
         if self.json {
             let phases: serde_json::Map<String, serde_json::Value> = outcome
@@ -135,6 +151,7 @@ impl Request {
                 "seconds": seconds,
                 "phases": phases,
                 "suspended": outcome.suspended,
+                "waited_for": waited_for,
                 "staging": outcome.staging.map(|staging| json!({
                     "blocking_seconds": staging.blocking,
                     "predicted_seconds": staging.predicted,
@@ -197,6 +214,7 @@ fn goes_on(suspend: bool, target: &Target) -> String {
 struct Progress {
     terminal: bool,
     shown: bool,
+    hindered: Vec<String>,
 }
 
 impl Progress {
@@ -204,13 +222,29 @@ impl Progress {
         Progress {
             terminal: std::io::stderr().is_terminal(),
             shown: false,
+            hindered: vec![],
         }
     }
 
     fn phase(&mut self, epoch: u64, phase: &str) {
+        self.show(&format!("epoch {epoch}: {phase}"));
+    }
+
+    /// What is waited for, when it is not what has been shown.
+    fn hindered(&mut self, reasons: &[String]) {
+        if self.hindered != reasons {
+            self.hindered = reasons.to_vec();
+            self.show(&format!(
+                "waits until this has passed: {}",
+                reasons.join("; ")
+            ));
+        }
+    }
+
+    fn show(&mut self, text: &str) {
         let line = match self.terminal {
-            true => format!("\r\x1b[Kepoch {epoch}: {phase}"),
-            false => format!("epoch {epoch}: {phase}\n"),
+            true => format!("\r\x1b[K{text}"),
+            false => format!("{text}\n"),
         };
         self.shown = true;
         // Progress that cannot be shown is no reason to stop.

@@ -72,6 +72,8 @@ struct ShownCoordinator {
 struct ShownLive {
     /// Of the checkpoint under way.
     phase: Option<String>,
+    /// What a request waits for, if something hinders it.
+    waits_for: Vec<String>,
     /// Checkpoints of this launch.
     committed: u64,
     given_up: u64,
@@ -226,6 +228,7 @@ impl Shown {
             },
             live: live.map(|status| ShownLive {
                 phase: status.phase,
+                waits_for: status.waits_for,
                 committed: status.committed,
                 given_up: status.aborted,
                 last_failure: status.last_failure,
@@ -282,6 +285,9 @@ impl Shown {
             None => {}
         }
         if let Some(live) = &self.live {
+            for reason in &live.waits_for {
+                row("waits for", reason);
+            }
             if let Some(phase) = &live.phase {
                 row("checkpoint", &format!("under way, phase {phase}"));
             }

@@ -9,6 +9,7 @@ use stillpoint_clock::safe_state::SafeState;
 use stillpoint_protocol::agent::{Order, Written};
 use stillpoint_protocol::command::{Outcome, Staging};
 
+use super::Wanted;
 use super::phase::Phase;
 use super::roster::ranks_in_words;
 
@@ -21,8 +22,8 @@ pub struct Attempt {
     pub suspend: bool,
     /// Where the committed epoch is; empty before the commit.
     pub directory: String,
-    /// Commands that want to hear of it.
-    pub watchers: Vec<u64>,
+    /// Who wants it.
+    pub(super) requests: Vec<Wanted>,
     pub phase: Phase,
     began: Duration,
     phase_began: Duration,
@@ -54,7 +55,7 @@ impl Attempt {
             epoch,
             suspend,
             directory: String::new(),
-            watchers: vec![],
+            requests: vec![],
             phase: Phase::Flag,
             began: now,
             phase_began: now,
@@ -71,6 +72,12 @@ impl Attempt {
             repeats: 0,
             aborted: false,
         }
+    }
+
+    /// Commands that want to hear of it.
+    pub fn watchers(&self) -> Vec<u64> {
+        let watchers = self.requests.iter().filter_map(|wanted| wanted.watcher);
+        watchers.collect()
     }
 
     /// Goes on to the next phase.

@@ -16,45 +16,44 @@ use stillpoint_protocol::job_file::JobState;
 use super::attempt::Attempt;
 use super::ending::Why;
 use super::phase::Phase;
+use super::request::ONE_TRY;
 use super::roster::ranks_in_words;
 use super::{Job, Output, Wanted};
 
 impl Job {
     /// Somebody wants a checkpoint: joins the attempt under way, or waits for its turn.
-    pub(super) fn want(
-        &mut self,
-        watcher: Option<u64>,
-        suspend: bool,
-        timeout: Option<Duration>,
-        now: Duration,
-    ) {
+    pub(super) fn want(&mut self, wanted: Wanted) {
+        let now = wanted.since;
         if self.suspended || self.ended {
             let reason = "the job is ending".to_owned();
-            return self.tell(watcher, ToCommand::Aborted { reason });
+            return self.tell(wanted.watcher, ToCommand::Aborted { reason });
         }
         // An epoch that is being staged is no good for a suspend, which wants a durable one.
-        let too_late = suspend && self.stages();
+        let too_late = wanted.suspend && self.stages();
         if let Some(attempt) = &mut self.attempt
             && !attempt.aborted
             && attempt.phase < Phase::Commit
             && !(too_late && attempt.phase >= Phase::Plan)
         {
-            attempt.suspend |= suspend;
-            attempt.watchers.extend(watcher);
+            attempt.suspend |= wanted.suspend;
+            attempt.requests.push(wanted);
             return;
         }
-        self.wanted.push_back(Wanted {
-            watcher,
-            suspend,
-            timeout,
-            since: now,
-        });
+        self.wanted.push_back(wanted);
+        if let Some(hindered) = &mut self.hindered {
+            // It has waited for nothing yet.
+            hindered.again = now;
+        }
         self.begin_wanted(now);
     }
 
     /// Begins an attempt for everybody who waits for one, if it can begin.
     pub(super) fn begin_wanted(&mut self, now: Duration) {
+        self.refuse_impatient(now);
         if self.wanted.is_empty() {
+            if self.attempt.is_none() {
+                self.hindered = None;
+            }
             return;
         }
         if let Some(attempt) = &self.attempt {
@@ -78,6 +77,10 @@ impl Job {
             let reason = format!("the job is still starting: {who} not connected yet");
             return self.give_up_wanted(&reason, |w| w.since + w.timeout.unwrap_or(start) <= now);
         }
+        let hindered = self.hindered.as_ref().map(|hindered| hindered.again);
+        if hindered.is_some_and(|again| now < again) {
+            return;
+        }
         self.attempts += 1;
         let suspend = self.wanted.iter().any(|wanted| wanted.suspend);
         let ranks = self.roster.size();
@@ -91,14 +94,15 @@ impl Job {
                     .timeout
                     .map_or(now + still_point, |t| wanted.since + t)
             })
+            .chain(hindered.map(|_| now + ONE_TRY))
             .max();
-        attempt.watchers = self.wanted.drain(..).filter_map(|w| w.watcher).collect();
+        attempt.requests = self.wanted.drain(..).collect();
         let epoch = attempt.epoch;
         self.attempt = Some(attempt);
-        self.outputs.push(Output::Log(format!(
-            "epoch {epoch}: {}",
-            if suspend { "suspend" } else { "checkpoint" }
-        )));
+        if hindered.is_none() {
+            let what = if suspend { "suspend" } else { "checkpoint" };
+            self.log(format!("epoch {epoch}: {what}"));
+        }
         self.outputs.push(Output::Prepare { epoch });
         self.order_begin(epoch);
         self.tell_phase();
@@ -128,6 +132,9 @@ impl Job {
         self.wanted = kept;
         if given_up.is_empty() {
             return;
+        }
+        if self.wanted.is_empty() {
+            self.hindered = None;
         }
         self.log(format!("no checkpoint: {reason}"));
         self.last_failure = Some(reason.to_owned());
@@ -172,6 +179,7 @@ impl Job {
                 if attempt.done(rank) {
                     let refusals = attempt.refusals();
                     if refusals.is_empty() {
+                        self.hindered = None;
                         self.enter(Phase::Drain, now);
                         self.order(Order::Drain { round: 1 });
                     } else {
@@ -378,11 +386,15 @@ impl Job {
         let Some(attempt) = &self.attempt else {
             return;
         };
+        if self.hindered.is_some() && attempt.phase <= Phase::Check {
+            // One more try, of which its outcome is told.
+            return;
+        }
         let message = ToCommand::Phase {
             epoch: attempt.epoch,
             phase: attempt.phase.name().to_owned(),
         };
-        let watchers = attempt.watchers.clone();
+        let watchers = attempt.watchers();
         self.tell(watchers, message);
     }
 

@@ -65,21 +65,24 @@ impl Job {
             // Who is held up by the disk removes its image when the disk lets it: that name is not used again.
             self.next_epoch = self.next_epoch.max(epoch + 1);
         }
+        let requests = std::mem::take(&mut attempt.requests);
         let reason = match &why {
             Why::Refused(reasons) => reasons.join("; "),
             Why::Failed(reason) => reason.clone(),
         };
-        self.log(format!("epoch {epoch}: given up: {reason}"));
-        self.aborted += 1;
-        self.last_failure = Some(reason.clone());
-        let watchers = self.take_watchers();
-        self.tell(
-            watchers,
-            match why {
-                Why::Refused(reasons) => ToCommand::Refused { reasons },
-                Why::Failed(reason) => ToCommand::Aborted { reason },
-            },
-        );
+        let answered = match why {
+            Why::Refused(reasons) => self.try_again_or_refuse(requests, &reasons, now),
+            Why::Failed(reason) => {
+                let watchers: Vec<u64> = requests.iter().filter_map(|w| w.watcher).collect();
+                self.tell(watchers, ToCommand::Aborted { reason });
+                true
+            }
+        };
+        if answered {
+            self.log(format!("epoch {epoch}: given up: {reason}"));
+            self.aborted += 1;
+            self.last_failure = Some(reason.clone());
+        }
         self.enter(Phase::Release, now);
         self.order(Order::Abort { reason });
         self.skip_the_gone(now);
@@ -157,14 +160,18 @@ impl Job {
         }
         if self.suspended {
             let outcome = attempt.outcome(now);
-            self.tell(attempt.watchers, ToCommand::Committed(outcome));
+            self.tell(attempt.watchers(), ToCommand::Committed(outcome));
         }
     }
 
     pub(super) fn take_watchers(&mut self) -> Vec<u64> {
         self.attempt
             .as_mut()
-            .map(|attempt| std::mem::take(&mut attempt.watchers))
+            .map(|attempt| {
+                let watchers = attempt.watchers();
+                attempt.requests.clear();
+                watchers
+            })
             .unwrap_or_default()
     }
 }

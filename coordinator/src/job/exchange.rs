@@ -18,6 +18,8 @@ pub enum Input {
         watcher: u64,
         suspend: bool,
         timeout: Option<Duration>,
+        /// Whether it is tried again while something hinders it.
+        waits: bool,
     },
     /// [`Output::Prepare`] is done.
     Prepared {

@@ -10,6 +10,7 @@ mod ending;
 mod exchange;
 mod phase;
 mod recovery;
+mod request;
 mod roster;
 mod settings;
 mod staging;
@@ -27,16 +28,19 @@ use attempt::Attempt;
 pub use exchange::{Fate, Input, Output};
 pub use phase::Phase;
 use recovery::Recovery;
+use request::Hindered;
 use roster::{Life, Roster};
 pub use settings::{Patience, Settings};
 use staging::Staging;
 
-/// A checkpoint that somebody wants, not begun yet.
+/// A checkpoint that somebody wants.
 #[derive(Debug)]
 struct Wanted {
     watcher: Option<u64>,
     suspend: bool,
     timeout: Option<Duration>,
+    /// How long after `since` it is tried again when it is refused.
+    patience: Duration,
     since: Duration,
 }
 
@@ -46,6 +50,8 @@ pub struct Job {
     settings: Settings,
     roster: Roster,
     wanted: VecDeque<Wanted>,
+    /// What requests wait for.
+    hindered: Option<Hindered>,
     attempt: Option<Attempt>,
     attempts: u64,
     staging: Staging,
@@ -73,6 +79,7 @@ impl Job {
         Job {
             roster: Roster::new(settings.ranks),
             wanted: VecDeque::new(),
+            hindered: None,
             attempt: None,
             attempts: settings.attempts_before,
             staging: Staging::new(settings.staging, settings.ranks),
@@ -120,7 +127,20 @@ impl Job {
                 watcher,
                 suspend,
                 timeout,
-            } => self.want(Some(watcher), suspend, timeout, now),
+                waits,
+            } => {
+                let patience = match waits {
+                    true => timeout.unwrap_or(self.settings.patience.hindrance),
+                    false => Duration::ZERO,
+                };
+                self.want(Wanted {
+                    watcher: Some(watcher),
+                    suspend,
+                    timeout,
+                    patience,
+                    since: now,
+                });
+            }
             Input::Prepared { epoch, result } => self.on_prepared(epoch, result, now),
             Input::Committed { epoch, result } => self.on_committed(epoch, result, now),
             Input::Durable { epoch, result } => self.on_durable(epoch, result, now),
@@ -150,6 +170,7 @@ impl Job {
         let start = waits_for_ranks.then(|| self.start_deadline());
         // Behind an attempt or a flush, only a request that has a limit of its own is given up.
         let idle = self.attempt.is_none() && self.staging.flushing().is_none();
+        let idle = idle && self.hindered.is_none();
         let limit = idle.then_some(patience.start);
         let wanted = self.wanted.iter();
         let wanted = wanted.filter_map(|w| Some(w.since + w.timeout.or(limit)?));
@@ -160,6 +181,7 @@ impl Job {
         start
             .into_iter()
             .chain(wanted)
+            .chain(self.hindered_deadline())
             .chain(attempt)
             .chain(self.next_periodic.filter(|_| !self.suspended))
             .min()
@@ -180,6 +202,7 @@ impl Job {
         JobStatus {
             ranks: self.roster.status(),
             phase: self.attempt.as_ref().map(|a| a.phase.name().to_owned()),
+            waits_for: self.waits_for(),
             epoch: self.fate.newest_epoch,
             committed: self.committed,
             aborted: self.aborted,
@@ -199,7 +222,9 @@ impl Job {
             FromAgent::SuspendWanted { signal } => {
                 self.log(format!("rank {rank} got signal {signal}: suspend"));
                 if self.wanted.iter().all(|wanted| !wanted.suspend) {
-                    self.want(None, true, None, now);
+                    // Nobody waits at a terminal, and the job is to end: it is tried as long as any checkpoint.
+                    let patience = self.settings.patience.still_point;
+                    self.want(Wanted::of_the_job(true, patience, now));
                 }
             }
             FromAgent::Progress { attempt, progress } => {
@@ -243,7 +268,9 @@ impl Job {
         if self.next_periodic.is_some_and(|due| due <= now) && !self.suspended {
             self.next_periodic = None;
             if self.attempt.is_none() && self.wanted.is_empty() && self.roster.gone().is_none() {
-                self.want(None, false, None, now);
+                let patience = self.settings.patience.hindrance;
+                let patience = self.settings.interval.map_or(patience, |i| i.min(patience));
+                self.want(Wanted::of_the_job(false, patience, now));
             }
         }
         if self.attempt.is_none() && self.next_periodic.is_none() {

@@ -46,6 +46,8 @@ pub struct Patience {
     pub start: Duration,
     /// From a request to the moment when images are written, unless the request says otherwise.
     pub still_point: Duration,
+    /// From a request that has no limit of its own to the moment when what hinders it is the answer.
+    pub hindrance: Duration,
     /// For ranks to say that the application runs again.
     pub release: Duration,
     /// For ranks to end after a suspend, before the command is told that they have not.
@@ -62,6 +64,7 @@ impl Default for Patience {
         Patience {
             start: Duration::from_secs(120),
             still_point: Duration::from_secs(600),
+            hindrance: Duration::from_secs(10),
             release: Duration::from_secs(60),
             end: Duration::from_secs(30),
             handover: Duration::from_secs(60),

@@ -2,6 +2,7 @@
 
 mod commit;
 mod giving_up;
+mod hindered;
 mod ranks;
 mod requests;
 mod staging;
@@ -99,6 +100,7 @@ impl World {
             watcher,
             suspend,
             timeout: None,
+            waits: false,
         });
     }
 

@@ -204,12 +204,14 @@ impl Coordinator {
                 FromCommand::Checkpoint {
                     suspend,
                     timeout_seconds,
+                    waits,
                 } => self.job.on(
                     now,
                     Input::Checkpoint {
                         watcher,
                         suspend,
                         timeout: timeout_seconds.map(Duration::from_secs),
+                        waits,
                     },
                 ),
             },

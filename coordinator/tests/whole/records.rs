@@ -91,6 +91,7 @@ fn while_the_disk_stalls_ranks_run_and_commands_are_answered_but_no_commit_is_to
     let mut asked = job.ask(&FromCommand::Checkpoint {
         suspend: false,
         timeout_seconds: None,
+        waits: false,
     });
     let began = Instant::now();
     loop {

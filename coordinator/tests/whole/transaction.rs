@@ -283,6 +283,7 @@ fn a_command_that_goes_away_does_not_end_its_checkpoint() {
             .send(&FromCommand::Checkpoint {
                 suspend: true,
                 timeout_seconds: None,
+                waits: false,
             })
             .unwrap();
     }

@@ -150,8 +150,8 @@ impl Carrier {
         self.command(Command::Check, DriverState::Checked)?;
         let inside = self.access.enter()?;
         let mut refusals = self.means.page.refusals();
-        refusals.extend(capture::refusals());
         drop(inside);
+        refusals.extend(capture::refusals(&self.access)?);
         Ok(Progress::CheckResult { refusals })
     }
 

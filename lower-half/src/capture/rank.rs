@@ -13,7 +13,7 @@ use stillpoint_protocol::agent::{Begin, Written};
 use stillpoint_protocol::launch::Launch;
 use stillpoint_wrappers::gate::{self, UpperHooks};
 
-use super::access::{self, Access};
+use super::access::{self, Access, Revoked};
 use super::apart::apart;
 use super::contents::Contents;
 use super::descriptors::streams;
@@ -79,8 +79,11 @@ pub struct PageState {
 }
 
 /// What forbids a checkpoint of this rank, in words for people.
-pub fn refusals() -> Vec<String> {
-    super::refusals::of_process(&descriptors::upper(), &[])
+///
+/// # Errors
+/// The access has been taken back.
+pub fn refusals(access: &Access) -> Result<Vec<String>, Revoked> {
+    super::refusals::of_process(&descriptors::upper(), &[], access)
 }
 
 /// About how long this rank's image will be.

@@ -2,6 +2,7 @@
 
 use std::os::fd::RawFd;
 
+use super::access::{Access, Revoked};
 use super::maps::{self, Mapping};
 use super::{memory, told};
 use crate::agent::starters;
@@ -12,10 +13,20 @@ use crate::restore::rehearsal;
 use stillpoint_image::tables::RegionKind;
 use stillpoint_wrappers::gate::is_upper;
 
-/// Every reason; empty: none. `numbers` are the upper half's descriptors,
-/// `children` processes that the lower half itself has started.
-pub fn of_process(numbers: &[RawFd], lower_children: &[u32]) -> Vec<String> {
+/// Every reason; empty: none. `numbers` are the upper half's descriptors, `lower_children` processes that the lower half itself
+/// has started. Each part goes inside by itself: whoever takes the access back waits for one of them only.
+///
+/// # Errors
+/// The access has been taken back.
+pub fn of_process(
+    numbers: &[RawFd],
+    lower_children: &[u32],
+    access: &Access,
+) -> Result<Vec<String>, Revoked> {
+    let inside = access.enter()?;
     let mut reasons = children(lower_children);
+    drop(inside);
+    let inside = access.enter()?;
     reasons.extend(holdings::refusals());
     reasons.extend(unseen::doubtful().into_iter().map(|number| {
         let link = std::fs::read_link(format!("/proc/self/fd/{number}")).unwrap_or_default();
@@ -26,14 +37,23 @@ pub fn of_process(numbers: &[RawFd], lower_children: &[u32]) -> Vec<String> {
     }));
     reasons.extend(numbers.iter().filter_map(|number| message_queue(*number)));
     reasons.extend(undo_of_semaphores());
-    match maps::upper() {
+    drop(inside);
+    let inside = access.enter()?;
+    let mappings = maps::upper();
+    drop(inside);
+    match mappings {
         Ok(mappings) => {
+            let inside = access.enter()?;
             reasons.extend(rehearsal::of_process(numbers, &mappings));
-            reasons.extend(mappings.iter().filter_map(mapping));
+            drop(inside);
+            for one in &mappings {
+                let _inside = access.enter()?;
+                reasons.extend(mapping(one));
+            }
         }
         Err(error) => reasons.push(format!("its memory map cannot be read: {error}")),
     }
-    reasons
+    Ok(reasons)
 }
 
 /// What the kernel would take back of System V semaphores at the end of the process, and so at a suspend.

@@ -135,6 +135,7 @@ impl Job {
         let mut receiver = self.ask(&FromCommand::Checkpoint {
             suspend,
             timeout_seconds,
+            waits: false,
         });
         loop {
             match receiver.receive_within(PATIENCE).unwrap() {

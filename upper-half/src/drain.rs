@@ -7,7 +7,8 @@
 //! until the receive is posted, whoever pulls holds it while a message moves from MPI to the queue.
 
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::fmt::Write;
+use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 use stillpoint_wrappers::extra::INTERRUPTED;
 use stillpoint_wrappers::gate::HandleKind;
@@ -17,6 +18,7 @@ use crate::abi::predefined::null_word;
 use crate::crossing::cross;
 use crate::object::Object;
 use crate::queue::{Drained, Queue};
+use crate::refuse::Text;
 use crate::shared::{Shared, SharedGuard};
 use crate::{arch, communicator, message, request};
 
@@ -24,6 +26,9 @@ static QUEUE: Shared<Queue> = Shared::new(Queue::new());
 
 /// Messages in the queue, for the look in passing.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+/// What the real MPI said in the round of the drain under way when it could not look for messages; 0: it could.
+static LAST_ERROR: AtomicI32 = AtomicI32::new(0);
 
 /// Whether no drained message waits for its receive: one load.
 #[inline(always)]
@@ -82,9 +87,14 @@ pub unsafe fn deliver(
     datatype: *mut Object,
 ) -> Status {
     let mut status = Status::default();
-    // SAFETY: the bytes are all there after the wait; the rest is the caller's.
+    // SAFETY: the bytes are all there after the wait, unless the real MPI has failed to receive them; the rest is the caller's.
     unsafe {
         arrive(&mut message);
+        if message.error != 0 {
+            status = status_of(message.source, message.tag, 0);
+            status.error = message.error;
+            return status;
+        }
         let (packed, bytes) = (message.bytes.as_ptr().cast(), message.bytes.len() as u64);
         let datatype = (*datatype).lower;
         status.error = cross(|dispatch| {
@@ -104,8 +114,7 @@ unsafe fn arrive(message: &mut Drained) {
             unsafe { cross(|dispatch| (dispatch.extra.wait)(&mut word, core::ptr::null_mut())) };
         if code == INTERRUPTED {
             arch::yield_processor();
-        } else {
-            message.arriving = None;
+        } else if message.answered(code, true) {
             // SAFETY: the thread has a record.
             unsafe { arch::count_received() };
         }
@@ -123,6 +132,7 @@ pub unsafe fn receive(mut word: Word, status: &Status) -> Drained {
         tag: status.tag,
         bytes: vec![0u8; bytes].into_boxed_slice(),
         arriving: None,
+        error: 0,
     };
     let mut receive: Word = 0;
     let buffer = drained.bytes.as_mut_ptr().cast();
@@ -134,6 +144,10 @@ pub unsafe fn receive(mut word: Word, status: &Status) -> Drained {
     };
     if code == 0 {
         drained.arriving = Some(receive);
+    } else if drained.answered(code, true) {
+        // It has left the real MPI all the same.
+        // SAFETY: the thread has a record.
+        unsafe { arch::count_received() };
     }
     drained
 }
@@ -150,13 +164,12 @@ pub unsafe fn has_arrived(message: &mut Drained) -> bool {
     let mut status = Status::default();
     // SAFETY: a receive of ours.
     unsafe {
-        cross(|dispatch| (dispatch.test)(word, &mut flag, &mut status));
-        if flag == 0 {
+        let code = cross(|dispatch| (dispatch.test)(word, &mut flag, &mut status));
+        if !message.answered(code, flag != 0) {
             return false;
         }
         arch::count_received();
     }
-    message.arriving = None;
     true
 }
 
@@ -200,6 +213,9 @@ unsafe fn pull_from(communicator: *mut Object) -> bool {
             let lower = (*communicator).lower;
             cross(|dispatch| (dispatch.extra.pull)(lower, &mut found, &mut word, &mut status))
         };
+        if code != 0 {
+            LAST_ERROR.store(code, Ordering::Relaxed);
+        }
         if code != 0 || found == 0 {
             return moved;
         }
@@ -239,6 +255,58 @@ pub unsafe fn forget(communicator: *mut Object) {
 /// # Safety
 /// Parked on the driver thread, every other thread stopped.
 pub unsafe fn round() -> bool {
+    LAST_ERROR.store(0, Ordering::Relaxed);
     // SAFETY: the caller's.
     unsafe { request::test_all() | pull() | message::pull_all() }
+}
+
+/// Whether the last [`round`] may have left a message behind.
+pub fn failed() -> bool {
+    LAST_ERROR.load(Ordering::Relaxed) != 0
+}
+
+/// Says so.
+pub fn describe(text: &mut Text) {
+    let code = LAST_ERROR.load(Ordering::Relaxed);
+    if code != 0 {
+        let separator = if text.is_empty() { "" } else { "\n" };
+        let _ = write!(
+            text,
+            "{separator}MPI cannot look for messages on one of its communicators (MPI_Improbe: error {code})"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::ptr;
+
+    use super::*;
+
+    #[test]
+    fn a_message_that_could_not_be_received_gives_its_error_to_the_receive_and_touches_no_buffer() {
+        let message = Drained {
+            source: 3,
+            tag: 7,
+            bytes: Box::new([1; 8]),
+            arriving: None,
+            error: 15,
+        };
+        // SAFETY: neither buffer nor datatype are touched where the message has an error.
+        let status = unsafe { deliver(message, ptr::null_mut(), 8, ptr::null_mut()) };
+        assert_eq!((status.source, status.tag, status.error), (3, 7, 15));
+        assert_eq!(status.bytes(), 0);
+    }
+
+    #[test]
+    fn an_error_of_the_probe_is_a_reason_until_a_round_goes_well() {
+        let mut text = Text::new();
+        describe(&mut text);
+        assert!(text.is_empty() && !failed());
+        LAST_ERROR.store(5, Ordering::Relaxed);
+        describe(&mut text);
+        let said = std::str::from_utf8(text.as_bytes()).unwrap();
+        assert!(failed() && said.contains("MPI_Improbe: error 5"), "{said}");
+        LAST_ERROR.store(0, Ordering::Relaxed);
+    }
 }

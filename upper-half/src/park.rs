@@ -223,6 +223,9 @@ unsafe fn stay() {
                 if active {
                     moved = drain::round();
                 }
+                if drain::failed() {
+                    refusal::answer();
+                }
                 say(DriverState::Draining);
                 if !moved && p2p::parked_in_receive() {
                     // Whether that is over by now only the real MPI knows. The thread comes back at once.
@@ -237,6 +240,9 @@ unsafe fn stay() {
                     if gate.driver_state.load(Ordering::SeqCst) != DriverState::Sealed as u32 {
                         communicator::for_each_live(|on| persistent::clocks::at_still_point(on));
                         crate::inventory::refresh();
+                    }
+                    if drain::failed() {
+                        refusal::answer();
                     }
                     say(DriverState::Sealed);
                     moved = false;

@@ -23,9 +23,24 @@ pub struct Drained {
     pub bytes: Box<[u8]>,
     /// The lower half's receive that still fills `bytes`; `None` once all of them are there.
     pub arriving: Option<Word>,
+    /// What the real MPI said when it failed to receive the bytes, 0 if it did not: an error of the standard's ABI, which
+    /// belongs to the receive that takes the message, also after a restart.
+    pub error: i32,
 }
 
 impl Drained {
+    /// Notes what the real MPI has answered about the receive that fills the bytes. Returns whether that is over: a receive
+    /// that cannot even be asked for is.
+    #[must_use]
+    pub fn answered(&mut self, code: i32, finished: bool) -> bool {
+        if code == 0 && !finished {
+            return false;
+        }
+        self.error = code;
+        self.arriving = None;
+        true
+    }
+
     /// Whether a receive or probe with these arguments (neutral wildcards) takes this message.
     pub fn matches(&self, source: i32, tag: i32) -> bool {
         (source == ANY_SOURCE || source == self.source) && (tag == ANY_TAG || tag == self.tag)
@@ -112,6 +127,7 @@ mod tests {
             tag,
             bytes: Box::new([byte]),
             arriving: None,
+            error: 0,
         }
     }
 
@@ -137,6 +153,25 @@ mod tests {
         assert_eq!(taken(&mut queue, 1, 0, 7), Some(10));
         assert_eq!(taken(&mut queue, 1, 0, 7), Some(13));
         assert_eq!(taken(&mut queue, 1, 0, 7), None);
+    }
+
+    #[test]
+    fn a_receive_that_fails_is_over_and_its_error_stays_with_the_message() {
+        let arriving = || Drained {
+            arriving: Some(5),
+            ..message(0, 7, 1)
+        };
+        for (code, finished, over) in [
+            (0, false, false),
+            (0, true, true),
+            (15, false, true),
+            (15, true, true),
+        ] {
+            let mut message = arriving();
+            assert_eq!(message.answered(code, finished), over);
+            assert_eq!(message.arriving.is_none(), over);
+            assert_eq!(message.error, code);
+        }
     }
 
     #[test]

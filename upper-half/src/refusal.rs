@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering;
 use crate::constructor::HOOKS;
 use crate::crossing::gate;
 use crate::refuse::{self, Text};
-use crate::two_phase;
+use crate::{drain, two_phase};
 
 struct Answer(UnsafeCell<Text>);
 
@@ -32,6 +32,7 @@ pub fn answer() {
     }
     refuse::describe(text);
     two_phase::describe(text);
+    drain::describe(text);
     tell(text);
 }
 

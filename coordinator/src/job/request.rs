@@ -3,17 +3,21 @@
 //! A hindrance may pass: a file that is open for a moment, a child that lives for a second. A request that is refused is
 //! therefore tried again until its patience is over, with growing pauses between two tries. The job runs on meanwhile.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use stillpoint_protocol::command::ToCommand;
 
-use super::{Job, Wanted};
+use super::attempt::Attempt;
+use super::phase::Phase;
+use super::roster::ranks_in_words;
+use super::{Job, Output, Wanted};
 
 /// The pause after the first try that was refused, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// What a try that has begun is given at the least, so that its own answer counts.
-pub(super) const ONE_TRY: Duration = Duration::from_secs(1);
+const ONE_TRY: Duration = Duration::from_secs(1);
 
 impl Wanted {
     /// One that nobody waits for: a periodic checkpoint, a suspend by a signal.
@@ -39,10 +43,117 @@ pub(super) struct Hindered {
     reasons: Vec<String>,
     pause: Duration,
     /// When the next try begins.
-    pub(super) again: Duration,
+    again: Duration,
 }
 
 impl Job {
+    /// Somebody wants a checkpoint: joins the attempt under way, or waits for its turn.
+    pub(super) fn want(&mut self, wanted: Wanted) {
+        let now = wanted.since;
+        if self.suspended || self.ended {
+            let reason = "the job is ending".to_owned();
+            return self.tell(wanted.watcher, ToCommand::Aborted { reason });
+        }
+        // An epoch that is being staged is no good for a suspend, which wants a durable one.
+        let too_late = wanted.suspend && self.stages();
+        if let Some(attempt) = &mut self.attempt
+            && !attempt.aborted
+            && attempt.phase < Phase::Commit
+            && !(too_late && attempt.phase >= Phase::Plan)
+        {
+            attempt.suspend |= wanted.suspend;
+            attempt.requests.push(wanted);
+            return;
+        }
+        self.wanted.push_back(wanted);
+        if let Some(hindered) = &mut self.hindered {
+            // It has waited for nothing yet.
+            hindered.again = now;
+        }
+        self.begin_wanted(now);
+    }
+
+    /// Begins an attempt for everybody who waits for one, if it can begin.
+    pub(super) fn begin_wanted(&mut self, now: Duration) {
+        self.refuse_impatient(now);
+        if self.wanted.is_empty() {
+            if self.attempt.is_none() {
+                self.hindered = None;
+            }
+            return;
+        }
+        if let Some(attempt) = &self.attempt {
+            let reason = format!("the job is still busy with epoch {}", attempt.epoch);
+            let late = |w: &Wanted| w.timeout.is_some_and(|timeout| w.since + timeout <= now);
+            return self.give_up_wanted(&reason, late);
+        }
+        if let Some(epoch) = self.staging.flushing() {
+            let reason = format!("epoch {epoch} is still on its way to the slow tier");
+            let late = |w: &Wanted| w.timeout.is_some_and(|timeout| w.since + timeout <= now);
+            return self.give_up_wanted(&reason, late);
+        }
+        if let Some(gone) = self.roster.gone() {
+            let reason = format!("there can be no checkpoint of the whole job any more: {gone}");
+            return self.give_up_wanted(&reason, |_| true);
+        }
+        let starting: Vec<u32> = self.roster.starting().collect();
+        if !starting.is_empty() {
+            let start = self.settings.patience.start;
+            let who = ranks_in_words(&starting, self.roster.size());
+            let reason = format!("the job is still starting: {who} not connected yet");
+            return self.give_up_wanted(&reason, |w| w.since + w.timeout.unwrap_or(start) <= now);
+        }
+        let hindered = self.hindered.as_ref().map(|hindered| hindered.again);
+        if hindered.is_some_and(|again| now < again) {
+            return;
+        }
+        self.attempts += 1;
+        let suspend = self.wanted.iter().any(|wanted| wanted.suspend);
+        let ranks = self.roster.size();
+        let mut attempt = Attempt::new(self.attempts, self.next_epoch, suspend, ranks, now);
+        let still_point = self.settings.patience.still_point;
+        attempt.deadline = self
+            .wanted
+            .iter()
+            .map(|wanted| {
+                wanted
+                    .timeout
+                    .map_or(now + still_point, |t| wanted.since + t)
+            })
+            .chain(hindered.map(|_| now + ONE_TRY))
+            .max();
+        attempt.requests = self.wanted.drain(..).collect();
+        let epoch = attempt.epoch;
+        self.attempt = Some(attempt);
+        if hindered.is_none() {
+            let what = if suspend { "suspend" } else { "checkpoint" };
+            self.log(format!("epoch {epoch}: {what}"));
+        }
+        self.outputs.push(Output::Prepare { epoch });
+        self.order_begin(epoch);
+        self.tell_phase();
+    }
+
+    fn give_up_wanted(&mut self, reason: &str, which: impl Fn(&Wanted) -> bool) {
+        let (given_up, kept): (VecDeque<Wanted>, VecDeque<Wanted>) =
+            std::mem::take(&mut self.wanted)
+                .into_iter()
+                .partition(|wanted| which(wanted));
+        self.wanted = kept;
+        if given_up.is_empty() {
+            return;
+        }
+        if self.wanted.is_empty() {
+            self.hindered = None;
+        }
+        self.log(format!("no checkpoint: {reason}"));
+        self.last_failure = Some(reason.to_owned());
+        for wanted in given_up {
+            let reason = reason.to_owned();
+            self.tell(wanted.watcher, ToCommand::Aborted { reason });
+        }
+    }
+
     /// A try was refused: whoever has patience left waits for the next one. True when somebody was given the refusal as
     /// the answer, or nobody waits.
     pub(super) fn try_again_or_refuse(

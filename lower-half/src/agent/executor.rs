@@ -161,6 +161,9 @@ impl Carrier {
         self.command(Command::Drain, DriverState::Draining)?;
         // A whole round that began after the command.
         self.until("the drain", || page.rounds().wrapping_sub(before) >= 2)?;
+        if let Some(refused) = self.refused() {
+            return Ok(refused);
+        }
         let (sent, received) = stopping::counts(page);
         Ok(Progress::Counts {
             round,
@@ -171,7 +174,13 @@ impl Carrier {
 
     fn seal(&self) -> Result<Progress, Failure> {
         self.command(Command::Seal, DriverState::Sealed)?;
-        Ok(Progress::Sealed)
+        Ok(self.refused().unwrap_or(Progress::Sealed))
+    }
+
+    /// What the upper half has found after the check, if anything.
+    fn refused(&self) -> Option<Progress> {
+        let refusals = self.means.page.refusals();
+        (!refusals.is_empty()).then_some(Progress::CheckResult { refusals })
     }
 
     fn write(&self) -> Result<Progress, Failure> {

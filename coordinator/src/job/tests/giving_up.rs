@@ -53,6 +53,33 @@ fn a_rank_that_dies_before_the_commit_aborts_it_and_the_epoch_is_discarded() {
 }
 
 #[test]
+fn what_a_rank_finds_in_the_drain_or_the_seal_refuses_by_name() {
+    for sealing in [false, true] {
+        let mut world = World::running();
+        world.ask(1, true);
+        world.all_say(1, Progress::Clocks { clocks: vec![] });
+        world.all_say(1, parked(1));
+        world.all_say(1, Progress::CheckResult { refusals: vec![] });
+        if sealing {
+            world.all_say(1, counts(1));
+            world.sleep();
+            world.all_say(1, counts(2));
+            world.say(0, 1, Progress::Sealed);
+        }
+        let refusals = vec!["MPI cannot look for messages".to_owned()];
+        world.say(1, 1, Progress::CheckResult { refusals });
+        let [ToCommand::Refused { reasons }] = world.told(1)[..] else {
+            panic!("{:?}", world.told(1));
+        };
+        assert_eq!(
+            reasons,
+            &["rank 1: MPI cannot look for messages".to_owned()]
+        );
+        assert!(matches!(world.orders().last(), Some(Order::Abort { .. })));
+    }
+}
+
+#[test]
 fn a_refusal_names_the_ranks_and_the_job_runs_on() {
     let mut world = World::running();
     world.ask(1, true);

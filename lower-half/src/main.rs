@@ -10,6 +10,7 @@
 mod agent;
 mod arch;
 mod capture;
+mod children;
 mod cores;
 mod gate;
 mod heap;

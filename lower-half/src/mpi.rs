@@ -11,6 +11,7 @@ use stillpoint_wrappers::extra::Extra;
 use crate::agent;
 use crate::arch::syscall;
 use crate::capture::scheduling;
+use crate::children;
 
 /// `MPI_ERR_INTERN` of the standard ABI.
 const ERR_INTERN: i32 = 17;
@@ -58,7 +59,9 @@ unsafe extern "C" fn start(
     another::refuse();
     agent::join_late();
     // SAFETY: passed on to the caller.
-    let code = scheduling::while_mpi_binds(|| unsafe { start(argc, argv, required, provided) });
+    let code = children::while_mpi_starts(|| {
+        scheduling::while_mpi_binds(|| unsafe { start(argc, argv, required, provided) })
+    });
     syscall::set_mask(mask);
     code
 }

@@ -13,6 +13,23 @@ use super::contents::{Contents, FileKey, data};
 use super::maps::Mapping;
 use super::pages::{PAGE, PageMap};
 
+/// Whether a System V segment goes with its last attachment. `/proc/self/maps` says of each that it is deleted.
+fn marked_for_removal(id: libc::c_int) -> bool {
+    const SHM_DEST: u32 = 0o1000;
+    let mut status = std::mem::MaybeUninit::<libc::shmid_ds>::zeroed();
+    // SAFETY: IPC_STAT fills the structure, for which zeros are valid too.
+    let status = unsafe {
+        if libc::shmctl(id, libc::IPC_STAT, status.as_mut_ptr()) != 0 {
+            return true;
+        }
+        status.assume_init()
+    };
+    u32::from(status.shm_perm.mode) & SHM_DEST != 0
+}
+
+/// What follows the name of a System V segment that is marked for removal.
+pub const REMOVED: &str = " removed";
+
 /// What kind of region a mapping becomes.
 pub fn kind(mapping: &Mapping) -> RegionKind {
     if !mapping.shared {
@@ -92,10 +109,6 @@ impl Memory {
                     }
                 }
                 RegionKind::SharedFile | RegionKind::SharedAnonymous | RegionKind::SystemV => {
-                    if kind == RegionKind::SystemV && mapping.deleted() {
-                        // Attached, then marked for removal: no id leads to it any more.
-                        region.kind = RegionKind::SharedAnonymous;
-                    }
                     if mapping.may_write || kind != RegionKind::SharedFile {
                         memory.open(mapping)?;
                         let stretches = shared_stretches(mapping, kind, &mut pages)?;
@@ -116,6 +129,10 @@ impl Memory {
                     }
                     if region.kind == RegionKind::SystemV {
                         region.name = format!("{} {}", mapping.path(), mapping.inode);
+                        if marked_for_removal(mapping.inode as libc::c_int) {
+                            // Attached, then marked for removal: it goes with its last attachment.
+                            region.name.push_str(REMOVED);
+                        }
                     }
                 }
             }

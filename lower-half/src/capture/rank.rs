@@ -25,6 +25,7 @@ use super::{
     signals, told,
 };
 use crate::agent::starters;
+use crate::children;
 use crate::cores;
 use crate::gate::{descriptors, identity};
 use crate::launch::appearance;
@@ -83,7 +84,7 @@ pub struct PageState {
 /// # Errors
 /// The access has been taken back.
 pub fn refusals(access: &Access) -> Result<Vec<String>, Revoked> {
-    super::refusals::of_process(&descriptors::upper(), &[], access)
+    super::refusals::of_process(&descriptors::upper(), &children::started(), access)
 }
 
 /// About how long this rank's image will be.

@@ -11,83 +11,53 @@ use crate::arch::syscall::failed;
 use crate::threads::exit;
 use crate::threads::registry::Thread;
 
-/// What can be held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-pub enum Holding {
-    AsynchronousIo,
-    DescriptorTable,
-    DirectoryNotices,
-    Keys,
-    Landlock,
-    LocalDescriptorTable,
-    Namespace,
-    Ports,
-    ProcessSetting,
-    ProtectionKeys,
-    Root,
-    Seals,
-    SecurityLabel,
-    SystemCallFilter,
-    Tracing,
+/// The kinds, each with whether a program that the process becomes has it still, and in words for people: "it has ...".
+macro_rules! holdings {
+    ($($name:ident, $outlives_exec:literal, $words:literal;)+) => {
+        /// What can be held.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum Holding {
+            $($name,)+
+        }
+
+        impl Holding {
+            const ALL: [Holding; [$($words),+].len()] = [$(Holding::$name),+];
+
+            fn outlives_exec(self) -> bool {
+                match self {
+                    $(Holding::$name => $outlives_exec,)+
+                }
+            }
+
+            fn words(self) -> &'static str {
+                match self {
+                    $(Holding::$name => $words,)+
+                }
+            }
+        }
+    };
+}
+
+holdings! {
+    AsynchronousIo, false, "contexts of asynchronous I/O (io_setup): destroy them before a checkpoint";
+    DescriptorTable, false, "a thread with descriptors or a directory of its own (clone without CLONE_FILES or CLONE_FS, unshare)";
+    DirectoryNotices, false, "asked to be told of changes in a directory (F_NOTIFY)";
+    Keys, true, "used the kernel's key rings (add_key, request_key, keyctl)";
+    Landlock, true, "restricted itself (landlock_restrict_self)";
+    LocalDescriptorTable, false, "segments of its own (modify_ldt)";
+    Namespace, true, "entered namespaces of its own (unshare, setns)";
+    Ports, true, "access to I/O ports (iopl, ioperm)";
+    ProcessSetting, false, "chosen settings by prctl or arch_prctl that cannot be carried";
+    ProtectionKeys, false, "memory protection keys (pkey_alloc): free them before a checkpoint";
+    Root, true, "another root directory (chroot, pivot_root)";
+    Seals, false, "sealed memory (mseal)";
+    SecurityLabel, true, "another security label (lsm_set_self_attr)";
+    SystemCallFilter, true, "a system call filter of its own (seccomp)";
+    Tracing, false, "another process that it traces (ptrace): detach from it before a checkpoint";
 }
 
 use Holding::*;
-
-impl Holding {
-    const ALL: [Holding; 15] = [
-        AsynchronousIo,
-        DescriptorTable,
-        DirectoryNotices,
-        Keys,
-        Landlock,
-        LocalDescriptorTable,
-        Namespace,
-        Ports,
-        ProcessSetting,
-        ProtectionKeys,
-        Root,
-        Seals,
-        SecurityLabel,
-        SystemCallFilter,
-        Tracing,
-    ];
-
-    /// Whether a program that the process becomes has it still.
-    fn outlives_exec(self) -> bool {
-        matches!(
-            self,
-            Keys | Landlock | Namespace | Ports | Root | SecurityLabel | SystemCallFilter
-        )
-    }
-
-    /// In words for people: "it has ...".
-    fn words(self) -> &'static str {
-        match self {
-            AsynchronousIo => {
-                "contexts of asynchronous I/O (io_setup): destroy them before a checkpoint"
-            }
-            DescriptorTable => {
-                "a thread with descriptors or a directory of its own (clone without CLONE_FILES or CLONE_FS, unshare)"
-            }
-            DirectoryNotices => "asked to be told of changes in a directory (F_NOTIFY)",
-            Keys => "used the kernel's key rings (add_key, request_key, keyctl)",
-            Landlock => "restricted itself (landlock_restrict_self)",
-            LocalDescriptorTable => "segments of its own (modify_ldt)",
-            Namespace => "entered namespaces of its own (unshare, setns)",
-            Ports => "access to I/O ports (iopl, ioperm)",
-            ProcessSetting => "chosen settings by prctl or arch_prctl that cannot be carried",
-            ProtectionKeys => "memory protection keys (pkey_alloc): free them before a checkpoint",
-            Root => "another root directory (chroot, pivot_root)",
-            Seals => "sealed memory (mseal)",
-            SecurityLabel => "another security label (lsm_set_self_attr)",
-            SystemCallFilter => "a system call filter of its own (seccomp)",
-            Tracing => {
-                "another process that it traces (ptrace): detach from it before a checkpoint"
-            }
-        }
-    }
-}
 
 static HELD: [AtomicU32; Holding::ALL.len()] = [const { AtomicU32::new(0) }; Holding::ALL.len()];
 
@@ -224,19 +194,6 @@ pub fn inherit() {
     for letter in std::env::var(VARIABLE).unwrap_or_default().bytes() {
         if let Some(count) = HELD.get(usize::from(letter.wrapping_sub(FIRST_LETTER))) {
             count.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_holding_has_a_count_of_its_own() {
-        for (index, holding) in Holding::ALL.into_iter().enumerate() {
-            assert_eq!(index, holding as usize);
-            assert!(!holding.words().is_empty());
         }
     }
 }

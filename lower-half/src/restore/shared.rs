@@ -1,9 +1,11 @@
 //! Shared mappings: files by their path, memory without a name and System V segments from their content.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
+use std::sync::{Mutex, PoisonError};
 
 use stillpoint_image::descriptors::DescriptorKind;
 use stillpoint_image::tables::RegionKind;
@@ -14,6 +16,7 @@ use super::memory::{advise, check, failed, kept, map_at, size};
 use super::objects::{self, Objects};
 use crate::capture::descriptors::OWN;
 use crate::capture::maps::Mapping;
+use crate::capture::memory::REMOVED;
 
 /// Shared mappings of files that are not here and whose bytes are not in the image.
 pub fn missing(regions: &[Region]) -> Vec<String> {
@@ -174,7 +177,7 @@ pub fn system_v(reader: &Reader, region: &Region) -> Result<(), RestoreError> {
             region.name, region.start
         ))
     };
-    // The name is `/SYSVkkkkkkkk id`, the key in hexadecimal.
+    // The name is `/SYSVkkkkkkkk id`, the key in hexadecimal, and a word more where it is marked for removal.
     let (key, id) = region
         .name
         .strip_prefix("/SYSV")
@@ -182,16 +185,27 @@ pub fn system_v(reader: &Reader, region: &Region) -> Result<(), RestoreError> {
         .ok_or_else(|| refused("its name is not sound"))?;
     let key =
         u32::from_str_radix(key, 16).map_err(|_| refused("its key is not sound"))? as libc::key_t;
+    let removed = id.ends_with(REMOVED);
+    let id = id.strip_suffix(REMOVED).unwrap_or(id);
     let id: libc::c_int = id.parse().map_err(|_| refused("its id is not sound"))?;
-    let id = existing(id, key, size(region)).or_else(|| created(id, key, size(region)));
+    let bytes = size(region);
+    let id = match removed {
+        true => removed_one(id, bytes),
+        false => existing(id, key, bytes).or_else(|| created(id, key, bytes)),
+    };
     let id = id.ok_or_else(|| {
         refused("its id cannot be had again: restart on the node it was on, or as a user who may set /proc/sys/kernel/shm_next_id")
     })?;
     let flags = if kept(region) { libc::SHM_REMAP } else { 0 };
     // SAFETY: without SHM_REMAP nothing is mapped over; what was kept, was kept for this.
     let address = unsafe { libc::shmat(id, region.start as *const _, flags) };
+    let attached = io::Error::last_os_error();
+    if removed {
+        // SAFETY: a segment of this process's own; attachments stay, and more may be made by its id.
+        unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
+    }
     if address as isize == -1 {
-        return Err(failed(region, "attach", io::Error::last_os_error()));
+        return Err(failed(region, "attach", attached));
     }
     if let Some(content) = region.content {
         // SAFETY: the segment has just been attached here, writable, and is this process's alone.
@@ -217,6 +231,23 @@ fn existing(id: libc::c_int, key: libc::key_t, bytes: usize) -> Option<libc::c_i
     let same =
         status.shm_perm.__key == key && status.shm_segsz.div_ceil(4096) == bytes.div_ceil(4096);
     (same && status.shm_nattch == 0).then_some(id)
+}
+
+/// A new segment in the place of one that was marked for removal, the same for all attachments of the old one: under its id,
+/// where that may be asked for.
+fn removed_one(id: libc::c_int, bytes: usize) -> Option<libc::c_int> {
+    static MADE: Mutex<BTreeMap<libc::c_int, libc::c_int>> = Mutex::new(BTreeMap::new());
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(made) = made.get(&id) {
+        return Some(*made);
+    }
+    let new = created(id, libc::IPC_PRIVATE, bytes).or_else(|| {
+        // SAFETY: shmget touches no memory.
+        let new = unsafe { libc::shmget(libc::IPC_PRIVATE, bytes, libc::IPC_CREAT | 0o600) };
+        (new >= 0).then_some(new)
+    })?;
+    made.insert(id, new);
+    Some(new)
 }
 
 /// A new segment under the same id, which only the privileged may ask for.

@@ -58,8 +58,8 @@ unsafe extern "C" fn start(
     let mask = syscall::set_mask(u64::MAX);
     another::refuse();
     agent::join_late();
-    // SAFETY: passed on to the caller.
     let code = children::while_mpi_starts(|| {
+        // SAFETY: passed on to the caller.
         scheduling::while_mpi_binds(|| unsafe { start(argc, argv, required, provided) })
     });
     syscall::set_mask(mask);

@@ -41,7 +41,7 @@ const fn with_flags() -> [u32; 24] {
     let mut all = [0; 24];
     let mut index = 0;
     while index < all.len() {
-        all[index] = plain[index / 4] | (index as u32 % 4) * PRIVATE;
+        all[index] = plain[index / 4] | ((index as u32 % 4) * PRIVATE);
         index += 1;
     }
     all

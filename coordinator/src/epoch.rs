@@ -231,7 +231,7 @@ impl Epochs {
             committed: seconds_since_1970(),
             command: about.command.clone(),
             mpi: about.mpi.clone(),
-            gate_version: stillpoint_wrappers::gate::GATE_VERSION,
+            gate_version: stillpoint_wrappers::contract::VERSION,
             stillpoint: env!("CARGO_PKG_VERSION").to_owned(),
             compression: about.compression.clone(),
             ranks,

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -74,6 +75,7 @@ static inline void bad_pointers(told tell) {
     static siginfo_t info;
     static cpu_set_t processors;
     static struct sched_param parameter;
+    static stack_t alternate = {.ss_flags = SS_DISABLE};
     static struct { unsigned size, policy; char rest[40]; } attributes;
     static struct rlimit limit;
     static void *page_list[1];
@@ -172,6 +174,9 @@ static inline void bad_pointers(told tell) {
         CALL(getsockopt, "...oo", sockets[0], SOL_SOCKET, 77, AT(pair), AT(&from_bytes)),
         CALL(futex, "i.....", AT(none), 7 /* FUTEX_UNLOCK_PI */, 0, 0, 0, 0),
         CALL(futex, "i.....", AT(none), 8 /* FUTEX_TRYLOCK_PI */, 0, 0, 0, 0),
+        CALL(sigaltstack, "IO", AT(&alternate), AT(&alternate)),
+        CALL(msgsnd, ".i..", -1, AT(text), 8, IPC_NOWAIT),
+        CALL(msgrcv, ".o...", -1, AT(text), 8, 0, IPC_NOWAIT),
         CALL(semop, ".i.", -1, AT(none), 1),
         CALL(semtimedop, ".i.I", -1, AT(none), 1, AT(&nothing)),
         CALL(io_setup, ".i", 1, AT(none)),
@@ -258,4 +263,5 @@ static inline void bad_pointers(told tell) {
  *   setsid kill tgkill tkill getpriority setpriority ioprio_get ioprio_set sched_getscheduler kcmp mprotect munmap shmdt pkey_mprotect
  *   ptrace prctl pivot_root chroot iopl ioperm io_destroy add_key request_key keyctl unshare setns membarrier pkey_alloc pkey_free
  *   landlock_create_ruleset landlock_restrict_self fsopen fsmount fspick open_tree open_tree_attr lsm_set_self_attr mseal
+ *   semget msgget
  * ... and those that are refused as an older kernel would: clone3 rseq map_shadow_stack */

@@ -1,7 +1,10 @@
 //! A checkpoint that is given up while images are written lets the application run on at once, and the next request is served.
 
 use std::fs;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use stillpoint_tests::command::{self, Answer, exit};
@@ -30,6 +33,68 @@ fn a_write_is_given_up_between_two_blocks() {
     }
 }
 
+/// A rank without room for its image: here by the limit on its files, which a privileged job would lift.
+#[test]
+fn a_rank_that_cannot_write_lets_the_others_run_on() {
+    let tested = (|| {
+        let program = Program::named(Kind::Special, "large_and_awake")?;
+        let _turn = Turn::take()?;
+        Directory::new("no-room")?.run(|directory| {
+            let mut trial = Trial::new(&program, 2, directory)?;
+            trial.arguments = vec!["300".to_owned(), "0".to_owned()];
+            others_run_on(&trial)
+        })
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+fn others_run_on(trial: &Trial) -> Result<(), Failed> {
+    let command = job::under_stillpoint(trial.ranks, &trial.epochs_at())?;
+    let mut without = as_anybody(command)?;
+    without.env("STILLPOINT_COMPRESS", "zstd:19");
+    without.arg(trial.executable()).args(&trial.arguments);
+    let mut job = trial.launch(without)?;
+    trial.ready(&mut job)?;
+    let asked = ["checkpoint", "--timeout", "60"].map(Path::new);
+    let target = trial.epochs_at();
+    let answer = command::stillpoint(trial.directory, asked.into_iter().chain([target.as_path()]))?;
+    answer.expect_reason(exit::FAILED, "RLIMIT_FSIZE")?;
+    ensure!(job.runs(), "it does not run on");
+    trial.go()?;
+    trial.ends_well(job)?;
+    // Alone, rank 0 would have written for many seconds.
+    stood_still_for(trial, 0.0..STANDS)
+}
+
+/// The command without the right to lift limits, which root has.
+fn as_anybody(command: Command) -> Result<Command, Failed> {
+    let user = fs::metadata("/proc/self")
+        .map_err(|error| error.to_string())?
+        .uid();
+    if user != 0 {
+        return Ok(command);
+    }
+    let mut without = Command::new("setpriv");
+    without.args(["--bounding-set=-sys_resource", "--inh-caps=-sys_resource"]);
+    without.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => without.env(name, value),
+            None => without.env_remove(name),
+        };
+    }
+    Ok(without)
+}
+
+fn stood_still_for(trial: &Trial, expected: Range<f64>) -> Result<(), Failed> {
+    let gap = fs::read_to_string(trial.directory.file("gap")).map_err(|e| e.to_string())?;
+    let gap: f64 = gap.trim().parse().map_err(|_| "no number".to_owned())?;
+    ensure!(expected.contains(&gap), "it stood still for {gap} s");
+    Ok(())
+}
+
 fn runs_on(trial: &Trial) -> Result<(), Failed> {
     let mut command = job::under_stillpoint(trial.ranks, &trial.epochs_at())?;
     // Many times longer than a second.
@@ -54,10 +119,7 @@ fn runs_on(trial: &Trial) -> Result<(), Failed> {
         .filter(|name| name.to_string_lossy().starts_with("epoch-"))
         .collect();
     ensure!(epochs.is_empty(), "this is left: {epochs:?}");
-    let gap = fs::read_to_string(trial.directory.file("gap")).map_err(|e| e.to_string())?;
-    let gap: f64 = gap.trim().parse().map_err(|_| "no number".to_owned())?;
-    ensure!((0.5..STANDS).contains(&gap), "it stood still for {gap} s");
-    Ok(())
+    stood_still_for(trial, 0.5..STANDS)
 }
 
 fn ask(trial: &Trial) -> Result<Answer, Failed> {

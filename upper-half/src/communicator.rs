@@ -14,6 +14,7 @@ mod make;
 mod names;
 mod plan;
 mod queries;
+mod rehearse;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub use make::adopt;
 pub use names::*;
 pub use plan::{Plan, rebuild};
 pub use queries::*;
+pub use rehearse::rehearse;
 
 use crate::info::pairs::Pairs;
 use crate::lock::SpinLock;

@@ -9,9 +9,8 @@ use core::ffi::{c_char, c_int};
 use core::ops::Deref;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
-use stillpoint_wrappers::gate::{
-    self, FOR_LOADER, GATE_ADDRESS, GATE_MAGIC, GATE_VERSION, UpperHooks,
-};
+use stillpoint_wrappers::contract;
+use stillpoint_wrappers::gate::{self, FOR_LOADER, GATE_ADDRESS, GATE_MAGIC, UpperHooks};
 
 use crate::{arch, collective, grequest, operator, p2p, park, refusal};
 
@@ -33,7 +32,7 @@ impl Deref for Hooks {
 }
 
 pub static HOOKS: Hooks = Hooks(UnsafeCell::new(UpperHooks {
-    version: GATE_VERSION,
+    version: contract::VERSION,
     reserved: 0,
     clock_cells: 0,
     clock_count: AtomicU32::new(0),
@@ -51,6 +50,12 @@ pub static HOOKS: Hooks = Hooks(UnsafeCell::new(UpperHooks {
     hindrances: 0,
 }));
 
+/// The contract that this library was built with, for the lower half to read in the file before anything of it runs.
+#[used]
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals)]
+pub static stillpoint_contract: u32 = contract::VERSION;
+
 /// Whether a lower half started this process.
 pub fn gate_is_there() -> bool {
     if !arch::is_mapped(GATE_ADDRESS) {
@@ -58,7 +63,7 @@ pub fn gate_is_there() -> bool {
     }
     // SAFETY: just found mapped; whatever it is, its first bytes can be read.
     let page = unsafe { gate::page() };
-    page.magic == GATE_MAGIC && page.version == GATE_VERSION
+    page.magic == GATE_MAGIC && page.version == contract::VERSION
 }
 
 /// Run by the dynamic loader.

@@ -11,6 +11,7 @@ mod f90;
 mod legacy;
 mod names;
 pub mod recipe;
+mod rehearse;
 mod words;
 
 use stillpoint_wrappers::gate::HandleKind;
@@ -22,6 +23,7 @@ pub use contents::*;
 pub use f90::*;
 pub use legacy::*;
 pub use names::*;
+pub use rehearse::rehearse;
 pub use words::{adopt, by_word};
 
 use crate::lock::SpinLock;

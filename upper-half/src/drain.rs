@@ -255,9 +255,14 @@ pub unsafe fn forget(communicator: *mut Object) {
 /// # Safety
 /// Parked on the driver thread, every other thread stopped.
 pub unsafe fn round() -> bool {
-    LAST_ERROR.store(0, Ordering::Relaxed);
+    look_again();
     // SAFETY: the caller's.
     unsafe { request::test_all() | pull() | message::pull_all() }
+}
+
+/// What the real MPI said earlier counts no more.
+pub fn look_again() {
+    LAST_ERROR.store(0, Ordering::Relaxed);
 }
 
 /// Whether the last [`round`] may have left a message behind.

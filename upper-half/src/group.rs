@@ -15,7 +15,7 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
 pub use calls::*;
-pub use lower::{adopt, members_of, rebuild, word};
+pub use lower::{adopt, members_of, read_and_free, rebuild, rehearse, word};
 
 use crate::object::Object;
 use crate::{abi, crossing, handle};

@@ -10,7 +10,7 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
 pub use calls::*;
-pub use lower::{adopt, rebuild, word};
+pub use lower::{adopt, rebuild, rehearse, word};
 
 use crate::lock::SpinLock;
 use crate::object::Object;

@@ -43,6 +43,7 @@ pub mod queue;
 pub mod rebuild;
 pub mod refusal;
 pub mod refuse;
+pub mod rehearsal;
 pub mod request;
 pub mod shared;
 pub mod stub;

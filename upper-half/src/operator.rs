@@ -15,6 +15,7 @@ pub use calls::*;
 
 use crate::abi::Datatype;
 use crate::object::Object;
+use crate::rehearsal::{Tried, differs, failed, without_recipe};
 use crate::stub::{Outcome, check, class};
 use crate::{crossing, datatype, fortran, handle};
 
@@ -169,6 +170,32 @@ pub unsafe fn rebuild() -> Outcome {
     for object in handle::live(HandleKind::Operator) {
         // SAFETY: live operators of the application's.
         unsafe { construct(object)? };
+    }
+    Ok(())
+}
+
+/// Makes each operator once more, and frees it again.
+///
+/// # Safety
+/// Inside MPI, on the one thread that runs.
+pub unsafe fn rehearse() -> Tried {
+    for object in handle::live(HandleKind::Operator) {
+        // SAFETY: live operators of the application's; the new word is ours, and nobody reduces with it.
+        unsafe {
+            let what = format!("operator {}", (*object).id);
+            let body = body(object).ok_or_else(|| without_recipe(&what))?;
+            let function = body.callback as *const c_void;
+            let (mut word, mut commutes) = (0, c_int::from(body.commutative));
+            let mut error = crossing::cross(|d| (d.op_create)(function, commutes, &raw mut word));
+            if error == 0 {
+                error = crossing::cross(|d| (d.op_commutative)(word, &raw mut commutes));
+                crossing::cross(|d| (d.op_free)(&raw mut word));
+            }
+            check(error).map_err(|error| failed(&what, error))?;
+            if (commutes != 0) != body.commutative {
+                return Err(differs(&what));
+            }
+        }
     }
     Ok(())
 }

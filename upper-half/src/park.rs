@@ -15,7 +15,7 @@ use stillpoint_wrappers::gate::{Command, DriverState};
 use crate::collective::all_reached;
 use crate::crossing::{Place, gate};
 use crate::request::Pending as Requests;
-use crate::{arch, communicator, drain, message, p2p, persistent, refusal, request};
+use crate::{arch, communicator, drain, message, p2p, persistent, refusal, rehearsal, request};
 
 /// Nanoseconds between two rounds of progress in which nothing moved.
 const ROUND: u64 = 200_000;
@@ -214,11 +214,17 @@ unsafe fn stay() {
                     moved = drain::pull();
                 }
             } else if command == Command::Check as u32 {
-                refusal::answer();
-                say(DriverState::Checked);
+                let asked_anew =
+                    gate.driver_state.load(Ordering::SeqCst) != DriverState::Checked as u32;
                 if active {
+                    if asked_anew {
+                        rehearsal::everything();
+                        drain::look_again();
+                    }
                     moved = drain::pull();
                 }
+                refusal::answer();
+                say(DriverState::Checked);
             } else if command == Command::Drain as u32 {
                 if active {
                     moved = drain::round();

@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering;
 use crate::constructor::HOOKS;
 use crate::crossing::gate;
 use crate::refuse::{self, Text};
-use crate::{drain, two_phase};
+use crate::{drain, rehearsal, two_phase};
 
 struct Answer(UnsafeCell<Text>);
 
@@ -33,6 +33,7 @@ pub fn answer() {
     refuse::describe(text);
     two_phase::describe(text);
     drain::describe(text);
+    rehearsal::describe(text);
     tell(text);
 }
 

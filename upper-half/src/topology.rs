@@ -14,6 +14,11 @@ use crate::crossing;
 use crate::stub::{Outcome, check};
 use cartesian::Grid;
 
+/// `MPI_CART`, `MPI_GRAPH` and `MPI_DIST_GRAPH` in the standard ABI.
+const CART: i32 = 211;
+const GRAPH: i32 = 212;
+const DIST_GRAPH: i32 = 213;
+
 /// A communicator's topology.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Topology {
@@ -66,4 +71,56 @@ pub unsafe fn construct(topology: &Topology, word: Word) -> Outcome<Word> {
         check(error)?;
     }
     Ok(new)
+}
+
+/// Whether a communicator of the lower half has this topology.
+///
+/// # Safety
+/// Inside MPI; `word` must be a communicator of the lower half's.
+pub unsafe fn is_of(topology: &Topology, word: Word) -> Outcome<bool> {
+    let mut kind = 0;
+    // SAFETY: inside; the lower half writes as much as it is given room for.
+    unsafe {
+        check(crossing::cross(|d| (d.topo_test)(word, &raw mut kind)))?;
+        match topology {
+            Topology::Cartesian(grid) => {
+                let mut count = 0;
+                if kind != CART {
+                    return Ok(false);
+                }
+                check(crossing::cross(|d| (d.cartdim_get)(word, &raw mut count)))?;
+                let room = || vec![0; usize::try_from(count).unwrap_or(0)];
+                let (mut dims, mut periods, mut place) = (room(), room(), room());
+                let (to, around, at) =
+                    (dims.as_mut_ptr(), periods.as_mut_ptr(), place.as_mut_ptr());
+                check(crossing::cross(|d| {
+                    (d.cart_get)(word, count, to, around, at)
+                }))?;
+                let periods: Vec<bool> = periods.iter().map(|period| *period != 0).collect();
+                Ok(*grid == Grid { dims, periods })
+            }
+            Topology::Graph(graph) => {
+                let (mut nodes, mut edges) = (0, 0);
+                if kind != GRAPH {
+                    return Ok(false);
+                }
+                check(crossing::cross(|d| {
+                    (d.graphdims_get)(word, &raw mut nodes, &raw mut edges)
+                }))?;
+                let room = |count: i32| vec![0; usize::try_from(count).unwrap_or(0)];
+                let mut found = Graph {
+                    index: room(nodes),
+                    edges: room(edges),
+                };
+                let (index, to) = (found.index.as_mut_ptr(), found.edges.as_mut_ptr());
+                check(crossing::cross(|d| {
+                    (d.graph_get)(word, nodes, edges, index, to)
+                }))?;
+                Ok(found == *graph)
+            }
+            Topology::Distributed(own) => {
+                Ok(kind == DIST_GRAPH && graph::neighbours(word)? == *own)
+            }
+        }
+    }
 }

@@ -17,8 +17,8 @@
 //! ThreadSanitizer wants programs at `0x5500_0000_0000` or below `0x80_0000_0000`, AddressSanitizer wants all of
 //! `0x7fff_8000 .. 0x1000_7fff_8000` for itself.
 //!
-//! Every field that changes while threads run is atomic. The layout is `repr(C)` and versioned by
-//! [`GATE_VERSION`]; an image records the version that its upper half was built with.
+//! Every field that changes while threads run is atomic. The layout is `repr(C)`; an image records the version of the contract
+//! ([`crate::contract`]) that its upper half was built with.
 
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
@@ -39,8 +39,6 @@ pub const LOW_END: usize = 0x2a00_0000_0000;
 
 /// First word of a filled gate page: `"STILLPNT"`.
 pub const GATE_MAGIC: u64 = u64::from_le_bytes(*b"STILLPNT");
-/// Changes with every change of the layouts in this file.
-pub const GATE_VERSION: u32 = 7;
 
 /// In the environment that the application's loader begins with, this variable and all behind it are for the loader alone; their number
 /// is even. The upper half's constructor takes them away, and the environment is what it would be without Stillpoint.

@@ -6,6 +6,7 @@
 
 #[cfg(any(test, feature = "generator"))]
 pub mod constants;
+pub mod contract;
 pub mod direct;
 pub mod dispatch;
 #[cfg(any(test, feature = "generator"))]

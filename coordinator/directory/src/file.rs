@@ -4,8 +4,10 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fchmod, fstat, openat, unlinkat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fchmod, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 use crate::directory::{Directory, Whose, check_ours};
@@ -78,15 +80,44 @@ impl Directory {
         create_at(self.as_fd(), Path::new(name))
     }
 
-    /// Replaces a file in it in one step: a reader sees the old one or the new one. It is on the disk when this
-    /// returns.
+    /// Replaces a file in it in one step: a reader sees the old one or the new one, whoever else replaces it meanwhile, from
+    /// this host or another. It is on the disk when this returns.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let draft = format!(".{name}.new");
-        let mut file = self.create(&draft)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        self.rename(&draft, name)?;
+        self.remove_drafts(name)?;
+        let draft = draft_name(name);
+        let replaced = self
+            .write_draft(&draft, bytes)
+            .and_then(|()| self.rename(&draft, name));
+        if replaced.is_err() {
+            // The error itself matters more.
+            let _ = self.remove_file(&draft);
+        }
+        replaced?;
         self.sync()
+    }
+
+    fn write_draft(&self, draft: &str, bytes: &[u8]) -> io::Result<()> {
+        let mut file = self.create(draft)?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    }
+
+    /// Removes what somebody has left who was killed before he could give it its name.
+    fn remove_drafts(&self, name: &str) -> io::Result<()> {
+        for found in self.names()? {
+            let Some(found) = found.to_str().filter(|found| is_draft_of(found, name)) else {
+                continue;
+            };
+            let about = statat(self.as_fd(), found, AtFlags::SYMLINK_NOFOLLOW);
+            let made = about.map(|about| u64::try_from(about.st_mtime).unwrap_or(0));
+            let now = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default();
+            if made.is_ok_and(|made| now.as_secs().saturating_sub(made) > DRAFT_SECONDS) {
+                self.remove_file(found)?;
+            }
+        }
+        Ok(())
     }
 
     /// A file in it without a name.
@@ -103,6 +134,26 @@ impl Directory {
         unlinkat(self.as_fd(), &name, AtFlags::empty())?;
         Ok(file)
     }
+}
+
+/// Nobody writes a file for so long.
+const DRAFT_SECONDS: u64 = 3600;
+
+/// A name that nobody else uses, on this host or another.
+fn draft_name(name: &str) -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    format!(".{name}.{:x}-{process:x}-{count:x}.new", now.as_nanos())
+}
+
+fn is_draft_of(found: &str, name: &str) -> bool {
+    let rest = found
+        .strip_prefix('.')
+        .and_then(|rest| rest.strip_prefix(name));
+    rest.is_some_and(|rest| rest.starts_with('.') && rest.ends_with(".new"))
 }
 
 fn open_at(at: BorrowedFd<'_>, name: &Path, flags: OFlags, whose: Whose) -> io::Result<File> {

@@ -148,3 +148,33 @@ fn a_directory_that_was_replaced_is_known() {
     held.create("file").unwrap();
     assert!(root.path().join("moved/file").exists() && !path.join("file").exists());
 }
+
+#[test]
+fn whoever_replaces_a_file_at_once_it_is_always_whole() {
+    let root = tempfile::tempdir().unwrap();
+    let held = Directory::open(root.path(), Whose::Ours).unwrap();
+    let left = ".file.1-2-3.new";
+    fs::write(root.path().join(left), "left by a crash").unwrap();
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    fs::File::open(root.path().join(left))
+        .unwrap()
+        .set_modified(long_ago)
+        .unwrap();
+    held.replace("file", &[b'0'; 5000]).unwrap();
+    assert!(!root.path().join(left).exists());
+    std::thread::scope(|scope| {
+        for letter in b'1'..b'5' {
+            let held = &held;
+            scope.spawn(move || {
+                for _ in 0..50 {
+                    held.replace("file", &[letter; 5000]).unwrap();
+                    let found = held.read("file", 5000).unwrap();
+                    assert_eq!(found.len(), 5000);
+                    assert!(found.iter().all(|byte| *byte == found[0]));
+                }
+            });
+        }
+    });
+    let names = held.names().unwrap();
+    assert_eq!(names, ["file"], "{names:?}");
+}

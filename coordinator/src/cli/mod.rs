@@ -10,6 +10,7 @@ mod completions;
 mod coordinator;
 mod finished;
 mod gather;
+mod inside;
 mod inspect;
 mod interrupt;
 mod launch;

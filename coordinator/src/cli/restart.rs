@@ -13,7 +13,7 @@ use super::launch::Place;
 use super::one_voice::with_one_voice;
 use super::options::LaunchOptions;
 use super::start::{Decision, Home, Task, absolute, new_job_id, start, take};
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, inside};
 use crate::epoch::{EpochError, Epochs, Mark, staged_name};
 
 /// Carry on from a committed epoch, in a fresh launch of as many ranks
@@ -39,6 +39,11 @@ pub struct Restart {
 
 impl Restart {
     pub fn execute(self) -> Outcome {
+        if inside::a_rank() {
+            return Err(Failure::failed(
+                "this is part of a running job: restart from outside of it",
+            ));
+        }
         let place = Place::here()?;
         with_one_voice(&place, self.start(&place))
     }

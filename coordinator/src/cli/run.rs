@@ -15,7 +15,7 @@ use super::one_voice::with_one_voice;
 use super::options::{LaunchOptions, SafeState};
 use super::restart::Wanted;
 use super::start::{Decision, Home, Program, Task, absolute, new_job_id, start, take, text};
-use super::{Failure, Outcome, finished, restart};
+use super::{Failure, Outcome, finished, inside, restart};
 
 /// Start an MPI program, unmodified, so that it can be checkpointed
 ///
@@ -61,6 +61,10 @@ pub struct Run {
 
 impl Run {
     pub fn execute(self) -> Outcome {
+        if inside::a_rank() {
+            find_program(&self.program)?;
+            return Err(inside::go_on(&self.program, &self.arguments));
+        }
         let place = Place::here()?;
         with_one_voice(&place, self.start(&place))
     }

@@ -28,8 +28,11 @@ pub struct Environment {
     pub architecture: String,
     pub hostname: String,
     pub page_bytes: u64,
-    /// `stillpoint_wrappers::gate::GATE_VERSION` of the upper half in the image.
+    /// `stillpoint_wrappers::contract::VERSION` of the upper half in the image.
     pub gate_version: u32,
+    /// What code at fixed addresses the stacks in the image may lead to (the lower half's springboard), as a number.
+    #[serde(default)]
+    pub springboard: u32,
     /// The MPI ABI that the application was compiled against: `openmpi`.
     pub mpi_abi: String,
     /// The MPI library's own description of itself, for people.

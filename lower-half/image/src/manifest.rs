@@ -39,7 +39,7 @@ pub struct Manifest {
     pub command: Vec<String>,
     /// The MPI ABI of the upper half: `openmpi`.
     pub mpi: String,
-    /// `stillpoint_wrappers::gate::GATE_VERSION`.
+    /// `stillpoint_wrappers::contract::VERSION`.
     pub gate_version: u32,
     /// The version of Stillpoint that wrote it.
     pub stillpoint: String,

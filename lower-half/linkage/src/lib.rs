@@ -17,7 +17,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use library::Library;
-pub use library::{Family, of_library};
+pub use library::{Family, number, of_library};
 use search::Search;
 
 /// The MPI that a program needs.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use memmap2::Mmap;
 use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, EM_X86_64, FileHeader64, SHN_UNDEF};
 use object::read::elf::{Dyn, ElfFile64, Sym};
-use object::{LittleEndian, StringTable};
+use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, StringTable};
 
 /// MPIs with one binary interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +85,20 @@ impl Library {
         }
         Some(library)
     }
+}
+
+/// The number of 32 bits that a library exports under a name.
+pub fn number(path: &Path, name: &str) -> Option<u32> {
+    let file = File::open(path).ok()?;
+    // SAFETY: as in `Library::open`.
+    let bytes = unsafe { Mmap::map(&file) }.ok()?;
+    let elf = ElfFile64::<LittleEndian>::parse(&*bytes).ok()?;
+    let symbol = elf
+        .dynamic_symbols()
+        .find(|symbol| symbol.is_definition() && symbol.name() == Ok(name))?;
+    let section = elf.section_by_index(symbol.section_index()?).ok()?;
+    let data = section.data_range(symbol.address(), 4).ok()??;
+    Some(u32::from_le_bytes(data.try_into().ok()?))
 }
 
 fn text<'a, D: Dyn<Endian = LittleEndian>>(

@@ -3,7 +3,9 @@
 use std::ffi::CStr;
 
 use stillpoint_image::{Environment, features};
-use stillpoint_wrappers::gate::GATE_VERSION;
+use stillpoint_wrappers::contract;
+
+use crate::arch::springboard;
 
 /// The facts of this machine and build. What MPI says of itself is the caller's to add.
 pub fn here() -> Environment {
@@ -30,7 +32,8 @@ pub fn here() -> Environment {
         architecture: text(&name.machine),
         hostname: text(&name.nodename),
         page_bytes: super::pages::PAGE as u64,
-        gate_version: GATE_VERSION,
+        gate_version: contract::VERSION,
+        springboard: springboard::digest(),
         mpi_abi: "openmpi".into(),
         mpi_library: String::new(),
         mpi_thread_level: -1,
@@ -62,12 +65,15 @@ pub fn forbids(then: &Environment, here: &Environment) -> Vec<String> {
         &pages_here,
         "restart on a kernel with that page size",
     );
-    let (gate_then, gate_here) = (then.gate_version.to_string(), here.gate_version.to_string());
+    let both = |environment: &Environment| {
+        let (contract, springboard) = (environment.gate_version, environment.springboard);
+        format!("{contract:08x}-{springboard:08x}")
+    };
     differs(
-        "gate version",
-        &gate_then,
-        &gate_here,
-        "restart with the Stillpoint release that wrote it",
+        "a contract between the halves of",
+        &both(then),
+        &both(here),
+        "restart with the Stillpoint build that wrote it",
     );
     differs(
         "MPI ABI",
@@ -108,6 +114,6 @@ mod tests {
             gate_version: 999,
             ..then.clone()
         };
-        assert!(forbids(&other, &then)[0].contains("gate version 999"));
+        assert!(forbids(&other, &then)[0].contains("000003e7-"));
     }
 }

@@ -12,6 +12,7 @@ pub mod credentials;
 pub mod descriptors;
 pub mod environment;
 pub mod file_limit;
+pub mod ipc;
 pub mod locked;
 pub mod maps;
 pub mod memory;

@@ -23,15 +23,36 @@ pub struct ProcessState {
     pub umask: u32,
     /// The main thread's. A restart takes it from `scheduling`, where the image has that.
     pub nice: i32,
-    /// (resource, soft limit); a hard limit is the new launch's.
+    /// (resource, soft limit)
     pub limits: Vec<(u32, u64)>,
+    /// (resource, hard limit)
+    #[serde(default)]
+    pub hard_limits: Vec<(u32, u64)>,
     /// (which, value, interval) in microseconds, of `setitimer`.
     pub interval_timers: Vec<(i32, u64, u64)>,
     pub child_subreaper: bool,
 }
 
 /// Every resource with a limit, in the kernel's numbering.
-const RESOURCES: std::ops::Range<u32> = 0..16;
+const RESOURCES: std::ops::Range<u32> = 0..LIMITS.len() as u32;
+const LIMITS: [&str; 16] = [
+    "RLIMIT_CPU",
+    "RLIMIT_FSIZE",
+    "RLIMIT_DATA",
+    "RLIMIT_STACK",
+    "RLIMIT_CORE",
+    "RLIMIT_RSS",
+    "RLIMIT_NPROC",
+    "RLIMIT_NOFILE",
+    "RLIMIT_MEMLOCK",
+    "RLIMIT_AS",
+    "RLIMIT_LOCKS",
+    "RLIMIT_SIGPENDING",
+    "RLIMIT_MSGQUEUE",
+    "RLIMIT_NICE",
+    "RLIMIT_RTPRIO",
+    "RLIMIT_RTTIME",
+];
 const TIMERS: [i32; 3] = [libc::ITIMER_REAL, libc::ITIMER_VIRTUAL, libc::ITIMER_PROF];
 
 /// Looks at the process.
@@ -46,6 +67,9 @@ pub fn survey() -> io::Result<ProcessState> {
         nice: scheduling::nice(std::process::id()).unwrap_or(0),
         limits: RESOURCES
             .filter_map(|resource| Some((resource, limit(resource)?.rlim_cur)))
+            .collect(),
+        hard_limits: RESOURCES
+            .filter_map(|resource| Some((resource, limit(resource)?.rlim_max)))
             .collect(),
         interval_timers: TIMERS.into_iter().filter_map(interval_timer).collect(),
         child_subreaper: subreaper != 0,
@@ -219,18 +243,6 @@ impl ProcessState {
                 self.directory
             )
         })?;
-        for (resource, soft) in &self.limits {
-            if let Some(now) = limit(*resource)
-                && now.rlim_cur != *soft
-            {
-                let wanted = libc::rlimit {
-                    rlim_cur: (*soft).min(now.rlim_max),
-                    rlim_max: now.rlim_max,
-                };
-                // SAFETY: the kernel reads the structure. A soft limit below the hard one is never refused.
-                unsafe { libc::setrlimit(*resource, &raw const wanted) };
-            }
-        }
         // SAFETY: these calls touch no memory.
         unsafe {
             libc::umask(self.umask as libc::mode_t);
@@ -240,6 +252,40 @@ impl ProcessState {
             );
         }
         Ok(())
+    }
+
+    /// Gives the process the limits that it had. A hard limit above this launch's stays the launch's, and a soft one
+    /// below it; of a soft limit that is lower than it was, the answer tells in words for people.
+    pub fn restore_limits(&self) -> Vec<String> {
+        let hard = |wanted: u32| {
+            let found = self
+                .hard_limits
+                .iter()
+                .find(|(resource, _)| *resource == wanted);
+            found.map_or(libc::RLIM_INFINITY, |(_, hard)| *hard)
+        };
+        let give = |(resource, soft): &(u32, u64)| {
+            let now = limit(*resource)?;
+            let most = now.rlim_max.min(hard(*resource));
+            let wanted = libc::rlimit {
+                rlim_cur: (*soft).min(most),
+                rlim_max: most,
+            };
+            // SAFETY: the kernel reads the structure. What is not above the hard limit is never refused.
+            unsafe { libc::setrlimit(*resource, &raw const wanted) };
+            (wanted.rlim_cur < *soft).then(|| {
+                let name = LIMITS.get(*resource as usize).copied().unwrap_or("a limit");
+                let had = match *soft {
+                    libc::RLIM_INFINITY => "none".to_owned(),
+                    soft => soft.to_string(),
+                };
+                format!(
+                    "goes on with {name} of {} (it had {had}): this launch allows no more",
+                    wanted.rlim_cur
+                )
+            })
+        };
+        self.limits.iter().filter_map(give).collect()
     }
 
     /// Starts the interval timers with what was left of them: when the application's handlers are in place and its threads

@@ -21,8 +21,8 @@ use super::file_limit::FileLimit;
 use super::memory::Memory;
 use super::signals::Waiting;
 use super::{
-    CaptureError, Request, attributes, credentials, environment, locked, maps, process, scheduling,
-    signals, told,
+    CaptureError, Request, attributes, credentials, environment, ipc, locked, maps, process,
+    scheduling, signals, told,
 };
 use crate::agent::starters;
 use crate::children;
@@ -170,6 +170,17 @@ pub unsafe fn write(
             locked::BLOB.to_owned(),
             locked::VERSION,
             serde_json::to_vec(&locked).unwrap_or_default(),
+        ));
+    }
+    let (ipc, reasons) = ipc::survey();
+    if !reasons.is_empty() {
+        return Err(CaptureError::Refused(reasons.join("; ")));
+    }
+    if ipc != ipc::Saved::default() {
+        blobs.push((
+            ipc::BLOB.to_owned(),
+            ipc::VERSION,
+            serde_json::to_vec(&ipc).unwrap_or_default(),
         ));
     }
     let starters = starters::all();

@@ -4,7 +4,7 @@ use std::os::fd::RawFd;
 
 use super::access::{Access, Revoked};
 use super::maps::{self, Mapping};
-use super::{memory, told};
+use super::{ipc, memory, told};
 use crate::agent::starters;
 use crate::gate::descriptors::unseen;
 use crate::gate::holdings;
@@ -37,6 +37,7 @@ pub fn of_process(
     }));
     reasons.extend(numbers.iter().filter_map(|number| message_queue(*number)));
     reasons.extend(undo_of_semaphores());
+    reasons.extend(ipc::survey().1);
     drop(inside);
     let inside = access.enter()?;
     let mappings = maps::upper();

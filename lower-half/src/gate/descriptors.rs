@@ -159,15 +159,15 @@ fn is_open(fd: usize) -> bool {
 /// `close`.
 pub fn on_close(call: &mut Call) -> isize {
     let fd = call.argument(0) as u32 as usize;
-    if !elsewhere() {
-        if !belongs(fd) {
-            return errno(libc::EBADF);
-        }
-        // Before the call: another thread may be given the same number at once.
-        forget(fd);
-    }
     // Closing may wait, for a network file system.
-    call.redirect_plain()
+    if elsewhere() {
+        return call.redirect_plain();
+    }
+    if !belongs(fd) {
+        return errno(libc::EBADF);
+    }
+    // The piece forgets it, before the call: another thread may be given the same number at once.
+    call.redirect(Piece::CallClose, 0)
 }
 
 /// Flags of `close_range`.

@@ -3,7 +3,7 @@
 //!
 //! Rules of this place: runs in the trap's handler. Ids that are not known as virtual pass through unchanged.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::SavedStateError;
 use super::layout::{Slot, slot};
@@ -12,28 +12,34 @@ use super::trap::Call;
 use crate::arch::syscall;
 use crate::threads::registry::{self, Thread};
 
-/// What the application takes for its process id; 0 until [`start`].
-static VIRTUAL_PID: AtomicU32 = AtomicU32::new(0);
 /// In a forked child: the parent's ids, real in the high half, virtual in the low.
 static PARENT: AtomicU64 = AtomicU64::new(0);
 
-/// The process id that the application sees.
+/// The process id that the application sees; 0 until [`start`].
 pub fn virtual_pid() -> u32 {
-    VIRTUAL_PID.load(Ordering::Relaxed)
+    read(Slot::KnownPid)
 }
 
 /// The process id that the kernel knows.
 pub fn real_pid() -> u32 {
+    read(Slot::RealPid)
+}
+
+fn read(id: Slot) -> u32 {
     // SAFETY: the gate region is mapped; the word is written at launch and after a fork only.
-    unsafe { (slot(Slot::RealPid) as *const u64).read_volatile() as u32 }
+    unsafe { (slot(id) as *const u64).read_volatile() as u32 }
+}
+
+fn write(id: Slot, pid: u32) {
+    // SAFETY: the gate region is mapped and writable.
+    unsafe { (slot(id) as *mut u64).write_volatile(u64::from(pid)) };
 }
 
 /// Notes the kernel's ids of this process; the application sees the same ones, until a restart says otherwise.
 pub fn start() {
     let pid = syscall::getpid();
-    // SAFETY: the gate region is mapped and writable.
-    unsafe { (slot(Slot::RealPid) as *mut u64).write_volatile(u64::from(pid)) };
-    VIRTUAL_PID.store(pid, Ordering::Relaxed);
+    write(Slot::RealPid, pid);
+    write(Slot::KnownPid, pid);
 }
 
 /// The process is a forked child's: it has ids of its own.
@@ -192,9 +198,9 @@ pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
     let parent = u64::from(std::os::unix::process::parent_id());
     PARENT.store(parent << 32 | words[1] & 0xffff_ffff, Ordering::Relaxed);
     let id = u32::try_from(words[0]).ok().filter(|id| *id != 0);
-    VIRTUAL_PID.store(
+    write(
+        Slot::KnownPid,
         id.ok_or(SavedStateError::Value { part: "identity" })?,
-        Ordering::Relaxed,
     );
     Ok(())
 }

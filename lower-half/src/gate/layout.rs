@@ -42,6 +42,8 @@ pub enum Slot {
     Gettimeofday = 5,
     Time = 6,
     Getcpu = 7,
+    /// The process's id as the application knows it.
+    KnownPid = 8,
 }
 
 /// The address of a word at [`SLOTS`].

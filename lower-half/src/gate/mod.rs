@@ -7,6 +7,7 @@ pub mod filter;
 pub mod futex;
 pub mod holdings;
 pub mod identity;
+pub mod ipc;
 pub mod layout;
 pub mod lock;
 pub mod memory;
@@ -48,7 +49,9 @@ fn words(saved: &[u8], part: &'static str, count: usize) -> Result<Vec<u64>, Sav
 /// order. (Nobody else takes two of these locks at once.)
 pub fn while_still<R>(action: impl FnOnce() -> R) -> R {
     memory::while_still(|| {
-        signals::while_still(|| timers::while_still(|| semaphores::while_still(action)))
+        signals::while_still(|| {
+            timers::while_still(|| semaphores::while_still(|| ipc::while_still(action)))
+        })
     })
 }
 

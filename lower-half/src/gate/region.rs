@@ -2,8 +2,9 @@
 
 use std::io;
 
+use stillpoint_wrappers::contract;
 use stillpoint_wrappers::gate::{
-    Command, DriverState, GATE_ADDRESS, GATE_BYTES, GATE_MAGIC, GATE_VERSION, GatePage, Services,
+    Command, DriverState, GATE_ADDRESS, GATE_BYTES, GATE_MAGIC, GatePage, Services,
 };
 
 use super::layout::{SPRINGBOARD, SPRINGBOARD_BYTES};
@@ -32,7 +33,7 @@ pub fn fill(services: Services) -> io::Result<&'static GatePage> {
     // SAFETY: the region is mapped, writable and zero, which is a valid value of every field of the page.
     let page = unsafe {
         (*page).magic = GATE_MAGIC;
-        (*page).version = GATE_VERSION;
+        (*page).version = contract::VERSION;
         (*page).fsgsbase = u32::from(registers::fsgsbase());
         (*page).services = services;
         &*page

@@ -4,6 +4,7 @@
 //! Rules of this place: runs in the trap's handler. Operations that can be carried out at once are, and counted; for the others
 //! nobody learns here how they end, so their set counts as having something to take back for as long as it is there.
 
+use super::ipc;
 use super::lock::Lock;
 use super::trap::{Call, errno};
 use super::user;
@@ -87,6 +88,7 @@ static ACCOUNTS: Lock<Accounts> = Lock::new(Accounts::NONE);
 /// `semop`, `semtimedop`.
 pub fn on_operations(call: &mut Call) -> isize {
     let [set, list, count, ..] = call.arguments();
+    ipc::note(ipc::Object::Semaphores, set as i32);
     if count == 0 || count > MOST_OPERATIONS {
         return call.redirect_plain();
     }

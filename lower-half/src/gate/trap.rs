@@ -1,6 +1,7 @@
 //! The trap's handler: what becomes of a system call that the filter has stopped.
 //!
-//! Rules of this place: runs on the application's stack, with the application's FS, all signals blocked; so
+//! Rules of this place: runs on the thread's stack for handlers (`threads::handler_stack`), but for the calls that make and end
+//! threads and processes, with the application's FS, all signals blocked; so
 //! system calls by hand only, no thread-local storage, no allocation, no panics. Answers go into the signal frame.
 //!
 //! A call that cannot block is made here. One that may block, or that waits for a signal, is made by the
@@ -13,7 +14,7 @@ use crate::arch::frame::{
 };
 use crate::arch::springboard::Piece;
 use crate::arch::syscall::syscall6;
-use crate::threads;
+use crate::threads::{self, Thread, handler_stack};
 
 /// `siginfo.si_code` of a call stopped by a filter.
 const SYS_SECCOMP: i32 = 1;
@@ -97,9 +98,25 @@ pub unsafe extern "C" fn on_sigsys(
         frame,
         redirected: false,
     };
-    let result = answer(&mut call);
+    if table::makes_or_ends_threads(call.number()) {
+        // What it leads to may begin on this stack, or not come back to it.
+        return finish(&mut call);
+    }
+    // SAFETY: no other handler can come before this one is over; the call stays where it is.
+    unsafe {
+        handler_stack::work(Thread::current(), finish_there, &raw mut call as usize);
+    }
+}
+
+unsafe extern "C" fn finish_there(call: usize) {
+    // SAFETY: `on_sigsys` waits for this.
+    finish(unsafe { &mut *(call as *mut Call) });
+}
+
+fn finish(call: &mut Call) {
+    let result = answer(call);
     if !call.redirected {
-        frame.set_register(REG_RAX, result as usize);
+        call.frame.set_register(REG_RAX, result as usize);
     }
 }
 

@@ -40,6 +40,15 @@ pub enum LaunchError {
         path = .0.display()
     )]
     Library(PathBuf),
+    #[error(
+        "{path}: the upper half's library is of another build: its contract is {found}, this one's {expected:08x}; install both from one build",
+        path = path.display()
+    )]
+    OtherBuild {
+        path: PathBuf,
+        found: String,
+        expected: u32,
+    },
     #[error("setting up the process: {what}: {source}")]
     SetUp {
         what: &'static str,
@@ -70,6 +79,7 @@ impl LaunchError {
             LaunchError::Usage | LaunchError::Argument(_) => 2,
             LaunchError::Restore { .. }
             | LaunchError::Library(_)
+            | LaunchError::OtherBuild { .. }
             | LaunchError::SetUp { .. }
             | LaunchError::Agent(_)
             | LaunchError::Contract(_) => 1,

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
 use stillpoint_protocol::launch::{Launch, LaunchError as ContractError};
+use stillpoint_wrappers::contract;
 
 use crate::agent::{self, starters};
 use crate::arch::{enter, syscall};
@@ -32,6 +33,8 @@ pub enum Entrance {
 
 /// The file name of the upper half's library.
 const LIBRARY: &str = "libstillpoint_upper_openmpi.so";
+/// Where it says which contract it was built with.
+const CONTRACT: &str = "stillpoint_contract";
 
 /// Runs `arguments[0]` in this process, split.
 ///
@@ -212,11 +215,18 @@ fn library(launch: Option<&Launch>) -> Result<Option<PathBuf>, LaunchError> {
             }
         }
     };
-    if path.exists() {
-        Ok(Some(path))
-    } else {
-        Err(LaunchError::Library(path))
+    if !path.exists() {
+        return Err(LaunchError::Library(path));
     }
+    let found = stillpoint_linkage::number(&path, CONTRACT);
+    if found != Some(contract::VERSION) {
+        return Err(LaunchError::OtherBuild {
+            path,
+            found: found.map_or("none".to_owned(), |found| format!("{found:08x}")),
+            expected: contract::VERSION,
+        });
+    }
+    Ok(Some(path))
 }
 
 /// Tells the gate how `execve` starts programs. What it is given lives as long as the process.

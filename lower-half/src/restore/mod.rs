@@ -17,6 +17,7 @@ pub mod credentials;
 pub mod descriptors;
 mod fetched;
 mod files;
+mod ipc;
 mod memory;
 mod objects;
 mod place;
@@ -64,6 +65,7 @@ pub struct Restore {
     fetched: Fetched,
     reader: Reader,
     process: ProcessState,
+    ipc: crate::capture::ipc::Saved,
     objects: Objects,
     workers: usize,
 }
@@ -117,6 +119,11 @@ impl Restore {
                 ProcessState::default()
             }
         };
+        let ipc = ipc::saved(reader.blob(crate::capture::ipc::BLOB)).unwrap_or_else(|reason| {
+            reasons.push(reason);
+            crate::capture::ipc::Saved::default()
+        });
+        reasons.extend(ipc::missing(&ipc));
         reasons.extend(descriptors::missing(reader.descriptors()));
         reasons.extend(shared::missing(reader.regions()));
         if !reasons.is_empty() {
@@ -133,6 +140,7 @@ impl Restore {
             fetched: Fetched::default(),
             reader,
             process,
+            ipc,
             objects: Objects::default(),
             workers,
         })
@@ -146,6 +154,7 @@ impl Restore {
             fetched,
             reader,
             process,
+            ipc,
             objects,
             workers,
         } = self;
@@ -170,6 +179,7 @@ impl Restore {
             fetched,
             reader,
             process,
+            ipc,
             objects,
             workers,
         })
@@ -196,6 +206,7 @@ impl Restore {
     /// As [`Restore::map`], which must have been called.
     pub unsafe fn files(&mut self) -> Result<(), RestoreError> {
         descriptors::cut_files(self.reader.descriptors())?;
+        ipc::give(&self.ipc)?;
         // SAFETY: the caller's.
         unsafe { shared::map_files(&self.reader)? };
         descriptors::open_all(&self.reader, &mut self.objects)?;
@@ -203,9 +214,15 @@ impl Restore {
         descriptors::lock_all(self.reader.descriptors())
     }
 
-    /// Working directory, masks and limits.
+    /// Working directory and masks.
     pub fn process(&self) -> Result<(), RestoreError> {
         self.process.restore().map_err(RestoreError::Refused)
+    }
+
+    /// Limits, which may keep the lower half from what it still has to do: last. What this launch does not allow, in words for
+    /// people.
+    pub fn limits(&self) -> Vec<String> {
+        self.process.restore_limits()
     }
 
     /// What of descriptors names threads, and streams that the application had closed: when its threads are there.

@@ -152,6 +152,7 @@ pub fn run<J: Job>(
         .iter()
         .for_each(|pending| pending.restore(false));
     attributes::give_process(&attributes, &restore, launch.rank);
+    give_limits(&restore, launch.rank);
     if let Some(change) = &main.credentials {
         change.make().map_err(not_given)?;
     }
@@ -176,6 +177,16 @@ fn waiting_signals(restore: &Restore) -> Result<Waiting, String> {
         .ok_or("its image does not hold its pending signals as this release does: use the release that wrote it")?;
     serde_json::from_slice(&blob.bytes)
         .map_err(|error| format!("'{}' in its image: {error}", signals::BLOB))
+}
+
+/// Gives the process its limits; says what this launch does not allow.
+fn give_limits(restore: &Restore, rank: u32) {
+    let lost = restore.limits();
+    if scheduling::launchers_stderr(restore) {
+        for what in lost {
+            eprintln!("stillpoint: rank {rank}: {what}");
+        }
+    }
 }
 
 /// Says what had started the program and is not there any more to go on after it.

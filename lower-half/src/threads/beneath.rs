@@ -12,21 +12,45 @@ use core::sync::atomic::Ordering;
 use stillpoint_wrappers::gate;
 
 use super::registry::Thread;
-use crate::arch::frame::{Frame, REG_RIP, REG_RSP};
-use crate::arch::springboard;
-use crate::arch::syscall::syscall3;
+use crate::arch::frame::{Frame, REG_RAX, REG_RCX, REG_RIP, REG_RSP};
+use crate::arch::springboard::{self, SYSCALL, Standing};
+use crate::arch::syscall::{failed, syscall3};
 
-/// Whether a thread at this address may stop there: the code is there in every launch, and what lies beneath it is known.
-pub fn stays(rip: usize) -> bool {
-    let passing = |rip| springboard::leads_to_handler(rip) || springboard::about_to_stop(rip);
-    gate::is_upper(rip) || (springboard::holds(rip) && !passing(rip))
+/// Whether a thread may stop where it stands in `frame`: the code is there in every launch, what lies beneath it is known, and
+/// nothing that it is about to do or to look at is this launch's.
+pub fn stays(frame: Frame) -> bool {
+    let rip = frame.register(REG_RIP);
+    if gate::is_upper(rip) {
+        return true;
+    }
+    let passing = match springboard::standing(rip) {
+        Standing::Passes => true,
+        Standing::Calls(piece) => piece.is_bound(),
+        Standing::Called(piece) => {
+            piece.reads_result() && !failed(frame.register(REG_RAX) as isize)
+        }
+        Standing::Elsewhere | Standing::Begins => {
+            springboard::leads_to_handler(rip) || springboard::about_to_stop(rip)
+        }
+    };
+    springboard::holds(rip) && !passing
+}
+
+/// Where a trapped call is about to be made by the springboard, sets the thread back to before the trap: what the trap has prepared -
+/// a thread's id, say - is this launch's.
+pub fn set_back(frame: Frame) {
+    if springboard::standing(frame.register(REG_RIP)) == Standing::Begins {
+        let behind = frame.register(REG_RCX);
+        frame.set_register(REG_RIP, behind.wrapping_sub(SYSCALL.len()));
+    }
 }
 
 /// A handler is about to run on top of `frame`. `true` if that one now keeps its thread from stopping: then it must be
 /// taken back with [`left`].
 pub fn entered(thread: Thread, frame: Frame) -> bool {
     let lowest = &thread.notes().beneath;
-    let first = !stays(frame.register(REG_RIP)) && !blocks(thread, frame);
+    set_back(frame);
+    let first = !stays(frame) && !blocks(thread, frame);
     if first {
         lowest.store(frame.address() as u64, Ordering::Relaxed);
     }

@@ -180,9 +180,17 @@ fn on_shared_stack(
     child_tid: usize,
     tls: usize,
 ) -> isize {
-    let end = call.frame().register(REG_RSP).wrapping_sub(RED_ZONE);
-    let here = (&raw const end) as usize;
-    // The handler's own frames below this one are small. On an alternate stack of its own it would not be below the application's.
+    let (alternate, stack) = (
+        call.frame().alternate_stack(),
+        call.frame().register(REG_RSP),
+    );
+    let here = (&raw const alternate) as usize;
+    let end = if alternate.contains(&here) && !alternate.contains(&stack) {
+        alternate.end
+    } else {
+        stack.wrapping_sub(RED_ZONE)
+    };
+    // The handler's own frames below this one are small.
     if !(here..here + KEPT_BYTES / 2).contains(&end) {
         return on_fork(
             call,

@@ -100,7 +100,7 @@ pub fn by_handler(frame: Frame, signal: i32, restarts: bool) {
 fn stands_before_call(frame: Frame) -> bool {
     let rip = frame.register(REG_RIP);
     frame.register(REG_RCX) == rip.wrapping_add(SYSCALL.len())
-        && beneath::stays(rip)
+        && beneath::stays(frame)
         // SAFETY: code that the thread has run, and is about to run again.
         && unsafe { (rip as *const [u8; 2]).read_unaligned() } == SYSCALL
 }

@@ -6,6 +6,7 @@ pub mod calls;
 pub mod clone;
 pub mod errand;
 pub mod exit;
+pub mod handler_stack;
 pub mod interrupted;
 pub mod lending;
 pub mod lower;

@@ -4,10 +4,11 @@
 //! fixed piece of the lower half's own memory, entered and left without locks or allocation.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use stillpoint_wrappers::gate::{Reach, ThreadRecord};
 
+use super::handler_stack;
 use crate::arch::{registers, syscall};
 
 /// Threads of the upper half that may be alive at once.
@@ -70,6 +71,8 @@ struct Slot {
     record: UnsafeCell<ThreadRecord>,
     /// The thread's own, in nanoseconds, as of its latest stop; 0: not known.
     timer_slack: AtomicU64,
+    /// See [`super::handler_stack`]; it stays with the slot.
+    handler_stack: AtomicUsize,
 }
 
 // SAFETY: a record's mutable fields are atomic, or written by its own thread only while it is alive, and by
@@ -79,6 +82,7 @@ unsafe impl Sync for Slot {}
 static TABLE: [Slot; MOST_THREADS] = [const {
     Slot {
         timer_slack: AtomicU64::new(0),
+        handler_stack: AtomicUsize::new(0),
         record: UnsafeCell::new(ThreadRecord {
             this: 0,
             fs_lower: 0,
@@ -99,7 +103,7 @@ static TABLE: [Slot; MOST_THREADS] = [const {
 }; MOST_THREADS];
 
 /// Slots beyond this one have never been used.
-static USED: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize::new(0);
+static USED: AtomicUsize = AtomicUsize::new(0);
 
 /// A thread of the upper half: a record that GS of that thread leads to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -145,6 +149,7 @@ impl Thread {
             record.real_tid.store(0, Ordering::Relaxed);
             record.stop_frame.store(0, Ordering::Relaxed);
             thread.note_timer_slack(0);
+            handler_stack::provide(thread.handler_stack());
             let notes = thread.notes();
             for word in [
                 &notes.flags,
@@ -270,6 +275,11 @@ impl Thread {
     /// For the thread itself, and for who has taken it.
     pub fn note_timer_slack(self, nanoseconds: u64) {
         self.0.timer_slack.store(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// Where its stack for signal handlers begins; 0: it has none.
+    pub fn handler_stack(self) -> &'static AtomicUsize {
+        &self.0.handler_stack
     }
 
     pub fn is_driver(self) -> bool {

@@ -4,8 +4,8 @@
 //! thread's record and sleeps, or runs the upper half's `park` on the driver thread. A thread that is inside MPI
 //! is left alone: it looks at `GatePage::pending` when it leaves and parks itself.
 //!
-//! Rules of this place: [`on_stop`] runs on the application's stack with whatever FS the thread had; system calls by
-//! hand only.
+//! Rules of this place: [`on_stop`] begins on the application's stack, and waits on one of its own (`handler_stack`), with
+//! whatever FS the thread had; system calls by hand only.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 use stillpoint_wrappers::gate::{self, Inside, UpperHooks};
 
 use super::registry::{self, State, Thread, flag};
-use super::{beneath, interrupted};
+use super::{beneath, handler_stack, interrupted};
 use crate::arch::frame::{Frame, REG_RAX, REG_RIP};
+use crate::arch::registers;
+use crate::arch::springboard::{self, Standing};
 use crate::arch::syscall::{failed, futex_wait, futex_wake, syscall3, syscall4, yield_now};
-use crate::arch::{registers, springboard};
 use crate::gate::{descriptors, identity, signals};
 
 /// The value of the agent's stop signal: `"stopping"`.
@@ -59,9 +60,10 @@ pub unsafe extern "C" fn on_stop(
         // On its way into or out of MPI, `inside` not yet or no longer set: as good as inside.
         return;
     }
-    if !beneath::stays(frame.register(REG_RIP)) {
+    beneath::set_back(frame);
+    if !beneath::stays(frame) {
         // In the kernel's vDSO, which a restart finds elsewhere, or on its way into a handler or out of one, or about to
-        // stop by itself. It will be elsewhere when the agent asks again.
+        // stop by itself, or within a piece of the springboard. It will be elsewhere when the agent asks again.
         return;
     }
     if beneath::blocks(thread, frame) {
@@ -77,13 +79,9 @@ pub unsafe extern "C" fn on_stop(
         .stop_frame
         .store(frame.address() as u64, Ordering::Release);
     futex_wake(&STOPPED);
-    if thread.is_driver() {
-        park();
-    } else {
-        while HOLD.load(Ordering::Acquire) != 0 {
-            futex_wait(&HOLD, 1, 0);
-        }
-    }
+    let wait = if thread.is_driver() { park } else { hold };
+    // SAFETY: traps do not leave anything there; this handler returns through the frame, in this launch or in another.
+    unsafe { handler_stack::aside(thread, frame, wait, 0) };
     record.stop_frame.store(0, Ordering::Release);
 }
 
@@ -97,8 +95,15 @@ fn timer_slack() -> u64 {
 /// Only to be woken on; whoever waits looks at the records.
 static STOPPED: AtomicU32 = AtomicU32::new(0);
 
+/// Every other thread's part: it waits until the checkpoint is over.
+unsafe extern "C" fn hold(_nothing: usize) {
+    while HOLD.load(Ordering::Acquire) != 0 {
+        futex_wait(&HOLD, 1, 0);
+    }
+}
+
 /// The driver thread's part: the upper half pulls messages in until the checkpoint is over.
-fn park() {
+unsafe extern "C" fn park(_nothing: usize) {
     // SAFETY: the gate page is mapped; what the upper half registered there lives as long as the process.
     let hooks =
         unsafe { (gate::page().hooks.load(Ordering::Acquire) as *const UpperHooks).as_ref() };
@@ -111,7 +116,10 @@ fn park() {
 /// Between the springboard's call and its note, a fresh descriptor would be missed: notes it here.
 fn note_descriptor(frame: Frame) {
     let result = frame.register(REG_RAX);
-    if springboard::about_to_note(frame.register(REG_RIP)) && (result as isize) >= 0 {
+    if let Standing::Called(piece) = springboard::standing(frame.register(REG_RIP))
+        && piece.notes_result()
+        && !failed(result as isize)
+    {
         descriptors::note(result);
     }
 }

@@ -1,4 +1,5 @@
-/* Small stacks: a thread on the smallest stack, and a handler on an alternate stack of 8 KiB, make trapped calls. */
+/* Small stacks: a thread on the smallest stack, one with an alternate stack that is too small for a signal on most processors, and a handler
+ * on an alternate stack of 8 KiB, make trapped calls. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
@@ -9,6 +10,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+/* MINSIGSTKSZ before it depended on the processor. */
+enum { MINSIGSTKSZ_OF_OLD = 2048 };
 
 static char *alternate;
 static volatile int calls;
@@ -30,6 +34,16 @@ static void make_calls(void) {
 static void handler(int signal) { (void)signal; make_calls(); }
 static void *thread(void *unused) { make_calls(); return unused; }
 
+/* Natively nothing is ever written there: no handler asks for it. */
+static void *beside_a_tiny_stack(void *memory) {
+    stack_t tiny = {.ss_sp = (char *)memory + 8192, .ss_size = MINSIGSTKSZ_OF_OLD};
+    int set = sigaltstack(&tiny, NULL), untouched = 0;
+    make_calls();
+    while (untouched < 8192 && ((char *)memory)[untouched] == 0x5a) untouched++;
+    printf("tiny stack %d, %s\n", set, untouched == 8192 ? "kept" : "OVERRUN");
+    return NULL;
+}
+
 int main(void) {
     alternate = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     memset(alternate, 0x5a, 16384);
@@ -50,6 +64,9 @@ int main(void) {
         pthread_create(&id, &attributes, thread, NULL);
         pthread_join(id, NULL);
     }
+    memset(alternate, 0x5a, 8192);
+    pthread_create(&id, NULL, beside_a_tiny_stack, alternate);
+    pthread_join(id, NULL);
     printf("threads %d\n", calls);
     return 0;
 }

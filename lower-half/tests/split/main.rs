@@ -233,6 +233,19 @@ fn a_script_may_use_a_statically_linked_helper() {
 }
 
 #[test]
+fn an_upper_half_of_another_build_is_refused() {
+    let mut command = Command::new(LOWER);
+    command.args(["run", "--", "/bin/true"]);
+    // It exports no contract at all.
+    command.env("STILLPOINT_UPPER", LOWER);
+    refused(
+        &finish(command),
+        1,
+        "of another build: its contract is none",
+    );
+}
+
+#[test]
 fn what_cannot_be_started_is_said_in_one_line() {
     let place = Place::new("refused");
     let name = |name: &str| PathBuf::from(name);

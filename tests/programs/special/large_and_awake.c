@@ -1,13 +1,20 @@
 /* Has as many megabytes as its argument says, of which little can be compressed, and looks at the clock all the time: the
- * longest time for which it could not is in the file `gap` when it ends.
+ * longest time for which rank 0 could not is in the file `gap` when it ends. With a second argument, no file that rank 1 writes may have
+ * more megabytes than that.
  * trial: ranks=1 */
 #include "../common.h"
+#include <sys/resource.h>
 
 int main(int argc, char **argv) {
     trial_start(&argc, &argv);
     size_t bytes = (size_t)(argc > 1 ? atol(argv[1]) : 1) << 20;
     uint64_t *memory = malloc(bytes);
     for (size_t i = 0; i < bytes / 8; i++) memory[i] = trial_mix(i);
+    if (argc > 2 && trial_rank == 1) {
+        rlim_t most = (rlim_t)atol(argv[2]) << 20;
+        struct rlimit limit = {most, most};
+        CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0, "%s", strerror(errno));
+    }
     trial_ready();
     double longest = 0, before = trial_seconds();
     while (!trial_go()) {
@@ -24,7 +31,7 @@ int main(int argc, char **argv) {
         }
     char path[PATH_MAX];
     trial_path(path, sizeof path, "gap");
-    FILE *file = fopen(path, "w");
+    FILE *file = trial_rank == 0 ? fopen(path, "w") : NULL;
     if (file) {
         fprintf(file, "%.3f\n", longest);
         fclose(file);

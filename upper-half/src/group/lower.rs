@@ -9,6 +9,7 @@ use stillpoint_wrappers::neutral::constants::UNDEFINED;
 use super::{create, create_foreign, empty};
 use crate::lock::SpinLock;
 use crate::object::Object;
+use crate::rehearsal::{Tried, differs, failed};
 use crate::stub::{Outcome, check};
 use crate::{abi, crossing, handle};
 
@@ -44,12 +45,24 @@ pub unsafe fn word(object: *mut Object) -> Outcome<Word> {
         let Some(members) = super::members(object) else {
             return Ok((*object).lower);
         };
+        let word = make(&members)?;
+        (*object).lower = word;
+        Ok(word)
+    }
+}
+
+/// Makes the lower half's group of these world ranks.
+///
+/// # Safety
+/// Inside a stub.
+unsafe fn make(members: &[i32]) -> Outcome<Word> {
+    // SAFETY: inside; the ranks are those of a group.
+    unsafe {
         let (world, mut word) = (world()?, 0);
         let (count, ranks) = (members.len() as i32, members.as_ptr());
         check(crossing::cross(|d| {
             (d.group_incl)(world, count, ranks, &raw mut word)
         }))?;
-        (*object).lower = word;
         Ok(word)
     }
 }
@@ -127,6 +140,40 @@ pub unsafe fn rebuild() -> Outcome {
         unsafe {
             if std::mem::take(&mut (*object).lower) != 0 {
                 self::word(object)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The world ranks of a group of the lower half that is ours, and is freed.
+///
+/// # Safety
+/// As [`members_of`].
+pub unsafe fn read_and_free(mut word: Word) -> Outcome<Option<Arc<[i32]>>> {
+    // SAFETY: the caller's word.
+    unsafe {
+        let members = members_of(word);
+        crossing::cross(|d| (d.group_free)(&raw mut word));
+        members
+    }
+}
+
+/// Makes each group that [`rebuild`] would make, and frees it again.
+///
+/// # Safety
+/// Inside MPI, on the one thread that runs.
+pub unsafe fn rehearse() -> Tried {
+    for object in handle::live(HandleKind::Group) {
+        // SAFETY: a live group.
+        unsafe {
+            let Some(members) = super::members(object).filter(|_| (*object).lower != 0) else {
+                continue;
+            };
+            let what = format!("group {}", (*object).id);
+            let made = make(&members).and_then(|word| read_and_free(word));
+            if made.map_err(|error| failed(&what, error))?.as_deref() != Some(&members[..]) {
+                return Err(differs(&what));
             }
         }
     }

@@ -8,6 +8,7 @@ use stillpoint_wrappers::neutral::Word;
 use super::pairs::Pairs;
 use super::{body, create};
 use crate::object::Object;
+use crate::rehearsal::{Tried, failed};
 use crate::stub::{Outcome, check};
 use crate::{crossing, handle};
 
@@ -122,6 +123,25 @@ pub unsafe fn rebuild() -> Outcome {
             if std::mem::take(&mut (*object).lower) != 0 {
                 self::word(object)?;
             }
+        }
+    }
+    Ok(())
+}
+
+/// Makes each info that [`rebuild`] would make, and frees it again.
+///
+/// # Safety
+/// Inside MPI, on the one thread that runs.
+pub unsafe fn rehearse() -> Tried {
+    for object in handle::live(HandleKind::Info) {
+        // SAFETY: a live info; the word is ours.
+        unsafe {
+            let Some(body) = body(object).filter(|_| (*object).lower != 0) else {
+                continue;
+            };
+            let mut word = make(&body.lock().pairs)
+                .map_err(|error| failed(&format!("info {}", (*object).id), error))?;
+            crossing::cross(|d| (d.info_free)(&raw mut word));
         }
     }
     Ok(())

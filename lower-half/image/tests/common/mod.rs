@@ -29,6 +29,7 @@ pub fn environment() -> Environment {
         architecture: "x86_64".into(),
         hostname: "node1".into(),
         page_bytes: 4096,
+        springboard: 11,
         gate_version: 1,
         mpi_abi: "openmpi".into(),
         mpi_library: "Open MPI".into(),

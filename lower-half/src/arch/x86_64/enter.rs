@@ -35,6 +35,27 @@ pub unsafe fn jump(entry: usize, stack: usize) -> ! {
     }
 }
 
+/// Calls `function` on another stack, which grows down from `stack`, a multiple of 16.
+///
+/// # Safety
+/// The stack must be nobody's; `function` must return.
+pub unsafe fn call_on(stack: usize, function: unsafe extern "C" fn(usize), argument: usize) {
+    // SAFETY: the caller's. The function keeps r12.
+    unsafe {
+        asm!(
+            "mov r12, rsp",
+            "mov rsp, {stack}",
+            "call {function}",
+            "mov rsp, r12",
+            stack = in(reg) stack,
+            function = in(reg) function,
+            in("rdi") argument,
+            out("r12") _,
+            clobber_abi("C"),
+        );
+    }
+}
+
 /// `clone` whose child begins in `start(argument)` on `stack`; the child never comes back here.
 ///
 /// # Safety

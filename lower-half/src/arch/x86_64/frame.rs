@@ -19,6 +19,8 @@ const MASK_AT: usize = 296;
 const SW_MAGIC_AT: usize = 464;
 const SW_MAGIC: u32 = 0x4650_5853;
 const LEGACY_BYTES: usize = 512;
+/// Bytes that a frame may take more for its parts to be aligned, the red zone included.
+const ALIGNMENT: usize = 64 + 16 + 128;
 
 /// The interrupted thread, as a handler's third argument shows it.
 #[derive(Clone, Copy)]
@@ -110,6 +112,11 @@ impl Frame {
                 LEGACY_BYTES
             }
         }
+    }
+
+    /// How much of a stack such a frame takes.
+    pub fn bytes(self) -> usize {
+        HEAD + self.vector_bytes() + ALIGNMENT
     }
 
     /// Copies the frame to below `top` (a multiple of anything), so that `rt_sigreturn` on the copy

@@ -117,6 +117,10 @@ pub fn while_still<R>(action: impl FnOnce() -> R) -> R {
     action()
 }
 
+/// Of handlers of our own: on the alternate stack, where the thread has one, since the other may be too small.
+const OWN_FLAGS: u64 =
+    SA_RESTORER | (libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK) as u64;
+
 /// A signal asks for a suspend. Runs with any FS, on any thread.
 unsafe extern "C" fn on_suspend(
     signal: i32,
@@ -131,7 +135,7 @@ fn kernel_view(signal: i32, action: &Action) -> Action {
     if action.handler == SIG_DFL && SUSPENDING.load(Ordering::Relaxed) & bit(signal) != 0 {
         return Action {
             handler: on_suspend as *const () as usize,
-            flags: SA_RESTORER | (libc::SA_SIGINFO | libc::SA_RESTART) as u64,
+            flags: OWN_FLAGS,
             restorer: Piece::Restorer.address(),
             mask: 0,
         };
@@ -155,7 +159,7 @@ fn kernel_view(signal: i32, action: &Action) -> Action {
 pub fn install_own(signal: i32, handler: usize, blocked_meanwhile: u64) -> std::io::Result<()> {
     let action = Action {
         handler,
-        flags: SA_RESTORER | (libc::SA_SIGINFO | libc::SA_RESTART) as u64,
+        flags: OWN_FLAGS,
         restorer: Piece::Restorer.address(),
         mask: blocked_meanwhile,
     };

@@ -3,6 +3,7 @@
 //! Rules of this place: runs in handlers, with the application's FS (in `delivery`, either).
 
 mod actions;
+mod alternate;
 mod delivery;
 mod masks;
 
@@ -11,6 +12,7 @@ use core::sync::atomic::{AtomicI32, Ordering};
 pub use actions::{
     install_own, on_sigaction, restore, save, start_forked, start_with, suspend_by, while_still,
 };
+pub use alternate::on_alternate_stack;
 pub use delivery::{deliver_here, fill_slots};
 pub use masks::{
     as_believed, beliefs, believe, believe_again, believed, on_mask_argument, on_pselect,

@@ -130,7 +130,7 @@ impl Class {
             Class::Credentials => "carried; a restart that may not give them is refused",
             Class::Settings => "a setting of the process or thread, carried unless said otherwise",
             Class::Ipc => {
-                "objects of the system, which outlive processes and stay where they are: a restart on another host does not find them"
+                "semaphore sets, with their values, and empty message queues are there again under their ids; where one is gone and may not be made again, the restart is refused"
             }
             Class::Holds => {
                 "leaves something in the kernel that cannot be carried: that is noted, and the checkpoint refuses and names it"

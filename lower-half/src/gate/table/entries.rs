@@ -7,8 +7,8 @@ use super::{Class, Entry, Rule, every, refused, restarted};
 use crate::arch::springboard::Piece;
 use crate::gate::holdings::{self, Holding};
 use crate::gate::{
-    descriptors, exec, futex, identity, memory, naming, paths, registrations, semaphores, signals,
-    sleep, timers,
+    descriptors, exec, futex, identity, ipc, memory, naming, paths, registrations, semaphores,
+    signals, sleep, timers,
 };
 use crate::threads;
 
@@ -117,13 +117,13 @@ pub static FIRST: &[Entry] = &[
     told(61, "wait4", Waits, NEVER, "children that are alive make the checkpoint refuse"),
     call(62, "kill", Names, &[restarted(Always, naming::on_process_or_group)]),
     call(63, "uname", Asks, NEVER),
-    call(64, "semget", Ipc, NEVER),
+    call(64, "semget", Ipc, &[every(Always, |call| ipc::on_get(call, ipc::Object::Semaphores))]),
     told(65, "semop", Ipc, &[every(Always, semaphores::on_operations)], "what `SEM_UNDO` would undo makes the checkpoint refuse"),
     call(66, "semctl", Ipc, NEVER),
     call(67, "shmdt", Memory, &[every(Elsewhere(0), memory::on_shmdt)]),
-    call(68, "msgget", Ipc, NEVER),
-    call(69, "msgsnd", Ipc, NEVER),
-    call(70, "msgrcv", Ipc, NEVER),
+    call(68, "msgget", Ipc, &[every(Always, |call| ipc::on_get(call, ipc::Object::Queue))]),
+    call(69, "msgsnd", Ipc, &[every(Always, |call| ipc::on_use(call, ipc::Object::Queue))]),
+    call(70, "msgrcv", Ipc, &[every(Always, |call| ipc::on_use(call, ipc::Object::Queue))]),
     call(71, "msgctl", Ipc, NEVER),
     told(72, "fcntl", Descriptor, &[
         every(Among(1, DUPLICATE), descriptors::on_duplicate),
@@ -185,10 +185,10 @@ pub static FIRST: &[Entry] = &[
     call(125, "capget", Asks, NEVER),
     call(126, "capset", Credentials, NEVER),
     call(127, "rt_sigpending", Signals, NEVER),
-    call(128, "rt_sigtimedwait", Signals, &[every(Always, |call| signals::on_mask_argument(call, 0, Piece::CallMaskRdi))]),
+    call(128, "rt_sigtimedwait", Signals, &[every(Always, |call| signals::on_mask_argument(call, 0, Piece::CallSignalMaskRdi))]),
     call(129, "rt_sigqueueinfo", Names, &[restarted(Always, naming::on_process_or_group)]),
     call(130, "rt_sigsuspend", Signals, &[every(Always, |call| signals::on_mask_argument(call, 0, Piece::CallMaskRdi))]),
-    call(131, "sigaltstack", Signals, NEVER),
+    call(131, "sigaltstack", Signals, &[every(Given(0), signals::on_alternate_stack)]),
     call(132, "utime", Path, PATH),
     call(133, "mknod", Files, NEVER),
     call(134, "uselib", Absent, NEVER),
@@ -217,7 +217,7 @@ pub static FIRST: &[Entry] = &[
     told(157, "prctl", Settings, &[every(Beyond(0, PRCTL_FREE), commands::on_prctl)], "see [prctl](#prctl)"),
     told(158, "arch_prctl", Settings, &[every(Beyond(0, ARCH_PRCTL_FREE), commands::on_arch_prctl)], "see [arch_prctl](#arch_prctl)"),
     call(159, "adjtimex", Machine, NEVER),
-    told(160, "setrlimit", Settings, NEVER, "soft limits are carried, hard ones are the launch's"),
+    told(160, "setrlimit", Settings, NEVER, "carried, as far as the new launch allows"),
     call(161, "chroot", Holds, &[every(Always, |call| holdings::held(call, Holding::Root))]),
     call(162, "sync", Files, NEVER),
     call(163, "acct", Machine, NEVER),
@@ -359,7 +359,7 @@ pub static FIRST: &[Entry] = &[
     told(299, "recvmmsg", MakesDescriptor, &[every(Always, |call| call.redirect(Piece::CallRecvmmsg, 0))], "descriptors in `SCM_RIGHTS` and `SCM_PIDFD` messages"),
     told(300, "fanotify_init", MakesDescriptor, &[every(Always, descriptors::on_source)], "the checkpoint refuses while it is open; descriptors that come with its events are taken for the application's when it names them"),
     call(301, "fanotify_mark", Descriptor, NEVER),
-    told(302, "prlimit64", Names, THREAD, "soft limits are carried, hard ones are the launch's"),
+    told(302, "prlimit64", Names, THREAD, "carried, as far as the new launch allows"),
     call(303, "name_to_handle_at", Files, NEVER),
     call(304, "open_by_handle_at", MakesDescriptor, NEVER),
     call(305, "clock_adjtime", Machine, NEVER),

@@ -144,6 +144,11 @@ pub fn all() -> impl Iterator<Item = &'static Entry> {
     entries::FIRST.iter().chain(entries::NEWER)
 }
 
+/// Whether a call is one of those that make threads and processes, become another program, or end.
+pub fn makes_or_ends_threads(number: i64) -> bool {
+    entry(number).is_none_or(|entry| matches!(entry.class, Class::Threads))
+}
+
 /// What answers a call that the filter has stopped.
 pub fn answers(call: &Call) -> Option<fn(&mut Call) -> isize> {
     let arguments = call.arguments();

@@ -1,0 +1,42 @@
+//! Commands that are given from inside of a job: a script that starts its program under `stillpoint run`, itself under `stillpoint run`.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use stillpoint_wrappers::gate::GATE_ADDRESS;
+
+use super::Failure;
+
+/// Whether this process is a rank of a job: the gate page is mapped in it, which nobody else maps there.
+pub fn a_rank() -> bool {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    has_gate(&maps)
+}
+
+fn has_gate(maps: &str) -> bool {
+    let start = format!("{GATE_ADDRESS:x}-");
+    maps.lines().any(|line| line.starts_with(&start))
+}
+
+/// Becomes the program, which is part of the job already.
+pub fn go_on(program: &OsStr, arguments: &[OsString]) -> Failure {
+    let error = Command::new(program).args(arguments).exec();
+    Failure::failed(format!("{}: {error}", program.to_string_lossy()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gate_page_tells_a_rank() {
+        assert!(!a_rank());
+        assert!(has_gate(
+            "2a0000000000-2a0000001000 r--p 0 0:0 0\n550000000000-550000001000 rw-p 00000000 00:00 0\n"
+        ));
+        assert!(!has_gate(
+            "1550000000000-1550000001000 rw-p 00000000 00:00 0\n"
+        ));
+    }
+}

@@ -1,0 +1,113 @@
+//! Where in the springboard a thread stands that a signal has interrupted, and so what a restart would make of it.
+
+use super::{Piece, SYSCALL, after_call};
+
+/// The pieces that make a system call, in the order of their addresses.
+const CALLS: [Piece; 16] = [
+    Piece::CallPlain,
+    Piece::CallNoting,
+    Piece::CallRdiNoting,
+    Piece::CallRsiNoting,
+    Piece::CallMaskRdi,
+    Piece::CallSignalMaskRdi,
+    Piece::CallMaskRsiNoting,
+    Piece::CallMaskR10,
+    Piece::CallMaskR8,
+    Piece::CallMaskR9,
+    Piece::CallRestRsi,
+    Piece::CallRestR10,
+    Piece::CallRecvmsg,
+    Piece::CallRecvmmsg,
+    Piece::CallClose,
+    Piece::CallFutexAgain,
+];
+
+/// Where in a piece that makes a system call somebody stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// In none of them.
+    Elsewhere,
+    /// At its beginning: nothing is done yet. The trapped call's registers are as they were, but for r11; rcx leads behind it.
+    Begins,
+    /// At its system call, which may have been interrupted.
+    Calls(Piece),
+    /// Behind its system call.
+    Called(Piece),
+    /// At another place: soon it will be elsewhere.
+    Passes,
+}
+
+/// Where somebody at this address stands.
+pub fn standing(rip: usize) -> Standing {
+    if !(Piece::CallPlain.address()..Piece::Trampoline.address()).contains(&rip) {
+        return Standing::Elsewhere;
+    }
+    let piece = CALLS.into_iter().rev().find(|piece| piece.address() <= rip);
+    let Some(piece) = piece else {
+        return Standing::Passes;
+    };
+    let behind = after_call(piece.address());
+    if rip == piece.address() {
+        Standing::Begins
+    } else if rip + SYSCALL.len() == behind {
+        Standing::Calls(piece)
+    } else if rip == behind {
+        Standing::Called(piece)
+    } else {
+        Standing::Passes
+    }
+}
+
+impl Piece {
+    /// Whether the result of its call is a descriptor that is noted behind it.
+    pub fn notes_result(self) -> bool {
+        matches!(
+            self,
+            Piece::CallNoting
+                | Piece::CallRdiNoting
+                | Piece::CallRsiNoting
+                | Piece::CallMaskRsiNoting
+        )
+    }
+
+    /// Whether another launch must not begin with its call: what it has given up, or what it is about to name, is this launch's.
+    pub fn is_bound(self) -> bool {
+        matches!(
+            self,
+            Piece::CallClose | Piece::CallRdiNoting | Piece::CallRsiNoting
+        )
+    }
+
+    /// Whether it has more to do behind a call that succeeded, which nobody else can do in its stead.
+    pub fn reads_result(self) -> bool {
+        matches!(
+            self,
+            Piece::CallRecvmsg | Piece::CallRecvmmsg | Piece::CallSignalMaskRdi
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::springboard::code;
+    use crate::gate::layout::SPRINGBOARD;
+
+    #[test]
+    fn every_piece_that_calls_is_known_in_the_order_of_addresses() {
+        let addresses: Vec<usize> = CALLS.iter().map(|piece| piece.address()).collect();
+        assert!(addresses.is_sorted_by(|one, two| one < two));
+        let range = Piece::CallPlain.address()..Piece::Trampoline.address();
+        assert!(addresses.iter().all(|address| range.contains(address)));
+        // Each has one such return, and nothing else in that range has: a piece that is missing above is counted here.
+        let code = code();
+        let at = |address: usize| code.get(address - SPRINGBOARD).copied().unwrap_or(0);
+        const RETURN_AND_POP: u8 = 0xc2;
+        let ends = range.clone().filter(|address| {
+            at(*address) == RETURN_AND_POP
+                && [152, 168, 184].contains(&at(address + 1))
+                && at(address + 2) == 0
+        });
+        assert_eq!(ends.count(), CALLS.len());
+    }
+}

@@ -1,0 +1,141 @@
+//! System V semaphore sets and message queues that the application uses (`gate::ipc`), as an image holds them.
+
+use std::io;
+use std::mem::MaybeUninit;
+
+use serde::{Deserialize, Serialize};
+
+use crate::gate::ipc::{self, Object};
+
+/// Name and version of this module's part of an image: JSON, [`Saved`]. Only where the application uses any.
+pub const BLOB: &str = "system v ipc";
+pub const VERSION: u32 = 1;
+
+/// Whose an object is, and under which id and key it is known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    pub id: i32,
+    pub key: i32,
+    pub mode: u32,
+    pub user: u32,
+    pub group: u32,
+}
+
+/// A set of semaphores.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Semaphores {
+    pub named: Named,
+    pub values: Vec<u16>,
+}
+
+/// A queue, which is empty: a checkpoint refuses others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queue {
+    pub named: Named,
+    /// How many bytes it may hold.
+    pub room: u64,
+}
+
+/// All of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saved {
+    pub semaphores: Vec<Semaphores>,
+    pub queues: Vec<Queue>,
+}
+
+impl Named {
+    fn of(id: i32, permissions: &libc::ipc_perm) -> Named {
+        Named {
+            id,
+            key: permissions.__key,
+            mode: u32::from(permissions.mode) & 0o777,
+            user: permissions.uid,
+            group: permissions.gid,
+        }
+    }
+}
+
+/// A set that is there, with its values.
+pub fn semaphores(id: i32) -> io::Result<Semaphores> {
+    let mut status = MaybeUninit::<libc::semid_ds>::zeroed();
+    // SAFETY: IPC_STAT fills the structure, for which zeros are valid too.
+    let status = unsafe {
+        if libc::semctl(id, 0, libc::IPC_STAT, status.as_mut_ptr()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        status.assume_init()
+    };
+    let mut values = vec![0u16; status.sem_nsems as usize];
+    // SAFETY: there is room for as many values as the set has.
+    if unsafe { libc::semctl(id, 0, libc::GETALL, values.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(Semaphores {
+        named: Named::of(id, &status.sem_perm),
+        values,
+    })
+}
+
+/// A queue that is there, and how many messages it holds.
+pub fn queue(id: i32) -> io::Result<(Queue, u64)> {
+    let mut status = MaybeUninit::<libc::msqid_ds>::zeroed();
+    // SAFETY: IPC_STAT fills the structure, for which zeros are valid too.
+    let status = unsafe {
+        if libc::msgctl(id, libc::IPC_STAT, status.as_mut_ptr()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        status.assume_init()
+    };
+    let queue = Queue {
+        named: Named::of(id, &status.msg_perm),
+        room: status.msg_qbytes,
+    };
+    Ok((queue, status.msg_qnum))
+}
+
+/// Whether an object has been removed.
+fn gone(error: &io::Error) -> bool {
+    [Some(libc::EINVAL), Some(libc::EIDRM)].contains(&error.raw_os_error())
+}
+
+/// What is to be saved, and what forbids it in words for people.
+pub fn survey() -> (Saved, Vec<String>) {
+    let (mut saved, mut reasons, mut forgotten) = (Saved::default(), Vec::new(), Vec::new());
+    for (object, id) in ipc::noted() {
+        let (what, error) = match object {
+            Object::Semaphores => match semaphores(id) {
+                Ok(found) => {
+                    saved.semaphores.push(found);
+                    continue;
+                }
+                Err(error) => ("semaphore set", error),
+            },
+            Object::Queue => match queue(id) {
+                Ok((found, 0)) => {
+                    saved.queues.push(found);
+                    continue;
+                }
+                Ok((_, messages)) => {
+                    reasons.push(format!(
+                        "the System V message queue {id} holds {messages} message(s), which cannot be carried: receive them before \
+                         a checkpoint"
+                    ));
+                    continue;
+                }
+                Err(error) => ("message queue", error),
+            },
+        };
+        if gone(&error) {
+            forgotten.push((object, id));
+        } else {
+            reasons.push(format!("the System V {what} {id} cannot be read: {error}"));
+        }
+    }
+    ipc::forget(&forgotten);
+    if ipc::lost_count() {
+        reasons.push(
+            "it has used more System V semaphore sets and message queues than can be kept account of".into(),
+        );
+    }
+    (saved, reasons)
+}

@@ -1,0 +1,161 @@
+//! System V semaphore sets and message queues that the application uses: the system's objects, which no file of the process leads
+//! to. Their ids are noted where a call gives or takes one, for an image to hold what belongs to them.
+//!
+//! Rules of this place: [`on_get`] and [`on_use`] run in the trap's handler.
+
+use super::lock::Lock;
+use super::trap::{Call, errno};
+use crate::arch::syscall::{self, failed, syscall3, syscall4};
+
+/// What an id is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Object {
+    Semaphores,
+    Queue,
+}
+
+/// Objects that are kept account of at once.
+const MOST: usize = 512;
+
+struct Known {
+    list: [Option<(Object, i32)>; MOST],
+    /// There were more than fit.
+    full: bool,
+}
+
+static KNOWN: Lock<Known> = Lock::new(Known {
+    list: [None; MOST],
+    full: false,
+});
+
+impl Known {
+    fn note(&mut self, one: (Object, i32)) {
+        if self.list.contains(&Some(one)) {
+            return;
+        }
+        if self.list.iter().all(Option::is_some) {
+            self.forget(|(object, id)| !exists(object, id));
+        }
+        match self.list.iter_mut().find(|place| place.is_none()) {
+            Some(place) => *place = Some(one),
+            None => self.full = true,
+        }
+    }
+
+    fn forget(&mut self, gone: impl Fn((Object, i32)) -> bool) {
+        for place in &mut self.list {
+            if place.is_some_and(&gone) {
+                *place = None;
+            }
+        }
+    }
+}
+
+/// Whether an object has not been removed. By hand: the trap asks too.
+fn exists(object: Object, id: i32) -> bool {
+    // More than the kernel's structures have.
+    let mut status = [0u64; 32];
+    let (id, stat, status) = (
+        id as usize,
+        libc::IPC_STAT as usize,
+        status.as_mut_ptr() as usize,
+    );
+    // SAFETY: the kernel fills what it is given.
+    let result = unsafe {
+        match object {
+            Object::Semaphores => syscall4(libc::SYS_semctl, id, 0, stat, status),
+            Object::Queue => syscall3(libc::SYS_msgctl, id, stat, status),
+        }
+    };
+    ![errno(libc::EINVAL), errno(libc::EIDRM)].contains(&result)
+}
+
+/// Notes an object that the application uses.
+pub fn note(object: Object, id: i32) {
+    KNOWN.lock().note((object, id));
+}
+
+/// `semget`, `msgget`.
+pub fn on_get(call: &mut Call, object: Object) -> isize {
+    let result = call.make();
+    if !failed(result) {
+        note(object, result as i32);
+    }
+    result
+}
+
+/// `msgsnd`, `msgrcv`, whose id may have come from anywhere.
+pub fn on_use(call: &mut Call, object: Object) -> isize {
+    note(object, call.argument(0) as i32);
+    call.redirect_plain()
+}
+
+/// Lets the list be changed.
+fn with<R>(action: impl FnOnce(&mut Known) -> R) -> R {
+    let mask = syscall::set_mask(u64::MAX);
+    let result = action(&mut KNOWN.lock());
+    syscall::set_mask(mask);
+    result
+}
+
+/// What has been noted.
+pub fn noted() -> Vec<(Object, i32)> {
+    let list = with(|known| known.list);
+    list.into_iter().flatten().collect()
+}
+
+/// Forgets what is not there any more.
+pub fn forget(gone: &[(Object, i32)]) {
+    with(|known| known.forget(|one| gone.contains(&one)));
+}
+
+/// Whether there were more objects than are kept account of.
+pub fn lost_count() -> bool {
+    with(|known| known.full)
+}
+
+/// Holds the list still.
+pub fn while_still<R>(action: impl FnOnce() -> R) -> R {
+    let _still = KNOWN.lock();
+    action()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_object_is_noted_once() {
+        let mut known = Known {
+            list: [None; MOST],
+            full: false,
+        };
+        known.note((Object::Semaphores, 3));
+        known.note((Object::Queue, 3));
+        known.note((Object::Queue, 3));
+        assert_eq!(known.list.iter().flatten().count(), 2);
+        assert!(!known.full);
+    }
+
+    #[test]
+    fn what_has_been_removed_makes_room() {
+        // SAFETY: a queue of this test's own.
+        let id = unsafe { libc::msgget(libc::IPC_PRIVATE, 0o600) };
+        let mut known = Known {
+            // Negative ids are nobody's.
+            list: core::array::from_fn(|at| Some((Object::Semaphores, -1 - at as i32))),
+            full: false,
+        };
+        known.note((Object::Queue, id));
+        known.note((Object::Queue, id));
+        assert_eq!(known.list.iter().flatten().count(), 1);
+        let mut full = Known {
+            list: [Some((Object::Queue, id)); MOST],
+            full: false,
+        };
+        full.note((Object::Semaphores, 0));
+        assert!(full.full);
+        // SAFETY: as above.
+        unsafe { libc::msgctl(id, libc::IPC_RMID, core::ptr::null_mut()) };
+    }
+}

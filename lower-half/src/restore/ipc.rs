@@ -1,0 +1,225 @@
+//! System V semaphore sets and message queues in a restart. One that is still there, under its id and key, is the application's
+//! again, and semaphores get the values that they had; one that is not (another node, a reboot, removed) is made again under its id, which only
+//! the privileged may ask for. Otherwise the restart is refused, before anything is changed.
+//!
+//! Ranks of one node may share an object: each comes here, and finds what another has just made.
+
+use super::RestoreError;
+use crate::capture::ipc::{self, BLOB, Named, Saved, VERSION};
+use crate::gate::ipc::{Object, note};
+
+/// What the image holds.
+pub fn saved(blob: Option<&stillpoint_image::Blob>) -> Result<Saved, String> {
+    match blob {
+        None => Ok(Saved::default()),
+        Some(blob) if blob.version == VERSION => serde_json::from_slice(&blob.bytes)
+            .map_err(|error| format!("'{BLOB}' in its image: {error}")),
+        Some(blob) => Err(format!(
+            "'{BLOB}' of version {}: restart with the release that wrote it",
+            blob.version
+        )),
+    }
+}
+
+/// Where the kernel is told which id the next object of a kind shall have.
+const NEXT_SEMAPHORES: &str = "/proc/sys/kernel/sem_next_id";
+const NEXT_QUEUE: &str = "/proc/sys/kernel/msg_next_id";
+
+/// What cannot be had here, in words for people. Changes nothing.
+pub fn missing(saved: &Saved) -> Vec<String> {
+    let semaphores = saved.semaphores.iter().filter_map(|set| {
+        let there = is_there(set);
+        (!there).then(|| lost("semaphore set", &set.named, NEXT_SEMAPHORES))?
+    });
+    let queues = saved.queues.iter().filter_map(|queue| {
+        match ipc::queue(queue.named.id) {
+            Ok((found, 0)) if found.named.key == queue.named.key => None,
+            Ok((found, messages)) if found.named.key == queue.named.key => Some(format!(
+                "the System V message queue {} that it uses holds {messages} message(s), and was empty: receive them, or remove it (ipcrm -q)",
+                queue.named.id
+            )),
+            Ok(_) | Err(_) => lost("message queue", &queue.named, NEXT_QUEUE),
+        }
+    });
+    semaphores.chain(queues).collect()
+}
+
+fn is_there(set: &ipc::Semaphores) -> bool {
+    ipc::semaphores(set.named.id).is_ok_and(|found| {
+        found.named.key == set.named.key && found.values.len() == set.values.len()
+    })
+}
+
+/// That an object is not there, unless it can be made again.
+fn lost(what: &str, named: &Named, next: &str) -> Option<String> {
+    let may = std::fs::OpenOptions::new().write(true).open(next).is_ok();
+    (!may).then(|| {
+        format!(
+            "the System V {what} {} (key {:#x}) that it uses is not on this host: restart it where it was, or as a user who may \
+             write {next}",
+            named.id, named.key
+        )
+    })
+}
+
+/// Makes all of it so again.
+pub fn give(saved: &Saved) -> Result<(), RestoreError> {
+    let refused = |what: &str, named: &Named| {
+        let error = std::io::Error::last_os_error();
+        RestoreError::Refused(format!(
+            "the System V {what} {} (key {:#x}) that it uses cannot be had again: {error}",
+            named.id, named.key
+        ))
+    };
+    for set in &saved.semaphores {
+        let named = &set.named;
+        let there = is_there(set) || make_semaphores(set) || is_there(set);
+        let mut values = set.values.clone();
+        // SAFETY: there are as many values as the set has.
+        if !there || unsafe { libc::semctl(named.id, 0, libc::SETALL, values.as_mut_ptr()) } != 0 {
+            return Err(refused("semaphore set", named));
+        }
+        note(Object::Semaphores, named.id);
+    }
+    for queue in &saved.queues {
+        let named = &queue.named;
+        let is_there = || ipc::queue(named.id).is_ok_and(|(found, _)| found.named.key == named.key);
+        if !is_there() && !make_queue(queue) && !is_there() {
+            return Err(refused("message queue", named));
+        }
+        note(Object::Queue, named.id);
+    }
+    Ok(())
+}
+
+fn flags(named: &Named) -> libc::c_int {
+    libc::IPC_CREAT | libc::IPC_EXCL | named.mode as libc::c_int
+}
+
+fn make_semaphores(set: &ipc::Semaphores) -> bool {
+    let named = &set.named;
+    if std::fs::write(NEXT_SEMAPHORES, named.id.to_string()).is_err() {
+        return false;
+    }
+    // SAFETY: the calls take numbers, and the last a structure that is filled before.
+    unsafe {
+        let made = libc::semget(named.key, set.values.len() as libc::c_int, flags(named));
+        if made >= 0 && made != named.id {
+            libc::semctl(made, 0, libc::IPC_RMID);
+        }
+        if made != named.id {
+            return false;
+        }
+        let mut status = std::mem::zeroed::<libc::semid_ds>();
+        status.sem_perm.uid = named.user;
+        status.sem_perm.gid = named.group;
+        status.sem_perm.mode = named.mode as _;
+        libc::semctl(made, 0, libc::IPC_SET, &raw mut status) == 0
+    }
+}
+
+fn make_queue(queue: &ipc::Queue) -> bool {
+    let named = &queue.named;
+    if std::fs::write(NEXT_QUEUE, named.id.to_string()).is_err() {
+        return false;
+    }
+    // SAFETY: as in `make_semaphores`.
+    unsafe {
+        let made = libc::msgget(named.key, flags(named));
+        if made >= 0 && made != named.id {
+            libc::msgctl(made, libc::IPC_RMID, std::ptr::null_mut());
+        }
+        if made != named.id {
+            return false;
+        }
+        let mut status = std::mem::zeroed::<libc::msqid_ds>();
+        status.msg_perm.uid = named.user;
+        status.msg_perm.gid = named.group;
+        status.msg_perm.mode = named.mode as _;
+        status.msg_qbytes = queue.room;
+        libc::msgctl(made, libc::IPC_SET, &raw mut status) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether whoever runs the tests may choose ids.
+    fn may(next: &str) -> bool {
+        std::fs::OpenOptions::new().write(true).open(next).is_ok()
+    }
+
+    #[test]
+    fn semaphores_get_their_values_and_are_made_again_or_refused() {
+        // SAFETY: a set of this test's own.
+        let id = unsafe { libc::semget(libc::IPC_PRIVATE, 3, libc::IPC_CREAT | 0o640) };
+        assert!(id >= 0);
+        let mut values = [5u16, 0, 70];
+        // SAFETY: the set has three.
+        let set = unsafe { libc::semctl(id, 0, libc::SETALL, values.as_mut_ptr()) };
+        assert_eq!(set, 0);
+        let saved = Saved {
+            semaphores: vec![ipc::semaphores(id).unwrap()],
+            queues: Vec::new(),
+        };
+        assert_eq!(saved.semaphores.first().unwrap().values, values);
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::semctl(id, 1, libc::SETVAL, 9) }, 0);
+        assert_eq!(missing(&saved), [""; 0]);
+        give(&saved).unwrap();
+        assert_eq!(ipc::semaphores(id).unwrap().values, values);
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::semctl(id, 0, libc::IPC_RMID) }, 0);
+        if may(NEXT_SEMAPHORES) {
+            assert_eq!(missing(&saved), [""; 0]);
+            give(&saved).unwrap();
+            assert_eq!(ipc::semaphores(id).unwrap(), saved.semaphores[0]);
+            // SAFETY: as above.
+            unsafe { libc::semctl(id, 0, libc::IPC_RMID) };
+        } else {
+            let reasons = missing(&saved);
+            assert!(
+                reasons
+                    .iter()
+                    .all(|reason| reason.contains("is not on this host"))
+                    && reasons.len() == 1
+            );
+        }
+    }
+
+    #[test]
+    fn a_queue_is_made_again_and_one_with_messages_is_refused() {
+        // SAFETY: a queue of this test's own.
+        let id = unsafe { libc::msgget(libc::IPC_PRIVATE, libc::IPC_CREAT | 0o600) };
+        assert!(id >= 0);
+        let (queue, messages) = ipc::queue(id).unwrap();
+        assert_eq!(messages, 0);
+        let saved = Saved {
+            semaphores: Vec::new(),
+            queues: vec![queue],
+        };
+        let message = [1u64, 2];
+        // SAFETY: a type and eight bytes.
+        let sent = unsafe { libc::msgsnd(id, message.as_ptr().cast(), 8, 0) };
+        assert_eq!(sent, 0);
+        let reasons = missing(&saved);
+        assert!(
+            reasons
+                .iter()
+                .any(|reason| reason.contains("holds 1 message")),
+            "{reasons:?}"
+        );
+        // SAFETY: as above.
+        let removed = unsafe { libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
+        assert_eq!(removed, 0);
+        if may(NEXT_QUEUE) {
+            give(&saved).unwrap();
+            assert_eq!(ipc::queue(id).unwrap(), (saved.queues[0].clone(), 0));
+            // SAFETY: as above.
+            unsafe { libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
+        } else {
+            assert_eq!(missing(&saved).len(), 1);
+        }
+    }
+}

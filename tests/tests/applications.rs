@@ -126,8 +126,9 @@ fn melts_in(melt: Melt, directory: &Directory, seed: &mut Seed) -> Result<(), Fa
     let log = directory.file("split.log");
     let third = melt.rows() as u64 / 3;
     for part in 0..3 {
-        // Somewhere in this third of the run, at any moment between two lines.
-        let until = (part * third + seed.below(third * 2 / 3)) as usize;
+        // Somewhere in this third of the run, at any moment between two lines. (Before the first line a rank may not have come to
+        // MPI_Init, and a suspend that does not wait refuses.)
+        let until = (part * third + seed.below(third * 2 / 3)).max(1) as usize;
         // (The log tells what was computed before the restart, too.)
         job.until("so far", PATIENCE, |_| {
             let state = command::state(directory, &target);

@@ -24,7 +24,7 @@
 #define SHORT (&(struct timespec){0, 20000})
 
 static volatile int end;
-static pid_t me;
+static pid_t me, group, session;
 static __thread volatile int handled;
 
 static void on_signal(int number, siginfo_t *info, void *context) {
@@ -108,7 +108,8 @@ static void names(void) {
     struct stat about;
     pthread_t thread;
     void *got = NULL;
-    CHECK(getpid() == me && getpgid(0) > 0 && getsid(0) > 0, "process %d", getpid());
+    /* (A leader outside of the process's pid namespace has no number in it: 0.) */
+    CHECK(getpid() == me && getpgid(0) == group && getsid(0) == session, "process %d of %d in %d", getpid(), getpgid(0), getsid(0));
     WORKS(sched_getaffinity(gettid(), sizeof processors, &processors));
     errno = 0;
     CHECK(getpriority(PRIO_PROCESS, (id_t)gettid()) != -1 || !errno, "%s", strerror(errno));
@@ -151,7 +152,7 @@ static void *again_and_again(void *which) {
 
 int main(int argc, char **argv) {
     pthread_t threads[MANY];
-    me = getpid();
+    me = getpid(), group = getpgid(0), session = getsid(0);
     trial_start_threads(&argc, &argv, MPI_THREAD_FUNNELED);
     struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
     sigaction(SIGUSR2, &action, NULL);

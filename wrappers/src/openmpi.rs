@@ -1,5 +1,5 @@
 //! Open MPI 4.1's values and layouts (its `mpi.h`), and how they become neutral: what both the application's
-//! side (`upper-half/src/abi`) and the real MPI's side (`lower-half/src/mpi`) need when that MPI is Open MPI.
+//! side (`upper-half/src/ground/abi`) and the real MPI's side (`lower-half/src/mpi`) need when that MPI is Open MPI.
 
 use core::ffi::CStr;
 

@@ -56,7 +56,7 @@ pub fn emit(input: &Input) -> Output {
     }
 }
 
-/// `upper-half/src/abi/symbols.rs`: the data symbols that stand in Open MPI's place.
+/// `upper-half/src/ground/abi/symbols.rs`: the data symbols that stand in Open MPI's place.
 pub fn emit_symbols(input: &Input) -> Output {
     let handles = sorted(input);
     let mut text: String = header(
@@ -84,7 +84,7 @@ pub fn emit_symbols(input: &Input) -> Output {
     }
     text.push_str("}\n");
     Output {
-        path: "upper-half/src/abi/symbols.rs".into(),
+        path: "upper-half/src/ground/abi/symbols.rs".into(),
         text,
     }
 }

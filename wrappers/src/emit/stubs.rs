@@ -1,4 +1,4 @@
-//! The stubs of the upper half: `upper-half/src/generated/`, one file a class.
+//! The stubs of the upper half: `upper-half/src/stubs/generated/`, one file a class.
 
 use std::fmt::Write;
 use std::format;
@@ -24,7 +24,7 @@ pub fn emit(input: &Input) -> Vec<Output> {
     let mut outputs = Vec::new();
     let mut modules = header(
         "The exported functions: `MPI_X` and `PMPI_X` for every function of the table that an MPI exports.\n//!\n\
-         //! The first name is the stub's own, the second a jump to it ([`crate::export`]). A stub stays inside MPI from its\n\
+         //! The first name is the stub's own, the second a jump to it ([`crate::ground::export`]). A stub stays inside MPI from its\n\
          //! first line to its last; handles are read only there, and only once the call is let through, because a\n\
          //! restart gives them new words. Nothing allocates but what keeps an array of handles, nothing panics.",
         "functions",
@@ -46,12 +46,12 @@ pub fn emit(input: &Input) -> Vec<Output> {
             stub(&mut text, function);
         }
         outputs.push(Output {
-            path: format!("upper-half/src/generated/{module}.rs"),
+            path: format!("upper-half/src/stubs/generated/{module}.rs"),
             text,
         });
     }
     outputs.push(Output {
-        path: "upper-half/src/generated.rs".into(),
+        path: "upper-half/src/stubs/generated.rs".into(),
         text: modules,
     });
     outputs

@@ -42,30 +42,30 @@ pub fn imports(functions: &[&Function]) -> String {
     names.sort();
     names.dedup();
     types.extend(names.iter().map(String::as_str));
-    import("crate::abi", types);
-    let mut text = text.replace("crate::abi::{", "crate::abi::{self, ");
+    import("crate::ground::abi", types);
+    let mut text = text.replace("crate::ground::abi::{", "crate::ground::abi::{self, ");
     if !uses("abi") {
         text = text.replace("{self, ", "{");
     }
     if uses("abi") && !text.contains("{self, ") {
-        text.push_str("use crate::abi;\n");
+        text.push_str("use crate::ground::abi;\n");
     }
-    for module in [
-        "calls",
-        "crossing",
-        "direct",
-        "errhandler",
-        "pass",
-        "refuse",
+    for (floor, module) in [
+        ("stubs", "calls"),
+        ("ground", "crossing"),
+        ("operations", "direct"),
+        ("objects", "errhandler"),
+        ("stubs", "pass"),
+        ("ground", "refuse"),
     ] {
         if bodies.contains(&format!("{module}::")) {
-            let _ = writeln!(text, "use crate::{module};");
+            let _ = writeln!(text, "use crate::{floor}::{module};");
         }
     }
     if uses("Place") {
-        text.push_str("use crate::crossing::Place;\n");
+        text.push_str("use crate::ground::crossing::Place;\n");
     }
-    text.push_str("use crate::export::export;\n");
+    text.push_str("use crate::ground::export::export;\n");
     if uses("HandleKind") {
         text.push_str("use stillpoint_wrappers::gate::HandleKind;\n");
     }

@@ -1,0 +1,175 @@
+//! The library's start: before anything of the application runs, it says in the gate page what the lower
+//! half may call, and takes itself out of the environment that children inherit.
+//!
+//! Where there is no gate - a program that inherited the library by accident - it does nothing.
+//! No libc is used, nothing is allocated from the application's memory.
+
+use core::ffi::{c_char, c_int};
+use core::sync::atomic::Ordering;
+
+use stillpoint_wrappers::contract;
+use stillpoint_wrappers::gate::{self, FOR_LOADER, GATE_ADDRESS, GATE_MAGIC, Reach};
+
+use crate::checkpoint::{dispose, park, refusal};
+use crate::ground::above::{self, Above};
+use crate::ground::arch;
+use crate::ground::hooks::HOOKS;
+use crate::objects::operator;
+use crate::operations::clock::collective;
+use crate::operations::{direct, grequest, p2p, request};
+
+/// The contract that this library was built with, for the lower half to read in the file before anything of it runs.
+#[used]
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals)]
+pub static stillpoint_contract: u32 = contract::VERSION;
+
+/// Whether a lower half started this process.
+pub fn gate_is_there() -> bool {
+    if !arch::is_mapped(GATE_ADDRESS) {
+        return false;
+    }
+    // SAFETY: just found mapped; whatever it is, its first bytes can be read.
+    let page = unsafe { gate::page() };
+    page.magic == GATE_MAGIC && page.version == contract::VERSION
+}
+
+/// A thread has just come near.
+///
+/// # Safety
+/// As `cross_service`, on a thread that is near.
+unsafe fn came_near() {
+    // SAFETY: the caller's; the thread has a record.
+    unsafe {
+        if direct::possible() {
+            arch::set_reach(Reach::Direct as u32);
+            p2p::prepare_receive();
+        }
+    }
+}
+
+/// What the ground calls of the floors above it.
+static ABOVE: Above = Above {
+    end: dispose::end,
+    known_to_fortran: request::brief::no_longer,
+    park_point: park::checkpoint_point,
+    came_near,
+};
+
+/// Run by the dynamic loader.
+unsafe extern "C" fn construct(
+    _arguments: c_int,
+    _vector: *const *const c_char,
+    environment: *mut *mut c_char,
+) {
+    if !gate_is_there() {
+        return;
+    }
+    // SAFETY: the loader gives the environment; nobody else is there yet.
+    unsafe {
+        leave_environment(environment);
+        above::lay(&ABOVE);
+        let hooks = HOOKS.place();
+        (*hooks).clock_cells = collective::map_cells() as u64;
+        (*hooks).refusal = refusal::address();
+        (*hooks).hindrances = crate::ground::refuse::address();
+        (*hooks).park = Some(park::driver);
+        (*hooks).rebuild = Some(crate::checkpoint::rebuild::hook);
+        (*hooks).call_op = Some(operator::call);
+        (*hooks).call_grequest = Some(grequest::call);
+        (*hooks).waiting = Some(p2p::waiting_hook);
+        crate::ground::abi::initialise_predefined(&gate::page().services);
+        crate::stubs::conversion::initialise();
+        crate::operations::request::initialise();
+        gate::page().hooks.store(hooks as u64, Ordering::Release);
+    }
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: unsafe extern "C" fn(c_int, *const *const c_char, *mut *mut c_char) = construct;
+
+/// An entry of the auxiliary vector that says nothing (`elf.h`).
+const AT_IGNORE: usize = 1;
+
+/// Takes away what the environment has for the dynamic loader alone ([`FOR_LOADER`]). The auxiliary vector lies behind the list's NULL
+/// and cannot be moved, for the loader knows where it is. So the NULL goes where the first of these variables was, and the words from
+/// there on become entries of the vector that say nothing: whoever walks on from the list finds the vector, as on every stack that the
+/// kernel has made.
+///
+/// # Safety
+/// `environment` must be a null-terminated list of strings, writable, the one that the program was started with; or null.
+unsafe fn leave_environment(environment: *mut *mut c_char) {
+    if environment.is_null() {
+        return;
+    }
+    // SAFETY: within the list, up to its NULL.
+    unsafe {
+        let (mut entries, mut first) = (0, None);
+        while let Some(text) = (*environment.add(entries)).as_ref() {
+            if first.is_none() && core::ffi::CStr::from_ptr(text) == FOR_LOADER {
+                first = Some(entries);
+            }
+            entries += 1;
+        }
+        let Some(first) = first.filter(|first| (entries - first) % 2 == 0) else {
+            return;
+        };
+        *environment.add(first) = core::ptr::null_mut();
+        for pair in (first + 1..entries).step_by(2) {
+            *environment.add(pair) = core::ptr::without_provenance_mut(AT_IGNORE);
+            *environment.add(pair + 1) = core::ptr::null_mut();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::ffi::CStr;
+
+    use super::*;
+
+    /// The list as a walker finds it, and the two words behind its NULL.
+    fn left(list: &[&CStr]) -> (Vec<String>, [usize; 2]) {
+        let mut words: Vec<*mut c_char> =
+            list.iter().map(|text| text.as_ptr().cast_mut()).collect();
+        words.resize(list.len() + 3, core::ptr::null_mut());
+        // SAFETY: a list with its end.
+        unsafe {
+            leave_environment(words.as_mut_ptr());
+            let entries: Vec<String> = words
+                .iter()
+                .take_while(|text| !text.is_null())
+                .map(|text| CStr::from_ptr(*text).to_str().unwrap().to_owned())
+                .collect();
+            let behind = entries.len() + 1;
+            (entries, [words[behind].addr(), words[behind + 1].addr()])
+        }
+    }
+
+    #[test]
+    fn what_is_for_the_loader_becomes_an_entry_of_the_auxiliary_vector() {
+        let ours = c"LD_PRELOAD=/a/libstillpoint_upper_openmpi.so:/b/libx.so";
+        let (entries, behind) = left(&[c"A=1", c"LD_PRELOAD=/b/libx.so", FOR_LOADER, ours]);
+        assert_eq!(entries, ["A=1", "LD_PRELOAD=/b/libx.so"]);
+        assert_eq!(behind, [AT_IGNORE, 0]);
+        assert_eq!(left(&[FOR_LOADER, ours]), (vec![], [AT_IGNORE, 0]));
+        let two = left(&[c"A=1", FOR_LOADER, c"GLIBC_TUNABLES=", ours, FOR_LOADER]);
+        assert_eq!(two, (vec!["A=1".to_owned()], [AT_IGNORE, 0]));
+    }
+
+    #[test]
+    fn an_environment_without_the_mark_stays() {
+        assert_eq!(left(&[c"A=1", c"B=2"]).0, ["A=1", "B=2"]);
+        assert_eq!(left(&[FOR_LOADER]).0.len(), 1);
+        assert_eq!(left(&[]).0.len(), 0);
+        // SAFETY: no list is allowed.
+        unsafe { leave_environment(core::ptr::null_mut()) };
+    }
+
+    #[test]
+    fn without_a_gate_nothing_happens() {
+        assert!(!gate_is_there());
+        assert_eq!(HOOKS.clock_cells, 0);
+    }
+}

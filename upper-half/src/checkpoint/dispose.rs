@@ -1,0 +1,39 @@
+//! What happens when an object's last holder lets go of it.
+
+use stillpoint_wrappers::gate::HandleKind;
+
+use crate::communicators;
+use crate::ground::object::Object;
+use crate::objects::{attribute, datatype, errhandler, group, info, operator};
+use crate::operations::messages::drain;
+
+/// Ends what the lower half holds for an object and drops its own part.
+///
+/// # Safety
+/// `object` must be a live object that nobody holds any more; the thread must be inside a stub.
+pub unsafe fn end(object: *mut Object) {
+    const COMMUNICATOR: u16 = HandleKind::Communicator as u16;
+    const GROUP: u16 = HandleKind::Group as u16;
+    const DATATYPE: u16 = HandleKind::Datatype as u16;
+    const OPERATOR: u16 = HandleKind::Operator as u16;
+    const ERRHANDLER: u16 = HandleKind::Errhandler as u16;
+    const INFO: u16 = HandleKind::Info as u16;
+    // SAFETY: the caller's object, of its kind.
+    unsafe {
+        match (*object).kind {
+            COMMUNICATOR => {
+                drain::forget(object);
+                communicators::end(object);
+            }
+            GROUP => group::end(object),
+            DATATYPE => datatype::end(object),
+            OPERATOR => operator::end(object),
+            ERRHANDLER => errhandler::end(object),
+            INFO => info::end(object),
+            _ => {
+                attribute::forget(object);
+                errhandler::forget(object);
+            }
+        }
+    }
+}

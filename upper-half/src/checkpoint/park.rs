@@ -1,0 +1,163 @@
+//! The driver thread's loop while it is parked, and the park point at the end of every stub.
+//!
+//! A parked driver thread does not sleep: it pulls messages in and lets MPI make progress, so that
+//! the sends of others get through. While memory is written it touches nothing.
+//!
+//! Rules: `driver` runs inside the stop signal's handler, on the application's stack, with the upper
+//! half's FS.
+
+use core::sync::atomic::Ordering;
+
+use stillpoint_clock::rank::{self, Finish, Pending};
+use stillpoint_wrappers::gate::{Command, DriverState};
+
+use crate::checkpoint::{refusal, rehearsal};
+use crate::communicators;
+use crate::ground::arch;
+use crate::ground::crossing::{Place, gate};
+use crate::operations::clock::collective::all_reached;
+use crate::operations::clock::persistent;
+use crate::operations::clock::points::{self, pending, say, sleep, stand_still, use_advance};
+use crate::operations::messages::{drain, message};
+use crate::operations::p2p;
+use crate::operations::request::{self, Pending as Requests};
+
+/// Nanoseconds between two rounds of progress in which nothing moved.
+const ROUND: u64 = 200_000;
+/// Rounds without progress after which what may be begun again is left to that.
+const PATIENCE: u32 = 10;
+
+/// The park point at the end of every outermost stub, while a checkpoint is pending.
+#[cold]
+pub fn checkpoint_point() {
+    // SAFETY: the thread has left its stub; nothing of it is on the stack but the return.
+    unsafe {
+        if !arch::is_driver() {
+            // Out of MPI: the agent stops it where it stands, when that is due.
+            return;
+        }
+        let advances = gate().advances.load(Ordering::SeqCst);
+        match rank::commit_finish(pending(), all_reached(), advances) {
+            Finish::Park => stand_still(),
+            Finish::Return { uses_advance } => {
+                say(DriverState::Running);
+                if uses_advance {
+                    use_advance();
+                }
+            }
+        }
+    }
+}
+
+/// `UpperHooks::park`: the driver thread's loop while a checkpoint is pending.
+///
+/// # Safety
+/// On the driver thread, in the stop handler, outside MPI, with the upper FS.
+pub unsafe extern "C" fn driver() {
+    // What the lower half calls from here on (an operator of the application's, say) may call MPI: that must
+    // not find a park point in this one.
+    // SAFETY: the driver thread has a record; it was stopped at 0.
+    unsafe {
+        arch::set_inside(Place::Stub as u32);
+        stay();
+        arch::set_inside(Place::No as u32);
+    }
+}
+
+/// Follows the agent's commands until the driver thread may go on.
+///
+/// # Safety
+/// As [`driver`].
+unsafe fn stay() {
+    let gate = gate();
+    let mut idle = 0;
+    loop {
+        let bell = gate.bell.load(Ordering::SeqCst);
+        let command = gate.command.load(Ordering::SeqCst);
+        if pending() == Pending::No || command == Command::Run as u32 {
+            break;
+        }
+        let active = gate.mpi_active.load(Ordering::SeqCst) != 0;
+        let mut moved = false;
+        // SAFETY: MPI is active; this is the parked driver thread, and past `Reach` every other thread
+        // is stopped.
+        unsafe {
+            if command == Command::Reach as u32 {
+                if !all_reached() {
+                    break;
+                }
+                if gate.advances.load(Ordering::SeqCst) != 0 {
+                    say(DriverState::Running);
+                    use_advance();
+                    points::ADVANCED.store(true, Ordering::Relaxed);
+                    return;
+                }
+                say(DriverState::Parked);
+                if active {
+                    moved = drain::pull();
+                }
+            } else if command == Command::Check as u32 {
+                let asked_anew =
+                    gate.driver_state.load(Ordering::SeqCst) != DriverState::Checked as u32;
+                if active {
+                    if asked_anew {
+                        rehearsal::everything();
+                        drain::look_again();
+                    }
+                    moved = drain::pull();
+                }
+                refusal::answer();
+                say(DriverState::Checked);
+            } else if command == Command::Drain as u32 {
+                if active {
+                    moved = drain::round();
+                }
+                if drain::failed() {
+                    refusal::answer();
+                }
+                say(DriverState::Draining);
+                if !moved && p2p::parked_in_receive() {
+                    // Whether that is over by now only the real MPI knows. The thread comes back at once.
+                    sleep(bell, ROUND);
+                    gate.rounds.fetch_add(1, Ordering::SeqCst);
+                    return;
+                }
+            } else if command == Command::Seal as u32 {
+                moved = !active || drain::round();
+                idle = if moved { 0 } else { idle + 1 };
+                if !active || sealed(idle) {
+                    if gate.driver_state.load(Ordering::SeqCst) != DriverState::Sealed as u32 {
+                        communicators::for_each_live(|on| persistent::at_still_point(on));
+                        crate::checkpoint::inventory::refresh();
+                    }
+                    if drain::failed() {
+                        refusal::answer();
+                    }
+                    say(DriverState::Sealed);
+                    moved = false;
+                }
+            } else {
+                say(DriverState::Held);
+                sleep(bell, 0);
+                continue;
+            }
+        }
+        gate.rounds.fetch_add(1, Ordering::SeqCst);
+        if !moved {
+            sleep(bell, ROUND);
+        }
+    }
+    say(DriverState::Running);
+}
+
+/// Whether nothing is left in the lower half that a restart could not begin again.
+unsafe fn sealed(idle: u32) -> bool {
+    let requests = match request::pending() {
+        Requests::Nothing => true,
+        // Finished here, they need not be begun again; but some member may not have begun them at all.
+        Requests::Repeatable => idle >= PATIENCE,
+        Requests::Unfinished => false,
+    };
+    // SAFETY: parked, all other threads stopped.
+    unsafe { requests && !drain::still_arriving() && !message::still_arriving() }
+}

@@ -1,0 +1,79 @@
+//! A restart: every MPI object is made again in a fresh lower half.
+//!
+//! Runs once, on the main thread, with the application's memory in place and all other threads not yet
+//! there. The order is that of need: predefined handles, what only groups and datatypes are made of,
+//! communicators (in an order that all ranks share), and last what is pending on them.
+
+use std::sync::atomic::Ordering;
+
+use crate::checkpoint::refusal;
+use crate::communicators;
+use crate::ground::{abi, arch, crossing};
+use crate::objects::outcome::{Outcome, check};
+use crate::objects::{datatype, group, info, operator};
+use crate::operations::clock::two_phase;
+use crate::operations::{p2p, persistent};
+use crate::stubs::{init, local};
+
+/// `UpperHooks::rebuild`: 0, or 1 with the reason where the agent finds it.
+///
+/// # Safety
+/// On the main thread of a restart, with the upper thread pointer, MPI started.
+pub unsafe extern "C" fn hook() -> i32 {
+    let inside = crossing::enter();
+    // SAFETY: the caller's.
+    let made = unsafe { everything() };
+    // The thread returns through the signal frame that it was stopped in, not to a park point.
+    std::mem::forget(inside);
+    // SAFETY: the thread has a record of its own.
+    unsafe { arch::set_inside(0) };
+    match made {
+        Ok(()) => 0,
+        Err((what, error)) => {
+            let error = abi::error_from_neutral(error);
+            refusal::explain(format_args!(
+                "the real MPI failed to make {what} again: error class {error}"
+            ));
+            1
+        }
+    }
+}
+
+/// # Safety
+/// As [`hook`].
+unsafe fn everything() -> Result<(), (&'static str, i32)> {
+    let step = |what: &'static str, outcome: Outcome| outcome.map_err(|error| (what, error));
+    // SAFETY: the caller's; each step finds what it needs from the ones before.
+    unsafe {
+        local::resume_wtime();
+        abi::initialise_predefined(&crossing::gate().services);
+        if !init::active() {
+            return Ok(());
+        }
+        speak_for_mpi();
+        init::rebuild();
+        p2p::restarted();
+        two_phase::restarted();
+        step("the control communicator", communicators::make_control())?;
+        step("a group", group::rebuild())?;
+        step("an info", info::rebuild())?;
+        step("a datatype", datatype::rebuild())?;
+        step("an operator", operator::rebuild())?;
+        step("a communicator", communicators::rebuild())?;
+        step("the send buffer", check(p2p::rebuild_buffer()))?;
+        step("a request", check(persistent::rebuild()))
+    }
+}
+
+/// What `MPI_Init` said in the gate page, said again in the new one. Who the driver thread is stands in the threads' records: the
+/// one that started MPI, whether or not it is this one.
+fn speak_for_mpi() {
+    let gate = crossing::gate();
+    let world = communicators::world();
+    // SAFETY: a predefined object.
+    unsafe {
+        gate.rank.store((*world).rank, Ordering::SeqCst);
+        gate.size.store((*world).size, Ordering::SeqCst);
+    }
+    gate.mpi_active.store(1, Ordering::SeqCst);
+}

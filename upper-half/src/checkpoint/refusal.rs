@@ -1,0 +1,58 @@
+//! The answer to the agent's question what forbids a checkpoint.
+
+use core::cell::UnsafeCell;
+use core::fmt::Write;
+use core::sync::atomic::Ordering;
+
+use crate::checkpoint::rehearsal;
+use crate::ground::crossing::gate;
+use crate::ground::hooks::HOOKS;
+use crate::ground::refuse::{self, Text};
+use crate::operations::clock::two_phase;
+use crate::operations::messages::drain;
+
+struct Answer(UnsafeCell<Text>);
+
+// SAFETY: written by the parked driver thread only; the agent reads it after the driver has answered.
+unsafe impl Sync for Answer {}
+
+static ANSWER: Answer = Answer(UnsafeCell::new(Text::new()));
+
+/// Where the text is.
+pub fn address() -> u64 {
+    // SAFETY: only the address is taken.
+    unsafe { (*ANSWER.0.get()).address() }
+}
+
+/// Fills the text in and tells the agent whether there is any.
+pub fn answer() {
+    // SAFETY: see `Answer`.
+    let text = unsafe { &mut *ANSWER.0.get() };
+    text.clear();
+    if gate().mpi_active.load(Ordering::Relaxed) == 0 {
+        let _ = text.write_str("MPI is not running (before MPI_Init, or after MPI_Finalize)\n");
+    }
+    refuse::describe(text);
+    two_phase::describe(text);
+    drain::describe(text);
+    rehearsal::describe(text);
+    tell(text);
+}
+
+/// Leaves the reason of a failure where the agent finds it.
+pub fn explain(reason: core::fmt::Arguments<'_>) {
+    // SAFETY: see `Answer`: this is the main thread of a restart, nobody else is there.
+    let text = unsafe { &mut *ANSWER.0.get() };
+    text.clear();
+    let _ = text.write_fmt(reason);
+    tell(text);
+}
+
+fn tell(text: &Text) {
+    HOOKS
+        .refusal_bytes
+        .store(text.as_bytes().len() as u32, Ordering::Relaxed);
+    gate()
+        .refused
+        .store(u32::from(!text.is_empty()), Ordering::SeqCst);
+}

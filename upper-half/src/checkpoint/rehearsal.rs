@@ -1,0 +1,60 @@
+//! The rehearsal of a restart, while the job lives: every MPI object that a restart makes again is tried.
+//!
+//! What one rank can make by itself is made a second time out of its recipe, compared with what is there, and freed
+//! again: groups, infos, datatypes, operators. What all members make together - communicators and their topologies - is not
+//! made, since a rank that gives up would leave the others waiting in the real MPI; there, what the recipe says is compared with what
+//! the real MPI says of the living object. Whatever differs is a reason to refuse the checkpoint.
+
+use core::fmt::Write;
+
+use crate::communicators;
+use crate::ground::lock::SpinLock;
+use crate::ground::refuse::Text;
+use crate::objects::{datatype, group, info, operator};
+
+/// What the last rehearsal found.
+static FOUND: SpinLock<Option<String>> = SpinLock::new(None);
+
+/// Tries every object of this rank.
+///
+/// # Safety
+/// MPI is active; parked on the driver thread, every other thread stopped.
+pub unsafe fn everything() {
+    // SAFETY: the caller's.
+    let tried = unsafe {
+        group::rehearse()
+            .and_then(|()| info::rehearse())
+            .and_then(|()| datatype::rehearse())
+            .and_then(|()| operator::rehearse())
+            .and_then(|()| communicators::rehearse())
+    };
+    *FOUND.lock() = tried.err();
+}
+
+/// Writes down what the last rehearsal found.
+pub fn describe(text: &mut Text) {
+    if let Some(found) = FOUND.lock().as_ref() {
+        let separator = if text.is_empty() { "" } else { "\n" };
+        let _ = write!(text, "{separator}{found}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_found_is_a_reason_until_the_next_rehearsal() {
+        let mut text = Text::new();
+        describe(&mut text);
+        assert!(text.is_empty());
+        *FOUND.lock() = Some(crate::objects::tried::differs("datatype 7 (vector)"));
+        describe(&mut text);
+        let said = std::str::from_utf8(text.as_bytes()).unwrap();
+        assert_eq!(
+            said,
+            "datatype 7 (vector) would not be the same after a restart"
+        );
+        *FOUND.lock() = None;
+    }
+}

@@ -1,0 +1,157 @@
+//! Communicators: who is in them, how they were made, what hangs on them.
+//!
+//! Every member of a communicator knows it by the same [identity](identity), which needs no messages to agree
+//! on. After a restart all communicators are made again in the order of their identities, which is the
+//! same on every rank, so that nobody waits for somebody who waits (see `crate::checkpoint::rebuild`).
+
+mod calls;
+mod control;
+mod create;
+mod information;
+mod intercommunicator;
+mod make;
+mod names;
+mod plan;
+mod queries;
+mod rehearse;
+pub mod topology;
+
+use std::sync::Arc;
+
+use stillpoint_wrappers::neutral::Word;
+
+pub use crate::objects::communicator::*;
+pub use calls::*;
+pub use control::make as make_control;
+pub use create::*;
+pub use information::*;
+pub use intercommunicator::*;
+pub use make::adopt;
+pub use names::*;
+pub use plan::{Plan, rebuild};
+pub use queries::*;
+pub use rehearse::rehearse;
+
+use crate::ground::lock::SpinLock;
+use crate::ground::object::Object;
+use crate::ground::{crossing, fortran, refuse};
+use crate::objects::outcome::{Outcome, class};
+use crate::objects::{attribute, errhandler, group};
+use crate::operations::clock::{collective, persistent as clocks, two_phase};
+
+/// Gives an object, new or predefined, its body and what is answered from the object itself.
+///
+/// # Safety
+/// `object` must be a communicator without a body; inside a stub.
+unsafe fn equip(
+    object: *mut Object,
+    mut body: Body,
+    rank: i32,
+    sizes: (i32, Option<i32>),
+) -> Outcome {
+    // SAFETY: the caller's object.
+    unsafe {
+        let known = match &body.members {
+            Some(members) => all_of(members),
+            None => vec![group::world_rank() as u32],
+        };
+        let cell = collective::cell_for(&known);
+        body.group_clock = cell.map_err(|_| class::INTERN)?;
+        let cell = match &body.members {
+            Some(_) => collective::cell_of(body.identity.0, &known),
+            None => cell,
+        };
+        (*object).clock = cell.map_err(|_| class::INTERN)?;
+        // The direct way is for communicators whose members count nonblocking operations alike.
+        let alike = body
+            .members
+            .as_ref()
+            .is_some_and(|members| members.remote.is_none());
+        if alike && !two_phase::chosen() {
+            (*object).cell = collective::cell((*object).clock);
+        }
+        (*object).rank = rank;
+        (*object).size = sizes.0;
+        (*object).body = Box::into_raw(Box::new(body)).cast();
+        fortran::mirror_groups(object, sizes.0, sizes.1);
+        Ok(())
+    }
+}
+
+/// Called once when MPI has started.
+///
+/// # Safety
+/// Inside a stub, on the one thread that is inside MPI.
+pub unsafe fn initialise() -> Outcome {
+    // SAFETY: predefined objects; the world's rank and size are in place.
+    unsafe {
+        let size = crossing::gate()
+            .size
+            .load(std::sync::atomic::Ordering::Relaxed);
+        let info = information::default_info()?;
+        let me = group::world_rank();
+        let groups: [(*mut Object, Arc<[i32]>, i32); 2] = [
+            (world(), (0..size).collect(), me),
+            (alone(), Arc::from([me]), 0),
+        ];
+        for (number, (object, local, rank)) in (1..).zip(groups) {
+            let notes = SpinLock::new(Notes {
+                info: info.clone(),
+                ..Notes::default()
+            });
+            let sizes = (local.len() as i32, None);
+            let body = Body {
+                identity: Identity::predefined(number),
+                members: Some(Members {
+                    local,
+                    remote: None,
+                }),
+                topology: None,
+                group_clock: 0,
+                notes,
+            };
+            equip(object, body, rank, sizes)?;
+        }
+        control::make()
+    }
+}
+
+/// Called once when MPI is about to end: from here on nothing is answered without it.
+///
+/// # Safety
+/// Inside a stub.
+pub unsafe fn finish_all() {
+    // SAFETY: the control communicator is ours; live objects.
+    unsafe {
+        control::end();
+        for_each_live(|object| (*object).rank = -1);
+    }
+}
+
+/// Ends a communicator that nobody holds any more, in the lower half too.
+///
+/// # Safety
+/// `object` must be a live communicator of the slab; inside a stub.
+pub unsafe fn end(object: *mut Object) {
+    // SAFETY: the caller's object; the word is ours.
+    unsafe {
+        attribute::forget(object);
+        errhandler::forget(object);
+        let mut word: Word = std::mem::take(&mut (*object).lower);
+        if word != 0 && word != (*null()).lower {
+            crossing::cross(|d| (d.comm_free)(&raw mut word));
+        }
+        let body = (*object).body.cast::<Body>();
+        (*object).body = std::ptr::null_mut();
+        if !body.is_null() {
+            let body = Box::from_raw(body);
+            match body.members {
+                Some(_) => {
+                    clocks::retire_all(&mut body.notes.lock().operations);
+                    collective::retire((*object).clock);
+                }
+                None => refuse::gone(refuse::Reason::DynamicProcess),
+            }
+        }
+    }
+}

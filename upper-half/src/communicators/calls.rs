@@ -1,0 +1,95 @@
+//! Freeing communicators.
+
+use std::ffi::{CStr, c_int};
+
+use stillpoint_wrappers::neutral::Word;
+
+use super::{Body, null, usable};
+use crate::ground::abi::{self, Comm};
+use crate::ground::handle;
+use crate::ground::object::Object;
+use crate::objects::attribute;
+use crate::objects::errhandler::run;
+use crate::objects::outcome::{Outcome, check, class};
+use crate::operations::clock::{collective, two_phase};
+
+/// Takes the application's handle away: attributes are deleted, the clock counts.
+///
+/// # Safety
+/// As the MPI functions.
+unsafe fn give_up<'a>(place: *mut Comm) -> Outcome<(*mut Object, &'a Body)> {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        if place.is_null() {
+            return Err(class::COMM);
+        }
+        let (comm, body) = usable(*place)?;
+        if (*comm).predefined() {
+            return Err(class::COMM);
+        }
+        attribute::delete_all(comm).map_err(abi::error_to_neutral)?;
+        Ok((comm, body))
+    }
+}
+
+/// The communicator on which a free raises its error.
+unsafe fn named(place: *mut Comm) -> Comm {
+    // SAFETY: the callers' place.
+    unsafe { place.as_ref() }
+        .copied()
+        .unwrap_or(std::ptr::null_mut())
+}
+
+/// `MPI_Comm_free`: what is pending on the communicator still gets through; the lower half frees it when
+/// nothing is any more.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn comm_free(place: *mut Comm) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(named(place), c"MPI_Comm_free", || {
+            let (comm, body) = give_up(place)?;
+            collective::bind_all(comm);
+            collective::begin(body.group_clock);
+            body.notes.lock().freed = true;
+            two_phase::freed(comm);
+            *place = null();
+            handle::release(comm);
+            Ok(())
+        })
+    }
+}
+
+/// `MPI_Comm_disconnect`: waits for all members.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn comm_disconnect(place: *mut Comm) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(named(place), NAME, || {
+            let (comm, body) = give_up(place)?;
+            let clock = body.group_clock;
+            collective::bind_all(comm);
+            body.notes.lock().freed = true;
+            two_phase::freed(comm);
+            *place = null();
+            if Object::held_by(comm) > 1 {
+                // Something is pending that the application has not asked after; all members meet, and the lower
+                // half frees it later.
+                let word = (*comm).lower;
+                let error = collective::clocked(clock, |d| (d.barrier)(word));
+                handle::release(comm);
+                return check(error);
+            }
+            let place: *mut Word = &raw mut (*comm).lower;
+            check(collective::clocked(clock, |d| (d.comm_disconnect)(place)))?;
+            (*comm).lower = 0;
+            handle::release(comm);
+            Ok(())
+        })
+    }
+}
+
+const NAME: &CStr = c"MPI_Comm_disconnect";

@@ -1,0 +1,275 @@
+//! The functions that make communicators out of one other.
+
+use std::ffi::{CStr, c_int};
+
+use stillpoint_clock::group::ascending;
+use stillpoint_wrappers::dispatch::Dispatch;
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
+
+use super::control::control;
+use super::make::{New, anticipate, finish, next_of_all, next_of_some};
+use super::{Body, Members, null, usable};
+use crate::ground::abi::{self, Comm, Group, Info, Request};
+use crate::ground::object::Object;
+use crate::ground::{crossing, handle};
+use crate::objects::communicator::Topology;
+use crate::objects::errhandler::run;
+use crate::objects::info::pairs::Pairs;
+use crate::objects::outcome::{Outcome, check, class, give, live};
+use crate::objects::{attribute, group, info};
+use crate::operations::clock::collective;
+use crate::operations::request::{self, Kind};
+
+/// Has all members of `parent` make a communicator: clocked on the parent's group.
+///
+/// # Safety
+/// Inside a stub, nothing locked; `call` does nothing but call the lower half.
+pub unsafe fn together(
+    parent: *mut Object,
+    topology: Option<Topology>,
+    pairs: Pairs,
+    call: impl FnOnce(&'static Dispatch, *mut Word) -> i32,
+) -> Outcome<*mut Object> {
+    let mut word = 0;
+    // SAFETY: the caller's.
+    unsafe {
+        let place = &raw mut word;
+        check(collective::clocked((*parent).clock, |d| call(d, place)))?;
+        let new = New {
+            parent,
+            origin: next_of_all(parent),
+            topology,
+            info: pairs,
+        };
+        finish(word, new)
+    }
+}
+
+/// Gives a copy its attributes, or ends it.
+///
+/// # Safety
+/// Inside a stub, nothing locked.
+unsafe fn copy_attributes(parent: *mut Object, new: *mut Object) -> Outcome {
+    // SAFETY: the caller's communicators.
+    unsafe {
+        attribute::copy_all(parent, new).map_err(|error| {
+            handle::release(new);
+            abi::error_to_neutral(error)
+        })
+    }
+}
+
+/// # Safety
+/// As the MPI function of that name.
+unsafe fn duplicate(comm: Comm, pairs: Pairs, place: *mut Comm, name: &'static CStr) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(comm, name, || {
+            let (comm, body) = usable(comm)?;
+            if place.is_null() {
+                return Err(class::ARG);
+            }
+            let new = together(comm, body.topology.clone(), pairs, |d, word| {
+                (d.comm_dup)((*comm).lower, word)
+            })?;
+            // What a failed copy leaves in the application's place.
+            give(place, null())?;
+            copy_attributes(comm, new)?;
+            give(place, new)
+        })
+    }
+}
+
+/// `MPI_Comm_dup`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn comm_dup(comm: Comm, place: *mut Comm) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { duplicate(comm, Pairs::new(), place, c"MPI_Comm_dup") }
+}
+
+/// `MPI_Comm_dup_with_info`: the hints are kept here; none of them reaches the real MPI, whose assertions
+/// (`mpi_assert_no_any_source`) the drain could not keep.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn comm_dup_with_info(comm: Comm, hints: Info, place: *mut Comm) -> c_int {
+    let name = c"MPI_Comm_dup_with_info";
+    let mut pairs = Pairs::new();
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        let code = run(comm, name, || {
+            pairs = info::pairs_of(hints)?;
+            Ok(())
+        });
+        if code != 0 {
+            return code;
+        }
+        duplicate(comm, pairs, place, name)
+    }
+}
+
+/// `MPI_Comm_idup`: the copy is there at once; the lower half fills in its word while the request is pending.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn comm_idup(comm: Comm, place: *mut Comm, request: *mut Request) -> c_int {
+    // SAFETY: handles are checked before they are used; an object's word stays where it is.
+    unsafe {
+        run(comm, c"MPI_Comm_idup", || {
+            let (comm, body) = usable(comm)?;
+            if place.is_null() || request.is_null() {
+                return Err(class::ARG);
+            }
+            collective::begin((*comm).clock);
+            let new = anticipate(New {
+                parent: comm,
+                origin: next_of_all(comm),
+                topology: body.topology.clone(),
+                info: Pairs::new(),
+            })?;
+            copy_attributes(comm, new)?;
+            let (word, mut pending) = (&raw mut (*new).lower, 0);
+            let error = crossing::cross(|d| (d.comm_idup)((*comm).lower, word, &raw mut pending));
+            if error != 0 {
+                handle::release(new);
+                return Err(error);
+            }
+            let pending = request::adopt(Kind::Collective, comm, pending);
+            // The lower half writes into the copy: it stays until the request is over.
+            handle::retain(new);
+            request::on_completion(pending, let_go, new.cast());
+            give(place, new)?;
+            give(request, pending)
+        })
+    }
+}
+
+/// The request of an `MPI_Comm_idup` is over.
+unsafe fn let_go(context: *mut ()) {
+    // SAFETY: held since the request was made.
+    unsafe { handle::release(context.cast()) };
+}
+
+/// `MPI_Comm_split`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn comm_split(comm: Comm, color: c_int, key: c_int, place: *mut Comm) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(comm, c"MPI_Comm_split", || {
+            let (comm, _) = usable(comm)?;
+            let new = together(comm, None, Pairs::new(), |d, word| {
+                (d.comm_split)((*comm).lower, color, key, word)
+            })?;
+            give(place, new)
+        })
+    }
+}
+
+/// `MPI_Comm_split_type`: who shares memory is found out once; the members stay the same ever after, also
+/// where a restart has put them on other nodes.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn comm_split_type(
+    comm: Comm,
+    split_type: c_int,
+    key: c_int,
+    hints: Info,
+    place: *mut Comm,
+) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(comm, c"MPI_Comm_split_type", || {
+            let (comm, _) = usable(comm)?;
+            info::pairs_of(hints)?;
+            let none = (*abi::predefined(HandleKind::Info, 304)).lower;
+            let kind = abi::split_to_neutral(split_type);
+            let new = together(comm, None, Pairs::new(), |d, word| {
+                (d.comm_split_type)((*comm).lower, kind, key, none, word)
+            })?;
+            give(place, new)
+        })
+    }
+}
+
+/// `MPI_Comm_create`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn comm_create(comm: Comm, members: Group, place: *mut Comm) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(comm, c"MPI_Comm_create", || {
+            let (comm, _) = usable(comm)?;
+            let members = live(members, HandleKind::Group)?;
+            group::word(members)?;
+            let new = together(comm, None, Pairs::new(), |d, word| {
+                (d.comm_create)((*comm).lower, (*members).lower, word)
+            })?;
+            give(place, new)
+        })
+    }
+}
+
+/// `MPI_Comm_create_group`: collective over the group, so clocked on the group.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn comm_create_group(comm: Comm, members: Group, tag: c_int, place: *mut Comm) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(comm, c"MPI_Comm_create_group", || {
+            let (comm, body) = usable(comm)?;
+            let members = live(members, HandleKind::Group)?;
+            group::word(members)?;
+            if (*members).rank == abi::UNDEFINED {
+                return give(place, null());
+            }
+            let (clock, origin) = of_group(comm, body, members, tag)?;
+            let (mut word, tag) = (0, abi::tag_to_neutral(tag));
+            let at = &raw mut word;
+            let foreign = body.members.is_none() || group::members(members).is_none();
+            check(collective::clocked(clock, |d| {
+                let base = if foreign { (*comm).lower } else { control() };
+                (d.comm_create_group)(base, (*members).lower, tag, at)
+            }))?;
+            let new = New {
+                parent: comm,
+                origin,
+                topology: None,
+                info: Pairs::new(),
+            };
+            give(place, finish(word, new)?)
+        })
+    }
+}
+
+/// The clock of a group, and how a communicator of its members comes about.
+///
+/// # Safety
+/// Inside a stub; live objects.
+unsafe fn of_group(
+    comm: *mut Object,
+    body: &Body,
+    members: *mut Object,
+    tag: c_int,
+) -> Outcome<(u32, super::identity::Origin)> {
+    // SAFETY: the caller's objects.
+    unsafe {
+        let Some(local) = group::members(members) else {
+            return Ok(((*comm).clock, next_of_all(comm)));
+        };
+        let cell = collective::cell_for(&ascending(local.iter().map(|rank| *rank as u32)));
+        let members = Members {
+            local,
+            remote: None,
+        };
+        let origin = next_of_some(body, &members, tag);
+        Ok((cell.map_err(|_| class::INTERN)?, origin))
+    }
+}

@@ -1,0 +1,263 @@
+//! Intercommunicators: making one, and merging its two groups.
+//!
+//! The real call is collective over both groups, so the clock of their union must count it; but a process
+//! learns who is on the other side only by asking. So the leaders first exchange their lists of members by
+//! ordinary messages and tell their groups; then everybody can go through the gate of the union's clock.
+
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
+
+use super::control::control;
+use super::make::{New, finish, next_of_all};
+use super::{Members, all_of, create, usable};
+use crate::ground::abi::{self, Comm};
+use crate::ground::lock::SpinLock;
+use crate::ground::object::Object;
+use crate::objects::communicator::identity::{Origin, of_groups};
+use crate::objects::errhandler::run;
+use crate::objects::info::pairs::Pairs;
+use crate::objects::outcome::{Outcome, check, class, give};
+use crate::operations::clock::collective;
+use crate::operations::p2p;
+
+/// Intercommunicators made between two groups with a tag.
+static MADE: SpinLock<BTreeMap<(u128, i32), u64>> = SpinLock::new(BTreeMap::new());
+
+fn next(members: &Members, tag: i32) -> Origin {
+    let mut made = MADE.lock();
+    let count = made.entry((of_groups(members), tag)).or_insert(0);
+    *count += 1;
+    Origin::Between { tag, made: *count }
+}
+
+/// The application's `MPI_INT`.
+fn int() -> *mut Object {
+    abi::predefined(HandleKind::Datatype, 521)
+}
+
+/// The leader's part: sends our list to the other leader and receives theirs.
+///
+/// # Safety
+/// Inside a stub, nothing locked; `peer` a communicator in which the other leader has that rank.
+unsafe fn exchange(ours: &[i32], peer: Comm, leader: c_int, tag: c_int) -> Outcome<Vec<i32>> {
+    let count = [ours.len() as i32];
+    let mut their_count = [0i32];
+    // SAFETY: the buffers are as long as said.
+    unsafe {
+        pass(&count, &mut their_count, peer, leader, tag)?;
+        let mut theirs = vec![0; their_count[0].max(0) as usize];
+        pass(ours, &mut theirs, peer, leader, tag)?;
+        Ok(theirs)
+    }
+}
+
+/// # Safety
+/// As [`exchange`].
+unsafe fn pass(out: &[i32], back: &mut [i32], peer: Comm, leader: c_int, tag: c_int) -> Outcome {
+    let to: *const c_void = out.as_ptr().cast();
+    let from: *mut c_void = back.as_mut_ptr().cast();
+    let (sent, wanted) = (out.len() as c_int, back.len() as c_int);
+    // SAFETY: the buffers are as long as said.
+    let code = unsafe {
+        p2p::sendrecv(
+            to,
+            sent,
+            int(),
+            leader,
+            tag,
+            from,
+            wanted,
+            int(),
+            leader,
+            tag,
+            peer,
+            std::ptr::null_mut(),
+        )
+    };
+    check(abi::error_to_neutral(code))
+}
+
+/// Tells everybody in `local` what its leader knows.
+///
+/// # Safety
+/// Inside a stub, nothing locked.
+unsafe fn spread(local: *mut Object, root: c_int, list: &mut [i32]) -> Outcome {
+    let (buffer, count) = (list.as_mut_ptr().cast(), list.len() as c_int);
+    // SAFETY: the buffer is as long as said; live objects.
+    unsafe {
+        check(collective::clocked((*local).clock, |d| {
+            (d.bcast)(buffer, count, (*int()).lower, root, (*local).lower)
+        }))
+    }
+}
+
+/// Who is on the other side.
+struct Other {
+    members: Arc<[i32]>,
+    /// The other leader's world rank.
+    leader: i32,
+}
+
+/// What a leader tells its group.
+enum Told {
+    Other(Other),
+    /// The peer communicator has processes of other worlds: only the lower half can make this.
+    Foreign,
+}
+
+/// The leader's part of [`other_side`].
+///
+/// # Safety
+/// As the MPI function's arguments.
+unsafe fn ask(ours: &[i32], peer: Comm, leader: c_int, tag: c_int) -> Outcome<Told> {
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let (peer, body) = usable(peer)?;
+        let Some(members) = &body.members else {
+            return Ok(Told::Foreign);
+        };
+        let group = members.remote.as_ref().unwrap_or(&members.local);
+        let place = usize::try_from(leader).map_err(|_| class::RANK)?;
+        let world = *group.get(place).ok_or(class::RANK)?;
+        let members = exchange(ours, peer, leader, tag)?.into();
+        Ok(Told::Other(Other {
+            members,
+            leader: world,
+        }))
+    }
+}
+
+/// Who is on the other side: asked by the leader, told to all.
+///
+/// # Safety
+/// As the MPI function's arguments.
+unsafe fn other_side(
+    local: *mut Object,
+    ours: &[i32],
+    local_leader: c_int,
+    peer: Comm,
+    remote_leader: c_int,
+    tag: c_int,
+) -> Outcome<Told> {
+    const FAILED: i32 = 0;
+    const FOREIGN: i32 = 1;
+    const KNOWN: i32 = 2;
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let mut list = Vec::new();
+        let mut told = [FOREIGN, 0, 0];
+        if (*local).rank == local_leader {
+            // A leader that failed tells its group so: nobody is left waiting.
+            match ask(ours, peer, remote_leader, tag) {
+                Ok(Told::Foreign) => {}
+                Ok(Told::Other(other)) => {
+                    list = other.members.to_vec();
+                    told = [KNOWN, list.len() as i32, other.leader];
+                }
+                Err(error) => told = [FAILED, error, 0],
+            }
+        }
+        spread(local, local_leader, &mut told)?;
+        match told {
+            [KNOWN, count, leader] => {
+                list.resize(usize::try_from(count).unwrap_or(0), 0);
+                spread(local, local_leader, &mut list)?;
+                Ok(Told::Other(Other {
+                    members: list.into(),
+                    leader,
+                }))
+            }
+            [FOREIGN, ..] => Ok(Told::Foreign),
+            [_, error, _] => Err(error),
+        }
+    }
+}
+
+/// `MPI_Intercomm_create`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn intercomm_create(
+    local: Comm,
+    local_leader: c_int,
+    peer: Comm,
+    remote_leader: c_int,
+    tag: c_int,
+    place: *mut Comm,
+) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(local, c"MPI_Intercomm_create", || {
+            let (local, body) = usable(local)?;
+            let Some(ours) = body
+                .members
+                .as_ref()
+                .filter(|members| members.remote.is_none())
+            else {
+                return Err(class::COMM);
+            };
+            if !(0..(*local).size).contains(&local_leader) || place.is_null() {
+                return Err(class::ARG);
+            }
+            let neutral = abi::tag_to_neutral(tag);
+            let side = other_side(local, &ours.local, local_leader, peer, remote_leader, tag)?;
+            let (clock, peer, leader, origin) = match side {
+                Told::Foreign => {
+                    let leads = (*local).rank == local_leader;
+                    let peer = if leads { usable(peer)?.0 } else { local };
+                    let peer: *const Word = &raw const (*peer).lower;
+                    let leader = abi::rank_to_neutral(remote_leader);
+                    ((*local).clock, peer, leader, next_of_all(local))
+                }
+                Told::Other(other) => {
+                    let members = Members {
+                        local: ours.local.clone(),
+                        remote: Some(other.members),
+                    };
+                    let cell = collective::cell_for(&all_of(&members));
+                    let origin = next(&members, tag);
+                    let cell = cell.map_err(|_| class::INTERN)?;
+                    (cell, std::ptr::null(), other.leader, origin)
+                }
+            };
+            let mut word = 0;
+            let at = &raw mut word;
+            check(collective::clocked(clock, |d| {
+                let bridge = if peer.is_null() {
+                    control()
+                } else {
+                    peer.read()
+                };
+                (d.intercomm_create)((*local).lower, local_leader, bridge, leader, neutral, at)
+            }))?;
+            let new = New {
+                parent: local,
+                origin,
+                topology: None,
+                info: Pairs::new(),
+            };
+            give(place, finish(word, new)?)
+        })
+    }
+}
+
+/// `MPI_Intercomm_merge`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn intercomm_merge(comm: Comm, high: c_int, place: *mut Comm) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(comm, c"MPI_Intercomm_merge", || {
+            let (comm, _) = usable(comm)?;
+            let new = create::together(comm, None, Pairs::new(), |d, word| {
+                (d.intercomm_merge)((*comm).lower, high, word)
+            })?;
+            give(place, new)
+        })
+    }
+}

@@ -1,0 +1,244 @@
+//! Making an object of a communicator that the lower half has made.
+
+use std::sync::Arc;
+
+use stillpoint_wrappers::dispatch::Dispatch;
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
+
+use super::{Body, Members, Notes, equip, information, null};
+use crate::ground::lock::SpinLock;
+use crate::ground::object::Object;
+use crate::ground::{crossing, handle, refuse};
+use crate::objects::communicator::Topology;
+use crate::objects::communicator::identity::{Identity, Origin, of_groups};
+use crate::objects::info::pairs::Pairs;
+use crate::objects::outcome::{Outcome, check};
+use crate::objects::{errhandler, group};
+
+/// What is known of a new communicator besides what the lower half says.
+pub struct New {
+    /// What it was made from.
+    pub parent: *mut Object,
+    pub origin: Origin,
+    pub topology: Option<Topology>,
+    /// Keys and values of the application's.
+    pub info: Pairs,
+}
+
+/// What the lower half says of a communicator.
+struct Seen {
+    rank: i32,
+    size: i32,
+    remote_size: Option<i32>,
+    members: Option<Members>,
+}
+
+type AskGroup = unsafe extern "C" fn(Word, *mut Word) -> i32;
+
+/// # Safety
+/// Inside a stub; `word` must be a communicator of the lower half's.
+unsafe fn ask_group(
+    word: Word,
+    ask: fn(&'static Dispatch) -> AskGroup,
+) -> Outcome<Option<Arc<[i32]>>> {
+    let mut group = 0;
+    // SAFETY: inside; the group is ours until it is freed here.
+    unsafe {
+        check(crossing::cross(|d| ask(d)(word, &raw mut group)))?;
+        let members = group::members_of(group);
+        crossing::cross(|d| (d.group_free)(&raw mut group));
+        members
+    }
+}
+
+/// # Safety
+/// As [`ask_group`].
+unsafe fn see(word: Word) -> Outcome<Seen> {
+    let (mut rank, mut size, mut inter, mut remote_size) = (0, 0, 0, 0);
+    // SAFETY: inside; the caller's word.
+    unsafe {
+        check(crossing::cross(|d| (d.comm_rank)(word, &raw mut rank)))?;
+        check(crossing::cross(|d| (d.comm_size)(word, &raw mut size)))?;
+        check(crossing::cross(|d| {
+            (d.comm_test_inter)(word, &raw mut inter)
+        }))?;
+        let local = ask_group(word, |d| d.comm_group)?;
+        if inter == 0 {
+            let members = local.map(|local| Members {
+                local,
+                remote: None,
+            });
+            return Ok(Seen {
+                rank,
+                size,
+                remote_size: None,
+                members,
+            });
+        }
+        check(crossing::cross(|d| {
+            (d.comm_remote_size)(word, &raw mut remote_size)
+        }))?;
+        let remote = ask_group(word, |d| d.comm_remote_group)?;
+        let members = local.zip(remote).map(|(local, remote)| Members {
+            local,
+            remote: Some(remote),
+        });
+        Ok(Seen {
+            rank,
+            size,
+            remote_size: Some(remote_size),
+            members,
+        })
+    }
+}
+
+/// # Safety
+/// Inside a stub; `object` must be new, `seen` what is true of it.
+unsafe fn complete(
+    object: *mut Object,
+    seen: Seen,
+    identity: Identity,
+    topology: Option<Topology>,
+    own_info: &Pairs,
+) -> Outcome {
+    let mut info = own_info.clone();
+    for (key, value) in information::default_info()?.iter() {
+        if info.get(key).is_none() {
+            info.set(key, value);
+        }
+    }
+    let notes = SpinLock::new(Notes {
+        info,
+        ..Notes::default()
+    });
+    let body = Body {
+        identity,
+        members: seen.members,
+        topology,
+        group_clock: 0,
+        notes,
+    };
+    // SAFETY: the caller's object.
+    unsafe { equip(object, body, seen.rank, (seen.size, seen.remote_size)) }
+}
+
+/// Makes the application's handle of what the lower half has made: the null handle if that is what it
+/// gave. The new communicator has its parent's error handler.
+///
+/// # Safety
+/// Inside a stub; `word` must be the lower half's communicator, which is ours from now on.
+pub unsafe fn finish(word: Word, new: New) -> Outcome<*mut Object> {
+    // SAFETY: the caller's word.
+    unsafe {
+        if word == (*null()).lower {
+            return Ok(null());
+        }
+        let seen = see(word)?;
+        finish_as(word, seen, new)
+    }
+}
+
+/// # Safety
+/// As [`finish`].
+unsafe fn finish_as(word: Word, seen: Seen, new: New) -> Outcome<*mut Object> {
+    let identity = match &seen.members {
+        Some(members) => Identity::new(new.origin, members),
+        None => Identity(0),
+    };
+    // SAFETY: the caller's word.
+    unsafe {
+        let foreign = seen.members.is_none();
+        let object = handle::create(HandleKind::Communicator, word, std::ptr::null_mut());
+        if let Err(error) = complete(object, seen, identity, new.topology, &new.info) {
+            handle::release(object);
+            return Err(error);
+        }
+        if foreign {
+            refuse::alive(refuse::Reason::DynamicProcess);
+        }
+        errhandler::inherit(object, new.parent);
+        Ok(object)
+    }
+}
+
+/// Makes an object that will be what its parent is, once the lower half has written its word into it
+/// (`MPI_Comm_idup`).
+///
+/// # Safety
+/// Inside a stub; the parent must be a live communicator with a body.
+pub unsafe fn anticipate(new: New) -> Outcome<*mut Object> {
+    // SAFETY: the caller's parent.
+    unsafe {
+        let parent = new.parent;
+        let members = super::body(parent).and_then(|body| body.members.clone());
+        let remote = members.as_ref().and_then(|members| members.remote.as_ref());
+        let seen = Seen {
+            rank: (*parent).rank,
+            size: (*parent).size,
+            remote_size: remote.map(|remote| remote.len() as i32),
+            members,
+        };
+        finish_as((*null()).lower, seen, new)
+    }
+}
+
+/// Makes an object of a communicator that came up from the lower half by itself: one with processes of
+/// other worlds, as a rule.
+///
+/// # Safety
+/// As [`finish`].
+pub unsafe fn adopt(word: Word) -> Outcome<*mut Object> {
+    let mut known = std::ptr::null_mut();
+    // SAFETY: the caller's word; live communicators.
+    unsafe {
+        super::for_each_live(|object| {
+            if (*object).lower == word {
+                known = object;
+            }
+        });
+        if !known.is_null() {
+            return Ok(known);
+        }
+        if word == (*null()).lower {
+            return Ok(null());
+        }
+        let seen = see(word)?;
+        let object = handle::create(HandleKind::Communicator, word, std::ptr::null_mut());
+        complete(object, seen, Identity(0), None, &Pairs::new())?;
+        Ok(object)
+    }
+}
+
+/// How the next communicator that all members of `parent` make together comes about.
+///
+/// # Safety
+/// `parent` must be a live communicator.
+pub unsafe fn next_of_all(parent: *mut Object) -> Origin {
+    // SAFETY: the caller's parent.
+    let body = unsafe { super::body(parent) };
+    let Some(body) = body else {
+        return Origin::All {
+            parent: Identity(0),
+            made: 0,
+        };
+    };
+    let mut notes = body.notes.lock();
+    notes.made += 1;
+    Origin::All {
+        parent: body.identity,
+        made: notes.made,
+    }
+}
+
+/// How the next communicator that these members of `parent` make with that tag comes about.
+pub fn next_of_some(parent: &Body, members: &Members, tag: i32) -> Origin {
+    let mut notes = parent.notes.lock();
+    let made = notes.made_by.entry((of_groups(members), tag)).or_insert(0);
+    *made += 1;
+    Origin::Some {
+        parent: parent.identity,
+        tag,
+        made: *made,
+    }
+}

@@ -1,0 +1,90 @@
+//! Names of communicators and windows.
+
+use std::ffi::{CString, c_char, c_int};
+
+use stillpoint_wrappers::gate::HandleKind;
+
+use super::{Notes, alone, usable, world};
+use crate::ground::abi::{Comm, Win};
+use crate::ground::{crossing, handle};
+use crate::objects::datatype::{give_name, name_below, take_name};
+use crate::objects::errhandler::run;
+use crate::objects::outcome::{check, class, live};
+
+/// The name of a communicator with these notes, if it has one.
+pub fn name_of(comm: Comm, notes: &Notes) -> Option<Vec<u8>> {
+    let given = match comm {
+        _ if comm == world() => Some(b"MPI_COMM_WORLD".to_vec()),
+        _ if comm == alone() => Some(b"MPI_COMM_SELF".to_vec()),
+        _ => None,
+    };
+    notes.name.clone().or(given)
+}
+
+/// `MPI_Comm_get_name`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn comm_get_name(comm: Comm, text: *mut c_char, length: *mut c_int) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(comm, c"MPI_Comm_get_name", || {
+            let (comm, body) = usable(comm)?;
+            let name = name_of(comm, &body.notes.lock());
+            give_name(&name.unwrap_or_default(), text, length)
+        })
+    }
+}
+
+/// `MPI_Comm_set_name`: the lower half is told too, for what it says when something fails.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn comm_set_name(comm: Comm, text: *const c_char) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(comm, c"MPI_Comm_set_name", || {
+            let (comm, body) = usable(comm)?;
+            let name = take_name(text)?;
+            let below = CString::new(name.clone()).map_err(|_| class::ARG)?;
+            let (word, text) = ((*comm).lower, below.as_ptr());
+            check(crossing::cross(|d| (d.comm_set_name)(word, text)))?;
+            body.notes.lock().name = Some(name);
+            Ok(())
+        })
+    }
+}
+
+/// `MPI_Win_get_name`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn win_get_name(win: Win, text: *mut c_char, length: *mut c_int) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(win, c"MPI_Win_get_name", || {
+            if !handle::valid(win, HandleKind::Window) {
+                return Err(class::WIN);
+            }
+            let word = (*win).lower;
+            let name = name_below(|d, text, length| (d.win_get_name)(word, text, length))?;
+            give_name(&name, text, length)
+        })
+    }
+}
+
+/// `MPI_Win_set_name`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn win_set_name(win: Win, text: *const c_char) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(win, c"MPI_Win_set_name", || {
+            let win = live(win, HandleKind::Window)?;
+            let below = CString::new(take_name(text)?).map_err(|_| class::ARG)?;
+            let (word, text) = ((*win).lower, below.as_ptr());
+            check(crossing::cross(|d| (d.win_set_name)(word, text)))
+        })
+    }
+}

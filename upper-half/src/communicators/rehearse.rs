@@ -1,0 +1,83 @@
+//! Whether the communicators that a restart makes are those that are there: members, their order, topologies.
+
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
+
+use super::{Body, body, for_each_live};
+use crate::communicators::topology;
+use crate::ground::abi::predefined::null_word;
+use crate::ground::crossing;
+use crate::ground::object::Object;
+use crate::objects::group;
+use crate::objects::outcome::{Outcome, check};
+use crate::objects::tried::{Tried, differs, failed};
+use crate::operations::request;
+
+/// Compares what a restart makes each communicator of with what the real MPI says of it.
+///
+/// # Safety
+/// Parked on the driver thread, every other thread stopped.
+pub unsafe fn rehearse() -> Tried {
+    let mut tried = Ok(());
+    for_each_live(|object| {
+        if tried.is_ok() {
+            // SAFETY: a live communicator; the caller's stay.
+            tried = unsafe { one(object) };
+        }
+    });
+    tried
+}
+
+/// # Safety
+/// As [`rehearse`]; `object` must be a live communicator.
+unsafe fn one(object: *mut Object) -> Tried {
+    // SAFETY: the caller's communicator.
+    unsafe {
+        let Some(body) = body(object) else {
+            return Ok(());
+        };
+        let lower = (*object).lower;
+        if lower == 0
+            || lower == null_word(HandleKind::Communicator)
+            || request::is_being_made(object.cast())
+        {
+            return Ok(());
+        }
+        let what = format!("communicator {}", (*object).id);
+        match same(body, lower) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(differs(&what)),
+            Err(error) => Err(failed(&what, error)),
+        }
+    }
+}
+
+/// # Safety
+/// As [`rehearse`]; `lower` must be a communicator of the lower half's.
+unsafe fn same(body: &Body, lower: Word) -> Outcome<bool> {
+    let Some(members) = &body.members else {
+        // With processes of other worlds: refused as a connection.
+        return Ok(true);
+    };
+    // SAFETY: the caller's.
+    unsafe {
+        let mut own = 0;
+        check(crossing::cross(|d| (d.comm_group)(lower, &raw mut own)))?;
+        if group::read_and_free(own)?.as_deref() != Some(&members.local[..]) {
+            return Ok(false);
+        }
+        if let Some(remote) = &members.remote {
+            let mut other = 0;
+            check(crossing::cross(|d| {
+                (d.comm_remote_group)(lower, &raw mut other)
+            }))?;
+            if group::read_and_free(other)?.as_deref() != Some(&remote[..]) {
+                return Ok(false);
+            }
+        }
+        match &body.topology {
+            Some(recipe) => topology::is_of(recipe, lower),
+            None => Ok(true),
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The ground floor: the processor, memory, objects and their handles, the application's ABI, and the way down to the lower half.
+
+pub mod abi;
+pub mod above;
+pub mod allocator;
+pub mod arch;
+pub mod crossing;
+pub mod export;
+pub mod fortran;
+pub mod handle;
+pub mod hooks;
+pub mod lock;
+pub mod object;
+pub mod refuse;
+pub mod shared;

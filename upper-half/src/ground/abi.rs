@@ -1,0 +1,169 @@
+//! The ABI that the application was compiled against: Open MPI 4.1's (`mpi.h`, x86-64).
+//!
+//! Nothing outside this folder may assume Open MPI. Handles are addresses of [`Object`]s, statuses have 24
+//! bytes, and special integers have Open MPI's values; [`to_neutral`](openmpi) and back is a matter of a
+//! comparison or two.
+//!
+//! Rules of living in the application's process hold: no allocation, no panic, no system call.
+
+use core::ffi::{c_int, c_void};
+
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
+use stillpoint_wrappers::openmpi;
+
+use crate::ground::object::{ALIVE, Object};
+
+pub mod predefined;
+mod symbols;
+
+pub use openmpi::{
+    ABI, Status, assertion_from_neutral, assertion_to_neutral, combiner_from_neutral,
+    combiner_to_neutral, comparison_from_neutral, comparison_to_neutral, displacement_from_neutral,
+    displacement_to_neutral, distribution_from_neutral, distribution_to_neutral,
+    error_from_neutral, error_to_neutral, flavor_from_neutral, flavor_to_neutral,
+    keyval_from_neutral, keyval_to_neutral, lock_from_neutral, lock_to_neutral, mode_from_neutral,
+    mode_to_neutral, model_from_neutral, model_to_neutral, order_from_neutral, order_to_neutral,
+    rank_from_neutral, rank_to_neutral, split_from_neutral, split_to_neutral, tag_from_neutral,
+    tag_to_neutral, threads_from_neutral, threads_to_neutral, topology_from_neutral,
+    topology_to_neutral, typeclass_from_neutral, typeclass_to_neutral, weights_to_neutral,
+    whence_from_neutral, whence_to_neutral,
+};
+pub use predefined::{initialise_predefined, predefined, predefined_from_word, predefined_handles};
+
+/// `MPI_Comm`.
+pub type Comm = *mut Object;
+/// `MPI_Group`.
+pub type Group = *mut Object;
+/// `MPI_Datatype`.
+pub type Datatype = *mut Object;
+/// `MPI_Op`.
+pub type Op = *mut Object;
+/// `MPI_Request`.
+pub type Request = *mut Object;
+/// `MPI_Errhandler`.
+pub type Errhandler = *mut Object;
+/// `MPI_Info`.
+pub type Info = *mut Object;
+/// `MPI_Message`.
+pub type Message = *mut Object;
+/// `MPI_Win`.
+pub type Win = *mut Object;
+/// `MPI_File`.
+pub type File = *mut Object;
+/// `MPI_Aint`.
+pub type Aint = isize;
+/// `MPI_Count`.
+pub type Count = i64;
+/// `MPI_Offset`.
+pub type Offset = i64;
+/// `MPI_Fint`.
+pub type Fint = c_int;
+
+/// `MPI_Comm_copy_attr_function *`, and MPI-1's `MPI_Copy_function *`.
+pub type CommCopyAttrFunction = Option<
+    unsafe extern "C" fn(Comm, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int,
+>;
+/// `MPI_Comm_delete_attr_function *`, and MPI-1's `MPI_Delete_function *`.
+pub type CommDeleteAttrFunction =
+    Option<unsafe extern "C" fn(Comm, c_int, *mut c_void, *mut c_void) -> c_int>;
+/// `MPI_Copy_function *`.
+pub type CopyFunction = CommCopyAttrFunction;
+/// `MPI_Delete_function *`.
+pub type DeleteFunction = CommDeleteAttrFunction;
+/// `MPI_Type_copy_attr_function *`.
+pub type TypeCopyAttrFunction = CommCopyAttrFunction;
+/// `MPI_Type_delete_attr_function *`.
+pub type TypeDeleteAttrFunction = CommDeleteAttrFunction;
+/// `MPI_Win_copy_attr_function *`.
+pub type WinCopyAttrFunction = CommCopyAttrFunction;
+/// `MPI_Win_delete_attr_function *`.
+pub type WinDeleteAttrFunction = CommDeleteAttrFunction;
+/// `MPI_Comm_errhandler_function *` (variadic in C: the callee ignores what follows).
+pub type CommErrhandlerFunction = Option<unsafe extern "C" fn(*mut Comm, *mut c_int, ...)>;
+/// `MPI_Handler_function *`.
+pub type HandlerFunction = CommErrhandlerFunction;
+/// `MPI_Win_errhandler_function *`.
+pub type WinErrhandlerFunction = CommErrhandlerFunction;
+/// `MPI_File_errhandler_function *`.
+pub type FileErrhandlerFunction = CommErrhandlerFunction;
+/// `MPI_User_function *`.
+pub type UserFunction =
+    Option<unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut Datatype)>;
+/// `MPI_Grequest_query_function *`.
+pub type GrequestQueryFunction = Option<unsafe extern "C" fn(*mut c_void, *mut Status) -> c_int>;
+/// `MPI_Grequest_free_function *`.
+pub type GrequestFreeFunction = Option<unsafe extern "C" fn(*mut c_void) -> c_int>;
+/// `MPI_Grequest_cancel_function *`.
+pub type GrequestCancelFunction = Option<unsafe extern "C" fn(*mut c_void, c_int) -> c_int>;
+/// `MPI_Datarep_extent_function *`.
+pub type DatarepExtentFunction =
+    Option<unsafe extern "C" fn(Datatype, *mut Aint, *mut c_void) -> c_int>;
+/// `MPI_Datarep_conversion_function *`.
+pub type DatarepConversionFunction = Option<
+    unsafe extern "C" fn(*mut c_void, Datatype, c_int, *mut c_void, Offset, *mut c_void) -> c_int,
+>;
+
+/// `MPI_MAX_OBJECT_NAME`.
+pub const MAX_OBJECT_NAME: usize = 64;
+/// `MPI_MAX_ERROR_STRING`.
+pub const MAX_ERROR_STRING: usize = 256;
+/// `MPI_MAX_INFO_KEY`.
+pub const MAX_INFO_KEY: usize = 36;
+/// `MPI_MAX_INFO_VAL`.
+pub const MAX_INFO_VAL: usize = 256;
+/// `MPI_UNDEFINED`, the same in the neutral form.
+pub const UNDEFINED: c_int = -32766;
+/// `MPI_PROC_NULL`.
+pub const PROC_NULL: c_int = -2;
+/// `MPI_KEYVAL_INVALID`.
+pub const KEYVAL_INVALID: c_int = -1;
+/// `MPI_ERR_LASTCODE`: codes and classes that a program adds come after it.
+pub const ERR_LASTCODE: c_int = openmpi::ERR_LASTCODE;
+
+/// A buffer, made neutral: `MPI_BOTTOM` and `MPI_IN_PLACE` of Open MPI have the standard's values.
+#[inline(always)]
+pub fn buffer<T>(buffer: T) -> T {
+    buffer
+}
+
+/// Whether a buffer is `MPI_IN_PLACE`.
+#[inline(always)]
+pub fn is_in_place(buffer: *const c_void) -> bool {
+    buffer.addr() == 1
+}
+
+/// Whether a pointer to one status or an array of them says `MPI_STATUS(ES)_IGNORE`.
+#[inline(always)]
+pub fn is_ignored(status: *const Status) -> bool {
+    status.is_null()
+}
+
+/// The word under which the lower half knows a handle of the application. What is no handle - a null pointer, an
+/// object that was freed - crosses as the null handle of its kind, so that the real MPI refuses it; for infos, where
+/// the null handle is a good argument, as 0.
+///
+/// # Safety
+/// `handle` must be null, a small number, or a handle of the application, alive or freed.
+#[inline(always)]
+pub unsafe fn word(kind: HandleKind, handle: *mut Object) -> Word {
+    if handle.addr() >= 4096 {
+        // SAFETY: objects are never unmapped.
+        unsafe {
+            if (*handle).magic == ALIVE {
+                return (*handle).lower;
+            }
+        }
+    }
+    word_of_none(kind)
+}
+
+#[cold]
+#[inline(never)]
+fn word_of_none(kind: HandleKind) -> Word {
+    if kind == HandleKind::Info {
+        0
+    } else {
+        predefined::null_word(kind)
+    }
+}

@@ -1,0 +1,322 @@
+//! x86-64: FS is the thread pointer of a libc, GS leads to our own record of the thread.
+//!
+//! Rules of this place: no libc, no `errno`, no memory but what is named. Every function here may
+//! run with either half's FS in place, except [`upper_thread_pointer`].
+
+use core::arch::asm;
+use core::mem::offset_of;
+
+use stillpoint_wrappers::gate::{GATE_ADDRESS, GatePage, Inside, Reach, ThreadRecord};
+
+use crate::ground::object::Object;
+
+mod behalf;
+mod kernel;
+mod resumable;
+
+pub use behalf::{is_on_behalf, on_behalf};
+pub use kernel::{futex_wait, is_mapped, map, set_fs, unmap, yield_processor};
+pub(crate) use resumable::resumable_receive;
+pub use resumable::{
+    CODE, UNDER_WAY, code_of_receive, give_receive_back, leave_receive, outside_and_receives,
+    receive, take_receive,
+};
+
+const _: () = {
+    // The assembly below spells these offsets out.
+    assert!(offset_of!(ThreadRecord, this) == 0x00);
+    assert!(offset_of!(ThreadRecord, fs_lower) == 0x08);
+    assert!(offset_of!(ThreadRecord, fs_upper) == 0x10);
+    assert!(offset_of!(ThreadRecord, inside) == 0x18);
+    assert!(offset_of!(ThreadRecord, reach) == 0x1c);
+    assert!(Reach::Direct as u32 == 0 && Inside::No as u32 == 0);
+    assert!(offset_of!(ThreadRecord, driver) == 0x98);
+    assert!(offset_of!(ThreadRecord, sent) == 0x20);
+    assert!(offset_of!(ThreadRecord, received) == 0x28);
+};
+
+/// The calling thread's record.
+///
+/// # Safety
+/// The gate must be there: only then does GS lead to a record.
+#[inline(always)]
+pub unsafe fn record() -> *mut ThreadRecord {
+    let this;
+    // SAFETY: the caller says that GS leads to a record, whose first word is its own address.
+    unsafe {
+        asm!("mov {}, gs:[0x00]", out(reg) this, options(nostack, preserves_flags, readonly));
+    }
+    this
+}
+
+/// `record.inside`.
+///
+/// # Safety
+/// As [`record`].
+#[inline(always)]
+pub unsafe fn inside() -> u32 {
+    let value;
+    // SAFETY: as `record`.
+    unsafe {
+        asm!("mov {:e}, gs:[0x18]", out(reg) value, options(nostack, preserves_flags, readonly));
+    }
+    value
+}
+
+/// `record.inside = value`. A compiler barrier too: nothing of a stub moves out of its stay.
+///
+/// # Safety
+/// As [`record`].
+#[inline(always)]
+pub unsafe fn set_inside(value: u32) {
+    // SAFETY: as `record`.
+    unsafe {
+        asm!("mov gs:[0x18], {:e}", in(reg) value, options(nostack, preserves_flags));
+    }
+}
+
+/// `record.reach`.
+///
+/// # Safety
+/// As [`record`].
+#[inline(always)]
+pub unsafe fn reach() -> u32 {
+    let value: u32;
+    // SAFETY: as `record`.
+    unsafe {
+        asm!("mov {:e}, gs:[0x1c]", out(reg) value, options(nostack, preserves_flags, readonly));
+    }
+    value
+}
+
+/// `record.reach = value`.
+///
+/// # Safety
+/// As [`record`].
+pub unsafe fn set_reach(value: u32) {
+    // SAFETY: as `record`.
+    unsafe {
+        asm!("mov gs:[0x1c], {:e}", in(reg) value, options(nostack, preserves_flags));
+    }
+}
+
+/// Whether both `record.inside` and `record.reach` are 0. Each is read as it is written, in 32 bits: a load of both at once could
+/// not be answered from the store that the call before has just made, and would wait until that is in the cache.
+///
+/// # Safety
+/// As [`record`].
+#[inline(always)]
+pub unsafe fn outside_and_direct() -> bool {
+    // SAFETY: as `record`.
+    unsafe {
+        asm!(
+            "mov {both:e}, gs:[0x18]",
+            "or {both:e}, gs:[0x1c]",
+            "jne {no}",
+            both = out(reg) _,
+            no = label { return false },
+            options(nostack, readonly)
+        );
+    }
+    true
+}
+
+/// Whether a code of MPI's is 0, in a way that the compiler does not see: the 0 that is there is returned, and not made again.
+#[inline(always)]
+pub fn is_success(code: i32) -> bool {
+    // SAFETY: a comparison.
+    unsafe {
+        asm!(
+            "test {0:e}, {0:e}",
+            "jne {1}",
+            in(reg) code,
+            label { return false },
+            options(nomem, nostack)
+        );
+    }
+    true
+}
+
+/// `record.inside = VALUE`, as [`set_inside`].
+///
+/// # Safety
+/// As [`record`].
+#[inline(always)]
+pub unsafe fn be_inside<const VALUE: u32>() {
+    // SAFETY: as `record`.
+    unsafe {
+        asm!("mov dword ptr gs:[0x18], {}", const VALUE, options(nostack, preserves_flags));
+    }
+}
+
+/// Whether this is the driver thread.
+///
+/// # Safety
+/// As [`record`].
+#[inline(always)]
+pub unsafe fn is_driver() -> bool {
+    let value: u32;
+    // SAFETY: as `record`.
+    unsafe {
+        asm!("mov {:e}, gs:[0x98]", out(reg) value, options(nostack, preserves_flags, readonly));
+    }
+    value != 0
+}
+
+/// One more message sent by this thread.
+///
+/// # Safety
+/// As [`record`].
+#[inline(always)]
+pub unsafe fn count_sent() {
+    // SAFETY: as `record`; only this thread writes its counters.
+    unsafe { asm!("inc qword ptr gs:[0x20]", options(nostack)) }
+}
+
+/// One message less: the send that was counted has failed or was cancelled.
+///
+/// # Safety
+/// As [`record`].
+#[inline(always)]
+pub unsafe fn uncount_sent() {
+    // SAFETY: as `record`; only this thread writes its counters.
+    unsafe { asm!("dec qword ptr gs:[0x20]", options(nostack)) }
+}
+
+/// One more message received by this thread.
+///
+/// # Safety
+/// As [`record`].
+#[inline(always)]
+pub unsafe fn count_received() {
+    // SAFETY: as `record`; only this thread writes its counters.
+    unsafe { asm!("inc qword ptr gs:[0x28]", options(nostack)) }
+}
+
+/// The lower half's thread area that this thread borrows; 0 while it has none.
+///
+/// # Safety
+/// As [`record`].
+#[inline(always)]
+pub unsafe fn lower_thread_pointer() -> u64 {
+    let value;
+    // SAFETY: as `record`.
+    unsafe {
+        asm!("mov {}, gs:[0x08]", out(reg) value, options(nostack, preserves_flags, readonly));
+    }
+    value
+}
+
+/// The upper half's thread pointer, read from the thread control block that it points to (its first
+/// word is its own address, by the x86-64 TLS ABI) and noted in the record, for whoever
+/// interrupts the lower half.
+///
+/// # Safety
+/// As [`record`]; the upper FS must be in place.
+#[inline(always)]
+pub unsafe fn upper_thread_pointer() -> u64 {
+    let value;
+    // SAFETY: as `record`; the TLS ABI gives `fs:0`.
+    unsafe {
+        asm!(
+            "mov {0}, fs:[0]",
+            "mov gs:[0x10], {0}",
+            out(reg) value,
+            options(nostack, preserves_flags)
+        );
+    }
+    value
+}
+
+/// Switches the thread pointer by the instruction for it.
+///
+/// # Safety
+/// `value` must be a thread pointer that whatever runs next belongs to; the kernel must allow
+/// `wrfsbase` (`GatePage::fsgsbase`).
+#[inline(always)]
+pub unsafe fn write_fs(value: u64) {
+    // SAFETY: the caller's. A compiler barrier, so that nothing moves across the switch.
+    unsafe { asm!("wrfsbase {}", in(reg) value, options(nostack, preserves_flags)) }
+}
+
+/// Whether the page's word `pending` is set. No register holds its address across a call. A compiler barrier.
+#[inline(always)]
+pub fn gate_pending() -> bool {
+    // SAFETY: stubs run only where a lower half started the application, which maps the page first.
+    unsafe {
+        asm!(
+            "movabs {page}, {address}",
+            "cmp dword ptr [{page}], 0",
+            "jne {set}",
+            page = out(reg) _,
+            address = const GATE_ADDRESS + offset_of!(GatePage, pending),
+            set = label { return true },
+            options(nostack)
+        );
+    }
+    false
+}
+
+/// Whether a handle is the address of an object: not null, and no small number.
+#[inline(always)]
+pub fn is_address(handle: *const Object) -> bool {
+    // SAFETY: a comparison.
+    unsafe {
+        asm!(
+            "cmp {}, 4096",
+            "jb {}",
+            in(reg) handle,
+            label { return false },
+            options(nostack, readonly)
+        );
+    }
+    true
+}
+
+/// The page's pointer `dispatch`, as [`gate_pending`], but no barrier.
+#[inline(always)]
+pub fn gate_dispatch() -> u64 {
+    let value;
+    // SAFETY: as `gate_pending`.
+    unsafe {
+        asm!(
+            "movabs rax, qword ptr [{}]",
+            const GATE_ADDRESS + offset_of!(GatePage, dispatch),
+            out("rax") value,
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    value
+}
+
+/// Bytes that each thread's static thread-local storage leaves to the lower half. It must cover the places,
+/// seen from FS, at which the lower half's executable and libraries keep theirs: from some 4 KiB below
+/// FS, and what its libc keeps for libraries that are loaded later.
+pub const ROOM_BYTES: usize = 8 * 1024;
+
+core::arch::global_asm!(
+    ".pushsection .tbss.stillpoint_room, \"awT\", @nobits",
+    ".balign 16",
+    ".globl stillpoint_room",
+    ".hidden stillpoint_room",
+    ".type stillpoint_room, @tls_object",
+    "stillpoint_room: .zero {bytes}",
+    ".popsection",
+    bytes = const ROOM_BYTES,
+);
+
+/// Where the calling thread's room for the lower half starts.
+pub fn room() -> usize {
+    let start;
+    // SAFETY: the upper FS is in place wherever the upper half's functions run; the library is loaded at the program's start,
+    // so that its thread-local storage is static.
+    unsafe {
+        asm!(
+            "mov {0}, fs:[0]",
+            "add {0}, [rip + stillpoint_room@gottpoff]",
+            out(reg) start,
+            options(nostack, readonly)
+        );
+    }
+    start
+}

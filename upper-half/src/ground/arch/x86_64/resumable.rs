@@ -1,0 +1,194 @@
+//! `MPI_Recv` by the real MPI's own, so that a restart can leave it: what the stub was called with and the registers that it must
+//! keep lie on the stack, and from there the stub can be carried on although nothing below is left.
+//!
+//! It is written out because nothing else is cheap enough: the arguments stay in their registers, and nothing has to be
+//! saved twice.
+//!
+//! Rules: on the driver thread only; as in `direct`, at most one such call at a time.
+
+use core::ffi::{c_int, c_void};
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+
+use stillpoint_wrappers::gate::ThreadRecord;
+
+use crate::ground::abi::{Comm, Datatype, Status};
+
+const _: () = {
+    // The assembly below spells these offsets out.
+    assert!(offset_of!(ThreadRecord, inside) == 0x18);
+    assert!(offset_of!(ThreadRecord, received) == 0x28);
+    assert!(offset_of!(ThreadRecord, receive) == 0xa0);
+};
+
+/// Where the stack of the receive under way ends; 0: there is none.
+pub static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
+/// What a receive that has failed returned.
+pub static CODE: AtomicI32 = AtomicI32::new(0);
+
+/// Writes the receive out, in the one place that has what it ends in: `failed` after an error, `anew` after a restart, both called as the
+/// stub was, and `at_checkpoint` where a checkpoint is pending.
+macro_rules! resumable_receive {
+    (failed: $failed:path, anew: $anew:path, at_checkpoint: $at_checkpoint:path) => {
+        core::arch::global_asm!(
+            ".pushsection .text.stillpoint_receive, \"ax\", @progbits",
+            ".balign 64",
+            ".globl stillpoint_receive",
+            ".hidden stillpoint_receive",
+            ".type stillpoint_receive, @function",
+            "stillpoint_receive:",
+            ".cfi_startproc",
+            "mov dword ptr gs:[0x18], {inside}",
+            "push rbp",
+            "push rbx",
+            "push r12",
+            "push r13",
+            "push r14",
+            "push r15",
+            "push rdi",
+            "push rsi",
+            "push rdx",
+            "push rcx",
+            "push r8",
+            "push r9",
+            ".cfi_adjust_cfa_offset 96",
+            "mov [rip + {under_way}], rsp",
+            // The status, the seventh argument.
+            "push qword ptr [rsp + 104]",
+            ".cfi_adjust_cfa_offset 8",
+            "mov rdx, [rdx + {lower}]",
+            "mov r9, [r9 + {lower}]",
+            "call gs:[0xa0]",
+            "mov qword ptr [rip + {under_way}], 0",
+            "test eax, eax",
+            "jne 2f",
+            "add rsp, 104",
+            ".cfi_adjust_cfa_offset -104",
+            "inc qword ptr gs:[0x28]",
+            "mov dword ptr gs:[0x18], 0",
+            "movabs rcx, {pending}",
+            "cmp dword ptr [rcx], 0",
+            "jne {at_checkpoint}",
+            "ret",
+            "2:",
+            ".cfi_adjust_cfa_offset 104",
+            "mov [rip + {code}], eax",
+            "add rsp, 8",
+            ".cfi_adjust_cfa_offset -8",
+            "lea rax, [rip + {failed}]",
+            // From here the stub is where it was when it was called, to go on at RAX.
+            "3:",
+            "pop r9",
+            "pop r8",
+            "pop rcx",
+            "pop rdx",
+            "pop rsi",
+            "pop rdi",
+            "pop r15",
+            "pop r14",
+            "pop r13",
+            "pop r12",
+            "pop rbx",
+            "pop rbp",
+            ".cfi_adjust_cfa_offset -96",
+            "jmp rax",
+            ".globl stillpoint_leave_receive",
+            ".hidden stillpoint_leave_receive",
+            "stillpoint_leave_receive:",
+            "mov rsp, rdi",
+            "lea rax, [rip + {anew}]",
+            "jmp 3b",
+            ".cfi_endproc",
+            ".size stillpoint_receive, . - stillpoint_receive",
+            ".popsection",
+            inside = const stillpoint_wrappers::gate::Inside::Stub as u32,
+            under_way = sym $crate::ground::arch::UNDER_WAY,
+            lower = const core::mem::offset_of!($crate::ground::object::Object, lower),
+            pending = const stillpoint_wrappers::gate::GATE_ADDRESS
+                        + core::mem::offset_of!(stillpoint_wrappers::gate::GatePage, pending),
+            code = sym $crate::ground::arch::CODE,
+            failed = sym $failed,
+            anew = sym $anew,
+            at_checkpoint = sym $at_checkpoint,
+        );
+    };
+}
+pub(crate) use resumable_receive;
+
+unsafe extern "C" {
+    fn stillpoint_receive(
+        buf: *mut c_void,
+        count: c_int,
+        datatype: Datatype,
+        source: c_int,
+        tag: c_int,
+        comm: Comm,
+        status: *mut Status,
+    ) -> c_int;
+    fn stillpoint_leave_receive(stack: usize) -> !;
+}
+
+/// Whether both `record.inside` is 0 and `record.receive` is not.
+///
+/// # Safety
+/// As [`record`](super::record).
+#[inline(always)]
+pub unsafe fn outside_and_receives() -> bool {
+    // SAFETY: as `record`.
+    unsafe {
+        core::arch::asm!(
+            "cmp dword ptr gs:[0x18], 0",
+            "jne {0}",
+            "cmp qword ptr gs:[0xa0], 0",
+            "je {0}",
+            label { return false },
+            options(nostack, readonly)
+        );
+    }
+    true
+}
+
+/// `MPI_Recv`, all of it.
+///
+/// # Safety
+/// Where the thread [receives](outside_and_receives); datatype and communicator must lead to objects.
+#[inline(always)]
+pub unsafe fn receive(
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: Comm,
+    status: *mut Status,
+) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { stillpoint_receive(buf, count, datatype, source, tag, comm, status) }
+}
+
+/// What the receive returned that has just failed.
+pub fn code_of_receive() -> c_int {
+    CODE.load(Ordering::Relaxed)
+}
+
+/// Takes the receive under way, if there is one, so that nobody else finds it.
+pub fn take_receive() -> Option<usize> {
+    match UNDER_WAY.swap(0, Ordering::Relaxed) {
+        0 => None,
+        stack => Some(stack),
+    }
+}
+
+/// The receive goes on.
+pub fn give_receive_back(stack: usize) {
+    UNDER_WAY.store(stack, Ordering::Relaxed);
+}
+
+/// Carries the stub on in `receive_begins_anew`, as if that had been called in its stead.
+///
+/// # Safety
+/// On the thread of the receive that was taken; nothing between here and there may need its frame again.
+pub unsafe fn leave_receive(stack: usize) -> ! {
+    // SAFETY: the caller's.
+    unsafe { stillpoint_leave_receive(stack) }
+}

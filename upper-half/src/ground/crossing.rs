@@ -1,0 +1,167 @@
+//! The way into a stub, down to the real MPI, and back.
+//!
+//! A stub holds an [`Inside`] from its first line to its last. While one exists the stop handler
+//! leaves the thread alone; when the outermost one ends, and a checkpoint is pending, the thread
+//! parks. [`cross`] lends the thread the lower half's thread pointer for one call; [`cross_near`] leaves the
+//! thread its own where that has room for what the lower half keeps in thread-local storage.
+//!
+//! Rules: the application's `errno`, signal mask and stack are not touched; nothing here allocates.
+
+use core::sync::atomic::Ordering;
+
+use stillpoint_wrappers::dispatch::Dispatch;
+use stillpoint_wrappers::gate::{self, GatePage, Reach, Room, Services};
+
+use crate::ground::above::above;
+use crate::ground::arch;
+
+pub use stillpoint_wrappers::gate::Inside as Place;
+
+/// The gate page.
+#[inline(always)]
+pub fn gate() -> &'static GatePage {
+    // SAFETY: stubs run only where a lower half started the application, which maps the page first.
+    unsafe { gate::page() }
+}
+
+/// Whether a checkpoint is pending.
+#[inline(always)]
+pub fn pending() -> bool {
+    gate().pending.load(Ordering::Relaxed) != 0
+}
+
+/// The current lower half's table of functions.
+#[inline(always)]
+pub fn dispatch() -> &'static Dispatch {
+    // SAFETY: the lower half fills the page before any stub runs; its table lives as long as it does.
+    unsafe { &*(gate().dispatch as *const Dispatch) }
+}
+
+/// The calling thread's stay inside MPI.
+#[must_use]
+pub struct Inside {
+    before: u32,
+}
+
+/// Begins a stay inside MPI.
+#[inline(always)]
+pub fn enter() -> Inside {
+    enter_as(Place::Stub)
+}
+
+/// Begins a stay in, or just before, a blocking collective operation.
+#[inline(always)]
+pub fn enter_as(place: Place) -> Inside {
+    // SAFETY: stubs run on threads that the lower half has given a record.
+    unsafe {
+        let before = arch::inside();
+        arch::set_inside(place as u32);
+        Inside { before }
+    }
+}
+
+impl Drop for Inside {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: as `enter_as`.
+        unsafe { arch::set_inside(self.before) };
+        if pending() && self.before == Place::No as u32 {
+            (above().park_point)();
+        }
+    }
+}
+
+/// Runs `call` with the lower half's thread pointer in place.
+///
+/// # Safety
+/// The thread must be inside (see [`enter`]), with the upper half's FS; `call` must do nothing but call
+/// the lower half: no panic, no library call, no access to the application's thread-local storage.
+#[inline(always)]
+pub unsafe fn cross<R>(call: impl FnOnce(&'static Dispatch) -> R) -> R {
+    // SAFETY: the caller is a thread of the upper half; both values are thread pointers of this very
+    // thread, and the lower one is in place exactly while the lower half runs.
+    unsafe {
+        let upper = arch::upper_thread_pointer();
+        let mut lower = arch::lower_thread_pointer();
+        if lower == 0 {
+            lower = borrow_thread_area();
+        }
+        if gate().fsgsbase != 0 {
+            arch::write_fs(lower);
+            let result = call(dispatch());
+            arch::write_fs(upper);
+            result
+        } else {
+            arch::set_fs(lower);
+            let result = call(dispatch());
+            arch::set_fs(upper);
+            result
+        }
+    }
+}
+
+/// [`cross`] for frequent calls: where the thread is near ([`Reach`]), the thread pointer stays as it is.
+///
+/// # Safety
+/// As [`cross`].
+#[inline(always)]
+pub unsafe fn cross_near<R>(call: impl FnOnce(&'static Dispatch) -> R) -> R {
+    // SAFETY: the caller's.
+    unsafe {
+        if arch::reach() <= Reach::Near as u32 {
+            return call(dispatch());
+        }
+        cross_unless_near(call)
+    }
+}
+
+/// The first time, finds out whether the thread is near.
+#[cold]
+#[inline(never)]
+unsafe fn cross_unless_near<R>(call: impl FnOnce(&'static Dispatch) -> R) -> R {
+    // SAFETY: the caller's.
+    unsafe {
+        if arch::reach() == Reach::Unknown as u32 {
+            let room = Room {
+                start: arch::room() as u64,
+                bytes: arch::ROOM_BYTES as u64,
+                libc: gnu_get_libc_version() as u64,
+            };
+            cross_service(|services| {
+                if let Some(come_near) = services.come_near {
+                    come_near(&room);
+                }
+            });
+            if arch::reach() == Reach::Near as u32 {
+                (above().came_near)();
+            }
+        }
+        cross(call)
+    }
+}
+
+unsafe extern "C" {
+    safe fn gnu_get_libc_version() -> *const core::ffi::c_char;
+}
+
+/// Runs `call` on the lower half's services with the lower half's thread pointer in place.
+///
+/// # Safety
+/// As [`cross`].
+#[inline]
+pub unsafe fn cross_service<R>(call: impl FnOnce(&'static Services) -> R) -> R {
+    // SAFETY: the caller's.
+    unsafe { cross(|_| call(&gate().services)) }
+}
+
+/// A thread's first crossing: asks for a thread area.
+#[cold]
+unsafe fn borrow_thread_area() -> u64 {
+    // SAFETY: the service works with any FS; the record is this thread's own.
+    unsafe {
+        if let Some(borrow) = gate().services.borrow_thread_area {
+            borrow(arch::record());
+        }
+        arch::lower_thread_pointer()
+    }
+}

@@ -1,0 +1,150 @@
+//! The fields of Open MPI's objects that its Fortran layer touches by itself.
+//!
+//! | object | offset | what | who |
+//! |---|---|---|---|
+//! | group | 0x18 | Fortran number, read without asking for one | `mpi_group_incl` ... |
+//! | request | 0x68 | Fortran number | `mpi_wait` ... |
+//! | request | 0xc0 | cleared: a generalized request's functions are Fortran's | `mpi_grequest_start` |
+//! | error handler | 0x78 | what calls the function, written by the C++ bindings |  `Create_errhandler` |
+//! | operator | 0x54 | bit 1 set: the function is Fortran's | `mpi_op_create` |
+//! | communicator | 0xe8 | bit 0: intercommunicator | `mpi_alltoallw` |
+//! | communicator | 0xf8, 0x100 | local and remote group, whose size lies at 0x10 | `mpi_alltoallw` |
+//! | communicator, datatype, window | 0x110, 0xd0, 0xf0 | attribute table, passed to `ompi_attr_*` | `mpi_comm_get_attr` ... |
+
+use std::ffi::{c_char, c_int};
+
+use stillpoint_wrappers::gate::HandleKind;
+
+use crate::ground::object::Object;
+
+/// Where a request keeps its Fortran number.
+const REQUEST_NUMBER: usize = 0x68;
+/// Where a generalized request says that its functions are C's (a byte: 1 in C, 0 in Fortran).
+pub const GREQUEST_IN_C: usize = 0xc0;
+/// Where an operator keeps its flags.
+pub const OPERATOR_FLAGS: usize = 0x54;
+/// The flag of an operator whose function takes Fortran's arguments.
+pub const OPERATOR_IS_FORTRAN: u32 = 2;
+
+/// Where an error handler of the C++ bindings says what calls it.
+const HANDLER_CXX_DISPATCH: usize = 0x78;
+const COMMUNICATOR_FLAGS: usize = 0xe8;
+const COMMUNICATOR_IS_INTER: u32 = 1;
+const LOCAL_GROUP: usize = 0xf8;
+const REMOTE_GROUP: usize = 0x100;
+const GROUP_SIZE: usize = 0x10;
+/// Where we keep what the two pointers above lead to: free room in a communicator's slot.
+const LOCAL_SHADOW: usize = 0x180;
+const REMOTE_SHADOW: usize = 0x1a0;
+
+/// Where the attribute table of a kind lies.
+const fn attributes(kind: HandleKind) -> Option<usize> {
+    match kind {
+        HandleKind::Communicator => Some(0x110),
+        HandleKind::Datatype => Some(0xd0),
+        HandleKind::Window => Some(0xf0),
+        _ => None,
+    }
+}
+
+/// Writes a field of a foreign layout.
+///
+/// # Safety
+/// `offset` must lie within the room of the live object, outside its head.
+unsafe fn put<T>(object: *mut Object, offset: usize, value: T) {
+    // SAFETY: the caller's field.
+    unsafe {
+        object
+            .cast::<u8>()
+            .add(offset)
+            .cast::<T>()
+            .write_unaligned(value)
+    };
+}
+
+/// Lays out what the Fortran layer expects in a new object, or lays it out again when the object's
+/// Fortran number has changed.
+///
+/// # Safety
+/// `object` must be a live object with the room of its kind.
+pub unsafe fn mirror(object: *mut Object) {
+    // SAFETY: offsets are within the room of the kinds that they belong to.
+    unsafe {
+        let kind = (*object).kind;
+        if kind == HandleKind::Request as u16 {
+            put(object, REQUEST_NUMBER, (*object).fortran);
+            put(object, GREQUEST_IN_C, 1u8);
+        } else if kind == HandleKind::Operator as u16 {
+            put(object, OPERATOR_FLAGS, 0u32);
+        } else if kind == HandleKind::Errhandler as u16 {
+            put(object, HANDLER_CXX_DISPATCH, 0usize);
+        }
+        for of in [
+            HandleKind::Communicator,
+            HandleKind::Datatype,
+            HandleKind::Window,
+        ] {
+            // An attribute table's "address" is its object's: that is all that our functions need.
+            if let (true, Some(offset)) = (kind == of as u16, attributes(of)) {
+                put(object, offset, object);
+            }
+        }
+    }
+}
+
+/// Notes a request's new Fortran number where the Fortran layer looks for it.
+///
+/// # Safety
+/// `object` must be a live object.
+pub unsafe fn renumber(object: *mut Object) {
+    // SAFETY: the caller's object.
+    unsafe {
+        if (*object).kind == HandleKind::Request as u16 {
+            put(object, REQUEST_NUMBER, (*object).fortran);
+        }
+    }
+}
+
+/// Lays out a communicator's groups: `remote` is the remote group's size of an intercommunicator.
+///
+/// # Safety
+/// `object` must be a live communicator with room for it.
+pub unsafe fn mirror_groups(object: *mut Object, local: i32, remote: Option<i32>) {
+    // SAFETY: offsets are within a communicator's room.
+    unsafe {
+        let flags = if remote.is_some() {
+            COMMUNICATOR_IS_INTER
+        } else {
+            0
+        };
+        put(object, COMMUNICATOR_FLAGS, flags);
+        put(object, LOCAL_SHADOW + GROUP_SIZE, local);
+        put(object, REMOTE_SHADOW + GROUP_SIZE, remote.unwrap_or(local));
+        let base = object.cast::<u8>();
+        put(object, LOCAL_GROUP, base.add(LOCAL_SHADOW));
+        put(object, REMOTE_GROUP, base.add(REMOTE_SHADOW));
+    }
+}
+
+/// Calls an error handler of the former C++ bindings, which have left in it how to do that.
+///
+/// # Safety
+/// `handler` must be a live error handler that they made with `function`.
+pub unsafe fn call_cxx_handler(
+    handler: *mut Object,
+    object: *mut Object,
+    error: c_int,
+    name: *const c_char,
+    function: usize,
+) {
+    type Dispatch = unsafe extern "C" fn(*mut *mut Object, *mut c_int, *const c_char, usize);
+    // SAFETY: the field holds a function of that type, or null.
+    unsafe {
+        let field = handler.cast::<u8>().add(HANDLER_CXX_DISPATCH);
+        let dispatch: Option<Dispatch> = field.cast::<Option<Dispatch>>().read_unaligned();
+        if let Some(dispatch) = dispatch {
+            let (mut object, mut error) = (object, error);
+            dispatch(&raw mut object, &raw mut error, name, function);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The slab in which the application's MPI objects live, and how they are held.
+//!
+//! An [`Object`] never moves: under Open MPI's ABI its address is the handle. Slots are mapped in
+//! chunks, freed ones are handed out again last in, first out. An object lives until its last holder
+//! (the application's handle, a recipe, a pending operation) lets go of it.
+//!
+//! Runs in the application's threads, inside stubs: memory comes from this library's allocator.
+
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
+
+use crate::ground::above::above;
+use crate::ground::fortran;
+use crate::ground::lock::SpinLock;
+use crate::ground::object::{ALIVE, FREED, Object, ROOM};
+
+/// Distance of two slots: [`ROOM`] and one cache line more, so that the heads of neighbours do not
+/// all fall into the same cache sets.
+const STRIDE: usize = ROOM + 64;
+const SLOTS: usize = 113;
+
+/// A chunk of slots.
+struct Chunk(*mut u8);
+
+struct Slab {
+    chunks: Vec<Chunk>,
+    /// The newest freed slot, each linked to the next by its `body`.
+    free: *mut Object,
+    /// Slots of the newest chunk that were never used.
+    unused: usize,
+}
+
+static SLAB: SpinLock<Slab> = SpinLock::new(Slab {
+    chunks: Vec::new(),
+    free: std::ptr::null_mut(),
+    unused: 0,
+});
+
+/// Creation numbers: above every standard-ABI value.
+static NEXT_ID: AtomicU32 = AtomicU32::new(0x1_0000);
+
+impl Slab {
+    fn take(&mut self) -> *mut Object {
+        if !self.free.is_null() {
+            let slot = self.free;
+            // SAFETY: a freed slot is ours and holds the link.
+            self.free = unsafe { (*slot).body.cast() };
+            return slot;
+        }
+        if self.unused == 0 {
+            let layout = chunk_layout();
+            // SAFETY: the layout is not empty.
+            let chunk = unsafe { alloc_zeroed(layout) };
+            if chunk.is_null() {
+                handle_alloc_error(layout);
+            }
+            self.chunks.push(Chunk(chunk));
+            self.unused = SLOTS;
+        }
+        let chunk = self.chunks.last().map_or(std::ptr::null_mut(), |c| c.0);
+        let slot = chunk.wrapping_add((SLOTS - self.unused) * STRIDE);
+        self.unused -= 1;
+        slot.cast()
+    }
+}
+
+/// A chunk is larger than the allocator's pools: it gets pages of its own.
+fn chunk_layout() -> Layout {
+    const { assert!(STRIDE * SLOTS > 32 * 1024) };
+    // SAFETY: 64 is a power of two and the size is far from overflowing.
+    unsafe { Layout::from_size_align_unchecked(STRIDE * SLOTS, 64) }
+}
+
+/// Makes an object with one holder. `body` is what the kind's module keeps with it, or null.
+pub fn create(kind: HandleKind, lower: Word, body: *mut ()) -> *mut Object {
+    let object = SLAB.lock().take();
+    // SAFETY: the slot has room for an object and is nobody else's.
+    unsafe {
+        object.write(Object {
+            lower,
+            magic: ALIVE,
+            kind: kind as u16,
+            standard: 0,
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            references: 1,
+            fortran: -1,
+            clock: 0,
+            body,
+            rank: -1,
+            size: 0,
+            begun: 0,
+            told: 0,
+            cell: std::ptr::null(),
+        });
+        fortran::mirror(object);
+    }
+    object
+}
+
+/// One more holder.
+///
+/// # Safety
+/// `object` must point to a live object.
+#[inline]
+pub unsafe fn retain(object: *mut Object) {
+    // SAFETY: the caller's object.
+    unsafe { Object::holders(object).fetch_add(1, Ordering::Relaxed) };
+}
+
+/// One holder less; the last one ends the object and what the lower half holds for it. Predefined
+/// objects never end.
+///
+/// # Safety
+/// `object` must point to a live object that the caller holds; the thread must be inside a stub.
+pub unsafe fn release(object: *mut Object) {
+    // SAFETY: the caller's object.
+    unsafe {
+        if Object::holders(object).fetch_sub(1, Ordering::AcqRel) != 1 || (*object).predefined() {
+            return;
+        }
+        (above().end)(object);
+        recycle(object);
+    }
+}
+
+/// Gives an object's slot back, without asking who holds it or what it has in the lower half.
+///
+/// # Safety
+/// `object` must point to a live object of the slab that nobody uses any more.
+pub unsafe fn recycle(object: *mut Object) {
+    // SAFETY: the caller's object.
+    unsafe {
+        fortran::forget(object);
+        (*object).magic = FREED;
+        // What is called directly looks at these alone.
+        (*object).lower = 0;
+        (*object).cell = std::ptr::null();
+        let mut slab = SLAB.lock();
+        (*object).body = slab.free.cast();
+        slab.free = object;
+    }
+}
+
+/// Whether a handle leads to a live object of the given kind (a null one included).
+///
+/// # Safety
+/// `object` must be null or point to readable memory, as a handle does that MPI gave.
+#[inline]
+pub unsafe fn valid(object: *const Object, kind: HandleKind) -> bool {
+    // SAFETY: the caller's handle.
+    !object.is_null() && unsafe { (*object).is(kind) }
+}
+
+/// The live objects of a kind, predefined ones left out, in order of creation.
+pub fn live(kind: HandleKind) -> Vec<*mut Object> {
+    let slab = SLAB.lock();
+    let mut found = Vec::new();
+    for (number, chunk) in slab.chunks.iter().enumerate() {
+        let last = number + 1 == slab.chunks.len();
+        let used = if last { SLOTS - slab.unused } else { SLOTS };
+        for slot in 0..used {
+            let object: *mut Object = chunk.0.wrapping_add(slot * STRIDE).cast();
+            // SAFETY: a slot that was used holds an object, alive or freed.
+            if unsafe { (*object).is(kind) } {
+                found.push(object);
+            }
+        }
+    }
+    drop(slab);
+    // SAFETY: as above.
+    found.sort_by_key(|object| unsafe { (**object).id });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_distinct_listed_in_order_and_reused() {
+        let made: Vec<_> = (0..300)
+            .map(|n| create(HandleKind::Message, n, std::ptr::null_mut()))
+            .collect();
+        assert!(made.iter().all(|o| (*o as usize).is_multiple_of(64)));
+        assert_eq!(live(HandleKind::Message), made);
+        // SAFETY: the objects are the test's own.
+        unsafe {
+            recycle(made[7]);
+            recycle(made[9]);
+            assert!(!valid(made[7], HandleKind::Message));
+            assert!(valid(made[8], HandleKind::Message));
+            assert!(!valid(made[8], HandleKind::Request));
+        }
+        assert_eq!(live(HandleKind::Message).len(), 298);
+        let again = create(HandleKind::Message, 1000, std::ptr::null_mut());
+        assert_eq!(again, made[9]);
+        assert_eq!(live(HandleKind::Message).last(), Some(&again));
+    }
+}

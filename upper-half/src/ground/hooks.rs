@@ -1,0 +1,51 @@
+//! What the lower half may call and read of this one ([`UpperHooks`]): filled in by the constructor.
+
+use core::cell::UnsafeCell;
+use core::ops::Deref;
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+
+use stillpoint_wrappers::contract;
+use stillpoint_wrappers::gate::UpperHooks;
+
+/// What the lower half may call, in memory that never moves.
+pub struct Hooks(UnsafeCell<UpperHooks>);
+
+// SAFETY: written by the constructor before any other thread is there; from then on only its atomics
+// change.
+unsafe impl Sync for Hooks {}
+
+impl Deref for Hooks {
+    type Target = UpperHooks;
+
+    #[inline(always)]
+    fn deref(&self) -> &UpperHooks {
+        // SAFETY: see `Sync`.
+        unsafe { &*self.0.get() }
+    }
+}
+
+impl Hooks {
+    /// Where they are, for the constructor to fill in.
+    pub fn place(&self) -> *mut UpperHooks {
+        self.0.get()
+    }
+}
+
+pub static HOOKS: Hooks = Hooks(UnsafeCell::new(UpperHooks {
+    version: contract::VERSION,
+    reserved: 0,
+    clock_cells: 0,
+    clock_count: AtomicU32::new(0),
+    refusal_bytes: AtomicU32::new(0),
+    refusal: 0,
+    park: None,
+    rebuild: None,
+    call_op: None,
+    call_grequest: None,
+    waiting: None,
+    inventory: AtomicU64::new(0),
+    inventory_bytes: AtomicU64::new(0),
+    mpi_thread_level: AtomicI32::new(-1),
+    reserved2: 0,
+    hindrances: 0,
+}));

@@ -1,0 +1,89 @@
+//! What a handle of the application leads to.
+//!
+//! Under Open MPI's ABI a handle *is* the address of an [`Object`] (predefined ones live in the data
+//! symbols that this library defines in Open MPI's stead); under MPICH's it is an index that leads to
+//! one. Open MPI's Fortran layer, left as it is beside the application, reads and writes some fields of
+//! what it takes for Open MPI's own objects; `crate::ground::fortran` keeps those (see `fortran::mirror`),
+//! which is why this head ends at byte 80, why the Fortran handle lies at byte 24, and why objects have room
+//! for [`ROOM`] bytes.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use stillpoint_wrappers::gate::{ClockCell, HandleKind};
+use stillpoint_wrappers::neutral::Word;
+
+/// `magic` of an object that is alive.
+pub const ALIVE: u32 = 0x5354_4c50;
+/// `magic` of an object that has been freed and not yet reused.
+pub const FREED: u32 = 0xdead_5354;
+/// Bytes that every object has at least (groups, infos, messages and null handles: 256).
+pub const ROOM: usize = 512;
+
+/// The head of every MPI object of the application: at most 80 bytes.
+#[repr(C)]
+pub struct Object {
+    /// What crosses to the lower half. Refreshed at a restart.
+    pub lower: Word,
+    /// [`ALIVE`] or [`FREED`].
+    pub magic: u32,
+    /// `stillpoint_wrappers::gate::HandleKind`.
+    pub kind: u16,
+    /// Standard-ABI value of a predefined handle, else 0.
+    pub standard: u16,
+    /// Creation number on this rank; predefined objects have their standard-ABI value.
+    pub id: u32,
+    /// Holders: the application's handle, attached recipes, pending operations. Changed with
+    /// `handle::retain` and `handle::release` only.
+    pub references: u32,
+    /// Fortran handle (f2c/c2f index), -1 while none was asked for.
+    pub fortran: i32,
+    /// The collective-clock cell: a communicator's own, for windows and files that of the set of their members.
+    pub clock: u32,
+    /// The kind's own part (recipe, name, attributes, error handler): a `Box` of the kind's module, or null.
+    pub body: *mut (),
+    /// Communicators and groups: this process's rank and the (local) group's size, so that both are
+    /// answered here.
+    pub rank: i32,
+    pub size: i32,
+    /// Communicators: nonblocking collective operations begun, and the newest of them that the
+    /// application knows to be over (or that cannot be begun again): see `collective`.
+    pub begun: u32,
+    pub told: u32,
+    /// Communicators: the group's collective-clock cell itself, null where collective operations may not go the direct way.
+    pub cell: *const ClockCell,
+}
+
+const _: () = assert!(core::mem::size_of::<Object>() <= 80);
+const _: () = assert!(core::mem::offset_of!(Object, fortran) == 24);
+
+impl Object {
+    /// Whether this is a live object of the given kind.
+    #[inline]
+    pub fn is(&self, kind: HandleKind) -> bool {
+        self.magic == ALIVE && self.kind == kind as u16
+    }
+
+    /// Whether the handle is one of the predefined ones (null handles included).
+    #[inline]
+    pub fn predefined(&self) -> bool {
+        self.standard != 0
+    }
+
+    /// The holders, for counting up and down from any thread.
+    ///
+    /// # Safety
+    /// `object` must point to an object.
+    pub unsafe fn holders<'a>(object: *mut Object) -> &'a AtomicU32 {
+        // SAFETY: the field lies in a live object and is only ever touched through this.
+        unsafe { AtomicU32::from_ptr(&raw mut (*object).references) }
+    }
+
+    /// How many hold the object now.
+    ///
+    /// # Safety
+    /// `object` must point to an object.
+    pub unsafe fn held_by(object: *mut Object) -> u32 {
+        // SAFETY: the caller's object.
+        unsafe { Self::holders(object).load(Ordering::Acquire) }
+    }
+}

@@ -1,0 +1,90 @@
+//! State that several threads of the application may reach, at no cost where only one does.
+//!
+//! Below `MPI_THREAD_SERIALIZED` only one thread calls MPI, and it is the driver thread that parks; so
+//! nothing needs a lock. From that level on every access takes one.
+
+use core::cell::UnsafeCell;
+use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use crate::ground::lock::{SpinGuard, SpinLock};
+
+static CONCURRENT: AtomicBool = AtomicBool::new(false);
+
+/// Whether more than one thread may call MPI.
+#[inline(always)]
+pub fn concurrent() -> bool {
+    CONCURRENT.load(Ordering::Relaxed)
+}
+
+/// Says that more than one thread may call MPI; before a second one does.
+pub fn set_concurrent() {
+    CONCURRENT.store(true, Ordering::Relaxed);
+}
+
+/// A value behind a lock that is taken only if threads can meet.
+pub struct Shared<T> {
+    lock: SpinLock<()>,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: one thread at a time gets at the value: by the lock, or because there is only one.
+unsafe impl<T> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    pub const fn new(value: T) -> Self {
+        Self {
+            lock: SpinLock::new(()),
+            value: UnsafeCell::new(value),
+        }
+    }
+
+    /// Takes the value. Not recursive.
+    #[inline(always)]
+    pub fn take(&self) -> SharedGuard<'_, T> {
+        let guard = if concurrent() {
+            Some(self.lock.lock())
+        } else {
+            None
+        };
+        SharedGuard {
+            value: self.value.get(),
+            _lock: guard,
+        }
+    }
+
+    /// The value where no other thread calls MPI.
+    ///
+    /// # Safety
+    /// Not [`concurrent`]; nobody may have taken it.
+    #[inline(always)]
+    #[expect(clippy::mut_from_ref, reason = "the caller is the only one who has it")]
+    pub unsafe fn alone(&self) -> &mut T {
+        // SAFETY: the caller's.
+        unsafe { &mut *self.value.get() }
+    }
+}
+
+/// The value, until dropped.
+pub struct SharedGuard<'a, T> {
+    value: *mut T,
+    _lock: Option<SpinGuard<'a, ()>>,
+}
+
+impl<T> Deref for SharedGuard<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: this guard is the only way to the value while it lives.
+        unsafe { &*self.value }
+    }
+}
+
+impl<T> DerefMut for SharedGuard<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: this guard is the only way to the value while it lives.
+        unsafe { &mut *self.value }
+    }
+}

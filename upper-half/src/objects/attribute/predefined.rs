@@ -1,0 +1,141 @@
+//! What MPI itself says through attributes, copied into our own memory.
+
+use std::ffi::c_int;
+
+use std::sync::atomic::AtomicBool;
+
+use stillpoint_wrappers::gate::HandleKind;
+
+use super::store::{Attribute, Keyval, Language, STORE, Value};
+use crate::ground::object::Object;
+use crate::ground::{abi, crossing};
+
+/// Standard-ABI values of the keyvals of communicators.
+const OF_COMMUNICATORS: [i32; 7] = [501, 502, 503, 504, 505, LAST_USED_CODE, 507];
+/// `MPI_LASTUSEDCODE`.
+const LAST_USED_CODE: i32 = 506;
+/// `MPI_WIN_BASE`, whose value is an address.
+const WINDOW_BASE: i32 = 601;
+/// Standard-ABI values of the keyvals of windows and how many bytes their values have.
+const OF_WINDOWS: [(i32, usize); 5] = [(WINDOW_BASE, 0), (602, 4), (603, 8), (604, 4), (605, 4)];
+
+fn keyval(kind: HandleKind, language: Language) -> Keyval {
+    Keyval {
+        kind,
+        language,
+        copy: 0,
+        delete: 0,
+        extra: 0,
+        predefined: true,
+        freed: AtomicBool::new(false),
+    }
+}
+
+fn hang(object: *mut Object, kind: HandleKind, standard: i32, value: Value) {
+    let number = abi::keyval_from_neutral(standard);
+    let mut store = STORE.lock();
+    if let Some(keyval) = store.keyval(kind, number) {
+        store.set(
+            object as usize,
+            Attribute {
+                number,
+                keyval,
+                value,
+            },
+        );
+    }
+}
+
+/// Called once when MPI has started: makes the predefined keyvals and asks the lower half for the values
+/// that `MPI_COMM_WORLD` has.
+///
+/// # Safety
+/// Inside a stub.
+pub unsafe fn initialise(last_used_code: c_int) {
+    for standard in OF_COMMUNICATORS {
+        let keyval = keyval(HandleKind::Communicator, Language::FortranInteger);
+        STORE
+            .lock()
+            .predefine(abi::keyval_from_neutral(standard), keyval);
+    }
+    for (standard, _) in OF_WINDOWS {
+        let keyval = keyval(HandleKind::Window, Language::C);
+        STORE
+            .lock()
+            .predefine(abi::keyval_from_neutral(standard), keyval);
+    }
+    let world = abi::predefined(HandleKind::Communicator, 257);
+    for standard in OF_COMMUNICATORS {
+        let (mut value, mut flag): (*const c_int, c_int) = (std::ptr::null(), 0);
+        // SAFETY: inside; the lower half's value is an integer that its pointer leads to.
+        unsafe {
+            let (word, place) = ((*world).lower, (&raw mut value).cast());
+            let error =
+                crossing::cross(|d| (d.comm_get_attr)(word, standard, place, &raw mut flag));
+            if error == 0 && flag != 0 && !value.is_null() {
+                let value = match standard {
+                    LAST_USED_CODE => last_used_code,
+                    501.. if standard == 502 || standard == 503 => abi::rank_from_neutral(*value),
+                    _ => *value,
+                };
+                hang(
+                    world,
+                    HandleKind::Communicator,
+                    standard,
+                    Value::Integer(Box::new(value)),
+                );
+            }
+        }
+    }
+}
+
+/// Notes a new value of `MPI_LASTUSEDCODE`.
+pub fn note_last_used_code(code: c_int) {
+    let world = abi::predefined(HandleKind::Communicator, 257);
+    let value = Value::Integer(Box::new(code));
+    hang(world, HandleKind::Communicator, LAST_USED_CODE, value);
+}
+
+/// Whether a copy of a communicator has a predefined attribute too.
+pub fn is_copied(number: i32) -> bool {
+    number != abi::keyval_from_neutral(LAST_USED_CODE)
+}
+
+/// Called for every new window: copies what MPI says about it.
+///
+/// # Safety
+/// Inside a stub; `window` must be a live window whose word is in place.
+pub unsafe fn describe_window(window: *mut Object) {
+    for (standard, bytes) in OF_WINDOWS {
+        let (mut value, mut flag): (*const u8, c_int) = (std::ptr::null(), 0);
+        // SAFETY: inside; the value has that many bytes where the pointer leads, and the base is the
+        // pointer itself.
+        unsafe {
+            let (word, place) = ((*window).lower, (&raw mut value).cast());
+            let error = crossing::cross(|d| (d.win_get_attr)(word, standard, place, &raw mut flag));
+            if error != 0 || flag == 0 {
+                continue;
+            }
+            let value = match bytes {
+                4 => Value::Integer(Box::new(value.cast::<i32>().read_unaligned())),
+                8 => Value::Address(Box::new(value.cast::<isize>().read_unaligned())),
+                _ => Value::Pointer(value as usize),
+            };
+            hang(
+                window,
+                HandleKind::Window,
+                standard,
+                converted(standard, value),
+            );
+        }
+    }
+}
+
+/// A window's value in the application's terms.
+fn converted(standard: i32, value: Value) -> Value {
+    match (standard, value) {
+        (604, Value::Integer(value)) => Value::Integer(Box::new(abi::flavor_from_neutral(*value))),
+        (605, Value::Integer(value)) => Value::Integer(Box::new(abi::model_from_neutral(*value))),
+        (_, value) => value,
+    }
+}

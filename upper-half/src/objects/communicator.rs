@@ -1,0 +1,150 @@
+//! What a communicator is: who is in it, what it is called by all its members, what hangs on it.
+//!
+//! How one is made, freed and made again is further up (`crate::communicators`); clocks and requests, which lie between, need
+//! no more than this.
+
+pub mod cartesian;
+pub mod identity;
+mod operations;
+mod topology;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use stillpoint_clock::group::ascending;
+use stillpoint_wrappers::gate::HandleKind;
+
+pub use identity::Identity;
+pub use operations::{Clock, Operations};
+pub use topology::{Distributed, Graph, Topology};
+
+use crate::ground::lock::SpinLock;
+use crate::ground::object::Object;
+use crate::ground::{abi, handle};
+use crate::objects::info::pairs::Pairs;
+use crate::objects::outcome::{Outcome, class, live};
+
+/// Who is in a communicator, in world ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Members {
+    /// The (local) group, in rank order.
+    pub local: Arc<[i32]>,
+    /// The remote group of an intercommunicator.
+    pub remote: Option<Arc<[i32]>>,
+}
+
+/// What a communicator keeps.
+pub struct Body {
+    pub identity: Identity,
+    /// `None` where there are processes of other worlds: such a communicator is never in an image.
+    pub members: Option<Members>,
+    pub topology: Option<Topology>,
+    /// The clock cell of the set of members; the communicator's own is in its object.
+    pub group_clock: u32,
+    pub notes: SpinLock<Notes>,
+}
+
+/// What changes in a communicator's life.
+#[derive(Default)]
+pub struct Notes {
+    pub name: Option<Vec<u8>>,
+    pub info: Pairs,
+    /// Communicators that were made from it by all members together.
+    pub made: u64,
+    /// Communicators that were made from it by some members, by who they are and the tag.
+    pub made_by: BTreeMap<(u128, i32), u64>,
+    /// Persistent collective operations that were made on it.
+    pub operations: Operations,
+    /// The application has freed it; it lives on for what is pending.
+    pub freed: bool,
+}
+
+/// `MPI_COMM_WORLD`.
+pub fn world() -> *mut Object {
+    abi::predefined(HandleKind::Communicator, 257)
+}
+
+/// `MPI_COMM_SELF`.
+pub fn alone() -> *mut Object {
+    abi::predefined(HandleKind::Communicator, 258)
+}
+
+/// `MPI_COMM_NULL`.
+pub fn null() -> *mut Object {
+    abi::predefined(HandleKind::Communicator, 256)
+}
+
+/// The body of a live communicator; `None` for the null one.
+///
+/// # Safety
+/// `object` must be a live communicator.
+pub unsafe fn body<'a>(object: *mut Object) -> Option<&'a Body> {
+    // SAFETY: the body is a box of `finish`.
+    unsafe { (*object).body.cast::<Body>().as_ref() }
+}
+
+/// A communicator that a function may be given, with its body.
+///
+/// # Safety
+/// `object` must be null or a handle.
+pub unsafe fn usable<'a>(object: *mut Object) -> Outcome<(*mut Object, &'a Body)> {
+    // SAFETY: the caller's handle.
+    unsafe {
+        let object = live(object, HandleKind::Communicator)?;
+        Ok((object, body(object).ok_or(class::COMM)?))
+    }
+}
+
+/// The clock cell of the set of a communicator's members, for what may outlive the communicator.
+///
+/// # Safety
+/// `object` must be a live communicator.
+pub unsafe fn group_clock(object: *mut Object) -> u32 {
+    // SAFETY: the caller's communicator.
+    unsafe { body(object).map_or((*object).clock, |body| body.group_clock) }
+}
+
+/// Whether the members agree in a restart which of their pending operations are begun again: those of one
+/// group within this world do.
+///
+/// # Safety
+/// `object` must be a live communicator.
+#[inline]
+pub unsafe fn members_agree(object: *mut Object) -> bool {
+    // SAFETY: the caller's communicator.
+    let members = unsafe { body(object).and_then(|body| body.members.as_ref()) };
+    members.is_some_and(|members| members.remote.is_none())
+}
+
+/// The union of both groups, ascending.
+pub fn all_of(members: &Members) -> Vec<u32> {
+    let remote = members.remote.iter().flat_map(|remote| remote.iter());
+    ascending(members.local.iter().chain(remote).map(|rank| *rank as u32))
+}
+
+/// Runs `look` on every live communicator, the predefined ones first, then in order of creation; those that the
+/// application has freed but that are still held are among them.
+pub fn for_each_live(mut look: impl FnMut(*mut Object)) {
+    for object in [world(), alone()] {
+        // SAFETY: predefined objects; without a body before MPI has started.
+        if unsafe { !(*object).body.is_null() } {
+            look(object);
+        }
+    }
+    for object in handle::live(HandleKind::Communicator) {
+        look(object);
+    }
+}
+
+/// Gives a new communicator the topology that was learnt only after it was made.
+///
+/// # Safety
+/// `object` must be a live communicator that no other thread knows yet.
+pub unsafe fn set_topology(object: *mut Object, topology: Topology) {
+    // SAFETY: the caller's communicator.
+    unsafe {
+        if let Some(body) = (*object).body.cast::<Body>().as_mut() {
+            body.topology = Some(topology);
+        }
+    }
+}

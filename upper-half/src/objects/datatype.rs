@@ -1,0 +1,139 @@
+//! Datatypes: each remembers how it was made, which answers the application's questions and makes it
+//! again after a restart.
+//!
+//! A datatype that the application has freed lives on while a request or another datatype is made of it.
+
+mod calls;
+mod construct;
+mod constructors;
+mod contents;
+mod f90;
+mod legacy;
+mod names;
+pub mod recipe;
+mod rehearse;
+mod words;
+
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
+
+pub use calls::*;
+pub use constructors::*;
+pub use contents::*;
+pub use f90::*;
+pub use legacy::*;
+pub use names::*;
+pub use rehearse::rehearse;
+pub use words::{adopt, by_word};
+
+use crate::ground::lock::SpinLock;
+use crate::ground::object::Object;
+use crate::ground::{crossing, handle};
+use crate::objects::outcome::{Outcome, class, live};
+use crate::objects::{attribute, errhandler};
+use recipe::Recipe;
+
+/// What a datatype keeps. Predefined ones get it when they are given a name.
+pub struct Body {
+    /// `None` for a predefined datatype.
+    pub recipe: Option<Recipe>,
+    pub notes: SpinLock<Notes>,
+}
+
+/// What changes in a datatype's life.
+#[derive(Default)]
+pub struct Notes {
+    pub committed: bool,
+    /// A name of the application's.
+    pub name: Option<Vec<u8>>,
+    /// One of the datatypes of `MPI_Type_create_f90_*`, which cannot be freed.
+    pub lasting: bool,
+}
+
+/// The body of a live datatype.
+///
+/// # Safety
+/// `object` must be a live datatype.
+pub unsafe fn body<'a>(object: *mut Object) -> Option<&'a Body> {
+    // SAFETY: the body is the box of `create` or of `names`.
+    unsafe { (*object).body.cast::<Body>().as_ref() }
+}
+
+/// Makes a datatype out of its recipe, in the lower half too. The recipe's datatypes are held.
+///
+/// # Safety
+/// Inside a stub; the recipe's datatypes must be live.
+pub unsafe fn create(recipe: Recipe) -> Outcome<*mut Object> {
+    // SAFETY: the caller's recipe.
+    unsafe {
+        let word = construct::construct(&recipe)?;
+        for part in &recipe.datatypes {
+            handle::retain(*part);
+        }
+        let notes = SpinLock::new(Notes::default());
+        let body = Box::new(Body {
+            recipe: Some(recipe),
+            notes,
+        });
+        let object = handle::create(HandleKind::Datatype, word, Box::into_raw(body).cast());
+        words::note(word, object);
+        Ok(object)
+    }
+}
+
+/// A datatype that a function may be given (not the null one).
+///
+/// # Safety
+/// `datatype` must be null or a handle.
+pub unsafe fn usable(datatype: *mut Object) -> Outcome<*mut Object> {
+    // SAFETY: the caller's handle.
+    unsafe { live(datatype, HandleKind::Datatype) }
+}
+
+/// Ends a datatype that nobody holds any more, in the lower half too.
+///
+/// # Safety
+/// `object` must be a live datatype of the slab; inside a stub.
+pub unsafe fn end(object: *mut Object) {
+    // SAFETY: the caller's object; what the recipe is made of was held by it.
+    unsafe {
+        errhandler::forget(object);
+        attribute::forget(object);
+        let mut word: Word = std::mem::take(&mut (*object).lower);
+        words::forget(word);
+        crossing::cross(|d| (d.type_free)(&raw mut word));
+        let body = (*object).body.cast::<Body>();
+        (*object).body = std::ptr::null_mut();
+        if !body.is_null() {
+            let body = Box::from_raw(body);
+            for part in body.recipe.iter().flat_map(|recipe| &recipe.datatypes) {
+                handle::release(*part);
+            }
+        }
+    }
+}
+
+/// Makes all datatypes again in a fresh lower half: in order of creation, so that what a datatype is made
+/// of is always there before it.
+///
+/// # Safety
+/// Inside MPI, on the one thread that runs.
+pub unsafe fn rebuild() -> Outcome {
+    words::forget_all();
+    for object in handle::live(HandleKind::Datatype) {
+        // SAFETY: live datatypes; their recipes' parts are held by them.
+        unsafe {
+            let body = body(object).ok_or(class::INTERN)?;
+            let recipe = body.recipe.as_ref().ok_or(class::INTERN)?;
+            let mut word = construct::construct(recipe)?;
+            if body.notes.lock().committed {
+                crate::objects::outcome::check(crossing::cross(|d| {
+                    (d.type_commit)(&raw mut word)
+                }))?;
+            }
+            (*object).lower = word;
+            words::note(word, object);
+        }
+    }
+    Ok(())
+}

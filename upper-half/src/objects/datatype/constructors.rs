@@ -1,0 +1,375 @@
+//! The functions that make datatypes.
+
+use std::ffi::{CStr, c_int};
+
+use super::recipe::{Combiner, Recipe, length};
+use super::{create, usable};
+use crate::ground::abi::{self, Aint, Datatype};
+use crate::ground::handle;
+use crate::objects::attribute;
+use crate::objects::errhandler::run;
+use crate::objects::outcome::{Outcome, class, give, slice};
+
+/// Makes a datatype of one other.
+///
+/// # Safety
+/// As the MPI function of that name.
+pub(super) unsafe fn derive(
+    of: Datatype,
+    place: *mut Datatype,
+    name: &'static CStr,
+    recipe: impl FnOnce() -> Outcome<Recipe>,
+) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(std::ptr::null_mut(), name, || {
+            let of = usable(of)?;
+            if place.is_null() {
+                return Err(class::TYPE);
+            }
+            give(place, create(recipe()?.of(&[of]))?)
+        })
+    }
+}
+
+/// The scalars, then the arrays: the integers of a recipe.
+///
+/// # Safety
+/// Each array must be null or have its count's elements.
+unsafe fn integers(scalars: &[c_int], arrays: &[(*const c_int, c_int)]) -> Outcome<Vec<i32>> {
+    let mut all = scalars.to_vec();
+    for (array, count) in arrays {
+        // SAFETY: the caller's array.
+        all.extend_from_slice(unsafe { slice(*array, *count)? });
+    }
+    Ok(all)
+}
+
+/// `MPI_Type_contiguous`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn type_contiguous(count: c_int, of: Datatype, place: *mut Datatype) -> c_int {
+    // SAFETY: the caller's.
+    unsafe {
+        derive(of, place, c"MPI_Type_contiguous", || {
+            Ok(Recipe::new(Combiner::Contiguous, vec![count], vec![]))
+        })
+    }
+}
+
+/// `MPI_Type_vector`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn type_vector(
+    count: c_int,
+    block: c_int,
+    stride: c_int,
+    of: Datatype,
+    place: *mut Datatype,
+) -> c_int {
+    // SAFETY: the caller's.
+    unsafe {
+        derive(of, place, c"MPI_Type_vector", || {
+            Ok(Recipe::new(
+                Combiner::Vector,
+                vec![count, block, stride],
+                vec![],
+            ))
+        })
+    }
+}
+
+/// `MPI_Type_create_hvector`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn type_create_hvector(
+    count: c_int,
+    block: c_int,
+    stride: Aint,
+    of: Datatype,
+    place: *mut Datatype,
+) -> c_int {
+    // SAFETY: the caller's.
+    unsafe {
+        derive(of, place, c"MPI_Type_create_hvector", || {
+            Ok(Recipe::new(
+                Combiner::Hvector,
+                vec![count, block],
+                vec![stride],
+            ))
+        })
+    }
+}
+
+/// `MPI_Type_indexed`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn type_indexed(
+    count: c_int,
+    blocks: *const c_int,
+    displacements: *const c_int,
+    of: Datatype,
+    place: *mut Datatype,
+) -> c_int {
+    // SAFETY: the caller's arrays have `count` elements.
+    unsafe {
+        derive(of, place, c"MPI_Type_indexed", || {
+            let all = integers(&[count], &[(blocks, count), (displacements, count)])?;
+            Ok(Recipe::new(Combiner::Indexed, all, vec![]))
+        })
+    }
+}
+
+/// `MPI_Type_create_hindexed`, and MPI-1's form of it under its own name.
+///
+/// # Safety
+/// As the MPI function.
+pub(super) unsafe fn hindexed(
+    count: c_int,
+    blocks: *const c_int,
+    displacements: *const Aint,
+    of: Datatype,
+    place: *mut Datatype,
+    name: &'static CStr,
+) -> c_int {
+    // SAFETY: the caller's arrays have `count` elements.
+    unsafe {
+        derive(of, place, name, || {
+            let all = integers(&[count], &[(blocks, count)])?;
+            let at = slice(displacements, count)?.to_vec();
+            Ok(Recipe::new(Combiner::Hindexed, all, at))
+        })
+    }
+}
+
+/// `MPI_Type_create_hindexed`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn type_create_hindexed(
+    count: c_int,
+    blocks: *const c_int,
+    displacements: *const Aint,
+    of: Datatype,
+    place: *mut Datatype,
+) -> c_int {
+    // SAFETY: the caller's.
+    unsafe {
+        hindexed(
+            count,
+            blocks,
+            displacements,
+            of,
+            place,
+            c"MPI_Type_create_hindexed",
+        )
+    }
+}
+
+/// `MPI_Type_create_indexed_block`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn type_create_indexed_block(
+    count: c_int,
+    block: c_int,
+    displacements: *const c_int,
+    of: Datatype,
+    place: *mut Datatype,
+) -> c_int {
+    // SAFETY: the caller's array has `count` elements.
+    unsafe {
+        derive(of, place, c"MPI_Type_create_indexed_block", || {
+            let all = integers(&[count, block], &[(displacements, count)])?;
+            Ok(Recipe::new(Combiner::IndexedBlock, all, vec![]))
+        })
+    }
+}
+
+/// `MPI_Type_create_hindexed_block`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn type_create_hindexed_block(
+    count: c_int,
+    block: c_int,
+    displacements: *const Aint,
+    of: Datatype,
+    place: *mut Datatype,
+) -> c_int {
+    // SAFETY: the caller's array has `count` elements.
+    unsafe {
+        derive(of, place, c"MPI_Type_create_hindexed_block", || {
+            let at = slice(displacements, count)?.to_vec();
+            Ok(Recipe::new(Combiner::HindexedBlock, vec![count, block], at))
+        })
+    }
+}
+
+/// `MPI_Type_create_struct`, and MPI-1's form of it under its own name.
+///
+/// # Safety
+/// As the MPI function.
+pub(super) unsafe fn structure(
+    count: c_int,
+    blocks: *const c_int,
+    displacements: *const Aint,
+    of: *const Datatype,
+    place: *mut Datatype,
+    name: &'static CStr,
+) -> c_int {
+    // SAFETY: the caller's arrays have `count` elements; handles are checked before they are used.
+    unsafe {
+        run(std::ptr::null_mut(), name, || {
+            let all = integers(&[count], &[(blocks, count)])?;
+            let at = slice(displacements, count)?.to_vec();
+            let of = slice(of, count)?;
+            for part in of {
+                usable(*part)?;
+            }
+            if place.is_null() {
+                return Err(class::TYPE);
+            }
+            give(
+                place,
+                create(Recipe::new(Combiner::Struct, all, at).of(of))?,
+            )
+        })
+    }
+}
+
+/// `MPI_Type_create_struct`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn type_create_struct(
+    count: c_int,
+    blocks: *const c_int,
+    displacements: *const Aint,
+    of: *const Datatype,
+    place: *mut Datatype,
+) -> c_int {
+    // SAFETY: the caller's.
+    unsafe {
+        structure(
+            count,
+            blocks,
+            displacements,
+            of,
+            place,
+            c"MPI_Type_create_struct",
+        )
+    }
+}
+
+/// `MPI_Type_create_subarray`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn type_create_subarray(
+    dims: c_int,
+    sizes: *const c_int,
+    subsizes: *const c_int,
+    starts: *const c_int,
+    order: c_int,
+    of: Datatype,
+    place: *mut Datatype,
+) -> c_int {
+    // SAFETY: the caller's arrays have `dims` elements.
+    unsafe {
+        derive(of, place, c"MPI_Type_create_subarray", || {
+            let arrays = [(sizes, dims), (subsizes, dims), (starts, dims)];
+            let mut all = integers(&[dims], &arrays)?;
+            all.push(abi::order_to_neutral(order));
+            Ok(Recipe::new(Combiner::Subarray, all, vec![]))
+        })
+    }
+}
+
+/// `MPI_Type_create_darray`.
+///
+/// # Safety
+/// As the MPI function.
+#[expect(clippy::too_many_arguments, reason = "the MPI function has as many")]
+pub unsafe fn type_create_darray(
+    size: c_int,
+    rank: c_int,
+    dims: c_int,
+    sizes: *const c_int,
+    distributions: *const c_int,
+    arguments: *const c_int,
+    grid: *const c_int,
+    order: c_int,
+    of: Datatype,
+    place: *mut Datatype,
+) -> c_int {
+    // SAFETY: the caller's arrays have `dims` elements.
+    unsafe {
+        derive(of, place, c"MPI_Type_create_darray", || {
+            let arrays = [
+                (sizes, dims),
+                (distributions, dims),
+                (arguments, dims),
+                (grid, dims),
+            ];
+            let mut all = integers(&[size, rank, dims], &arrays)?;
+            let n = length(dims);
+            for kind in all.iter_mut().skip(3 + n).take(n) {
+                *kind = abi::distribution_to_neutral(*kind);
+            }
+            all.push(abi::order_to_neutral(order));
+            Ok(Recipe::new(Combiner::Darray, all, vec![]))
+        })
+    }
+}
+
+/// `MPI_Type_create_resized`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn type_create_resized(
+    of: Datatype,
+    lb: Aint,
+    extent: Aint,
+    place: *mut Datatype,
+) -> c_int {
+    // SAFETY: the caller's.
+    unsafe {
+        derive(of, place, c"MPI_Type_create_resized", || {
+            Ok(Recipe::new(Combiner::Resized, vec![], vec![lb, extent]))
+        })
+    }
+}
+
+/// `MPI_Type_dup`: the copy is committed if the original is, and has the attributes that their copy functions
+/// give it.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn type_dup(of: Datatype, place: *mut Datatype) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(std::ptr::null_mut(), c"MPI_Type_dup", || {
+            let of = usable(of)?;
+            if place.is_null() {
+                return Err(class::TYPE);
+            }
+            let recipe = Recipe::new(Combiner::Dup, vec![], vec![]).of(&[of]);
+            let new = create(recipe)?;
+            let committed = (*of).predefined()
+                || super::body(of).is_some_and(|body| body.notes.lock().committed);
+            if let Some(body) = super::body(new) {
+                body.notes.lock().committed = committed;
+            }
+            if let Err(error) = attribute::copy_all(of, new) {
+                handle::release(new);
+                return Err(abi::error_to_neutral(error));
+            }
+            give(place, new)
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! Datatypes for Fortran's selected kinds: the same question always gets the same handle, which
+//! cannot be freed (MPI 5.0, section 19.1.9).
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, c_int};
+
+use super::recipe::{Combiner, Recipe};
+use super::{body, create};
+use crate::ground::abi::Datatype;
+use crate::ground::lock::SpinLock;
+use crate::ground::object::Object;
+use crate::objects::errhandler::run;
+use crate::objects::outcome::{class, give};
+
+/// Handles that were given out, by combiner, precision and range.
+static KNOWN: SpinLock<BTreeMap<(i32, i32, i32), usize>> = SpinLock::new(BTreeMap::new());
+
+/// # Safety
+/// As the MPI function of that name.
+unsafe fn selected(
+    combiner: Combiner,
+    arguments: Vec<c_int>,
+    place: *mut Datatype,
+    name: &'static CStr,
+) -> c_int {
+    // SAFETY: inside; the caller's place.
+    unsafe {
+        run(std::ptr::null_mut(), name, || {
+            let argument = |at: usize| arguments.get(at).copied().unwrap_or(0);
+            let key = (combiner as i32, argument(0), argument(1));
+            if place.is_null() {
+                return Err(class::ARG);
+            }
+            let known = KNOWN.lock().get(&key).copied();
+            if let Some(known) = known {
+                return give(place, known as *mut Object);
+            }
+            let new = create(Recipe::new(combiner, arguments, vec![]))?;
+            if let Some(body) = body(new) {
+                let mut notes = body.notes.lock();
+                notes.lasting = true;
+            }
+            KNOWN.lock().insert(key, new as usize);
+            give(place, new)
+        })
+    }
+}
+
+/// `MPI_Type_create_f90_real`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn type_create_f90_real(p: c_int, r: c_int, place: *mut Datatype) -> c_int {
+    // SAFETY: the caller's.
+    unsafe {
+        selected(
+            Combiner::F90Real,
+            vec![p, r],
+            place,
+            c"MPI_Type_create_f90_real",
+        )
+    }
+}
+
+/// `MPI_Type_create_f90_complex`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn type_create_f90_complex(p: c_int, r: c_int, place: *mut Datatype) -> c_int {
+    // SAFETY: the caller's.
+    unsafe {
+        selected(
+            Combiner::F90Complex,
+            vec![p, r],
+            place,
+            c"MPI_Type_create_f90_complex",
+        )
+    }
+}
+
+/// `MPI_Type_create_f90_integer`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn type_create_f90_integer(r: c_int, place: *mut Datatype) -> c_int {
+    // SAFETY: the caller's.
+    unsafe {
+        selected(
+            Combiner::F90Integer,
+            vec![r],
+            place,
+            c"MPI_Type_create_f90_integer",
+        )
+    }
+}

@@ -1,0 +1,17 @@
+//! Error handlers: which object has which, and what happens when an MPI function fails.
+//!
+//! The lower half always returns its errors (`MPI_ERRORS_RETURN`); a stub that gets one calls [`raise`],
+//! which runs the application's own handler here, under the application's thread pointer. Only
+//! `MPI_ERRORS_ARE_FATAL` goes down again: the real MPI prints its own message and ends the job.
+
+mod calls;
+mod invoke;
+mod run;
+mod table;
+
+pub use calls::*;
+pub use invoke::{outside, raise, raise_own};
+pub use run::run;
+pub use table::{
+    Function, Handler, end, forget, handler_of, inherit, initialise, new_handler, set_handler,
+};

@@ -1,0 +1,248 @@
+//! The functions that make, set, get, free and call error handlers.
+
+use std::ffi::{CStr, c_int};
+
+use stillpoint_wrappers::gate::HandleKind;
+
+use super::table::{Function, Handler, handler_of, new_handler, set_handler};
+use crate::ground::abi::{
+    self, Comm, CommErrhandlerFunction, Errhandler, File, FileErrhandlerFunction, HandlerFunction,
+    Win, WinErrhandlerFunction,
+};
+use crate::ground::handle;
+use crate::ground::object::Object;
+use crate::objects::errhandler::run;
+use crate::objects::outcome::{Outcome, address, class, give, live};
+
+/// # Safety
+/// As the MPI function of that name.
+unsafe fn create(
+    kind: HandleKind,
+    function: usize,
+    place: *mut Errhandler,
+    name: &'static CStr,
+) -> c_int {
+    // SAFETY: the caller's place.
+    unsafe {
+        run(std::ptr::null_mut(), name, || {
+            if function == 0 {
+                return Err(class::ARG);
+            }
+            let function = Function::C(function);
+            give(place, new_handler(Handler { kind, function }))
+        })
+    }
+}
+
+/// The object that a handler is set on: files include the null file, whose handler is every new file's.
+unsafe fn target(object: *mut Object, kind: HandleKind) -> Outcome<*mut Object> {
+    // SAFETY: the caller's handle.
+    unsafe {
+        if kind == HandleKind::File && handle::valid(object, kind) {
+            return Ok(object);
+        }
+        live(object, kind)
+    }
+}
+
+/// # Safety
+/// As the MPI function of that name.
+unsafe fn set(
+    object: *mut Object,
+    kind: HandleKind,
+    handler: Errhandler,
+    name: &'static CStr,
+) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(object, name, || {
+            let object = target(object, kind)?;
+            let handler = live(handler, HandleKind::Errhandler)?;
+            let of = (*handler).body.cast::<Handler>();
+            if !of.is_null() && (*of).kind != kind {
+                return Err(class::ARG);
+            }
+            set_handler(object, handler);
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// As the MPI function of that name.
+unsafe fn get(
+    object: *mut Object,
+    kind: HandleKind,
+    place: *mut Errhandler,
+    name: &'static CStr,
+) -> c_int {
+    // SAFETY: as `set`; a handler that is given out is the application's to free.
+    unsafe {
+        run(object, name, || {
+            let handler = handler_of(target(object, kind)?);
+            give(place, handler)?;
+            handle::retain(handler);
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// As the MPI function of that name.
+unsafe fn call(object: *mut Object, kind: HandleKind, error: c_int, name: &'static CStr) -> c_int {
+    // SAFETY: as `set`.
+    unsafe {
+        run(object, name, || {
+            super::raise_own(target(object, kind)?, error, name);
+            Ok(())
+        })
+    }
+}
+
+/// `MPI_Errhandler_free`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn errhandler_free(handler: *mut Errhandler) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(std::ptr::null_mut(), c"MPI_Errhandler_free", || {
+            if handler.is_null() {
+                return Err(class::ARG);
+            }
+            let object = live(*handler, HandleKind::Errhandler)?;
+            *handler = abi::predefined(HandleKind::Errhandler, 320);
+            if (*object).predefined() {
+                // Given out and given back; one holder always stays.
+                let holders = Object::holders(object);
+                if holders.load(std::sync::atomic::Ordering::Relaxed) > 1 {
+                    holders.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+                }
+                return Ok(());
+            }
+            handle::release(object);
+            Ok(())
+        })
+    }
+}
+
+/// Writes the functions of one kind of object: create, set, get, call.
+macro_rules! of_kind {
+    ($kind:ident, $handle:ty, $function:ty;
+     $create:ident $create_name:literal, $set:ident $set_name:literal,
+     $get:ident $get_name:literal) => {
+        #[doc = concat!("`", $create_name, "`.")]
+        ///
+        /// # Safety
+        /// As the MPI function.
+        pub unsafe fn $create(function: $function, place: *mut Errhandler) -> c_int {
+            // SAFETY: the caller's.
+            unsafe {
+                create(
+                    HandleKind::$kind,
+                    address(function),
+                    place,
+                    name(concat!($create_name, "\0")),
+                )
+            }
+        }
+
+        #[doc = concat!("`", $set_name, "`.")]
+        ///
+        /// # Safety
+        /// As the MPI function.
+        pub unsafe fn $set(object: $handle, handler: Errhandler) -> c_int {
+            // SAFETY: the caller's.
+            unsafe {
+                set(
+                    object,
+                    HandleKind::$kind,
+                    handler,
+                    name(concat!($set_name, "\0")),
+                )
+            }
+        }
+
+        #[doc = concat!("`", $get_name, "`.")]
+        ///
+        /// # Safety
+        /// As the MPI function.
+        pub unsafe fn $get(object: $handle, place: *mut Errhandler) -> c_int {
+            // SAFETY: the caller's.
+            unsafe {
+                get(
+                    object,
+                    HandleKind::$kind,
+                    place,
+                    name(concat!($get_name, "\0")),
+                )
+            }
+        }
+    };
+}
+
+/// A function's name with the nul that ends it.
+const fn name(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => c"MPI",
+    }
+}
+
+of_kind!(Communicator, Comm, CommErrhandlerFunction;
+    comm_create_errhandler "MPI_Comm_create_errhandler",
+    comm_set_errhandler "MPI_Comm_set_errhandler",
+    comm_get_errhandler "MPI_Comm_get_errhandler");
+of_kind!(Communicator, Comm, HandlerFunction;
+    errhandler_create "MPI_Errhandler_create",
+    errhandler_set "MPI_Errhandler_set",
+    errhandler_get "MPI_Errhandler_get");
+of_kind!(Window, Win, WinErrhandlerFunction;
+    win_create_errhandler "MPI_Win_create_errhandler",
+    win_set_errhandler "MPI_Win_set_errhandler",
+    win_get_errhandler "MPI_Win_get_errhandler");
+of_kind!(File, File, FileErrhandlerFunction;
+    file_create_errhandler "MPI_File_create_errhandler",
+    file_set_errhandler "MPI_File_set_errhandler",
+    file_get_errhandler "MPI_File_get_errhandler");
+
+/// `MPI_Comm_call_errhandler`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn comm_call_errhandler(object: Comm, error: c_int) -> c_int {
+    // SAFETY: the caller's.
+    unsafe {
+        call(
+            object,
+            HandleKind::Communicator,
+            error,
+            c"MPI_Comm_call_errhandler",
+        )
+    }
+}
+
+/// `MPI_Win_call_errhandler`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn win_call_errhandler(object: Win, error: c_int) -> c_int {
+    // SAFETY: the caller's.
+    unsafe {
+        call(
+            object,
+            HandleKind::Window,
+            error,
+            c"MPI_Win_call_errhandler",
+        )
+    }
+}
+
+/// `MPI_File_call_errhandler`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn file_call_errhandler(object: File, error: c_int) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { call(object, HandleKind::File, error, c"MPI_File_call_errhandler") }
+}

@@ -1,0 +1,163 @@
+//! Error classes, codes and strings that the application adds. All is kept here; the lower half knows only
+//! the predefined ones.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, c_char, c_int};
+
+use crate::ground::lock::SpinLock;
+use crate::ground::{abi, crossing};
+use crate::objects::attribute;
+use crate::objects::errhandler::run;
+use crate::objects::outcome::{Outcome, check, class, give};
+
+struct Added {
+    /// The class of a code; a class is its own.
+    class: c_int,
+    text: Vec<u8>,
+}
+
+struct Codes {
+    added: BTreeMap<c_int, Added>,
+    last: c_int,
+}
+
+static CODES: SpinLock<Codes> = SpinLock::new(Codes {
+    added: BTreeMap::new(),
+    last: abi::ERR_LASTCODE,
+});
+
+/// The highest code in use: `MPI_LASTUSEDCODE`.
+pub fn last_used() -> c_int {
+    CODES.lock().last
+}
+
+fn add(of: Option<c_int>) -> c_int {
+    let code = {
+        let mut codes = CODES.lock();
+        codes.last += 1;
+        let code = codes.last;
+        let class = of.unwrap_or(code);
+        let text = Vec::new();
+        codes.added.insert(code, Added { class, text });
+        code
+    };
+    attribute::note_last_used_code(code);
+    code
+}
+
+/// `MPI_Add_error_class`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn add_error_class(place: *mut c_int) -> c_int {
+    // SAFETY: the caller's place.
+    unsafe {
+        run(std::ptr::null_mut(), c"MPI_Add_error_class", || {
+            give(place, add(None))
+        })
+    }
+}
+
+/// `MPI_Add_error_code`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn add_error_code(of: c_int, place: *mut c_int) -> c_int {
+    // SAFETY: the caller's place.
+    unsafe {
+        run(std::ptr::null_mut(), c"MPI_Add_error_code", || {
+            let known = of <= abi::ERR_LASTCODE || CODES.lock().added.contains_key(&of);
+            if of < 0 || !known {
+                return Err(class::ARG);
+            }
+            give(place, add(Some(of)))
+        })
+    }
+}
+
+/// `MPI_Add_error_string`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn add_error_string(code: c_int, text: *const c_char) -> c_int {
+    // SAFETY: the caller's string.
+    unsafe {
+        run(std::ptr::null_mut(), c"MPI_Add_error_string", || {
+            if text.is_null() {
+                return Err(class::ARG);
+            }
+            let text = CStr::from_ptr(text).to_bytes();
+            if text.len() > abi::MAX_ERROR_STRING {
+                return Err(class::ARG);
+            }
+            let mut codes = CODES.lock();
+            let added = codes.added.get_mut(&code).ok_or(class::ARG)?;
+            added.text = text.to_vec();
+            Ok(())
+        })
+    }
+}
+
+/// `MPI_Error_class`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn error_class(code: c_int, place: *mut c_int) -> c_int {
+    // SAFETY: the caller's place; inside a stub.
+    unsafe {
+        run(std::ptr::null_mut(), c"MPI_Error_class", || {
+            let own = CODES.lock().added.get(&code).map(|added| added.class);
+            if let Some(class) = own {
+                return give(place, class);
+            }
+            let mut class = 0;
+            let neutral = predefined(code)?;
+            check(crossing::cross(|d| {
+                (d.error_class)(neutral, &raw mut class)
+            }))?;
+            give(place, abi::error_from_neutral(class))
+        })
+    }
+}
+
+/// A code of MPI's own, made neutral.
+fn predefined(code: c_int) -> Outcome<i32> {
+    if !(0..=abi::ERR_LASTCODE).contains(&code) {
+        return Err(class::ARG);
+    }
+    Ok(abi::error_to_neutral(code))
+}
+
+/// `MPI_Error_string`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn error_string(code: c_int, text: *mut c_char, length: *mut c_int) -> c_int {
+    // SAFETY: the caller's places; inside a stub.
+    unsafe {
+        run(std::ptr::null_mut(), c"MPI_Error_string", || {
+            if text.is_null() || length.is_null() {
+                return Err(class::ARG);
+            }
+            let own = CODES.lock().added.get(&code).map(|a| a.text.clone());
+            if let Some(own) = own {
+                let bytes = own.len().min(abi::MAX_ERROR_STRING - 1);
+                text.cast::<u8>().copy_from(own.as_ptr(), bytes);
+                text.add(bytes).write(0);
+                return give(length, bytes as c_int);
+            }
+            let neutral = predefined(code)?;
+            // The neutral form allows longer strings than the application has room for.
+            let mut buffer = [0 as c_char; 512];
+            let mut bytes = 0;
+            let place = buffer.as_mut_ptr();
+            check(crossing::cross(|d| {
+                (d.error_string)(neutral, place, &raw mut bytes)
+            }))?;
+            let bytes = (bytes.max(0) as usize).min(abi::MAX_ERROR_STRING - 1);
+            text.copy_from(buffer.as_ptr(), bytes);
+            text.add(bytes).write(0);
+            give(length, bytes as c_int)
+        })
+    }
+}

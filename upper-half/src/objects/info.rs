@@ -1,0 +1,122 @@
+//! Info objects: lists of keys and values, kept above the crossing.
+//!
+//! The lower half is given an info of its own only while a function there asks for one ([`word`]).
+
+mod calls;
+mod lower;
+pub mod pairs;
+
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
+
+pub use calls::*;
+pub use lower::{adopt, rebuild, rehearse, word};
+
+use crate::ground::lock::SpinLock;
+use crate::ground::object::Object;
+use crate::ground::{crossing, handle};
+use crate::objects::outcome::{Outcome, class, live};
+use pairs::Pairs;
+
+/// What an info object keeps.
+struct Body {
+    pairs: Pairs,
+    /// The lower half's copy no longer says the same.
+    stale: bool,
+}
+
+/// Makes an info object.
+pub fn create(pairs: Pairs) -> *mut Object {
+    let body = Body { pairs, stale: true };
+    let body = Box::into_raw(Box::new(SpinLock::new(body)));
+    handle::create(HandleKind::Info, 0, body.cast())
+}
+
+/// Lends the body of a live info.
+///
+/// # Safety
+/// `object` must be a live info.
+unsafe fn body<'a>(object: *mut Object) -> Option<&'a SpinLock<Body>> {
+    // SAFETY: the body is the box of `create`, or of `environment`.
+    unsafe { (*object).body.cast::<SpinLock<Body>>().as_ref() }
+}
+
+/// The keys and values of an info; none for the null info.
+///
+/// # Safety
+/// `object` must be null or a handle; inside a stub.
+pub unsafe fn pairs_of(object: *mut Object) -> Outcome<Pairs> {
+    // SAFETY: the caller's handle.
+    unsafe {
+        if handle::valid(object, HandleKind::Info) && (*object).standard == 304 {
+            return Ok(Pairs::new());
+        }
+        read(object, Pairs::clone)
+    }
+}
+
+/// Looks at the pairs of an info that must not be the null one.
+///
+/// # Safety
+/// As [`pairs_of`].
+unsafe fn read<T>(object: *mut Object, look: impl FnOnce(&Pairs) -> T) -> Outcome<T> {
+    // SAFETY: the caller's handle.
+    unsafe {
+        let object = live(object, HandleKind::Info)?;
+        if (*object).body.is_null() {
+            environment(object)?;
+        }
+        let body = body(object).ok_or(class::INFO)?.lock();
+        Ok(look(&body.pairs))
+    }
+}
+
+/// Changes the pairs of an info of the application's.
+///
+/// # Safety
+/// As [`pairs_of`].
+unsafe fn change<T>(object: *mut Object, change: impl FnOnce(&mut Pairs) -> T) -> Outcome<T> {
+    // SAFETY: the caller's handle.
+    unsafe {
+        let object = live(object, HandleKind::Info)?;
+        if (*object).body.is_null() {
+            environment(object)?;
+        }
+        let mut body = body(object).ok_or(class::INFO)?.lock();
+        body.stale = true;
+        Ok(change(&mut body.pairs))
+    }
+}
+
+/// Fills `MPI_INFO_ENV` with what the lower half says; from then on it says that for ever.
+unsafe fn environment(object: *mut Object) -> Outcome {
+    // SAFETY: inside; the word is the lower half's own info.
+    unsafe {
+        let pairs = lower::read((*object).lower)?;
+        let body = Body {
+            pairs,
+            stale: false,
+        };
+        (*object).body = Box::into_raw(Box::new(SpinLock::new(body))).cast();
+    }
+    Ok(())
+}
+
+/// Ends an info that nobody holds any more.
+///
+/// # Safety
+/// `object` must be a live info of the slab; inside a stub.
+pub unsafe fn end(object: *mut Object) {
+    // SAFETY: the body is the box of `create`; the word is ours.
+    unsafe {
+        let mut word: Word = std::mem::take(&mut (*object).lower);
+        if word != 0 {
+            crossing::cross(|d| (d.info_free)(&raw mut word));
+        }
+        let body = (*object).body.cast::<SpinLock<Body>>();
+        if !body.is_null() {
+            drop(Box::from_raw(body));
+            (*object).body = std::ptr::null_mut();
+        }
+    }
+}

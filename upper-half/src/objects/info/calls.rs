@@ -1,0 +1,226 @@
+//! The functions on infos.
+
+use std::ffi::{CStr, c_char, c_int};
+
+use stillpoint_wrappers::gate::HandleKind;
+
+use super::pairs::Pairs;
+use super::{change, create, pairs_of, read};
+use crate::ground::abi::{self, Info};
+use crate::ground::handle;
+use crate::objects::errhandler::run;
+use crate::objects::outcome::{Outcome, class, give, live};
+
+/// A key of the application's, within the length that its MPI allows.
+///
+/// # Safety
+/// `key` must be null or a C string.
+unsafe fn key_of<'a>(key: *const c_char) -> Outcome<&'a [u8]> {
+    if key.is_null() {
+        return Err(class::INFO_KEY);
+    }
+    // SAFETY: the caller's string.
+    let key = unsafe { CStr::from_ptr(key) }.to_bytes();
+    if key.is_empty() || key.len() > abi::MAX_INFO_KEY {
+        return Err(class::INFO_KEY);
+    }
+    Ok(key)
+}
+
+/// `MPI_Info_create`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn info_create(place: *mut Info) -> c_int {
+    // SAFETY: the caller's place.
+    unsafe {
+        run(std::ptr::null_mut(), c"MPI_Info_create", || {
+            if place.is_null() {
+                return Err(class::INFO);
+            }
+            give(place, create(Pairs::new()))
+        })
+    }
+}
+
+/// `MPI_Info_dup`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn info_dup(info: Info, place: *mut Info) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(std::ptr::null_mut(), c"MPI_Info_dup", || {
+            live(info, HandleKind::Info)?;
+            give(place, create(pairs_of(info)?))
+        })
+    }
+}
+
+/// `MPI_Info_free`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn info_free(place: *mut Info) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(std::ptr::null_mut(), c"MPI_Info_free", || {
+            if place.is_null() {
+                return Err(class::INFO);
+            }
+            let info = live(*place, HandleKind::Info)?;
+            if (*info).predefined() {
+                return Err(class::INFO);
+            }
+            *place = abi::predefined(HandleKind::Info, 304);
+            handle::release(info);
+            Ok(())
+        })
+    }
+}
+
+/// `MPI_Info_set`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn info_set(info: Info, key: *const c_char, value: *const c_char) -> c_int {
+    // SAFETY: handles are checked before they are used; the application's strings.
+    unsafe {
+        run(std::ptr::null_mut(), c"MPI_Info_set", || {
+            live(info, HandleKind::Info)?;
+            let key = key_of(key)?;
+            if value.is_null() {
+                return Err(class::INFO_VALUE);
+            }
+            let value = CStr::from_ptr(value).to_bytes();
+            if value.is_empty() || value.len() > abi::MAX_INFO_VAL {
+                return Err(class::INFO_VALUE);
+            }
+            change(info, |pairs| pairs.set(key, value))
+        })
+    }
+}
+
+/// `MPI_Info_delete`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn info_delete(info: Info, key: *const c_char) -> c_int {
+    // SAFETY: handles are checked before they are used; the application's string.
+    unsafe {
+        run(std::ptr::null_mut(), c"MPI_Info_delete", || {
+            live(info, HandleKind::Info)?;
+            let key = key_of(key)?;
+            if !change(info, |pairs| pairs.delete(key))? {
+                return Err(class::INFO_NOKEY);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// `MPI_Info_get`: at most `room` characters of the value.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn info_get(
+    info: Info,
+    key: *const c_char,
+    room: c_int,
+    value: *mut c_char,
+    flag: *mut c_int,
+) -> c_int {
+    // SAFETY: handles are checked before they are used; the value has room for `room` characters and the nul.
+    unsafe {
+        run(std::ptr::null_mut(), c"MPI_Info_get", || {
+            live(info, HandleKind::Info)?;
+            let key = key_of(key)?;
+            if room < 0 {
+                return Err(class::INFO_VALUE);
+            }
+            if value.is_null() || flag.is_null() {
+                return Err(class::ARG);
+            }
+            let found = read(info, |pairs| pairs.get(key).map(<[u8]>::to_vec))?;
+            *flag = c_int::from(found.is_some());
+            if let Some(found) = found {
+                copy(&found, value, room as usize);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Copies at most `room` characters and the nul that ends them.
+///
+/// # Safety
+/// `to` has that much room.
+unsafe fn copy(text: &[u8], to: *mut c_char, room: usize) {
+    let bytes = text.len().min(room);
+    // SAFETY: the caller's room.
+    unsafe {
+        to.cast::<u8>().copy_from(text.as_ptr(), bytes);
+        to.add(bytes).write(0);
+    }
+}
+
+/// `MPI_Info_get_valuelen`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn info_get_valuelen(
+    info: Info,
+    key: *const c_char,
+    length: *mut c_int,
+    flag: *mut c_int,
+) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(std::ptr::null_mut(), c"MPI_Info_get_valuelen", || {
+            live(info, HandleKind::Info)?;
+            let key = key_of(key)?;
+            if length.is_null() || flag.is_null() {
+                return Err(class::ARG);
+            }
+            let found = read(info, |pairs| pairs.get(key).map(<[u8]>::len))?;
+            *flag = c_int::from(found.is_some());
+            if let Some(found) = found {
+                *length = found as c_int;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// `MPI_Info_get_nkeys`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn info_get_nkeys(info: Info, count: *mut c_int) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(std::ptr::null_mut(), c"MPI_Info_get_nkeys", || {
+            live(info, HandleKind::Info)?;
+            give(count, read(info, Pairs::len)? as c_int)
+        })
+    }
+}
+
+/// `MPI_Info_get_nthkey`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn info_get_nthkey(info: Info, place: c_int, key: *mut c_char) -> c_int {
+    // SAFETY: handles are checked before they are used; the key has room for the longest one.
+    unsafe {
+        run(std::ptr::null_mut(), c"MPI_Info_get_nthkey", || {
+            live(info, HandleKind::Info)?;
+            if key.is_null() || place < 0 {
+                return Err(class::ARG);
+            }
+            let found = read(info, |pairs| pairs.key(place as usize).map(<[u8]>::to_vec))?;
+            copy(&found.ok_or(class::INFO_KEY)?, key, abi::MAX_INFO_KEY - 1);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,202 @@
+//! User-defined operators.
+//!
+//! The lower half reduces, so it calls: a function made for each operator (`Services::make_callback`)
+//! leads back to [`call`], which runs the application's function under the application's own thread
+//! pointer, with the application's own datatype handle.
+
+mod calls;
+
+use std::ffi::{c_int, c_void};
+
+use stillpoint_wrappers::gate::{Callback, HandleKind};
+use stillpoint_wrappers::neutral::Word;
+
+pub use calls::*;
+
+use crate::ground::abi::Datatype;
+use crate::ground::object::Object;
+use crate::ground::{crossing, fortran, handle};
+use crate::objects::datatype;
+use crate::objects::outcome::{Outcome, check, class};
+use crate::objects::tried::{Tried, differs, failed, without_recipe};
+
+/// `MPI_User_function`, C's and, with a Fortran handle behind the last pointer, Fortran's.
+type CFunction = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut Datatype);
+type FortranFunction = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut i32);
+/// The C++ bindings' way to call a C++ function: it is passed as the last argument.
+type CxxFunction = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut Datatype, usize);
+
+/// What an operator keeps.
+struct Body {
+    function: usize,
+    commutative: bool,
+    /// Of the former C++ bindings: what calls `function`.
+    intercept: usize,
+    /// The lower half's function that leads here, of this launch.
+    callback: u64,
+}
+
+/// # Safety
+/// `object` must be a live operator.
+unsafe fn body<'a>(object: *mut Object) -> Option<&'a mut Body> {
+    // SAFETY: the body is the box of `create`; it is changed while it is made and at a restart only.
+    unsafe { (*object).body.cast::<Body>().as_mut() }
+}
+
+/// Makes the lower half's operator for one of the application's.
+///
+/// # Safety
+/// Inside MPI; `object` must be a live operator of the application's.
+unsafe fn construct(object: *mut Object) -> Outcome {
+    // SAFETY: inside; the service takes any context and gives it back.
+    unsafe {
+        let body = body(object).ok_or(class::INTERN)?;
+        let make = crossing::gate()
+            .services
+            .make_callback
+            .ok_or(class::INTERN)?;
+        let (kind, context) = (Callback::Operator as u32, object as u64);
+        let callback = crossing::cross(|_| make(kind, context));
+        if callback == 0 {
+            return Err(class::NO_MEM);
+        }
+        body.callback = callback;
+        let (function, commutes) = (callback as *const c_void, c_int::from(body.commutative));
+        let mut word: Word = 0;
+        check(crossing::cross(|d| {
+            (d.op_create)(function, commutes, &raw mut word)
+        }))?;
+        (*object).lower = word;
+        Ok(())
+    }
+}
+
+/// Makes an operator.
+///
+/// # Safety
+/// Inside a stub; `function` must be the application's.
+unsafe fn create(function: usize, commutative: bool) -> Outcome<*mut Object> {
+    let body = Box::new(Body {
+        function,
+        commutative,
+        intercept: 0,
+        callback: 0,
+    });
+    let object = handle::create(HandleKind::Operator, 0, Box::into_raw(body).cast());
+    // SAFETY: the object was made just now.
+    unsafe {
+        if let Err(error) = construct(object) {
+            drop(Box::from_raw((*object).body.cast::<Body>()));
+            handle::recycle(object);
+            return Err(error);
+        }
+    }
+    Ok(object)
+}
+
+/// `UpperHooks::call_op`: the lower half wants two vectors reduced.
+///
+/// # Safety
+/// As the hook: on a thread of the application that is inside MPI, with the upper thread pointer;
+/// `context` is an operator of [`create`].
+pub unsafe extern "C" fn call(
+    context: u64,
+    inputs: *mut u8,
+    results: *mut u8,
+    count: *mut i32,
+    datatype: Word,
+) {
+    let operator = context as *mut Object;
+    // SAFETY: the operator is held by whoever reduces; its function has the type that its binding asks for.
+    unsafe {
+        let Some(body) = body(operator) else {
+            return;
+        };
+        let mut datatype = datatype::by_word(datatype);
+        let (inputs, results) = (inputs.cast(), results.cast());
+        let flags = operator
+            .cast::<u8>()
+            .add(fortran::OPERATOR_FLAGS)
+            .cast::<u32>();
+        if flags.read_unaligned() & fortran::OPERATOR_IS_FORTRAN != 0 {
+            let function: FortranFunction = std::mem::transmute(body.function);
+            let mut number = fortran::to_fortran(datatype);
+            function(inputs, results, count, &raw mut number);
+        } else if body.intercept != 0 {
+            let intercept: CxxFunction = std::mem::transmute(body.intercept);
+            intercept(inputs, results, count, &raw mut datatype, body.function);
+        } else {
+            let function: CFunction = std::mem::transmute(body.function);
+            function(inputs, results, count, &raw mut datatype);
+        }
+    }
+}
+
+/// Makes `intercept` what calls an operator's function (the former C++ bindings).
+///
+/// # Safety
+/// `object` must be a live operator of the application's.
+pub unsafe fn set_intercept(object: *mut Object, function: usize) {
+    // SAFETY: the caller's operator.
+    if let Some(body) = unsafe { body(object) } {
+        body.intercept = std::mem::replace(&mut body.function, function);
+    }
+}
+
+/// Ends an operator that nobody holds any more, in the lower half too.
+///
+/// # Safety
+/// `object` must be a live operator of the slab; inside a stub.
+pub unsafe fn end(object: *mut Object) {
+    // SAFETY: the body is the box of `create`; the lower half does not call a freed operator.
+    unsafe {
+        let mut word = std::mem::take(&mut (*object).lower);
+        crossing::cross(|d| (d.op_free)(&raw mut word));
+        let body = (*object).body.cast::<Body>();
+        (*object).body = std::ptr::null_mut();
+        if !body.is_null() {
+            let body = Box::from_raw(body);
+            if let Some(free) = crossing::gate().services.free_callback {
+                crossing::cross(|_| free(body.callback));
+            }
+        }
+    }
+}
+
+/// Makes all operators again in a fresh lower half.
+///
+/// # Safety
+/// Inside MPI, on the one thread that runs.
+pub unsafe fn rebuild() -> Outcome {
+    for object in handle::live(HandleKind::Operator) {
+        // SAFETY: live operators of the application's.
+        unsafe { construct(object)? };
+    }
+    Ok(())
+}
+
+/// Makes each operator once more, and frees it again.
+///
+/// # Safety
+/// Inside MPI, on the one thread that runs.
+pub unsafe fn rehearse() -> Tried {
+    for object in handle::live(HandleKind::Operator) {
+        // SAFETY: live operators of the application's; the new word is ours, and nobody reduces with it.
+        unsafe {
+            let what = format!("operator {}", (*object).id);
+            let body = body(object).ok_or_else(|| without_recipe(&what))?;
+            let function = body.callback as *const c_void;
+            let (mut word, mut commutes) = (0, c_int::from(body.commutative));
+            let mut error = crossing::cross(|d| (d.op_create)(function, commutes, &raw mut word));
+            if error == 0 {
+                error = crossing::cross(|d| (d.op_commutative)(word, &raw mut commutes));
+                crossing::cross(|d| (d.op_free)(&raw mut word));
+            }
+            check(error).map_err(|error| failed(&what, error))?;
+            if (commutes != 0) != body.commutative {
+                return Err(differs(&what));
+            }
+        }
+    }
+    Ok(())
+}

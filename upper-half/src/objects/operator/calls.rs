@@ -1,0 +1,53 @@
+//! The functions that make and free operators.
+
+use std::ffi::c_int;
+
+use stillpoint_wrappers::gate::HandleKind;
+
+use super::create;
+use crate::ground::abi::{self, Op, UserFunction};
+use crate::ground::handle;
+use crate::objects::errhandler::run;
+use crate::objects::outcome::{address, class, give, live};
+
+/// `MPI_Op_create`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn op_create(function: UserFunction, commutes: c_int, place: *mut Op) -> c_int {
+    // SAFETY: the caller's place and function.
+    unsafe {
+        run(std::ptr::null_mut(), c"MPI_Op_create", || {
+            let function = address(function);
+            if place.is_null() {
+                return Err(class::OP);
+            }
+            if function == 0 {
+                return Err(class::ARG);
+            }
+            give(place, create(function, commutes != 0)?)
+        })
+    }
+}
+
+/// `MPI_Op_free`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn op_free(place: *mut Op) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(std::ptr::null_mut(), c"MPI_Op_free", || {
+            if place.is_null() {
+                return Err(class::OP);
+            }
+            let operator = live(*place, HandleKind::Operator)?;
+            if (*operator).predefined() {
+                return Err(class::OP);
+            }
+            *place = abi::predefined(HandleKind::Operator, 32);
+            handle::release(operator);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,108 @@
+//! What hand-written stubs are made of: error classes, and checks of what the application gave.
+
+use std::ffi::c_int;
+
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::openmpi::null_handle;
+
+use crate::ground::handle;
+use crate::ground::object::Object;
+
+/// Error classes of the standard ABI that stubs raise by themselves.
+pub mod class {
+    pub const COUNT: i32 = 2;
+    pub const TYPE: i32 = 3;
+    pub const COMM: i32 = 5;
+    pub const RANK: i32 = 6;
+    pub const GROUP: i32 = 9;
+    pub const OP: i32 = 10;
+    pub const TOPOLOGY: i32 = 11;
+    pub const DIMS: i32 = 12;
+    pub const ARG: i32 = 13;
+    pub const OTHER: i32 = 16;
+    pub const INTERN: i32 = 17;
+    pub const IN_STATUS: i32 = 19;
+    pub const FILE: i32 = 30;
+    pub const INFO_KEY: i32 = 31;
+    pub const INFO_NOKEY: i32 = 32;
+    pub const INFO_VALUE: i32 = 33;
+    pub const INFO: i32 = 34;
+    pub const KEYVAL: i32 = 36;
+    pub const NO_MEM: i32 = 39;
+    pub const WIN: i32 = 56;
+}
+
+/// A neutral error class or code.
+pub type Outcome<T = ()> = Result<T, i32>;
+
+/// The error that a lower-half function returned, if it did.
+#[inline]
+pub fn check(error: i32) -> Outcome {
+    if error == 0 { Ok(()) } else { Err(error) }
+}
+
+/// The error class of a bad handle of a kind.
+const fn bad(kind: HandleKind) -> i32 {
+    match kind {
+        HandleKind::Communicator => class::COMM,
+        HandleKind::Group => class::GROUP,
+        HandleKind::Datatype => class::TYPE,
+        HandleKind::Operator => class::OP,
+        HandleKind::Info => class::INFO,
+        HandleKind::Window => class::WIN,
+        HandleKind::File => class::FILE,
+        _ => class::ARG,
+    }
+}
+
+/// A handle that must lead to a live object other than the null one.
+///
+/// # Safety
+/// `object` must be null or a handle, alive or freed.
+#[inline]
+pub unsafe fn live(object: *mut Object, kind: HandleKind) -> Outcome<*mut Object> {
+    // SAFETY: the caller's handle.
+    unsafe {
+        if handle::valid(object, kind) && i32::from((*object).standard) != null_handle(kind) {
+            Ok(object)
+        } else {
+            Err(bad(kind))
+        }
+    }
+}
+
+/// The application's place for a result.
+///
+/// # Safety
+/// `place` must be null or point to a place for a `T`.
+#[inline]
+pub unsafe fn give<T>(place: *mut T, value: T) -> Outcome {
+    if place.is_null() {
+        return Err(class::ARG);
+    }
+    // SAFETY: the caller's place.
+    unsafe { place.write(value) };
+    Ok(())
+}
+
+/// The application's array, empty where the count is not positive.
+///
+/// # Safety
+/// `array` must be null or have `count` elements.
+#[inline]
+pub unsafe fn slice<'a, T>(array: *const T, count: c_int) -> Outcome<&'a [T]> {
+    match usize::try_from(count) {
+        Ok(0) | Err(_) => Ok(&[]),
+        Ok(_) if array.is_null() => Err(class::ARG),
+        // SAFETY: the caller's array.
+        Ok(count) => Ok(unsafe { std::slice::from_raw_parts(array, count) }),
+    }
+}
+
+/// A function pointer of the application as a number; 0 for none.
+#[inline]
+pub fn address<F>(function: F) -> usize {
+    const { assert!(size_of::<F>() == size_of::<usize>()) }
+    // SAFETY: an optional function pointer has a pointer's size, and none is null.
+    unsafe { std::mem::transmute_copy(&function) }
+}

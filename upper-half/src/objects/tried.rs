@@ -1,0 +1,23 @@
+//! What a rehearsal says of an object; see `checkpoint::rehearsal`.
+
+use crate::ground::abi;
+use crate::objects::outcome::class;
+
+/// What came of trying one object: what is wrong with it, in words.
+pub type Tried = Result<(), String>;
+
+/// Says that a function of the real MPI failed.
+pub fn failed(what: &str, error: i32) -> String {
+    let error = abi::error_from_neutral(error);
+    format!("the real MPI does not make {what} again: error class {error}")
+}
+
+/// Says that the recipe of an object leads to something else than the object.
+pub fn differs(what: &str) -> String {
+    format!("{what} would not be the same after a restart")
+}
+
+/// Says that an object has no recipe.
+pub fn without_recipe(what: &str) -> String {
+    failed(what, class::INTERN)
+}

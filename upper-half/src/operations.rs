@@ -1,0 +1,11 @@
+//! What goes on between ranks: collective operations and their clocks, messages, requests and their completion.
+
+pub mod clock;
+pub mod completion;
+pub mod direct;
+pub mod grequest;
+pub mod messages;
+pub mod p2p;
+pub mod persistent;
+pub mod probe;
+pub mod request;

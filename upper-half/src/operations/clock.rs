@@ -1,0 +1,6 @@
+//! The collective clocks, and the places where a thread stands still for a checkpoint.
+
+pub mod collective;
+pub mod persistent;
+pub mod points;
+pub mod two_phase;

@@ -1,0 +1,96 @@
+//! Where a thread stands still, and the park point before a collective operation.
+//!
+//! Rules: whoever stands still does so inside a stub, with no lock held and nothing of the lower half on the stack that a restart
+//! would return to.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use stillpoint_clock::rank::Pending;
+use stillpoint_wrappers::gate::DriverState;
+
+use crate::ground::arch;
+use crate::ground::crossing::{Place, gate};
+
+/// Nanoseconds that a thread waits for targets before it looks again.
+pub const SHORT: u64 = 1_000_000;
+
+/// Whether the last return of the driver thread's loop used up an advance.
+pub static ADVANCED: AtomicBool = AtomicBool::new(false);
+
+/// Sleeps until the bell rings, at most that many nanoseconds (0: for ever).
+pub fn sleep(bell: u32, nanoseconds: u64) {
+    match gate().services.futex_wait {
+        // SAFETY: works with any FS; the word lies in the gate page.
+        Some(wait) => unsafe { wait(&gate().bell, bell, nanoseconds) },
+        None => arch::yield_processor(),
+    }
+}
+
+/// Stops this thread in a signal frame. Returns when the checkpoint lets it go on.
+///
+/// # Safety
+/// Inside a stub, with no lock held and nothing of the lower half on the stack that a restart would return to.
+pub unsafe fn stand_still() {
+    // SAFETY: the caller's thread has a record; at `inside == 0` the handler takes it.
+    unsafe {
+        let before = arch::inside();
+        arch::set_inside(Place::No as u32);
+        if let Some(park_self) = gate().services.park_self {
+            park_self();
+        }
+        arch::set_inside(before);
+    }
+}
+
+/// Lets a thread that is not the driver be stopped where it is, for a moment: it sleeps outside MPI until the bell
+/// rings or a millisecond is over. The sleep is made here and not by the lower half's service, because
+/// a restart returns to the instruction after it.
+///
+/// # Safety
+/// As [`stand_still`].
+pub unsafe fn stand_aside(bell: u32) {
+    // SAFETY: the caller's thread has a record.
+    unsafe {
+        let before = arch::inside();
+        arch::set_inside(Place::No as u32);
+        arch::futex_wait(&gate().bell, bell, SHORT);
+        arch::set_inside(before);
+    }
+}
+
+/// Uses up one permission to pass a park point.
+pub fn use_advance() {
+    let _ = gate()
+        .advances
+        .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |advances| {
+            advances.checked_sub(1)
+        });
+}
+
+/// Tells the agent where the driver thread is.
+pub fn say(state: DriverState) {
+    gate().driver_state.store(state as u32, Ordering::SeqCst);
+}
+
+/// How far the checkpoint is that is pending.
+pub fn pending() -> Pending {
+    Pending::from_word(gate().pending.load(Ordering::SeqCst))
+}
+
+/// The park point before a collective operation: every target is reached. Returns whether an advance
+/// lets the thread pass; otherwise the decision is due again.
+///
+/// # Safety
+/// As [`stand_still`].
+pub unsafe fn at_collective(bell: u32) -> bool {
+    // SAFETY: the caller's.
+    unsafe {
+        if arch::is_driver() {
+            ADVANCED.store(false, Ordering::Relaxed);
+            stand_still();
+            return ADVANCED.swap(false, Ordering::Relaxed);
+        }
+        stand_aside(bell);
+        false
+    }
+}

@@ -1,0 +1,218 @@
+//! Waiting for requests and testing them: `MPI_Wait`, `MPI_Test` and their `any`, `all` and `some` forms.
+//!
+//! The lower half gets an array of words, one a request; a request that is done above (its message had been
+//! drained, or it came to its end while parked) crosses as a null or inactive one and has its
+//! status filled in here. What blocks is interruptible: after each interruption everything is looked
+//! up anew, because a restart may lie in between.
+
+use core::ffi::{CStr, c_int};
+use core::ptr;
+
+use stillpoint_wrappers::extra::INTERRUPTED;
+use stillpoint_wrappers::neutral::Status;
+use stillpoint_wrappers::neutral::constants::{ANY_SOURCE, ANY_TAG};
+
+use crate::ground::abi;
+use crate::ground::crossing::{self, cross_near};
+use crate::ground::object::Object;
+use crate::objects::errhandler::raise;
+use crate::operations::messages::points;
+use crate::operations::request::{self, Request, State};
+
+mod all;
+mod any;
+mod direct;
+mod list;
+mod some;
+
+pub use all::{testall, waitall};
+pub use any::{testany, waitany};
+pub use some::{testsome, waitsome};
+
+/// The status of a null or inactive request (MPI 5.0, section 3.7.3).
+pub const EMPTY: Status = Status {
+    source: ANY_SOURCE,
+    tag: ANY_TAG,
+    error: 0,
+    internal: [0; 5],
+};
+
+/// Gives a status to the application, unless it is ignored; `MPI_ERROR` stays as it is.
+///
+/// # Safety
+/// `to` must be ignored or writable.
+#[inline(always)]
+pub unsafe fn give(to: *mut abi::Status, status: &Status) {
+    if abi::is_ignored(to) {
+        return;
+    }
+    // SAFETY: the caller's.
+    unsafe {
+        let error = (*to).error;
+        *to = abi::Status::from_neutral(status);
+        (*to).error = error;
+    }
+}
+
+/// Gives a status with its error to the application: for calls that complete several.
+unsafe fn give_whole(to: *mut abi::Status, index: usize, status: &Status) {
+    if !abi::is_ignored(to) {
+        // SAFETY: the caller's array.
+        unsafe { *to.add(index) = abi::Status::from_neutral(status) };
+    }
+}
+
+/// Waits for a request and tells its end: its slot is free afterwards, unless it is persistent.
+/// The operation's error is returned, `found` is its status.
+///
+/// # Safety
+/// Inside a stub, nothing locked; `request` must be a live request.
+pub unsafe fn wait_for(request: *mut Request, found: &mut Status) -> i32 {
+    let mut interrupted = false;
+    // SAFETY: the caller's request.
+    unsafe {
+        let code = loop {
+            match (*request).state {
+                State::Inactive => {
+                    *found = EMPTY;
+                    return 0;
+                }
+                State::Done => {
+                    *found = (*request).status;
+                    break found.error;
+                }
+                State::Active => {}
+            }
+            let word = &raw mut (*request).head.lower;
+            let place: *mut Status = found;
+            let code = cross_near(move |dispatch| (dispatch.extra.wait)(word, place));
+            if code != INTERRUPTED {
+                break code;
+            }
+            interrupted = true;
+            points::blocked();
+        };
+        if interrupted {
+            points::unblocked();
+        }
+        request::complete(request, Some(found));
+        code
+    }
+}
+
+/// Runs the error handler of a request's communicator. `communicator` was read while the request lived.
+unsafe fn fail(communicator: *mut Object, code: i32, name: &'static CStr) -> c_int {
+    // SAFETY: inside a stub; null stands for none.
+    unsafe { raise(communicator, code, name) }
+}
+
+/// `MPI_Wait`.
+///
+/// # Safety
+/// As the MPI function.
+#[inline(always)]
+pub unsafe fn wait(request: *mut abi::Request, status: *mut abi::Status) -> c_int {
+    // SAFETY: the application's request and status.
+    unsafe {
+        if direct::wait(request, status) {
+            return 0;
+        }
+        wait_long(request, status)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn wait_long(request: *mut abi::Request, status: *mut abi::Status) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's request and status.
+    unsafe {
+        let it = match request::of(*request) {
+            Ok(Some(it)) => it,
+            Ok(None) => {
+                give(status, &EMPTY);
+                return 0;
+            }
+            Err(code) => return fail(ptr::null_mut(), code, c"MPI_Wait"),
+        };
+        let communicator = (*it).communicator;
+        let ends = (*it).flags & request::PERSISTENT == 0;
+        let mut found = Status::default();
+        let code = wait_for(it, &mut found);
+        if ends {
+            *request = request::null();
+        }
+        give(status, &found);
+        if code == 0 {
+            0
+        } else {
+            fail(communicator, code, c"MPI_Wait")
+        }
+    }
+}
+
+/// `MPI_Test`.
+///
+/// # Safety
+/// As the MPI function.
+#[inline(always)]
+pub unsafe fn test(
+    request: *mut abi::Request,
+    flag: *mut c_int,
+    status: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the application's request, flag and status.
+    unsafe {
+        if direct::test(request, flag, status) {
+            return 0;
+        }
+        test_long(request, flag, status)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn test_long(
+    request: *mut abi::Request,
+    flag: *mut c_int,
+    status: *mut abi::Status,
+) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's request, flag and status.
+    unsafe {
+        let it = match request::of(*request) {
+            Ok(Some(it)) if (*it).state != State::Inactive => it,
+            Ok(_) => {
+                *flag = 1;
+                give(status, &EMPTY);
+                return 0;
+            }
+            Err(code) => return fail(ptr::null_mut(), code, c"MPI_Test"),
+        };
+        let mut found = Status::default();
+        let mut code = 0;
+        *flag = 1;
+        if (*it).state == State::Done {
+            found = (*it).status;
+            code = found.error;
+        } else {
+            let word = &raw mut (*it).head.lower;
+            let mut done = 0;
+            code += cross_near(|dispatch| (dispatch.test)(word, &mut done, &mut found));
+            if done == 0 && code == 0 {
+                *flag = 0;
+                return 0;
+            }
+        }
+        let communicator = (*it).communicator;
+        if request::complete(it, Some(&found)) {
+            *request = request::null();
+        }
+        give(status, &found);
+        if code == 0 {
+            0
+        } else {
+            fail(communicator, code, c"MPI_Test")
+        }
+    }
+}

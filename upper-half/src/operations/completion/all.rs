@@ -1,0 +1,161 @@
+//! `MPI_Waitall` and `MPI_Testall`.
+
+use core::ffi::c_int;
+use core::ptr;
+
+use stillpoint_wrappers::extra::INTERRUPTED;
+
+use super::list::{List, Room};
+use super::{direct, fail, give_whole};
+use crate::ground::abi;
+use crate::ground::crossing::{self, cross_near};
+use crate::ground::object::Object;
+use crate::objects::outcome::class;
+use crate::operations::messages::points;
+
+/// `MPI_Waitall`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn waitall(
+    count: c_int,
+    array_of_requests: *mut abi::Request,
+    array_of_statuses: *mut abi::Status,
+) -> c_int {
+    let all = usize::try_from(count).unwrap_or(0);
+    // SAFETY: the application's arrays.
+    unsafe {
+        let done = direct::waitall(all, array_of_requests, array_of_statuses);
+        if done == all && done != 0 {
+            return 0;
+        }
+        let statuses = if abi::is_ignored(array_of_statuses) {
+            array_of_statuses
+        } else {
+            array_of_statuses.add(done)
+        };
+        // At most `count`.
+        waitall_long(count - done as c_int, array_of_requests.add(done), statuses)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn waitall_long(
+    count: c_int,
+    array_of_requests: *mut abi::Request,
+    array_of_statuses: *mut abi::Status,
+) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's arrays.
+    unsafe {
+        let mut room = Room::new();
+        let mut list = match List::new(&mut room, array_of_requests, count) {
+            Ok(list) => list,
+            Err(code) => return fail(ptr::null_mut(), code, c"MPI_Waitall"),
+        };
+        let (mut done, mut failed_below) = (0, 0);
+        let mut failed: Option<*mut Object> = None;
+        let mut interrupted = false;
+        loop {
+            let told = done as usize;
+            list.look_up();
+            let words = list.words.as_mut_ptr();
+            let statuses = list.statuses.as_mut_ptr();
+            let code = cross_near(|dispatch| {
+                (dispatch.extra.waitall)(count, words, statuses, &mut done, &mut failed_below)
+            });
+            for index in told..done as usize {
+                list.keep(index);
+                let from_lower = list.statuses[index];
+                let communicator = list.communicator(index);
+                let (status, error) = list.tell(index, from_lower);
+                give_whole(array_of_statuses, index, &status);
+                if error != 0 {
+                    failed.get_or_insert(communicator);
+                }
+            }
+            if code != INTERRUPTED {
+                break;
+            }
+            interrupted = true;
+            points::blocked();
+        }
+        if interrupted {
+            points::unblocked();
+        }
+        match failed {
+            None => 0,
+            Some(communicator) => fail(communicator, class::IN_STATUS, c"MPI_Waitall"),
+        }
+    }
+}
+
+/// `MPI_Testall`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn testall(
+    count: c_int,
+    array_of_requests: *mut abi::Request,
+    flag: *mut c_int,
+    array_of_statuses: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the application's arrays and flag.
+    unsafe {
+        if direct::all(count, array_of_requests, flag, array_of_statuses) {
+            return 0;
+        }
+        testall_long(count, array_of_requests, flag, array_of_statuses)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn testall_long(
+    count: c_int,
+    array_of_requests: *mut abi::Request,
+    flag: *mut c_int,
+    array_of_statuses: *mut abi::Status,
+) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's arrays and flag.
+    unsafe {
+        let mut room = Room::new();
+        let mut list = match List::new(&mut room, array_of_requests, count) {
+            Ok(list) => list,
+            Err(code) => return fail(ptr::null_mut(), code, c"MPI_Testall"),
+        };
+        list.look_up();
+        let words = list.words.as_mut_ptr();
+        let statuses = list.statuses.as_mut_ptr();
+        let mut all = 0;
+        let code = cross_near(|dispatch| (dispatch.testall)(count, words, &mut all, statuses));
+        *flag = all;
+        if code != 0 && code != class::IN_STATUS {
+            return fail(list.communicator(0), code, c"MPI_Testall");
+        }
+        if all == 0 && code == 0 {
+            return 0;
+        }
+        *flag = 1;
+        let mut failed: Option<*mut Object> = None;
+        for index in 0..list.count {
+            list.keep(index);
+            let mut from_lower = list.statuses[index];
+            if code == 0 {
+                from_lower.error = 0;
+            }
+            let communicator = list.communicator(index);
+            let (status, error) = list.tell(index, from_lower);
+            give_whole(array_of_statuses, index, &status);
+            if error != 0 {
+                failed.get_or_insert(communicator);
+            }
+        }
+        match failed {
+            None => 0,
+            Some(communicator) => fail(communicator, class::IN_STATUS, c"MPI_Testall"),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! `MPI_Waitany` and `MPI_Testany`.
+
+use core::ffi::{CStr, c_int};
+use core::ptr;
+
+use stillpoint_wrappers::extra::INTERRUPTED;
+use stillpoint_wrappers::neutral::Status;
+use stillpoint_wrappers::neutral::constants::UNDEFINED;
+
+use super::list::{List, Room};
+use super::{EMPTY, direct, fail, give};
+use crate::ground::abi;
+use crate::ground::crossing::{self, cross_near};
+use crate::operations::messages::points;
+use crate::operations::request::State;
+
+/// The end of a call that completes one of several: `index` is the lower half's answer.
+unsafe fn tell_one(
+    list: &mut List<'_>,
+    chosen: c_int,
+    from_lower: Status,
+    code: i32,
+    index: *mut c_int,
+    status: *mut abi::Status,
+    name: &'static CStr,
+) -> c_int {
+    // SAFETY: the application's places.
+    unsafe {
+        *index = chosen;
+        let Ok(place) = usize::try_from(chosen) else {
+            give(status, &EMPTY);
+            return if code == 0 {
+                0
+            } else {
+                fail(ptr::null_mut(), code, name)
+            };
+        };
+        if list.state(place) == State::Active {
+            list.keep(place);
+        }
+        if code != 0 {
+            list.keep_failed(place, code);
+        }
+        let communicator = list.communicator(place);
+        let (found, _) = list.tell(place, from_lower);
+        give(status, &found);
+        if code == 0 {
+            0
+        } else {
+            fail(communicator, code, name)
+        }
+    }
+}
+
+/// `MPI_Waitany`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn waitany(
+    count: c_int,
+    array_of_requests: *mut abi::Request,
+    index: *mut c_int,
+    status: *mut abi::Status,
+) -> c_int {
+    let mut flag = 0;
+    // SAFETY: the application's array and places.
+    unsafe {
+        if direct::any::<true>(count, array_of_requests, index, &mut flag, status) {
+            return 0;
+        }
+        waitany_long(count, array_of_requests, index, status)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn waitany_long(
+    count: c_int,
+    array_of_requests: *mut abi::Request,
+    index: *mut c_int,
+    status: *mut abi::Status,
+) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's array and places.
+    unsafe {
+        let mut room = Room::new();
+        let mut list = match List::new(&mut room, array_of_requests, count) {
+            Ok(list) => list,
+            Err(code) => return fail(ptr::null_mut(), code, c"MPI_Waitany"),
+        };
+        let mut interrupted = false;
+        let (mut chosen, mut found) = (UNDEFINED, EMPTY);
+        let code = loop {
+            if let Some(done) = list.first_done() {
+                chosen = done as c_int;
+                break (*list.get(done).unwrap_or(ptr::null_mut())).status.error;
+            }
+            list.look_up();
+            let words = list.words.as_mut_ptr();
+            let code = cross_near(|dispatch| {
+                (dispatch.extra.waitany)(count, words, &mut chosen, &mut found)
+            });
+            if code != INTERRUPTED {
+                break code;
+            }
+            interrupted = true;
+            points::blocked();
+        };
+        if interrupted {
+            points::unblocked();
+        }
+        tell_one(
+            &mut list,
+            chosen,
+            found,
+            code,
+            index,
+            status,
+            c"MPI_Waitany",
+        )
+    }
+}
+
+/// `MPI_Testany`.
+///
+/// # Safety
+/// As the MPI function.
+#[inline(always)]
+pub unsafe fn testany(
+    count: c_int,
+    array_of_requests: *mut abi::Request,
+    index: *mut c_int,
+    flag: *mut c_int,
+    status: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the application's array and places.
+    unsafe {
+        if count == 1 && direct::one(array_of_requests, index, flag, status) {
+            return 0;
+        }
+        testany_of_several(count, array_of_requests, index, flag, status)
+    }
+}
+
+#[inline(never)]
+unsafe fn testany_of_several(
+    count: c_int,
+    array_of_requests: *mut abi::Request,
+    index: *mut c_int,
+    flag: *mut c_int,
+    status: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the application's array and places.
+    unsafe {
+        if direct::any::<false>(count, array_of_requests, index, flag, status) {
+            return 0;
+        }
+        testany_long(count, array_of_requests, index, flag, status)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn testany_long(
+    count: c_int,
+    array_of_requests: *mut abi::Request,
+    index: *mut c_int,
+    flag: *mut c_int,
+    status: *mut abi::Status,
+) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's array and places.
+    unsafe {
+        let mut room = Room::new();
+        let mut list = match List::new(&mut room, array_of_requests, count) {
+            Ok(list) => list,
+            Err(code) => return fail(ptr::null_mut(), code, c"MPI_Testany"),
+        };
+        *flag = 1;
+        let (mut chosen, mut found) = (UNDEFINED, EMPTY);
+        let code = if let Some(done) = list.first_done() {
+            chosen = done as c_int;
+            (*list.get(done).unwrap_or(ptr::null_mut())).status.error
+        } else {
+            list.look_up();
+            let words = list.words.as_mut_ptr();
+            let mut any = 0;
+            let code = cross_near(|dispatch| {
+                (dispatch.testany)(count, words, &mut chosen, &mut any, &mut found)
+            });
+            if any == 0 && code == 0 {
+                *flag = 0;
+                *index = UNDEFINED;
+                return 0;
+            }
+            code
+        };
+        tell_one(
+            &mut list,
+            chosen,
+            found,
+            code,
+            index,
+            status,
+            c"MPI_Testany",
+        )
+    }
+}

@@ -1,0 +1,169 @@
+//! The requests of one call, as the lower half sees them.
+
+use core::ffi::c_int;
+use core::mem::MaybeUninit;
+use core::ptr;
+
+use stillpoint_wrappers::neutral::{Status, Word};
+
+use super::EMPTY;
+use crate::ground::abi;
+use crate::ground::object::Object;
+use crate::objects::outcome::class;
+use crate::operations::request::{self, Request, State};
+
+/// Room for the words and statuses of so many requests without the allocator.
+const FEW: usize = 32;
+
+/// Where the words and statuses of a call are: on its stack, if they are few.
+pub struct Room {
+    few: MaybeUninit<([Word; FEW], [Status; FEW])>,
+    many: (Vec<Word>, Vec<Status>),
+}
+
+impl Room {
+    #[inline(always)]
+    pub fn new() -> Self {
+        Self {
+            few: MaybeUninit::uninit(),
+            many: (Vec::new(), Vec::new()),
+        }
+    }
+
+    /// Room for `count` of each.
+    #[inline]
+    fn take(&mut self, count: usize) -> (&mut [Word], &mut [Status]) {
+        if count > FEW {
+            self.many = (vec![0; count], vec![Status::default(); count]);
+            return (&mut self.many.0, &mut self.many.1);
+        }
+        let few = self.few.as_mut_ptr();
+        // SAFETY: as many elements are written as the slices get.
+        unsafe {
+            let words: *mut Word = (&raw mut (*few).0).cast();
+            let statuses: *mut Status = (&raw mut (*few).1).cast();
+            for index in 0..count {
+                words.add(index).write(0);
+                statuses.add(index).write(Status::default());
+            }
+            (
+                core::slice::from_raw_parts_mut(words, count),
+                core::slice::from_raw_parts_mut(statuses, count),
+            )
+        }
+    }
+}
+
+/// The requests of one call.
+pub struct List<'a> {
+    handles: *mut abi::Request,
+    pub count: usize,
+    pub words: &'a mut [Word],
+    pub statuses: &'a mut [Status],
+}
+
+impl<'a> List<'a> {
+    /// Checks the handles and takes room for them.
+    ///
+    /// # Safety
+    /// `handles` must be the application's array of `count` requests.
+    pub unsafe fn new(
+        room: &'a mut Room,
+        handles: *mut abi::Request,
+        count: c_int,
+    ) -> Result<Self, i32> {
+        let count = usize::try_from(count).map_err(|_| class::COUNT)?;
+        for index in 0..count {
+            // SAFETY: the application's array.
+            unsafe { request::of(*handles.add(index))? };
+        }
+        let (words, statuses) = room.take(count);
+        Ok(Self {
+            handles,
+            count,
+            words,
+            statuses,
+        })
+    }
+
+    /// The request at `index`, if the handle is not null.
+    pub fn get(&self, index: usize) -> Option<*mut Request> {
+        // SAFETY: checked by `new`; a handle changes only to null.
+        unsafe {
+            let handle = *self.handles.add(index);
+            (handle != request::null()).then_some(handle.cast())
+        }
+    }
+
+    pub fn state(&self, index: usize) -> State {
+        // SAFETY: live requests.
+        self.get(index)
+            .map_or(State::Inactive, |it| unsafe { (*it).state })
+    }
+
+    pub fn communicator(&self, index: usize) -> *mut Object {
+        // SAFETY: live requests.
+        self.get(index)
+            .map_or(ptr::null_mut(), |it| unsafe { (*it).communicator })
+    }
+
+    /// Writes down the lower half's words as they are now.
+    pub fn look_up(&mut self) {
+        for index in 0..self.count {
+            // SAFETY: live requests.
+            let word = self
+                .get(index)
+                .map_or_else(request::null_word, |it| unsafe { (*it).head.lower });
+            self.words[index] = word;
+        }
+    }
+
+    /// Keeps what the lower half has made of the words, for the requests that go on.
+    pub fn keep(&mut self, index: usize) {
+        let word = self.words[index];
+        if let Some(it) = self.get(index) {
+            // SAFETY: a live request.
+            unsafe { (*it).head.lower = word };
+        }
+    }
+
+    /// With the first failed request that it tells of, at `chosen`, the real MPI gives up all that have failed: the same error
+    /// is theirs.
+    pub fn keep_failed(&mut self, chosen: usize, error: i32) {
+        for index in (0..self.count).filter(|index| *index != chosen) {
+            if self.state(index) != State::Active || self.words[index] != request::null_word() {
+                continue;
+            }
+            self.keep(index);
+            if let Some(it) = self.get(index) {
+                // SAFETY: a live request, over in the lower half.
+                unsafe { request::finish(it, &Status { error, ..EMPTY }) };
+            }
+        }
+    }
+
+    /// The first request that is done above.
+    pub fn first_done(&self) -> Option<usize> {
+        (0..self.count).find(|index| self.state(*index) == State::Done)
+    }
+
+    /// Tells the application that the request at `index` is over, with the status that the lower half
+    /// gave, or with its own if it was done above. Returns the operation's error.
+    pub unsafe fn tell(&mut self, index: usize, from_lower: Status) -> (Status, i32) {
+        let Some(it) = self.get(index) else {
+            return (EMPTY, 0);
+        };
+        // SAFETY: a live request of the application's array.
+        unsafe {
+            let status = match (*it).state {
+                State::Inactive => return (EMPTY, 0),
+                State::Done => (*it).status,
+                State::Active => from_lower,
+            };
+            if request::complete(it, Some(&status)) {
+                *self.handles.add(index) = request::null();
+            }
+            (status, status.error)
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! `MPI_Waitsome` and `MPI_Testsome`.
+
+use core::ffi::{CStr, c_int};
+use core::ptr;
+
+use stillpoint_wrappers::extra::INTERRUPTED;
+use stillpoint_wrappers::neutral::constants::UNDEFINED;
+
+use super::list::{List, Room};
+use super::{EMPTY, direct, fail, give_whole};
+use crate::ground::abi;
+use crate::ground::crossing::{self, cross_near};
+use crate::ground::object::Object;
+use crate::objects::outcome::class;
+use crate::operations::messages::points;
+use crate::operations::request::State;
+
+/// `MPI_Waitsome` and `MPI_Testsome`, the long way.
+#[cold]
+#[inline(never)]
+unsafe fn some(
+    blocking: bool,
+    incount: c_int,
+    array_of_requests: *mut abi::Request,
+    outcount: *mut c_int,
+    array_of_indices: *mut c_int,
+    array_of_statuses: *mut abi::Status,
+    name: &'static CStr,
+) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's arrays and places.
+    unsafe {
+        let mut room = Room::new();
+        let mut list = match List::new(&mut room, array_of_requests, incount) {
+            Ok(list) => list,
+            Err(code) => return fail(ptr::null_mut(), code, name),
+        };
+        let mut chosen = vec![0 as c_int; list.count];
+        let mut interrupted = false;
+        let (code, below, above) = loop {
+            let above: Vec<usize> = (0..list.count)
+                .filter(|index| list.state(*index) == State::Done)
+                .collect();
+            list.look_up();
+            let words = list.words.as_mut_ptr();
+            let statuses = list.statuses.as_mut_ptr();
+            let places = chosen.as_mut_ptr();
+            let mut below = 0;
+            let wait = blocking && above.is_empty();
+            let code = cross_near(|dispatch| {
+                let function = if wait {
+                    dispatch.extra.waitsome
+                } else {
+                    dispatch.testsome
+                };
+                function(incount, words, &mut below, places, statuses)
+            });
+            if code != INTERRUPTED {
+                break (code, below, above);
+            }
+            interrupted = true;
+            points::blocked();
+        };
+        if interrupted {
+            points::unblocked();
+        }
+        if code != 0 && code != class::IN_STATUS {
+            return fail(list.communicator(0), code, name);
+        }
+        if below == UNDEFINED && above.is_empty() {
+            *outcount = UNDEFINED;
+            return 0;
+        }
+        let mut failed: Option<*mut Object> = None;
+        let mut told = 0;
+        let below = usize::try_from(below).unwrap_or(0);
+        let lower = (0..below).map(|place| (chosen[place] as usize, Some(place)));
+        let places: Vec<_> = lower
+            .chain(above.into_iter().map(|index| (index, None)))
+            .collect();
+        for (index, place) in places {
+            let mut from_lower = EMPTY;
+            if let Some(place) = place {
+                list.keep(index);
+                from_lower = list.statuses[place];
+                if code == 0 {
+                    from_lower.error = 0;
+                }
+            }
+            let communicator = list.communicator(index);
+            let (status, error) = list.tell(index, from_lower);
+            *array_of_indices.add(told) = index as c_int;
+            give_whole(array_of_statuses, told, &status);
+            told += 1;
+            if error != 0 {
+                failed.get_or_insert(communicator);
+            }
+        }
+        *outcount = told as c_int;
+        match failed {
+            None => 0,
+            Some(communicator) => fail(communicator, class::IN_STATUS, name),
+        }
+    }
+}
+
+/// `MPI_Waitsome`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn waitsome(
+    incount: c_int,
+    array_of_requests: *mut abi::Request,
+    outcount: *mut c_int,
+    array_of_indices: *mut c_int,
+    array_of_statuses: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the application's arrays.
+    unsafe {
+        if direct::some::<true>(
+            incount,
+            array_of_requests,
+            outcount,
+            array_of_indices,
+            array_of_statuses,
+        ) {
+            return 0;
+        }
+        some(
+            true,
+            incount,
+            array_of_requests,
+            outcount,
+            array_of_indices,
+            array_of_statuses,
+            c"MPI_Waitsome",
+        )
+    }
+}
+
+/// `MPI_Testsome`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn testsome(
+    incount: c_int,
+    array_of_requests: *mut abi::Request,
+    outcount: *mut c_int,
+    array_of_indices: *mut c_int,
+    array_of_statuses: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the application's arrays.
+    unsafe {
+        if direct::some::<false>(
+            incount,
+            array_of_requests,
+            outcount,
+            array_of_indices,
+            array_of_statuses,
+        ) {
+            return 0;
+        }
+        some(
+            false,
+            incount,
+            array_of_requests,
+            outcount,
+            array_of_indices,
+            array_of_statuses,
+            c"MPI_Testsome",
+        )
+    }
+}

@@ -1,0 +1,230 @@
+//! The shortest way down: the real MPI's own functions, called with what the application gave.
+//!
+//! It is open to a thread that needs no switch of FS, where the real MPI has the application's ABI and no other
+//! thread calls MPI ([`Reach::Direct`](stillpoint_wrappers::gate::Reach)). Then nothing but handles has to be converted, and what is left of
+//! a crossing is straight code: the stay, the clock or the count of messages, the call. Everything out of the ordinary - a
+//! checkpoint that is pending, a null handle, drained messages - goes the long way, which begins anew.
+//!
+//! A handle that has been freed leads to the word 0 here, which the real MPI refuses.
+//!
+//! Rules: as in `crossing`; and nothing here may call anything between the begin of a stay and the real function, so that the
+//! application's arguments stay in their registers.
+
+use core::ffi::{CStr, c_int};
+
+use stillpoint_wrappers::direct::Direct;
+use stillpoint_wrappers::dispatch::Dispatch;
+use stillpoint_wrappers::neutral::Word;
+
+use crate::ground::abi::{self, Comm};
+use crate::ground::above::above;
+use crate::ground::arch;
+use crate::ground::crossing::Place;
+use crate::ground::object::{ALIVE, Object};
+use crate::ground::shared::concurrent;
+use crate::objects::errhandler::raise;
+use crate::operations::clock::collective;
+use crate::operations::request::{self, Recipe, Request};
+
+/// The real MPI's own functions; to be called only where the way is [`open`].
+#[inline(always)]
+pub fn table() -> &'static Direct {
+    // SAFETY: as `crossing::dispatch`.
+    unsafe { &(*(arch::gate_dispatch() as *const Dispatch)).direct }
+}
+
+/// Whether threads that are near may go this way.
+pub fn possible() -> bool {
+    table().abi == abi::ABI && !concurrent()
+}
+
+/// Whether the calling thread, in the application until now, may go this way.
+#[inline(always)]
+pub fn open() -> bool {
+    // SAFETY: stubs run on threads that the lower half has given a record.
+    unsafe { arch::outside_and_direct() }
+}
+
+/// Whether all are addresses of objects, alive or freed.
+#[inline(always)]
+pub fn objects<const N: usize>(handles: [*mut Object; N]) -> bool {
+    handles.into_iter().all(|handle| arch::is_address(handle))
+}
+
+/// Whether all are live objects: for what holds them beyond the call.
+///
+/// # Safety
+/// Each must be null, a small number, or a handle of the application, alive or freed.
+#[inline(always)]
+pub unsafe fn alive<const N: usize>(handles: [*mut Object; N]) -> bool {
+    // SAFETY: objects are never unmapped.
+    handles
+        .into_iter()
+        .all(|handle| arch::is_address(handle) && unsafe { (*handle).magic } == ALIVE)
+}
+
+/// A stay inside MPI that goes this way. Ends as every other.
+#[must_use]
+pub struct Stay(());
+
+/// Begins a stay that holds no collective operation.
+///
+/// # Safety
+/// The way must be [`open`].
+#[inline(always)]
+pub unsafe fn enter() -> Stay {
+    // SAFETY: the caller's thread is in the application.
+    unsafe { arch::be_inside::<{ Place::Stub as u32 }>() };
+    Stay(())
+}
+
+/// Begins a blocking collective operation on a communicator, unless it has no clock or a checkpoint is pending.
+///
+/// # Safety
+/// The way must be [`open`].
+#[inline(always)]
+pub unsafe fn begin(comm: Comm) -> Option<Stay> {
+    if !objects([comm]) {
+        return None;
+    }
+    // SAFETY: an object; its cell lives for ever.
+    unsafe {
+        let cell = (*comm).cell;
+        if cell.is_null() {
+            return None;
+        }
+        arch::be_inside::<{ Place::Collective as u32 }>();
+        if !collective::begin_alone(&*cell) {
+            arch::be_inside::<{ Place::No as u32 }>();
+            return None;
+        }
+    }
+    Some(Stay(()))
+}
+
+/// Whether all are predefined objects, which never end.
+///
+/// # Safety
+/// As [`alive`].
+#[inline(always)]
+pub unsafe fn predefined<const N: usize>(handles: [*mut Object; N]) -> bool {
+    // SAFETY: objects are never unmapped.
+    handles
+        .into_iter()
+        .all(|handle| arch::is_address(handle) && unsafe { (*handle).standard } != 0)
+}
+
+/// A nonblocking collective operation that goes this way.
+#[must_use]
+pub struct Begun {
+    stay: Stay,
+    request: *mut Request,
+    place: *mut abi::Request,
+}
+
+/// Begins a nonblocking collective operation on a communicator, unless it may not go this way. `again` begins it once more after a
+/// restart; what it refers to is [`predefined`], but for the communicator.
+///
+/// # Safety
+/// The way must be [`open`]; `place` must be null or writable.
+#[inline(always)]
+pub unsafe fn initiate(
+    comm: Comm,
+    place: *mut abi::Request,
+    again: impl Fn(&'static Dispatch, *mut Word) -> i32 + 'static,
+) -> Option<Begun> {
+    if !objects([comm]) || place.is_null() {
+        return None;
+    }
+    // SAFETY: an object; one that has been freed shows no cell.
+    unsafe {
+        if (*comm).cell.is_null() {
+            return None;
+        }
+        arch::be_inside::<{ Place::Collective as u32 }>();
+        let stay = Stay(());
+        let Some(request) = request::brief::create(comm, Recipe::new(again)) else {
+            stay.go_back();
+            return None;
+        };
+        Some(Begun {
+            stay,
+            request,
+            place,
+        })
+    }
+}
+
+impl Begun {
+    /// Where the lower half's request goes.
+    #[inline(always)]
+    pub fn word(&self) -> *mut Word {
+        // SAFETY: a live request.
+        unsafe { &raw mut (*self.request).head.lower }
+    }
+
+    /// Gives the application its request, or the error of the function that was to begin the operation.
+    ///
+    /// # Safety
+    /// In the stay; `name` is the function's.
+    #[inline(always)]
+    pub unsafe fn end(self, code: c_int, name: &'static CStr) -> c_int {
+        // SAFETY: the caller's place, which is not null.
+        unsafe {
+            if code != 0 {
+                return self.stay.abandon(self.request, code, name);
+            }
+            *self.place = self.request.cast();
+        }
+        0
+    }
+}
+
+impl Drop for Stay {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: the thread was in the application before.
+        unsafe { arch::be_inside::<{ Place::No as u32 }>() };
+        if arch::gate_pending() {
+            (above().park_point)();
+        }
+    }
+}
+
+impl Stay {
+    /// Goes back to where the call began, for the long way.
+    #[inline(always)]
+    pub fn go_back(self) {
+        core::mem::forget(self);
+        // SAFETY: the thread was in the application before.
+        unsafe { arch::be_inside::<{ Place::No as u32 }>() };
+    }
+
+    /// Ends the stay of a function that returned `code`, one of the real MPI's own.
+    ///
+    /// # Safety
+    /// `comm` must lead to an object.
+    #[inline(always)]
+    pub unsafe fn end(self, comm: Comm, code: c_int, name: &'static CStr) -> c_int {
+        if arch::is_success(code) {
+            return code;
+        }
+        // SAFETY: the caller's communicator; inside.
+        unsafe { raise(comm, abi::error_to_neutral(code), name) }
+    }
+
+    /// Ends the stay of a function that was to begin an operation and has failed with one of the real MPI's codes.
+    ///
+    /// # Safety
+    /// `request` must be the operation's, used no more.
+    #[cold]
+    #[inline(never)]
+    pub unsafe fn abandon(self, request: *mut Request, code: c_int, name: &'static CStr) -> c_int {
+        // SAFETY: the caller's request; the application has its communicator still.
+        unsafe {
+            let communicator = (*request).communicator;
+            request::end(request);
+            self.end(communicator, code, name)
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Generalized requests: the lower half has real ones, and calls back for the application's functions.
+//!
+//! Open MPI's Fortran layer starts one through `PMPI_Grequest_start` and then says, in a byte of the
+//! object, that the functions are Fortran's.
+
+use core::ffi::{c_int, c_void};
+use core::ptr;
+
+use stillpoint_wrappers::gate::Callback;
+use stillpoint_wrappers::neutral::Status;
+
+use crate::ground::abi::{
+    self, GrequestCancelFunction, GrequestFreeFunction, GrequestQueryFunction,
+};
+use crate::ground::crossing::{self, cross};
+use crate::ground::fortran;
+use crate::ground::object::Object;
+use crate::objects::errhandler::raise;
+use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE, Recipe};
+
+/// What the application has given.
+struct Functions {
+    query: GrequestQueryFunction,
+    free: GrequestFreeFunction,
+    cancel: GrequestCancelFunction,
+    extra_state: *mut c_void,
+    /// The object, whose byte says whose language the functions are in.
+    request: *mut Object,
+    /// `MPI_Grequest_complete` was called.
+    complete: bool,
+}
+
+/// The Fortran form of each function.
+type FortranQuery = unsafe extern "C" fn(*mut c_void, *mut abi::Status, *mut c_int);
+type FortranFree = unsafe extern "C" fn(*mut c_void, *mut c_int);
+type FortranCancel = unsafe extern "C" fn(*mut c_void, *mut c_int, *mut c_int);
+
+/// `MPI_Grequest_start`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn grequest_start(
+    query_fn: GrequestQueryFunction,
+    free_fn: GrequestFreeFunction,
+    cancel_fn: GrequestCancelFunction,
+    extra_state: *mut c_void,
+    request: *mut abi::Request,
+) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's functions and place for the handle.
+    unsafe {
+        let functions = Box::into_raw(Box::new(Functions {
+            query: query_fn,
+            free: free_fn,
+            cancel: cancel_fn,
+            extra_state,
+            request: ptr::null_mut(),
+            complete: false,
+        }));
+        let recipe = Recipe::new(move |dispatch, word| {
+            let context = functions as u64;
+            let [query, free, cancel] = [
+                Callback::GrequestQuery,
+                Callback::GrequestFree,
+                Callback::GrequestCancel,
+            ]
+            .map(|kind| {
+                let make = crossing::gate().services.make_callback;
+                make.map_or(0, |make| make(kind as u32, context)) as *const c_void
+            });
+            let state = functions.cast();
+            let code = (dispatch.grequest_start)(query, free, cancel, state, word);
+            if code == 0 && (*functions).complete {
+                return (dispatch.grequest_complete)(*word);
+            }
+            code
+        });
+        let mut word = 0;
+        let code = cross(|dispatch| recipe.run(dispatch, &mut word));
+        if code != 0 {
+            drop(recipe);
+            drop(Box::from_raw(functions));
+            return raise(ptr::null_mut(), code, c"MPI_Grequest_start");
+        }
+        let arguments = Arguments::without_message(Kind::Generalized, ptr::null_mut());
+        let made = request::create(&arguments, NO_MESSAGE);
+        (*made).head.lower = word;
+        (*made).recipe = Some(recipe);
+        (*made).context = functions.cast();
+        (*functions).request = made.cast();
+        fortran::mirror(made.cast());
+        *request = made.cast();
+        0
+    }
+}
+
+/// `MPI_Grequest_complete`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn grequest_complete(request: abi::Request) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's request.
+    unsafe {
+        let it = match request::of(request) {
+            Ok(Some(it)) if (*it).kind == Kind::Generalized => it,
+            _ => {
+                return raise(
+                    ptr::null_mut(),
+                    request::ERR_REQUEST,
+                    c"MPI_Grequest_complete",
+                );
+            }
+        };
+        let word = (*it).head.lower;
+        (*(*it).context.cast::<Functions>()).complete = true;
+        let code = cross(|dispatch| (dispatch.grequest_complete)(word));
+        if code == 0 {
+            0
+        } else {
+            raise(ptr::null_mut(), code, c"MPI_Grequest_complete")
+        }
+    }
+}
+
+/// `UpperHooks::call_grequest`: runs one of the application's functions.
+///
+/// # Safety
+/// Called by the lower half with the upper FS; `context` and `argument` as `gate::Callback` says.
+pub unsafe extern "C" fn call(kind: u32, context: u64, argument: u64) -> i32 {
+    let functions = context as *mut Functions;
+    // SAFETY: `context` is what `grequest_start` gave; it lives until the free function has run.
+    unsafe {
+        let it = &*functions;
+        let in_c =
+            it.request.is_null() || *it.request.cast::<u8>().add(fortran::GREQUEST_IN_C) != 0;
+        let mut error = 0;
+        if kind == Callback::GrequestQuery as u32 {
+            let neutral = argument as *mut Status;
+            let mut status = abi::Status::from_neutral(&*neutral);
+            if let Some(query) = it.query {
+                if in_c {
+                    error = query(it.extra_state, &mut status);
+                } else {
+                    let query: FortranQuery = core::mem::transmute(query);
+                    query(it.extra_state, &mut status, &mut error);
+                }
+            }
+            *neutral = status.to_neutral();
+        } else if kind == Callback::GrequestCancel as u32 {
+            if let Some(cancel) = it.cancel {
+                let mut complete = argument as c_int;
+                if in_c {
+                    error = cancel(it.extra_state, complete);
+                } else {
+                    let cancel: FortranCancel = core::mem::transmute(cancel);
+                    cancel(it.extra_state, &mut complete, &mut error);
+                }
+            }
+        } else {
+            if let Some(free) = it.free {
+                if in_c {
+                    error = free(it.extra_state);
+                } else {
+                    let free: FortranFree = core::mem::transmute(free);
+                    free(it.extra_state, &mut error);
+                }
+            }
+            drop(Box::from_raw(functions));
+        }
+        abi::error_to_neutral(error)
+    }
+}

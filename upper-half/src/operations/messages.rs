@@ -1,0 +1,6 @@
+//! Messages that were pulled in before the application asked for them.
+
+pub mod drain;
+pub mod message;
+pub mod points;
+pub mod queue;

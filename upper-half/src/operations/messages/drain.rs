@@ -1,0 +1,320 @@
+//! Pulling messages in, and handing them out again: what stands between the [`Queue`] and the real MPI.
+//!
+//! Messages are received as the bytes of their packed form, without blocking: a large one may take until
+//! its sender makes progress. Delivery lets the real MPI unpack them into the application's datatype.
+//!
+//! The queue's lock also orders receives: whoever posts one holds it from looking into the queue
+//! until the receive is posted, whoever pulls holds it while a message moves from MPI to the queue.
+
+use core::ffi::c_void;
+use core::fmt::Write;
+use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+
+use stillpoint_wrappers::extra::INTERRUPTED;
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::{Status, Word};
+
+use crate::ground::abi::predefined::null_word;
+use crate::ground::arch;
+use crate::ground::crossing::cross;
+use crate::ground::object::Object;
+use crate::ground::refuse::Text;
+use crate::ground::shared::{Shared, SharedGuard};
+use crate::objects::communicator;
+use crate::operations::messages::message;
+use crate::operations::messages::queue::{Drained, Queue};
+use crate::operations::request;
+
+static QUEUE: Shared<Queue> = Shared::new(Queue::new());
+
+/// Messages in the queue, for the look in passing.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+/// What the real MPI said in the round of the drain under way when it could not look for messages; 0: it could.
+static LAST_ERROR: AtomicI32 = AtomicI32::new(0);
+
+/// Whether no drained message waits for its receive: one load.
+#[inline(always)]
+pub fn nothing_waits() -> bool {
+    WAITING.load(Ordering::Relaxed) == 0
+}
+
+/// The queue, with the right to post a receive.
+#[inline(always)]
+pub fn turn() -> SharedGuard<'static, Queue> {
+    QUEUE.take()
+}
+
+/// Takes the earliest drained message that matches.
+pub fn take(
+    queue: &mut Queue,
+    communicator: *mut Object,
+    source: i32,
+    tag: i32,
+) -> Option<Drained> {
+    let message = queue.take(communicator as usize, source, tag);
+    WAITING.store(queue.len(), Ordering::Relaxed);
+    message
+}
+
+/// The status that a probe gives for the earliest drained message that matches.
+pub fn probe(
+    queue: &mut Queue,
+    communicator: *mut Object,
+    source: i32,
+    tag: i32,
+) -> Option<Status> {
+    let found = queue.find(communicator as usize, source, tag)?;
+    Some(status_of(found.source, found.tag, found.bytes.len() as u64))
+}
+
+/// The status of a message of that many bytes.
+pub fn status_of(source: i32, tag: i32, bytes: u64) -> Status {
+    let mut status = Status {
+        source,
+        tag,
+        ..Status::default()
+    };
+    status.set_bytes(bytes);
+    status
+}
+
+/// Receives a drained message into the application's buffer. The status's `error` is the receive's.
+///
+/// # Safety
+/// Inside a stub, the turn given back; buffer, count and datatype as for `MPI_Recv`.
+pub unsafe fn deliver(
+    mut message: Drained,
+    buffer: *mut c_void,
+    count: i32,
+    datatype: *mut Object,
+) -> Status {
+    let mut status = Status::default();
+    // SAFETY: the bytes are all there after the wait, unless the real MPI has failed to receive them; the rest is the caller's.
+    unsafe {
+        arrive(&mut message);
+        if message.error != 0 {
+            status = status_of(message.source, message.tag, 0);
+            status.error = message.error;
+            return status;
+        }
+        let (packed, bytes) = (message.bytes.as_ptr().cast(), message.bytes.len() as u64);
+        let datatype = (*datatype).lower;
+        status.error = cross(|dispatch| {
+            (dispatch.extra.deliver)(packed, bytes, buffer, count, datatype, &mut status)
+        });
+    }
+    status.source = message.source;
+    status.tag = message.tag;
+    status
+}
+
+/// Waits until all of a message's bytes are there. Its sender is in MPI, or parked and making progress.
+unsafe fn arrive(message: &mut Drained) {
+    while let Some(mut word) = message.arriving {
+        // SAFETY: a receive of ours; no status is wanted.
+        let code =
+            unsafe { cross(|dispatch| (dispatch.extra.wait)(&mut word, core::ptr::null_mut())) };
+        if code == INTERRUPTED {
+            arch::yield_processor();
+        } else if message.answered(code, true) {
+            // SAFETY: the thread has a record.
+            unsafe { arch::count_received() };
+        }
+    }
+}
+
+/// Begins to receive a message that the lower half has set aside as `word`.
+///
+/// # Safety
+/// Inside a stub or parked; `word` must be a message that nobody else receives.
+pub unsafe fn receive(mut word: Word, status: &Status) -> Drained {
+    let bytes = status.bytes() as usize;
+    let mut drained = Drained {
+        source: status.source,
+        tag: status.tag,
+        bytes: vec![0u8; bytes].into_boxed_slice(),
+        arriving: None,
+        error: 0,
+    };
+    let mut receive: Word = 0;
+    let buffer = drained.bytes.as_mut_ptr().cast();
+    // SAFETY: the buffer has the message's size and stays in place until the receive is over.
+    let code = unsafe {
+        cross(|dispatch| {
+            (dispatch.extra.receive_bytes)(&mut word, buffer, bytes as u64, &mut receive)
+        })
+    };
+    if code == 0 {
+        drained.arriving = Some(receive);
+    } else if drained.answered(code, true) {
+        // It has left the real MPI all the same.
+        // SAFETY: the thread has a record.
+        unsafe { arch::count_received() };
+    }
+    drained
+}
+
+/// Whether all bytes of a message are there by now.
+///
+/// # Safety
+/// As [`receive`].
+pub unsafe fn has_arrived(message: &mut Drained) -> bool {
+    let Some(word) = &mut message.arriving else {
+        return true;
+    };
+    let mut flag = 0;
+    let mut status = Status::default();
+    // SAFETY: a receive of ours.
+    unsafe {
+        let code = cross(|dispatch| (dispatch.test)(word, &mut flag, &mut status));
+        if !message.answered(code, flag != 0) {
+            return false;
+        }
+        arch::count_received();
+    }
+    true
+}
+
+/// Pulls in whatever has arrived on any communicator. Returns whether anything moved.
+///
+/// # Safety
+/// Inside a stub, or parked on the driver thread.
+pub unsafe fn pull() -> bool {
+    let mut moved = false;
+    communicator::for_each_live(|communicator| {
+        // SAFETY: a live communicator; the caller's stay.
+        moved |= unsafe { pull_from(communicator) };
+    });
+    let mut queue = turn();
+    for message in queue
+        .iter_mut()
+        .filter(|message| message.arriving.is_some())
+    {
+        // SAFETY: the caller's stay.
+        moved |= unsafe { has_arrived(message) };
+    }
+    moved
+}
+
+unsafe fn pull_from(communicator: *mut Object) -> bool {
+    let mut moved = false;
+    // A communicator that is being made (`MPI_Comm_idup`) has nothing below yet.
+    // SAFETY: a live communicator.
+    let lower = unsafe { (*communicator).lower };
+    if lower == 0 || lower == null_word(HandleKind::Communicator) {
+        return false;
+    }
+    if request::is_being_made(communicator.cast()) {
+        return false;
+    }
+    loop {
+        let mut queue = turn();
+        let (mut found, mut word, mut status) = (0, 0, Status::default());
+        // SAFETY: a live communicator.
+        let code = unsafe {
+            let lower = (*communicator).lower;
+            cross(|dispatch| (dispatch.extra.pull)(lower, &mut found, &mut word, &mut status))
+        };
+        if code != 0 {
+            LAST_ERROR.store(code, Ordering::Relaxed);
+        }
+        if code != 0 || found == 0 {
+            return moved;
+        }
+        // SAFETY: the message is ours alone.
+        let drained = unsafe { receive(word, &status) };
+        queue.push(communicator as usize, drained);
+        WAITING.store(queue.len(), Ordering::Relaxed);
+        moved = true;
+    }
+}
+
+/// Whether messages are still on their way into the queue.
+pub fn still_arriving() -> bool {
+    turn().iter_mut().any(|message| message.arriving.is_some())
+}
+
+/// Forgets a communicator that the application has freed, and what was drained from it.
+///
+/// # Safety
+/// Inside a stub.
+pub unsafe fn forget(communicator: *mut Object) {
+    if nothing_waits() {
+        return;
+    }
+    let mut queue = turn();
+    let any = stillpoint_wrappers::neutral::constants::ANY_SOURCE;
+    let tag = stillpoint_wrappers::neutral::constants::ANY_TAG;
+    while let Some(mut message) = take(&mut queue, communicator, any, tag) {
+        // SAFETY: the caller's stay; the lower half must not write into memory given back.
+        unsafe { arrive(&mut message) };
+    }
+}
+
+/// One round of the drain proper, all threads of the process being parked: tests what is pending and
+/// pulls in what has arrived, messages that were probed for (`MPI_Mprobe`) included.
+///
+/// # Safety
+/// Parked on the driver thread, every other thread stopped.
+pub unsafe fn round() -> bool {
+    look_again();
+    // SAFETY: the caller's.
+    unsafe { request::test_all() | pull() | message::pull_all() }
+}
+
+/// What the real MPI said earlier counts no more.
+pub fn look_again() {
+    LAST_ERROR.store(0, Ordering::Relaxed);
+}
+
+/// Whether the last [`round`] may have left a message behind.
+pub fn failed() -> bool {
+    LAST_ERROR.load(Ordering::Relaxed) != 0
+}
+
+/// Says so.
+pub fn describe(text: &mut Text) {
+    let code = LAST_ERROR.load(Ordering::Relaxed);
+    if code != 0 {
+        let separator = if text.is_empty() { "" } else { "\n" };
+        let _ = write!(
+            text,
+            "{separator}MPI cannot look for messages on one of its communicators (MPI_Improbe: error {code})"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::ptr;
+
+    use super::*;
+
+    #[test]
+    fn a_message_that_could_not_be_received_gives_its_error_to_the_receive_and_touches_no_buffer() {
+        let message = Drained {
+            source: 3,
+            tag: 7,
+            bytes: Box::new([1; 8]),
+            arriving: None,
+            error: 15,
+        };
+        // SAFETY: neither buffer nor datatype are touched where the message has an error.
+        let status = unsafe { deliver(message, ptr::null_mut(), 8, ptr::null_mut()) };
+        assert_eq!((status.source, status.tag, status.error), (3, 7, 15));
+        assert_eq!(status.bytes(), 0);
+    }
+
+    #[test]
+    fn an_error_of_the_probe_is_a_reason_until_a_round_goes_well() {
+        let mut text = Text::new();
+        describe(&mut text);
+        assert!(text.is_empty() && !failed());
+        LAST_ERROR.store(5, Ordering::Relaxed);
+        describe(&mut text);
+        let said = std::str::from_utf8(text.as_bytes()).unwrap();
+        assert!(failed() && said.contains("MPI_Improbe: error 5"), "{said}");
+        LAST_ERROR.store(0, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,253 @@
+//! Point-to-point calls: sends, receives, both at once, and the buffer of buffered sends.
+//!
+//! A send is counted when it is begun, a receive when a message has come to its end. Sends are the real
+//! ones: while a checkpoint is pending their receivers pull, so they return. Receives look at the
+//! drained messages first, and what blocks is interruptible.
+
+use core::ffi::{CStr, c_int, c_void};
+
+use stillpoint_wrappers::direct::Direct;
+use stillpoint_wrappers::dispatch::Dispatch;
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
+use stillpoint_wrappers::neutral::constants::PROC_NULL;
+
+use crate::ground::abi::{self, Comm, Datatype};
+use crate::ground::arch;
+use crate::ground::crossing::{self, cross_near};
+use crate::objects::errhandler::raise;
+use crate::operations::direct;
+use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE};
+
+mod both;
+mod buffer;
+mod receive;
+mod waiting;
+
+pub use both::{sendrecv, sendrecv_replace};
+pub use buffer::{buffer_attach, buffer_detach, rebuild_buffer};
+pub use receive::{irecv, post, receive, recv};
+pub use waiting::{
+    hook as waiting_hook, parked as parked_in_receive, prepare as prepare_receive,
+    receive_begins_anew, receive_has_failed, received_at_checkpoint, restarted,
+};
+
+/// A blocking send of any mode to a rank, the short way.
+#[inline(always)]
+unsafe fn send_directly(
+    name: &'static CStr,
+    comm: Comm,
+    call: impl FnOnce(&'static Direct) -> i32,
+) -> c_int {
+    // SAFETY: the way is open; the call only crosses.
+    unsafe {
+        let stay = direct::enter();
+        arch::count_sent();
+        let code = call(direct::table());
+        if arch::is_success(code) {
+            return code;
+        }
+        arch::uncount_sent();
+        stay.end(comm, code, name)
+    }
+}
+
+/// A blocking send of any mode.
+#[inline(always)]
+unsafe fn blocking_send(
+    name: &'static CStr,
+    dest: i32,
+    comm: Comm,
+    call: impl FnOnce(&'static Dispatch, i32, Word) -> i32,
+) -> c_int {
+    let _inside = crossing::enter();
+    let dest = abi::rank_to_neutral(dest);
+    // SAFETY: the stub's arguments are the application's; the call only crosses.
+    unsafe {
+        if dest != PROC_NULL {
+            arch::count_sent();
+        }
+        let lower = abi::word(HandleKind::Communicator, comm);
+        let code = cross_near(move |dispatch| call(dispatch, dest, lower));
+        if code == 0 {
+            return 0;
+        }
+        if dest != PROC_NULL {
+            arch::uncount_sent();
+        }
+        raise(comm, code, name)
+    }
+}
+
+macro_rules! blocking_sends {
+    ($($function:ident $long:ident $name:literal)*) => {$(
+        #[doc = concat!("`", $name, "`.")]
+        ///
+        /// # Safety
+        /// As the MPI function.
+        #[inline(always)]
+        pub unsafe fn $function(
+            buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int, tag: c_int, comm: Comm,
+        ) -> c_int {
+            // SAFETY: the application's arguments.
+            unsafe {
+                if direct::open() && direct::objects([datatype, comm]) && dest != abi::PROC_NULL {
+                    return send_directly(const { as_c(concat!($name, "\0")) }, comm, move |direct| {
+                        (direct.$function)(buf, count, (*datatype).lower, dest, tag, (*comm).lower)
+                    });
+                }
+                $long(buf, count, datatype, dest, tag, comm)
+            }
+        }
+
+        #[cold]
+        #[inline(never)]
+        unsafe fn $long(
+            buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int, tag: c_int, comm: Comm,
+        ) -> c_int {
+            // SAFETY: the application's arguments.
+            unsafe {
+                let lower = abi::word(HandleKind::Datatype, datatype);
+                let tag = abi::tag_to_neutral(tag);
+                blocking_send(const { as_c(concat!($name, "\0")) }, dest, comm, move |dispatch, dest, comm| {
+                    (dispatch.$function)(abi::buffer(buf), count, lower, dest, tag, comm)
+                })
+            }
+        }
+    )*};
+}
+
+blocking_sends! {
+    send send_converted "MPI_Send"
+    bsend bsend_converted "MPI_Bsend"
+    ssend ssend_converted "MPI_Ssend"
+    rsend rsend_converted "MPI_Rsend"
+}
+
+/// A literal that ends in a null byte.
+const fn as_c(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(text) => text,
+        Err(_) => c"MPI",
+    }
+}
+
+/// A nonblocking send or receive, the short way. What a restart needs of it goes straight into the request. `None`: to be done
+/// the long way.
+#[inline(always)]
+pub(crate) unsafe fn start_directly(
+    name: &'static CStr,
+    arguments: Arguments,
+    handle: *mut abi::Request,
+    call: impl FnOnce(&'static Direct, *mut Word) -> i32,
+) -> Option<c_int> {
+    // SAFETY: the way is open; live objects; the call only crosses.
+    unsafe {
+        let stay = direct::enter();
+        let Some(request) = request::create_alone(&arguments) else {
+            stay.go_back();
+            return None;
+        };
+        let code = call(direct::table(), &raw mut (*request).head.lower);
+        if code != 0 {
+            return Some(stay.abandon(request, code, name));
+        }
+        if arguments.kind != Kind::Receive {
+            arch::count_sent();
+        }
+        *handle = request.cast();
+        Some(0)
+    }
+}
+
+/// A nonblocking send of any mode.
+#[inline(always)]
+unsafe fn start_send(
+    name: &'static CStr,
+    arguments: Arguments,
+    handle: *mut abi::Request,
+    call: impl FnOnce(&'static Dispatch, &Arguments, Word, Word, *mut Word) -> i32,
+) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the stub's arguments are the application's; the call only crosses.
+    unsafe {
+        let (datatype, comm) = (
+            abi::word(HandleKind::Datatype, arguments.datatype),
+            abi::word(HandleKind::Communicator, arguments.communicator),
+        );
+        let flags = if arguments.peer == PROC_NULL {
+            NO_MESSAGE
+        } else {
+            0
+        };
+        let mut word = 0;
+        let code = cross_near(|dispatch| call(dispatch, &arguments, datatype, comm, &mut word));
+        if code != 0 {
+            return raise(arguments.communicator, code, name);
+        }
+        if flags == 0 {
+            arch::count_sent();
+        }
+        let request = request::create(&arguments, flags);
+        (*request).head.lower = word;
+        *handle = request.cast();
+        0
+    }
+}
+
+macro_rules! nonblocking_sends {
+    ($($function:ident $long:ident $name:literal $kind:ident)*) => {$(
+        #[doc = concat!("`", $name, "`.")]
+        ///
+        /// # Safety
+        /// As the MPI function.
+        #[inline(always)]
+        pub unsafe fn $function(
+            buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int, tag: c_int, comm: Comm,
+            request: *mut abi::Request,
+        ) -> c_int {
+            // SAFETY: the application's arguments.
+            unsafe {
+                if direct::open() && direct::alive([datatype, comm]) && dest != abi::PROC_NULL {
+                    // A rank and a tag that the real MPI sends to are the same in the neutral form.
+                    let arguments = Arguments {
+                        kind: Kind::$kind, buffer: buf.cast_mut(), count, datatype,
+                        peer: dest, tag, communicator: comm,
+                    };
+                    let done = start_directly(const { as_c(concat!($name, "\0")) }, arguments, request, move |direct, word| {
+                        (direct.$function)(buf, count, (*datatype).lower, dest, tag, (*comm).lower, word)
+                    });
+                    if let Some(code) = done {
+                        return code;
+                    }
+                }
+                $long(buf, count, datatype, dest, tag, comm, request)
+            }
+        }
+
+        #[cold]
+        #[inline(never)]
+        unsafe fn $long(
+            buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int, tag: c_int, comm: Comm,
+            request: *mut abi::Request,
+        ) -> c_int {
+            let arguments = Arguments {
+                kind: Kind::$kind, buffer: abi::buffer(buf).cast_mut(), count, datatype,
+                peer: abi::rank_to_neutral(dest), tag: abi::tag_to_neutral(tag), communicator: comm,
+            };
+            // SAFETY: the application's arguments.
+            unsafe {
+                start_send(const { as_c(concat!($name, "\0")) }, arguments, request, |dispatch, it, datatype, comm, word| {
+                    (dispatch.$function)(it.buffer, it.count, datatype, it.peer, it.tag, comm, word)
+                })
+            }
+        }
+    )*};
+}
+
+nonblocking_sends! {
+    isend isend_converted "MPI_Isend" Send
+    ibsend ibsend_converted "MPI_Ibsend" BufferedSend
+    issend issend_converted "MPI_Issend" SynchronousSend
+    irsend irsend_converted "MPI_Irsend" ReadySend
+}

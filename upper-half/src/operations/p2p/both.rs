@@ -1,0 +1,243 @@
+//! A send and a receive in one call.
+
+use core::ffi::{c_int, c_void};
+
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Status;
+use stillpoint_wrappers::neutral::constants::PROC_NULL;
+
+use super::receive::{ERR_TRUNCATE, finish_receive, post, receive, received, until_over};
+use crate::ground::abi::{self, Comm, Datatype};
+use crate::ground::arch;
+use crate::ground::crossing::{self, cross_near};
+use crate::ground::shared::concurrent;
+use crate::objects::errhandler::raise;
+use crate::operations::messages::drain;
+use crate::operations::request::{self, CANCELLED, Request, State};
+use crate::operations::{completion, direct};
+
+/// `MPI_Sendrecv`.
+///
+/// # Safety
+/// As the MPI function.
+#[expect(clippy::too_many_arguments, reason = "the MPI function has them")]
+pub unsafe fn sendrecv(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    dest: c_int,
+    sendtag: c_int,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    source: c_int,
+    recvtag: c_int,
+    comm: Comm,
+    status: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the application's arguments.
+    unsafe {
+        if direct::open()
+            && direct::objects([sendtype, recvtype, comm])
+            && dest != abi::PROC_NULL
+            && source != abi::PROC_NULL
+            && drain::nothing_waits()
+        {
+            let stay = direct::enter();
+            let table = direct::table();
+            let comm_word = (*comm).lower;
+            let mut word = 0;
+            let lower = (*recvtype).lower;
+            let code = (table.irecv)(
+                recvbuf, recvcount, lower, source, recvtag, comm_word, &mut word,
+            );
+            if code != 0 {
+                return stay.end(comm, code, c"MPI_Sendrecv");
+            }
+            let lower = (*sendtype).lower;
+            arch::count_sent();
+            let code = (table.send)(sendbuf, sendcount, lower, dest, sendtag, comm_word);
+            let arguments = move || receive(recvbuf, recvcount, recvtype, source, recvtag, comm);
+            if code != 0 {
+                arch::uncount_sent();
+                let request = request::create(&arguments(), 0);
+                (*request).head.lower = word;
+                withdraw(request);
+                return stay.end(comm, code, c"MPI_Sendrecv");
+            }
+            return until_over(stay, word, status, comm, c"MPI_Sendrecv", arguments);
+        }
+        sendrecv_converted(
+            sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
+            recvtag, comm, status,
+        )
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[expect(clippy::too_many_arguments, reason = "the MPI function has them")]
+unsafe fn sendrecv_converted(
+    sendbuf: *const c_void,
+    sendcount: c_int,
+    sendtype: Datatype,
+    dest: c_int,
+    sendtag: c_int,
+    recvbuf: *mut c_void,
+    recvcount: c_int,
+    recvtype: Datatype,
+    source: c_int,
+    recvtag: c_int,
+    comm: Comm,
+    status: *mut abi::Status,
+) -> c_int {
+    let _inside = crossing::enter();
+    let arguments = receive(recvbuf, recvcount, recvtype, source, recvtag, comm);
+    let dest = abi::rank_to_neutral(dest);
+    let sendtag = abi::tag_to_neutral(sendtag);
+    // SAFETY: the application's arguments.
+    unsafe {
+        let mut found = Status::default();
+        let comm_word = abi::word(HandleKind::Communicator, comm);
+        let sendtype = abi::word(HandleKind::Datatype, sendtype);
+        let sendbuf = abi::buffer(sendbuf);
+        if dest != PROC_NULL {
+            arch::count_sent();
+        }
+        let code = if concurrent() || !drain::nothing_waits() {
+            match post(&arguments) {
+                Ok(request) => {
+                    let sent = cross_near(|dispatch| {
+                        (dispatch.send)(sendbuf, sendcount, sendtype, dest, sendtag, comm_word)
+                    });
+                    if sent == 0 {
+                        completion::wait_for(request, &mut found)
+                    } else {
+                        withdraw(request);
+                        sent
+                    }
+                }
+                Err(code) => code,
+            }
+        } else {
+            let it = &arguments;
+            let recvtype = abi::word(HandleKind::Datatype, recvtype);
+            let mut word = 0;
+            let code = cross_near(|dispatch| {
+                let (recvbuf, recvcount) = (it.buffer, it.count);
+                (dispatch.extra.sendrecv)(
+                    sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,
+                    it.peer, it.tag, comm_word, &mut found, &mut word,
+                )
+            });
+            received(code, it, word, &mut found)
+        };
+        if dest != PROC_NULL && code != 0 && code != ERR_TRUNCATE {
+            arch::uncount_sent();
+        }
+        finish_receive(code, &found, status, comm, c"MPI_Sendrecv")
+    }
+}
+
+/// Takes a posted receive back: the send that belongs to it has failed.
+#[cold]
+unsafe fn withdraw(request: *mut Request) {
+    // SAFETY: inside a stub; the request is the caller's own.
+    unsafe {
+        if (*request).state == State::Active {
+            (*request).flags |= CANCELLED;
+            let word = &raw mut (*request).head.lower;
+            cross_near(|dispatch| (dispatch.cancel)(word));
+        }
+        let mut status = Status::default();
+        completion::wait_for(request, &mut status);
+    }
+}
+
+/// `MPI_Sendrecv_replace`: the message to send is packed away first, then the buffer is received into.
+///
+/// # Safety
+/// As the MPI function.
+#[expect(clippy::too_many_arguments, reason = "the MPI function has them")]
+pub unsafe fn sendrecv_replace(
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    dest: c_int,
+    sendtag: c_int,
+    source: c_int,
+    recvtag: c_int,
+    comm: Comm,
+    status: *mut abi::Status,
+) -> c_int {
+    let inside = crossing::enter();
+    // SAFETY: the application's arguments.
+    let packed = unsafe { pack(buf, count, datatype, comm) };
+    let (packed, bytes) = match packed {
+        Ok(packed) => packed,
+        // SAFETY: inside a stub.
+        Err(code) => return unsafe { raise(comm, code, c"MPI_Sendrecv_replace") },
+    };
+    let packed_type = abi::predefined(HandleKind::Datatype, PACKED);
+    // SAFETY: the application's arguments, and bytes that live until the send is over.
+    let code = unsafe {
+        let start = packed.as_ptr().cast();
+        sendrecv(
+            start,
+            bytes,
+            packed_type,
+            dest,
+            sendtag,
+            buf,
+            count,
+            datatype,
+            source,
+            recvtag,
+            comm,
+            status,
+        )
+    };
+    drop(packed);
+    drop(inside);
+    code
+}
+
+/// `MPI_PACKED`.
+const PACKED: i32 = 519;
+
+/// The packed form of a buffer's contents.
+unsafe fn pack(
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    comm: Comm,
+) -> Result<(Vec<u8>, c_int), i32> {
+    let (mut room, mut bytes) = (0, 0);
+    // SAFETY: inside a stub; `room` bytes are enough for the packed form.
+    unsafe {
+        let datatype = abi::word(HandleKind::Datatype, datatype);
+        let comm = abi::word(HandleKind::Communicator, comm);
+        let code = cross_near(|dispatch| (dispatch.pack_size)(count, datatype, comm, &mut room));
+        if code != 0 {
+            return Err(code);
+        }
+        let mut packed = vec![0u8; usize::try_from(room).unwrap_or(0)];
+        let to = packed.as_mut_ptr().cast();
+        let code = cross_near(|dispatch| {
+            (dispatch.pack)(
+                abi::buffer(buf),
+                count,
+                datatype,
+                to,
+                room,
+                &mut bytes,
+                comm,
+            )
+        });
+        if code == 0 {
+            Ok((packed, bytes))
+        } else {
+            Err(code)
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The buffer of buffered sends.
+
+use core::ffi::{c_int, c_void};
+use core::ptr;
+
+use crate::ground::crossing::{self, cross};
+use crate::ground::object::Object;
+use crate::ground::shared::Shared;
+use crate::objects::errhandler::raise;
+
+/// The buffer of buffered sends: where and how large; null while there is none.
+static BUFFER: Shared<(usize, c_int)> = Shared::new((0, 0));
+
+/// `MPI_Buffer_attach`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn buffer_attach(buffer: *mut c_void, size: c_int) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's buffer.
+    unsafe {
+        let code = cross(|dispatch| (dispatch.buffer_attach)(buffer, size));
+        if code != 0 {
+            return raise(ptr::null_mut::<Object>(), code, c"MPI_Buffer_attach");
+        }
+        *BUFFER.take() = (buffer as usize, size);
+        0
+    }
+}
+
+/// `MPI_Buffer_detach`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn buffer_detach(buffer_addr: *mut c_void, size: *mut c_int) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's places for address and size.
+    unsafe {
+        let code = cross(|dispatch| (dispatch.buffer_detach)(buffer_addr.cast(), size));
+        if code != 0 {
+            return raise(ptr::null_mut::<Object>(), code, c"MPI_Buffer_detach");
+        }
+        *BUFFER.take() = (0, 0);
+        0
+    }
+}
+
+/// Attaches the application's buffer again, after a restart. All messages in it had been delivered.
+///
+/// # Safety
+/// On the main thread of a restart.
+pub unsafe fn rebuild_buffer() -> i32 {
+    let (address, size) = *BUFFER.take();
+    if address == 0 {
+        return 0;
+    }
+    // SAFETY: the application's buffer, in place again.
+    unsafe { cross(|dispatch| (dispatch.buffer_attach)(address as *mut c_void, size)) }
+}

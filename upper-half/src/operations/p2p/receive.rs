@@ -1,0 +1,398 @@
+//! Receives: drained messages first, then the real MPI, interruptibly.
+
+use core::ffi::{CStr, c_int, c_void};
+use core::ptr;
+
+use stillpoint_wrappers::extra::INTERRUPTED;
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::constants::PROC_NULL;
+use stillpoint_wrappers::neutral::{Status, Word};
+
+use crate::ground::abi::{self, Comm, Datatype};
+use crate::ground::arch;
+use crate::ground::crossing::{self, cross_near};
+use crate::ground::shared::concurrent;
+use crate::objects::errhandler::raise;
+use crate::operations::completion::{self, give};
+use crate::operations::direct::{self, Stay};
+use crate::operations::messages::drain;
+use crate::operations::p2p::start_directly;
+use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE, Request, State};
+
+/// `MPI_ERR_TRUNCATE`: the one error of a receive that has taken a message.
+pub(super) const ERR_TRUNCATE: i32 = 15;
+
+/// Posts a receive: takes a drained message if one matches, else asks the lower half.
+///
+/// # Safety
+/// Inside a stub; arguments as for `MPI_Irecv`, neutral.
+pub unsafe fn post(arguments: &Arguments) -> Result<*mut Request, i32> {
+    let flags = if arguments.peer == PROC_NULL {
+        NO_MESSAGE
+    } else {
+        0
+    };
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let mut queue = drain::turn();
+        if !queue.is_empty() {
+            let (comm, peer, tag) = (arguments.communicator, arguments.peer, arguments.tag);
+            if let Some(message) = drain::take(&mut queue, comm, peer, tag) {
+                drop(queue);
+                let it = arguments;
+                let status = drain::deliver(message, it.buffer, it.count, it.datatype);
+                let request = request::create(arguments, flags | NO_MESSAGE);
+                (*request).head.lower = request::null_word();
+                (*request).status = status;
+                (*request).state = State::Done;
+                return Ok(request);
+            }
+        }
+        let (datatype, comm) = (
+            abi::word(HandleKind::Datatype, arguments.datatype),
+            abi::word(HandleKind::Communicator, arguments.communicator),
+        );
+        let it = arguments;
+        let mut word = 0;
+        let code = cross_near(|dispatch| {
+            (dispatch.irecv)(
+                it.buffer, it.count, datatype, it.peer, it.tag, comm, &mut word,
+            )
+        });
+        drop(queue);
+        if code != 0 {
+            return Err(code);
+        }
+        let request = request::create(arguments, flags);
+        (*request).head.lower = word;
+        Ok(request)
+    }
+}
+
+/// `MPI_Irecv`.
+///
+/// # Safety
+/// As the MPI function.
+#[inline(always)]
+pub unsafe fn irecv(
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: Comm,
+    request: *mut abi::Request,
+) -> c_int {
+    // SAFETY: the application's arguments.
+    unsafe {
+        if direct::open()
+            && direct::alive([datatype, comm])
+            && source != abi::PROC_NULL
+            && drain::nothing_waits()
+        {
+            let arguments = receive(buf, count, datatype, source, tag, comm);
+            let done = start_directly(c"MPI_Irecv", arguments, request, move |direct, word| {
+                (direct.irecv)(
+                    buf,
+                    count,
+                    (*datatype).lower,
+                    source,
+                    tag,
+                    (*comm).lower,
+                    word,
+                )
+            });
+            if let Some(code) = done {
+                return code;
+            }
+        }
+        irecv_converted(buf, count, datatype, source, tag, comm, request)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn irecv_converted(
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: Comm,
+    request: *mut abi::Request,
+) -> c_int {
+    let _inside = crossing::enter();
+    let arguments = receive(buf, count, datatype, source, tag, comm);
+    // SAFETY: the application's arguments.
+    unsafe {
+        match post(&arguments) {
+            Ok(posted) => {
+                *request = posted.cast();
+                0
+            }
+            Err(code) => raise(comm, code, c"MPI_Irecv"),
+        }
+    }
+}
+
+/// The arguments of a receive.
+#[inline(always)]
+pub fn receive(
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: Comm,
+) -> Arguments {
+    Arguments {
+        kind: Kind::Receive,
+        buffer: abi::buffer(buf),
+        count,
+        datatype,
+        peer: abi::rank_to_neutral(source),
+        tag: abi::tag_to_neutral(tag),
+        communicator: comm,
+    }
+}
+
+/// `MPI_Recv`.
+///
+/// # Safety
+/// As the MPI function.
+#[inline(always)]
+pub unsafe fn recv(
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: Comm,
+    status: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the application's arguments.
+    unsafe {
+        if arch::outside_and_receives()
+            && direct::objects([datatype, comm])
+            && source != abi::PROC_NULL
+            && drain::nothing_waits()
+        {
+            return arch::receive(buf, count, datatype, source, tag, comm, status);
+        }
+        recv_otherwise(buf, count, datatype, source, tag, comm, status)
+    }
+}
+
+/// `MPI_Recv` where the real MPI's own cannot be called.
+///
+/// # Safety
+/// As the MPI function.
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn recv_otherwise(
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: Comm,
+    status: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the application's arguments.
+    unsafe {
+        if direct::open()
+            && direct::objects([datatype, comm])
+            && source != abi::PROC_NULL
+            && drain::nothing_waits()
+        {
+            return recv_directly(buf, count, datatype, source, tag, comm, status);
+        }
+        recv_converted(buf, count, datatype, source, tag, comm, status)
+    }
+}
+
+/// `MPI_Recv` from a rank or any, the short way. Interruptible as the long one, by the same means: the nonblocking
+/// receive, asked for until it is over or a checkpoint is pending.
+#[inline(always)]
+unsafe fn recv_directly(
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: Comm,
+    status: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the way is open; the application's arguments, places of our own.
+    unsafe {
+        let stay = direct::enter();
+        let table = direct::table();
+        let mut word = 0;
+        let (lower, comm_word) = ((*datatype).lower, (*comm).lower);
+        let code = (table.irecv)(buf, count, lower, source, tag, comm_word, &mut word);
+        if code != 0 {
+            return stay.end(comm, code, c"MPI_Recv");
+        }
+        until_over(stay, word, status, comm, c"MPI_Recv", move || {
+            receive(buf, count, datatype, source, tag, comm)
+        })
+    }
+}
+
+/// Waits for a receive that was posted the short way; `arguments` are its own.
+///
+/// # Safety
+/// In that stay; `word` must be the lower half's for the receive, the rest the application's.
+#[inline(always)]
+pub(super) unsafe fn until_over(
+    stay: Stay,
+    mut word: Word,
+    status: *mut abi::Status,
+    comm: Comm,
+    name: &'static CStr,
+    arguments: impl FnOnce() -> Arguments,
+) -> c_int {
+    let table = direct::table();
+    // SAFETY: the caller's.
+    unsafe {
+        loop {
+            let mut over = 0;
+            let code = (table.test)(&mut word, &mut over, status.cast());
+            if code != 0 {
+                if abi::error_to_neutral(code) == ERR_TRUNCATE {
+                    arch::count_received();
+                }
+                return stay.end(comm, code, name);
+            }
+            if over != 0 {
+                arch::count_received();
+                return stay.end(comm, 0, name);
+            }
+            if arch::gate_pending() {
+                return interrupted(&arguments(), word, status, name);
+            }
+        }
+    }
+}
+
+/// A checkpoint is pending: the receive becomes a request.
+#[cold]
+#[inline(never)]
+unsafe fn interrupted(
+    arguments: &Arguments,
+    word: Word,
+    status: *mut abi::Status,
+    name: &'static CStr,
+) -> c_int {
+    let mut found = Status::default();
+    // SAFETY: inside a stub; the word is the lower half's for this receive.
+    unsafe {
+        let code = resume(arguments, word, &mut found);
+        finish_receive(code, &found, status, arguments.communicator, name)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn recv_converted(
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: Comm,
+    status: *mut abi::Status,
+) -> c_int {
+    let _inside = crossing::enter();
+    let arguments = receive(buf, count, datatype, source, tag, comm);
+    // SAFETY: the application's arguments.
+    unsafe {
+        let mut found = Status::default();
+        let code = if concurrent() || !drain::nothing_waits() {
+            match post(&arguments) {
+                Ok(request) => completion::wait_for(request, &mut found),
+                Err(code) => code,
+            }
+        } else {
+            let it = &arguments;
+            let (lower, comm_word) = (
+                abi::word(HandleKind::Datatype, datatype),
+                abi::word(HandleKind::Communicator, comm),
+            );
+            let wanted = if abi::is_ignored(status) {
+                ptr::null_mut()
+            } else {
+                &raw mut found
+            };
+            let mut word = 0;
+            let place = &raw mut word;
+            let (buffer, count, peer, tag) = (it.buffer, it.count, it.peer, it.tag);
+            let code = cross_near(move |dispatch| {
+                (dispatch.extra.recv)(buffer, count, lower, peer, tag, comm_word, wanted, place)
+            });
+            received(code, it, word, &mut found)
+        };
+        finish_receive(code, &found, status, comm, c"MPI_Recv")
+    }
+}
+
+/// What follows an interruptible receive: its message is counted; if it was interrupted, it becomes a
+/// request that a restart can post again, and is waited for.
+#[inline(always)]
+pub(super) unsafe fn received(
+    code: i32,
+    arguments: &Arguments,
+    word: Word,
+    found: &mut Status,
+) -> i32 {
+    // SAFETY: inside a stub; the word is the lower half's for this receive.
+    unsafe {
+        if code == 0 || code == ERR_TRUNCATE {
+            if arguments.peer != PROC_NULL {
+                arch::count_received();
+            }
+            code
+        } else if code == INTERRUPTED {
+            resume(arguments, word, found)
+        } else {
+            code
+        }
+    }
+}
+
+#[cold]
+unsafe fn resume(arguments: &Arguments, word: Word, found: &mut Status) -> i32 {
+    let flags = if arguments.peer == PROC_NULL {
+        NO_MESSAGE
+    } else {
+        0
+    };
+    // SAFETY: inside a stub.
+    unsafe {
+        let request = request::create(arguments, flags);
+        (*request).head.lower = word;
+        completion::wait_for(request, found)
+    }
+}
+
+/// Gives status and error of a blocking receive to the application.
+#[inline(always)]
+pub(super) unsafe fn finish_receive(
+    code: i32,
+    found: &Status,
+    status: *mut abi::Status,
+    comm: Comm,
+    name: &'static CStr,
+) -> c_int {
+    // SAFETY: the application's status, unless ignored.
+    unsafe {
+        if code == 0 {
+            give(status, found);
+            return 0;
+        }
+        if code == ERR_TRUNCATE {
+            give(status, found);
+        }
+        raise(comm, code, name)
+    }
+}

@@ -1,0 +1,130 @@
+//! `MPI_Recv` by the real MPI's own `MPI_Recv`, which needs no request for each message: where the real MPI can say while it waits
+//! that it does ([`UpperHooks::waiting`](stillpoint_wrappers::gate::UpperHooks)), the thread parks below it.
+//!
+//! A checkpoint that lets the job carry on returns to the real MPI, whose receive is still posted. After a restart nothing of it is
+//! left: the stub begins anew. A message that comes to its end while the thread is parked is in the application's buffer, but
+//! not counted: so the park point is left now and then while messages are drained, for the real MPI to look at its receive.
+//! Drained messages are none that the receive waits for: it would have had them first.
+//!
+//! Rules: [`hook`] runs on the application's stack, in the middle of the real MPI; where it finds a receive, with the upper half's
+//! FS, else with any.
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use super::receive::{ERR_TRUNCATE, recv_otherwise};
+use crate::ground::abi::{self, Comm, Datatype};
+use crate::ground::above::above;
+use crate::ground::arch;
+use crate::ground::crossing::{Place, cross_service};
+use crate::objects::errhandler::raise;
+use crate::operations::direct;
+use crate::operations::messages::points;
+
+/// Restarts so far.
+static RESTARTS: AtomicU32 = AtomicU32::new(0);
+/// Whether the driver thread is parked below a receive.
+static PARKED: AtomicBool = AtomicBool::new(false);
+
+/// Lets the calling thread receive so, if the real MPI of this launch calls back. Only the driver thread: another one, once it is
+/// stopped, could not look whether its receive is over.
+///
+/// # Safety
+/// As `cross_service`, on a thread whose way is direct.
+pub unsafe fn prepare() {
+    // SAFETY: the caller's; the thread has a record.
+    unsafe {
+        if arch::is_driver() {
+            let function =
+                cross_service(|services| services.receive.map_or(0, |receive| receive()));
+            (*arch::record()).receive.store(function, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A restart: every receive that was under way is over.
+pub fn restarted() {
+    RESTARTS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Whether the thread that is parked must look at its receive again, to know whether it is over.
+pub fn parked() -> bool {
+    PARKED.load(Ordering::Relaxed)
+}
+
+/// `UpperHooks::waiting`: a checkpoint is pending, and the real MPI waits for something.
+///
+/// # Safety
+/// On a thread that the real MPI waits on.
+pub unsafe extern "C" fn hook() {
+    let Some(stack) = arch::take_receive() else {
+        return;
+    };
+    let before = RESTARTS.load(Ordering::Relaxed);
+    PARKED.store(true, Ordering::Relaxed);
+    // SAFETY: inside a stub, no lock held. What is below on the stack is not needed after a restart.
+    unsafe { points::blocked() };
+    PARKED.store(false, Ordering::Relaxed);
+    if RESTARTS.load(Ordering::Relaxed) != before {
+        // SAFETY: nothing between here and the stub is there any more.
+        unsafe { arch::leave_receive(stack) }
+    }
+    arch::give_receive_back(stack);
+}
+
+arch::resumable_receive!(
+    failed: receive_has_failed,
+    anew: receive_begins_anew,
+    at_checkpoint: received_at_checkpoint
+);
+
+/// The receive has returned, and a checkpoint is pending.
+pub extern "C" fn received_at_checkpoint() -> c_int {
+    (above().park_point)();
+    0
+}
+
+/// The receive has returned an error.
+///
+/// # Safety
+/// Inside the stub; arguments as the application gave them.
+pub unsafe extern "C" fn receive_has_failed(
+    _buf: *mut c_void,
+    _count: c_int,
+    _datatype: Datatype,
+    _source: c_int,
+    _tag: c_int,
+    comm: Comm,
+    _status: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the thread was in the application before it began to receive.
+    unsafe {
+        arch::be_inside::<{ Place::No as u32 }>();
+        let _stay = direct::enter();
+        let error = abi::error_to_neutral(arch::code_of_receive());
+        if error == ERR_TRUNCATE {
+            arch::count_received();
+        }
+        raise(comm, error, c"MPI_Recv")
+    }
+}
+
+/// A restart has come while the receive waited.
+///
+/// # Safety
+/// As [`receive_has_failed`].
+pub unsafe extern "C" fn receive_begins_anew(
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: Comm,
+    status: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the thread was in the application before it began to receive.
+    unsafe {
+        arch::be_inside::<{ Place::No as u32 }>();
+        recv_otherwise(buf, count, datatype, source, tag, comm, status)
+    }
+}

@@ -1,0 +1,221 @@
+//! Persistent requests: making and starting them, and making everything pending anew after a restart.
+
+use core::ffi::{CStr, c_int, c_void};
+use core::ptr;
+
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
+use stillpoint_wrappers::neutral::constants::PROC_NULL;
+
+use crate::ground::abi::{self, Comm, Datatype};
+use crate::ground::arch;
+use crate::ground::crossing::{self, cross};
+use crate::ground::object::Object;
+use crate::objects::errhandler::raise;
+use crate::operations::messages::drain;
+use crate::operations::request::{
+    self, Arguments, CANCELLED, GONE, Kind, NO_MESSAGE, PERSISTENT, Request, State,
+};
+
+mod again;
+mod handles;
+mod kept;
+
+pub use again::rebuild;
+pub use handles::{cancel, request_free, request_get_status};
+pub use kept::{Members, agree};
+
+/// Makes a persistent point-to-point request in the lower half.
+unsafe fn make(kind: Kind, it: &Arguments, word: &mut Word) -> i32 {
+    // SAFETY: inside a stub or in a restart; arguments that the application gave.
+    unsafe {
+        let datatype = abi::word(HandleKind::Datatype, it.datatype);
+        let comm = abi::word(HandleKind::Communicator, it.communicator);
+        let (buffer, count, peer, tag) = (it.buffer, it.count, it.peer, it.tag);
+        cross(|dispatch| match kind {
+            Kind::Receive => (dispatch.recv_init)(buffer, count, datatype, peer, tag, comm, word),
+            Kind::SynchronousSend => {
+                (dispatch.ssend_init)(buffer, count, datatype, peer, tag, comm, word)
+            }
+            Kind::BufferedSend => {
+                (dispatch.bsend_init)(buffer, count, datatype, peer, tag, comm, word)
+            }
+            Kind::ReadySend => {
+                (dispatch.rsend_init)(buffer, count, datatype, peer, tag, comm, word)
+            }
+            _ => (dispatch.send_init)(buffer, count, datatype, peer, tag, comm, word),
+        })
+    }
+}
+
+unsafe fn init(name: &'static CStr, arguments: &Arguments, handle: *mut abi::Request) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's arguments.
+    unsafe {
+        let mut word = 0;
+        let code = make(arguments.kind, arguments, &mut word);
+        if code != 0 {
+            return raise(arguments.communicator, code, name);
+        }
+        let no_message = if arguments.peer == PROC_NULL {
+            NO_MESSAGE
+        } else {
+            0
+        };
+        let request = request::create(arguments, PERSISTENT | no_message);
+        (*request).head.lower = word;
+        (*request).state = State::Inactive;
+        *handle = request.cast();
+        0
+    }
+}
+
+macro_rules! persistent_sends {
+    ($($function:ident $name:literal $kind:ident)*) => {$(
+        #[doc = concat!("`", stringify!($name), "`.")]
+        ///
+        /// # Safety
+        /// As the MPI function.
+        pub unsafe fn $function(
+            buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int, tag: c_int, comm: Comm,
+            request: *mut abi::Request,
+        ) -> c_int {
+            let arguments = Arguments {
+                kind: Kind::$kind, buffer: abi::buffer(buf).cast_mut(), count, datatype,
+                peer: abi::rank_to_neutral(dest), tag: abi::tag_to_neutral(tag), communicator: comm,
+            };
+            // SAFETY: the application's arguments.
+            unsafe { init($name, &arguments, request) }
+        }
+    )*};
+}
+
+persistent_sends! {
+    send_init c"MPI_Send_init" Send
+    ssend_init c"MPI_Ssend_init" SynchronousSend
+    bsend_init c"MPI_Bsend_init" BufferedSend
+    rsend_init c"MPI_Rsend_init" ReadySend
+}
+
+/// `MPI_Recv_init`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn recv_init(
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: Comm,
+    request: *mut abi::Request,
+) -> c_int {
+    let arguments = crate::operations::p2p::receive(buf, count, datatype, source, tag, comm);
+    // SAFETY: the application's arguments.
+    unsafe { init(c"MPI_Recv_init", &arguments, request) }
+}
+
+/// Starts an inactive persistent request.
+unsafe fn begin(request: *mut Request) -> i32 {
+    // SAFETY: inside a stub or in a restart; a live request.
+    unsafe {
+        let it = &mut *request;
+        it.begun = request::next_begun();
+        it.flags &= !CANCELLED;
+        let word = &raw mut it.head.lower;
+        match it.kind {
+            Kind::Receive => {
+                let mut queue = drain::turn();
+                let message = if queue.is_empty() {
+                    None
+                } else {
+                    drain::take(&mut queue, it.communicator, it.peer, it.tag)
+                };
+                if let Some(message) = message {
+                    drop(queue);
+                    it.status = drain::deliver(message, it.buffer, it.count, it.datatype);
+                    it.state = State::Done;
+                    return 0;
+                }
+                let code = cross(|dispatch| (dispatch.start)(word));
+                if code == 0 {
+                    it.state = State::Active;
+                }
+                code
+            }
+            Kind::Collective => {
+                request::start_again(it);
+                start_below(it)
+            }
+            _ => {
+                let code = cross(|dispatch| (dispatch.start)(word));
+                if code == 0 {
+                    it.state = State::Active;
+                    if it.flags & NO_MESSAGE == 0 {
+                        arch::count_sent();
+                    }
+                }
+                code
+            }
+        }
+    }
+}
+
+/// Has the lower half start a request.
+unsafe fn start_below(it: &mut Request) -> i32 {
+    let word = &raw mut it.head.lower;
+    // SAFETY: inside a stub or in a restart; an inactive persistent request.
+    let code = unsafe { cross(|dispatch| (dispatch.start)(word)) };
+    if code == 0 {
+        it.state = State::Active;
+    }
+    code
+}
+
+/// Starts what a handle leads to.
+unsafe fn start_handle(handle: *mut Object, name: &'static CStr) -> c_int {
+    // SAFETY: inside a stub; the application's handle.
+    unsafe {
+        match request::of(handle) {
+            Ok(Some(it))
+                if (*it).flags & (PERSISTENT | GONE) == PERSISTENT
+                    && (*it).state == State::Inactive =>
+            {
+                let code = begin(it);
+                if code == 0 {
+                    0
+                } else {
+                    raise((*it).communicator, code, name)
+                }
+            }
+            Ok(Some(it)) => raise((*it).communicator, request::ERR_REQUEST, name),
+            _ => raise(ptr::null_mut(), request::ERR_REQUEST, name),
+        }
+    }
+}
+
+/// `MPI_Start`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn start(request: *mut abi::Request) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's request.
+    unsafe { start_handle(*request, c"MPI_Start") }
+}
+
+/// `MPI_Startall`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn startall(count: c_int, array_of_requests: *mut abi::Request) -> c_int {
+    let _inside = crossing::enter();
+    for index in 0..usize::try_from(count).unwrap_or(0) {
+        // SAFETY: the application's array.
+        let code = unsafe { start_handle(*array_of_requests.add(index), c"MPI_Startall") };
+        if code != 0 {
+            return code;
+        }
+    }
+    0
+}

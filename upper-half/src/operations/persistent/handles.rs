@@ -1,0 +1,120 @@
+//! What is done to a request besides starting it and waiting for it.
+
+use core::ffi::c_int;
+use core::ptr;
+
+use stillpoint_wrappers::neutral::Status;
+
+use crate::ground::abi;
+use crate::ground::crossing::{self, cross};
+use crate::objects::errhandler::raise;
+use crate::operations::clock::persistent as clocks;
+use crate::operations::completion::{EMPTY, give};
+use crate::operations::request::{self, CANCELLED, GONE, Kind, PERSISTENT, State};
+
+/// `MPI_Request_free`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn request_free(request: *mut abi::Request) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's request.
+    unsafe {
+        let it = match request::of(*request) {
+            Ok(Some(it)) => it,
+            _ => return raise(ptr::null_mut(), request::ERR_REQUEST, c"MPI_Request_free"),
+        };
+        let communicator = (*it).communicator;
+        if (*it).state == State::Active && (*it).kind == Kind::Receive {
+            // Its message is counted and, after a restart, still received: so it stays ours.
+            request::abandon(it);
+            *request = request::null();
+            return 0;
+        }
+        let mut code = 0;
+        let below = (*it).state != State::Done || (*it).flags & PERSISTENT != 0;
+        if below && (*it).flags & GONE == 0 {
+            let word = &raw mut (*it).head.lower;
+            code += cross(|dispatch| (dispatch.request_free)(word));
+        }
+        if code != 0 {
+            return raise(communicator, code, c"MPI_Request_free");
+        }
+        if (*it).kind == Kind::Collective && (*it).flags & PERSISTENT != 0 {
+            clocks::freed(communicator, (*it).initialised);
+        }
+        request::end(it);
+        *request = request::null();
+        0
+    }
+}
+
+/// `MPI_Cancel`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn cancel(request: *mut abi::Request) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's request.
+    unsafe {
+        let it = match request::of(*request) {
+            Ok(Some(it)) => it,
+            _ => return raise(ptr::null_mut(), request::ERR_REQUEST, c"MPI_Cancel"),
+        };
+        if (*it).state == State::Done {
+            // It is over: too late, as MPI allows.
+            return 0;
+        }
+        (*it).flags |= CANCELLED;
+        let word = &raw mut (*it).head.lower;
+        let code = cross(|dispatch| (dispatch.cancel)(word));
+        if code == 0 {
+            0
+        } else {
+            raise((*it).communicator, code, c"MPI_Cancel")
+        }
+    }
+}
+
+/// `MPI_Request_get_status`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn request_get_status(
+    request: abi::Request,
+    flag: *mut c_int,
+    status: *mut abi::Status,
+) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's request, flag and status.
+    unsafe {
+        let it = match request::of(request) {
+            Ok(Some(it)) => it,
+            Ok(None) => {
+                *flag = 1;
+                give(status, &EMPTY);
+                return 0;
+            }
+            Err(code) => return raise(ptr::null_mut(), code, c"MPI_Request_get_status"),
+        };
+        *flag = 1;
+        match (*it).state {
+            State::Inactive => give(status, &EMPTY),
+            State::Done => give(status, &(*it).status),
+            State::Active => {
+                let word = (*it).head.lower;
+                let (mut done, mut found) = (0, Status::default());
+                let code =
+                    cross(|dispatch| (dispatch.request_get_status)(word, &mut done, &mut found));
+                if code != 0 {
+                    return raise((*it).communicator, code, c"MPI_Request_get_status");
+                }
+                *flag = done;
+                if done != 0 {
+                    give(status, &found);
+                }
+            }
+        }
+        0
+    }
+}

@@ -1,0 +1,110 @@
+//! Persistent collective operations in a restart: those that all members of a communicator still have are made again, in one order.
+//! The others, which some members have freed, nobody can start any more: they are gone below, and wait to be freed.
+//!
+//! An operation has the same number on all members (see [`operations::clock::persistent`]). The members compare theirs one by one. The largest is what all
+//! can have next; who has smaller ones has them alone. Of those that all have they learn too which start is the newest that
+//! any of them has been told the end of.
+
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
+
+use crate::ground::abi;
+use crate::ground::crossing::cross;
+use crate::ground::object::Object;
+use crate::objects::outcome::{Outcome, check, class};
+use crate::operations::clock::persistent as clocks;
+use crate::operations::clock::persistent::MAX;
+use crate::operations::request::{self, GONE, Kind, PERSISTENT, Request, State};
+
+/// Standard-ABI value of `MPI_INT64_T`.
+const INT64: i32 = 600;
+
+/// A number that no operation has: nothing more.
+const NOTHING: i64 = i64::MAX;
+
+/// A communicator's words in the new lower half.
+pub struct Members {
+    /// Of this rank's group.
+    pub local: Word,
+    /// Of both groups, if it is an intercommunicator.
+    pub inter: Option<Word>,
+}
+
+impl Members {
+    /// The smallest and the largest of the numbers that all members have, and the largest of what they were told.
+    ///
+    /// # Safety
+    /// In a restart; all members call it.
+    unsafe fn extremes(&self, number: i64, told: i64) -> Outcome<(i64, i64, i64)> {
+        // SAFETY: the caller's; predefined handles have their words.
+        unsafe {
+            let mut largest = maximum([number, -number, told], self.local)?;
+            if let Some(inter) = self.inter {
+                // It gives what the other group's members have.
+                let theirs = maximum(largest, inter)?;
+                for (own, theirs) in largest.iter_mut().zip(theirs) {
+                    *own = (*own).max(theirs);
+                }
+            }
+            Ok((-largest[1], largest[0], largest[2]))
+        }
+    }
+}
+
+unsafe fn maximum(own: [i64; 3], word: Word) -> Outcome<[i64; 3]> {
+    let mut all = [0; 3];
+    let (from, to) = (own.as_ptr().cast(), all.as_mut_ptr().cast());
+    // SAFETY: the caller's; three numbers there and three here.
+    unsafe {
+        let int = (*abi::predefined(HandleKind::Datatype, INT64)).lower;
+        let max = (*abi::predefined(HandleKind::Operator, MAX)).lower;
+        check(cross(|d| (d.allreduce)(from, to, 3, int, max, word)))?;
+    }
+    Ok(all)
+}
+
+/// Finds out which persistent collectives of a communicator all members still have. Who has forgotten the communicator (a null
+/// object) has none.
+///
+/// # Safety
+/// On the main thread of a restart; all members call it.
+pub unsafe fn agree(members: &Members, communicator: *mut Object) -> Outcome {
+    // SAFETY: live requests; nobody else is there.
+    unsafe {
+        if !communicator.is_null() {
+            clocks::at_still_point(communicator);
+        }
+        let mut own: Vec<*mut Request> = request::live()
+            .into_iter()
+            .filter(|it| is_on(&**it, communicator))
+            .collect();
+        own.sort_by_key(|it| (**it).initialised);
+        let mut own = own.into_iter().peekable();
+        loop {
+            let next = own.peek().map_or(NOTHING, |it| (**it).initialised as i64);
+            let told = own.peek().map_or(0, |it| i64::from((**it).told));
+            let (smallest, largest, told) = members.extremes(next, told)?;
+            if smallest == largest {
+                if largest == NOTHING {
+                    return Ok(());
+                }
+                if let Some(it) = own.next() {
+                    (*it).told = told as u32;
+                }
+                continue;
+            }
+            while let Some(it) = own.next_if(|it| ((**it).initialised as i64) < largest) {
+                if (*it).state == State::Active {
+                    return Err(class::INTERN);
+                }
+                (*it).flags |= GONE;
+            }
+        }
+    }
+}
+
+fn is_on(it: &Request, communicator: *mut Object) -> bool {
+    it.kind == Kind::Collective
+        && it.flags & (PERSISTENT | GONE) == PERSISTENT
+        && it.communicator == communicator
+}

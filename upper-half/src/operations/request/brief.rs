@@ -1,0 +1,108 @@
+//! Nonblocking collective operations as they mostly are: begun by the short way, completed by it, nothing in between.
+//!
+//! Such a request is *brief*: its communicator is all that is held for it, its recipe owns nothing, nobody waits for its end with
+//! a function, and Fortran does not know it. One byte says so, beside those that say what it does and where it stands, so one
+//! comparison of the four ([`is`]) stands for all of this. What changes any of it changes one of the four. Slots that
+//! were brief are kept apart: what is the same in all brief requests is in them already.
+//!
+//! Rules: as for every short way, no other thread calls MPI.
+
+use super::slots::{REQUESTS, fill, hold_alone, let_go_alone, slot};
+use super::standing::Standing;
+use super::{Arguments, Kind, NO_MESSAGE, Recipe, Request};
+use crate::ground::object::{ALIVE, FREED, Object};
+use crate::ground::shared::concurrent;
+use crate::operations::clock::collective;
+
+/// Whether a request is brief.
+///
+/// # Safety
+/// `request` must be a slot of ours, alive.
+#[inline(always)]
+pub unsafe fn is(request: *const Request) -> bool {
+    // SAFETY: the caller's slot.
+    unsafe { Standing::of(request) == Standing::BRIEF }
+}
+
+/// Makes the request of a nonblocking collective operation, and counts the operation: with nothing in the lower half yet. If a slot
+/// is free.
+///
+/// # Safety
+/// Inside a stub; `communicator` must be alive and have a cell; `recipe` owns nothing, and what it refers to must never end.
+#[inline(always)]
+pub unsafe fn create(communicator: *mut Object, recipe: Recipe) -> Option<*mut Request> {
+    // SAFETY: the caller's communicator; slots of ours.
+    unsafe {
+        let requests = REQUESTS.alone();
+        let request = requests.brief;
+        if request.is_null() {
+            return None;
+        }
+        requests.brief = (*request).context.cast();
+        requests.begun += 1;
+        hold_alone(communicator);
+        let it = &mut *request;
+        it.head.magic = ALIVE;
+        it.communicator = communicator;
+        it.begun = requests.begun;
+        it.made = requests.begun;
+        (it.number, it.clock) = collective::initiated_alone(communicator);
+        // What is there owns nothing.
+        (&raw mut it.recipe).write(Some(recipe));
+        Some(request)
+    }
+}
+
+/// Sees to it that there is a slot for a brief request, where there may be one.
+pub fn stock() {
+    if concurrent() {
+        return;
+    }
+    let mut requests = REQUESTS.take();
+    if !requests.brief.is_null() {
+        return;
+    }
+    let request = slot(&mut requests);
+    let arguments = Arguments::without_message(Kind::Collective, core::ptr::null_mut());
+    fill(&mut requests, request, &arguments, NO_MESSAGE);
+    // SAFETY: the slot is nobody else's.
+    unsafe {
+        (*request).brief = true;
+        (*request).context = core::ptr::null_mut();
+        (*request).head.magic = FREED;
+    }
+    requests.brief = request;
+}
+
+/// Tells the application that a brief request is over, and ends it.
+///
+/// # Safety
+/// Inside a stub; the lower half must have nothing left of it; it is used no more.
+#[inline(always)]
+pub unsafe fn end(request: *mut Request) {
+    // SAFETY: the caller gives the request up.
+    unsafe {
+        let it = &mut *request;
+        let communicator = it.communicator;
+        if (*communicator).cell.is_null() {
+            // The application has freed the communicator.
+            super::complete(request, None);
+            return;
+        }
+        collective::tell_alone(communicator, it.number);
+        let_go_alone(communicator);
+        it.head.magic = FREED;
+        let requests = REQUESTS.alone();
+        it.context = requests.brief.cast();
+        requests.brief = request;
+    }
+}
+
+/// Fortran is about to know the request.
+///
+/// # Safety
+/// `request` must be a live request.
+pub unsafe fn no_longer(request: *mut Object) {
+    // SAFETY: the caller's request.
+    unsafe { (*request.cast::<Request>()).brief = false };
+}

@@ -1,0 +1,135 @@
+//! From the lower half's word to the end that the application is told.
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use stillpoint_wrappers::neutral::{Status, Word};
+
+use super::{
+    Arguments, CANCELLED, Completion, Kind, NO_MESSAGE, PERSISTENT, Request, State, create, end,
+    live,
+};
+use crate::ground::object::Object;
+use crate::ground::{arch, refuse};
+use crate::operations::clock::collective;
+
+/// Requests with a completion.
+pub(super) static COMPLETIONS: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes the request of an operation that the lower half has begun as `word`: a nonblocking
+/// collective, or one on a window or file ([`Kind::Foreign`]).
+///
+/// # Safety
+/// As [`create`].
+#[inline(always)]
+pub unsafe fn adopt(kind: Kind, communicator: *mut Object, word: Word) -> *mut Object {
+    // SAFETY: the caller's.
+    unsafe {
+        let request = create(&Arguments::without_message(kind, communicator), NO_MESSAGE);
+        (*request).head.lower = word;
+        if kind == Kind::Foreign {
+            refuse::alive(refuse::Reason::ForeignRequest);
+        }
+        request.cast()
+    }
+}
+
+/// Whether an active request will make `context` what it is to be (a communicator of `MPI_Comm_idup`):
+/// until then it is not to be used.
+pub fn is_being_made(context: *mut ()) -> bool {
+    if COMPLETIONS.load(Ordering::Relaxed) == 0 {
+        return false;
+    }
+    live().into_iter().any(|request| {
+        // SAFETY: a live request.
+        let it = unsafe { &*request };
+        it.completion.is_some() && it.context == context && it.state == State::Active
+    })
+}
+
+/// Has `completion(context)` run when the application is told that the request is over.
+///
+/// # Safety
+/// `request` must be a live request of [`adopt`].
+pub unsafe fn on_completion(request: *mut Object, completion: Completion, context: *mut ()) {
+    // SAFETY: the caller's request.
+    unsafe {
+        let request = request.cast::<Request>();
+        if (*request).completion.replace(completion).is_none() {
+            COMPLETIONS.fetch_add(1, Ordering::Relaxed);
+        }
+        (*request).context = context;
+    }
+}
+
+/// Tells the application that an active or done operation is over: counts its message, runs its
+/// completion, and leaves a persistent request inactive. Returns whether the request has ended.
+///
+/// # Safety
+/// Inside a stub; the lower half has nothing active for it; `status` is the operation's where it was
+/// asked for (it must be for a cancelled one).
+#[inline(always)]
+pub unsafe fn complete(request: *mut Request, status: Option<&Status>) -> bool {
+    // SAFETY: the caller's request.
+    unsafe {
+        let it = &mut *request;
+        if it.state == State::Active {
+            count(it, status);
+        }
+        if it.number != 0 {
+            if it.flags & PERSISTENT == 0 {
+                collective::tell(it.communicator, it.number);
+            } else {
+                it.told = it.number;
+                collective::bind_cell(it.own);
+            }
+            it.number = 0;
+        }
+        if let Some(completion) = it.completion {
+            completion(it.context);
+        }
+        if it.flags & PERSISTENT != 0 {
+            it.state = State::Inactive;
+            it.flags &= !CANCELLED;
+            return false;
+        }
+        end(request);
+        true
+    }
+}
+
+/// Counts the message of an operation that has just come to its end in the lower half.
+///
+/// # Safety
+/// On a thread with a record.
+#[inline(always)]
+pub unsafe fn count(request: &Request, status: Option<&Status>) {
+    if request.flags & NO_MESSAGE != 0 {
+        return;
+    }
+    let cancelled =
+        request.flags & CANCELLED != 0 && status.is_some_and(|status| status.cancelled());
+    // SAFETY: the caller's thread has a record.
+    unsafe {
+        if request.kind == Kind::Receive {
+            if !cancelled {
+                arch::count_received();
+            }
+        } else if cancelled {
+            arch::uncount_sent();
+        }
+    }
+}
+
+/// Notes that an active operation is over, for the application to be told later.
+///
+/// # Safety
+/// As [`complete`].
+pub unsafe fn finish(request: *mut Request, status: &Status) {
+    // SAFETY: the caller's request.
+    unsafe {
+        let it = &mut *request;
+        count(it, Some(status));
+        it.status = *status;
+        it.state = State::Done;
+    }
+}

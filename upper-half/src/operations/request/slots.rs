@@ -1,0 +1,331 @@
+//! Where requests live: slots of their own, taken and given back at the cost of a few stores.
+//!
+//! Without concurrency (see `shared`) nothing here is locked or atomic.
+
+use core::mem::offset_of;
+use core::sync::atomic::Ordering;
+
+use stillpoint_wrappers::gate::HandleKind;
+
+use super::life::COMPLETIONS;
+use super::standing::Standing;
+use super::{Arguments, CANCELLED, Kind, Request, State};
+use crate::ground::object::{ALIVE, FREED, Object};
+use crate::ground::shared::{Shared, concurrent};
+use crate::ground::{arch, fortran, handle, refuse};
+
+pub(super) struct Requests {
+    /// Every slot that was ever a request.
+    all: Vec<*mut Request>,
+    /// Slots in no use, each linked to the next by its head's `body`.
+    free: *mut Request,
+    /// Slots in no use that were last a [brief](super::brief) request, each linked to the next by its `context`.
+    pub(super) brief: *mut Request,
+    /// Operations begun so far.
+    pub(super) begun: u64,
+}
+
+pub(super) static REQUESTS: Shared<Requests> = Shared::new(Requests {
+    all: Vec::new(),
+    free: core::ptr::null_mut(),
+    brief: core::ptr::null_mut(),
+    begun: 0,
+});
+
+/// One more holder of an object that a pending operation needs.
+///
+/// # Safety
+/// `object` must be a live object or null.
+#[inline(always)]
+pub unsafe fn hold(object: *mut Object) {
+    // SAFETY: the caller's object; without concurrency nobody else counts at the same time.
+    unsafe {
+        if object.is_null() {
+        } else if concurrent() {
+            if (*object).standard == 0 {
+                handle::retain(object);
+            }
+        } else {
+            hold_alone(object);
+        }
+    }
+}
+
+/// [`hold`] where no other thread calls MPI.
+///
+/// # Safety
+/// As [`hold`]; not null.
+#[inline(always)]
+pub(super) unsafe fn hold_alone(object: *mut Object) {
+    // SAFETY: the caller's object.
+    unsafe {
+        if (*object).standard == 0 {
+            (*object).references += 1;
+        }
+    }
+}
+
+/// Ends [`hold`].
+///
+/// # Safety
+/// `object` must have been held.
+#[inline(always)]
+pub unsafe fn let_go(object: *mut Object) {
+    // SAFETY: as `hold`.
+    unsafe {
+        if object.is_null() {
+        } else if concurrent() {
+            if (*object).standard == 0 {
+                handle::release(object);
+            }
+        } else {
+            let_go_alone(object);
+        }
+    }
+}
+
+/// [`let_go`] where no other thread calls MPI.
+///
+/// # Safety
+/// As [`let_go`]; not null.
+#[inline(always)]
+pub(super) unsafe fn let_go_alone(object: *mut Object) {
+    // SAFETY: the caller's object.
+    unsafe {
+        if (*object).standard != 0 {
+        } else if (*object).references > 1 {
+            (*object).references -= 1;
+        } else {
+            handle::release(object);
+        }
+    }
+}
+
+#[cold]
+fn new_slot(requests: &mut Requests) -> *mut Request {
+    let request: *mut Request =
+        handle::create(HandleKind::Request, 0, core::ptr::null_mut()).cast();
+    // SAFETY: a fresh slot of `ROOM` bytes; these fields are dropped only by assignment from here on.
+    unsafe {
+        (&raw mut (*request).recipe).write(None);
+        (&raw mut (*request).completion).write(None);
+        (&raw mut (*request).held).write(Vec::new());
+        (*request).number = 0;
+    }
+    requests.all.push(request);
+    request
+}
+
+/// Makes a request in state [`State::Active`] with nothing in the lower half yet, holding its
+/// datatype and communicator.
+///
+/// # Safety
+/// Inside a stub; the objects must be alive.
+#[inline(always)]
+pub unsafe fn create(arguments: &Arguments, flags: u8) -> *mut Request {
+    // SAFETY: the caller's objects.
+    unsafe {
+        hold(arguments.datatype);
+        hold(arguments.communicator);
+        let mut requests = REQUESTS.take();
+        let request = slot(&mut requests);
+        fill(&mut requests, request, arguments, flags);
+        (*request).made = requests.begun;
+        request
+    }
+}
+
+/// [`create`] where no other thread calls MPI: of a request without a recipe, if a slot is free.
+///
+/// # Safety
+/// As [`create`]; neither object may be null.
+#[inline(always)]
+pub unsafe fn create_alone(arguments: &Arguments) -> Option<*mut Request> {
+    // SAFETY: the caller's objects.
+    unsafe {
+        let requests = REQUESTS.alone();
+        let request = take_free(requests)?;
+        hold_alone(arguments.datatype);
+        hold_alone(arguments.communicator);
+        fill(requests, request, arguments, 0);
+        Some(request)
+    }
+}
+
+/// A slot in no use.
+#[inline(always)]
+pub(super) fn slot(requests: &mut Requests) -> *mut Request {
+    take_free(requests).unwrap_or_else(|| new_slot(requests))
+}
+
+/// Takes a slot off the list of free ones.
+#[inline(always)]
+fn take_free(requests: &mut Requests) -> Option<*mut Request> {
+    let request = requests.free;
+    if request.is_null() {
+        return None;
+    }
+    // SAFETY: a slot in the list is ours and holds the link.
+    requests.free = unsafe { (*request).head.body.cast() };
+    Some(request)
+}
+
+#[inline(always)]
+pub(super) fn fill(
+    requests: &mut Requests,
+    request: *mut Request,
+    arguments: &Arguments,
+    flags: u8,
+) {
+    requests.begun += 1;
+    // SAFETY: the slot is nobody else's now.
+    let it = unsafe { &mut *request };
+    it.head.magic = ALIVE;
+    it.head.body = core::ptr::null_mut();
+    it.kind = arguments.kind;
+    it.state = State::Active;
+    it.flags = flags;
+    it.brief = false;
+    it.count = arguments.count;
+    it.buffer = arguments.buffer;
+    it.datatype = arguments.datatype;
+    it.communicator = arguments.communicator;
+    it.peer = arguments.peer;
+    it.tag = arguments.tag;
+    it.begun = requests.begun;
+}
+
+/// The request that a handle leads to, if it is a plain one: a message or a collective operation, begun and not persistent, that
+/// the lower half has.
+///
+/// # Safety
+/// `handle` must be null, a small number, or a handle of the application.
+#[inline(always)]
+pub unsafe fn plain(handle: *mut Object) -> Option<*mut Request> {
+    const HEAD: u64 = ALIVE as u64 | (HandleKind::Request as u64) << 32;
+    const _: () = {
+        assert!(offset_of!(Object, magic) == 8 && offset_of!(Object, kind) == 12);
+        assert!(offset_of!(Object, standard) == 14);
+    };
+    if !arch::is_address(handle) {
+        return None;
+    }
+    let request: *mut Request = handle.cast();
+    // SAFETY: an object; it is a request if its head says so. The first read is of fields that lie side by side.
+    unsafe {
+        let head = (&raw const (*request).head.magic).cast::<u64>().read();
+        if head != HEAD {
+            return None;
+        }
+        let standing = Standing::of(request);
+        if standing == Standing::BRIEF {
+            return Some(request);
+        }
+        let known = standing.is_message() || standing.is_other_collective();
+        (known && (*request).head.fortran == -1).then_some(request)
+    }
+}
+
+/// The request that a handle leads to, if the real MPI may be asked for its end directly: alive and not done above, neither
+/// cancelled, nor of a sort that calls back.
+///
+/// # Safety
+/// As [`plain`].
+#[inline(always)]
+pub unsafe fn askable(handle: *mut Object) -> Option<*mut Request> {
+    if !arch::is_address(handle) {
+        return None;
+    }
+    let request: *mut Request = handle.cast();
+    // SAFETY: an object; it is a request if its head says so.
+    unsafe {
+        let alive = (*handle).is(HandleKind::Request) && !(*handle).predefined();
+        let known = alive
+            && (*request).state != State::Done
+            && (*request).flags & CANCELLED == 0
+            && !matches!((*request).kind, Kind::Generalized | Kind::Foreign);
+        known.then_some(request)
+    }
+}
+
+/// Gives a request number of its own to a persistent one that is started again.
+pub fn next_begun() -> u64 {
+    let mut requests = REQUESTS.take();
+    requests.begun += 1;
+    requests.begun
+}
+
+/// Ends a request: its slot is free from here on. The lower half must have nothing left of it.
+///
+/// # Safety
+/// Inside a stub; `request` must be alive, and used no more.
+#[inline(always)]
+pub unsafe fn end(request: *mut Request) {
+    // SAFETY: the caller gives the request up.
+    unsafe {
+        let it = &mut *request;
+        let_go(it.datatype);
+        let_go(it.communicator);
+        if it.recipe.is_some() || it.completion.is_some() || it.kind == Kind::Foreign {
+            end_rest(it);
+        }
+        if it.head.fortran != -1 {
+            fortran::forget(request.cast());
+            it.head.fortran = -1;
+        }
+        it.number = 0;
+        it.head.magic = FREED;
+        let mut requests = REQUESTS.take();
+        it.head.body = requests.free.cast();
+        requests.free = request;
+    }
+}
+
+#[cold]
+unsafe fn end_rest(request: &mut Request) {
+    request.recipe = None;
+    if request.completion.take().is_some() {
+        COMPLETIONS.fetch_sub(1, Ordering::Relaxed);
+    }
+    for object in core::mem::take(&mut request.held) {
+        // SAFETY: held since the recipe was made.
+        unsafe { let_go(object) };
+    }
+    if request.kind == Kind::Foreign {
+        refuse::gone(refuse::Reason::ForeignRequest);
+    }
+}
+
+/// [`end`] of a [`plain`] message where no other thread calls MPI.
+///
+/// # Safety
+/// As [`end`].
+#[inline(always)]
+pub unsafe fn end_alone(request: *mut Request) {
+    // SAFETY: the caller gives the request up.
+    unsafe {
+        let it = &mut *request;
+        let_go_alone(it.datatype);
+        let_go_alone(it.communicator);
+        it.head.magic = FREED;
+        let requests = REQUESTS.alone();
+        it.head.body = requests.free.cast();
+        requests.free = request;
+    }
+}
+
+/// Every live request, in the order in which the operations were begun.
+pub fn live() -> Vec<*mut Request> {
+    let requests = REQUESTS.take();
+    // SAFETY: slots never go away.
+    let mut found: Vec<_> = requests
+        .all
+        .iter()
+        .copied()
+        .filter(|it| unsafe { (**it).head.magic == ALIVE })
+        .collect();
+    drop(requests);
+    // SAFETY: as above.
+    found.sort_by_key(|it| unsafe { (**it).begun });
+    found
+}

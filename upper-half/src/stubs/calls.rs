@@ -1,0 +1,70 @@
+//! The functions of MPI that are written by hand, by their names: what the generated stubs of the form `written`
+//! call. The compiler sees to it that each is there, with the parameters that the table says.
+
+pub use crate::communicators::topology::{
+    cart_create, cart_sub, dist_graph_create, dist_graph_create_adjacent, graph_create,
+};
+pub use crate::communicators::{
+    comm_compare, comm_create, comm_create_group, comm_disconnect, comm_dup, comm_dup_with_info,
+    comm_free, comm_get_info, comm_get_name, comm_group, comm_idup, comm_rank, comm_remote_group,
+    comm_remote_size, comm_set_info, comm_set_name, comm_size, comm_split, comm_split_type,
+    comm_test_inter, intercomm_create, intercomm_merge, win_get_name, win_set_name,
+};
+pub use crate::objects::attribute::{
+    attr_delete, attr_get, attr_put, comm_create_keyval, comm_delete_attr, comm_free_keyval,
+    comm_get_attr, comm_set_attr, keyval_create, keyval_free, type_create_keyval, type_delete_attr,
+    type_free_keyval, type_get_attr, type_set_attr, win_create_keyval, win_delete_attr,
+    win_free_keyval, win_get_attr, win_set_attr,
+};
+pub use crate::objects::datatype::{
+    type_commit, type_contiguous, type_create_darray, type_create_f90_complex,
+    type_create_f90_integer, type_create_f90_real, type_create_hindexed,
+    type_create_hindexed_block, type_create_hvector, type_create_indexed_block,
+    type_create_resized, type_create_struct, type_create_subarray, type_dup, type_free,
+    type_get_contents, type_get_envelope, type_get_name, type_hindexed, type_hvector, type_indexed,
+    type_set_name, type_struct, type_vector,
+};
+pub use crate::objects::errhandler::{
+    comm_call_errhandler, comm_create_errhandler, comm_get_errhandler, comm_set_errhandler,
+    errhandler_create, errhandler_free, errhandler_get, errhandler_set, file_call_errhandler,
+    file_create_errhandler, file_get_errhandler, file_set_errhandler, win_call_errhandler,
+    win_create_errhandler, win_get_errhandler, win_set_errhandler,
+};
+pub use crate::objects::error_codes::{
+    add_error_class, add_error_code, add_error_string, error_class, error_string,
+};
+pub use crate::objects::group::{
+    group_compare, group_difference, group_excl, group_free, group_incl, group_intersection,
+    group_range_excl, group_range_incl, group_rank, group_size, group_translate_ranks, group_union,
+};
+pub use crate::objects::info::{
+    info_create, info_delete, info_dup, info_free, info_get, info_get_nkeys, info_get_nthkey,
+    info_get_valuelen, info_set,
+};
+pub use crate::objects::memory::{alloc_mem, free_mem};
+pub use crate::objects::operator::{op_create, op_free};
+pub use crate::operations::completion::{
+    test, testall, testany, testsome, wait, waitall, waitany, waitsome,
+};
+pub use crate::operations::grequest::{grequest_complete, grequest_start};
+pub use crate::operations::p2p::{
+    bsend, buffer_attach, buffer_detach, ibsend, irecv, irsend, isend, issend, recv, rsend, send,
+    sendrecv, sendrecv_replace, ssend,
+};
+pub use crate::operations::persistent::{
+    bsend_init, cancel, recv_init, request_free, request_get_status, rsend_init, send_init,
+    ssend_init, start, startall,
+};
+pub use crate::operations::probe::{improbe, imrecv, iprobe, mprobe, mrecv, probe};
+pub use crate::stubs::conversion::{
+    comm_c2f, comm_f2c, errhandler_c2f, errhandler_f2c, file_c2f, file_f2c, group_c2f, group_f2c,
+    info_c2f, info_f2c, message_c2f, message_f2c, op_c2f, op_f2c, request_c2f, request_f2c,
+    status_c2f, status_f2c, type_c2f, type_f2c, win_c2f, win_f2c,
+};
+pub use crate::stubs::foreign::{
+    comm_spawn, comm_spawn_multiple, file_close, register_datarep, win_free,
+};
+pub use crate::stubs::init::{
+    abort, finalize, finalized, init, init_thread, initialized, is_thread_main, query_thread,
+};
+pub use crate::stubs::local::{address, get_address, pcontrol, wtick, wtime};

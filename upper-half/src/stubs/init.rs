@@ -1,0 +1,274 @@
+//! The start and the end of MPI, and the questions about both.
+
+use core::ffi::{c_char, c_int};
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+use stillpoint_wrappers::gate::{DriverState, HandleKind, ThreadRecord};
+
+use crate::communicators;
+use crate::ground::abi::{self, Comm};
+use crate::ground::crossing::{self, cross, gate};
+use crate::ground::hooks::HOOKS;
+use crate::ground::object::Object;
+use crate::ground::{arch, shared};
+use crate::objects::errhandler::{self, raise};
+use crate::objects::outcome::class;
+use crate::objects::{attribute, error_codes, group};
+use crate::operations::clock::{collective, two_phase};
+use crate::stubs::crash;
+
+/// Standard-ABI values of the thread levels.
+const FUNNELED: i32 = 1024;
+const SERIALIZED: i32 = 2048;
+const MULTIPLE: i32 = 4096;
+/// Standard-ABI values of the two communicators that MPI begins with.
+const WORLD: i32 = 257;
+const SELF: i32 = 258;
+/// Standard-ABI value of `MPI_ERRORS_RETURN`.
+const ERRORS_RETURN: i32 = 323;
+
+static STARTED: AtomicBool = AtomicBool::new(false);
+static FINALIZED: AtomicBool = AtomicBool::new(false);
+/// The level that the application was granted.
+static PROVIDED: AtomicI32 = AtomicI32::new(0);
+/// The virtual thread id of the thread that started MPI.
+static MAIN: AtomicI32 = AtomicI32::new(0);
+
+/// `MPI_COMM_WORLD`.
+pub fn world() -> *mut Object {
+    abi::predefined(HandleKind::Communicator, WORLD)
+}
+
+/// `MPI_COMM_SELF`.
+pub fn self_communicator() -> *mut Object {
+    abi::predefined(HandleKind::Communicator, SELF)
+}
+
+/// Starts MPI at a level; returns the one granted.
+unsafe fn begin(required: i32, name: &'static core::ffi::CStr) -> Result<i32, c_int> {
+    // SAFETY: inside a stub.
+    unsafe {
+        if STARTED.load(Ordering::Relaxed) {
+            return Err(raise(ptr::null_mut(), class::OTHER, name));
+        }
+        // With SERIALIZED one thread may be parked, pulling messages in, while another is in a call.
+        let asked = if required == SERIALIZED {
+            MULTIPLE
+        } else {
+            required
+        };
+        let mut granted = 0;
+        let code = cross(|dispatch| {
+            (dispatch.init_thread)(ptr::null_mut(), ptr::null_mut(), asked, &mut granted)
+        });
+        if code != 0 {
+            return Err(abi::error_from_neutral(code));
+        }
+        STARTED.store(true, Ordering::Relaxed);
+        two_phase::choose();
+        let provided = if required == SERIALIZED {
+            granted.min(SERIALIZED)
+        } else {
+            granted
+        };
+        PROVIDED.store(provided, Ordering::Relaxed);
+        HOOKS.mpi_thread_level.store(granted, Ordering::Relaxed);
+        if provided >= SERIALIZED {
+            shared::set_concurrent();
+        }
+        become_driver();
+        keep_errors();
+        name_world();
+        errhandler::initialise();
+        group::initialise();
+        if let Err(error) = communicators::initialise() {
+            return Err(raise(ptr::null_mut(), error, name));
+        }
+        attribute::initialise(error_codes::last_used());
+        crash::install();
+        gate()
+            .driver_state
+            .store(DriverState::Running as u32, Ordering::SeqCst);
+        gate().mpi_active.store(1, Ordering::SeqCst);
+        Ok(provided)
+    }
+}
+
+/// Marks this thread as the driver thread: the one that parks.
+unsafe fn become_driver() {
+    // SAFETY: the thread has a record of its own.
+    unsafe {
+        let record: *mut ThreadRecord = arch::record();
+        (*record).driver.store(1, Ordering::SeqCst);
+        MAIN.store(
+            (*record).virtual_tid.load(Ordering::Relaxed) as i32,
+            Ordering::Relaxed,
+        );
+    }
+}
+
+/// Has the lower half return its errors: the application's handlers are run above.
+unsafe fn keep_errors() {
+    let handler = abi::predefined(HandleKind::Errhandler, ERRORS_RETURN);
+    for communicator in [world(), self_communicator()] {
+        // SAFETY: inside a stub or in a restart; predefined objects.
+        unsafe {
+            let (word, handler) = ((*communicator).lower, (*handler).lower);
+            cross(|dispatch| (dispatch.comm_set_errhandler)(word, handler));
+        }
+    }
+}
+
+/// Whether MPI has started and not ended.
+pub fn active() -> bool {
+    STARTED.load(Ordering::Relaxed) && !FINALIZED.load(Ordering::Relaxed)
+}
+
+/// Tells the lower half of a restart what `MPI_Init` told the first one.
+///
+/// # Safety
+/// On the main thread of a restart, MPI started, predefined objects initialised.
+pub unsafe fn rebuild() {
+    if STARTED.load(Ordering::Relaxed) {
+        // SAFETY: the caller's.
+        unsafe { keep_errors() };
+    }
+}
+
+/// Fills in what is known of the two communicators that MPI begins with.
+unsafe fn name_world() {
+    // SAFETY: inside a stub; predefined objects.
+    unsafe {
+        let world = world();
+        let word = (*world).lower;
+        let (mut rank, mut size) = (0, 0);
+        cross(|dispatch| {
+            (dispatch.comm_rank)(word, &mut rank);
+            (dispatch.comm_size)(word, &mut size)
+        });
+        (*world).rank = rank;
+        (*world).size = size;
+        let alone = self_communicator();
+        (*alone).rank = 0;
+        (*alone).size = 1;
+        gate().rank.store(rank, Ordering::SeqCst);
+        gate().size.store(size, Ordering::SeqCst);
+    }
+}
+
+/// `MPI_Init`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: inside a stub.
+    match unsafe { begin(0, c"MPI_Init") } {
+        Ok(_) => 0,
+        Err(code) => code,
+    }
+}
+
+/// `MPI_Init_thread`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn init_thread(
+    _argc: *mut c_int,
+    _argv: *mut *mut *mut c_char,
+    required: c_int,
+    provided: *mut c_int,
+) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: inside a stub; the application's place for the level.
+    unsafe {
+        match begin(abi::threads_to_neutral(required), c"MPI_Init_thread") {
+            Ok(granted) => {
+                *provided = abi::threads_from_neutral(granted);
+                0
+            }
+            Err(code) => code,
+        }
+    }
+}
+
+/// `MPI_Finalize`: collective over all, after the attributes of `MPI_COMM_SELF` are gone.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn finalize() -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: inside a stub, nothing locked.
+    unsafe {
+        if !STARTED.load(Ordering::Relaxed) || FINALIZED.load(Ordering::Relaxed) {
+            return raise(ptr::null_mut(), class::OTHER, c"MPI_Finalize");
+        }
+        // What the application's delete functions return does not keep MPI from ending.
+        let _ = attribute::delete_all(self_communicator());
+        communicators::finish_all();
+        let code = collective::clocked((*world()).clock, |dispatch| (dispatch.finalize)());
+        gate().mpi_active.store(0, Ordering::SeqCst);
+        FINALIZED.store(true, Ordering::Relaxed);
+        abi::error_from_neutral(code)
+    }
+}
+
+/// `MPI_Initialized`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn initialized(flag: *mut c_int) -> c_int {
+    // SAFETY: the application's place.
+    unsafe { *flag = c_int::from(STARTED.load(Ordering::Relaxed)) };
+    0
+}
+
+/// `MPI_Finalized`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn finalized(flag: *mut c_int) -> c_int {
+    // SAFETY: the application's place.
+    unsafe { *flag = c_int::from(FINALIZED.load(Ordering::Relaxed)) };
+    0
+}
+
+/// `MPI_Query_thread`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn query_thread(provided: *mut c_int) -> c_int {
+    // SAFETY: the application's place.
+    unsafe { *provided = abi::threads_from_neutral(PROVIDED.load(Ordering::Relaxed)) };
+    0
+}
+
+/// `MPI_Is_thread_main`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn is_thread_main(flag: *mut c_int) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's place; the thread has a record.
+    unsafe {
+        let tid = (*arch::record()).virtual_tid.load(Ordering::Relaxed) as i32;
+        *flag = c_int::from(tid == MAIN.load(Ordering::Relaxed));
+    }
+    0
+}
+
+/// `MPI_Abort`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn abort(comm: Comm, errorcode: c_int) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's communicator; the code is the job's exit status, not an error class.
+    unsafe {
+        let word = abi::word(HandleKind::Communicator, comm);
+        cross(|dispatch| (dispatch.abort)(word, errorcode))
+    }
+}
+
+const _: () = assert!(FUNNELED < SERIALIZED && SERIALIZED < MULTIPLE);

@@ -1,0 +1,153 @@
+//! What is answered on the spot, without the lower half: the clock on the wall, addresses, profiling levels.
+//!
+//! `MPI_Wtime` counts seconds since its first use, as Open MPI's does, and goes on after a restart from where it
+//! stood when it was last read: it never jumps, whatever the clocks of two machines say.
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicI64, Ordering};
+
+use crate::ground::abi::{self, Aint};
+use crate::ground::crossing;
+use crate::objects::errhandler;
+use crate::objects::outcome::class;
+
+/// `struct timespec`.
+#[repr(C)]
+struct Timespec {
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+const CLOCK_MONOTONIC: c_int = 1;
+
+unsafe extern "C" {
+    fn clock_gettime(clock: c_int, time: *mut Timespec) -> c_int;
+    fn clock_getres(clock: c_int, time: *mut Timespec) -> c_int;
+}
+
+/// What the monotonic clock said at second 0; 0 until then.
+static ORIGIN: AtomicI64 = AtomicI64::new(0);
+/// The latest time that was given out, in nanoseconds since second 0.
+static LATEST: AtomicI64 = AtomicI64::new(0);
+
+/// The monotonic clock in nanoseconds.
+fn now() -> i64 {
+    let mut time = Timespec {
+        seconds: 0,
+        nanoseconds: 0,
+    };
+    // SAFETY: the clock exists and the place is ours. Reads the shared page of the kernel, through the application's
+    // libc, which has no state for it; cannot fail, so leaves `errno` alone.
+    unsafe { clock_gettime(CLOCK_MONOTONIC, &raw mut time) };
+    time.seconds * 1_000_000_000 + time.nanoseconds
+}
+
+/// Nanoseconds since the first use.
+fn elapsed() -> i64 {
+    let now = now();
+    let mut origin = ORIGIN.load(Ordering::Relaxed);
+    if origin == 0 {
+        let first = ORIGIN.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+        origin = first.err().unwrap_or(now);
+    }
+    now - origin
+}
+
+/// `MPI_Wtime`.
+///
+/// # Safety
+/// None to keep.
+pub unsafe fn wtime() -> f64 {
+    let elapsed = elapsed();
+    LATEST.fetch_max(elapsed, Ordering::Relaxed);
+    elapsed as f64 * 1e-9
+}
+
+/// `MPI_Wtick`.
+///
+/// # Safety
+/// None to keep.
+pub unsafe fn wtick() -> f64 {
+    let mut tick = Timespec {
+        seconds: 0,
+        nanoseconds: 0,
+    };
+    // SAFETY: as `now`.
+    unsafe { clock_getres(CLOCK_MONOTONIC, &raw mut tick) };
+    tick.seconds as f64 + tick.nanoseconds as f64 * 1e-9
+}
+
+/// Lets `MPI_Wtime` go on from the last time that it gave. To be called in a restart, before the application's
+/// threads run.
+pub fn resume_wtime() {
+    if ORIGIN.load(Ordering::Relaxed) != 0 {
+        ORIGIN.store(now() - LATEST.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+/// `MPI_Get_address`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn get_address(location: *const c_void, address: *mut Aint) -> c_int {
+    // SAFETY: the caller's place.
+    unsafe { address_of(location, address, c"MPI_Get_address") }
+}
+
+/// `MPI_Address`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn address(location: *const c_void, address: *mut Aint) -> c_int {
+    // SAFETY: the caller's place.
+    unsafe { address_of(location, address, c"MPI_Address") }
+}
+
+/// # Safety
+/// `place` must be null or writable.
+unsafe fn address_of(
+    location: *const c_void,
+    place: *mut Aint,
+    name: &'static core::ffi::CStr,
+) -> c_int {
+    if place.is_null() {
+        let _inside = crossing::enter();
+        // SAFETY: inside a stub; no object is named.
+        return unsafe { errhandler::raise(core::ptr::null_mut(), class::ARG, name) };
+    }
+    // SAFETY: the caller's place.
+    unsafe { *place = abi::buffer(location).addr() as Aint };
+    0
+}
+
+/// `MPI_Pcontrol`: there is no profiler below for whom the level would mean anything. (C passes more
+/// arguments, which the callee need not look at.)
+///
+/// # Safety
+/// None to keep.
+pub unsafe fn pcontrol(_level: c_int) -> c_int {
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_goes_on_after_a_restart_from_where_it_was_read_last() {
+        // SAFETY: nothing to keep.
+        unsafe {
+            let first = wtime();
+            // Another machine, which was switched on long before (or after).
+            ORIGIN.fetch_sub(1_000_000_000_000, Ordering::Relaxed);
+            assert!(wtime() > first + 900.0);
+            let last = wtime();
+            ORIGIN.fetch_add(5_000_000_000_000, Ordering::Relaxed);
+            assert!(wtime() < last);
+            resume_wtime();
+            let after = wtime();
+            assert!(after >= last && after < last + 10.0, "{last} {after}");
+            assert!(wtick() > 0.0 && wtick() < 1e-3);
+        }
+    }
+}

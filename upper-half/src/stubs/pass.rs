@@ -1,0 +1,311 @@
+//! What generated stubs share: places for results, handles of what the lower half has made, the clock.
+//!
+//! Runs in the application's threads, inside stubs; panics nowhere, allocates for arrays of handles only.
+
+use core::ffi::c_void;
+
+use stillpoint_wrappers::dispatch::Dispatch;
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::{self, Word};
+
+use crate::communicators;
+use crate::ground::abi::{self, Comm, File, Group, Info, Request, Status, Win};
+use crate::ground::crossing::cross_near;
+use crate::ground::handle;
+use crate::ground::object::Object;
+use crate::objects::outcome::Outcome;
+use crate::objects::{attribute, datatype, errhandler, group, info};
+use crate::operations::clock::{collective, persistent as clocks, two_phase};
+use crate::operations::request::{self, Arguments, Kind, Recipe};
+
+mod neighbours;
+mod words;
+
+pub use neighbours::{destinations, peers, sources};
+pub use words::Words;
+
+/// Where the lower half shall write: `inner`, unless the application gave no place.
+#[inline(always)]
+pub fn place<A, T>(outer: *const A, inner: &mut T) -> *mut T {
+    if outer.is_null() {
+        core::ptr::null_mut()
+    } else {
+        inner
+    }
+}
+
+/// What the lower half shall read: `inner`, unless the application gave nothing.
+#[inline(always)]
+pub fn given<A, T>(outer: *const A, inner: *const T) -> *const T {
+    if outer.is_null() {
+        core::ptr::null()
+    } else {
+        inner
+    }
+}
+
+/// Gives a result to the application, where it has a place for it.
+///
+/// # Safety
+/// `place` must be null or writable.
+#[inline(always)]
+pub unsafe fn give<T>(place: *mut T, value: T) {
+    if !place.is_null() {
+        // SAFETY: the caller's place.
+        unsafe { place.write(value) };
+    }
+}
+
+/// The neutral form of a status; of one that is ignored, an empty one. What is written back has fields in
+/// it that MPI leaves alone, so they are read first.
+///
+/// # Safety
+/// `status` must be null or readable.
+#[inline(always)]
+pub unsafe fn status(status: *const Status) -> neutral::Status {
+    if abi::is_ignored(status) {
+        return neutral::Status::default();
+    }
+    // SAFETY: the caller's status.
+    unsafe { (*status).to_neutral() }
+}
+
+/// Writes a status back.
+///
+/// # Safety
+/// `place` must be null or writable.
+#[inline(always)]
+pub unsafe fn give_status(place: *mut Status, status: &neutral::Status) {
+    if !abi::is_ignored(place) {
+        // SAFETY: the caller's place.
+        unsafe { *place = Status::from_neutral(status) };
+    }
+}
+
+/// `MPI_FILE_NULL`: the file on which errors without a file are raised.
+pub fn null_file() -> File {
+    abi::predefined::null_handle(HandleKind::File)
+}
+
+/// Whether collective operations on the object are clocked: it is alive, and no null handle.
+///
+/// # Safety
+/// `object` must be null or a handle, alive or freed.
+#[inline(always)]
+unsafe fn has_clock(object: *mut Object) -> bool {
+    // SAFETY: the caller's handle.
+    unsafe {
+        !object.is_null()
+            && (*object).magic == crate::ground::object::ALIVE
+            && abi::predefined::has_members(object)
+    }
+}
+
+/// Runs a collective operation on a communicator, window or file, on its group's clock. On what is none of them
+/// the real MPI is asked for its error.
+///
+/// # Safety
+/// Inside a stub, as `Place::Collective`; `call` does nothing but call the lower half.
+#[inline(always)]
+pub unsafe fn clocked(on: *mut Object, call: impl FnOnce(&'static Dispatch) -> i32) -> i32 {
+    // SAFETY: the caller's.
+    unsafe {
+        if has_clock(on) {
+            if two_phase::chosen() && handle::valid(on, HandleKind::Communicator) {
+                if let Err(code) = two_phase::begin(on) {
+                    return code;
+                }
+            } else {
+                collective::begin((*on).clock);
+            }
+        }
+        cross_near(call)
+    }
+}
+
+/// Begins a nonblocking collective operation, and again after a restart if nobody has been told of its end
+/// by then; `objects` are what `call` reads the words of. `repeatable`: MPI leaves the input as it is.
+///
+/// # Safety
+/// Inside a stub, as `Place::Collective`; `place` must be null or writable; `call` does nothing but call the
+/// lower half, and what it refers to stays valid as MPI demands of the arguments.
+pub unsafe fn started(
+    on: Comm,
+    place: *mut Request,
+    repeatable: bool,
+    objects: &[*mut Object],
+    call: impl Fn(&'static Dispatch, *mut Word) -> i32 + 'static,
+) -> i32 {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut word = 0;
+        if !has_clock(on) {
+            return cross_near(|lower| call(lower, self::place(place, &mut word)));
+        }
+        let numbers = request::initiate(on, repeatable);
+        let code = cross_near(|lower| call(lower, self::place(place, &mut word)));
+        if code == 0 {
+            let recipe = Recipe::new(call);
+            let request = request::begun_collective(on, word, recipe, objects, numbers);
+            give(place, request);
+        }
+        code
+    }
+}
+
+/// Makes a persistent collective operation, now and again after each restart; `objects` are what `call` reads
+/// the words of.
+///
+/// # Safety
+/// Inside a stub, as `Place::Collective`; `place` must be null or writable; `call` does nothing but call the
+/// lower half, and what it refers to stays valid as MPI demands of the arguments.
+pub unsafe fn persistent(
+    on: Comm,
+    place: *mut Request,
+    repeatable: bool,
+    objects: &[*mut Object],
+    call: impl Fn(&'static Dispatch, *mut Word) -> i32 + 'static,
+) -> i32 {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut word = 0;
+        if !has_clock(on) || !handle::valid(on, HandleKind::Communicator) {
+            return cross_near(|lower| call(lower, self::place(place, &mut word)));
+        }
+        let named = match clocks::name(on) {
+            Ok(named) => named,
+            Err(code) => return code,
+        };
+        let asked = communicators::body(on).and_then(|body| clocks::to_ask(body, named.number));
+        let code = clocked(on, |lower| {
+            let asked = asked.map_or(0, |asked| clocks::ask(on, lower, &asked));
+            match asked {
+                0 => call(lower, self::place(place, &mut word)),
+                code => code,
+            }
+        });
+        if code == 0 {
+            let recipe = Recipe::new(call);
+            let arguments = Arguments::without_message(Kind::Collective, on);
+            let request =
+                request::from_recipe(&arguments, word, recipe, objects, repeatable, named);
+            give(place, request);
+        } else {
+            clocks::freed(on, named.number);
+        }
+        code
+    }
+}
+
+/// Gives the application the request of an operation on a window or a file.
+///
+/// # Safety
+/// As [`started`].
+pub unsafe fn foreign(place: *mut Request, word: Word) {
+    // SAFETY: the caller's.
+    unsafe {
+        let null = abi::predefined::null_handle(HandleKind::Request);
+        let request = if word == (*null).lower {
+            null
+        } else {
+            request::adopt(Kind::Foreign, core::ptr::null_mut(), word)
+        };
+        give(place, request);
+    }
+}
+
+/// Gives the application the object for a word that the lower half gave: a known one, or a new one.
+///
+/// # Safety
+/// Inside a stub; `place` must be null or writable, `word` a handle of that kind, which is ours from then on.
+pub unsafe fn adopt(kind: HandleKind, place: *mut *mut Object, word: Word) -> Outcome {
+    // SAFETY: the caller's.
+    unsafe {
+        let known = abi::predefined_from_word(kind, word);
+        let object = match kind {
+            _ if !known.is_null() => known,
+            HandleKind::Group => group::adopt(word)?,
+            HandleKind::Info => info::adopt(word)?,
+            HandleKind::Datatype => datatype::adopt(word)?,
+            HandleKind::Communicator => communicators::adopt(word)?,
+            _ => handle::create(kind, word, core::ptr::null_mut()),
+        };
+        give(place, object);
+        Ok(())
+    }
+}
+
+/// Gives the application a new window; its collective operations are on the clock of the set of the communicator's members,
+/// because the communicator may be freed before it.
+///
+/// # Safety
+/// As [`adopt`]; `comm` must be alive.
+pub unsafe fn opened_window(place: *mut Win, word: Word, comm: Comm) {
+    // SAFETY: the caller's.
+    unsafe {
+        let window = handle::create(HandleKind::Window, word, core::ptr::null_mut());
+        (*window).clock = communicators::group_clock(comm);
+        attribute::describe_window(window);
+        give(place, window);
+    }
+}
+
+/// Gives the application a new file; as [`opened_window`].
+///
+/// # Safety
+/// As [`adopt`]; `comm` must be alive.
+pub unsafe fn opened_file(place: *mut File, word: Word, comm: Comm) {
+    // SAFETY: the caller's.
+    unsafe {
+        let file = handle::create(HandleKind::File, word, core::ptr::null_mut());
+        (*file).clock = communicators::group_clock(comm);
+        errhandler::inherit(file, null_file());
+        give(place, file);
+    }
+}
+
+/// Sees to it that the lower half has a group that it is about to be given. What is no group is left to it.
+///
+/// # Safety
+/// Inside a stub; `group` must be null or a handle, alive or freed.
+pub unsafe fn group_below(group: Group) -> Outcome {
+    // SAFETY: the caller's handle, alive.
+    unsafe {
+        if handle::valid(group, HandleKind::Group) {
+            group::word(group)?;
+        }
+        Ok(())
+    }
+}
+
+/// Sees to it that the lower half has an info, as it is now, that it is about to be given.
+///
+/// # Safety
+/// As [`group_below`].
+pub unsafe fn info_below(info: Info) -> Outcome {
+    // SAFETY: the caller's handle, alive.
+    unsafe {
+        if handle::valid(info, HandleKind::Info) {
+            info::word(info)?;
+        }
+        Ok(())
+    }
+}
+
+/// The handle that a tool's variable is bound to: the tool has its address, the lower half gets its word's.
+///
+/// # Safety
+/// `bound` must be null or point to a handle.
+pub unsafe fn tool_object(bound: *mut c_void, word: &mut Word) -> *mut c_void {
+    if bound.is_null() {
+        return bound;
+    }
+    // SAFETY: the caller's handle; every kind has its word first.
+    unsafe {
+        let object: *mut Object = bound.cast::<*mut Object>().read();
+        if let Some(object) = object.as_ref() {
+            *word = object.lower;
+        }
+    }
+    (&raw mut *word).cast()
+}

@@ -1,0 +1,108 @@
+//! With how many processes a collective operation on a communicator has to do: as long are its arrays of handles.
+
+use stillpoint_wrappers::dispatch::Dispatch;
+use stillpoint_wrappers::gate::HandleKind;
+
+use super::has_clock;
+use crate::ground::abi::{self, Comm};
+use crate::ground::crossing::cross;
+
+/// How many processes an all-to-all operation on the communicator has to do with.
+///
+/// # Safety
+/// Inside a stub; `comm` must be null or a handle, alive or freed.
+pub unsafe fn peers(comm: Comm) -> usize {
+    // SAFETY: the caller's handle.
+    let size = unsafe {
+        if !has_clock(comm) {
+            return 0;
+        }
+        ask(|lower, size| {
+            let word = abi::word(HandleKind::Communicator, comm);
+            let mut inter = 0;
+            (lower.comm_test_inter)(word, &mut inter);
+            let size = &raw mut size[0];
+            if inter == 0 {
+                (lower.comm_size)(word, size)
+            } else {
+                (lower.comm_remote_size)(word, size)
+            }
+        })[0]
+    };
+    usize::try_from(size).unwrap_or(0)
+}
+
+/// How many neighbours the communicator's topology has a process receive from.
+///
+/// # Safety
+/// As [`peers`].
+pub unsafe fn sources(comm: Comm) -> usize {
+    // SAFETY: the caller's handle.
+    unsafe { neighbours(comm).0 }
+}
+
+/// How many neighbours the communicator's topology has a process send to.
+///
+/// # Safety
+/// As [`peers`].
+pub unsafe fn destinations(comm: Comm) -> usize {
+    // SAFETY: the caller's handle.
+    unsafe { neighbours(comm).1 }
+}
+
+/// Indegree and outdegree.
+unsafe fn neighbours(comm: Comm) -> (usize, usize) {
+    // SAFETY: the caller's handle, alive.
+    let found = unsafe {
+        if !has_clock(comm) {
+            return (0, 0);
+        }
+        ask(|lower, found| {
+            let word = abi::word(HandleKind::Communicator, comm);
+            let mut topology = 0;
+            (lower.topo_test)(word, &mut topology);
+            match topology {
+                CART => {
+                    let mut dimensions = 0;
+                    let code = (lower.cartdim_get)(word, &mut dimensions);
+                    *found = [2 * dimensions, 2 * dimensions];
+                    code
+                }
+                GRAPH => {
+                    let (mut rank, mut degree) = (0, 0);
+                    (lower.comm_rank)(word, &mut rank);
+                    let code = (lower.graph_neighbors_count)(word, rank, &mut degree);
+                    *found = [degree, degree];
+                    code
+                }
+                _ => {
+                    let (mut sources, mut destinations, mut weighted) = (0, 0, 0);
+                    let code = (lower.dist_graph_neighbors_count)(
+                        word,
+                        &mut sources,
+                        &mut destinations,
+                        &mut weighted,
+                    );
+                    *found = [sources, destinations];
+                    code
+                }
+            }
+        })
+    };
+    (
+        usize::try_from(found[0]).unwrap_or(0),
+        usize::try_from(found[1]).unwrap_or(0),
+    )
+}
+
+/// `MPI_CART` and `MPI_GRAPH` of the standard's ABI.
+const CART: i32 = 211;
+const GRAPH: i32 = 212;
+
+/// Asks the lower half for numbers; zeros where it has none.
+unsafe fn ask(question: impl FnOnce(&'static Dispatch, &mut [i32; 2]) -> i32) -> [i32; 2] {
+    let mut answer = [0; 2];
+    // SAFETY: the callers are inside stubs, their questions call the lower half only.
+    let code = unsafe { cross(|lower| question(lower, &mut answer)) };
+    if code == 0 { answer } else { [0; 2] }
+}

@@ -1,0 +1,60 @@
+//! Arrays of handles on their way to the lower half.
+
+use core::cell::UnsafeCell;
+
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
+
+use crate::ground::abi;
+use crate::ground::object::Object;
+
+/// An array of handles with room for their words. The words are read again whenever they are used, for a
+/// restart changes them.
+pub struct Words {
+    kind: HandleKind,
+    objects: Box<[*mut Object]>,
+    words: Box<[UnsafeCell<Word>]>,
+    null: bool,
+}
+
+impl Words {
+    /// The first `count` handles of an array of the application's.
+    ///
+    /// # Safety
+    /// `handles` must be null or have `count` elements.
+    pub unsafe fn new(kind: HandleKind, handles: *const *mut Object, count: usize) -> Self {
+        let objects: Box<[*mut Object]> = if handles.is_null() || count == 0 {
+            Box::default()
+        } else {
+            // SAFETY: the caller's array.
+            unsafe { core::slice::from_raw_parts(handles, count) }.into()
+        };
+        let words = objects.iter().map(|_| UnsafeCell::new(0)).collect();
+        Self {
+            kind,
+            objects,
+            words,
+            null: handles.is_null(),
+        }
+    }
+
+    /// The handles.
+    pub fn objects(&self) -> &[*mut Object] {
+        &self.objects
+    }
+
+    /// The words of today, at an address that stays.
+    ///
+    /// # Safety
+    /// One thread at a time; the handles must be alive or freed ones.
+    pub unsafe fn refreshed(&self) -> *const Word {
+        if self.null {
+            return core::ptr::null();
+        }
+        for (object, word) in self.objects.iter().zip(&self.words) {
+            // SAFETY: the array is this thread's now.
+            unsafe { *word.get() = abi::word(self.kind, *object) };
+        }
+        self.words.as_ptr().cast()
+    }
+}

@@ -6,14 +6,15 @@
 //! stillpoint-lower-openmpi restart                     become by `stillpoint restart`
 //! stillpoint-lower-openmpi exec PATH -- ARGV...        become by an application's own execve (`gate::exec`)
 //! ```
+//!
+//! The folders are floors: each imports only from those that stand before it in the list below.
 
 mod agent;
 mod arch;
 mod capture;
-mod children;
-mod cores;
+mod executor;
 mod gate;
-mod heap;
+mod ground;
 mod launch;
 mod loader;
 mod mpi;
@@ -25,7 +26,7 @@ use std::path::Path;
 
 use launch::Entrance;
 use launch::error::LaunchError;
-use restore::sequence;
+use launch::restart;
 use stillpoint_protocol::launch::Launch;
 
 fn main() {
@@ -49,7 +50,7 @@ fn start(arguments: &[Vec<u8>]) -> Result<std::convert::Infallible, LaunchError>
         }
         [b"restart"] => {
             let launch = Launch::from_environment()?;
-            sequence::run(&launch, |launch| {
+            restart::run(&launch, |launch| {
                 agent::join(launch).map_err(|error| error.to_string())
             })
         }

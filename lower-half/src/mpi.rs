@@ -8,10 +8,9 @@ use std::sync::OnceLock;
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::extra::Extra;
 
-use crate::agent;
 use crate::arch::syscall;
 use crate::capture::scheduling;
-use crate::children;
+use crate::ground::children;
 
 /// `MPI_ERR_INTERN` of the standard ABI.
 const ERR_INTERN: i32 = 17;
@@ -27,21 +26,28 @@ mod packed;
 pub mod predefined;
 pub mod progress;
 
-/// The table for the gate page; `extra` is what is not MPI's own.
-pub fn dispatch(extra: Extra) -> &'static Dispatch {
-    static TABLE: OnceLock<Dispatch> = OnceLock::new();
+static TABLE: OnceLock<Dispatch> = OnceLock::new();
+
+/// Makes the table for the gate page; `extra` is what is not MPI's own, and `before` is run when the program starts MPI.
+pub fn prepare(extra: Extra, before: fn()) -> &'static Dispatch {
     TABLE.get_or_init(|| {
         let mut table = generated::dispatch(extra);
-        START.get_or_init(|| table.init_thread);
+        START.get_or_init(|| (table.init_thread, before));
         table.init_thread = start;
         table
     })
 }
 
-type Start = unsafe extern "C" fn(*mut i32, *mut *mut *mut c_char, i32, *mut i32) -> i32;
-static START: OnceLock<Start> = OnceLock::new();
+/// The table, once it is made.
+pub fn table() -> Option<&'static Dispatch> {
+    TABLE.get()
+}
 
-/// `MPI_Init_thread`. A process that has not joined its job yet does so now. The threads that MPI starts
+type Start = unsafe extern "C" fn(*mut i32, *mut *mut *mut c_char, i32, *mut i32) -> i32;
+/// The real MPI's function, and what is run before it.
+static START: OnceLock<(Start, fn())> = OnceLock::new();
+
+/// `MPI_Init_thread`. The threads that MPI starts
 /// inherit this thread's mask: they must not get signals that are meant for the application.
 ///
 /// # Safety
@@ -52,12 +58,12 @@ unsafe extern "C" fn start(
     required: i32,
     provided: *mut i32,
 ) -> i32 {
-    let Some(start) = START.get() else {
+    let Some((start, before)) = START.get() else {
         return ERR_INTERN;
     };
     let mask = syscall::set_mask(u64::MAX);
     another::refuse();
-    agent::join_late();
+    before();
     let code = children::while_mpi_starts(|| {
         // SAFETY: passed on to the caller.
         scheduling::while_mpi_binds(|| unsafe { start(argc, argv, required, provided) })

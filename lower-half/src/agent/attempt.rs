@@ -9,12 +9,12 @@ use stillpoint_protocol::Sender;
 use stillpoint_protocol::agent::{Begin, FromAgent, Order, Progress, State};
 use stillpoint_protocol::client::ClientError;
 
-use super::executor::{Executor, Means, Task};
-use super::page::Page;
-use super::staging::Staging;
-use super::stopping::{self, Stopping};
-use super::wake;
-use crate::threads;
+use crate::executor::carrier::{Executor, Means, Task};
+use crate::executor::page::Page;
+use crate::executor::staging::Staging;
+use crate::executor::stopping::{self, Stopping};
+use crate::gate::stop;
+use crate::ground::wake;
 
 /// What follows for the agent.
 pub enum Outcome {
@@ -211,7 +211,7 @@ impl Attempt {
             executor.stop();
         }
         self.page.end();
-        threads::release_all();
+        stop::release_all();
     }
 
     fn applied(&mut self, version: u64, sender: &Sender<FromAgent>) -> Result<(), ClientError> {

@@ -6,7 +6,8 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::starters;
+use crate::capture::descriptors::streams;
+use crate::ground::starters;
 
 /// How long the ranks may take to finalise MPI together before they end without.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -16,8 +17,10 @@ pub fn leave(status: u8) -> ! {
     let finalised = std::thread::Builder::new()
         .name("stillpoint-end".to_owned())
         .spawn(move || {
-            // SAFETY: MPI runs in this process, and no other thread of it calls MPI any more.
-            unsafe { (crate::mpi::dispatch(crate::mpi::interruptible::extra()).finalize)() };
+            if let Some(table) = crate::mpi::table() {
+                // SAFETY: MPI runs in this process, and no other thread of it calls MPI any more.
+                unsafe { (table.finalize)() };
+            }
             end(status);
         });
     if finalised.is_ok() {
@@ -32,7 +35,7 @@ fn end(status: u8) -> ! {
     let rank = unsafe { stillpoint_wrappers::gate::page() }
         .rank
         .load(Ordering::Relaxed);
-    starters::end(rank.max(0) as u32, status.into());
+    starters::end(rank.max(0) as u32, status.into(), streams::remembered(2));
     // SAFETY: ends the process; takes no memory.
     unsafe { libc::_exit(status.into()) }
 }

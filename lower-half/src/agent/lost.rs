@@ -10,7 +10,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use stillpoint_protocol::agent::FromAgent;
 use stillpoint_protocol::job_file::{JobFile, JobState};
 
-use super::{Agent, AgentError, ending, enter, successor, voice, wake};
+use super::{Agent, AgentError, ending, enter, successor, voice};
+use crate::ground::wake;
 
 /// How long a coordinator may take to answer an agent that comes back.
 const PATIENCE: Duration = Duration::from_secs(10);

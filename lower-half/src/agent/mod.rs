@@ -1,31 +1,19 @@
 //! The agent: the one thread of a rank that talks to the coordinator.
 //!
 //! It carries out the coordinator's orders (`stillpoint_protocol::agent`) by means of the gate page and
-//! the thread registry, and reports what it sees. It never calls MPI while the application lives.
+//! the thread registry, has the executor do what takes long, and reports what it sees. It never calls MPI while the application lives.
 //!
-//! * [`page`] - what it reads and writes in the gate page
-//! * [`wake`] - what wakes it from the application's side
 //! * [`attempt`] - one attempt at a checkpoint, from Begin to its end
-//! * [`executor`] - carries the checkpoint out, on a thread of its own
-//! * [`stopping`] - which threads stand, which must run
-//! * [`staging`] - storage tiers
 //! * [`ending`] - leaving after a suspend
 //! * [`lost`] - what it does when the coordinator has died
 //! * [`successor`] - starts another coordinator
 //! * [`voice`] - what the user is told
-//! * [`starters`] - what has started the program and waits for it
 
 pub mod attempt;
 pub mod ending;
-pub mod executor;
 mod lost;
-pub mod page;
-pub mod staging;
-pub mod starters;
-pub mod stopping;
 mod successor;
 mod voice;
-pub mod wake;
 
 use std::os::fd::AsFd;
 use std::sync::{Mutex, PoisonError};
@@ -37,10 +25,11 @@ use stillpoint_protocol::client::{AgentConnection, ClientError};
 use stillpoint_protocol::launch::{Launch, LaunchError};
 use stillpoint_protocol::{Received, Receiver, Sender};
 
-use crate::restore::sequence::Job;
+use crate::executor::page::Page;
+use crate::executor::staging::Staging;
+use crate::ground::wake;
+use crate::restore::job::Job;
 use attempt::{Attempt, Outcome};
-use page::Page;
-use staging::Staging;
 
 /// How long a rank looks for its coordinator.
 const PATIENCE: Duration = Duration::from_secs(60);

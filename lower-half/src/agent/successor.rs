@@ -18,8 +18,8 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use stillpoint_protocol::launch::Ready;
 
-use crate::agent::wake;
 use crate::arch::syscall::{failed, syscall3};
+use crate::ground::wake;
 
 /// How long it may take until it serves.
 const PATIENCE: Duration = Duration::from_secs(60);

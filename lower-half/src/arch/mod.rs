@@ -5,6 +5,7 @@
 //! either half's thread pointer in place. So no libc, no thread-local storage, no allocation, no
 //! panics, no `errno`.
 
+pub mod layout;
 mod x86_64;
 
 pub use x86_64::*;

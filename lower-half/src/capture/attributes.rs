@@ -9,7 +9,8 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 use crate::arch::syscall::{failed, syscall3, syscall6};
-use crate::threads::{Thread, errand};
+use crate::gate::errand;
+use crate::threads::Thread;
 
 /// Name and version of this module's part of an image: JSON, [`Saved`].
 pub const BLOB: &str = "attributes";

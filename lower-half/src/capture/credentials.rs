@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::told;
-use crate::threads::{Thread, errand};
+use crate::gate::errand;
+use crate::ground::told;
+use crate::threads::Thread;
 
 /// Name and version of this module's part of an image: JSON, [`Saved`].
 pub const BLOB: &str = "credentials";

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{maps, told};
+use super::maps;
+use crate::ground::told;
 
 /// Name and version of this module's part of an image: JSON, [`Locked`]. There is none where nothing is locked.
 pub const BLOB: &str = "locked memory";

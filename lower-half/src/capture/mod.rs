@@ -6,6 +6,7 @@
 
 pub mod access;
 pub mod apart;
+pub mod appearance;
 pub mod attributes;
 pub mod contents;
 pub mod credentials;
@@ -19,10 +20,9 @@ pub mod memory;
 pub mod pages;
 pub mod process;
 pub mod rank;
-pub mod refusals;
+pub mod records;
 pub mod scheduling;
 pub mod signals;
-pub mod told;
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ use access::{Access, Memory, Revoked};
 use apart::apart;
 use contents::Contents;
 use file_limit::FileLimit;
-pub use rank::{refusals, remember, size, write};
+pub use rank::{remember, size, write};
 
 /// Why an image could not be written.
 #[derive(Debug, thiserror::Error)]

@@ -9,8 +9,9 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
+use super::scheduling;
 use super::signals::Waiting;
-use super::{scheduling, told};
+use crate::ground::told;
 
 /// Name and version of this module's part of an image.
 pub const BLOB: &str = "process";

@@ -7,29 +7,25 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use stillpoint_image::store::Store;
-use stillpoint_image::tables::thread_flags;
-use stillpoint_image::{Compression, Identity, Thread};
+use stillpoint_image::{Compression, Identity};
 use stillpoint_protocol::agent::{Begin, Written};
 use stillpoint_protocol::launch::Launch;
 use stillpoint_wrappers::gate::{self, UpperHooks};
 
-use super::access::{self, Access, Revoked};
+use super::access::{self, Access};
 use super::apart::apart;
 use super::contents::Contents;
-use super::descriptors::streams;
 use super::file_limit::FileLimit;
 use super::memory::Memory;
-use super::signals::Waiting;
 use super::{
     CaptureError, Request, attributes, credentials, environment, ipc, locked, maps, process,
-    scheduling, signals, told,
+    records, scheduling, signals,
 };
-use crate::agent::starters;
-use crate::children;
-use crate::cores;
-use crate::gate::{descriptors, identity};
-use crate::launch::appearance;
-use crate::threads::{self, SavedThread};
+use crate::capture::appearance;
+use crate::capture::descriptors::streams;
+use crate::gate::descriptors;
+use crate::ground::{cores, starters, told};
+use crate::threads;
 
 /// What a launch says of the job, for its images.
 struct Job {
@@ -77,14 +73,6 @@ pub struct PageState {
     pub strings: [u64; 4],
     /// Where it finds the auxiliary vector and the stack ([`appearance::vector`]).
     pub vector: [u64; 3],
-}
-
-/// What forbids a checkpoint of this rank, in words for people.
-///
-/// # Errors
-/// The access has been taken back.
-pub fn refusals(access: &Access) -> Result<Vec<String>, Revoked> {
-    super::refusals::of_process(&descriptors::upper(), &children::started(), access)
 }
 
 /// About how long this rank's image will be.
@@ -142,7 +130,7 @@ pub unsafe fn write(
     // SAFETY: what the upper half registered lives as long as the process.
     let hooks_there = unsafe { (hooks as *const UpperHooks).as_ref() };
     let compression: Compression = begin.compress.parse().map_err(CaptureError::Refused)?;
-    let alive = main_first()?;
+    let alive = records::main_first()?;
     let state = PageState {
         hooks,
         mpi_active: page.mpi_active.load(Ordering::Acquire),
@@ -196,7 +184,7 @@ pub unsafe fn write(
     // SAFETY: the caller's.
     let waiting = unsafe { signals::survey(&alive)? };
     process.agree_with(&waiting);
-    let threads = saved_threads(&alive, &waiting)?;
+    let threads = records::of(&alive, &waiting)?;
     // SAFETY: the caller's.
     let credentials = unsafe { credentials::survey(&alive) };
     let credentials = credentials.ok_or_else(|| {
@@ -264,55 +252,6 @@ pub unsafe fn write(
         digest: written.digest,
         seconds: begun.elapsed().as_secs_f64(),
     })
-}
-
-/// The upper half's threads, the main one first.
-fn main_first() -> Result<Vec<threads::Thread>, CaptureError> {
-    let main = identity::real_pid();
-    let mut list = threads::list();
-    list.sort_by_key(|thread| thread.real_tid() != main);
-    if list.first().is_none_or(|first| first.real_tid() != main) {
-        return Err(CaptureError::Refused(
-            "its main thread has ended while others run on, which cannot be restarted".into(),
-        ));
-    }
-    Ok(list)
-}
-
-fn saved_threads(list: &[threads::Thread], waiting: &Waiting) -> Result<Vec<Thread>, CaptureError> {
-    let main = identity::real_pid();
-    list.iter()
-        .map(|&thread| {
-            if thread.stop_frame() == 0 {
-                let tid = thread.virtual_tid();
-                return Err(CaptureError::Refused(format!(
-                    "its thread {tid} does not stand still: try again"
-                )));
-            }
-            let saved = SavedThread::of(thread);
-            let [believes_sigsys, believes_stop] = saved.believes;
-            let flags = [
-                (thread_flags::MAIN, thread.real_tid() == main),
-                (thread_flags::DRIVER, saved.driver),
-                (thread_flags::BELIEVES_SIGSYS, believes_sigsys),
-                (thread_flags::BELIEVES_STOP, believes_stop),
-            ];
-            let flags = flags.iter().filter(|(_, set)| *set);
-            Ok(Thread {
-                virtual_tid: saved.virtual_tid,
-                flags: flags.fold(0, |all, (flag, _)| all | flag),
-                stop_frame: saved.stop_frame,
-                thread_pointer: saved.fs_upper,
-                clear_child_tid: saved.clear_tid,
-                robust_list: saved.robust_list,
-                robust_list_bytes: saved.robust_bytes,
-                pending_signals: waiting.numbers_of_thread(saved.virtual_tid),
-                sent: saved.sent,
-                received: saved.received,
-                name: saved.name,
-            })
-        })
-        .collect()
 }
 
 /// Where the kernel shows arguments and environment from: fields 48 to 51 of `/proc/self/stat`.

@@ -8,10 +8,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::CaptureError;
-use super::told;
 use crate::arch::syscall::{syscall3, syscall4};
-use crate::gate::{identity, signals, timers};
-use crate::threads::{Thread, errand};
+use crate::gate::{errand, identity, signals, timers};
+use crate::ground::told;
+use crate::threads::Thread;
 
 /// Name and version of this module's part of an image: JSON, [`Waiting`].
 pub const BLOB: &str = "signals";

@@ -8,13 +8,13 @@ pub mod unseen;
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use super::call::{Call, errno};
 use super::holdings::{self, Holding};
-use super::layout::{DESCRIPTOR_LIMIT, DESCRIPTORS};
-use super::trap::{Call, errno};
 use super::user;
+use crate::arch::layout::{DESCRIPTOR_LIMIT, DESCRIPTORS};
 use crate::arch::springboard::Piece;
 use crate::arch::syscall::{failed, syscall3};
-use crate::threads::exit;
+use crate::gate::exit;
 use crate::threads::registry::{self, Thread};
 
 fn bits() -> &'static [AtomicU64] {

@@ -13,13 +13,13 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use stillpoint_wrappers::gate;
 
-use super::trap::Call;
+use super::call::Call;
 use super::{holdings, paths, signals, user};
 use crate::arch::syscall::{self, failed, syscall3, syscall4, syscall6};
-use crate::launch::environment::{AUDIT, PRELOAD, keeper};
-use crate::loader::elf;
+use crate::gate::{exit, stop};
+use crate::ground::elf;
+use crate::ground::environment::{AUDIT, PRELOAD, keeper};
 use crate::threads::registry::Thread;
-use crate::threads::{exit, stop};
 
 /// The argument that makes the lower half's executable start a program on behalf of `execve`.
 pub const VERB: &CStr = c"exec";
@@ -65,7 +65,7 @@ fn natively() -> bool {
 pub fn on_execve(call: &mut Call) -> isize {
     let [path, arguments, environment, ..] = call.arguments();
     let path = if paths::names_executable(libc::AT_FDCWD, path) {
-        super::layout::EXE_PATH
+        crate::arch::layout::EXE_PATH
     } else {
         path
     };
@@ -85,7 +85,7 @@ pub fn on_execve(call: &mut Call) -> isize {
 pub fn on_execveat(call: &mut Call) -> isize {
     let [directory, path, arguments, environment, flags, _] = call.arguments();
     let (directory, path) = if paths::names_executable(directory as i32, path) {
-        (libc::AT_FDCWD as usize, super::layout::EXE_PATH)
+        (libc::AT_FDCWD as usize, crate::arch::layout::EXE_PATH)
     } else {
         (directory, path)
     };
@@ -105,7 +105,7 @@ pub fn on_execveat(call: &mut Call) -> isize {
         return with_own_mask(call, || call.make());
     }
     let Some(mut room) = Room::map(0, 0, environment) else {
-        return super::trap::errno(libc::ENOMEM);
+        return super::call::errno(libc::ENOMEM);
     };
     let environment = room.environment(environment, false);
     // SAFETY: as in `on_execve`.
@@ -132,7 +132,7 @@ fn start(
     }
     let split = !natively() && can_be_split(path);
     let Some(mut room) = Room::map(path, arguments, environment) else {
-        return super::trap::errno(libc::ENOMEM);
+        return super::call::errno(libc::ENOMEM);
     };
     let (mut file, mut list) = (path, arguments);
     if split {

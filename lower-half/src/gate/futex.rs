@@ -10,7 +10,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use super::trap::{Call, errno};
+use super::call::{Call, errno};
 use super::user;
 use crate::arch::springboard::Piece;
 use crate::arch::syscall::{failed, syscall3, syscall6};

@@ -5,10 +5,10 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use super::call::Call;
 use super::descriptors;
-use super::trap::Call;
 use crate::arch::syscall::failed;
-use crate::threads::exit;
+use crate::gate::exit;
 use crate::threads::registry::Thread;
 
 /// The kinds, each with whether a program that the process becomes has it still, and in words for people: "it has ...".

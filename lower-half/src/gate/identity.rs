@@ -6,9 +6,9 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::SavedStateError;
-use super::layout::{Slot, slot};
+use super::call::Call;
 use super::timers;
-use super::trap::Call;
+use crate::arch::layout::{Slot, slot};
 use crate::arch::syscall;
 use crate::threads::registry::{self, Thread};
 

@@ -3,9 +3,9 @@
 //!
 //! Rules of this place: [`on_get`] and [`on_use`] run in the trap's handler.
 
-use super::lock::Lock;
-use super::trap::{Call, errno};
+use super::call::{Call, errno};
 use crate::arch::syscall::{self, failed, syscall3, syscall4};
+use crate::ground::lock::Lock;
 
 /// What an id is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

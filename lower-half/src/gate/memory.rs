@@ -14,10 +14,10 @@ use core::ops::Range;
 
 use stillpoint_wrappers::gate::{GATE_ADDRESS, GATE_BYTES, is_upper};
 
-use super::layout::{BREAK_END, BREAK_START};
-use super::lock::Lock;
-use super::trap::{Call, errno};
+use super::call::{Call, errno};
+use crate::arch::layout::{BREAK_END, BREAK_START};
 use crate::arch::syscall::{failed, syscall3, syscall4, syscall6};
+use crate::ground::lock::Lock;
 use arena::Arena;
 pub use elsewhere::{on_mprotect, on_munmap, on_shmdt};
 use ranges::Ranges;

@@ -1,24 +1,27 @@
 //! The gate: what stands between the upper half and the kernel, and the region through which the two halves know
 //! each other.
 
+pub mod call;
+pub mod clone;
 pub mod descriptors;
+pub mod errand;
 pub mod exec;
+pub mod exit;
 pub mod filter;
 pub mod futex;
 pub mod holdings;
 pub mod identity;
 pub mod ipc;
-pub mod layout;
-pub mod lock;
 pub mod memory;
 pub mod naming;
 pub mod paths;
 pub mod proc_paths;
-pub mod region;
 pub mod registrations;
+pub mod rehearse;
 pub mod semaphores;
 pub mod signals;
 pub mod sleep;
+pub mod stop;
 pub mod table;
 pub mod timers;
 pub mod trap;

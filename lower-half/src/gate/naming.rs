@@ -3,7 +3,7 @@
 //!
 //! Rules of this place: runs in the trap's handler. After a restart only, but for calls that make a descriptor.
 
-use super::trap::Call;
+use super::call::Call;
 use super::{identity, user};
 use crate::arch::springboard::Piece;
 use crate::arch::syscall::failed;

@@ -5,9 +5,9 @@
 
 use core::ffi::CStr;
 
-use super::layout::{EXE_PATH, EXE_PATH_BYTES};
-use super::trap::{Call, errno};
-use super::{descriptors, identity, layout, proc_paths, user};
+use super::call::{Call, errno};
+use super::{descriptors, identity, proc_paths, user};
+use crate::arch::layout::{self, EXE_PATH, EXE_PATH_BYTES};
 use crate::arch::springboard::Piece;
 use crate::arch::syscall::syscall3;
 

@@ -6,7 +6,7 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::SavedStateError;
-use super::trap::Call;
+use super::call::Call;
 use crate::arch::syscall::{failed, syscall3};
 
 /// Commands of `membarrier` that register the process; each is a bit of its own.

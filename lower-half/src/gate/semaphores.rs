@@ -4,11 +4,11 @@
 //! Rules of this place: runs in the trap's handler. Operations that can be carried out at once are, and counted; for the others
 //! nobody learns here how they end, so their set counts as having something to take back for as long as it is there.
 
+use super::call::{Call, errno};
 use super::ipc;
-use super::lock::Lock;
-use super::trap::{Call, errno};
 use super::user;
 use crate::arch::syscall::{self, failed, syscall4};
+use crate::ground::lock::Lock;
 
 /// `SEM_UNDO`, as it stands in `sem_flg`.
 const UNDO: i16 = 0x1000;

@@ -3,7 +3,7 @@
 //!
 //! Rules of this place: runs in the trap's handler.
 
-use super::trap::Call;
+use super::call::Call;
 use crate::arch::springboard::Piece;
 
 /// `nanosleep` and `clock_nanosleep`, with the number of the argument that leads to the place for the rest. `until`: the sleep

@@ -6,10 +6,10 @@
 //! Rules of this place: runs in the trap's handler. (`setitimer`'s timers have no ids and can be read from
 //! the kernel: they are not trapped, and saved by `capture::process`.)
 
-use super::lock::Lock;
-use super::trap::{Call, errno};
+use super::call::{Call, errno};
 use super::{SavedStateError, identity, naming, user};
 use crate::arch::syscall::{self, failed, syscall3, syscall4};
+use crate::ground::lock::Lock;
 
 /// Timers that an application may have at once.
 const MOST_TIMERS: usize = 1024;

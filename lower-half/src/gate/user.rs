@@ -7,7 +7,7 @@
 
 use core::ffi::{CStr, c_char};
 
-use super::trap::errno;
+use super::call::errno;
 use crate::arch::syscall::{failed, syscall3, syscall4};
 
 const PAGE: usize = 4096;

@@ -1,11 +1,10 @@
 //! A fresh start: from the command line to the application's first instruction.
 
-pub mod appearance;
 pub mod command;
-pub mod environment;
 pub mod error;
-pub mod inherited;
 pub mod process;
+pub mod region;
+pub mod restart;
 
 use std::ffi::CString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -15,9 +14,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use stillpoint_protocol::launch::{Launch, LaunchError as ContractError};
 use stillpoint_wrappers::contract;
 
-use crate::agent::{self, starters};
-use crate::arch::{enter, syscall};
-use crate::gate::{exec, filter, identity, layout, paths, signals};
+use crate::agent;
+use crate::arch::{enter, layout, syscall};
+use crate::capture::appearance;
+use crate::gate::{exec, filter, identity, paths, signals};
+use crate::ground::{environment, inherited, starters};
 use crate::loader::{map, stack, vdso};
 use crate::threads::registry::Thread;
 use error::LaunchError;
@@ -65,7 +66,7 @@ pub fn run(
     let mapped = load(&program);
     let mapped = match mapped {
         Err(LaunchError::Program {
-            source: map::MapError::Elf(crate::loader::elf::ElfError::Static),
+            source: map::MapError::Elf(crate::ground::elf::ElfError::Static),
             ..
         }) if entrance == Entrance::Exec => start_as_it_is(&path, &arguments),
         other => other?,
@@ -154,7 +155,7 @@ fn load(program: &command::Program) -> Result<Loaded, LaunchError> {
     };
     let mapped = map::map(&program.file, Some(layout::EXECUTABLE)).map_err(refused)?;
     let Some(interpreter) = mapped.interpreter.clone() else {
-        return Err(refused(crate::loader::elf::ElfError::Static.into()));
+        return Err(refused(crate::ground::elf::ElfError::Static.into()));
     };
     let refused = |source| LaunchError::Linker {
         path: path.clone(),

@@ -7,11 +7,12 @@ use stillpoint_protocol::launch::Launch;
 use stillpoint_wrappers::gate::{GatePage, Services, page};
 
 use super::error::LaunchError;
-use super::inherited;
 use crate::arch::registers;
 use crate::arch::springboard::Piece;
-use crate::gate::{descriptors, filter, holdings, region, signals};
-use crate::threads::{areas, near, rehearse, stop};
+use crate::gate::{descriptors, filter, holdings, rehearse, signals, stop};
+use crate::ground::{inherited, wake};
+use crate::launch::region;
+use crate::threads::{areas, near};
 use crate::{agent, capture, mpi};
 
 /// Tells a split process that `execve` has started which filter it has inherited.
@@ -32,7 +33,8 @@ pub fn prepare() -> Result<&'static GatePage, LaunchError> {
         signals::set_stop_signal(signal);
     }
     let page = region::fill(services()).map_err(LaunchError::set_up("the gate page"))?;
-    let dispatch = mpi::dispatch(mpi::interruptible::extra());
+    // A process that has not joined its job yet does so when it starts MPI.
+    let dispatch = mpi::prepare(mpi::interruptible::extra(), agent::join_late);
     region::set_dispatch(std::ptr::from_ref(dispatch) as u64);
     inherited::descriptors().for_each(descriptors::note);
     Ok(page)
@@ -44,7 +46,7 @@ fn services() -> Services {
     let park_self =
         unsafe { std::mem::transmute::<usize, unsafe extern "C" fn()>(Piece::ParkSelf.address()) };
     Services {
-        raise: Some(agent::wake::raise),
+        raise: Some(wake::raise),
         borrow_thread_area: Some(areas::borrow),
         come_near: Some(near::come_near),
         park_self: Some(park_self),

@@ -8,11 +8,11 @@ use std::os::unix::fs::FileExt;
 use libc::Elf64_Phdr;
 use stillpoint_wrappers::gate::LOW_END;
 
-use super::elf::{self, ElfError, Header, PT_GNU_STACK, PT_INTERP, PT_LOAD};
 use super::needed;
 use crate::arch::syscall::failed;
 use crate::gate::filter::HIGH_TEXT;
 use crate::gate::memory;
+use crate::ground::elf::{self, ElfError, Header, PT_GNU_STACK, PT_INTERP, PT_LOAD};
 
 const PAGE: usize = 4096;
 

@@ -1,6 +1,5 @@
 //! Brings a program into the arena: its segments, its interpreter's, its stack, its vDSO.
 
-pub mod elf;
 pub mod map;
 pub mod needed;
 pub mod stack;

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use libc::Elf64_Phdr;
 
-use super::elf::PT_LOAD;
+use crate::ground::elf::PT_LOAD;
 
 const PT_DYNAMIC: u32 = 2;
 const DT_NEEDED: u64 = 1;
@@ -58,7 +58,7 @@ fn text(file: &File, at: u64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loader::elf;
+    use crate::ground::elf;
 
     #[test]
     fn this_program_needs_the_c_library() {

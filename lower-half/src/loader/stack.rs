@@ -12,10 +12,10 @@ use std::ffi::CString;
 use std::io;
 
 use super::map::Mapped;
+use crate::arch::layout::{STACK_MOST, STACK_TOP};
 use crate::arch::syscall::failed;
-use crate::gate::layout::{STACK_MOST, STACK_TOP};
 use crate::gate::memory;
-use crate::launch::environment::Environment;
+use crate::ground::environment::Environment;
 
 /// `linux/auxvec.h`: the size of a signal frame at least.
 const AT_MINSIGSTKSZ: u64 = 51;

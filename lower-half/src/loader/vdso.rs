@@ -17,9 +17,9 @@
 use std::ffi::CStr;
 use std::io;
 
+use crate::arch::layout::{SLOTS, Slot, VDSO, slot};
 use crate::arch::springboard::Piece;
 use crate::arch::syscall::failed;
-use crate::gate::layout::{SLOTS, Slot, VDSO, slot};
 use crate::gate::memory;
 
 const PAGE: usize = 4096;
@@ -262,9 +262,9 @@ mod tests {
     fn the_image_fits_one_page_and_has_one_segment_at_zero() {
         let image = image();
         assert!(image.len() < PAGE);
-        let header = crate::loader::elf::header(&image).unwrap();
+        let header = crate::ground::elf::header(&image).unwrap();
         let segments: Vec<_> = (0..2)
-            .map(|index| crate::loader::elf::segment(&image, &header, index).unwrap())
+            .map(|index| crate::ground::elf::segment(&image, &header, index).unwrap())
             .collect();
         assert_eq!((segments[0].p_type, segments[0].p_vaddr), (1, 0));
         assert!(segments[1].p_vaddr + segments[1].p_memsz <= segments[0].p_memsz);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use stillpoint_linkage::{Family, of_library};
 use stillpoint_wrappers::gate::{is_upper, page};
 
-use crate::capture::told;
+use crate::ground::told;
 
 /// Exit status of a program that was found, but cannot be run.
 const NOT_EXECUTABLE: i32 = 126;

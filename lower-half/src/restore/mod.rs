@@ -18,14 +18,15 @@ pub mod descriptors;
 mod fetched;
 mod files;
 mod ipc;
+pub mod job;
 mod memory;
 mod objects;
 mod place;
 pub mod rehearsal;
-mod scheduling;
-pub mod sequence;
+pub mod scheduling;
 mod shared;
 pub mod supply;
+pub mod threads;
 
 use std::io;
 use std::path::PathBuf;

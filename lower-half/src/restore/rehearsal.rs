@@ -8,11 +8,11 @@ use std::io;
 use std::os::fd::RawFd;
 
 use super::{descriptors, shared};
+use crate::arch::layout::DESCRIPTOR_LIMIT;
 use crate::capture::apart::apart;
 use crate::capture::contents::Contents;
 use crate::capture::maps::Mapping;
 use crate::capture::{self, process};
-use crate::gate::layout::DESCRIPTOR_LIMIT;
 use crate::threads;
 
 /// What a restart of this process would fail at, or bring back otherwise, in words for people. `numbers` are the application's

@@ -69,7 +69,7 @@ fn go_on(threads: &[u32]) -> String {
 }
 
 /// Whether the application's stderr is the launcher's own stream: elsewhere what is said there would be in its way.
-pub(super) fn launchers_stderr(restore: &Restore) -> bool {
+pub fn launchers_stderr(restore: &Restore) -> bool {
     let descriptors = restore.reader().descriptors();
     let stderr = descriptors
         .numbers

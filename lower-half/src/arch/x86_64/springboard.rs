@@ -22,7 +22,7 @@ pub use standing::{Standing, standing};
 
 use stillpoint_wrappers::contract::Sum;
 
-use crate::gate::layout::{SPRINGBOARD, SPRINGBOARD_BYTES};
+use crate::arch::layout::{SPRINGBOARD, SPRINGBOARD_BYTES};
 
 /// The pieces of the springboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

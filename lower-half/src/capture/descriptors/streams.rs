@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use super::{LIVING, Open, owned};
 use crate::capture::contents::FileKey;
-use crate::launch::inherited;
+use crate::ground::inherited;
 
 /// Our own duplicates of 0, 1 and 2, made before the application's first instruction.
 static STREAMS: OnceLock<[Option<OwnedFd>; 3]> = OnceLock::new();
@@ -55,7 +55,9 @@ pub(super) fn inherited(open: &Open) -> Option<i32> {
     (0..3).find(|stream| {
         remembered(*stream)
             .and_then(|number| Open::look(number, LIVING).ok())
-            .is_some_and(|remembered| super::same_description(&remembered, open))
+            .is_some_and(|remembered| {
+                crate::capture::descriptors::same_description(&remembered, open)
+            })
     })
 }
 

@@ -7,8 +7,8 @@
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::{is_open, is_upper, note};
+use crate::arch::layout::DESCRIPTOR_LIMIT;
 use crate::arch::syscall::failed;
-use crate::gate::layout::DESCRIPTOR_LIMIT;
 
 static BEGUN: AtomicBool = AtomicBool::new(false);
 /// One bit each: the lower half's, from before.

@@ -5,9 +5,9 @@ use core::ops::Range;
 
 use super::ranges::Ranges;
 use super::{HUGE, PAGE, map_free, up};
+use crate::arch::layout::{BREAK_START, LARGE, MORE_LARGE, MORE_SMALL, SMALL};
 use crate::arch::syscall::failed;
-use crate::gate::layout::{BREAK_START, LARGE, MORE_LARGE, MORE_SMALL, SMALL};
-use crate::gate::trap::errno;
+use crate::gate::call::errno;
 
 /// Mappings from this size on are first tried where the last one of about that size went: it may be free again.
 const WORTH_REUSING: usize = 1 << 20;

@@ -13,7 +13,7 @@ use super::arena::Arena;
 use super::ranges::elsewhere;
 use super::{ARENA, PAGE, map, map_free, pages, settled, touches_gate};
 use crate::arch::syscall::{failed, syscall3, syscall4};
-use crate::gate::trap::{Call, errno};
+use crate::gate::call::{Call, errno};
 
 fn unmap(range: Range<usize>) -> isize {
     // SAFETY: what is unmapped was mapped by the caller, or is the application's by the list.

@@ -9,13 +9,12 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use stillpoint_protocol::launch::Launch;
 
 use super::{MOST_SIGNALS, bit, is_ours, ours};
-use crate::agent::wake;
 use crate::arch::springboard::Piece;
 use crate::arch::syscall::{self, failed, syscall4};
-use crate::gate::SavedStateError;
-use crate::gate::lock::Lock;
-use crate::gate::trap::{Call, errno};
-use crate::gate::user;
+use crate::gate::call::{Call, errno};
+use crate::gate::{SavedStateError, user};
+use crate::ground::lock::Lock;
+use crate::ground::wake;
 use crate::threads::registry::Thread;
 
 const SA_RESTORER: u64 = 0x0400_0000;

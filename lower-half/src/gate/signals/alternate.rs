@@ -4,7 +4,7 @@
 
 use crate::arch::frame::REG_RSP;
 use crate::arch::syscall::failed;
-use crate::gate::trap::Call;
+use crate::gate::call::Call;
 use crate::gate::user;
 use crate::threads::handler_stack;
 

@@ -2,9 +2,9 @@
 
 use super::{actions, bit, masks, stop_signal};
 use crate::arch::frame::Frame;
+use crate::arch::layout::{SLOTS, Slot};
 use crate::arch::{registers, syscall};
 use crate::gate::identity;
-use crate::gate::layout::{SLOTS, Slot};
 use crate::threads::registry::Thread;
 use crate::threads::{beneath, interrupted};
 

@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering;
 use super::{bit, ours, stop_signal};
 use crate::arch::frame::Frame;
 use crate::arch::springboard::Piece;
-use crate::gate::trap::{Call, errno};
+use crate::gate::call::{Call, errno};
 use crate::gate::user;
 use crate::threads::registry::{Thread, flag};
 

@@ -3,8 +3,8 @@
 //!
 //! Rules of this place: as the table's.
 
+use super::super::call::{Call, errno};
 use super::super::holdings::{self, Holding};
-use super::super::trap::{Call, errno};
 use super::super::{descriptors, naming};
 
 /// What becomes of what a command leaves behind.

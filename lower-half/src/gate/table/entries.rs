@@ -7,10 +7,9 @@ use super::{Class, Entry, Rule, every, refused, restarted};
 use crate::arch::springboard::Piece;
 use crate::gate::holdings::{self, Holding};
 use crate::gate::{
-    descriptors, exec, futex, identity, ipc, memory, naming, paths, registrations, semaphores,
-    signals, sleep, timers,
+    clone, descriptors, exec, exit, futex, identity, ipc, memory, naming, paths, registrations,
+    semaphores, signals, sleep, timers,
 };
-use crate::threads;
 
 const fn call(number: i64, name: &'static str, class: Class, rules: &'static [Rule]) -> Entry {
     told(number, name, class, rules, "")
@@ -109,11 +108,11 @@ pub static FIRST: &[Entry] = &[
     call(53, "socketpair", MakesDescriptor, &[every(Always, |call| descriptors::on_pair(call, 3))]),
     call(54, "setsockopt", Descriptor, NEVER),
     told(55, "getsockopt", Descriptor, &[every(Among(2, &[SO_PEERPIDFD]), descriptors::on_peer_option)], "`SO_PEERPIDFD` makes a descriptor: noted"),
-    call(56, "clone", Threads, &[every(Always, threads::clone::on_clone)]),
-    call(57, "fork", Threads, &[every(Always, |call| threads::clone::on_fork(call, libc::SIGCHLD as usize))]),
-    call(58, "vfork", Threads, &[every(Always, threads::clone::on_vfork)]),
+    call(56, "clone", Threads, &[every(Always, clone::on_clone)]),
+    call(57, "fork", Threads, &[every(Always, |call| clone::on_fork(call, libc::SIGCHLD as usize))]),
+    call(58, "vfork", Threads, &[every(Always, clone::on_vfork)]),
     told(59, "execve", Threads, &[every(Always, exec::on_execve)], "the next program of the process is a split process too, as long as MPI has not been started"),
-    call(60, "exit", Threads, &[every(Always, threads::clone::on_exit)]),
+    call(60, "exit", Threads, &[every(Always, clone::on_exit)]),
     told(61, "wait4", Waits, NEVER, "children that are alive make the checkpoint refuse"),
     call(62, "kill", Names, &[restarted(Always, naming::on_process_or_group)]),
     call(63, "uname", Asks, NEVER),
@@ -288,7 +287,7 @@ pub static FIRST: &[Entry] = &[
     call(228, "clock_gettime", Names, CLOCK),
     call(229, "clock_getres", Names, CLOCK),
     call(230, "clock_nanosleep", Waits, &[every(Among(3, &[0]), sleep::on_clock_sleep)]),
-    call(231, "exit_group", Threads, &[every(Always, threads::exit::on_exit_group)]),
+    call(231, "exit_group", Threads, &[every(Always, exit::on_exit_group)]),
     call(232, "epoll_wait", Waits, NEVER),
     call(233, "epoll_ctl", Descriptor, NEVER),
     call(234, "tgkill", Names, &[restarted(Always, naming::on_process_and_thread)]),

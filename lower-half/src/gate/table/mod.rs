@@ -16,8 +16,8 @@ pub use class::Class;
 
 use stillpoint_wrappers::gate::{ARENA_END, ARENA_START, LOW_END};
 
+use super::call::Call;
 use super::descriptors;
-use super::trap::Call;
 
 /// Which system calls with a rule's number it is about.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use stillpoint_image::descriptors::{Descriptors, Lock, LockKind};
 
 use super::open;
-use crate::capture::told;
+use crate::ground::told;
 use crate::restore::RestoreError;
 
 /// Locks that somebody else holds here, in words for people. Nothing is changed.

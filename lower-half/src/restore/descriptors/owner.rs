@@ -7,7 +7,8 @@ use stillpoint_image::descriptors::{Description, Descriptors, Owner};
 
 use super::open;
 use crate::capture::descriptors::owner::{GROUP, PROCESS, RawOwner, THREAD};
-use crate::gate::{identity, naming::F_SETOWN_EX};
+use crate::gate::identity;
+use crate::gate::naming::F_SETOWN_EX;
 use crate::restore::RestoreError;
 
 /// Sets owner, signal and `O_ASYNC` of every descriptor that had them.

@@ -278,7 +278,7 @@ fn what_cannot_be_carried_is_named() {
         )),
         "{refusals:?}"
     );
-    let children = capture::refusals::of_process(&[], &[], &Default::default()).unwrap();
+    let children = crate::executor::refusals::of(&[], &[], &Default::default()).unwrap();
     assert!(
         children.iter().any(|reason| reason.contains("(sleep)")),
         "{children:?}"

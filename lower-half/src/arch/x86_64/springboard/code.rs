@@ -4,7 +4,7 @@ use core::arch::global_asm;
 
 use stillpoint_wrappers::gate::ThreadRecord;
 
-use crate::gate::layout::{DESCRIPTOR_LIMIT, DESCRIPTORS, Slot, slot};
+use crate::arch::layout::{DESCRIPTOR_LIMIT, DESCRIPTORS, Slot, slot};
 
 const _: () = {
     // Offsets that the assembly spells out.

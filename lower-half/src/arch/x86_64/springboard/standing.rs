@@ -90,8 +90,8 @@ impl Piece {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arch::layout::SPRINGBOARD;
     use crate::arch::springboard::code;
-    use crate::gate::layout::SPRINGBOARD;
 
     #[test]
     fn every_piece_that_calls_is_known_in_the_order_of_addresses() {

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use stillpoint_wrappers::gate::{self, Inside, UpperHooks};
 
-use super::registry::{self, State, Thread, flag};
-use super::{beneath, handler_stack, interrupted};
 use crate::arch::frame::{Frame, REG_RAX, REG_RIP};
 use crate::arch::registers;
 use crate::arch::springboard::{self, Standing};
 use crate::arch::syscall::{failed, futex_wait, futex_wake, syscall3, syscall4, yield_now};
 use crate::gate::{descriptors, identity, signals};
+use crate::threads::registry::{self, State, Thread, flag};
+use crate::threads::{beneath, handler_stack, interrupted};
 
 /// The value of the agent's stop signal: `"stopping"`.
 const MAGIC: usize = usize::from_le_bytes(*b"stopping");

@@ -7,12 +7,12 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use crate::arch::syscall::{failed, syscall3, syscall4};
-use crate::capture::descriptors::streams;
 
 /// Name and version of what an image says of them: JSON, a list of [`Starter`].
 pub const BLOB: &str = "starters";
@@ -108,7 +108,8 @@ fn in_words(starters: &[Starter]) -> Option<String> {
 }
 
 /// Ends what has started this process: it would take the suspend for the program's end.
-pub fn end(rank: u32, status: i32) {
+/// `stderr` is this process's own as the launcher gave it.
+pub fn end(rank: u32, status: i32, stderr: Option<RawFd>) {
     let starters = all();
     let Some(commands) = in_words(&starters) else {
         return;
@@ -116,6 +117,7 @@ pub fn end(rank: u32, status: i32) {
     let first = starters.first().map_or(0, |first| first.pid);
     say(
         first,
+        stderr,
         &format!(
             "stillpoint: rank {rank}: the suspend ends {commands}, which waits for the program: nothing of it comes after the program, \
              and a restart carries on the program alone\n"
@@ -183,13 +185,13 @@ fn await_end(pid: u32) -> bool {
 }
 
 /// On the launcher's own stream, where it can be had: the application's may be a file of its own.
-fn say(first: u32, text: &str) {
+fn say(first: u32, stderr: Option<RawFd>, text: &str) {
     let launchers = OpenOptions::new()
         .append(true)
         .open(format!("/proc/{first}/fd/2"));
     let said = launchers.and_then(|mut stream| stream.write_all(text.as_bytes()));
     if said.is_err()
-        && let Some(own) = streams::remembered(2)
+        && let Some(own) = stderr
     {
         // SAFETY: writes bytes of ours. Nobody is left to tell where it fails.
         unsafe { libc::write(own, text.as_ptr().cast(), text.len()) };

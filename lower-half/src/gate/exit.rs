@@ -5,9 +5,9 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use super::registry::Thread;
-use crate::agent::wake;
-use crate::gate::trap::Call;
+use crate::gate::call::Call;
+use crate::ground::wake;
+use crate::threads::registry::Thread;
 
 static FORKED: AtomicBool = AtomicBool::new(false);
 

@@ -13,14 +13,14 @@ use core::sync::atomic::Ordering;
 
 use stillpoint_wrappers::gate::page;
 
-use super::areas;
-use super::registry::{self, Thread, flag};
 use crate::arch::frame::{REG_RAX, REG_RSP, sigreturn};
 use crate::arch::syscall::{failed, syscall6};
 use crate::arch::{enter, registers};
+use crate::gate::call::{Call, errno};
 use crate::gate::holdings::{self, Holding};
-use crate::gate::trap::{Call, errno};
 use crate::gate::{self, exec, futex, identity, signals, timers, user};
+use crate::threads::areas;
+use crate::threads::registry::{self, Thread, flag};
 
 const RED_ZONE: usize = 128;
 

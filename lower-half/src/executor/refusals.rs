@@ -2,29 +2,28 @@
 
 use std::os::fd::RawFd;
 
-use super::access::{Access, Revoked};
-use super::maps::{self, Mapping};
-use super::{ipc, memory, told};
-use crate::agent::starters;
-use crate::gate::descriptors::unseen;
-use crate::gate::holdings;
-use crate::gate::semaphores;
+use crate::capture::access::{Access, Revoked};
+use crate::capture::maps::{self, Mapping};
+use crate::capture::{ipc, memory};
+use crate::gate::descriptors::{self, unseen};
+use crate::gate::{holdings, semaphores};
+use crate::ground::{children, starters, told};
 use crate::restore::rehearsal;
 use stillpoint_image::tables::RegionKind;
 use stillpoint_wrappers::gate::is_upper;
 
-/// Every reason; empty: none. `numbers` are the upper half's descriptors, `lower_children` processes that the lower half itself
-/// has started. Each part goes inside by itself: whoever takes the access back waits for one of them only.
+/// Every reason; empty: none. Each part goes inside by itself: whoever takes the access back waits for one of them only.
 ///
 /// # Errors
 /// The access has been taken back.
-pub fn of_process(
-    numbers: &[RawFd],
-    lower_children: &[u32],
-    access: &Access,
-) -> Result<Vec<String>, Revoked> {
+pub fn of_process(access: &Access) -> Result<Vec<String>, Revoked> {
+    of(&descriptors::upper(), &children::started(), access)
+}
+
+/// Every reason of a process with these descriptors; `started` are processes that the lower half itself has started.
+pub fn of(numbers: &[RawFd], started: &[u32], access: &Access) -> Result<Vec<String>, Revoked> {
     let inside = access.enter()?;
-    let mut reasons = children(lower_children);
+    let mut reasons = children_of(started);
     drop(inside);
     let inside = access.enter()?;
     reasons.extend(holdings::refusals());
@@ -74,7 +73,7 @@ fn undo_of_semaphores() -> Vec<String> {
 }
 
 /// Child processes that are alive (or not yet waited for).
-fn children(lower: &[u32]) -> Vec<String> {
+fn children_of(lower: &[u32]) -> Vec<String> {
     if !has_children() {
         return Vec::new();
     }
@@ -251,7 +250,7 @@ mod tests {
             assert!(listed.contains(&child.id()));
         }
         assert!(
-            children(&[])
+            children_of(&[])
                 .iter()
                 .any(|reason| reason.contains("(sleep)"))
         );

@@ -6,35 +6,22 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::io;
 
-use super::registry::Thread;
+use stillpoint_image::Thread as Record;
+use stillpoint_image::tables::thread_flags;
+
 use crate::arch::syscall::{failed, futex_wait, futex_wake, syscall3};
 use crate::arch::{enter, frame, registers};
 use crate::capture::signals::Pending;
 use crate::gate::signals;
 use crate::restore::attributes::{self, OfThread};
 use crate::restore::credentials::Change;
+use crate::threads::registry::Thread;
 
-/// What an image must hold of a thread, beside its memory.
+/// A thread that is to be made again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SavedThread {
-    /// The id that the application knows.
-    pub virtual_tid: u32,
-    /// The upper half's thread area.
-    pub fs_upper: u64,
-    /// Where the kernel clears the id when the thread ends; 0: nowhere.
-    pub clear_tid: u64,
-    /// Head of the robust futex list, and its length.
-    pub robust_list: u64,
-    pub robust_bytes: u64,
-    /// The signal frame that the thread is stopped in.
-    pub stop_frame: u64,
-    pub sent: u64,
-    pub received: u64,
-    pub driver: bool,
-    /// Whether it believes that it blocks SIGSYS, or the stop signal.
-    pub believes: [bool; 2],
-    /// Name (`/proc/self/task/TID/comm`), filled up with zeros.
-    pub name: [u8; 16],
+pub struct Returning {
+    /// What the image says of it.
+    pub record: Record,
     /// Whom the kernel is to take it for, where that is not what this launch is.
     pub credentials: Option<Change>,
     /// What it had set for itself.
@@ -45,76 +32,28 @@ pub struct SavedThread {
     pub timer_slack: u64,
 }
 
-impl SavedThread {
-    /// Reads a stopped thread.
-    pub fn of(thread: Thread) -> SavedThread {
-        let record = thread.record();
-        let tid = thread.real_tid();
-        let (mut robust_list, mut robust_bytes) = (0u64, 0u64);
-        // SAFETY: the kernel writes both words.
-        unsafe {
-            syscall3(
-                libc::SYS_get_robust_list,
-                tid as usize,
-                &raw mut robust_list as usize,
-                &raw mut robust_bytes as usize,
-            )
-        };
-        if !crate::gate::memory::owns(robust_list as usize) {
-            robust_list = 0;
-        }
-        SavedThread {
-            virtual_tid: thread.virtual_tid(),
-            fs_upper: thread.fs_upper(),
-            clear_tid: thread.notes().clear_tid.load(Ordering::Relaxed),
-            robust_list,
-            robust_bytes,
-            stop_frame: thread.stop_frame() as u64,
-            sent: record.sent.load(Ordering::Relaxed),
-            received: record.received.load(Ordering::Relaxed),
-            driver: thread.is_driver(),
-            believes: signals::beliefs(thread),
-            name: name(tid),
-            credentials: None,
-            attributes: Vec::new(),
-            pending: Vec::new(),
-            timer_slack: thread.timer_slack(),
-        }
-    }
-
+impl Returning {
     /// Fills a record that was taken for this thread.
     fn fill(&self, thread: Thread) {
-        let record = thread.record();
+        let (record, saved) = (thread.record(), &self.record);
         record
             .virtual_tid
-            .store(self.virtual_tid, Ordering::Relaxed);
-        record.sent.store(self.sent, Ordering::Relaxed);
-        record.received.store(self.received, Ordering::Relaxed);
+            .store(saved.virtual_tid, Ordering::Relaxed);
+        record.sent.store(saved.sent, Ordering::Relaxed);
+        record.received.store(saved.received, Ordering::Relaxed);
+        let flag = |flag: u32| saved.flags & flag != 0;
         record
             .driver
-            .store(u32::from(self.driver), Ordering::Relaxed);
+            .store(u32::from(flag(thread_flags::DRIVER)), Ordering::Relaxed);
         thread
             .notes()
             .clear_tid
-            .store(self.clear_tid, Ordering::Relaxed);
-        signals::believe_again(thread, self.believes);
+            .store(saved.clear_child_tid, Ordering::Relaxed);
+        let believes = [thread_flags::BELIEVES_SIGSYS, thread_flags::BELIEVES_STOP];
+        signals::believe_again(thread, believes.map(flag));
         // SAFETY: the thread does not run yet.
-        unsafe { thread.set_fs_upper(self.fs_upper) };
+        unsafe { thread.set_fs_upper(saved.thread_pointer) };
     }
-}
-
-/// The name of a thread: any bytes but NUL.
-fn name(tid: u32) -> [u8; 16] {
-    let told = std::fs::read(format!("/proc/self/task/{tid}/comm")).unwrap_or_default();
-    let mut name = [0; 16];
-    for (to, from) in name
-        .iter_mut()
-        .take(15)
-        .zip(told.strip_suffix(b"\n").unwrap_or(&told))
-    {
-        *to = *from;
-    }
-    name
 }
 
 /// The kernel's error where a thread did not get its credentials.
@@ -134,7 +73,7 @@ static GO: AtomicU32 = AtomicU32::new(0);
 /// What a thread that is made again needs for its first steps.
 struct Beginning {
     thread: Thread,
-    saved: SavedThread,
+    saved: Returning,
 }
 
 /// A stack for a thread's first steps.
@@ -147,7 +86,7 @@ const STEPS_BYTES: usize = 64 * 1024;
 ///
 /// # Safety
 /// The upper half's memory must be in place, as it was when the thread was saved.
-pub unsafe fn recreate(saved: SavedThread) -> io::Result<Thread> {
+pub unsafe fn recreate(saved: Returning) -> io::Result<Thread> {
     let thread = Thread::take().ok_or_else(|| io::Error::from_raw_os_error(libc::EAGAIN))?;
     saved.fill(thread);
     let flags = libc::CLONE_VM
@@ -175,7 +114,10 @@ pub unsafe fn recreate(saved: SavedThread) -> io::Result<Thread> {
         thread.give_back();
         return Err(io::Error::last_os_error());
     }
-    let (tls, clear_tid) = (saved.fs_upper as usize, saved.clear_tid as usize);
+    let (tls, clear_tid) = (
+        saved.record.thread_pointer as usize,
+        saved.record.clear_child_tid as usize,
+    );
     let beginning = Box::into_raw(Box::new(Beginning { thread, saved }));
     // No signal may find the thread before it has its record: it inherits a mask that blocks all.
     let mask = crate::arch::syscall::set_mask(u64::MAX);
@@ -224,7 +166,7 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
         syscall3(
             libc::SYS_prctl,
             libc::PR_SET_NAME as usize,
-            saved.name.as_ptr() as usize,
+            saved.record.name.as_ptr() as usize,
             0,
         );
         if saved.timer_slack != 0 {
@@ -235,11 +177,11 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
                 0,
             );
         }
-        if saved.robust_list != 0 {
+        if saved.record.robust_list != 0 {
             syscall3(
                 libc::SYS_set_robust_list,
-                saved.robust_list as usize,
-                saved.robust_bytes as usize,
+                saved.record.robust_list as usize,
+                saved.record.robust_list_bytes as usize,
                 0,
             );
         }
@@ -252,7 +194,7 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
         pending.restore(false);
     }
     // SAFETY: FS was set by `clone`, GS above; the caller of `recreate` vouches for the frame.
-    unsafe { frame::sigreturn(saved.stop_frame as usize) }
+    unsafe { frame::sigreturn(saved.record.stop_frame as usize) }
 }
 
 /// Lets every thread that was made again run.
@@ -269,7 +211,7 @@ pub fn go() {
 ///
 /// # Safety
 /// Only on the process's main thread, once.
-pub unsafe fn adopt_main(saved: &SavedThread) -> io::Result<Thread> {
+pub unsafe fn adopt_main(saved: &Returning) -> io::Result<Thread> {
     let thread = Thread::take().ok_or_else(|| io::Error::from_raw_os_error(libc::EAGAIN))?;
     saved.fill(thread);
     // SAFETY: the record was taken for this thread; the area in place is the process's own, nobody borrows it.
@@ -284,22 +226,27 @@ pub unsafe fn adopt_main(saved: &SavedThread) -> io::Result<Thread> {
 ///
 /// # Safety
 /// After [`adopt_main`], on the same thread, with the upper half's memory in place and the process's state restored.
-pub unsafe fn resume_main(saved: &SavedThread) -> ! {
+pub unsafe fn resume_main(saved: &Returning) -> ! {
     // All signals stay away until the frame's own mask is back.
     crate::arch::syscall::set_mask(u64::MAX);
     // SAFETY: the kernel is told the application's own addresses; then FS becomes the upper half's, and nothing of the
     // lower half is needed on this thread any more.
     unsafe {
-        syscall3(libc::SYS_set_tid_address, saved.clear_tid as usize, 0, 0);
-        if saved.robust_list != 0 {
+        syscall3(
+            libc::SYS_set_tid_address,
+            saved.record.clear_child_tid as usize,
+            0,
+            0,
+        );
+        if saved.record.robust_list != 0 {
             syscall3(
                 libc::SYS_set_robust_list,
-                saved.robust_list as usize,
-                saved.robust_bytes as usize,
+                saved.record.robust_list as usize,
+                saved.record.robust_list_bytes as usize,
                 0,
             );
         }
-        registers::set_fs(saved.fs_upper);
-        frame::sigreturn(saved.stop_frame as usize)
+        registers::set_fs(saved.record.thread_pointer);
+        frame::sigreturn(saved.record.stop_frame as usize)
     }
 }

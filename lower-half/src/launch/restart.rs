@@ -2,33 +2,25 @@
 
 use std::sync::atomic::Ordering;
 
-use stillpoint_image::Thread;
-use stillpoint_image::tables::thread_flags;
 use stillpoint_protocol::launch::Launch;
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::{GatePage, HandleKind, UpperHooks};
 
-use super::{Restore, RestoreError, attributes, credentials, scheduling};
-use crate::agent::starters;
 use crate::arch::{registers, syscall};
+use crate::capture::appearance;
 use crate::capture::rank::{self, PageState};
 use crate::capture::signals::{self, Waiting};
-use crate::cores;
 use crate::gate;
 use crate::gate::filter::HIGH_TEXT;
+use crate::ground::{cores, environment, starters};
 use crate::launch::error::LaunchError;
-use crate::launch::{self, appearance, environment, process};
-use crate::threads::recreate::{adopt_main, failed_credentials, go};
+use crate::launch::{self, process};
+use crate::restore::job::Job;
+use crate::restore::threads::{
+    Returning, adopt_main, failed_credentials, go, recreate, resume_main,
+};
+use crate::restore::{Restore, RestoreError, attributes, credentials, scheduling};
 use crate::threads::registry::State;
-use crate::threads::{SavedThread, recreate, resume_main};
-
-/// Where the job's ranks wait for one another.
-pub trait Job {
-    /// Returns when every rank of the job has come to this point.
-    fn barrier(&mut self, name: &str) -> Result<(), String>;
-    /// Starts the agent's thread: the application is about to run.
-    fn start(self) -> Result<(), String>;
-}
 
 /// Restores this rank and goes on with it. `join` makes this rank a member of its job.
 ///
@@ -58,18 +50,18 @@ pub fn run<J: Job>(
     let changes = credentials::saved(&restore).and_then(|saved| credentials::changes(&saved));
     let changes = changes.map_err(&refused)?;
     let attributes = attributes::saved(&restore).map_err(&refused)?;
-    let saved: Vec<SavedThread> = restore
+    let saved: Vec<Returning> = restore
         .threads()
         .iter()
         .map(|thread| {
             let own = own.iter().find(|own| own.virtual_tid == thread.virtual_tid);
             let change = changes.iter().find(|(tid, _)| *tid == thread.virtual_tid);
-            SavedThread {
+            Returning {
                 credentials: change.map(|(_, change)| change.clone()),
                 attributes: attributes::of_thread(&attributes, thread.virtual_tid),
                 pending: waiting.of_thread(thread.virtual_tid).to_vec(),
                 timer_slack: own.and_then(|own| own.timer_slack).unwrap_or(0),
-                ..saved_thread(thread)
+                record: thread.clone(),
             }
         })
         .collect();
@@ -114,7 +106,7 @@ pub fn run<J: Job>(
     restore_part(&restore, "signals").map_err(&refused)?;
     show(main, &state);
     // SAFETY: the upper half's memory is in place, MPI runs, and this thread is the main one.
-    unsafe { rebuild(state.hooks, main.fs_upper) }.map_err(&refused)?;
+    unsafe { rebuild(state.hooks, main.record.thread_pointer) }.map_err(&refused)?;
     job.barrier("rebuilt").map_err(&refused)?;
     let mut made = Vec::new();
     for thread in others {
@@ -213,28 +205,6 @@ fn page_state(restore: &Restore) -> Result<PageState, String> {
     )?;
     serde_json::from_slice(&blob.bytes)
         .map_err(|error| format!("the gate page in its image: {error}"))
-}
-
-/// What the image's table says of a thread.
-fn saved_thread(thread: &Thread) -> SavedThread {
-    SavedThread {
-        virtual_tid: thread.virtual_tid,
-        fs_upper: thread.thread_pointer,
-        clear_tid: thread.clear_child_tid,
-        robust_list: thread.robust_list,
-        robust_bytes: thread.robust_list_bytes,
-        stop_frame: thread.stop_frame,
-        sent: thread.sent,
-        received: thread.received,
-        driver: thread.flags & thread_flags::DRIVER != 0,
-        believes: [thread_flags::BELIEVES_SIGSYS, thread_flags::BELIEVES_STOP]
-            .map(|flag| thread.flags & flag != 0),
-        name: thread.name,
-        credentials: None,
-        attributes: Vec::new(),
-        pending: Vec::new(),
-        timer_slack: 0,
-    }
 }
 
 /// Starts MPI as the application had it, and sees that it gives the same rank and size.
@@ -340,8 +310,8 @@ fn low_text(restore: &Restore) -> Option<(u32, u32)> {
 }
 
 /// Name, arguments and environment as `ps` shows them.
-fn show(main: &SavedThread, state: &PageState) {
-    appearance::restore_name(&main.name);
+fn show(main: &Returning, state: &PageState) {
+    appearance::restore_name(&main.record.name);
     if state.strings[0] != 0 {
         appearance::show_again(state.strings, state.vector);
     }

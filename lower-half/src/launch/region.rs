@@ -7,9 +7,9 @@ use stillpoint_wrappers::gate::{
     Command, DriverState, GATE_ADDRESS, GATE_BYTES, GATE_MAGIC, GatePage, Services,
 };
 
-use super::layout::{SPRINGBOARD, SPRINGBOARD_BYTES};
-use super::{identity, signals};
+use crate::arch::layout::{SPRINGBOARD, SPRINGBOARD_BYTES};
 use crate::arch::{registers, springboard};
+use crate::gate::{identity, signals};
 use crate::loader::vdso;
 
 /// Maps the region and fills everything but what MPI and the agent bring (`dispatch`, some services).

@@ -16,6 +16,7 @@ use stillpoint_protocol::tier::Assignment;
 use stillpoint_wrappers::gate::{Command, DriverState};
 
 use super::page::Page;
+use super::refusals;
 use super::staging::Staging;
 use super::staging::image::Staged;
 use super::stopping;
@@ -149,10 +150,10 @@ impl Carrier {
     fn check(&self) -> Result<Progress, Failure> {
         self.command(Command::Check, DriverState::Checked)?;
         let inside = self.access.enter()?;
-        let mut refusals = self.means.page.refusals();
+        let mut found = self.means.page.refusals();
         drop(inside);
-        refusals.extend(capture::refusals(&self.access)?);
-        Ok(Progress::CheckResult { refusals })
+        found.extend(refusals::of_process(&self.access)?);
+        Ok(Progress::CheckResult { refusals: found })
     }
 
     fn drain(&self, round: u32) -> Result<Progress, Failure> {

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::capture::told;
+use crate::ground::told;
 use crate::loader::stack::Stack;
 
 const PR_SET_MM: i32 = 35;

@@ -11,6 +11,7 @@ use stillpoint_clock::rank::Activity;
 use stillpoint_wrappers::gate::{DriverState, Inside};
 
 use super::page::Page;
+use crate::gate::stop;
 use crate::threads::{self, Thread};
 
 /// How long a driver that was allowed past a park point is left alone at first.
@@ -43,7 +44,7 @@ impl Stopping {
     pub fn tick(&mut self, page: &Page) {
         if !page.all_reached() || page.advances() > 0 {
             if page.driver_state() != DriverState::Parked as u32 {
-                threads::release_all();
+                stop::release_all();
             }
             return;
         }
@@ -55,7 +56,7 @@ impl Stopping {
         }
         for thread in threads::list() {
             if !stands(&thread) && inside(&thread) == Inside::No as u32 {
-                threads::stop(thread);
+                stop::stop(thread);
             }
         }
     }

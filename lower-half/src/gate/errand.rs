@@ -11,9 +11,9 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::registry::Thread;
 use crate::arch::syscall::{failed, futex_wait, futex_wake, syscall4};
 use crate::gate::identity;
+use crate::threads::registry::Thread;
 
 /// What an errand is: it gets the argument that the agent gave, and its result goes back.
 pub type Errand = unsafe fn(usize) -> isize;

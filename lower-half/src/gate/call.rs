@@ -1,0 +1,81 @@
+//! A system call that the filter has stopped: what it was made with, and the ways to make it.
+//!
+//! Rules of this place: those of `gate::trap`.
+
+use crate::arch::frame::{
+    Frame, REG_R8, REG_R9, REG_R10, REG_R11, REG_RAX, REG_RCX, REG_RDI, REG_RDX, REG_RIP, REG_RSI,
+};
+use crate::arch::springboard::Piece;
+use crate::arch::syscall::syscall6;
+
+/// An error as system calls return it.
+pub const fn errno(error: i32) -> isize {
+    -(error as isize)
+}
+
+/// A trapped system call.
+pub struct Call {
+    frame: Frame,
+    redirected: bool,
+}
+
+impl Call {
+    /// The call that the frame of a SIGSYS holds.
+    pub fn of(frame: Frame) -> Call {
+        Call {
+            frame,
+            redirected: false,
+        }
+    }
+
+    /// Leaves the answer in the frame, unless the call is made elsewhere.
+    pub fn answer(&mut self, result: isize) {
+        if !self.redirected {
+            self.frame.set_register(REG_RAX, result as usize);
+        }
+    }
+
+    pub fn frame(&self) -> Frame {
+        self.frame
+    }
+
+    pub fn number(&self) -> i64 {
+        self.frame.register(REG_RAX) as i64
+    }
+
+    pub fn arguments(&self) -> [usize; 6] {
+        [REG_RDI, REG_RSI, REG_RDX, REG_R10, REG_R8, REG_R9]
+            .map(|register| self.frame.register(register))
+    }
+
+    pub fn argument(&self, index: usize) -> usize {
+        self.arguments().get(index).copied().unwrap_or(0)
+    }
+
+    /// Makes the call here, with the arguments that it was made with.
+    pub fn make(&self) -> isize {
+        self.make_with(self.arguments())
+    }
+
+    /// Makes the call here, with other arguments.
+    pub fn make_with(&self, arguments: [usize; 6]) -> isize {
+        // SAFETY: the application made this very call; what was changed in it was checked by whoever did.
+        unsafe { syscall6(self.number(), arguments) }
+    }
+
+    /// Has the springboard make the call once this handler has returned; `word` is what the piece
+    /// expects in r11.
+    pub fn redirect(&mut self, piece: Piece, word: usize) -> isize {
+        self.frame
+            .set_register(REG_RCX, self.frame.register(REG_RIP));
+        self.frame.set_register(REG_R11, word);
+        self.frame.set_register(REG_RIP, piece.address());
+        self.redirected = true;
+        0
+    }
+
+    /// As [`Call::redirect`], the call being just what it was.
+    pub fn redirect_plain(&mut self) -> isize {
+        self.redirect(Piece::CallPlain, 0)
+    }
+}

@@ -1,0 +1,11 @@
+//! What everything above the processor may need: what the kernel tells, what the launcher gave, what wakes the agent.
+
+pub mod children;
+pub mod cores;
+pub mod elf;
+pub mod environment;
+pub mod inherited;
+pub mod lock;
+pub mod starters;
+pub mod told;
+pub mod wake;

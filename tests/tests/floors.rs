@@ -1,0 +1,190 @@
+//! The halves have floors: the folders of each stand in an order, and a folder imports only from those before it.
+//!
+//! Imports are read from the code itself: `use` declarations, paths that begin with `crate`, `self` or `super`, in macros too. What stands
+//! under `#[cfg(test)]` may reach anywhere. Inside a floor, no cycle leads through two of its folders.
+
+#[path = "floors/imports.rs"]
+mod imports;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use imports::{Crate, Import};
+
+/// The floors of a half, the lowest first.
+struct House {
+    source: &'static str,
+    floors: &'static [&'static str],
+}
+
+const UPPER: House = House {
+    source: "../upper-half/src",
+    floors: &[
+        "ground",
+        "objects",
+        "operations",
+        "communicators",
+        "stubs",
+        "checkpoint",
+    ],
+};
+
+const LOWER: House = House {
+    source: "../lower-half/src",
+    floors: &[
+        "arch", "ground", "threads", "gate", "loader", "capture", "restore", "mpi", "executor",
+        "agent", "launch",
+    ],
+};
+
+fn read(house: &House) -> Crate {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(house.source);
+    Crate::read(&source).unwrap_or_else(|error| panic!("{}: {error}", source.display()))
+}
+
+/// Imports that lead upwards, and modules that stand on no floor.
+fn upward(house: &House, code: &Crate) -> Vec<String> {
+    let floor = |module: &[String]| {
+        let name = module.first()?;
+        house.floors.iter().position(|floor| floor == name)
+    };
+    let mut wrong: Vec<String> = code
+        .modules()
+        .filter(|module| !module.is_empty() && floor(module).is_none())
+        .map(|module| format!("{} stands on no floor", module.join("::")))
+        .collect();
+    for Import { from, to, path } in code.imports() {
+        if from.is_empty() {
+            continue;
+        }
+        if to.is_empty() || floor(to) > floor(from) {
+            wrong.push(format!("{} imports {path}", from.join("::")));
+        }
+    }
+    wrong
+}
+
+/// A cycle through folders that stand side by side.
+fn cycle(code: &Crate) -> Option<Vec<String>> {
+    let mut below: BTreeMap<Vec<String>, BTreeSet<Vec<String>>> = BTreeMap::new();
+    for Import { from, to, .. } in code.imports() {
+        let shared = from.iter().zip(to).take_while(|(a, b)| a == b).count();
+        if let (Some(from), Some(to)) = (from.get(..=shared), to.get(..=shared))
+            && code.is_folder(from)
+            && code.is_folder(to)
+        {
+            below.entry(from.to_vec()).or_default().insert(to.to_vec());
+        }
+    }
+    below.keys().find_map(|start| {
+        let mut way = vec![start.clone()];
+        let mut seen = BTreeSet::new();
+        leads_back(&below, start, start, &mut way, &mut seen)
+            .then(|| way.iter().map(|folder| folder.join("::")).collect())
+    })
+}
+
+fn leads_back(
+    below: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>,
+    from: &Vec<String>,
+    start: &Vec<String>,
+    way: &mut Vec<Vec<String>>,
+    seen: &mut BTreeSet<Vec<String>>,
+) -> bool {
+    for next in below.get(from).into_iter().flatten() {
+        way.push(next.clone());
+        if next == start || (seen.insert(next.clone()) && leads_back(below, next, start, way, seen))
+        {
+            return true;
+        }
+        way.pop();
+    }
+    false
+}
+
+fn stands(house: &House) {
+    let code = read(house);
+    // A reader that finds nothing would find nothing wrong.
+    assert!(
+        code.imports().count() > 400,
+        "{}: {} imports",
+        house.source,
+        code.imports().count()
+    );
+    let wrong = upward(house, &code);
+    assert!(
+        wrong.is_empty(),
+        "{}: a floor imports only from those below it ({}):\n{}",
+        house.source,
+        house.floors.join(" < "),
+        wrong.join("\n")
+    );
+    assert_eq!(
+        cycle(&code),
+        None,
+        "{}: folders import each other in a circle",
+        house.source
+    );
+}
+
+#[test]
+fn no_floor_of_the_upper_half_imports_from_above() {
+    stands(&UPPER);
+}
+
+#[test]
+fn no_floor_of_the_lower_half_imports_from_above() {
+    stands(&LOWER);
+}
+
+#[test]
+fn what_is_wrong_is_found() {
+    const HOUSE: House = House {
+        source: "",
+        floors: &["cellar", "roof"],
+    };
+    let code = Crate::of(&[
+        ("cellar", "use super::roof::Tile;"),
+        ("roof", "fn f() { crate::cellar::g(); }"),
+        ("garden", ""),
+    ]);
+    let wrong = upward(&HOUSE, &code);
+    assert_eq!(
+        wrong,
+        [
+            "garden stands on no floor",
+            "cellar imports crate::roof::Tile"
+        ]
+    );
+    let fine = Crate::of(&[
+        (
+            "cellar",
+            "#[cfg(test)] mod tests { use crate::roof::Tile; }",
+        ),
+        (
+            "roof",
+            "use crate::cellar::{self, g}; macro!(crate::cellar::h);",
+        ),
+    ]);
+    assert_eq!(upward(&HOUSE, &fine), [""; 0]);
+    assert_eq!(fine.imports().count(), 3);
+}
+
+#[test]
+fn a_circle_of_folders_is_found() {
+    let code = Crate::of(&[
+        ("roof", ""),
+        ("roof::left", ""),
+        ("roof::left::tile", "use crate::roof::right::tile::a;"),
+        ("roof::right", ""),
+        ("roof::right::tile", "use super::super::left::tile::b;"),
+    ]);
+    assert_eq!(
+        cycle(&code),
+        Some(vec![
+            "roof::left".to_owned(),
+            "roof::right".to_owned(),
+            "roof::left".to_owned()
+        ])
+    );
+}

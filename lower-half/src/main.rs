@@ -18,6 +18,7 @@ mod ground;
 mod launch;
 mod loader;
 mod mpi;
+mod parts;
 mod restore;
 mod threads;
 

@@ -32,8 +32,8 @@ const UPPER: House = House {
 const LOWER: House = House {
     source: "../lower-half/src",
     floors: &[
-        "arch", "ground", "threads", "gate", "loader", "capture", "restore", "mpi", "executor",
-        "agent", "launch",
+        "arch", "ground", "threads", "gate", "loader", "capture", "restore", "parts", "mpi",
+        "executor", "agent", "launch",
     ],
 };
 
@@ -163,7 +163,7 @@ fn what_is_wrong_is_found() {
         ),
         (
             "roof",
-            "use crate::cellar::{self, g}; macro!(crate::cellar::h);",
+            "use crate::cellar::{self, g}; name!(crate::cellar::h);",
         ),
     ]);
     assert_eq!(upward(&HOUSE, &fine), [""; 0]);

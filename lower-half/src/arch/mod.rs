@@ -8,4 +8,5 @@
 pub mod layout;
 mod x86_64;
 
+pub(crate) use x86_64::go_where;
 pub use x86_64::*;

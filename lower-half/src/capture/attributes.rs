@@ -5,6 +5,7 @@
 //! alone is told (`threads::errand`), and set by it.
 
 use std::sync::OnceLock;
+use stillpoint_part::Kind;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,9 +13,12 @@ use crate::arch::syscall::{failed, syscall3, syscall6};
 use crate::gate::errand;
 use crate::threads::Thread;
 
-/// Name and version of this module's part of an image: JSON, [`Saved`].
-pub const BLOB: &str = "attributes";
-pub const VERSION: u32 = 1;
+/// What an image holds of it: JSON, [`Saved`].
+pub const KIND: Kind = Kind {
+    name: "attributes",
+    version: 1,
+    always: true,
+};
 
 /// How an attribute is read and set. System calls by hand: threads with the upper FS use these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! half keep those that the process was launched with.
 
 use std::collections::BTreeSet;
+use stillpoint_part::Kind;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,9 +12,12 @@ use crate::gate::errand;
 use crate::ground::told;
 use crate::threads::Thread;
 
-/// Name and version of this module's part of an image: JSON, [`Saved`].
-pub const BLOB: &str = "credentials";
-pub const VERSION: u32 = 1;
+/// What an image holds of it: JSON, [`Saved`].
+pub const KIND: Kind = Kind {
+    name: "credentials",
+    version: 1,
+    always: true,
+};
 
 /// One thread's credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

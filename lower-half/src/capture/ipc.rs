@@ -2,14 +2,19 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use stillpoint_part::Kind;
 
 use serde::{Deserialize, Serialize};
 
 use crate::gate::ipc::{self, Object};
+use crate::gate::semaphores;
 
-/// Name and version of this module's part of an image: JSON, [`Saved`]. Only where the application uses any.
-pub const BLOB: &str = "system v ipc";
-pub const VERSION: u32 = 1;
+/// What an image holds of it: JSON, [`Saved`]. Only where the application uses any.
+pub const KIND: Kind = Kind {
+    name: "system v ipc",
+    version: 1,
+    always: false,
+};
 
 /// Whose an object is, and under which id and key it is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +96,22 @@ pub fn queue(id: i32) -> io::Result<(Queue, u64)> {
         room: status.msg_qbytes,
     };
     Ok((queue, status.msg_qnum))
+}
+
+/// What the kernel would take back of System V semaphores at the end of the process, and so at a suspend.
+pub fn undo() -> Vec<String> {
+    let mut reasons: Vec<String> = semaphores::to_take_back()
+        .iter()
+        .map(|set| {
+            format!(
+                "the System V semaphore set {set} has operations with SEM_UNDO that the kernel would take back: give back what it holds"
+            )
+        })
+        .collect();
+    if semaphores::lost_count() {
+        reasons.push("it has used SEM_UNDO on more semaphores than can be kept account of".into());
+    }
+    reasons
 }
 
 /// Whether an object has been removed.

@@ -1,13 +1,17 @@
 //! Memory that the application keeps from being swapped out: `mlock`, `mlockall`, now and for what it will map.
 
 use serde::{Deserialize, Serialize};
+use stillpoint_part::Kind;
 
 use super::maps;
 use crate::ground::told;
 
-/// Name and version of this module's part of an image: JSON, [`Locked`]. There is none where nothing is locked.
-pub const BLOB: &str = "locked memory";
-pub const VERSION: u32 = 1;
+/// What an image holds of it: JSON, [`Locked`]. There is none where nothing is locked.
+pub const KIND: Kind = Kind {
+    name: "locked memory",
+    version: 1,
+    always: false,
+};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Locked {

@@ -8,6 +8,7 @@ pub mod access;
 pub mod apart;
 pub mod appearance;
 pub mod attributes;
+pub mod children;
 pub mod contents;
 pub mod credentials;
 pub mod descriptors;
@@ -17,12 +18,15 @@ pub mod ipc;
 pub mod locked;
 pub mod maps;
 pub mod memory;
+pub mod page;
 pub mod pages;
 pub mod process;
 pub mod rank;
 pub mod records;
 pub mod scheduling;
 pub mod signals;
+pub mod still;
+pub mod unmovable;
 
 use std::path::{Path, PathBuf};
 
@@ -31,6 +35,8 @@ use stillpoint_image::store::Store;
 use stillpoint_image::{
     Compression, Environment, Identity, ImageError, PageRun, Reader, Thread, Writer, Written,
 };
+
+use stillpoint_part::Payload;
 
 use access::{Access, Memory, Revoked};
 use apart::apart;
@@ -55,7 +61,7 @@ pub enum CaptureError {
 }
 
 impl CaptureError {
-    fn process(what: &'static str) -> impl FnOnce(std::io::Error) -> CaptureError {
+    pub fn process(what: &'static str) -> impl FnOnce(std::io::Error) -> CaptureError {
         move |source| CaptureError::Process { what, source }
     }
 }
@@ -71,13 +77,12 @@ pub struct Request {
     pub compression: Compression,
     /// Threads that pack pages.
     pub workers: usize,
-    pub process: process::ProcessState,
     /// The upper half's threads, the main one first.
     pub threads: Vec<Thread>,
     /// The upper half's description of its MPI objects: JSON.
     pub inventory: Vec<u8>,
-    /// Name, version and state of the gate's modules.
-    pub blobs: Vec<(String, u32, Vec<u8>)>,
+    /// What the parts have put down.
+    pub payloads: Vec<Payload>,
     /// The descriptor numbers that belong to the upper half.
     pub descriptors: Vec<i32>,
 }
@@ -176,14 +181,12 @@ unsafe fn put_down(
     writer.threads(&request.threads)?;
     writer.descriptors(&surveyed.descriptors)?;
     writer.inventory(&request.inventory)?;
-    let process = request.process.to_bytes();
-    writer.blob(process::BLOB, process::VERSION, &process)?;
-    for (name, version, bytes) in &request.blobs {
-        writer.blob(name, *version, bytes)?;
+    for Payload { kind, bytes } in &request.payloads {
+        writer.blob(kind.name, kind.version, bytes)?;
     }
     let written = writer.finish()?;
     if in_a_file {
-        read_again(path, surveyed, &process, &written)?;
+        read_again(path, surveyed, &request.payloads, &written)?;
     }
     Ok(written)
 }
@@ -192,16 +195,19 @@ unsafe fn put_down(
 fn read_again(
     path: &Path,
     surveyed: &Surveyed,
-    process: &[u8],
+    payloads: &[Payload],
     written: &Written,
 ) -> Result<(), CaptureError> {
     let reader = Reader::open(path)?;
-    let found = reader.blob(process::BLOB).map(|blob| blob.bytes.as_slice());
+    let payloads = payloads.iter().all(|payload| {
+        let found = reader.blob(payload.kind.name);
+        found.is_some_and(|blob| blob.bytes == payload.bytes)
+    });
     let same = [
         ("digest", reader.digest() == written.digest),
         ("descriptors", *reader.descriptors() == surveyed.descriptors),
         ("regions", reader.regions() == surveyed.memory.regions),
-        ("process state", found == Some(process)),
+        ("payloads", payloads),
     ];
     match same.iter().find(|(_, same)| !same) {
         None => Ok(()),

@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::OnceLock;
+use stillpoint_part::Kind;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,9 +14,12 @@ use super::scheduling;
 use super::signals::Waiting;
 use crate::ground::told;
 
-/// Name and version of this module's part of an image.
-pub const BLOB: &str = "process";
-pub const VERSION: u32 = 2;
+/// What an image holds of it.
+pub const KIND: Kind = Kind {
+    name: "process",
+    version: 2,
+    always: true,
+};
 
 /// State of the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

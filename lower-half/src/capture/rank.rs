@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
 use stillpoint_image::store::Store;
 use stillpoint_image::{Compression, Identity};
+use stillpoint_part::Payload;
 use stillpoint_protocol::agent::{Begin, Written};
 use stillpoint_protocol::launch::Launch;
 use stillpoint_wrappers::gate::{self, UpperHooks};
@@ -17,15 +17,10 @@ use super::apart::apart;
 use super::contents::Contents;
 use super::file_limit::FileLimit;
 use super::memory::Memory;
-use super::{
-    CaptureError, Request, attributes, credentials, environment, ipc, locked, maps, process,
-    records, scheduling, signals,
-};
-use crate::capture::appearance;
-use crate::capture::descriptors::streams;
+use super::still::Still;
+use super::{CaptureError, Request, environment, maps, records};
 use crate::gate::descriptors;
-use crate::ground::{cores, starters, told};
-use crate::threads;
+use crate::ground::cores;
 
 /// What a launch says of the job, for its images.
 struct Job {
@@ -37,13 +32,8 @@ struct Job {
 
 static JOB: OnceLock<Job> = OnceLock::new();
 
-/// Remembers, before the application runs, what images must tell of the job, and which descriptors the
-/// launcher gave.
+/// Remembers, before the application runs, what images must tell of the job.
 pub fn remember(launch: Option<&Launch>) {
-    streams::remember();
-    scheduling::remember();
-    attributes::remember();
-    process::remember();
     if let Some(launch) = launch {
         JOB.get_or_init(|| Job {
             id: launch.job.clone(),
@@ -51,28 +41,6 @@ pub fn remember(launch: Option<&Launch>) {
             workers: cores::for_one_of(launch.size),
         });
     }
-}
-
-/// Name and version of this module's part of an image.
-pub const BLOB: &str = "gate page";
-pub const VERSION: u32 = 2;
-/// Before the name of a part of the gate's state.
-pub const GATE_PREFIX: &str = "gate:";
-/// Version of the gate's parts.
-pub const GATE_PARTS_VERSION: u32 = 3;
-
-/// What of the gate page, and of the way the application was started, must be so again.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PageState {
-    /// Address of the upper half's hooks.
-    pub hooks: u64,
-    pub mpi_active: u32,
-    pub sent_before: u64,
-    pub received_before: u64,
-    /// Where `/proc` finds arguments and environment: start and end of both.
-    pub strings: [u64; 4],
-    /// Where it finds the auxiliary vector and the stack ([`appearance::vector`]).
-    pub vector: [u64; 3],
 }
 
 /// About how long this rank's image will be.
@@ -108,107 +76,31 @@ pub unsafe fn size(begin: &Begin, access: &Access) -> Result<u64, CaptureError> 
     }
 }
 
-/// Writes this rank's image to `path`, or to `store`, where the image is then called by that path.
+/// Writes this rank's image to `path`, or to `store`, where the image is then called by that path. `payloads` are what the parts have put
+/// down.
 ///
 /// # Errors
 /// See [`CaptureError`]; nothing is left at `path` then.
 ///
 /// # Safety
-/// Every thread of the upper half must be stopped in its signal frame, the driver holding, as long as `access` is not
-/// revoked.
+/// The driver thread must hold.
 pub unsafe fn write(
     path: &Path,
     begin: &Begin,
     store: Option<Box<dyn Store>>,
-    access: &Access,
+    still: &Still<'_>,
+    payloads: Vec<Payload>,
 ) -> Result<Written, CaptureError> {
     let begun = Instant::now();
-    let inside = access.enter()?;
+    let inside = still.enter()?;
     // SAFETY: an application runs, so the page is mapped.
     let page = unsafe { gate::page() };
     let hooks = page.hooks.load(Ordering::Acquire);
     // SAFETY: what the upper half registered lives as long as the process.
     let hooks_there = unsafe { (hooks as *const UpperHooks).as_ref() };
     let compression: Compression = begin.compress.parse().map_err(CaptureError::Refused)?;
-    let alive = records::main_first()?;
-    let state = PageState {
-        hooks,
-        mpi_active: page.mpi_active.load(Ordering::Acquire),
-        sent_before: page.sent_before.load(Ordering::Relaxed),
-        received_before: page.received_before.load(Ordering::Relaxed),
-        strings: strings(),
-        vector: appearance::vector(),
-    };
-    let mut blobs = vec![(
-        BLOB.to_owned(),
-        VERSION,
-        serde_json::to_vec(&state).unwrap_or_default(),
-    )];
-    let own = scheduling::survey(&threads::list());
-    blobs.push((
-        scheduling::BLOB.to_owned(),
-        scheduling::VERSION,
-        serde_json::to_vec(&own).unwrap_or_default(),
-    ));
-    for (part, bytes) in crate::gate::save() {
-        blobs.push((format!("{GATE_PREFIX}{part}"), GATE_PARTS_VERSION, bytes));
-    }
-    if let Some(locked) = locked::survey() {
-        blobs.push((
-            locked::BLOB.to_owned(),
-            locked::VERSION,
-            serde_json::to_vec(&locked).unwrap_or_default(),
-        ));
-    }
-    let (ipc, reasons) = ipc::survey();
-    if !reasons.is_empty() {
-        return Err(CaptureError::Refused(reasons.join("; ")));
-    }
-    if ipc != ipc::Saved::default() {
-        blobs.push((
-            ipc::BLOB.to_owned(),
-            ipc::VERSION,
-            serde_json::to_vec(&ipc).unwrap_or_default(),
-        ));
-    }
-    let starters = starters::all();
-    if !starters.is_empty() {
-        blobs.push((
-            starters::BLOB.to_owned(),
-            starters::VERSION,
-            serde_json::to_vec(&starters).unwrap_or_default(),
-        ));
-    }
-    // Timers before the signals that they send: one that expires in between is found in both, and counts as expired.
-    let mut process = process::survey().map_err(CaptureError::process("process state"))?;
-    // SAFETY: the caller's.
-    let waiting = unsafe { signals::survey(&alive)? };
-    process.agree_with(&waiting);
-    let threads = records::of(&alive, &waiting)?;
-    // SAFETY: the caller's.
-    let credentials = unsafe { credentials::survey(&alive) };
-    let credentials = credentials.ok_or_else(|| {
-        CaptureError::Refused("the kernel does not tell whose its threads are: try again".into())
-    })?;
-    blobs.push((
-        credentials::BLOB.to_owned(),
-        credentials::VERSION,
-        serde_json::to_vec(&credentials).unwrap_or_default(),
-    ));
-    // SAFETY: the caller's.
-    let attributes = unsafe { attributes::survey(&alive) };
-    let attributes = attributes
-        .ok_or_else(|| CaptureError::Refused("a stopped thread does not answer".into()))?;
-    blobs.push((
-        attributes::BLOB.to_owned(),
-        attributes::VERSION,
-        serde_json::to_vec(&attributes).unwrap_or_default(),
-    ));
-    blobs.push((
-        signals::BLOB.to_owned(),
-        signals::VERSION,
-        serde_json::to_vec(&waiting).unwrap_or_default(),
-    ));
+    let alive = still.main_first()?;
+    let threads = records::of(&alive, still.waiting()?)?;
     let inventory = hooks_there.map_or(vec![], |hooks| {
         let address = hooks.inventory.load(Ordering::Acquire) as *const u8;
         let bytes = hooks.inventory_bytes.load(Ordering::Acquire) as usize;
@@ -219,7 +111,7 @@ pub unsafe fn write(
         unsafe { std::slice::from_raw_parts(address, bytes) }.to_vec()
     });
     let mut environment = environment::here();
-    environment.mpi_thread_level = match (hooks_there, state.mpi_active) {
+    environment.mpi_thread_level = match (hooks_there, page.mpi_active.load(Ordering::Acquire)) {
         (Some(hooks), 1..) => hooks.mpi_thread_level.load(Ordering::Relaxed),
         _ => -1,
     };
@@ -237,39 +129,18 @@ pub unsafe fn write(
         environment,
         compression,
         workers: JOB.get().map_or(1, |job| job.workers),
-        process,
         threads,
         inventory,
-        blobs,
+        payloads,
         descriptors: descriptors::upper(),
     };
     drop(inside);
     // SAFETY: the caller's.
-    let written = unsafe { super::write_image(request, access)? };
+    let written = unsafe { super::write_image(request, still.access())? };
     Ok(Written {
         stored_bytes: written.bytes,
         bytes: written.page_bytes,
         digest: written.digest,
         seconds: begun.elapsed().as_secs_f64(),
     })
-}
-
-/// Where the kernel shows arguments and environment from: fields 48 to 51 of `/proc/self/stat`.
-fn strings() -> [u64; 4] {
-    let stat = told::by("/proc/self/stat").unwrap_or_default();
-    // The name, which may hold blanks, is field 2; what follows it begins with field 3.
-    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let mut fields = rest
-        .split_whitespace()
-        .skip(48 - 3)
-        .map(|field| field.parse().unwrap_or(0));
-    let found = [(); 4].map(|()| fields.next().unwrap_or(0));
-    if found
-        .iter()
-        .all(|address| crate::gate::memory::owns(*address as usize))
-    {
-        found
-    } else {
-        [0; 4]
-    }
 }

@@ -5,14 +5,18 @@
 
 use std::mem::size_of;
 use std::sync::{Mutex, PoisonError};
+use stillpoint_part::Kind;
 
 use serde::{Deserialize, Serialize};
 
 use crate::threads::Thread;
 
-/// Name and version of this module's part of an image: JSON, a list of [`Own`].
-pub const BLOB: &str = "scheduling";
-pub const VERSION: u32 = 1;
+/// What an image holds of it: JSON, a list of [`Own`].
+pub const KIND: Kind = Kind {
+    name: "scheduling",
+    version: 1,
+    always: true,
+};
 
 /// What the application has chosen for one thread; `None`: what the process was launched with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,6 +6,7 @@
 //! a handler that blocks them, and the lower half's block them for ever, so that nobody can tell.
 
 use serde::{Deserialize, Serialize};
+use stillpoint_part::Kind;
 
 use super::CaptureError;
 use crate::arch::syscall::{syscall3, syscall4};
@@ -13,9 +14,12 @@ use crate::gate::{errand, identity, signals, timers};
 use crate::ground::told;
 use crate::threads::Thread;
 
-/// Name and version of this module's part of an image: JSON, [`Waiting`].
-pub const BLOB: &str = "signals";
-pub const VERSION: u32 = 1;
+/// What an image holds of it: JSON, [`Waiting`].
+pub const KIND: Kind = Kind {
+    name: "signals",
+    version: 1,
+    always: true,
+};
 
 /// What is pending, each list in the order of sending.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,23 +5,25 @@
 //! sync ends when the kernel lets it; what it has written it removes, under a name that is used only once.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use stillpoint_image::store::Store;
 use stillpoint_protocol::Sender;
 use stillpoint_protocol::agent::{Begin, FromAgent, Progress, Written};
 use stillpoint_protocol::tier::Assignment;
 use stillpoint_wrappers::gate::{Command, DriverState};
 
 use super::page::Page;
-use super::refusals;
 use super::staging::Staging;
 use super::staging::image::Staged;
 use super::stopping;
 use crate::capture;
 use crate::capture::access::{Access, Revoked};
+use crate::capture::still::Still;
+use crate::parts;
 
 /// How long a parked driver thread may take over one command. It does nothing but its own work then.
 const ANSWER: Duration = Duration::from_secs(60);
@@ -99,6 +101,7 @@ impl Executor {
     /// Ends everything that is under way: when this returns the thread leaves the upper half alone.
     pub fn stop(self) {
         self.access.revoke();
+        parts::release();
     }
 }
 
@@ -112,6 +115,15 @@ enum Failure {
 impl From<Revoked> for Failure {
     fn from(_: Revoked) -> Failure {
         Failure::Revoked
+    }
+}
+
+impl From<stillpoint_part::Failure> for Failure {
+    fn from(failure: stillpoint_part::Failure) -> Failure {
+        match failure {
+            stillpoint_part::Failure::GivenUp => Failure::Revoked,
+            stillpoint_part::Failure::Refused(reason) => Failure::Reason(reason),
+        }
     }
 }
 
@@ -152,7 +164,11 @@ impl Carrier {
         let inside = self.access.enter()?;
         let mut found = self.means.page.refusals();
         drop(inside);
-        found.extend(refusals::of_process(&self.access)?);
+        // SAFETY: `start` demands that the upper half's threads are stopped.
+        found.extend(unsafe { parts::hinders(&self.access)? });
+        if found.is_empty() {
+            self.each(|part, still| part.quiesce(still))?;
+        }
         Ok(Progress::CheckResult { refusals: found })
     }
 
@@ -165,6 +181,7 @@ impl Carrier {
         if let Some(refused) = self.refused() {
             return Ok(refused);
         }
+        self.each(|part, still| part.drain(still))?;
         let (sent, received) = stopping::counts(page);
         Ok(Progress::Counts {
             round,
@@ -175,7 +192,18 @@ impl Carrier {
 
     fn seal(&self) -> Result<Progress, Failure> {
         self.command(Command::Seal, DriverState::Sealed)?;
+        self.each(|part, still| part.seal(still))?;
         Ok(self.refused().unwrap_or(Progress::Sealed))
+    }
+
+    /// One phase of every part.
+    fn each(
+        &self,
+        turn: impl Fn(&parts::AnyPart, &Still<'_>) -> stillpoint_part::Done,
+    ) -> Result<(), Failure> {
+        // SAFETY: `start` demands that the upper half's threads are stopped.
+        let still = unsafe { Still::new(&self.access) };
+        Ok(parts::each(&still, turn)?)
     }
 
     /// What the upper half has found after the check, if anything.
@@ -186,12 +214,17 @@ impl Carrier {
 
     fn write(&self) -> Result<Progress, Failure> {
         self.command(Command::Hold, DriverState::Held)?;
-        // SAFETY: `start` demands that the upper half's threads are stopped; the driver holds.
-        let written =
-            unsafe { capture::write(&self.image(), &self.means.begin, None, &self.access) };
-        Ok(Progress::Written(
-            written.map_err(|error| error.to_string())?,
-        ))
+        Ok(Progress::Written(self.write_to(&self.image(), None)?))
+    }
+
+    /// Writes the image to `path`, or to `store`, where it is called by that path. The driver holds.
+    fn write_to(&self, path: &Path, store: Option<Box<dyn Store>>) -> Result<Written, Failure> {
+        // SAFETY: `start` demands that the upper half's threads are stopped.
+        let still = unsafe { Still::new(&self.access) };
+        let payloads = parts::capture(&still)?;
+        // SAFETY: the driver holds.
+        let written = unsafe { capture::write(path, &self.means.begin, store, &still, payloads) };
+        Ok(written.map_err(|error| error.to_string())?)
     }
 
     fn size(&self) -> Result<Progress, Failure> {
@@ -216,12 +249,11 @@ impl Carrier {
         &self,
         staging: &Staging,
         assignment: &Assignment,
-    ) -> Result<(Written, Staged), String> {
+    ) -> Result<(Written, Staged), Failure> {
         let (path, begin) = (self.image(), &self.means.begin);
         let (image, lanes) = staging.stage(self.means.attempt, begin.epoch, &path, assignment)?;
-        // SAFETY: as in `write`; the driver has been holding since the task to size.
-        let written = unsafe { capture::write(&path, begin, Some(Box::new(lanes)), &self.access) };
-        let written = written.map_err(|error| error.to_string())?;
+        // The driver has been holding since the task to size.
+        let written = self.write_to(&path, Some(Box::new(lanes)))?;
         let staged = image.staged();
         staged
             .blocks

@@ -2,9 +2,7 @@
 //!
 //! Rules of this place: those of `gate::trap`.
 
-use crate::arch::frame::{
-    Frame, REG_R8, REG_R9, REG_R10, REG_R11, REG_RAX, REG_RCX, REG_RDI, REG_RDX, REG_RIP, REG_RSI,
-};
+use crate::arch::frame::{ARGUMENTS, BEHIND, Frame, PC, RESULT, WORD};
 use crate::arch::springboard::Piece;
 use crate::arch::syscall::syscall6;
 
@@ -31,7 +29,7 @@ impl Call {
     /// Leaves the answer in the frame, unless the call is made elsewhere.
     pub fn answer(&mut self, result: isize) {
         if !self.redirected {
-            self.frame.set_register(REG_RAX, result as usize);
+            self.frame.set_register(RESULT, result as usize);
         }
     }
 
@@ -40,12 +38,11 @@ impl Call {
     }
 
     pub fn number(&self) -> i64 {
-        self.frame.register(REG_RAX) as i64
+        self.frame.register(RESULT) as i64
     }
 
     pub fn arguments(&self) -> [usize; 6] {
-        [REG_RDI, REG_RSI, REG_RDX, REG_R10, REG_R8, REG_R9]
-            .map(|register| self.frame.register(register))
+        ARGUMENTS.map(|register| self.frame.register(register))
     }
 
     pub fn argument(&self, index: usize) -> usize {
@@ -66,10 +63,9 @@ impl Call {
     /// Has the springboard make the call once this handler has returned; `word` is what the piece
     /// expects in r11.
     pub fn redirect(&mut self, piece: Piece, word: usize) -> isize {
-        self.frame
-            .set_register(REG_RCX, self.frame.register(REG_RIP));
-        self.frame.set_register(REG_R11, word);
-        self.frame.set_register(REG_RIP, piece.address());
+        self.frame.set_register(BEHIND, self.frame.register(PC));
+        self.frame.set_register(WORD, word);
+        self.frame.set_register(PC, piece.address());
         self.redirected = true;
         0
     }

@@ -13,7 +13,7 @@ use core::sync::atomic::Ordering;
 
 use stillpoint_wrappers::gate::page;
 
-use crate::arch::frame::{REG_RAX, REG_RSP, sigreturn};
+use crate::arch::frame::{RESULT, SP, sigreturn};
 use crate::arch::syscall::{failed, syscall6};
 use crate::arch::{enter, registers};
 use crate::gate::call::{Call, errno};
@@ -73,8 +73,8 @@ pub fn on_clone(call: &mut Call) -> isize {
     // SAFETY: whoever starts a thread gives it a stack; what lies below the red zone is free.
     let beginning = unsafe {
         let frame = call.frame().copy_below(below);
-        frame.set_register(REG_RAX, 0);
-        frame.set_register(REG_RSP, stack);
+        frame.set_register(RESULT, 0);
+        frame.set_register(SP, stack);
         let beginning = (frame.address() - size_of::<Beginning>()) & !15;
         let child_tid = if flag(libc::CLONE_CHILD_SETTID) {
             child_tid
@@ -180,10 +180,7 @@ fn on_shared_stack(
     child_tid: usize,
     tls: usize,
 ) -> isize {
-    let (alternate, stack) = (
-        call.frame().alternate_stack(),
-        call.frame().register(REG_RSP),
-    );
+    let (alternate, stack) = (call.frame().alternate_stack(), call.frame().register(SP));
     let here = (&raw const alternate) as usize;
     let end = if alternate.contains(&here) && !alternate.contains(&stack) {
         alternate.end
@@ -254,7 +251,7 @@ pub fn on_fork(call: &mut Call, flags: usize) -> isize {
     if result == 0 {
         start_forked();
         if !plain && stack != 0 {
-            call.frame().set_register(REG_RSP, stack);
+            call.frame().set_register(SP, stack);
         }
     }
     result

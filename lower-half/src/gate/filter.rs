@@ -8,8 +8,8 @@ use libc::sock_filter;
 use stillpoint_wrappers::gate::{ARENA_END, ARENA_START, LOW_END};
 
 use super::table::{self, Answer, When};
+use crate::arch::AUDIT_ARCH;
 
-const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 const NUMBER_AT: u32 = 0;
 const ARCH_AT: u32 = 4;
 const IP_LOW_AT: u32 = 8;
@@ -160,10 +160,7 @@ fn search(rules: &[Rule], low: LowText) -> Vec<sock_filter> {
 fn program(low: LowText, restarted: bool) -> Vec<sock_filter> {
     let unknown = from_upper(low, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32);
     let over = unknown.len() as u8;
-    let mut code = vec![
-        one(LOAD, ARCH_AT, 0, 0),
-        one(EQUAL, AUDIT_ARCH_X86_64, over, 0),
-    ];
+    let mut code = vec![one(LOAD, ARCH_AT, 0, 0), one(EQUAL, AUDIT_ARCH, over, 0)];
     code.extend(&unknown);
     code.extend([
         one(LOAD, NUMBER_AT, 0, 0),
@@ -211,7 +208,7 @@ mod tests {
     use super::*;
 
     fn verdict(code: &[sock_filter], number: i64, ip: u64, arguments: [u64; 6]) -> u32 {
-        verdict_by(code, AUDIT_ARCH_X86_64, number, ip, arguments)
+        verdict_by(code, AUDIT_ARCH, number, ip, arguments)
     }
 
     /// Runs the program as the kernel would.
@@ -358,7 +355,7 @@ mod tests {
                     at + 1
                 }
                 (LOAD, ARCH_AT) => {
-                    accumulator = AUDIT_ARCH_X86_64;
+                    accumulator = AUDIT_ARCH;
                     at + 1
                 }
                 (LOAD, _) => return false,

@@ -57,35 +57,3 @@ pub fn while_still<R>(action: impl FnOnce() -> R) -> R {
         })
     })
 }
-
-/// Everything of the gate that an image must hold, by name; each part's bytes go back through [`restore`].
-pub fn save() -> Vec<(&'static str, Vec<u8>)> {
-    vec![
-        ("memory", memory::save()),
-        ("signals", signals::save()),
-        ("identity", identity::save()),
-        ("timers", timers::save()),
-        ("registrations", registrations::save()),
-        ("executable", paths::executable().to_bytes().to_vec()),
-    ]
-}
-
-/// Takes one part up, in another launch. Timers last, when the threads are there.
-pub fn restore(part: &str, saved: &[u8]) -> Result<(), SavedStateError> {
-    match part {
-        "memory" => memory::restore(saved),
-        "signals" => signals::restore(saved),
-        "identity" => identity::restore(saved),
-        "timers" => timers::restore(saved),
-        "registrations" => registrations::restore(saved),
-        "executable" => {
-            let path = std::ffi::CString::new(saved)
-                .map_err(|_| SavedStateError::Value { part: "executable" })?;
-            paths::set_executable(&path);
-            Ok(())
-        }
-        _ => Err(SavedStateError::Value {
-            part: "the gate: unknown part",
-        }),
-    }
-}

@@ -4,9 +4,10 @@
 //! Rules of this place: runs in the trap's handler.
 
 use core::ffi::CStr;
+use std::ffi::CString;
 
 use super::call::{Call, errno};
-use super::{descriptors, identity, proc_paths, user};
+use super::{SavedStateError, descriptors, identity, proc_paths, user};
 use crate::arch::layout::{self, EXE_PATH, EXE_PATH_BYTES};
 use crate::arch::springboard::Piece;
 use crate::arch::syscall::syscall3;
@@ -15,6 +16,18 @@ use crate::arch::syscall::syscall3;
 pub fn executable() -> &'static CStr {
     // SAFETY: the gate region is mapped, and `set_executable` leaves a NUL at the end of this part.
     unsafe { CStr::from_ptr(layout::EXE_PATH as *const libc::c_char) }
+}
+
+/// The executable's path, for an image.
+pub fn save() -> Vec<u8> {
+    executable().to_bytes().to_vec()
+}
+
+/// Takes it up in another launch.
+pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
+    let path = CString::new(saved).map_err(|_| SavedStateError::Value { part: "executable" })?;
+    set_executable(&path);
+    Ok(())
 }
 
 /// Notes the application's executable, a path without links; cut where it is too long.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use stillpoint_wrappers::gate::{self, Inside, UpperHooks};
 
-use crate::arch::frame::{Frame, REG_RAX, REG_RIP};
+use crate::arch::frame::{Frame, PC, RESULT};
 use crate::arch::registers;
 use crate::arch::springboard::{self, Standing};
 use crate::arch::syscall::{failed, futex_wait, futex_wake, syscall3, syscall4, yield_now};
@@ -115,8 +115,8 @@ unsafe extern "C" fn park(_nothing: usize) {
 
 /// Between the springboard's call and its note, a fresh descriptor would be missed: notes it here.
 fn note_descriptor(frame: Frame) {
-    let result = frame.register(REG_RAX);
-    if let Standing::Called(piece) = springboard::standing(frame.register(REG_RIP))
+    let result = frame.register(RESULT);
+    if let Standing::Called(piece) = springboard::standing(frame.register(PC))
         && piece.notes_result()
         && !failed(result as isize)
     {

@@ -4,9 +4,10 @@
 
 use libc::{Elf64_Ehdr, Elf64_Phdr};
 
+use crate::arch::MACHINE;
+
 const ET_EXEC: u16 = 2;
 const ET_DYN: u16 = 3;
-const EM_X86_64: u16 = 62;
 pub const PT_LOAD: u32 = 1;
 pub const PT_INTERP: u32 = 3;
 pub const PT_GNU_STACK: u32 = 0x6474_e551;
@@ -52,7 +53,7 @@ pub fn header(head: &[u8]) -> Result<Header, ElfError> {
     }
     let header: Elf64_Ehdr = read(head, 0).ok_or(ElfError::Damaged)?;
     // Class 2: 64 bits; data 1: little-endian.
-    if head.get(4..6) != Some(&[2, 1]) || header.e_machine != EM_X86_64 {
+    if head.get(4..6) != Some(&[2, 1]) || header.e_machine != MACHINE {
         return Err(ElfError::OtherMachine);
     }
     let fixed = match header.e_type {

@@ -9,14 +9,18 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
+use stillpoint_part::Kind;
 
 use serde::{Deserialize, Serialize};
 
 use crate::arch::syscall::{failed, syscall3, syscall4};
 
-/// Name and version of what an image says of them: JSON, a list of [`Starter`].
-pub const BLOB: &str = "starters";
-pub const VERSION: u32 = 1;
+/// What an image holds of it: JSON, a list of [`Starter`].
+pub const KIND: Kind = Kind {
+    name: "starters",
+    version: 1,
+    always: false,
+};
 
 /// In the environment of what an application starts: the process that the launcher has started.
 pub const FIRST: &str = "STILLPOINT_FIRST";

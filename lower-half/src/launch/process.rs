@@ -13,7 +13,7 @@ use crate::gate::{descriptors, filter, holdings, rehearse, signals, stop};
 use crate::ground::{inherited, wake};
 use crate::launch::region;
 use crate::threads::{areas, near};
-use crate::{agent, capture, mpi};
+use crate::{agent, capture, mpi, parts};
 
 /// Tells a split process that `execve` has started which filter it has inherited.
 const FILTER: &str = "STILLPOINT_FILTER";
@@ -78,6 +78,7 @@ unsafe extern "C" fn print(bytes: *const u8, count: usize) {
 /// Installs the handlers and the filter, and starts the keeper. With all signals blocked, on the main thread.
 pub fn begin(launch: Option<&Launch>, low_text: filter::LowText) -> Result<(), LaunchError> {
     capture::remember(launch);
+    parts::remember();
     holdings::inherit();
     areas::start_keeper().map_err(LaunchError::set_up("the keeper of thread areas"))?;
     rehearse::start().map_err(LaunchError::set_up("the rehearsal"))?;

@@ -2,24 +2,28 @@
 
 use std::sync::atomic::Ordering;
 
+use stillpoint_image::Thread as Record;
 use stillpoint_protocol::launch::Launch;
 use stillpoint_wrappers::dispatch::Dispatch;
-use stillpoint_wrappers::gate::{GatePage, HandleKind, UpperHooks};
+use stillpoint_wrappers::gate::{GatePage, HandleKind};
 
-use crate::arch::{registers, syscall};
-use crate::capture::appearance;
-use crate::capture::rank::{self, PageState};
+use crate::arch::syscall;
+use crate::capture::scheduling::{self, Own};
 use crate::capture::signals::{self, Waiting};
+use crate::capture::{attributes as numbers, credentials as whose};
 use crate::gate;
 use crate::gate::filter::HIGH_TEXT;
-use crate::ground::{cores, environment, starters};
+use crate::ground::{cores, environment};
 use crate::launch::error::LaunchError;
 use crate::launch::{self, process};
+use crate::parts::{self, bring_back};
+use crate::restore::back::Back;
 use crate::restore::job::Job;
 use crate::restore::threads::{
     Returning, adopt_main, failed_credentials, go, recreate, resume_main,
 };
-use crate::restore::{Restore, RestoreError, attributes, credentials, scheduling};
+use crate::restore::{self, Restore, attributes, credentials};
+use crate::threads::Thread;
 use crate::threads::registry::State;
 
 /// Restores this rank and goes on with it. `join` makes this rank a member of its job.
@@ -35,37 +39,17 @@ pub fn run<J: Job>(
         rank: launch.rank,
         reason,
     };
-    let failed = |error: RestoreError| refused(error.to_string());
     let wanted = launch
         .restart
         .as_ref()
         .ok_or_else(|| refused("the launch names no epoch to restart from".into()))?;
 
     let workers = cores::for_one_of(launch.size);
-    let restore = Restore::open(wanted, launch.rank, launch.size, workers).map_err(failed)?;
-    let mut restore = restore.reserve_descriptors().map_err(failed)?;
-    let state = page_state(&restore).map_err(&refused)?;
-    let own = scheduling::saved(&restore).map_err(&refused)?;
-    let waiting = waiting_signals(&restore).map_err(&refused)?;
-    let changes = credentials::saved(&restore).and_then(|saved| credentials::changes(&saved));
-    let changes = changes.map_err(&refused)?;
-    let attributes = attributes::saved(&restore).map_err(&refused)?;
-    let saved: Vec<Returning> = restore
-        .threads()
-        .iter()
-        .map(|thread| {
-            let own = own.iter().find(|own| own.virtual_tid == thread.virtual_tid);
-            let change = changes.iter().find(|(tid, _)| *tid == thread.virtual_tid);
-            Returning {
-                credentials: change.map(|(_, change)| change.clone()),
-                attributes: attributes::of_thread(&attributes, thread.virtual_tid),
-                pending: waiting.of_thread(thread.virtual_tid).to_vec(),
-                timer_slack: own.and_then(|own| own.timer_slack).unwrap_or(0),
-                record: thread.clone(),
-            }
-        })
-        .collect();
-    let Some((main, others)) = saved.split_first() else {
+    let restore = Restore::open(wanted, launch.rank, launch.size, workers, parts::check);
+    let restore = restore.and_then(Restore::reserve_descriptors);
+    let restore = restore.map_err(|error| refused(error.to_string()))?;
+    let threads = returning(&restore).map_err(&refused)?;
+    let Some((main, others)) = threads.split_first() else {
         return Err(refused(
             "its image holds no thread: use another epoch".into(),
         ));
@@ -85,29 +69,60 @@ pub fn run<J: Job>(
     if restore.thread_level() >= 0 {
         start_mpi(page, restore.thread_level(), launch).map_err(&refused)?;
     }
-    // SAFETY: no application runs in this process yet.
-    unsafe { restore.map().map_err(failed)? };
+    let mut back = Back {
+        restore,
+        page,
+        rank: launch.rank,
+        main: main.clone(),
+        made: Vec::new(),
+    };
+    bring_back(&mut back, |part, back| part.map(back)).map_err(&refused)?;
     job.barrier("mapped").map_err(&refused)?;
-    // SAFETY: as above.
-    unsafe { restore.files().map_err(failed)? };
-    restore_gate(&restore).map_err(&refused)?;
-    page.hooks.store(state.hooks, Ordering::Release);
-    page.mpi_active.store(state.mpi_active, Ordering::Release);
-    page.sent_before.store(state.sent_before, Ordering::Relaxed);
-    page.received_before
-        .store(state.received_before, Ordering::Relaxed);
-
-    let low_text = low_text(&restore);
+    bring_back(&mut back, |part, back| part.open(back)).map_err(&refused)?;
+    let low_text = low_text(&back.restore);
     launch::configure_exec(Some(&launch.upper_library), low_text)?;
     // SAFETY: this is the main thread, which is no thread of the upper half yet.
     unsafe { adopt_main(main) }.map_err(LaunchError::set_up("the main thread's record"))?;
     gate::signals::suspend_by(launch);
     process::begin(Some(launch), low_text)?;
-    restore_part(&restore, "signals").map_err(&refused)?;
-    show(main, &state);
-    // SAFETY: the upper half's memory is in place, MPI runs, and this thread is the main one.
-    unsafe { rebuild(state.hooks, main.record.thread_pointer) }.map_err(&refused)?;
+    bring_back(&mut back, |part, back| part.rebuild(back)).map_err(&refused)?;
     job.barrier("rebuilt").map_err(&refused)?;
+    back.made = make(others, launch)?;
+    bring_back(&mut back, |part, back| part.resume(back)).map_err(&refused)?;
+    job.start().map_err(&refused)?;
+    bring_back(&mut back, |part, back| part.finish(back)).map_err(&refused)?;
+    drop(back);
+    go();
+    // SAFETY: everything is in place; nothing of the lower half is needed on this thread any more.
+    unsafe {
+        process::drop_alternate_stack();
+        resume_main(main)
+    }
+}
+
+/// The threads of the image, with what each gives itself; the main one first.
+fn returning(restore: &Restore) -> Result<Vec<Returning>, String> {
+    let own: Vec<Own> = restore::read(restore, &scheduling::KIND)?;
+    let waiting: Waiting = restore::read(restore, &signals::KIND)?;
+    let changes = credentials::changes(&restore::read(restore, &whose::KIND)?)?;
+    let attributes: numbers::Saved = restore::read(restore, &numbers::KIND)?;
+    let one = |record: &Record| {
+        let tid = record.virtual_tid;
+        let own = own.iter().find(|own| own.virtual_tid == tid);
+        let change = changes.iter().find(|(of, _)| *of == tid);
+        Returning {
+            record: record.clone(),
+            credentials: change.map(|(_, change)| change.clone()),
+            attributes: attributes::of_thread(&attributes, tid),
+            pending: waiting.of_thread(tid).to_vec(),
+            timer_slack: own.and_then(|own| own.timer_slack).unwrap_or(0),
+        }
+    };
+    Ok(restore.threads().iter().map(one).collect())
+}
+
+/// Makes the other threads again. Each waits for [`go`].
+fn make(others: &[Returning], launch: &Launch) -> Result<Vec<Thread>, LaunchError> {
     let mut made = Vec::new();
     for thread in others {
         // SAFETY: the upper half's memory is in place.
@@ -121,90 +136,13 @@ pub fn run<J: Job>(
             syscall::yield_now();
         }
     }
-    let not_given = |error| {
-        let error = std::io::Error::from_raw_os_error(error);
-        refused(format!("its users and capabilities: {error}"))
-    };
-    if let Some(error) = failed_credentials() {
-        return Err(not_given(error));
+    match failed_credentials() {
+        Some(error) => Err(LaunchError::Restore {
+            rank: launch.rank,
+            reason: credentials::not_given(error),
+        }),
+        None => Ok(made),
     }
-    restore_part(&restore, "timers").map_err(&refused)?;
-    restore.process().map_err(failed)?;
-    job.start().map_err(&refused)?;
-    scheduling::give(&own, &made, &restore, launch.rank);
-    tell_of_starters(&restore, launch.rank);
-    restore.finish_descriptors().map_err(failed)?;
-    restore.process_clocks();
-    // All threads block everything until they return through their frames.
-    waiting
-        .process
-        .iter()
-        .for_each(|pending| pending.restore(true));
-    main.pending
-        .iter()
-        .for_each(|pending| pending.restore(false));
-    attributes::give_process(&attributes, &restore, launch.rank);
-    give_limits(&restore, launch.rank);
-    if let Some(change) = &main.credentials {
-        change.make().map_err(not_given)?;
-    }
-    attributes::give_thread(&main.attributes);
-    if !changes.is_empty() {
-        attributes::dumpable_again(&attributes);
-    }
-    let main = main.clone();
-    drop(restore);
-    go();
-    // SAFETY: everything is in place; nothing of the lower half is needed on this thread any more.
-    unsafe {
-        process::drop_alternate_stack();
-        resume_main(&main)
-    }
-}
-
-fn waiting_signals(restore: &Restore) -> Result<Waiting, String> {
-    let blob = restore.blob(signals::BLOB);
-    let blob = blob
-        .filter(|blob| blob.version == signals::VERSION)
-        .ok_or("its image does not hold its pending signals as this release does: use the release that wrote it")?;
-    serde_json::from_slice(&blob.bytes)
-        .map_err(|error| format!("'{}' in its image: {error}", signals::BLOB))
-}
-
-/// Gives the process its limits; says what this launch does not allow.
-fn give_limits(restore: &Restore, rank: u32) {
-    let lost = restore.limits();
-    if scheduling::launchers_stderr(restore) {
-        for what in lost {
-            eprintln!("stillpoint: rank {rank}: {what}");
-        }
-    }
-}
-
-/// Says what had started the program and is not there any more to go on after it.
-fn tell_of_starters(restore: &Restore, rank: u32) {
-    let blob = restore
-        .blob(starters::BLOB)
-        .filter(|blob| blob.version == starters::VERSION);
-    let starters: Vec<starters::Starter> = blob
-        .and_then(|blob| serde_json::from_slice(&blob.bytes).ok())
-        .unwrap_or_default();
-    if let Some(text) = starters::at_restart(&starters)
-        && scheduling::launchers_stderr(restore)
-    {
-        eprintln!("stillpoint: rank {rank}: {text}");
-    }
-}
-
-fn page_state(restore: &Restore) -> Result<PageState, String> {
-    let blob = restore
-        .blob(rank::BLOB)
-        .filter(|blob| blob.version == rank::VERSION);
-    let blob = blob.ok_or(
-        "its image holds no gate page that this release understands: use the release that wrote it",
-    )?;
-    serde_json::from_slice(&blob.bytes)
-        .map_err(|error| format!("the gate page in its image: {error}"))
 }
 
 /// Starts MPI as the application had it, and sees that it gives the same rank and size.
@@ -255,44 +193,6 @@ fn start_mpi(page: &GatePage, level: i32, launch: &Launch) -> Result<(), String>
     Ok(())
 }
 
-/// Every part of the gate's state but those whose time is not yet.
-fn restore_gate(restore: &Restore) -> Result<(), String> {
-    for blob in restore.reader().blobs() {
-        if let Some(part) = blob.name.strip_prefix(rank::GATE_PREFIX)
-            && !matches!(part, "signals" | "timers")
-        {
-            restore_part(restore, part)?;
-        }
-    }
-    for number in &restore.reader().descriptors().numbers {
-        gate::descriptors::note(number.number as usize);
-    }
-    for stream in 0..3 {
-        // A stream that the application had closed stays closed to it.
-        if !restore
-            .reader()
-            .descriptors()
-            .numbers
-            .iter()
-            .any(|number| number.number == stream)
-        {
-            gate::descriptors::forget(stream as usize);
-        }
-    }
-    Ok(())
-}
-
-fn restore_part(restore: &Restore, part: &str) -> Result<(), String> {
-    let name = format!("{}{part}", rank::GATE_PREFIX);
-    let blob = restore
-        .blob(&name)
-        .filter(|blob| blob.version == rank::GATE_PARTS_VERSION);
-    let blob = blob.ok_or_else(|| {
-        format!("its image lacks '{name}' in a version that this release understands")
-    })?;
-    gate::restore(part, &blob.bytes).map_err(|error| error.to_string())
-}
-
 /// Text of a non-PIE executable, from which system calls are trapped too.
 fn low_text(restore: &Restore) -> Option<(u32, u32)> {
     let regions = restore.reader().regions();
@@ -307,50 +207,4 @@ fn low_text(restore: &Restore) -> Option<(u32, u32)> {
     let start = text().map(|region| region.start).min()?;
     let end = text().map(|region| region.end).max()?;
     Some((start as u32, end.min(u32::MAX.into()) as u32))
-}
-
-/// Name, arguments and environment as `ps` shows them.
-fn show(main: &Returning, state: &PageState) {
-    appearance::restore_name(&main.record.name);
-    if state.strings[0] != 0 {
-        appearance::show_again(state.strings, state.vector);
-    }
-}
-
-/// Lets the upper half make its MPI objects again.
-///
-/// # Safety
-/// On the main thread, adopted, the upper half's memory in place, MPI running.
-unsafe fn rebuild(hooks: u64, fs_upper: u64) -> Result<(), String> {
-    // SAFETY: the hooks lie in memory that has just been restored.
-    let Some(hooks) = (unsafe { (hooks as *const UpperHooks).as_ref() }) else {
-        return Ok(());
-    };
-    let Some(function) = hooks.rebuild else {
-        return Ok(());
-    };
-    let lower = registers::fs();
-    // SAFETY: the hook wants the upper FS; between the switches nothing uses thread-local storage. It runs on this
-    // stack, which lies outside of everything that was restored.
-    let result = unsafe {
-        registers::set_fs(fs_upper);
-        let result = function();
-        registers::set_fs(lower);
-        result
-    };
-    if result == 0 {
-        return Ok(());
-    }
-    let bytes = (hooks.refusal_bytes.load(Ordering::Acquire) as usize).min(4096);
-    let text = match hooks.refusal {
-        0 => String::new(),
-        // SAFETY: the upper half keeps 4096 bytes of text there.
-        address => unsafe {
-            String::from_utf8_lossy(std::slice::from_raw_parts(address as *const u8, bytes))
-                .into_owned()
-        },
-    };
-    Err(format!(
-        "its MPI objects cannot be made again (error {result}): {text}"
-    ))
 }

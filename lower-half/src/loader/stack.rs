@@ -12,6 +12,7 @@ use std::ffi::CString;
 use std::io;
 
 use super::map::Mapped;
+use crate::arch;
 use crate::arch::layout::{STACK_MOST, STACK_TOP};
 use crate::arch::syscall::failed;
 use crate::gate::memory;
@@ -119,7 +120,7 @@ pub fn build(
     let (of_loader, _) = writer.strings(&environment.of_loader);
     let (variables, variable_bytes) = writer.strings(&environment.variables);
     let (arguments, argument_bytes) = writer.strings(arguments);
-    let platform = writer.put(b"x86_64\0");
+    let platform = writer.put(arch::PLATFORM);
     let mut random = [0u8; 16];
     // SAFETY: getrandom fills the bytes given.
     unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) };

@@ -7,15 +7,16 @@
 //! Between the two switches of the thread pointer nothing of this half's libc or runtime is used. Callbacks come
 //! on threads of the upper half only: Open MPI reduces in the thread that waits.
 
-use core::arch::asm;
 use core::ffi::c_void;
 use core::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use mpi_sys as ffi;
-use stillpoint_wrappers::gate::{self, Callback, ThreadRecord, UpperHooks};
+use stillpoint_wrappers::gate::{self, Callback, UpperHooks};
 use stillpoint_wrappers::neutral::{Status, Word};
 use stillpoint_wrappers::openmpi;
+
+use crate::arch::{registers, trampoline};
 
 /// What the upper half has registered.
 fn hooks() -> Option<&'static UpperHooks> {
@@ -34,43 +35,16 @@ fn hooks() -> Option<&'static UpperHooks> {
 unsafe fn ascend<R>(call: impl FnOnce() -> R) -> R {
     // SAFETY: GS leads to the thread's record, in which the crossing has noted the upper half's thread pointer.
     unsafe {
-        let record: *const ThreadRecord;
-        asm!("mov {}, gs:[0]", out(reg) record, options(nostack, preserves_flags, readonly));
+        let record = registers::record();
         let (upper, lower) = ((*record).fs_upper, (*record).fs_lower);
-        let before: u64;
-        asm!("mov {}, fs:[0]", out(reg) before, options(nostack, preserves_flags, readonly));
-        if before != lower {
+        if registers::area() != lower {
             // Near: it is in place.
             return call();
         }
-        set_thread_pointer(upper);
+        registers::set_fs(upper);
         let result = call();
-        set_thread_pointer(lower);
+        registers::set_fs(lower);
         result
-    }
-}
-
-/// # Safety
-/// `value` must be a thread pointer of this thread.
-#[inline(always)]
-unsafe fn set_thread_pointer(value: u64) {
-    const SYS_ARCH_PRCTL: u64 = 158;
-    const ARCH_SET_FS: u64 = 0x1002;
-    // SAFETY: the caller's value; the instruction is used where the kernel allows it.
-    unsafe {
-        if gate::page().fsgsbase != 0 {
-            asm!("wrfsbase {}", in(reg) value, options(nostack, preserves_flags));
-        } else {
-            asm!(
-                "syscall",
-                inlateout("rax") SYS_ARCH_PRCTL => _,
-                in("rdi") ARCH_SET_FS,
-                in("rsi") value,
-                lateout("rcx") _,
-                lateout("r11") _,
-                options(nostack)
-            );
-        }
     }
 }
 
@@ -130,7 +104,7 @@ unsafe fn grequest(kind: Callback, context: *mut c_void, argument: u64) -> i32 {
 }
 
 /// Bytes of one made function, and of the memory that they are made in.
-const SLOT: usize = 32;
+const SLOT: usize = trampoline::BYTES;
 const BLOCK: usize = 4096;
 
 /// Memory for made functions: written through one address, executed at another.
@@ -198,13 +172,7 @@ pub unsafe extern "C" fn make_callback(kind: u32, context: u64) -> u64 {
     let Some((written, executed)) = made.free.pop() else {
         return 0;
     };
-    // mov r8, context; mov rax, operate; jmp rax
-    let mut code = [0xccu8; SLOT];
-    code[0..2].copy_from_slice(&[0x49, 0xb8]);
-    code[2..10].copy_from_slice(&context.to_le_bytes());
-    code[10..12].copy_from_slice(&[0x48, 0xb8]);
-    code[12..20].copy_from_slice(&(operate as *const () as u64).to_le_bytes());
-    code[20..22].copy_from_slice(&[0xff, 0xe0]);
+    let code = trampoline::code(operate as *const () as usize, context);
     // SAFETY: a slot of ours that nobody executes yet.
     unsafe { core::ptr::copy_nonoverlapping(code.as_ptr(), written as *mut u8, SLOT) };
     executed as u64
@@ -238,8 +206,8 @@ mod tests {
             let one = make_callback(Callback::Operator as u32, 1);
             let two = make_callback(Callback::Operator as u32, 2);
             assert!(one != 0 && two != 0 && one != two);
-            let code = core::slice::from_raw_parts(one as *const u8, 22);
-            assert_eq!(&code[2..10], &1u64.to_le_bytes());
+            let code = core::slice::from_raw_parts(one as *const u8, SLOT);
+            assert_eq!(&code[trampoline::ARGUMENT_AT..][..8], &1u64.to_le_bytes());
             free_callback(one);
             assert_eq!(make_callback(Callback::Operator as u32, 3), one);
         }

@@ -3,18 +3,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Restore, scheduling};
-use crate::capture::attributes::{Attribute, BLOB, OF_PROCESS, OF_THREADS, Saved, VERSION, named};
-use crate::capture::locked::{self, Locked};
-
-/// What the image says.
-pub fn saved(restore: &Restore) -> Result<Saved, String> {
-    let blob = restore.blob(BLOB).filter(|blob| blob.version == VERSION);
-    let blob = blob.ok_or(
-        "its image does not hold its attributes as this release does: use the release that wrote it",
-    )?;
-    serde_json::from_slice(&blob.bytes).map_err(|error| format!("'{BLOB}' in its image: {error}"))
-}
+use super::back::Back;
+use crate::capture::attributes::{Attribute, OF_PROCESS, OF_THREADS, Saved, named};
 
 /// What a thread sets for itself.
 pub type OfThread = Vec<(&'static Attribute, i64)>;
@@ -42,11 +32,11 @@ pub fn give_thread(own: &OfThread) {
     }
 }
 
-/// Sets the process's, and says what it and its threads go on without: when they all have theirs.
-pub fn give_process(saved: &Saved, restore: &Restore, rank: u32) {
+/// Sets the process's; what it and its threads go on without: when they all have theirs.
+pub fn give_process(saved: &Saved) -> Vec<&'static str> {
     let lost = LOST.load(Ordering::Relaxed);
     let of_threads = OF_THREADS.iter().enumerate();
-    let mut names: Vec<&str> = of_threads
+    let mut names: Vec<&'static str> = of_threads
         .filter(|(place, _)| lost >> place & 1 != 0)
         .map(|(_, attribute)| attribute.name)
         .collect();
@@ -55,24 +45,17 @@ pub fn give_process(saved: &Saved, restore: &Restore, rank: u32) {
             names.push(attribute.name);
         }
     }
-    if !locked_again(restore) {
-        names.push("locked memory");
-    }
-    if !names.is_empty() && scheduling::launchers_stderr(restore) {
-        eprintln!(
-            "stillpoint: rank {rank}: it goes on without what it had set, which this launch may not: {}",
-            names.join(", ")
-        );
-    }
+    names
 }
 
-/// Locks what was locked; false where this launch may not.
-fn locked_again(restore: &Restore) -> bool {
-    let blob = restore
-        .blob(locked::BLOB)
-        .filter(|blob| blob.version == locked::VERSION);
-    let locked = blob.and_then(|blob| serde_json::from_slice::<Locked>(&blob.bytes).ok());
-    locked.is_none_or(|locked| locked.restore())
+/// Says what this launch may not give.
+pub fn tell(lost: &[&str], back: &Back) {
+    if !lost.is_empty() {
+        back.say(&format!(
+            "it goes on without what it had set, which this launch may not: {}",
+            lost.join(", ")
+        ));
+    }
 }
 
 /// Whether the process may be dumped and looked into: its own choice again, after the change of users that has reset it.

@@ -9,9 +9,8 @@
 
 use std::collections::BTreeSet;
 
-use super::Restore;
 use crate::arch::syscall::{failed, syscall3, syscall4};
-use crate::capture::credentials::{BLOB, Capabilities, Credentials, Saved, VERSION};
+use crate::capture::credentials::{Capabilities, Credentials, Saved};
 
 const CAP_SETGID: u32 = 6;
 const CAP_SETUID: u32 = 7;
@@ -30,13 +29,10 @@ pub struct Change {
     from: u32,
 }
 
-/// What an image says.
-pub fn saved(restore: &Restore) -> Result<Saved, String> {
-    let blob = restore.blob(BLOB).filter(|blob| blob.version == VERSION);
-    let blob = blob.ok_or(
-        "its image does not say whose its threads are as this release does: use the release that wrote it",
-    )?;
-    serde_json::from_slice(&blob.bytes).map_err(|error| format!("'{BLOB}' in its image: {error}"))
+/// That the kernel does not give a thread its credentials.
+pub fn not_given(error: i32) -> String {
+    let error = std::io::Error::from_raw_os_error(error);
+    format!("its users and capabilities: {error}")
 }
 
 /// What each thread has to change, by the id that the application knows.

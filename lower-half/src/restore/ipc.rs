@@ -5,21 +5,8 @@
 //! Ranks of one node may share an object: each comes here, and finds what another has just made.
 
 use super::RestoreError;
-use crate::capture::ipc::{self, BLOB, Named, Saved, VERSION};
+use crate::capture::ipc::{self, Named, Saved};
 use crate::gate::ipc::{Object, note};
-
-/// What the image holds.
-pub fn saved(blob: Option<&stillpoint_image::Blob>) -> Result<Saved, String> {
-    match blob {
-        None => Ok(Saved::default()),
-        Some(blob) if blob.version == VERSION => serde_json::from_slice(&blob.bytes)
-            .map_err(|error| format!("'{BLOB}' in its image: {error}")),
-        Some(blob) => Err(format!(
-            "'{BLOB}' of version {}: restart with the release that wrote it",
-            blob.version
-        )),
-    }
-}
 
 /// Where the kernel is told which id the next object of a kind shall have.
 const NEXT_SEMAPHORES: &str = "/proc/sys/kernel/sem_next_id";

@@ -7,17 +7,16 @@
 //! 3. (MPI is started by the caller, at [`Restore::thread_level`])
 //! 4. [`Restore::map`] - memory at its old addresses
 //! 5. [`Restore::files`] - descriptors and shared file mappings; the first phase that changes files
-//! 6. [`Restore::process`] - working directory, masks, limits
 //!
-//! Gate, identities, signal handlers and threads are brought back by their own modules, from
-//! [`Restore::blob`] and [`Restore::threads`].
+//! Everything else is brought back by the parts (`crate::parts`), from payloads.
 
 pub mod attributes;
+pub mod back;
 pub mod credentials;
 pub mod descriptors;
 mod fetched;
 mod files;
-mod ipc;
+pub mod ipc;
 pub mod job;
 mod memory;
 mod objects;
@@ -27,17 +26,19 @@ pub mod scheduling;
 mod shared;
 pub mod supply;
 pub mod threads;
+pub mod upper;
 
 use std::io;
 use std::path::PathBuf;
 
-use stillpoint_image::{Blob, Environment, ImageError, Manifest, Reader, Thread};
+use serde::de::DeserializeOwned;
+use stillpoint_image::{Environment, ImageError, Manifest, Reader, Thread};
 
+use stillpoint_part::{Kind, Saved};
 use stillpoint_protocol::job_file::host_name;
 use stillpoint_protocol::launch;
 
 use crate::capture::environment;
-use crate::capture::process::{self, ProcessState};
 use fetched::Fetched;
 use objects::Objects;
 
@@ -65,20 +66,19 @@ pub struct Restore {
     /// Blocks that were fetched from other hosts.
     fetched: Fetched,
     reader: Reader,
-    process: ProcessState,
-    ipc: crate::capture::ipc::Saved,
     objects: Objects,
     workers: usize,
 }
 
 impl Restore {
     /// Opens the image of `rank` in the epoch that is `wanted` and checks everything that can be checked
-    /// without changing anything: manifest, rank count, environment, every byte.
+    /// without changing anything: manifest, rank count, environment, what `parts` says of it, every byte.
     pub fn open(
         wanted: &launch::Restart,
         rank: u32,
         size: u32,
         workers: usize,
+        parts: impl FnOnce(&Reader) -> Vec<String>,
     ) -> Result<Restore, RestoreError> {
         let directory = wanted.directory.as_path();
         let fetched = Fetched::take(wanted);
@@ -97,34 +97,20 @@ impl Restore {
             &host_name(),
             fetched.path().as_deref(),
         )?;
-        let mut restore = Restore::check(reader, &environment::here(), workers)?;
+        let mut restore = Restore::check(reader, &environment::here(), workers, parts)?;
         restore.fetched = fetched;
         Ok(restore)
     }
 
-    fn check(reader: Reader, here: &Environment, workers: usize) -> Result<Restore, RestoreError> {
+    fn check(
+        reader: Reader,
+        here: &Environment,
+        workers: usize,
+        parts: impl FnOnce(&Reader) -> Vec<String>,
+    ) -> Result<Restore, RestoreError> {
         let path = reader.path().to_owned();
         let mut reasons = environment::forbids(reader.environment(), here);
-        let process = match reader.blob(process::BLOB) {
-            Some(blob) if blob.version == process::VERSION => ProcessState::from_bytes(&blob.bytes),
-            Some(blob) => Err(format!(
-                "process state of version {}: restart with the release that wrote it",
-                blob.version
-            )),
-            None => Err("there is no process state in it: use another epoch".to_owned()),
-        };
-        let process = match process.and_then(|state| state.check().map(|()| state)) {
-            Ok(process) => process,
-            Err(reason) => {
-                reasons.push(reason);
-                ProcessState::default()
-            }
-        };
-        let ipc = ipc::saved(reader.blob(crate::capture::ipc::BLOB)).unwrap_or_else(|reason| {
-            reasons.push(reason);
-            crate::capture::ipc::Saved::default()
-        });
-        reasons.extend(ipc::missing(&ipc));
+        reasons.extend(parts(&reader));
         reasons.extend(descriptors::missing(reader.descriptors()));
         reasons.extend(shared::missing(reader.regions()));
         if !reasons.is_empty() {
@@ -140,8 +126,6 @@ impl Restore {
             path,
             fetched: Fetched::default(),
             reader,
-            process,
-            ipc,
             objects: Objects::default(),
             workers,
         })
@@ -154,8 +138,6 @@ impl Restore {
             path,
             fetched,
             reader,
-            process,
-            ipc,
             objects,
             workers,
         } = self;
@@ -179,8 +161,6 @@ impl Restore {
             path,
             fetched,
             reader,
-            process,
-            ipc,
             objects,
             workers,
         })
@@ -207,7 +187,6 @@ impl Restore {
     /// As [`Restore::map`], which must have been called.
     pub unsafe fn files(&mut self) -> Result<(), RestoreError> {
         descriptors::cut_files(self.reader.descriptors())?;
-        ipc::give(&self.ipc)?;
         // SAFETY: the caller's.
         unsafe { shared::map_files(&self.reader)? };
         descriptors::open_all(&self.reader, &mut self.objects)?;
@@ -215,30 +194,9 @@ impl Restore {
         descriptors::lock_all(self.reader.descriptors())
     }
 
-    /// Working directory and masks.
-    pub fn process(&self) -> Result<(), RestoreError> {
-        self.process.restore().map_err(RestoreError::Refused)
-    }
-
-    /// Limits, which may keep the lower half from what it still has to do: last. What this launch does not allow, in words for
-    /// people.
-    pub fn limits(&self) -> Vec<String> {
-        self.process.restore_limits()
-    }
-
     /// What of descriptors names threads, and streams that the application had closed: when its threads are there.
     pub fn finish_descriptors(&self) -> Result<(), RestoreError> {
         descriptors::finish(self.reader.descriptors())
-    }
-
-    /// Interval timers and pending signals: when handlers are in place and threads are about to run.
-    pub fn process_clocks(&self) {
-        self.process.restore_clocks();
-    }
-
-    /// What another module gave for the image.
-    pub fn blob(&self, name: &str) -> Option<&Blob> {
-        self.reader.blob(name)
     }
 
     /// The threads to make again, the main one first.
@@ -249,6 +207,43 @@ impl Restore {
     pub fn reader(&self) -> &Reader {
         &self.reader
     }
+}
+
+/// What an image holds, as parts read it.
+pub struct Image<'a>(pub &'a Reader);
+
+impl Saved for Image<'_> {
+    fn payload(&self, kind: &Kind) -> Option<&[u8]> {
+        let blob = self.0.blob(kind.name);
+        let blob = blob.filter(|blob| blob.version == kind.version);
+        blob.map(|blob| blob.bytes.as_slice())
+    }
+}
+
+impl Saved for Restore {
+    fn payload(&self, kind: &Kind) -> Option<&[u8]> {
+        let blob = self.reader.blob(kind.name);
+        let blob = blob.filter(|blob| blob.version == kind.version);
+        blob.map(|blob| blob.bytes.as_slice())
+    }
+}
+
+/// A payload that was put down as JSON; `None` where the image has none.
+pub fn read_if_there<T: DeserializeOwned>(
+    saved: &(impl Saved + ?Sized),
+    kind: &Kind,
+) -> Result<Option<T>, String> {
+    let bytes = saved.payload(kind);
+    bytes
+        .map(serde_json::from_slice)
+        .transpose()
+        .map_err(|error| format!("'{}' in its image: {error}", kind.name))
+}
+
+/// As [`read_if_there`], of what every image holds.
+pub fn read<T: DeserializeOwned>(saved: &(impl Saved + ?Sized), kind: &Kind) -> Result<T, String> {
+    read_if_there(saved, kind)?
+        .ok_or_else(|| format!("it holds no '{}': use another epoch", kind.name))
 }
 
 #[cfg(test)]

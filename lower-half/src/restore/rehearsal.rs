@@ -15,26 +15,31 @@ use crate::capture::maps::Mapping;
 use crate::capture::{self, process};
 use crate::threads;
 
-/// What a restart of this process would fail at, or bring back otherwise, in words for people. `numbers` are the application's
-/// descriptors, `mappings` its memory; its threads stand still.
-pub fn of_process(numbers: &[RawFd], mappings: &[Mapping]) -> Vec<String> {
-    let rehearsed = apart(|| {
-        let mut reasons = of_descriptors(numbers);
-        reasons.extend(shared::rehearse(mappings));
-        reasons.extend(of_places());
-        reasons
-    });
-    let mut reasons = rehearsed.unwrap_or_else(|error: io::Error| {
+/// What a restart would fail at, or bring back otherwise, of these descriptors, in words for people; the threads stand still.
+pub fn of_files(numbers: &[RawFd]) -> Vec<String> {
+    aside(|| of_descriptors(numbers))
+}
+
+/// As [`of_files`], of memory.
+pub fn of_memory(mappings: &[Mapping]) -> Vec<String> {
+    aside(|| shared::rehearse(mappings))
+}
+
+/// As [`of_files`], of where the process is in the file system.
+pub fn of_places() -> Vec<String> {
+    aside(here)
+}
+
+fn aside(rehearse: impl FnOnce() -> Vec<String> + Send) -> Vec<String> {
+    apart(rehearse).unwrap_or_else(|error: io::Error| {
         vec![format!(
             "what a restart needs cannot be tried: no thread with a descriptor table of its own can be started: {error}"
         )]
-    });
-    reasons.extend(of_threads());
-    reasons
+    })
 }
 
 /// A thread that has for itself what a restart makes once for all (`unshare`, `setns`).
-fn of_threads() -> Option<String> {
+pub fn of_threads() -> Option<String> {
     // SAFETY: gives a number.
     let own = unsafe { libc::gettid() };
     threads::list().into_iter().find_map(|thread| {
@@ -107,8 +112,7 @@ fn beyond_reach() -> Option<usize> {
         .find(|number| *number >= DESCRIPTOR_LIMIT)
 }
 
-/// Where the process is in the file system.
-fn of_places() -> Vec<String> {
+fn here() -> Vec<String> {
     let mut reasons = Vec::new();
     match process::directory() {
         Err(reason) => reasons.push(reason),

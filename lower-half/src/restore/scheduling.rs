@@ -7,41 +7,19 @@ use std::io;
 use stillpoint_image::descriptors::DescriptorKind;
 
 use super::Restore;
-use crate::capture::scheduling::{self, A_THREAD, BLOB, Chosen, Own, Policy, VERSION};
-use crate::threads::Thread;
-
-/// What the image says of its threads.
-pub fn saved(restore: &Restore) -> Result<Vec<Own>, String> {
-    match restore.blob(BLOB) {
-        Some(blob) if blob.version == VERSION => serde_json::from_slice(&blob.bytes)
-            .map_err(|error| format!("'{BLOB}' in its image: {error}")),
-        Some(blob) => Err(format!(
-            "'{BLOB}' of version {}: restart with the release that wrote it",
-            blob.version
-        )),
-        // An older one: it holds the main thread's nice value alone.
-        None => Ok(restore
-            .threads()
-            .first()
-            .map(|main| Own {
-                virtual_tid: main.virtual_tid,
-                nice: Some(restore.process.nice),
-                ..Own::default()
-            })
-            .into_iter()
-            .collect()),
-    }
-}
+use super::back::Back;
+use crate::capture::scheduling::{self, A_THREAD, Chosen, Own, Policy};
 
 /// What a thread does not get, and why.
 type Lost = (String, String);
 
 /// Gives it to the threads. On the main thread, when nothing of the lower half is to be started by it any more: that would
 /// inherit the main thread's.
-pub fn give(saved: &[Own], made: &[Thread], restore: &Restore, rank: u32) {
+pub fn give(saved: &[Own], back: &Back) {
     let mut lost = BTreeMap::<Lost, Vec<u32>>::new();
     let real = |own: &Own| {
-        made.iter()
+        back.made
+            .iter()
             .find(|thread| thread.virtual_tid() == own.virtual_tid)
             .map_or(0, |thread| thread.real_tid())
     };
@@ -50,13 +28,8 @@ pub fn give(saved: &[Own], made: &[Thread], restore: &Restore, rank: u32) {
             lost.entry(loss).or_default().push(own.virtual_tid);
         }
     }
-    if launchers_stderr(restore) {
-        for ((what, why), threads) in lost {
-            eprintln!(
-                "stillpoint: rank {rank}: {} without {what}: {why}",
-                go_on(&threads)
-            );
-        }
+    for ((what, why), threads) in lost {
+        back.say(&format!("{} without {what}: {why}", go_on(&threads)));
     }
 }
 

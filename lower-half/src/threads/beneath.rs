@@ -12,23 +12,21 @@ use core::sync::atomic::Ordering;
 use stillpoint_wrappers::gate;
 
 use super::registry::Thread;
-use crate::arch::frame::{Frame, REG_RAX, REG_RCX, REG_RIP, REG_RSP};
+use crate::arch::frame::{BEHIND, Frame, PC, RESULT, SP};
 use crate::arch::springboard::{self, SYSCALL, Standing};
 use crate::arch::syscall::{failed, syscall3};
 
 /// Whether a thread may stop where it stands in `frame`: the code is there in every launch, what lies beneath it is known, and
 /// nothing that it is about to do or to look at is this launch's.
 pub fn stays(frame: Frame) -> bool {
-    let rip = frame.register(REG_RIP);
+    let rip = frame.register(PC);
     if gate::is_upper(rip) {
         return true;
     }
     let passing = match springboard::standing(rip) {
         Standing::Passes => true,
         Standing::Calls(piece) => piece.is_bound(),
-        Standing::Called(piece) => {
-            piece.reads_result() && !failed(frame.register(REG_RAX) as isize)
-        }
+        Standing::Called(piece) => piece.reads_result() && !failed(frame.register(RESULT) as isize),
         Standing::Elsewhere | Standing::Begins => {
             springboard::leads_to_handler(rip) || springboard::about_to_stop(rip)
         }
@@ -39,9 +37,9 @@ pub fn stays(frame: Frame) -> bool {
 /// Where a trapped call is about to be made by the springboard, sets the thread back to before the trap: what the trap has prepared -
 /// a thread's id, say - is this launch's.
 pub fn set_back(frame: Frame) {
-    if springboard::standing(frame.register(REG_RIP)) == Standing::Begins {
-        let behind = frame.register(REG_RCX);
-        frame.set_register(REG_RIP, behind.wrapping_sub(SYSCALL.len()));
+    if springboard::standing(frame.register(PC)) == Standing::Begins {
+        let behind = frame.register(BEHIND);
+        frame.set_register(PC, behind.wrapping_sub(SYSCALL.len()));
     }
 }
 
@@ -103,7 +101,7 @@ pub fn blocks(thread: Thread, frame: Frame) -> bool {
         return false;
     }
     // A handler that was left by a jump is still noted, but the stack is already above it.
-    let (stack, now) = (frame.alternate_stack(), frame.register(REG_RSP));
+    let (stack, now) = (frame.alternate_stack(), frame.register(SP));
     let standing = match (stack.contains(&beneath), stack.contains(&now)) {
         (true, false) => false,
         (false, true) => true,

@@ -1,8 +1,6 @@
 //! Which system calls a signal's handler ends with EINTR (signal(7)).
 
-use crate::arch::frame::{
-    Frame, REG_R8, REG_R9, REG_R10, REG_RAX, REG_RDI, REG_RDX, REG_RIP, REG_RSI,
-};
+use crate::arch::frame::{ARGUMENTS, Frame, PC, RESULT};
 use crate::arch::springboard;
 
 /// When a handler that has run ends a call.
@@ -20,7 +18,7 @@ pub enum Ends {
 /// What ends the call that `frame` stands before.
 pub fn ends(frame: Frame) -> Ends {
     let always = |yes| if yes { Ends::Always } else { Ends::Never };
-    match frame.register(REG_RAX) as i64 {
+    match frame.register(RESULT) as i64 {
         libc::SYS_pause
         | libc::SYS_poll
         | libc::SYS_select
@@ -33,16 +31,18 @@ pub fn ends(frame: Frame) -> Ends {
         | libc::SYS_msgrcv => Ends::Always,
         // What is left of the sleep must stand where it is wanted already.
         libc::SYS_nanosleep => {
-            always([0, frame.register(REG_RDI)].contains(&frame.register(REG_RSI)))
+            always([0, frame.register(ARGUMENTS[0])].contains(&frame.register(ARGUMENTS[1])))
         }
         libc::SYS_clock_nanosleep => always(
-            frame.register(REG_RSI) != 0
-                || [0, frame.register(REG_RDX)].contains(&frame.register(REG_R10)),
+            frame.register(ARGUMENTS[1]) != 0
+                || [0, frame.register(ARGUMENTS[2])].contains(&frame.register(ARGUMENTS[3])),
         ),
-        libc::SYS_rt_sigsuspend => masked(frame, frame.register(REG_RDI)),
-        libc::SYS_ppoll => masked(frame, frame.register(REG_R10)),
-        libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => masked(frame, frame.register(REG_R8)),
-        libc::SYS_pselect6 => masked_behind(frame, frame.register(REG_R9)),
+        libc::SYS_rt_sigsuspend => masked(frame, frame.register(ARGUMENTS[0])),
+        libc::SYS_ppoll => masked(frame, frame.register(ARGUMENTS[3])),
+        libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => {
+            masked(frame, frame.register(ARGUMENTS[4]))
+        }
+        libc::SYS_pselect6 => masked_behind(frame, frame.register(ARGUMENTS[5])),
         libc::SYS_read
         | libc::SYS_readv
         | libc::SYS_write
@@ -66,7 +66,7 @@ pub fn ends(frame: Frame) -> Ends {
 
 /// A call with a mask is made by the springboard, which keeps the mask; without one it is made where it stands.
 fn masked(frame: Frame, mask: usize) -> Ends {
-    if springboard::holds(frame.register(REG_RIP)) && mask != 0 {
+    if springboard::holds(frame.register(PC)) && mask != 0 {
         Ends::UnlessMasked(mask as *const u64)
     } else {
         Ends::Always
@@ -75,7 +75,7 @@ fn masked(frame: Frame, mask: usize) -> Ends {
 
 /// As [`masked`]; the mask's address is the first word of a structure.
 fn masked_behind(frame: Frame, structure: usize) -> Ends {
-    if springboard::holds(frame.register(REG_RIP)) && structure != 0 {
+    if springboard::holds(frame.register(PC)) && structure != 0 {
         // SAFETY: the springboard keeps the structure too, on the thread's stack.
         masked(frame, unsafe { *(structure as *const usize) })
     } else {

@@ -19,9 +19,7 @@ use core::sync::atomic::Ordering;
 use super::beneath;
 use super::calls::{self, Ends};
 use super::registry::Thread;
-use crate::arch::frame::{
-    Frame, REG_R10, REG_R11, REG_RAX, REG_RCX, REG_RDI, REG_RDX, REG_RIP, REG_RSI, REG_RSP,
-};
+use crate::arch::frame::{ARGUMENTS, BEHIND, Frame, PC, RESULT, SP, WORD};
 use crate::arch::springboard::{self, SYSCALL};
 
 const EINTR: isize = -(libc::EINTR as isize);
@@ -36,18 +34,18 @@ const PAGE: usize = 4096;
 pub fn make_again(thread: Thread, frame: Frame) {
     set_back(thread, frame);
     if stands_before_call(frame) {
-        frame.set_register(REG_R11, STOPPED);
+        frame.set_register(WORD, STOPPED);
     }
 }
 
 fn set_back(thread: Thread, frame: Frame) {
     let noted = taken_note(thread);
-    let rip = frame.register(REG_RIP);
-    if frame.register(REG_RAX) as isize != EINTR || frame.register(REG_RCX) != rip {
+    let rip = frame.register(PC);
+    if frame.register(RESULT) as isize != EINTR || frame.register(BEHIND) != rip {
         return;
     }
     // SAFETY: both registers are the interrupted thread's.
-    let number = unsafe { springboard::call_behind(rip, frame.register(REG_RSP)) }
+    let number = unsafe { springboard::call_behind(rip, frame.register(SP)) }
         .or_else(|| number_before(rip))
         .or_else(|| noted.filter(|note| note.end == rip).map(|note| note.number));
     let Some(number) = number else { return };
@@ -55,17 +53,17 @@ fn set_back(thread: Thread, frame: Frame) {
         // Closed all the same: a second time would close somebody else's.
         return;
     }
-    frame.set_register(REG_RAX, number);
-    frame.set_register(REG_RIP, rip.wrapping_sub(SYSCALL.len()));
+    frame.set_register(RESULT, number);
+    frame.set_register(PC, rip.wrapping_sub(SYSCALL.len()));
     // What is left of a sleep has been written where the caller wants it: it goes on with that.
     match number as i64 {
-        libc::SYS_nanosleep if frame.register(REG_RSI) != 0 => {
-            frame.set_register(REG_RDI, frame.register(REG_RSI))
+        libc::SYS_nanosleep if frame.register(ARGUMENTS[1]) != 0 => {
+            frame.set_register(ARGUMENTS[0], frame.register(ARGUMENTS[1]))
         }
         libc::SYS_clock_nanosleep
-            if frame.register(REG_RSI) == 0 && frame.register(REG_R10) != 0 =>
+            if frame.register(ARGUMENTS[1]) == 0 && frame.register(ARGUMENTS[3]) != 0 =>
         {
-            frame.set_register(REG_RDX, frame.register(REG_R10));
+            frame.set_register(ARGUMENTS[2], frame.register(ARGUMENTS[3]));
         }
         _ => {}
     }
@@ -75,11 +73,11 @@ fn set_back(thread: Thread, frame: Frame) {
 /// that this handler ends, returns EINTR - also where the signal came while the stop had the thread out of that call, so
 /// that the frame stands before it.
 pub fn by_handler(frame: Frame, signal: i32, restarts: bool) {
-    let rip = frame.register(REG_RIP);
-    if frame.register(REG_RCX) == rip && frame.register(REG_RAX) as isize == EINTR {
+    let rip = frame.register(PC);
+    if frame.register(BEHIND) == rip && frame.register(RESULT) as isize == EINTR {
         // Not the stop signal's doing: not to be made again. (The register is the kernel's to change.)
-        frame.set_register(REG_RCX, 0);
-    } else if frame.register(REG_R11) == STOPPED && stands_before_call(frame) {
+        frame.set_register(BEHIND, 0);
+    } else if frame.register(WORD) == STOPPED && stands_before_call(frame) {
         let ends = match calls::ends(frame) {
             Ends::Always => true,
             Ends::UnlessRestarted => !restarts,
@@ -88,9 +86,9 @@ pub fn by_handler(frame: Frame, signal: i32, restarts: bool) {
             Ends::Never => false,
         };
         if ends {
-            frame.set_register(REG_RIP, rip + SYSCALL.len());
-            frame.set_register(REG_RAX, EINTR as usize);
-            frame.set_register(REG_RCX, 0);
+            frame.set_register(PC, rip + SYSCALL.len());
+            frame.set_register(RESULT, EINTR as usize);
+            frame.set_register(BEHIND, 0);
         }
     }
 }
@@ -98,8 +96,8 @@ pub fn by_handler(frame: Frame, signal: i32, restarts: bool) {
 /// Whether `frame` stands before a `syscall` that its thread has made already: the processor has put the address behind
 /// it into rcx.
 fn stands_before_call(frame: Frame) -> bool {
-    let rip = frame.register(REG_RIP);
-    frame.register(REG_RCX) == rip.wrapping_add(SYSCALL.len())
+    let rip = frame.register(PC);
+    frame.register(BEHIND) == rip.wrapping_add(SYSCALL.len())
         && beneath::stays(frame)
         // SAFETY: code that the thread has run, and is about to run again.
         && unsafe { (rip as *const [u8; 2]).read_unaligned() } == SYSCALL

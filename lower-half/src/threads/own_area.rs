@@ -7,7 +7,7 @@ use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::registry::Thread;
-use crate::arch::registers;
+use crate::arch::{self, registers};
 
 /// The lower half's FS, on a thread that has another one in place.
 fn own_area() -> Option<u64> {
@@ -87,17 +87,7 @@ type Open = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void;
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 pub unsafe extern "C" fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void {
-    core::arch::naked_asm!(
-        "push rdi",
-        "push rsi",
-        "sub rsp, 8",
-        "call {way}",
-        "add rsp, 8",
-        "pop rsi",
-        "pop rdi",
-        "jmp rax",
-        way = sym way_to_open,
-    )
+    arch::go_where!(way_to_open)
 }
 
 fn next_open() -> Option<Open> {

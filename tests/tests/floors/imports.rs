@@ -114,8 +114,11 @@ fn collect(folder: &Path, module: &Module, files: &mut Vec<(Module, String)>) ->
     Ok(())
 }
 
-/// A path that begins with `crate`, `self` or `super`, from the crate's root.
+/// A path that begins with `crate`, `self` or `super`, from the crate's root. (One of these words alone says who may see something.)
 fn absolute(module: &Module, path: &[String]) -> Option<Module> {
+    if path.len() < 2 {
+        return None;
+    }
     let mut path = path.iter();
     let mut base = match path.next()?.as_str() {
         "crate" => Vec::new(),

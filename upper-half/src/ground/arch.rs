@@ -5,3 +5,5 @@ mod x86_64;
 
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::*;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::{go_to, resumable_receive};

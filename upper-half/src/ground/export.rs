@@ -12,7 +12,7 @@ macro_rules! export {
         #[unsafe(naked)]
         #[allow(non_snake_case)] // MPI's name.
         pub unsafe extern "C" fn $name() {
-            core::arch::naked_asm!("jmp {stub}", stub = sym $stub)
+            $crate::ground::arch::go_to!($stub)
         }
     };
 }

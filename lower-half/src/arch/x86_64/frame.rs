@@ -26,10 +26,24 @@ const ALIGNMENT: usize = 64 + 16 + 128;
 #[derive(Clone, Copy)]
 pub struct Frame(*mut libc::ucontext_t);
 
-/// Names of the registers, in the kernel's order of `gregs`.
-pub use libc::{
-    REG_R8, REG_R9, REG_R10, REG_R11, REG_RAX, REG_RCX, REG_RDI, REG_RDX, REG_RIP, REG_RSI, REG_RSP,
-};
+/// The next instruction's address.
+pub const PC: i32 = libc::REG_RIP;
+pub const SP: i32 = libc::REG_RSP;
+/// A system call's number before it, its result behind it.
+pub const RESULT: i32 = libc::REG_RAX;
+/// A system call's arguments.
+pub const ARGUMENTS: [i32; 6] = [
+    libc::REG_RDI,
+    libc::REG_RSI,
+    libc::REG_RDX,
+    libc::REG_R10,
+    libc::REG_R8,
+    libc::REG_R9,
+];
+/// Where a system call's instruction leaves the address behind itself.
+pub const BEHIND: i32 = libc::REG_RCX;
+/// Lost in a system call: what a piece of the springboard is told.
+pub const WORD: i32 = libc::REG_R11;
 
 impl Frame {
     /// # Safety

@@ -5,3 +5,29 @@ pub mod frame;
 pub mod registers;
 pub mod springboard;
 pub mod syscall;
+pub mod trampoline;
+
+/// What seccomp calls the processor (`linux/audit.h`).
+pub const AUDIT_ARCH: u32 = 0xc000_003e;
+/// What ELF files call it (`elf.h`).
+pub const MACHINE: u16 = 62;
+/// What the kernel calls it in the auxiliary vector.
+pub const PLATFORM: &[u8] = b"x86_64\0";
+
+/// The body of a naked function of two arguments: goes on in the function that `$way` returns, as if that had been called.
+macro_rules! go_where {
+    ($way:path) => {
+        core::arch::naked_asm!(
+            "push rdi",
+            "push rsi",
+            "sub rsp, 8",
+            "call {way}",
+            "add rsp, 8",
+            "pop rsi",
+            "pop rdi",
+            "jmp rax",
+            way = sym $way,
+        )
+    };
+}
+pub(crate) use go_where;

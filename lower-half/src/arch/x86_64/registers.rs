@@ -3,6 +3,8 @@
 use core::arch::asm;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use stillpoint_wrappers::gate::ThreadRecord;
+
 use super::syscall::syscall3;
 
 const ARCH_SET_GS: usize = 0x1001;
@@ -56,6 +58,27 @@ pub fn gs() -> u64 {
     } else {
         get(ARCH_GET_GS)
     }
+}
+
+/// What GS leads to: the thread's record, on a thread that has one.
+///
+/// # Safety
+/// The thread must have a record.
+#[inline(always)]
+pub unsafe fn record() -> *const ThreadRecord {
+    let record;
+    // SAFETY: the record's first word is its own address.
+    unsafe { asm!("mov {}, gs:[0]", out(reg) record, options(nostack, preserves_flags, readonly)) };
+    record
+}
+
+/// The FS base as the thread area itself says it (x86-64 psABI: the word at FS:0), which is quicker to read.
+#[inline(always)]
+pub fn area() -> u64 {
+    let area;
+    // SAFETY: every thread has an area in place, whose first word is its own address.
+    unsafe { asm!("mov {}, fs:[0]", out(reg) area, options(nostack, preserves_flags, readonly)) };
+    area
 }
 
 /// Sets the FS base.

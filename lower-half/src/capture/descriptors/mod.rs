@@ -10,6 +10,7 @@ mod files;
 mod holders;
 mod info;
 mod locks;
+pub mod messages;
 pub mod owner;
 mod pairs;
 mod pipes;

@@ -2,7 +2,7 @@
 //!
 //! Rules of this place: runs in the trap's handler.
 
-use crate::arch::frame::REG_RSP;
+use crate::arch::frame::SP;
 use crate::arch::syscall::failed;
 use crate::gate::call::Call;
 use crate::gate::user;
@@ -21,7 +21,7 @@ pub fn on_alternate_stack(call: &mut Call) -> isize {
     let too_small = user::read::<Stack>(call.argument(0)).is_ok_and(|[_, flags, bytes]| {
         flags as i32 & libc::SS_DISABLE == 0 && bytes < frame.bytes() + MORE
     });
-    if !too_small || frame.alternate_stack().contains(&frame.register(REG_RSP)) {
+    if !too_small || frame.alternate_stack().contains(&frame.register(SP)) {
         // The kernel looks where the stack pointer is.
         return call.redirect_plain();
     }

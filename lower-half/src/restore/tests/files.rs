@@ -278,7 +278,7 @@ fn what_cannot_be_carried_is_named() {
         )),
         "{refusals:?}"
     );
-    let children = crate::executor::refusals::of(&[], &[], &Default::default()).unwrap();
+    let children = capture::children::alive(&[]);
     assert!(
         children.iter().any(|reason| reason.contains("(sleep)")),
         "{children:?}"
@@ -304,9 +304,14 @@ fn a_file_that_has_become_shorter_stops_the_restart() {
         reasons[0].contains("has 5 bytes; at the checkpoint it had 12"),
         "{reasons:?}"
     );
-    let refused = Restore::check(Reader::open(&image).unwrap(), &environment::here(), 1)
-        .err()
-        .unwrap();
+    let refused = Restore::check(
+        Reader::open(&image).unwrap(),
+        &environment::here(),
+        1,
+        |_| vec![],
+    )
+    .err()
+    .unwrap();
     assert!(
         refused.to_string().contains("at the checkpoint it had 12"),
         "{refused}"

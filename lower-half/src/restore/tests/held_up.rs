@@ -62,11 +62,10 @@ fn taken_back(writes: u32) {
         identity: Identity::default(),
         environment: environment::here(),
         compression: Compression::None,
-        process: process::survey().unwrap(),
         workers: 1,
         threads: vec![],
         inventory: vec![],
-        blobs: vec![],
+        payloads: vec![],
         descriptors: vec![],
     };
     let access = Access::default();

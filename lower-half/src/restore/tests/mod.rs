@@ -55,8 +55,8 @@ fn write(path: &Path, numbers: &[RawFd]) -> Descriptors {
     writer.descriptors(&table).unwrap();
     writer
         .blob(
-            process::BLOB,
-            process::VERSION,
+            process::KIND.name,
+            process::KIND.version,
             &process::survey().unwrap().to_bytes(),
         )
         .unwrap();
@@ -118,7 +118,7 @@ fn another_machine_is_refused_before_anything_is_done() {
         mpi_abi: "mpich".into(),
         ..environment::here()
     };
-    let refused = Restore::check(Reader::open(&image).unwrap(), &other, 1)
+    let refused = Restore::check(Reader::open(&image).unwrap(), &other, 1, |_| vec![])
         .err()
         .unwrap();
     assert!(
@@ -127,5 +127,13 @@ fn another_machine_is_refused_before_anything_is_done() {
             .contains("MPI ABI openmpi, here it is mpich"),
         "{refused}"
     );
-    assert!(Restore::check(Reader::open(&image).unwrap(), &environment::here(), 1).is_ok());
+    assert!(
+        Restore::check(
+            Reader::open(&image).unwrap(),
+            &environment::here(),
+            1,
+            |_| vec![]
+        )
+        .is_ok()
+    );
 }

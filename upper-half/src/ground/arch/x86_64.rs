@@ -10,6 +10,14 @@ use stillpoint_wrappers::gate::{GATE_ADDRESS, GatePage, Inside, Reach, ThreadRec
 
 use crate::ground::object::Object;
 
+/// The body of a naked function: goes on in another, as if that had been called.
+macro_rules! go_to {
+    ($function:path) => {
+        core::arch::naked_asm!("jmp {function}", function = sym $function)
+    };
+}
+pub(crate) use go_to;
+
 mod behalf;
 mod kernel;
 mod resumable;

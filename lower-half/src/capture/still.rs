@@ -1,0 +1,82 @@
+//! A process that stands still, as the parts of a checkpoint see it.
+
+use std::cell::OnceCell;
+
+use stillpoint_part::Failure;
+
+use super::CaptureError;
+use super::access::{Access, Inside, Revoked};
+use super::records;
+use super::signals::{self, Waiting};
+use crate::threads::{self, Thread};
+
+impl From<Revoked> for Failure {
+    fn from(_: Revoked) -> Failure {
+        Failure::GivenUp
+    }
+}
+
+impl From<CaptureError> for Failure {
+    fn from(error: CaptureError) -> Failure {
+        match error {
+            CaptureError::Revoked(_) => Failure::GivenUp,
+            other => Failure::Refused(other.to_string()),
+        }
+    }
+}
+
+/// A process whose threads all stand, as long as its [`Access`] lasts.
+pub struct Still<'a> {
+    access: &'a Access,
+    waiting: OnceCell<Waiting>,
+}
+
+impl<'a> Still<'a> {
+    /// # Safety
+    /// Every thread of the upper half must be stopped in its signal frame as long as `access` is not revoked.
+    pub unsafe fn new(access: &'a Access) -> Still<'a> {
+        Still {
+            access,
+            waiting: OnceCell::new(),
+        }
+    }
+
+    /// Goes inside the upper half: to be held for one step at most.
+    ///
+    /// # Errors
+    /// The checkpoint has been given up.
+    pub fn enter(&self) -> Result<Inside<'a>, Revoked> {
+        self.access.enter()
+    }
+
+    pub fn access(&self) -> &'a Access {
+        self.access
+    }
+
+    /// The upper half's threads. To be called inside.
+    pub fn threads(&self) -> Vec<Thread> {
+        threads::list()
+    }
+
+    /// As [`Still::threads`], the main one first, which must be there.
+    ///
+    /// # Errors
+    /// Where it has ended.
+    pub fn main_first(&self) -> Result<Vec<Thread>, CaptureError> {
+        records::main_first()
+    }
+
+    /// The signals that are pending. They are looked at once, by the first who asks: after the timers that send some of them, so that one which
+    /// expires in between is found in both, and counts as expired. To be called inside.
+    ///
+    /// # Errors
+    /// Where a thread does not answer.
+    pub fn waiting(&self) -> Result<&Waiting, CaptureError> {
+        if let Some(waiting) = self.waiting.get() {
+            return Ok(waiting);
+        }
+        // SAFETY: `new` demands that the threads are stopped.
+        let found = unsafe { signals::survey(&self.main_first()?)? };
+        Ok(self.waiting.get_or_init(|| found))
+    }
+}

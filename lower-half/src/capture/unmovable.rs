@@ -1,0 +1,101 @@
+//! Memory that no image can hold, or no restart can have again.
+
+use stillpoint_image::tables::RegionKind;
+use stillpoint_wrappers::gate::is_upper;
+
+use super::maps::Mapping;
+use super::memory;
+
+/// Why a mapping cannot be carried, in words for people.
+pub fn mapping(mapping: &Mapping) -> Option<String> {
+    let what = || {
+        if mapping.name.is_empty() {
+            "memory".to_owned()
+        } else {
+            mapping.name.clone()
+        }
+    };
+    if mapping.device_memory {
+        return Some(format!(
+            "{} at {} is memory of a device: release it before a checkpoint",
+            what(),
+            mapping.range()
+        ));
+    }
+    if mapping.protection & libc::PROT_EXEC != 0 && !is_upper(mapping.start) {
+        return Some(format!(
+            "{} at {} is code that was moved to where its system calls are not seen: unmap it before a checkpoint",
+            what(),
+            mapping.range()
+        ));
+    }
+    if mapping.path().starts_with("/secretmem") {
+        return Some(format!(
+            "secret memory at {}, which nobody else can read, cannot be carried: unmap it before a checkpoint",
+            mapping.range()
+        ));
+    }
+    if mapping.userfault {
+        return Some(format!(
+            "page faults of {} at {} are handled with userfaultfd, which cannot be carried over a restart",
+            what(),
+            mapping.range()
+        ));
+    }
+    if !mapping.shared || mapping.inode == 0 {
+        return None;
+    }
+    if mapping.path().starts_with("/dev/shm/") {
+        let holder = other_process_that_maps(mapping)?;
+        return Some(format!(
+            "it shares memory {} with process {holder}: unmap it before a checkpoint",
+            mapping.path()
+        ));
+    }
+    match memory::kind(mapping) {
+        RegionKind::SystemV => attached_elsewhere(mapping),
+        _ if mapping.path().starts_with("anon_inode:") => Some(format!(
+            "{} at {} cannot be carried over a restart",
+            mapping.name,
+            mapping.range()
+        )),
+        _ => None,
+    }
+}
+
+/// Another process that maps the same file, as far as this user may see.
+fn other_process_that_maps(mapping: &Mapping) -> Option<u32> {
+    let own = std::process::id();
+    let inode = format!(" {} ", mapping.inode);
+    let processes = std::fs::read_dir("/proc").ok()?;
+    let mut pids =
+        processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    pids.find(|pid| {
+        *pid != own
+            && std::fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|maps| {
+                maps.lines()
+                    .any(|line| line.ends_with(&mapping.name) && line.contains(&inode))
+            })
+    })
+}
+
+/// Whether a System V segment is attached by more than this process.
+fn attached_elsewhere(mapping: &Mapping) -> Option<String> {
+    let id = mapping.inode as libc::c_int;
+    let mut status = std::mem::MaybeUninit::<libc::shmid_ds>::zeroed();
+    // SAFETY: IPC_STAT fills the structure, for which zeros are valid too.
+    let attached = unsafe {
+        if libc::shmctl(id, libc::IPC_STAT, status.as_mut_ptr()) != 0 {
+            return None;
+        }
+        status.assume_init().shm_nattch
+    };
+    let all = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let word = format!(" {} ", mapping.inode);
+    let starts_here =
+        |line: &&str| line.contains("/SYSV") && line.contains(&word) && line.contains(" 00000000 ");
+    let own = all.lines().filter(starts_here).count() as u64;
+    (attached > own).then(|| {
+        format!("it shares System V memory segment {id} with another process: detach it before a checkpoint")
+    })
+}

@@ -1,0 +1,53 @@
+//! Whom the kernel takes the threads for. A thread gives itself its own as its last act before it is the application's; here that is
+//! the main one.
+
+use stillpoint_part::{Done, Failure, Kind, Part, Payload, Saved};
+
+use super::put;
+use crate::capture::attributes;
+use crate::capture::credentials::{self, KIND};
+use crate::capture::still::Still;
+use crate::restore;
+use crate::restore::back::Back;
+
+pub struct Credentials;
+
+impl Part<Still<'_>, Back> for Credentials {
+    fn name(&self) -> &'static str {
+        "users and capabilities"
+    }
+
+    fn kinds(&self) -> &'static [Kind] {
+        &[KIND]
+    }
+
+    fn capture(&self, still: &Still<'_>, payloads: &mut Vec<Payload>) -> Done {
+        let _inside = still.enter()?;
+        // SAFETY: the threads stand still, and this is inside.
+        let found = unsafe { credentials::survey(&still.main_first()?) };
+        let found = found.ok_or_else(|| {
+            Failure::Refused("the kernel does not tell whose its threads are: try again".into())
+        })?;
+        put(payloads, KIND, &found)
+    }
+
+    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
+        let found = restore::read(saved, &KIND);
+        let changes = found.and_then(|found| restore::credentials::changes(&found));
+        reasons.extend(changes.err());
+    }
+
+    fn finish(&self, back: &mut Back) -> Done {
+        if let Some(change) = &back.main.credentials {
+            change.make().map_err(restore::credentials::not_given)?;
+        }
+        // The kernel forgets some of these at a change of users.
+        restore::attributes::give_thread(&back.main.attributes);
+        let found = restore::read(&back.restore, &KIND)?;
+        if !restore::credentials::changes(&found)?.is_empty() {
+            let saved: attributes::Saved = restore::read(&back.restore, &attributes::KIND)?;
+            restore::attributes::dumpable_again(&saved);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,50 @@
+//! Descriptors and the files that they lead to. What is open is an image's own section (`capture::descriptors`), not a payload.
+
+use stillpoint_part::{Done, Part};
+
+use crate::capture::descriptors::{messages, streams};
+use crate::capture::still::Still;
+use crate::gate::descriptors::{self, unseen};
+use crate::restore::back::Back;
+use crate::restore::rehearsal;
+
+pub struct Descriptors;
+
+impl Part<Still<'_>, Back> for Descriptors {
+    fn name(&self) -> &'static str {
+        "descriptors"
+    }
+
+    fn remember(&self) {
+        streams::remember();
+    }
+
+    fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<String>) -> Done {
+        let inside = still.enter()?;
+        let numbers = descriptors::upper();
+        reasons.extend(unseen::doubtful().into_iter().map(|number| {
+            let link = std::fs::read_link(format!("/proc/self/fd/{number}")).unwrap_or_default();
+            format!(
+                "descriptor {number} ({}) may have come to it unseen, by io_uring or fanotify: close it before a checkpoint",
+                link.display()
+            )
+        }));
+        reasons.extend(numbers.iter().filter_map(|number| messages::queue(*number)));
+        drop(inside);
+        let _inside = still.enter()?;
+        reasons.extend(rehearsal::of_files(&numbers));
+        Ok(())
+    }
+
+    fn open(&self, back: &mut Back) -> Done {
+        // SAFETY: memory is in place, and no application runs in a process that is coming back.
+        unsafe { back.restore.files() }.map_err(|error| error.to_string())?;
+        Ok(())
+    }
+
+    fn finish(&self, back: &mut Back) -> Done {
+        let finished = back.restore.finish_descriptors();
+        finished.map_err(|error| error.to_string())?;
+        Ok(())
+    }
+}

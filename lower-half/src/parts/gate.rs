@@ -1,0 +1,90 @@
+//! What the gate knows of the application: whose memory is whose, handlers and masks, ids, timers, registrations, the executable.
+
+use stillpoint_part::{Done, Kind, Part, Payload, Saved};
+
+use crate::capture::still::Still;
+use crate::gate;
+use crate::restore::back::Back;
+
+pub struct Gate;
+
+const fn kind(name: &'static str) -> Kind {
+    Kind {
+        name,
+        version: 3,
+        always: true,
+    }
+}
+
+const MEMORY: Kind = kind("gate:memory");
+const SIGNALS: Kind = kind("gate:signals");
+const IDENTITY: Kind = kind("gate:identity");
+const TIMERS: Kind = kind("gate:timers");
+const REGISTRATIONS: Kind = kind("gate:registrations");
+const EXECUTABLE: Kind = kind("gate:executable");
+
+impl Part<Still<'_>, Back> for Gate {
+    fn name(&self) -> &'static str {
+        "the gate"
+    }
+
+    fn kinds(&self) -> &'static [Kind] {
+        &[MEMORY, SIGNALS, IDENTITY, TIMERS, REGISTRATIONS, EXECUTABLE]
+    }
+
+    fn capture(&self, still: &Still<'_>, payloads: &mut Vec<Payload>) -> Done {
+        let _inside = still.enter()?;
+        let put = |(kind, bytes)| Payload { kind, bytes };
+        let saved = [
+            (MEMORY, gate::memory::save()),
+            (SIGNALS, gate::signals::save()),
+            (IDENTITY, gate::identity::save()),
+            (TIMERS, gate::timers::save()),
+            (REGISTRATIONS, gate::registrations::save()),
+            (EXECUTABLE, gate::paths::save()),
+        ];
+        payloads.extend(saved.map(put));
+        Ok(())
+    }
+
+    fn open(&self, back: &mut Back) -> Done {
+        give(back, MEMORY, gate::memory::restore)?;
+        give(back, IDENTITY, gate::identity::restore)?;
+        give(back, REGISTRATIONS, gate::registrations::restore)?;
+        give(back, EXECUTABLE, gate::paths::restore)?;
+        note_descriptors(back);
+        Ok(())
+    }
+
+    fn rebuild(&self, back: &mut Back) -> Done {
+        give(back, SIGNALS, gate::signals::restore)
+    }
+
+    fn resume(&self, back: &mut Back) -> Done {
+        give(back, TIMERS, gate::timers::restore)
+    }
+}
+
+fn give(
+    back: &Back,
+    kind: Kind,
+    restore: impl Fn(&[u8]) -> Result<(), gate::SavedStateError>,
+) -> Done {
+    let bytes = back.restore.payload(&kind).unwrap_or_default();
+    restore(bytes).map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+/// Which descriptors are the application's.
+fn note_descriptors(back: &Back) {
+    let numbers = &back.restore.reader().descriptors().numbers;
+    for number in numbers {
+        gate::descriptors::note(number.number as usize);
+    }
+    for stream in 0..3 {
+        // A stream that the application had closed stays closed to it.
+        if !numbers.iter().any(|number| number.number == stream) {
+            gate::descriptors::forget(stream as usize);
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The process's limits, which may keep the lower half from what it still has to do. They are part of the process's state.
+
+use stillpoint_part::{Done, Part};
+
+use crate::capture::still::Still;
+use crate::restore::back::Back;
+
+pub struct Limits;
+
+impl Part<Still<'_>, Back> for Limits {
+    fn name(&self) -> &'static str {
+        "limits"
+    }
+
+    fn finish(&self, back: &mut Back) -> Done {
+        for what in back.process()?.restore_limits() {
+            back.say(&what);
+        }
+        Ok(())
+    }
+}

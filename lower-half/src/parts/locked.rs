@@ -1,0 +1,41 @@
+//! Memory that is locked.
+
+use stillpoint_part::{Done, Kind, Part, Payload, Saved};
+
+use super::put;
+use crate::capture::locked::{self, KIND, Locked};
+use crate::capture::still::Still;
+use crate::restore;
+use crate::restore::back::Back;
+
+pub struct LockedMemory;
+
+impl Part<Still<'_>, Back> for LockedMemory {
+    fn name(&self) -> &'static str {
+        "locked memory"
+    }
+
+    fn kinds(&self) -> &'static [Kind] {
+        &[KIND]
+    }
+
+    fn capture(&self, still: &Still<'_>, payloads: &mut Vec<Payload>) -> Done {
+        let _inside = still.enter()?;
+        match locked::survey() {
+            Some(locked) => put(payloads, KIND, &locked),
+            None => Ok(()),
+        }
+    }
+
+    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
+        reasons.extend(restore::read_if_there::<Locked>(saved, &KIND).err());
+    }
+
+    fn finish(&self, back: &mut Back) -> Done {
+        let locked: Option<Locked> = restore::read_if_there(&back.restore, &KIND)?;
+        if locked.is_some_and(|locked| !locked.restore()) {
+            restore::attributes::tell(&["locked memory"], back);
+        }
+        Ok(())
+    }
+}

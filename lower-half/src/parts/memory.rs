@@ -1,0 +1,45 @@
+//! Memory: which of it cannot be carried, and its way back to its old addresses. Its pages are an image's own section
+//! (`capture::memory`), not a payload.
+
+use stillpoint_part::{Done, Part};
+
+use crate::capture::maps;
+use crate::capture::still::Still;
+use crate::capture::unmovable;
+use crate::restore::back::Back;
+use crate::restore::rehearsal;
+
+pub struct Memory;
+
+impl Part<Still<'_>, Back> for Memory {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<String>) -> Done {
+        let inside = still.enter()?;
+        let mappings = maps::upper();
+        drop(inside);
+        let mappings = match mappings {
+            Ok(mappings) => mappings,
+            Err(error) => {
+                reasons.push(format!("its memory map cannot be read: {error}"));
+                return Ok(());
+            }
+        };
+        let inside = still.enter()?;
+        reasons.extend(rehearsal::of_memory(&mappings));
+        drop(inside);
+        for one in &mappings {
+            let _inside = still.enter()?;
+            reasons.extend(unmovable::mapping(one));
+        }
+        Ok(())
+    }
+
+    fn map(&self, back: &mut Back) -> Done {
+        // SAFETY: no application runs in a process that is coming back.
+        unsafe { back.restore.map() }.map_err(|error| error.to_string())?;
+        Ok(())
+    }
+}

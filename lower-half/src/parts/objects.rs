@@ -1,0 +1,24 @@
+//! MPI's objects: the upper half makes them again. While the job lives it says itself what hinders (`executor::page`).
+
+use std::sync::atomic::Ordering;
+
+use stillpoint_part::{Done, Part};
+
+use crate::capture::still::Still;
+use crate::restore::back::Back;
+use crate::restore::upper;
+
+pub struct Objects;
+
+impl Part<Still<'_>, Back> for Objects {
+    fn name(&self) -> &'static str {
+        "MPI objects"
+    }
+
+    fn rebuild(&self, back: &mut Back) -> Done {
+        let hooks = back.page.hooks.load(Ordering::Acquire);
+        // SAFETY: this phase's: on the main thread, adopted, the upper half's memory in place, MPI running.
+        unsafe { upper::rebuild(hooks, back.main.record.thread_pointer) }?;
+        Ok(())
+    }
+}

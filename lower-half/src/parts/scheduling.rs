@@ -1,0 +1,40 @@
+//! What the kernel's schedulers know of each thread.
+
+use stillpoint_part::{Done, Kind, Part, Payload, Saved};
+
+use super::put;
+use crate::capture::scheduling::{self, KIND, Own};
+use crate::capture::still::Still;
+use crate::restore;
+use crate::restore::back::Back;
+
+pub struct Scheduling;
+
+impl Part<Still<'_>, Back> for Scheduling {
+    fn name(&self) -> &'static str {
+        "scheduling"
+    }
+
+    fn kinds(&self) -> &'static [Kind] {
+        &[KIND]
+    }
+
+    fn remember(&self) {
+        scheduling::remember();
+    }
+
+    fn capture(&self, still: &Still<'_>, payloads: &mut Vec<Payload>) -> Done {
+        let _inside = still.enter()?;
+        put(payloads, KIND, &scheduling::survey(&still.threads()))
+    }
+
+    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
+        reasons.extend(restore::read::<Vec<Own>>(saved, &KIND).err());
+    }
+
+    fn finish(&self, back: &mut Back) -> Done {
+        let own: Vec<Own> = restore::read(&back.restore, &KIND)?;
+        restore::scheduling::give(&own, back);
+        Ok(())
+    }
+}

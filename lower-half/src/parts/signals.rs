@@ -1,0 +1,42 @@
+//! Signals that are pending. Those of threads other than the main one are given back by the threads themselves (`restore::threads`).
+
+use stillpoint_part::{Done, Kind, Part, Payload, Saved};
+
+use super::put;
+use crate::capture::signals::{KIND, Waiting};
+use crate::capture::still::Still;
+use crate::restore;
+use crate::restore::back::Back;
+
+pub struct Signals;
+
+impl Part<Still<'_>, Back> for Signals {
+    fn name(&self) -> &'static str {
+        "pending signals"
+    }
+
+    fn kinds(&self) -> &'static [Kind] {
+        &[KIND]
+    }
+
+    fn capture(&self, still: &Still<'_>, payloads: &mut Vec<Payload>) -> Done {
+        let _inside = still.enter()?;
+        put(payloads, KIND, still.waiting()?)
+    }
+
+    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
+        reasons.extend(restore::read::<Waiting>(saved, &KIND).err());
+    }
+
+    /// All threads block everything until they return through their frames.
+    fn finish(&self, back: &mut Back) -> Done {
+        let waiting: Waiting = restore::read(&back.restore, &KIND)?;
+        for pending in &waiting.process {
+            pending.restore(true);
+        }
+        for pending in &back.main.pending {
+            pending.restore(false);
+        }
+        Ok(())
+    }
+}

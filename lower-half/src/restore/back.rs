@@ -1,0 +1,34 @@
+//! A process that is coming back, as the parts of a restart see it.
+
+use stillpoint_part::Saved;
+use stillpoint_wrappers::gate::GatePage;
+
+use super::threads::Returning;
+use super::{Restore, scheduling};
+use crate::capture::process::{KIND, ProcessState};
+use crate::threads::Thread;
+
+/// A process between its image and the application's next instruction.
+pub struct Back {
+    pub restore: Restore,
+    pub page: &'static GatePage,
+    pub rank: u32,
+    /// The main thread.
+    pub main: Returning,
+    /// The others, once they are made.
+    pub made: Vec<Thread>,
+}
+
+impl Back {
+    /// The process's own state, as the image holds it.
+    pub fn process(&self) -> Result<ProcessState, String> {
+        ProcessState::from_bytes(self.restore.payload(&KIND).unwrap_or_default())
+    }
+
+    /// Says something on the launcher's stderr; where the application's is another, it would be in its way.
+    pub fn say(&self, what: &str) {
+        if scheduling::launchers_stderr(&self.restore) {
+            eprintln!("stillpoint: rank {}: {what}", self.rank);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The upper half's own part in a restart.
+
+use std::sync::atomic::Ordering;
+
+use stillpoint_wrappers::gate::UpperHooks;
+
+use crate::arch::registers;
+
+/// Lets the upper half make its MPI objects again.
+///
+/// # Safety
+/// On the main thread, adopted, the upper half's memory in place, MPI running.
+pub unsafe fn rebuild(hooks: u64, fs_upper: u64) -> Result<(), String> {
+    // SAFETY: the hooks lie in memory that has just been restored.
+    let Some(hooks) = (unsafe { (hooks as *const UpperHooks).as_ref() }) else {
+        return Ok(());
+    };
+    let Some(function) = hooks.rebuild else {
+        return Ok(());
+    };
+    let lower = registers::fs();
+    // SAFETY: the hook wants the upper FS; between the switches nothing uses thread-local storage. It runs on this
+    // stack, which lies outside of everything that was restored.
+    let result = unsafe {
+        registers::set_fs(fs_upper);
+        let result = function();
+        registers::set_fs(lower);
+        result
+    };
+    if result == 0 {
+        return Ok(());
+    }
+    let bytes = (hooks.refusal_bytes.load(Ordering::Acquire) as usize).min(4096);
+    let text = match hooks.refusal {
+        0 => String::new(),
+        // SAFETY: the upper half keeps 4096 bytes of text there.
+        address => unsafe {
+            String::from_utf8_lossy(std::slice::from_raw_parts(address as *const u8, bytes))
+                .into_owned()
+        },
+    };
+    Err(format!(
+        "its MPI objects cannot be made again (error {result}): {text}"
+    ))
+}

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
 use serde::Serialize;
-use xxhash_rust::xxh3::Xxh3;
 use zerocopy::IntoBytes;
 
 use crate::compression::Compression;
@@ -19,6 +18,7 @@ use crate::format::{
 use crate::pack::{Packed, pack};
 use crate::pages::PageRun;
 use crate::store::Store;
+use crate::sums::{digest, page_data_checksum};
 use crate::tables::{Region, Thread};
 
 /// Bytes kept besides memory.
@@ -384,22 +384,4 @@ fn ends(tail: &Tail) -> (Header, Trailer) {
         header_checksum: header.checksum,
     };
     (header, trailer)
-}
-
-/// The checksum of the page data section: that of its chunks' checksums.
-pub(crate) fn page_data_checksum(chunks: &[ChunkRecord]) -> u64 {
-    let mut hash = Xxh3::new();
-    for chunk in chunks {
-        hash.update(&chunk.checksum.to_le_bytes());
-    }
-    hash.digest()
-}
-
-/// The image's digest.
-pub(crate) fn digest(header: &Header, table: &[SectionRecord], trailer: &Trailer) -> u128 {
-    let mut hash = Xxh3::new();
-    hash.update(header.as_bytes());
-    hash.update(table.as_bytes());
-    hash.update(trailer.as_bytes());
-    hash.digest128()
 }

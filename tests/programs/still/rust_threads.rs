@@ -89,7 +89,12 @@ fn in_condition(shared: &Shared) -> u64 {
 }
 
 /// The numbers are what has come by both ways, and every thread has its own still.
-fn check_threads(trial: &Trial, numbers: &[u64], heard: (u64, Vec<u64>), received: (u64, Vec<u64>)) {
+fn check_threads(
+    trial: &Trial,
+    numbers: &[u64],
+    heard: (u64, Vec<u64>),
+    received: (u64, Vec<u64>),
+) {
     let (own, heard) = heard;
     check!(trial, own == 3, "the channel's thread's own is {own}");
     check!(

@@ -21,6 +21,7 @@ mod mpi;
 mod one_voice;
 mod options;
 mod plan;
+mod program;
 mod restart;
 mod run;
 mod start;

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use stillpoint_clock::{drain, safe_state};
-use stillpoint_protocol::agent::{Begin, Order, Progress, ToAgent};
+use stillpoint_protocol::agent::{Begin, Order, Progress, ToAgent, Written};
 use stillpoint_protocol::command::ToCommand;
 use stillpoint_protocol::job_file::JobState;
 
@@ -51,31 +51,9 @@ impl Job {
             return;
         }
         match (attempt.phase, progress) {
-            (Phase::Flag | Phase::Reach, Progress::Clocks { clocks }) => {
-                self.on_safe_state(safe_state::Event::Clocks { rank, clocks }, now);
-            }
-            (Phase::Flag | Phase::Reach, Progress::Joined { ggid }) => {
-                self.on_safe_state(safe_state::Event::Joined { rank, ggid }, now);
-            }
-            (Phase::Flag | Phase::Reach, Progress::Raise { ggid, seq }) => {
-                self.on_safe_state(safe_state::Event::Raise { rank, ggid, seq }, now);
-            }
-            (Phase::Flag | Phase::Reach, Progress::State(state)) => {
-                let report = state.into();
-                self.on_safe_state(safe_state::Event::Report { rank, report }, now);
-            }
+            (Phase::Flag | Phase::Reach, progress) => self.on_clock(rank, progress, now),
             (Phase::Check, Progress::CheckResult { refusals }) => {
-                attempt.refuse(rank, refusals);
-                if attempt.done(rank) {
-                    let refusals = attempt.refusals();
-                    if refusals.is_empty() {
-                        self.hindered = None;
-                        self.enter(Phase::Drain, now);
-                        self.order(Order::Drain { round: 1 });
-                    } else {
-                        self.abort(Why::Refused(refusals), now);
-                    }
-                }
+                self.on_checked(rank, refusals, now);
             }
             // Found while messages were pulled in.
             (Phase::Drain | Phase::Seal, Progress::CheckResult { refusals })
@@ -92,38 +70,15 @@ impl Job {
                     sent,
                     received,
                 },
-            ) => match attempt.drain.counts(rank as usize, round, sent, received) {
-                Some(drain::Action::Round { round }) => {
-                    attempt.delay(Order::Drain { round }, now);
-                }
-                Some(drain::Action::Drained) => {
-                    self.enter(Phase::Seal, now);
-                    self.order(Order::Seal);
-                }
-                Some(drain::Action::Miscounted { sent, received }) => {
-                    let reason = format!(
-                        "{received} messages were received but only {sent} sent: \
-                         this is an error in Stillpoint, please report it"
-                    );
-                    self.abort(Why::Failed(reason), now);
-                }
-                None => {}
-            },
+            ) => {
+                let action = attempt.drain.counts(rank as usize, round, sent, received);
+                self.on_drain(action, now);
+            }
             (Phase::Seal, Progress::Sealed) => {
                 attempt.done(rank);
                 self.write_if_ready(now);
             }
-            (Phase::Write, Progress::Written(written)) => {
-                if let Some(slot) = attempt.written.get_mut(rank as usize) {
-                    *slot = Some(written);
-                }
-                if attempt.done(rank) {
-                    let images = attempt.written.iter().flatten().cloned().collect();
-                    let epoch = attempt.epoch;
-                    self.enter(Phase::Commit, now);
-                    self.outputs.push(Output::Commit { epoch, images });
-                }
-            }
+            (Phase::Write, Progress::Written(written)) => self.on_written(rank, written, now),
             (Phase::Plan, Progress::Sized(sized)) => self.on_sized(rank, sized, now),
             (Phase::Write, Progress::Staged(written, moved)) => {
                 self.on_staged_image(rank, written, &moved, now);
@@ -136,6 +91,78 @@ impl Job {
             }
             (Phase::Release, Progress::Released) => self.on_released(rank, now),
             _ => {}
+        }
+    }
+
+    /// What a rank tells on its way to the still point.
+    fn on_clock(&mut self, rank: u32, progress: Progress, now: Duration) {
+        let event = match progress {
+            Progress::Clocks { clocks } => safe_state::Event::Clocks { rank, clocks },
+            Progress::Joined { ggid } => safe_state::Event::Joined { rank, ggid },
+            Progress::Raise { ggid, seq } => safe_state::Event::Raise { rank, ggid, seq },
+            Progress::State(state) => safe_state::Event::Report {
+                rank,
+                report: state.into(),
+            },
+            _ => return,
+        };
+        self.on_safe_state(event, now);
+    }
+
+    /// The last answer decides: on to the drain, or back.
+    fn on_checked(&mut self, rank: u32, refusals: Vec<String>, now: Duration) {
+        let Some(attempt) = &mut self.attempt else {
+            return;
+        };
+        attempt.refuse(rank, refusals);
+        if !attempt.done(rank) {
+            return;
+        }
+        let refusals = attempt.refusals();
+        if !refusals.is_empty() {
+            self.abort(Why::Refused(refusals), now);
+            return;
+        }
+        self.hindered = None;
+        self.enter(Phase::Drain, now);
+        self.order(Order::Drain { round: 1 });
+    }
+
+    fn on_drain(&mut self, action: Option<drain::Action>, now: Duration) {
+        match action {
+            Some(drain::Action::Round { round }) => {
+                if let Some(attempt) = &mut self.attempt {
+                    attempt.delay(Order::Drain { round }, now);
+                }
+            }
+            Some(drain::Action::Drained) => {
+                self.enter(Phase::Seal, now);
+                self.order(Order::Seal);
+            }
+            Some(drain::Action::Miscounted { sent, received }) => {
+                let reason = format!(
+                    "{received} messages were received but only {sent} sent: \
+                     this is an error in Stillpoint, please report it"
+                );
+                self.abort(Why::Failed(reason), now);
+            }
+            None => {}
+        }
+    }
+
+    /// The last image makes the epoch ready to be committed.
+    fn on_written(&mut self, rank: u32, written: Written, now: Duration) {
+        let Some(attempt) = &mut self.attempt else {
+            return;
+        };
+        if let Some(slot) = attempt.written.get_mut(rank as usize) {
+            *slot = Some(written);
+        }
+        if attempt.done(rank) {
+            let images = attempt.written.iter().flatten().cloned().collect();
+            let epoch = attempt.epoch;
+            self.enter(Phase::Commit, now);
+            self.outputs.push(Output::Commit { epoch, images });
         }
     }
 

@@ -11,8 +11,9 @@ use crate::format::{
     SectionKind, SectionRecord,
 };
 use crate::sections::Sections;
+use crate::sums::page_data_checksum;
 use crate::tables::{Region, RegionKind};
-use crate::writer::{Content, page_data_checksum};
+use crate::writer::Content;
 pub(crate) use threads::threads;
 
 /// Sections follow one another without a gap from the header to the table, none twice.

@@ -37,6 +37,7 @@ pub mod pages;
 mod reader;
 mod sections;
 pub mod store;
+mod sums;
 pub mod tables;
 mod writer;
 

@@ -12,7 +12,7 @@ use crate::format::{
     TRAILER_BYTES, Trailer, VERSION, checksum,
 };
 use crate::store::Source;
-use crate::writer::digest;
+use crate::sums::digest;
 
 /// Bytes at an offset, read without trust: a file that has become shorter is an error.
 pub(crate) fn read_at(

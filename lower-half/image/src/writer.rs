@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
 use serde::Serialize;
-use xxhash_rust::xxh3::Xxh3;
 use zerocopy::IntoBytes;
 
 use crate::compression::Compression;
@@ -19,6 +18,7 @@ use crate::format::{
 use crate::pack::{Packed, pack};
 use crate::pages::PageRun;
 use crate::store::Store;
+use crate::sums::{digest, page_data_checksum};
 use crate::tables::{Region, Thread};
 
 /// Bytes kept besides memory.
@@ -257,96 +257,93 @@ impl Writer {
 
     /// Writes the rest and waits until the disk has it all.
     pub fn finish(mut self) -> Result<Written, ImageError> {
-        let page_bytes = self
-            .pages
-            .chunks
-            .iter()
-            .map(|chunk| u64::from(chunk.bytes))
-            .sum();
-        let contents = std::mem::take(&mut self.contents);
-        let pages = std::mem::take(&mut self.pages);
-        let strings = std::mem::take(&mut self.strings);
-        self.pending_section(
-            SectionKind::Contents,
-            [0; 32],
-            0,
-            contents.as_bytes().to_vec(),
-        )?;
-        self.pending_section(
-            SectionKind::Runs,
-            [0; 32],
-            0,
-            pages.runs.as_bytes().to_vec(),
-        )?;
-        self.pending_section(
-            SectionKind::Chunks,
-            [0; 32],
-            0,
-            pages.chunks.as_bytes().to_vec(),
-        )?;
-        self.pending_section(SectionKind::Strings, [0; 32], 0, strings)?;
-
-        let mut offset = *self.end.get_mut();
-        let mut table = vec![SectionRecord {
+        let chunks = std::mem::take(&mut self.pages.chunks);
+        let page_bytes = chunks.iter().map(|chunk| u64::from(chunk.bytes)).sum();
+        self.last_sections(&chunks)?;
+        let end = *self.end.get_mut();
+        let page_data = SectionRecord {
             kind: SectionKind::PageData as u32,
             version: 0,
             offset: HEADER_BYTES,
-            bytes: offset - HEADER_BYTES,
-            checksum: page_data_checksum(&pages.chunks),
+            bytes: end - HEADER_BYTES,
+            checksum: page_data_checksum(&chunks),
             name: [0; 32],
-        }];
-        let mut tail = Vec::new();
-        for section in &self.pending {
-            let bytes = section.bytes.len() as u64;
-            table.push(SectionRecord {
-                kind: section.kind as u32,
-                version: section.version,
-                offset,
-                bytes,
-                checksum: checksum(&section.bytes),
-                name: section.name,
-            });
-            offset += bytes;
-            tail.extend_from_slice(&section.bytes);
-            if tail.len() >= CHUNK_BYTES {
-                self.write_at(&tail, offset - tail.len() as u64)?;
-                tail.clear();
-            }
-        }
-        if table.len() > MAX_SECTIONS as usize {
-            return Err(self.unwritable(format!("{} sections", table.len())));
-        }
-        let mut header = Header {
-            magic: MAGIC,
-            version: VERSION,
-            byte_order: BYTE_ORDER,
-            section_count: table.len() as u32,
-            reserved: 0,
-            table_offset: offset,
-            table_checksum: checksum(table.as_bytes()),
-            file_bytes: offset + (table.as_bytes().len() + size_of::<Trailer>()) as u64,
-            reserved2: 0,
-            checksum: 0,
         };
-        header.checksum = checksum(&header.as_bytes()[..56]);
-        let trailer = Trailer {
-            magic: END_MAGIC,
-            file_bytes: header.file_bytes,
-            header_checksum: header.checksum,
-        };
-        let tail_at = offset - tail.len() as u64;
-        tail.extend_from_slice(table.as_bytes());
-        tail.extend_from_slice(trailer.as_bytes());
-        self.write_at(&tail, tail_at)?;
-        self.write_at(header.as_bytes(), 0)?;
+        let tail = self.write_sections(page_data)?;
+        let (header, trailer) = ends(&tail);
+        self.write_ends(&tail, &header, &trailer)?;
         self.store
             .finish(header.file_bytes)
             .map_err(ImageError::io(&self.path, "sync the image"))?;
         Ok(Written {
             bytes: header.file_bytes,
-            digest: digest(&header, &table, &trailer),
+            digest: digest(&header, &tail.table, &trailer),
             page_bytes,
         })
+    }
+
+    /// The sections that are complete only now.
+    fn last_sections(&mut self, chunks: &[ChunkRecord]) -> Result<(), ImageError> {
+        let contents = std::mem::take(&mut self.contents).as_bytes().to_vec();
+        let runs = std::mem::take(&mut self.pages.runs).as_bytes().to_vec();
+        let strings = std::mem::take(&mut self.strings);
+        for (kind, bytes) in [
+            (SectionKind::Contents, contents),
+            (SectionKind::Runs, runs),
+            (SectionKind::Chunks, chunks.as_bytes().to_vec()),
+            (SectionKind::Strings, strings),
+        ] {
+            self.pending_section(kind, [0; 32], 0, bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the sections behind the page data, but for what is left of them at the end.
+    fn write_sections(&self, page_data: SectionRecord) -> Result<Tail, ImageError> {
+        let mut offset = page_data.offset + page_data.bytes;
+        let mut table = vec![page_data];
+        let mut bytes = Vec::new();
+        for section in &self.pending {
+            let length = section.bytes.len() as u64;
+            table.push(SectionRecord {
+                kind: section.kind as u32,
+                version: section.version,
+                offset,
+                bytes: length,
+                checksum: checksum(&section.bytes),
+                name: section.name,
+            });
+            offset += length;
+            bytes.extend_from_slice(&section.bytes);
+            if bytes.len() >= CHUNK_BYTES {
+                self.write_at(&bytes, offset - bytes.len() as u64)?;
+                bytes.clear();
+            }
+        }
+        if table.len() > MAX_SECTIONS as usize {
+            return Err(self.unwritable(format!("{} sections", table.len())));
+        }
+        Ok(Tail {
+            table,
+            bytes,
+            end: offset,
+        })
+    }
+
+    /// Writes the tail with table and trailer, and then the header, which makes an image of the file.
+    fn write_ends(
+        &self,
+        tail: &Tail,
+        header: &Header,
+        trailer: &Trailer,
+    ) -> Result<(), ImageError> {
+        let parts = [
+            tail.bytes.as_slice(),
+            tail.table.as_bytes(),
+            trailer.as_bytes(),
+        ];
+        self.write_at(&parts.concat(), tail.end - tail.bytes.len() as u64)?;
+        self.write_at(header.as_bytes(), 0)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), ImageError> {
@@ -356,20 +353,35 @@ impl Writer {
     }
 }
 
-/// The checksum of the page data section: that of its chunks' checksums.
-pub(crate) fn page_data_checksum(chunks: &[ChunkRecord]) -> u64 {
-    let mut hash = Xxh3::new();
-    for chunk in chunks {
-        hash.update(&chunk.checksum.to_le_bytes());
-    }
-    hash.digest()
+/// What comes behind the page data.
+struct Tail {
+    table: Vec<SectionRecord>,
+    /// What has not been written yet of the sections.
+    bytes: Vec<u8>,
+    /// Where the sections end and the table begins.
+    end: u64,
 }
 
-/// The image's digest.
-pub(crate) fn digest(header: &Header, table: &[SectionRecord], trailer: &Trailer) -> u128 {
-    let mut hash = Xxh3::new();
-    hash.update(header.as_bytes());
-    hash.update(table.as_bytes());
-    hash.update(trailer.as_bytes());
-    hash.digest128()
+/// Header and trailer of an image with that tail.
+fn ends(tail: &Tail) -> (Header, Trailer) {
+    let table = tail.table.as_bytes();
+    let mut header = Header {
+        magic: MAGIC,
+        version: VERSION,
+        byte_order: BYTE_ORDER,
+        section_count: tail.table.len() as u32,
+        reserved: 0,
+        table_offset: tail.end,
+        table_checksum: checksum(table),
+        file_bytes: tail.end + (table.len() + size_of::<Trailer>()) as u64,
+        reserved2: 0,
+        checksum: 0,
+    };
+    header.checksum = checksum(&header.as_bytes()[..56]);
+    let trailer = Trailer {
+        magic: END_MAGIC,
+        file_bytes: header.file_bytes,
+        header_checksum: header.checksum,
+    };
+    (header, trailer)
 }

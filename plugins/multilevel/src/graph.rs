@@ -12,7 +12,7 @@ use crate::flow::{Builder, Network, forward};
 use crate::plan::{Plan, PlanBuilder};
 use crate::problem::Problem;
 use crate::ratio::Seconds;
-use crate::topology::End;
+use crate::topology::{End, Tier, Topology};
 
 pub(crate) const SOURCE: u32 = 0;
 pub(crate) const SINK: u32 = 1;
@@ -73,95 +73,110 @@ impl Assembly {
         self.edge(enter, leave, Limit::Bandwidth(bandwidth), meaning);
         (enter, leave)
     }
+
+    /// The tiers' vertices, with the edges from there to the sink.
+    fn tiers(&mut self, tiers: &[Tier], demand: u64, piece: u64) -> Vec<u32> {
+        let mut entered = Vec::with_capacity(tiers.len());
+        for (at, tier) in tiers.iter().enumerate() {
+            let (enter, leave) = self.place(tier.bandwidth, Meaning::Tier(at));
+            // Where nothing is ever full, room for everything is as good as room for ever.
+            let room = tier
+                .capacity
+                .map_or(demand, |capacity| (capacity / piece).min(demand));
+            self.edge(leave, SINK, Limit::Pieces(room), Meaning::Capacity(at));
+            entered.push(enter);
+        }
+        entered
+    }
+
+    /// The vertices of those processes that have room for others, with the edges from there to the sink.
+    fn receivers(&mut self, spare: &[u64], demand: u64, piece: u64) -> Vec<Option<u32>> {
+        let receiver = |(at, &spare): (usize, &u64)| {
+            let room = Limit::Pieces((spare / piece).min(demand));
+            (spare >= piece).then(|| {
+                let receiver = self.builder.vertex();
+                self.edge(receiver, SINK, room, Meaning::Spare(at));
+                receiver
+            })
+        };
+        spare.iter().enumerate().map(receiver).collect()
+    }
+
+    /// The links that lead from somewhere to where there is room.
+    fn lead(&mut self, topology: &Topology, heads: &Heads, tail: u32, from: End) {
+        for &number in topology.outgoing(from) {
+            let link = topology.links()[number as usize];
+            if let Some(head) = heads.of(link.to) {
+                let limit = Limit::Bandwidth(link.bandwidth);
+                self.edge(tail, head, limit, Meaning::Link(number));
+            }
+        }
+    }
+
+    /// All capacities are zero at first.
+    fn finished(self, demand: u64, piece: u64) -> StagingGraph {
+        let capacity = vec![0; self.limits.len()];
+        StagingGraph {
+            network: self.builder.build(),
+            limits: self.limits,
+            meanings: self.meanings,
+            demand,
+            piece,
+            capacity,
+        }
+    }
+}
+
+/// Where links lead to.
+struct Heads {
+    /// A process without room takes nothing.
+    receivers: Vec<Option<u32>>,
+    /// Where data enters, and where it leaves.
+    switches: Vec<(u32, u32)>,
+    tiers: Vec<u32>,
+}
+
+impl Heads {
+    fn of(&self, end: End) -> Option<u32> {
+        match end {
+            End::Process(at) => self.receivers[at],
+            End::Switch(at) => Some(self.switches[at].0),
+            End::Tier(at) => Some(self.tiers[at]),
+        }
+    }
 }
 
 impl StagingGraph {
     /// All capacities are zero at first. Remainders are rounded up to whole pieces, room is rounded down.
     pub(crate) fn new(problem: &Problem<'_>, piece: u64) -> StagingGraph {
-        const NONE: u32 = u32::MAX;
         let topology = problem.topology();
         let mut graph = Assembly {
             builder: Builder::new(2),
             limits: Vec::new(),
             meanings: Vec::new(),
         };
-        let switches: Vec<(u32, u32)> = (topology.switches().iter().enumerate())
+        let switches = (topology.switches().iter().enumerate())
             .map(|(at, switch)| graph.place(switch.bandwidth, Meaning::Switch(at)))
             .collect();
-        let demand = problem
-            .remainder()
-            .iter()
-            .map(|remainder| remainder.div_ceil(piece))
-            .sum();
-        let mut tiers = Vec::with_capacity(topology.tiers().len());
-        for (at, tier) in topology.tiers().iter().enumerate() {
-            let (enter, leave) = graph.place(tier.bandwidth, Meaning::Tier(at));
-            // Where nothing is ever full, room for everything is as good as room for ever.
-            let room = tier
-                .capacity
-                .map_or(demand, |capacity| (capacity / piece).min(demand));
-            graph.edge(leave, SINK, Limit::Pieces(room), Meaning::Capacity(at));
-            tiers.push(enter);
-        }
-        let mut receivers = vec![NONE; topology.processes().len()];
-        for (at, &spare) in problem.spare().iter().enumerate() {
-            if spare >= piece {
-                receivers[at] = graph.builder.vertex();
-                graph.edge(
-                    receivers[at],
-                    SINK,
-                    Limit::Pieces((spare / piece).min(demand)),
-                    Meaning::Spare(at),
-                );
-            }
-        }
-        let lead = |graph: &mut Assembly, tail: u32, from: End| {
-            for &number in topology.outgoing(from) {
-                let link = topology.links()[number as usize];
-                let head = match link.to {
-                    End::Process(at) => receivers[at],
-                    End::Switch(at) => switches[at].0,
-                    End::Tier(at) => tiers[at],
-                };
-                if head != NONE {
-                    graph.edge(
-                        tail,
-                        head,
-                        Limit::Bandwidth(link.bandwidth),
-                        Meaning::Link(number),
-                    );
-                }
-            }
+        let pieces = |remainder: u64| remainder.div_ceil(piece);
+        let demand = problem.remainder().iter().copied().map(pieces).sum();
+        let heads = Heads {
+            switches,
+            tiers: graph.tiers(topology.tiers(), demand, piece),
+            receivers: graph.receivers(problem.spare(), demand, piece),
         };
         for (at, &remainder) in problem.remainder().iter().enumerate() {
             if remainder > 0 {
                 let sender = graph.builder.vertex();
-                graph.edge(
-                    SOURCE,
-                    sender,
-                    Limit::Pieces(remainder.div_ceil(piece)),
-                    Meaning::Remainder(at),
-                );
-                lead(&mut graph, sender, End::Process(at));
+                let limit = Limit::Pieces(pieces(remainder));
+                graph.edge(SOURCE, sender, limit, Meaning::Remainder(at));
+                graph.lead(topology, &heads, sender, End::Process(at));
             }
         }
-        for (at, &(_, leave)) in switches.iter().enumerate() {
-            lead(&mut graph, leave, End::Switch(at));
+        for (at, &(_, leave)) in heads.switches.iter().enumerate() {
+            graph.lead(topology, &heads, leave, End::Switch(at));
         }
-        let Assembly {
-            builder,
-            limits,
-            meanings,
-        } = graph;
-        let capacity = vec![0; limits.len()];
-        StagingGraph {
-            network: builder.build(),
-            limits,
-            meanings,
-            demand,
-            piece,
-            capacity,
-        }
+        graph.finished(demand, piece)
     }
 
     /// What each edge carries in `time`; the edges that `open` leaves out carry nothing.

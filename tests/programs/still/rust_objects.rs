@@ -146,29 +146,13 @@ fn check_datatype(trial: &Trial, every_third: &UserDatatype) {
     check!(trial, right, "came back as {back:?}");
 }
 
-/// What is made here ends before MPI does.
-fn objects(trial: &Trial) {
+/// Maps that go round the ring, one of them into a future, and that all ranks compose: the reduction is under way at a checkpoint.
+fn check_requests(trial: &Trial, compose: &UserOperation) {
     let world = trial.world();
     let next = world.process_at_rank(trial.neighbour(1));
     let previous = world.process_at_rank(trial.neighbour(-1));
-
-    let mut half = world
-        .split_by_color(Color::with_value(trial.rank % 2))
-        .expect("everybody has a half");
-    half.set_attr(Generation(vec![7, 8]));
-    let copy = half.duplicate();
-    let ring = world
-        .create_cartesian_communicator(&[trial.size], &[true], false)
-        .expect("everybody is in the ring");
-    let every_third = UserDatatype::vector(10, 1, 3, &i32::equivalent_datatype());
-    let compose = composition();
-
     let mine = Map::all(trial.rank);
-    let (mut all, mut first, mut received) = (
-        [Map::default(); MAPS],
-        [Map::default(); MAPS],
-        [Map::default(); MAPS],
-    );
+    let (mut all, mut received) = ([Map::default(); MAPS], [Map::default(); MAPS]);
     let answer = previous.immediate_receive_with_tag::<Map>(2);
     request::scope(|scope| {
         let maps = previous.immediate_receive_into_with_tag(scope, &mut received[..], 1);
@@ -176,7 +160,7 @@ fn objects(trial: &Trial) {
         if trial.rank == 0 {
             trial.hold();
         }
-        let reduction = world.immediate_all_reduce_into(scope, &mine[..], &mut all[..], &compose);
+        let reduction = world.immediate_all_reduce_into(scope, &mine[..], &mut all[..], compose);
         if trial.rank != 0 {
             trial.hold();
         }
@@ -218,8 +202,13 @@ fn objects(trial: &Trial) {
         all == Map::composed(trial.size),
         "all together are {all:?}"
     );
+}
 
-    world.scan_into(&mine[..], &mut first[..], &compose);
+/// An operation from before the checkpoint, and one that is made now and holds something.
+fn check_operations(trial: &Trial, compose: &UserOperation) {
+    let world = trial.world();
+    let mut first = [Map::default(); MAPS];
+    world.scan_into(&Map::all(trial.rank)[..], &mut first[..], compose);
     check!(
         trial,
         first == Map::composed(trial.rank + 1),
@@ -243,6 +232,23 @@ fn objects(trial: &Trial) {
         far == -i64::from(trial.size),
         "the farthest is {far}"
     );
+}
+
+/// What is made here ends before MPI does.
+fn objects(trial: &Trial) {
+    let world = trial.world();
+    let mut half = world
+        .split_by_color(Color::with_value(trial.rank % 2))
+        .expect("everybody has a half");
+    half.set_attr(Generation(vec![7, 8]));
+    let copy = half.duplicate();
+    let ring = world
+        .create_cartesian_communicator(&[trial.size], &[true], false)
+        .expect("everybody is in the ring");
+    let every_third = UserDatatype::vector(10, 1, 3, &i32::equivalent_datatype());
+    let compose = composition();
+    check_requests(trial, &compose);
+    check_operations(trial, &compose);
     check_communicators(trial, &half, &copy, &ring);
     check_datatype(trial, &every_third);
 }

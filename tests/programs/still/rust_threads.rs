@@ -47,50 +47,94 @@ fn check_unwinding(trial: &Trial, when: &str) {
     );
 }
 
+/// What the threads share: a gate with its lock and its bell, and the place where all meet first.
+struct Shared {
+    gate: Mutex<bool>,
+    opened: Condvar,
+    all_there: Barrier,
+}
+
+/// Blocked in a receive of MPI's.
+fn in_mpi(trial: &Trial, shared: &Shared) -> (u64, Vec<u64>) {
+    OWN.set(2);
+    shared.all_there.wait();
+    let world = trial.world();
+    let (numbers, status) = world.any_process().receive_vec_with_tag::<u64>(5);
+    check!(
+        trial,
+        status.source_rank() == trial.neighbour(-1),
+        "{status:?}"
+    );
+    (OWN.get(), numbers)
+}
+
+/// Blocked in a receive of the channel's.
+fn in_channel(shared: &Shared, receiver: mpsc::Receiver<Vec<u64>>) -> (u64, Vec<u64>) {
+    OWN.set(3);
+    shared.all_there.wait();
+    let numbers: Vec<u64> = receiver.iter().flatten().collect();
+    (OWN.get(), numbers)
+}
+
+/// Waits for the gate, and then parked.
+fn in_condition(shared: &Shared) -> u64 {
+    OWN.set(4);
+    shared.all_there.wait();
+    let mut open = shared.gate.lock().expect("nobody panicked");
+    while !*open {
+        open = shared.opened.wait(open).expect("nobody panicked");
+    }
+    thread::park();
+    OWN.get()
+}
+
+/// The numbers are what has come by both ways, and every thread has its own still.
+fn check_threads(
+    trial: &Trial,
+    numbers: &[u64],
+    heard: (u64, Vec<u64>),
+    received: (u64, Vec<u64>),
+) {
+    let (own, heard) = heard;
+    check!(trial, own == 3, "the channel's thread's own is {own}");
+    check!(
+        trial,
+        heard == numbers,
+        "{} numbers through the channel",
+        heard.len()
+    );
+    let (own, received) = received;
+    let expected = (0..1000).map(|i| i * i + trial.neighbour(-1) as u64);
+    check!(trial, own == 2, "the receiving thread's own is {own}");
+    check!(
+        trial,
+        received.into_iter().eq(expected),
+        "wrong numbers through MPI"
+    );
+}
+
 fn main() -> ExitCode {
     let trial = Trial::start_threads(Threading::Multiple);
     check_unwinding(&trial, "before");
     OWN.set(1);
     let (sender, receiver) = mpsc::channel::<Vec<u64>>();
-    let (gate, opened) = (Mutex::new(false), Condvar::new());
-    let all_there = Barrier::new(4);
+    let shared = Shared {
+        gate: Mutex::new(false),
+        opened: Condvar::new(),
+        all_there: Barrier::new(4),
+    };
     thread::scope(|scope| {
-        let (trial, gate, opened, all_there) = (&trial, &gate, &opened, &all_there);
-        let in_mpi = scope.spawn(move || {
-            OWN.set(2);
-            all_there.wait();
-            let world = trial.world();
-            let (numbers, status) = world.any_process().receive_vec_with_tag::<u64>(5);
-            check!(
-                trial,
-                status.source_rank() == trial.neighbour(-1),
-                "{status:?}"
-            );
-            (OWN.get(), numbers)
-        });
-        let in_channel = scope.spawn(move || {
-            OWN.set(3);
-            all_there.wait();
-            let numbers: Vec<u64> = receiver.iter().flatten().collect();
-            (OWN.get(), numbers)
-        });
-        let in_condition = scope.spawn(move || {
-            OWN.set(4);
-            all_there.wait();
-            let mut open = gate.lock().expect("nobody panicked");
-            while !*open {
-                open = opened.wait(open).expect("nobody panicked");
-            }
-            thread::park();
-            OWN.get()
-        });
-        all_there.wait();
+        let (trial, shared) = (&trial, &shared);
+        let in_mpi = scope.spawn(move || in_mpi(trial, shared));
+        let in_channel = scope.spawn(move || in_channel(shared, receiver));
+        let in_condition = scope.spawn(move || in_condition(shared));
+        shared.all_there.wait();
         let numbers: Vec<u64> = (0..1000).map(|i| i * i + trial.rank as u64).collect();
         sender
             .send(numbers[..500].to_vec())
             .expect("somebody receives");
         {
-            let _held = gate.lock().expect("nobody panicked");
+            let _held = shared.gate.lock().expect("nobody panicked");
             trial.hold();
         }
 
@@ -105,30 +149,17 @@ fn main() -> ExitCode {
             .send(numbers[500..].to_vec())
             .expect("somebody receives");
         drop(sender);
-        *gate.lock().expect("nobody panicked") = true;
-        opened.notify_one();
+        *shared.gate.lock().expect("nobody panicked") = true;
+        shared.opened.notify_one();
         in_condition.thread().unpark();
         let world = trial.world();
         world
             .process_at_rank(trial.neighbour(1))
             .send_with_tag(&numbers[..], 5);
 
-        let (own, heard) = in_channel.join().expect("the channel's thread ends");
-        check!(trial, own == 3, "the channel's thread's own is {own}");
-        check!(
-            trial,
-            heard == numbers,
-            "{} numbers through the channel",
-            heard.len()
-        );
-        let (own, heard) = in_mpi.join().expect("the receiving thread ends");
-        let expected = (0..1000).map(|i| i * i + trial.neighbour(-1) as u64);
-        check!(trial, own == 2, "the receiving thread's own is {own}");
-        check!(
-            trial,
-            heard.into_iter().eq(expected),
-            "wrong numbers through MPI"
-        );
+        let heard = in_channel.join().expect("the channel's thread ends");
+        let received = in_mpi.join().expect("the receiving thread ends");
+        check_threads(trial, &numbers, heard, received);
         let own = in_condition.join().expect("the parked thread ends");
         check!(trial, own == 4, "the parked thread's own is {own}");
     });

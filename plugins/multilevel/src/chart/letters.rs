@@ -1,64 +1,153 @@
-//! Charts for a terminal.
+//! Charts for a terminal: a grid of letters as the library's backend.
+
+use std::convert::Infallible;
+use std::fmt::Write;
+
+use plotters::coord::ranged1d::{BoldPoints, Ranged};
+use plotters::prelude::*;
+use plotters_backend::text_anchor::{HPos, VPos};
+use plotters_backend::{
+    BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingErrorKind,
+};
 
 use super::Chart;
-use super::scale::number;
-use std::fmt::Write;
+use super::scale::{number, shown};
+
+/// Numbers at an axis, at most.
+const LABELS: usize = 6;
+/// Rows below the plot: the axis and its numbers.
+const BELOW: usize = 2;
+/// Columns left of the plot, besides the numbers: a tick and the axis.
+const TICK: usize = 2;
+/// Columns right of the plot: half of the last number.
+const BESIDE: usize = 2;
 
 impl Chart {
     /// The chart in letters, each series its own, `columns` wide and `rows` high.
     pub fn to_letters(&self, columns: usize, rows: usize) -> String {
-        let (x, y) = self.scales();
-        let mut grid = vec![vec![' '; columns]; rows];
-        for (at, series) in self.series.iter().enumerate() {
-            let letter = b"*o+x#@"[at % 6] as char;
-            for &(across, up) in &series.points {
-                if let (Some(across), Some(up)) = (x.share(across), y.share(up)) {
-                    let column = ((columns - 1) as f64 * across)
-                        .round()
-                        .clamp(0.0, (columns - 1) as f64) as usize;
-                    let row = ((rows - 1) as f64 * (1.0 - up))
-                        .round()
-                        .clamp(0.0, (rows - 1) as f64) as usize;
-                    grid[row][column] = letter;
-                }
-            }
-        }
-        let (low, high) = (number(y.low), number(y.high));
-        let edge = low.len().max(high.len());
+        let labels = self.scales().1.key_points(BoldPoints(LABELS));
+        let longest = labels.into_iter().map(|label| number(label).len()).max();
+        let edge = longest.unwrap_or(0) + TICK;
         let mut text = format!("{} ({})\n", self.title, self.y.label);
-        for (row, letters) in grid.iter().enumerate() {
-            let label = if row == 0 {
-                high.as_str()
-            } else if row == rows - 1 {
-                low.as_str()
-            } else {
-                ""
-            };
-            let line: String = letters.iter().collect();
-            writeln!(text, "{label:>edge$} |{}", line.trim_end()).expect("a string");
+        let width = edge + columns + BESIDE;
+        let mut grid = vec![vec![' '; width]; rows + BELOW];
+        self.draw_on(Grid(&mut grid), edge)
+            .expect("a grid takes everything");
+        for letters in grid {
+            let line: String = letters.into_iter().collect();
+            writeln!(text, "{}", line.trim_end()).expect("a string");
         }
-        let (low, high) = (number(x.low), number(x.high));
-        writeln!(text, "{:edge$} +{}", "", "-".repeat(columns)).expect("a string");
-        let gap = columns.saturating_sub(low.len() + high.len());
-        writeln!(
-            text,
-            "{:edge$}  {low}{:gap$}{high}  {}",
-            "", "", self.x.label
-        )
-        .expect("a string");
+        writeln!(text, "{:>width$}", self.x.label).expect("a string");
         if self.series.len() > 1 {
             for (at, series) in self.series.iter().enumerate() {
-                writeln!(
-                    text,
-                    "{:edge$}  {} {}",
-                    "",
-                    b"*o+x#@"[at % 6] as char,
-                    series.name
-                )
-                .expect("a string");
+                let letter = char::from(letter(at).0);
+                writeln!(text, "{:edge$}{letter} {}", "", series.name).expect("a string");
             }
         }
         text
+    }
+
+    fn draw_on(&self, grid: Grid, edge: usize) -> Result<(), DrawingAreaErrorKind<Infallible>> {
+        let (x, y) = self.scales();
+        let mut plot = ChartBuilder::on(&grid.into_drawing_area())
+            .x_label_area_size(BELOW as u32)
+            .y_label_area_size(edge as u32)
+            .margin_right(BESIDE as u32)
+            .build_cartesian_2d(x, y)?;
+        plot.configure_mesh()
+            .disable_mesh()
+            .x_labels(LABELS)
+            .y_labels(LABELS)
+            .set_all_tick_mark_size(1)
+            .draw()?;
+        for (at, series) in self.series.iter().enumerate() {
+            let points = shown(series, plot.as_coord_spec());
+            let points = points
+                .into_iter()
+                .map(|point| Pixel::new(point, letter(at)));
+            plot.draw_series(points)?;
+        }
+        Ok(())
+    }
+}
+
+/// What the points of a series are drawn with: a colour of the grid, of which the first part is a letter.
+fn letter(series: usize) -> RGBColor {
+    RGBColor(b"*o+x#@"[series % 6], 0, 0)
+}
+
+/// Rows of letters.
+struct Grid<'a>(&'a mut [Vec<char>]);
+
+impl Grid<'_> {
+    fn put(&mut self, (column, row): BackendCoord, letter: char) {
+        let row = usize::try_from(row)
+            .ok()
+            .and_then(|row| self.0.get_mut(row));
+        let column = usize::try_from(column).ok();
+        if let Some(place) = row
+            .zip(column)
+            .and_then(|(row, column)| row.get_mut(column))
+        {
+            *place = letter;
+        }
+    }
+}
+
+type Drawn = Result<(), DrawingErrorKind<Infallible>>;
+
+impl DrawingBackend for Grid<'_> {
+    type ErrorType = Infallible;
+
+    fn get_size(&self) -> (u32, u32) {
+        (self.0[0].len() as u32, self.0.len() as u32)
+    }
+
+    fn ensure_prepared(&mut self) -> Drawn {
+        Ok(())
+    }
+
+    fn present(&mut self) -> Drawn {
+        Ok(())
+    }
+
+    fn draw_pixel(&mut self, at: BackendCoord, colour: BackendColor) -> Drawn {
+        self.put(at, char::from(colour.rgb.0));
+        Ok(())
+    }
+
+    /// The axes and their ticks, which are the only lines.
+    fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, _: &S) -> Drawn {
+        for column in from.0..to.0 {
+            self.put((column, from.1), '-');
+        }
+        for row in from.1..to.1 {
+            self.put((from.0, row), '|');
+        }
+        Ok(())
+    }
+
+    fn draw_text<S: BackendTextStyle>(
+        &mut self,
+        text: &str,
+        style: &S,
+        (column, row): BackendCoord,
+    ) -> Drawn {
+        let length = text.chars().count() as i32;
+        let first = match style.anchor().h_pos {
+            HPos::Left => column,
+            HPos::Center => column - length / 2,
+            HPos::Right => column - length,
+        };
+        let row = match style.anchor().v_pos {
+            // Below an axis: the room that the library leaves for a tick is the axis' own row.
+            VPos::Top | VPos::Bottom => row - 1,
+            VPos::Center => row,
+        };
+        for (column, letter) in (first..).zip(text.chars()) {
+            self.put((column, row), letter);
+        }
+        Ok(())
     }
 }
 

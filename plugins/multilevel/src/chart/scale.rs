@@ -1,13 +1,23 @@
-//! Axes: where a value lies, and where the numbers stand.
+//! Axes: what they show, and where the numbers stand.
 
-use super::Axis;
+use std::ops::Range;
+
+use plotters::coord::cartesian::Cartesian2d;
+use plotters::coord::combinators::{IntoLogRange, LogCoord};
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use plotters::coord::types::RangedCoordf64;
+
+use super::{Axis, Series};
+
+/// How many numbers stand at an axis, at most.
+pub(super) const LABELS: usize = 10;
+/// More decades than that have numbers at their ends only.
+const FEW_DECADES: f64 = 3.0;
 
 /// Where values lie between the ends of an axis.
-pub(super) struct Scale {
-    pub(super) low: f64,
-    pub(super) high: f64,
-    logarithmic: bool,
-    pub(super) ticks: Vec<f64>,
+pub(super) enum Scale {
+    Linear(RangedCoordf64),
+    Logarithmic(LogCoord<f64>),
 }
 
 impl Scale {
@@ -23,9 +33,13 @@ impl Scale {
         if low > high {
             (low, high) = (1.0, 10.0);
         }
-        if axis.logarithmic {
-            return Scale::logarithmic(low, high);
+        match axis.logarithmic {
+            true => Scale::logarithmic(low, high),
+            false => Scale::linear(low, high),
         }
+    }
+
+    fn linear(mut low: f64, mut high: f64) -> Scale {
         // Zero belongs to the picture wherever it is near.
         if low > 0.0 && low < high * 0.4 {
             low = 0.0;
@@ -33,61 +47,87 @@ impl Scale {
         if low == high {
             high = low + 1.0;
         }
-        let rough = (high - low) / 6.0;
-        let power = 10f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0]
-            .map(|factor| factor * power)
-            .into_iter()
-            .find(|&step| step >= rough);
-        let step = step.unwrap_or(rough);
-        let first = (low / step).floor() as i64;
-        let last = (high / step).ceil() as i64;
-        let ticks: Vec<f64> = (first..=last).map(|at| at as f64 * step).collect();
-        Scale {
-            low: first as f64 * step,
-            high: last as f64 * step,
-            logarithmic: false,
-            ticks,
+        // Round ends outside of all values lead to up to two numbers more.
+        let inner = RangedCoordf64::from(low..high).key_points(LABELS - 3);
+        if let [first, second, ..] = inner[..] {
+            let step = second - first;
+            (low, high) = ((low / step).floor() * step, (high / step).ceil() * step);
         }
+        Scale::Linear((low..high).into())
     }
 
     fn logarithmic(low: f64, high: f64) -> Scale {
-        let decades = (high / low).log10();
-        let factors: &[f64] = if decades > 3.0 {
-            &[1.0]
-        } else {
-            &[1.0, 2.0, 5.0]
-        };
-        let mut ticks = Vec::new();
-        for decade in low.log10().floor() as i32 - 1..=high.log10().ceil() as i32 {
-            ticks.extend(factors.iter().map(|factor| factor * 10f64.powi(decade)));
-        }
-        let first = ticks
-            .iter()
-            .rposition(|&tick| tick <= low * 1.0001)
-            .unwrap_or(0);
-        let last = ticks
-            .iter()
-            .position(|&tick| tick >= high * 0.9999)
-            .unwrap_or(ticks.len() - 1)
-            .max(first + 1);
-        let ticks = ticks[first..=last].to_vec();
-        Scale {
-            low: ticks[0],
-            high: ticks[ticks.len() - 1],
-            logarithmic: true,
-            ticks,
+        let steps = steps(low / 10.0, high * 10.0, (high / low).log10());
+        let first = steps.iter().rposition(|&step| step <= low * 1.0001);
+        let last = steps.iter().position(|&step| step >= high * 0.9999);
+        let first = first.unwrap_or(0);
+        let last = last.unwrap_or(steps.len() - 1).max(first + 1);
+        Scale::Logarithmic((steps[first]..steps[last]).log_scale().into())
+    }
+
+    /// Whether the axis has a place for the value.
+    fn shows(&self, value: f64) -> bool {
+        value.is_finite() && (matches!(self, Scale::Linear(_)) || value > 0.0)
+    }
+}
+
+/// The points of a series that both axes have a place for.
+pub(super) fn shown(series: &Series, axes: &Cartesian2d<Scale, Scale>) -> Vec<(f64, f64)> {
+    let points = series.points.iter().copied();
+    points
+        .filter(|&(x, y)| axes.x_spec().shows(x) && axes.y_spec().shows(y))
+        .collect()
+}
+
+/// The round numbers from the one to the other on a logarithmic axis of so many decades.
+fn steps(low: f64, high: f64, decades: f64) -> Vec<f64> {
+    let factors: &[f64] = match decades > FEW_DECADES + 1e-9 {
+        true => &[1.0],
+        false => &[1.0, 2.0, 5.0],
+    };
+    (low.log10().floor() as i32..=high.log10().ceil() as i32)
+        .flat_map(|decade| {
+            factors
+                .iter()
+                .map(move |factor| factor * 10f64.powi(decade))
+        })
+        .filter(|step| (low * 0.9999..=high * 1.0001).contains(step))
+        .collect()
+}
+
+impl Ranged for Scale {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        match self {
+            Scale::Linear(scale) => scale.map(value, limit),
+            Scale::Logarithmic(scale) => scale.map(value, limit),
         }
     }
 
-    /// 0 at the low end, 1 at the high one; `None` where the axis has no place for the value.
-    pub(super) fn share(&self, value: f64) -> Option<f64> {
-        let share = if self.logarithmic {
-            (value / self.low).ln() / (self.high / self.low).ln()
-        } else {
-            (value - self.low) / (self.high - self.low)
-        };
-        share.is_finite().then_some(share)
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        match self {
+            Scale::Linear(scale) => scale.key_points(hint),
+            // The library's own would be the powers of ten, of which there may be one.
+            Scale::Logarithmic(scale) => {
+                let Range { start, end } = scale.range();
+                steps(start, end, (end / start).log10())
+            }
+        }
+    }
+
+    fn range(&self) -> Range<f64> {
+        match self {
+            Scale::Linear(scale) => scale.range(),
+            Scale::Logarithmic(scale) => scale.range(),
+        }
+    }
+}
+
+impl ValueFormatter<f64> for Scale {
+    fn format(value: &f64) -> String {
+        number(*value)
     }
 }
 
@@ -133,8 +173,8 @@ mod tests {
     fn an_axis_that_is_told_its_ends_has_them() {
         let axis = Axis::linear("x").within(0.0, 776.0);
         let scale = Scale::over([350.0, 400.0].into_iter(), &axis);
-        assert_eq!((scale.low, scale.high), (0.0, 800.0));
+        assert_eq!(scale.range(), 0.0..800.0);
         let wider = Scale::over([-10.0, 900.0].into_iter(), &axis);
-        assert!(wider.low <= -10.0 && wider.high >= 900.0);
+        assert!(wider.range().start <= -10.0 && wider.range().end >= 900.0);
     }
 }

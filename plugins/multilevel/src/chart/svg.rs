@@ -3,157 +3,144 @@
 //! Nothing hides anything: lines differ in their dashes, so that one shows through the gaps of another on top of it; dots are rings,
 //! crosses and points, which can all be seen in one place.
 
-use super::scale::number;
-use super::{Chart, Mark};
-use std::fmt::Write;
+use std::io;
 
-const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 380.0;
-/// Room above the plot, right of it and below it.
-const MARGIN: (f64, f64, f64) = (40.0, 150.0, 50.0);
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{BoldPoints, Ranged};
+use plotters::element::{DashedPathElement, DynElement};
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::scale::{LABELS, Scale, number, shown};
+use super::{Chart, Mark};
+
+const SIZE: (u32, u32) = (760, 380);
+/// Room right of the plot, for the names of series and levels.
+const NAMES: u32 = 150;
 /// A digit's width.
 const DIGIT: f64 = 7.5;
-/// Colours that colour-blind readers can tell apart (Okabe and Ito), and what tells lines apart without them.
-const STYLES: [(&str, &str); 6] = [
-    ("#d55e00", "none"),
-    ("#0072b2", "9 6"),
-    ("#009e73", "1 6"),
-    ("#cc79a7", "10 5 1 5"),
-    ("#e69f00", "4 4"),
-    ("#56b4e9", "14 4"),
+/// The library's text is smaller than it is told, by this factor.
+const TEXT: f64 = 1.24;
+const MESH: RGBColor = RGBColor(0xdd, 0xdd, 0xdd);
+const AXIS: RGBColor = RGBColor(0x33, 0x33, 0x33);
+const LEVEL: RGBColor = RGBColor(0x66, 0x66, 0x66);
+
+/// Colours that colour-blind readers can tell apart (Okabe and Ito), and what tells lines apart without them: dashes and gaps.
+const STYLES: [(RGBColor, Option<(i32, i32)>); 6] = [
+    (RGBColor(0xd5, 0x5e, 0x00), None),
+    (RGBColor(0x00, 0x72, 0xb2), Some((9, 6))),
+    (RGBColor(0x00, 0x9e, 0x73), Some((2, 5))),
+    (RGBColor(0xcc, 0x79, 0xa7), Some((12, 3))),
+    (RGBColor(0xe6, 0x9f, 0x00), Some((4, 4))),
+    (RGBColor(0x56, 0xb4, 0xe9), Some((18, 5))),
 ];
+
+type Backend<'a> = SVGBackend<'a>;
+type Page<'a> = DrawingArea<Backend<'a>, Shift>;
+type Plot<'a, 'b> = ChartContext<'a, Backend<'b>, Cartesian2d<Scale, Scale>>;
+type Drawn = Result<(), DrawingAreaErrorKind<io::Error>>;
 
 impl Chart {
     /// The chart as an SVG document.
     pub fn to_svg(&self) -> String {
+        let mut svg = String::new();
+        let page = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        self.draw(&page).expect("a string takes everything");
+        drop(page);
+        svg
+    }
+
+    fn draw(&self, page: &Page) -> Drawn {
+        page.fill(&WHITE)?;
+        name(page, &self.title, (12, 18), 15.0, &BLACK)?;
         let (x, y) = self.scales();
-        let (top, right, bottom) = MARGIN;
-        let labels: Vec<String> = y.ticks.iter().map(|&tick| number(tick)).collect();
-        let longest = labels.iter().map(String::len).max().unwrap_or(0);
-        let left = 36.0 + DIGIT * longest as f64;
-        let (inner_width, inner_height) = (WIDTH - left - right, HEIGHT - top - bottom);
-        let across = |value: f64| x.share(value).map(|share| left + share * inner_width);
-        let down = |value: f64| {
-            y.share(value)
-                .map(|share| top + (1.0 - share) * inner_height)
-        };
-        let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" \
-             font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-        );
-        let mut add = |line: String| svg.push_str(&(line + "\n"));
-        add(format!(
-            "<text x=\"{left}\" y=\"24\" font-size=\"15\">{}</text>",
-            escape(&self.title)
-        ));
-        let (floor, end) = (HEIGHT - bottom, WIDTH - right);
-        for &tick in &x.ticks {
-            let at = across(tick).unwrap_or(left);
-            add(format!(
-                "<path d=\"M{at:.1} {top}V{floor}\" stroke=\"#eee\"/>"
-            ));
-            let label = number(tick);
-            add(format!(
-                "<text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{label}</text>",
-                floor + 16.0
-            ));
-        }
-        for (&tick, label) in y.ticks.iter().zip(&labels) {
-            let at = down(tick).unwrap_or(floor);
-            add(format!(
-                "<path d=\"M{left} {at:.1}H{end}\" stroke=\"#ddd\"/>"
-            ));
-            add(format!(
-                "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
-                left - 6.0,
-                at + 4.0
-            ));
-        }
-        add(format!(
-            "<path d=\"M{left} {top}V{floor}H{end}\" fill=\"none\" stroke=\"#333\"/>"
-        ));
-        let middle = (left + end) / 2.0;
-        add(format!(
-            "<text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-            HEIGHT - 12.0,
-            escape(&self.x.label)
-        ));
-        let middle = (top + floor) / 2.0;
-        add(format!(
-            "<text transform=\"translate(16 {middle}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-            escape(&self.y.label)
-        ));
+        let labels = y.key_points(BoldPoints(LABELS)).into_iter().map(number);
+        let longest = labels.map(|label| label.len()).max().unwrap_or(0);
+        let mut plot = ChartBuilder::on(page)
+            .margin_top(40)
+            .margin_right(NAMES)
+            .margin_left(4)
+            .margin_bottom(4)
+            .x_label_area_size(42)
+            .y_label_area_size(34 + (DIGIT * longest as f64) as u32)
+            .build_cartesian_2d(x, y)?;
+        plot.configure_mesh()
+            .x_labels(LABELS)
+            .y_labels(LABELS)
+            .x_desc(&self.x.label)
+            .y_desc(&self.y.label)
+            .label_style(text(12.0))
+            .axis_style(AXIS)
+            .bold_line_style(MESH)
+            .light_line_style(TRANSPARENT)
+            .set_all_tick_mark_size(3)
+            .draw()?;
+        self.draw_levels(page, &mut plot)?;
+        self.draw_series(page, &mut plot)?;
+        page.present()
+    }
+
+    fn draw_levels(&self, page: &Page, plot: &mut Plot) -> Drawn {
+        let ends = plot.x_range();
         for level in &self.levels {
-            let at = down(level.height).unwrap_or(floor);
-            add(format!(
-                "<path d=\"M{left} {at:.1}H{end}\" stroke=\"#666\" stroke-dasharray=\"3 3\"/>"
-            ));
-            add(format!(
-                "<text x=\"{}\" y=\"{:.1}\" font-size=\"11\" fill=\"#444\">{}</text>",
-                end + 6.0,
-                at + 4.0,
-                escape(&level.name)
-            ));
+            let line = [(ends.start, level.height), (ends.end, level.height)];
+            plot.draw_series(DashedLineSeries::new(line, 3, 3, LEVEL.into()))?;
+            let (right, height) = plot.backend_coord(&(ends.end, level.height));
+            name(page, &level.name, (right + 6, height), 11.0, &LEVEL)?;
         }
+        Ok(())
+    }
+
+    /// The series, and their names beside the plot.
+    fn draw_series(&self, page: &Page, plot: &mut Plot) -> Drawn {
+        let (across, down) = plot.plotting_area().get_pixel_range();
         for (at, series) in self.series.iter().enumerate() {
-            let places = series
-                .points
-                .iter()
-                .filter_map(|point| Some((across(point.0)?, down(point.1)?)));
-            add(path(at, series.mark, places));
-            let (x, y) = (end + 14.0, top + 10.0 + 20.0 * at as f64);
-            add(match series.mark {
-                Mark::Line => path(at, Mark::Line, [(x - 4.0, y), (x + 24.0, y)].into_iter()),
-                Mark::Dots => path(at, Mark::Dots, [(x + 8.0, y)].into_iter()),
-            });
-            add(format!(
-                "<text x=\"{}\" y=\"{}\">{}</text>",
-                x + 32.0,
-                y + 4.0,
-                escape(&series.name)
-            ));
+            let points = shown(series, plot.as_coord_spec());
+            let (left, height) = (across.end + 10, down.start + 10 + 20 * at as i32);
+            match series.mark {
+                Mark::Line => {
+                    plot.draw_series([line(at, points)])?;
+                    page.draw(&line(at, vec![(left, height), (left + 28, height)]))?;
+                }
+                Mark::Dots => {
+                    plot.draw_series(points.into_iter().map(|point| dot(at, point)))?;
+                    page.draw(&dot(at, (left + 12, height)))?;
+                }
+            }
+            name(page, &series.name, (left + 36, height), 12.0, &BLACK)?;
         }
-        svg + "</svg>\n"
+        Ok(())
     }
 }
 
-/// A series' line or dots.
-fn path(at: usize, mark: Mark, places: impl Iterator<Item = (f64, f64)>) -> String {
+fn text(size: f64) -> TextStyle<'static> {
+    ("sans-serif", size * TEXT).into_font().color(&BLACK)
+}
+
+/// A name that begins at a place.
+fn name(page: &Page, of: &str, place: (i32, i32), size: f64, colour: &RGBColor) -> Drawn {
+    let style = text(size).color(colour);
+    let style = style.pos(Pos::new(HPos::Left, VPos::Center));
+    page.draw(&Text::new(of.to_owned(), place, style))
+}
+
+/// A series' line.
+fn line<'a, C: Clone + 'static>(at: usize, places: Vec<C>) -> DynElement<'static, Backend<'a>, C> {
     let (colour, dashes) = STYLES[at % STYLES.len()];
-    let mut path = String::new();
-    for (number, (x, y)) in places.enumerate() {
-        let letter = if number == 0 || mark == Mark::Dots {
-            'M'
-        } else {
-            'L'
-        };
-        write!(path, "{letter}{x:.1} {y:.1}").expect("a string");
-        if mark == Mark::Dots {
-            path.push_str(match at % 3 {
-                0 => "m-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0",
-                1 => "m-2.5 -2.5l5 5m-5 0l5 -5",
-                _ => "h0",
-            });
-        }
+    // The first is wide enough to be seen on both sides of what lies on it.
+    let style = colour.stroke_width(if at == 0 { 4 } else { 2 });
+    match dashes {
+        None => PathElement::new(places, style).into_dyn(),
+        Some((dash, gap)) => DashedPathElement::new(places, dash, gap, style).into_dyn(),
     }
-    let width = match (mark, at % 3) {
-        // Wide enough to be seen on both sides of what lies on it.
-        (Mark::Line, 0) if at == 0 => 4.5,
-        (Mark::Line, _) => 2.0,
-        (Mark::Dots, 2) => 3.0,
-        (Mark::Dots, _) => 1.0,
-    };
-    let dashes = match mark {
-        Mark::Line if dashes != "none" => format!(" stroke-dasharray=\"{dashes}\""),
-        _ => String::new(),
-    };
-    format!(
-        "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" stroke-linecap=\"round\"{dashes}/>"
-    )
 }
 
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
+/// A point of a series of dots.
+fn dot<'a, C: Clone + 'static>(at: usize, place: C) -> DynElement<'static, Backend<'a>, C> {
+    let (colour, _) = STYLES[at % STYLES.len()];
+    match at % 3 {
+        0 => Circle::new(place, 3, colour).into_dyn(),
+        1 => Cross::new(place, 3, colour).into_dyn(),
+        _ => Circle::new(place, 2, colour.filled()).into_dyn(),
+    }
 }

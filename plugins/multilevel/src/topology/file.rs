@@ -115,78 +115,24 @@ pub fn read_topology(text: &str) -> Result<TopologyFile, FileError> {
             error.message().replace('\n', "; "),
         )
     })?;
-    let mut names = HashMap::new();
-    let mut sizes = Vec::new();
-    let mut lines = Vec::new();
-    let mut processes = Vec::new();
-    for (at, entry) in document.process.iter().enumerate() {
-        let field = |field: &str| format!("process[{at}].{field}");
-        let entry = entry.get_ref();
-        place.introduce(&mut names, &entry.name, End::Process(at), &field("name"))?;
-        let span = entry.size.as_ref().map_or(entry.name.span(), Spanned::span);
-        lines.push(place.line(&span));
-        sizes.extend(
-            entry
-                .size
-                .as_ref()
-                .map(|size| place.bytes(size, &field("size")))
-                .transpose()?,
-        );
-        processes.push(Process {
-            name: entry.name.get_ref().clone(),
-            free: place.bytes(&entry.free, &field("free"))?,
-            write: entry
-                .write
-                .as_ref()
-                .map(|write| place.bandwidth(write, &field("write")))
-                .transpose()?,
-        });
-    }
-    let mut tiers = Vec::new();
-    for (at, entry) in document.tier.iter().enumerate() {
-        let field = |field: &str| format!("tier[{at}].{field}");
-        let entry = entry.get_ref();
-        place.introduce(&mut names, &entry.name, End::Tier(at), &field("name"))?;
-        tiers.push(Tier {
-            name: entry.name.get_ref().clone(),
-            capacity: entry
-                .capacity
-                .as_ref()
-                .map(|size| place.bytes(size, &field("capacity")))
-                .transpose()?,
-            bandwidth: entry
-                .bandwidth
-                .as_ref()
-                .map(|rate| place.bandwidth(rate, &field("bandwidth")))
-                .transpose()?,
-        });
-    }
-    let mut switches = Vec::new();
-    for (at, entry) in document.switch.iter().enumerate() {
-        let entry = entry.get_ref();
-        place.introduce(
-            &mut names,
-            &entry.name,
-            End::Switch(at),
-            &format!("switch[{at}].name"),
-        )?;
-        let rate = entry.bandwidth.as_ref();
-        switches.push(Switch {
-            name: entry.name.get_ref().clone(),
-            bandwidth: rate
-                .map(|rate| place.bandwidth(rate, &format!("switch[{at}].bandwidth")))
-                .transpose()?,
-        });
-    }
+    let mut names = Names::new();
+    let processes = place.processes(&mut names, &document.process)?;
+    let tiers = place.tiers(&mut names, &document.tier)?;
+    let switches = place.switches(&mut names, &document.switch)?;
     let mut links = Vec::new();
     for (at, entry) in document.link.iter().enumerate() {
         links.extend(place.link(&names, at, entry.get_ref())?);
     }
-    let sizes = (sizes.len() == processes.len()).then_some(sizes);
     let name = match &document.name {
         Some(name) => place.name(name, "name")?,
         None => "unnamed",
     };
+    let Processes {
+        processes,
+        sizes,
+        lines,
+    } = processes;
+    let sizes = (sizes.len() == processes.len()).then_some(sizes);
     let topology =
         Topology::new(name, processes, tiers, switches, links).map_err(|error| whole(&error))?;
     Ok(TopologyFile {
@@ -195,6 +141,18 @@ pub fn read_topology(text: &str) -> Result<TopologyFile, FileError> {
         lines,
     })
 }
+
+/// What the entries of processes say.
+#[derive(Default)]
+struct Processes {
+    processes: Vec<Process>,
+    /// Of those that have one.
+    sizes: Vec<u64>,
+    lines: Vec<usize>,
+}
+
+/// Where the ends of links are, by name.
+type Names = HashMap<String, End>;
 
 /// What only the whole file shows has no line of its own.
 fn whole(error: &TopologyError) -> FileError {
@@ -290,7 +248,7 @@ impl Place<'_> {
 
     fn introduce(
         &self,
-        names: &mut HashMap<String, End>,
+        names: &mut Names,
         name: &Spanned<String>,
         end: End,
         field: &str,
@@ -305,13 +263,78 @@ impl Place<'_> {
         }
     }
 
-    /// The one or two links of an entry.
-    fn link(
+    fn processes(
         &self,
-        names: &HashMap<String, End>,
-        at: usize,
-        entry: &LinkEntry,
-    ) -> Result<Vec<Link>, FileError> {
+        names: &mut Names,
+        entries: &[Spanned<ProcessEntry>],
+    ) -> Result<Processes, FileError> {
+        let mut read = Processes::default();
+        for (at, entry) in entries.iter().enumerate() {
+            let field = |field: &str| format!("process[{at}].{field}");
+            let entry = entry.get_ref();
+            self.introduce(names, &entry.name, End::Process(at), &field("name"))?;
+            let span = entry.size.as_ref().map_or(entry.name.span(), Spanned::span);
+            read.lines.push(self.line(&span));
+            let size = entry.size.as_ref();
+            let size = size.map(|size| self.bytes(size, &field("size")));
+            read.sizes.extend(size.transpose()?);
+            let write = entry.write.as_ref();
+            read.processes.push(Process {
+                name: entry.name.get_ref().clone(),
+                free: self.bytes(&entry.free, &field("free"))?,
+                write: write
+                    .map(|write| self.bandwidth(write, &field("write")))
+                    .transpose()?,
+            });
+        }
+        Ok(read)
+    }
+
+    fn tiers(
+        &self,
+        names: &mut Names,
+        entries: &[Spanned<TierEntry>],
+    ) -> Result<Vec<Tier>, FileError> {
+        let tier = |(at, entry): (usize, &Spanned<TierEntry>)| {
+            let field = |field: &str| format!("tier[{at}].{field}");
+            let entry = entry.get_ref();
+            self.introduce(names, &entry.name, End::Tier(at), &field("name"))?;
+            let (size, rate) = (entry.capacity.as_ref(), entry.bandwidth.as_ref());
+            Ok(Tier {
+                name: entry.name.get_ref().clone(),
+                capacity: size
+                    .map(|size| self.bytes(size, &field("capacity")))
+                    .transpose()?,
+                bandwidth: rate
+                    .map(|rate| self.bandwidth(rate, &field("bandwidth")))
+                    .transpose()?,
+            })
+        };
+        entries.iter().enumerate().map(tier).collect()
+    }
+
+    fn switches(
+        &self,
+        names: &mut Names,
+        entries: &[Spanned<SwitchEntry>],
+    ) -> Result<Vec<Switch>, FileError> {
+        let switch = |(at, entry): (usize, &Spanned<SwitchEntry>)| {
+            let field = |field: &str| format!("switch[{at}].{field}");
+            let entry = entry.get_ref();
+            self.introduce(names, &entry.name, End::Switch(at), &field("name"))?;
+            let rate = entry.bandwidth.as_ref();
+            Ok(Switch {
+                name: entry.name.get_ref().clone(),
+                bandwidth: rate
+                    .map(|rate| self.bandwidth(rate, &field("bandwidth")))
+                    .transpose()?,
+            })
+        };
+        entries.iter().enumerate().map(switch).collect()
+    }
+
+    /// The one or two links of an entry.
+    fn link(&self, names: &Names, at: usize, entry: &LinkEntry) -> Result<Vec<Link>, FileError> {
         let find = |name: &Spanned<String>, field: &str| {
             let problem = || format!("no process, tier or switch is called '{}'", name.get_ref());
             let field = format!("link[{at}].{field}");

@@ -1,57 +1,9 @@
 //! Which class a function is of, and how its stub comes about: what the standard's JSON does not say.
 
+mod names;
+
+use names::{ABSENT, COLLECTIVES, COMPLETION, DYNAMIC, ENVIRONMENT, LOCAL, ONE_SIDED};
 use stillpoint_wrappers::table::{Class, Form};
-
-/// The collective operations by their stem, as in `MPI_Bcast`, `MPI_Ibcast`, `MPI_Bcast_init`.
-const COLLECTIVES: [&str; 22] = [
-    "Allgather",
-    "Allgatherv",
-    "Allreduce",
-    "Alltoall",
-    "Alltoallv",
-    "Alltoallw",
-    "Barrier",
-    "Bcast",
-    "Exscan",
-    "Gather",
-    "Gatherv",
-    "Neighbor_allgather",
-    "Neighbor_allgatherv",
-    "Neighbor_alltoall",
-    "Neighbor_alltoallv",
-    "Neighbor_alltoallw",
-    "Reduce",
-    "Reduce_scatter",
-    "Reduce_scatter_block",
-    "Scan",
-    "Scatter",
-    "Scatterv",
-];
-
-/// Names of the standard (or of MPI-1) that no installed MPI of the 3.1 level exports.
-const ABSENT: [&str; 21] = [
-    "Abi_",
-    "Aint_",
-    "Session_",
-    "Buffer_",
-    "Isendrecv",
-    "P", // Parrived, Pready..., Psend_init, Precv_init
-    "Remove_error_",
-    "T_event_",
-    "T_source_",
-    "Status_get_",
-    "Status_set_",
-    "Comm_attach_buffer",
-    "Comm_detach_buffer",
-    "Comm_flush_buffer",
-    "Comm_iflush_buffer",
-    "Get_hw_resource_info",
-    "Comm_create_from_group",
-    "Comm_idup_with_info",
-    "Info_create_env",
-    "Info_get_string",
-    "Intercomm_create_from_groups",
-];
 
 /// Class and form of a function.
 pub fn of(name: &str) -> (Class, Form) {
@@ -122,125 +74,68 @@ fn is_absent(name: &str) -> bool {
 fn class(name: &str) -> Class {
     let stem = stem(name);
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| stem.starts_with(prefix));
-    let is = |names: &[&str]| names.contains(&stem);
     if stem.starts_with("T_") {
         Class::Tool
-    } else if stem.ends_with("_f2c")
-        || stem.ends_with("_c2f")
-        || stem.ends_with("int")
-            && starts(&["Comm_", "Group_", "Type_", "Op_", "Request_", "Info_"])
-        || stem.ends_with("_toint")
-        || stem.ends_with("_fromint")
-        || starts(&["Status_c2f", "Status_f", "Abi_"])
-    {
+    } else if is_conversion(stem) {
         Class::Conversion
     } else if stem.contains("ession") {
         Class::Session
-    } else if COLLECTIVES.contains(&stem) {
-        Class::Collective
-    } else if is_persistent_collective(name) {
-        Class::PersistentCollective
-    } else if COLLECTIVES
-        .iter()
-        .any(|known| stem == format!("I{}", known.to_lowercase()))
-    {
-        Class::NonblockingCollective
+    } else if let Some(class) = collective_class(name) {
+        class
     } else if starts(&["Psend", "Precv", "Pready", "Parrived"]) {
         Class::Partitioned
     } else if starts(&["File_", "Register_datarep"]) {
         Class::File
-    } else if starts(&["Win_"])
-        || is(&[
-            "Put",
-            "Get",
-            "Accumulate",
-            "Get_accumulate",
-            "Fetch_and_op",
-            "Compare_and_swap",
-            "Rput",
-            "Rget",
-            "Raccumulate",
-            "Rget_accumulate",
-        ])
-    {
+    } else if starts(&["Win_"]) || ONE_SIDED.contains(&stem) {
         Class::OneSided
-    } else if starts(&["Comm_spawn", "Open_port", "Close_port"])
-        || is(&[
-            "Comm_accept",
-            "Comm_connect",
-            "Comm_join",
-            "Comm_get_parent",
-            "Publish_name",
-            "Unpublish_name",
-            "Lookup_name",
-        ])
-    {
+    } else if starts(&["Comm_spawn", "Open_port", "Close_port"]) || DYNAMIC.contains(&stem) {
         Class::Dynamic
-    } else if starts(&["Wait", "Test"]) && stem != "Test_cancelled"
-        || starts(&["Request_"])
-        || is(&[
-            "Cancel",
-            "Start",
-            "Startall",
-            "Grequest_start",
-            "Grequest_complete",
-        ])
-    {
+    } else if is_completion(stem) {
         Class::Completion
     } else if is_point_to_point(stem) {
         Class::PointToPoint
-    } else if is(&[
-        "Init",
-        "Init_thread",
-        "Finalize",
-        "Initialized",
-        "Finalized",
-        "Abort",
-        "Query_thread",
-        "Is_thread_main",
-        "Alloc_mem",
-        "Free_mem",
-        "Get_processor_name",
-        "Get_hw_resource_info",
-        "Add_error_class",
-        "Add_error_code",
-        "Add_error_string",
-        "Pcontrol",
-    ]) {
+    } else if ENVIRONMENT.contains(&stem) {
         Class::Environment
     } else if is_query(stem) {
         Class::Query
-    } else if is(&[
-        "Wtime",
-        "Wtick",
-        "Get_address",
-        "Address",
-        "Aint_add",
-        "Aint_diff",
-        "Get_count",
-        "Get_elements",
-        "Get_elements_x",
-        "Pack",
-        "Unpack",
-        "Pack_size",
-        "Pack_external",
-        "Unpack_external",
-        "Pack_external_size",
-        "Dims_create",
-        "Get_version",
-        "Get_library_version",
-        "Test_cancelled",
-        "Reduce_local",
-        "Error_class",
-        "Error_string",
-        "Sizeof",
-        "F_sync_reg",
-    ]) || starts(&["Status_", "Remove_error"])
-    {
+    } else if starts(&["Status_", "Remove_error"]) || LOCAL.contains(&stem) {
         Class::Local
     } else {
         Class::Object
     }
+}
+
+/// Between handles of C and Fortran, and other numbers.
+fn is_conversion(stem: &str) -> bool {
+    let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| stem.starts_with(prefix));
+    let ends = |ends: &[&str]| ends.iter().any(|end| stem.ends_with(end));
+    ends(&["_f2c", "_c2f", "_toint", "_fromint"])
+        || stem.ends_with("int")
+            && starts(&["Comm_", "Group_", "Type_", "Op_", "Request_", "Info_"])
+        || starts(&["Status_c2f", "Status_f", "Abi_"])
+}
+
+fn collective_class(name: &str) -> Option<Class> {
+    let stem = stem(name);
+    if COLLECTIVES.contains(&stem) {
+        Some(Class::Collective)
+    } else if is_persistent_collective(name) {
+        Some(Class::PersistentCollective)
+    } else if COLLECTIVES
+        .iter()
+        .any(|known| stem == format!("I{}", known.to_lowercase()))
+    {
+        Some(Class::NonblockingCollective)
+    } else {
+        None
+    }
+}
+
+fn is_completion(stem: &str) -> bool {
+    let starts = |prefix| stem.starts_with(prefix);
+    (starts("Wait") || starts("Test")) && stem != "Test_cancelled"
+        || starts("Request_")
+        || COMPLETION.contains(&stem)
 }
 
 fn is_point_to_point(stem: &str) -> bool {

@@ -1,7 +1,13 @@
+//! Makes the stubs and data symbols that `src/generated.rs` and `src/abi/symbols.rs` include.
+//!
 //! Links the library so that its own functions are found by itself first: a tool's `MPI_X` calls `PMPI_X`, which must not lead
 //! to the tool's `MPI_X` again (`src/export.rs`).
 
-fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
+use std::error::Error;
+
+use stillpoint_generator::{Part, write};
+
+fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-Bsymbolic-functions");
+    write(Part::Upper)
 }

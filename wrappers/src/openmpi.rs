@@ -6,8 +6,16 @@ use core::ffi::CStr;
 use crate::gate::HandleKind;
 use crate::neutral;
 
-mod handles;
-mod integers;
+/// Predefined handles, sorted by kind and standard-ABI value: made by `wrappers/generator` (`golden/handles.rs` has some).
+mod handles {
+    include!(concat!(env!("OUT_DIR"), "/handles.rs"));
+}
+
+/// Integer constants, and their conversion to the standard ABI's values and back: made by `wrappers/generator`
+/// (`golden/integers.rs` has some). A value that names nothing is carried through both ways, so that the real MPI sees it and complains.
+mod integers {
+    include!(concat!(env!("OUT_DIR"), "/integers.rs"));
+}
 
 pub use handles::PREDEFINED;
 pub use integers::*;
@@ -237,7 +245,8 @@ mod tests {
 
     #[test]
     fn every_constant_of_the_table_is_converted_both_ways() {
-        let (integers, _) = crate::constants::read(include_str!("../table/constants.txt")).unwrap();
+        let (integers, _) =
+            stillpoint_generator::constants::read(include_str!("../table/constants.txt")).unwrap();
         for integer in &integers {
             if integer.set == "displacement" {
                 assert_eq!(

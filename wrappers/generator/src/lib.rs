@@ -1,0 +1,25 @@
+//! The tables of MPI functions and constants (`wrappers/table/`), and what is made of them whenever `wrappers`, the upper half or the
+//! lower half is built: their build scripts call [`write`], and `include!` what it has written into their `OUT_DIR`.
+//!
+//! Everything between reading the tables and writing the files is a pure function from tables to text. What it makes of a few functions and
+//! constants is kept in `golden/`, for people to read and for a test to compare.
+
+pub mod constants;
+pub mod emit;
+mod layout;
+pub mod table;
+
+use std::path::Path;
+
+pub use emit::Part;
+
+/// For build scripts: writes the files of a part into `OUT_DIR`.
+pub fn write(part: Part) -> Result<(), Box<dyn std::error::Error>> {
+    // The tables are in this library: when they change, Cargo builds it and the build script anew, and runs that.
+    println!("cargo::rerun-if-changed=build.rs");
+    let folder = std::env::var_os("OUT_DIR").ok_or("no OUT_DIR: this is for build scripts")?;
+    for output in emit::outputs(&emit::input()?, part) {
+        std::fs::write(Path::new(&folder).join(output.name), output.text)?;
+    }
+    Ok(())
+}

@@ -22,5 +22,5 @@ fn main() -> Result<(), Box<dyn Error>> {
     for function in first {
         println!("cargo::rustc-link-arg-bins=-Wl,--export-dynamic-symbol={function}");
     }
-    write(Part::Lower)
+    write(Part::Lower("openmpi"))
 }

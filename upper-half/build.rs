@@ -1,4 +1,4 @@
-//! Makes the stubs and data symbols that `src/generated.rs` and `src/abi/symbols.rs` include.
+//! Makes the stubs, and what of the application's ABI is the upper half's alone, for `src/generated.rs` and `src/abi.rs` to include.
 //!
 //! Links the library so that its own functions are found by itself first: a tool's `MPI_X` calls `PMPI_X`, which must not lead
 //! to the tool's `MPI_X` again (`src/export.rs`).
@@ -9,5 +9,5 @@ use stillpoint_generator::{Part, write};
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-Bsymbolic-functions");
-    write(Part::Upper)
+    write(Part::Upper("openmpi"))
 }

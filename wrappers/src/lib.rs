@@ -11,3 +11,4 @@ pub mod extra;
 pub mod gate;
 pub mod neutral;
 pub mod openmpi;
+pub mod predefined;

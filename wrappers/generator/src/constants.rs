@@ -1,60 +1,58 @@
-//! The table of constants in memory, and the reader of its text form (`table/constants.txt`).
+//! The table of constants in memory, and the reader of its text form (`wrappers/table/constants.txt`).
 
 use crate::table::BadLine;
 
-/// An integer constant: its value in the standard's ABI and in Open MPI.
+/// What a line is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    Integer,
+    Handle,
+    /// A pointer that is no address.
+    Address,
+    /// The last predefined value of a set that programs may add to.
+    Last,
+}
+
+/// Every sort with its name in the table.
+const SORTS: [(Sort, &str); 4] = [
+    (Sort::Integer, "integer"),
+    (Sort::Handle, "handle"),
+    (Sort::Address, "address"),
+    (Sort::Last, "last"),
+];
+
+/// A constant of the standard's ABI, or one of this project's own beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Integer {
-    /// Constants of one set stand for each other's alternatives: `error`, `rank`, `mode`, ...
+pub struct Constant {
+    pub sort: Sort,
+    /// Constants of one set stand for each other's alternatives: `error`, `rank`, `mode`, ...; a handle's set is its kind.
     pub set: String,
     pub name: String,
     pub standard: i32,
-    pub openmpi: i32,
-}
-
-/// A predefined handle.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Handle {
-    pub kind: String,
-    pub name: String,
-    pub standard: i32,
-    /// Open MPI's data symbol whose address is the handle, and how many bytes it has.
-    pub symbol: String,
-    pub bytes: usize,
-    /// The handle's number in `mpif.h`.
-    pub fortran: i32,
 }
 
 /// Reads the table.
-pub fn read(text: &str) -> Result<(Vec<Integer>, Vec<Handle>), BadLine> {
-    let mut integers = Vec::new();
-    let mut handles = Vec::new();
+pub fn read(text: &str) -> Result<Vec<Constant>, BadLine> {
+    let mut constants = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let bad = |reason: &str| BadLine {
             line: index + 1,
             reason: reason.to_string(),
         };
         let words: Vec<&str> = line.split_whitespace().collect();
-        let number = |word: &str| word.parse::<i32>().map_err(|_| bad("not a number"));
         match words[..] {
-            [] => {}
-            ["#", ..] => {}
-            ["integer", set, name, standard, openmpi] => integers.push(Integer {
-                set: set.to_string(),
-                name: name.to_string(),
-                standard: number(standard)?,
-                openmpi: number(openmpi)?,
-            }),
-            ["handle", kind, name, standard, symbol, bytes, fortran] => handles.push(Handle {
-                kind: kind.to_string(),
-                name: name.to_string(),
-                standard: number(standard)?,
-                symbol: symbol.to_string(),
-                bytes: bytes.parse().map_err(|_| bad("not a size"))?,
-                fortran: number(fortran)?,
-            }),
-            _ => return Err(bad("neither an integer nor a handle")),
+            [] | ["#", ..] => {}
+            [sort, set, name, standard] => {
+                let sort = SORTS.iter().find(|entry| entry.1 == sort);
+                constants.push(Constant {
+                    sort: sort.ok_or_else(|| bad("no sort of constant"))?.0,
+                    set: set.to_string(),
+                    name: name.to_string(),
+                    standard: standard.parse().map_err(|_| bad("not a number"))?,
+                });
+            }
+            _ => return Err(bad("not four words")),
         }
     }
-    Ok((integers, handles))
+    Ok(constants)
 }

@@ -1,4 +1,4 @@
-//! The table of the real MPI's own functions (`wrappers/src/direct.rs`), and how Open MPI fills it.
+//! The table of the real MPI's own functions (`wrappers/src/direct.rs`), and how the real MPI fills it.
 
 use std::fmt::Write;
 
@@ -58,15 +58,16 @@ pub fn emit(input: &Input) -> String {
     text
 }
 
-/// Writes the table of Open MPI's functions.
+/// Writes the table of the real MPI's functions.
 pub fn emit_functions(input: &Input) -> String {
-    let mut text = String::from(
-        "use core::mem::transmute;\n\nuse mpi_sys as ffi;\nuse stillpoint_wrappers::direct::Direct;\nuse stillpoint_wrappers::openmpi;\n\n\
+    let mut text = format!(
+        "use core::mem::transmute;\n\nuse mpi_sys as ffi;\nuse stillpoint_wrappers::direct::Direct;\nuse stillpoint_wrappers::{} as abi;\n\n\
          /// The table. Its handles are words: both are as large as a pointer.\n\
          #[allow(clippy::missing_transmute_annotations, reason = \"the field says what a function becomes\")]\n\
-         pub const fn direct() -> Direct {\n\
+         pub const fn direct() -> Direct {{\n\
          // SAFETY: each function takes what `mpi.h` says; words stand for handles, untyped pointers for typed ones.\n\
-         unsafe {\nDirect {\nabi: openmpi::ABI,\n",
+         unsafe {{\nDirect {{\nabi: abi::ABI,\n",
+        input.module
     );
     for function in of(input) {
         let _ = writeln!(

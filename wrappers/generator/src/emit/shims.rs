@@ -4,28 +4,11 @@ use std::fmt::Write;
 
 use super::imports::Imports;
 use super::{Input, kind};
+use crate::abi::Abi;
 use crate::table::{CLASSES, Direction, Function, Parameter};
-
-/// Names that Open MPI's library exports and its `mpi.h` (hence rsmpi's bindings) leaves out.
-const NOT_IN_MPI_H: [&str; 10] = [
-    "MPI_Address",
-    "MPI_Errhandler_create",
-    "MPI_Errhandler_get",
-    "MPI_Errhandler_set",
-    "MPI_Type_extent",
-    "MPI_Type_hindexed",
-    "MPI_Type_hvector",
-    "MPI_Type_lb",
-    "MPI_Type_struct",
-    "MPI_Type_ub",
-];
 
 /// Shims written by hand, in `lower-half/src/mpi/attributes.rs`.
 const BY_HAND: [&str; 3] = ["MPI_Comm_get_attr", "MPI_Attr_get", "MPI_Win_get_attr"];
-
-fn is_missing(function: &Function) -> bool {
-    function.name.starts_with("MPIX_") || NOT_IN_MPI_H.contains(&function.name.as_str())
-}
 
 /// Writes the shims, the missing declarations and the filled table.
 pub fn emit(input: &Input) -> String {
@@ -48,11 +31,11 @@ pub fn emit(input: &Input) -> String {
                 let _ = writeln!(fields, "{rust}: attributes::{rust},");
                 continue;
             }
-            shim(&mut bodies, function);
+            shim(&mut bodies, function, &input.abi);
             let _ = writeln!(fields, "{rust}: {module}::{rust},");
         }
         if !bodies.is_empty() {
-            let imports = imports(&bodies);
+            let imports = imports(&bodies, input.module);
             let _ = writeln!(modules, "\nmod {module} {{\n{imports}{bodies}}}");
         }
     }
@@ -62,22 +45,23 @@ pub fn emit(input: &Input) -> String {
     text.push_str(&fields);
     text.push_str("extra,\ndirect: direct::direct(),\n}\n}\n");
     text.push_str(&modules);
-    missing(&mut text, &functions);
+    missing(&mut text, &functions, &input.abi);
     text
 }
 
-fn imports(shims: &str) -> String {
+fn imports(shims: &str, module: &str) -> String {
     let mut imports = Imports::of(shims);
     imports.from("core::ffi", &["c_char", "c_void"]);
     imports.line("ffi", "\nuse mpi_sys as ffi;");
     imports.from("stillpoint_wrappers::neutral", &["Status", "Word"]);
-    imports.from("stillpoint_wrappers", &["openmpi"]);
+    let line = format!("use stillpoint_wrappers::{module} as abi;");
+    imports.line("abi", &line);
     imports.line("missing", "\nuse super::missing;");
     imports.from("crate::mpi", &["convert"]);
     imports.text()
 }
 
-fn shim(text: &mut String, function: &Function) {
+fn shim(text: &mut String, function: &Function, abi: &Abi) {
     let name = function.rust_name();
     let parameters: Vec<String> = function
         .parameters
@@ -94,7 +78,7 @@ fn shim(text: &mut String, function: &Function) {
         before(text, parameter);
     }
     let arguments: Vec<String> = function.parameters.iter().map(argument).collect();
-    let home = if is_missing(function) {
+    let home = if abi.is_undeclared(&function.name) {
         "missing"
     } else {
         "ffi"
@@ -109,9 +93,9 @@ fn shim(text: &mut String, function: &Function) {
         {
             after(text, parameter);
         }
-        text.push_str("openmpi::error_to_neutral(code)\n}\n}\n");
+        text.push_str("abi::error_to_neutral(code)\n}\n}\n");
     } else {
-        let _ = writeln!(text, "openmpi::error_to_neutral({call})\n}}\n}}");
+        let _ = writeln!(text, "abi::error_to_neutral({call})\n}}\n}}");
     }
 }
 
@@ -148,12 +132,12 @@ fn before(text: &mut String, parameter: &Parameter) {
     } else if kind::is_special(kind) && is_array(parameter) {
         let _ = writeln!(
             text,
-            "let {mutable}own_{name} = convert::integers({name}, {length}, openmpi::{kind}_from_neutral);"
+            "let {mutable}own_{name} = convert::integers({name}, {length}, abi::{kind}_from_neutral);"
         );
     } else if kind::is_special(kind) && gives_back(parameter) {
         let _ = writeln!(
             text,
-            "let mut own_{name} = convert::integer({name}, openmpi::{kind}_from_neutral);"
+            "let mut own_{name} = convert::integer({name}, abi::{kind}_from_neutral);"
         );
     }
 }
@@ -173,13 +157,13 @@ fn argument(parameter: &Parameter) -> String {
         return if out {
             format!("own_{name}.place()")
         } else {
-            format!("openmpi::{kind}_from_neutral({name})")
+            format!("abi::{kind}_from_neutral({name})")
         };
     }
     match kind {
-        "weights" if out => format!("openmpi::weights_from_neutral({name}).cast_mut()"),
-        "weights" => format!("openmpi::weights_from_neutral({name})"),
-        "displacement" => format!("openmpi::displacement_from_neutral({name})"),
+        "weights" if out => format!("abi::weights_from_neutral({name}).cast_mut()"),
+        "weights" => format!("abi::weights_from_neutral({name})"),
+        "displacement" => format!("abi::displacement_from_neutral({name})"),
         "int" | "count" | "offset" | "aint" if !kind::by_pointer(parameter) => name.clone(),
         kind if kind::handle(kind).is_some() && !kind::by_pointer(parameter) => {
             format!("convert::handle({name})")
@@ -199,18 +183,17 @@ fn after(text: &mut String, parameter: &Parameter) {
     if kind == "status" {
         let _ = writeln!(text, "own_{name}.give({name});");
     } else {
-        let _ = writeln!(text, "own_{name}.give({name}, openmpi::{kind}_to_neutral);");
+        let _ = writeln!(text, "own_{name}.give({name}, abi::{kind}_to_neutral);");
     }
 }
 
 /// What rsmpi's bindings do not declare.
-fn missing(text: &mut String, functions: &[&Function]) {
+fn missing(text: &mut String, functions: &[&Function], abi: &Abi) {
     text.push_str(
-        "\n/// Functions that Open MPI exports and its `mpi.h` does not declare: MPI-1's removed names, and persistent\n\
-         /// collective operations. Handles are pointers, hence words.\n\
+        "\n/// Functions that the real MPI exports and its `mpi.h` does not declare. Handles are pointers, hence words.\n\
          mod missing {\nuse core::ffi::c_void;\n\nunsafe extern \"C\" {\n",
     );
-    for function in functions.iter().filter(|function| is_missing(function)) {
+    for function in functions.iter().filter(|it| abi.is_undeclared(&it.name)) {
         let parameters: Vec<String> = function
             .parameters
             .iter()

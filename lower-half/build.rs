@@ -1,8 +1,13 @@
+//! Makes the filled dispatch table that `src/mpi/generated.rs` includes.
+//!
 //! Makes some of this executable's functions those that every library of the lower half finds (`threads::lower`,
 //! `threads::own_area`, `heap`).
 
-fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
+use std::error::Error;
+
+use stillpoint_generator::{Part, write};
+
+fn main() -> Result<(), Box<dyn Error>> {
     let first = [
         "pthread_create",
         "__tls_get_addr",
@@ -17,4 +22,5 @@ fn main() {
     for function in first {
         println!("cargo::rustc-link-arg-bins=-Wl,--export-dynamic-symbol={function}");
     }
+    write(Part::Lower("openmpi"))
 }

@@ -5,33 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use stillpoint_wrappers::openmpi::PREDEFINED;
-
-/// Names of Open MPI's that are no functions of MPI's C interface and stay with the application's own copy of
-/// it: predefined callbacks and helpers under the names that Fortran compilers give them, variables of its
-/// Fortran layer, and a question whose answer needs no MPI.
-const LEFT_ALONE: [&str; 20] = [
-    "MPIX_Query_cuda_support",
-    "MPI_AINT_ADD_F90",
-    "MPI_AINT_DIFF_F90",
-    "MPI_COMM_DUP_FN",
-    "MPI_COMM_NULL_COPY_FN",
-    "MPI_COMM_NULL_DELETE_FN",
-    "MPI_CONVERSION_FN_NULL",
-    "MPI_DUP_FN",
-    "MPI_F_STATUSES_IGNORE",
-    "MPI_F_STATUS_IGNORE",
-    "MPI_NULL_COPY_FN",
-    "MPI_NULL_DELETE_FN",
-    "MPI_TYPE_DUP_FN",
-    "MPI_TYPE_NULL_COPY_FN",
-    "MPI_TYPE_NULL_DELETE_FN",
-    "MPI_WIN_DUP_FN",
-    "MPI_WIN_NULL_COPY_FN",
-    "MPI_WIN_NULL_DELETE_FN",
-    "MPI_WTICK_F90",
-    "MPI_WTIME_F90",
-];
+use stillpoint_wrappers::openmpi::{LIBRARY, PREDEFINED, UNSERVED};
 
 /// Defined dynamic symbols with their sizes.
 fn symbols(library: &Path) -> BTreeMap<String, usize> {
@@ -68,7 +42,7 @@ fn open_mpi() -> BTreeMap<String, usize> {
     let cache = String::from_utf8_lossy(&cache.stdout).to_string();
     let line = cache
         .lines()
-        .find(|line| line.trim_start().starts_with("libmpi.so.40 "));
+        .find(|line| line.split_whitespace().next() == Some(LIBRARY));
     let path = line
         .and_then(|line| line.split("=> ").nth(1))
         .expect("Open MPI is installed");
@@ -85,7 +59,7 @@ fn is_mpi(name: &str) -> bool {
 fn every_function_of_the_installed_mpi_is_exported_and_no_other() {
     let wanted: Vec<String> = open_mpi()
         .into_keys()
-        .filter(|name| is_mpi(name) && !LEFT_ALONE.contains(&name.as_str()))
+        .filter(|name| is_mpi(name) && !UNSERVED.contains(&name.as_str()))
         .collect();
     let found: Vec<String> = ours().into_keys().filter(|name| is_mpi(name)).collect();
     let missing: Vec<&String> = wanted.iter().filter(|name| !found.contains(name)).collect();

@@ -14,8 +14,8 @@ use crate::neutral::Status;
 /// Where the definitions are.
 const SOURCES: [&str; 6] = [
     include_str!("gate.rs"),
-    include_str!("dispatch.rs"),
-    include_str!("direct.rs"),
+    include_str!(concat!(env!("OUT_DIR"), "/dispatch.rs")),
+    include_str!(concat!(env!("OUT_DIR"), "/direct.rs")),
     include_str!("extra.rs"),
     include_str!("neutral.rs"),
     // The words of a clock's cell, which the agent reads in the upper half's memory.

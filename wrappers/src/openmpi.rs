@@ -1,207 +1,12 @@
 //! Open MPI 4.1's values and layouts (its `mpi.h`), and how they become neutral: what both the application's
 //! side (`upper-half/src/ground/abi`) and the real MPI's side (`lower-half/src/mpi`) need when that MPI is Open MPI.
+//!
+//! All of it is made by `wrappers/generator` (`emit/abi.rs`; a sample is in `golden/openmpi.rs`) from one description, `wrappers/abi/openmpi.txt`.
+//! Another ABI is another description, and another module like this one.
 
-use core::ffi::CStr;
+pub use crate::predefined::{Predefined, null_handle};
 
-use crate::gate::HandleKind;
-use crate::neutral;
-
-mod handles;
-mod integers;
-
-pub use handles::PREDEFINED;
-pub use integers::*;
-
-/// Open MPI's ABI among those that [`crate::direct::Direct::abi`] may name.
-pub const ABI: u64 = u64::from_le_bytes(*b"openmpi4");
-
-/// A predefined handle.
-#[derive(Clone, Copy, Debug)]
-pub struct Predefined {
-    pub kind: HandleKind,
-    /// Value in the MPI 5.0 standard's ABI; from 1024 on this project's own.
-    pub standard: i32,
-    /// MPI's name.
-    pub name: &'static CStr,
-    /// Open MPI's data symbol, whose address is the handle, and its size.
-    pub symbol: &'static CStr,
-    pub bytes: usize,
-    /// The handle's number in Fortran.
-    pub fortran: i32,
-}
-
-impl Predefined {
-    /// Whether it is its kind's null handle.
-    pub const fn is_null(&self) -> bool {
-        self.standard == null_handle(self.kind)
-    }
-}
-
-/// Standard-ABI value of a kind's null handle (MPI 5.0, section 20.4).
-pub const fn null_handle(kind: HandleKind) -> i32 {
-    match kind {
-        HandleKind::Communicator => 256,
-        HandleKind::Group => 264,
-        HandleKind::Datatype => 512,
-        HandleKind::Operator => 32,
-        HandleKind::Request => 384,
-        HandleKind::Errhandler => 320,
-        HandleKind::Info => 304,
-        HandleKind::Message => 296,
-        HandleKind::Window => 272,
-        HandleKind::File => 280,
-        HandleKind::Session => 288,
-    }
-}
-
-/// `MPI_Status` of Open MPI.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Status {
-    pub source: i32,
-    pub tag: i32,
-    pub error: i32,
-    /// `_cancelled`
-    pub cancelled: i32,
-    /// `_ucount`: bytes received.
-    pub bytes: usize,
-}
-
-const _: () = assert!(core::mem::size_of::<Status>() == 24);
-
-impl Status {
-    /// The status in the neutral form.
-    #[inline(always)]
-    pub fn to_neutral(self) -> neutral::Status {
-        let mut status = neutral::Status {
-            source: rank_to_neutral(self.source),
-            tag: tag_to_neutral(self.tag),
-            error: error_to_neutral(self.error),
-            internal: [self.cancelled, 0, 0, 0, 0],
-        };
-        status.set_bytes(self.bytes as u64);
-        status
-    }
-
-    /// Open MPI's form of a neutral status.
-    #[inline(always)]
-    pub fn from_neutral(status: &neutral::Status) -> Self {
-        Self {
-            source: rank_from_neutral(status.source),
-            tag: tag_from_neutral(status.tag),
-            error: error_from_neutral(status.error),
-            cancelled: status.internal[0],
-            bytes: status.bytes() as usize,
-        }
-    }
-}
-
-/// A rank, made neutral. Values that name nothing are swapped with ones that do, so that they stay invalid.
-#[inline(always)]
-pub const fn rank_to_neutral(rank: i32) -> i32 {
-    match rank {
-        -2 => -3,
-        -3 => -2,
-        other => other,
-    }
-}
-
-/// A neutral rank, made Open MPI's.
-#[inline(always)]
-pub const fn rank_from_neutral(rank: i32) -> i32 {
-    rank_to_neutral(rank)
-}
-
-/// A tag, made neutral.
-#[inline(always)]
-pub const fn tag_to_neutral(tag: i32) -> i32 {
-    match tag {
-        -1 => -2,
-        -2 => -1,
-        other => other,
-    }
-}
-
-/// A neutral tag, made Open MPI's.
-#[inline(always)]
-pub const fn tag_from_neutral(tag: i32) -> i32 {
-    tag_to_neutral(tag)
-}
-
-/// The last predefined error class: codes that a program adds come after it.
-pub const ERR_LASTCODE: i32 = 92;
-/// The same of the standard's ABI.
-pub const NEUTRAL_ERR_LASTCODE: i32 = 16383;
-
-/// An error class or code, made neutral.
-#[inline(always)]
-pub const fn error_to_neutral(code: i32) -> i32 {
-    if code == 0 {
-        0
-    } else {
-        nonzero_error(code, true)
-    }
-}
-
-/// A neutral error class or code, made Open MPI's.
-#[inline(always)]
-pub const fn error_from_neutral(code: i32) -> i32 {
-    if code == 0 {
-        0
-    } else {
-        nonzero_error(code, false)
-    }
-}
-
-const fn nonzero_error(code: i32, to_neutral: bool) -> i32 {
-    let mut index = 0;
-    while index < ERROR.len() {
-        let (standard, openmpi) = ERROR[index];
-        if to_neutral && openmpi == code {
-            return standard;
-        }
-        if !to_neutral && standard == code {
-            return openmpi;
-        }
-        index += 1;
-    }
-    let added = NEUTRAL_ERR_LASTCODE - ERR_LASTCODE;
-    match (to_neutral, code) {
-        (true, code) if code > ERR_LASTCODE => code.wrapping_add(added),
-        (false, code) if code > NEUTRAL_ERR_LASTCODE => code - added,
-        // Neither predefined nor added: no class of any MPI. Both ways the same, so that nothing is lost.
-        (_, code) => code,
-    }
-}
-
-/// `MPI_UNWEIGHTED`, `MPI_WEIGHTS_EMPTY`: pointers that are not addresses.
-pub const UNWEIGHTED: usize = 2;
-/// See [`UNWEIGHTED`].
-pub const WEIGHTS_EMPTY: usize = 3;
-/// `MPI_UNWEIGHTED` of the standard's ABI.
-pub const NEUTRAL_UNWEIGHTED: usize = 10;
-/// `MPI_WEIGHTS_EMPTY` of the standard's ABI.
-pub const NEUTRAL_WEIGHTS_EMPTY: usize = 11;
-
-/// An array of weights, made neutral.
-#[inline]
-pub fn weights_to_neutral<T>(weights: *const T) -> *const T {
-    match weights.addr() {
-        UNWEIGHTED => weights.with_addr(NEUTRAL_UNWEIGHTED),
-        WEIGHTS_EMPTY => weights.with_addr(NEUTRAL_WEIGHTS_EMPTY),
-        _ => weights,
-    }
-}
-
-/// A neutral array of weights, made Open MPI's.
-#[inline]
-pub fn weights_from_neutral<T>(weights: *const T) -> *const T {
-    match weights.addr() {
-        NEUTRAL_UNWEIGHTED => weights.with_addr(UNWEIGHTED),
-        NEUTRAL_WEIGHTS_EMPTY => weights.with_addr(WEIGHTS_EMPTY),
-        _ => weights,
-    }
-}
+include!(concat!(env!("OUT_DIR"), "/openmpi.rs"));
 
 #[cfg(test)]
 mod tests {
@@ -237,22 +42,22 @@ mod tests {
 
     #[test]
     fn every_constant_of_the_table_is_converted_both_ways() {
-        let (integers, _) = crate::constants::read(include_str!("../table/constants.txt")).unwrap();
-        for integer in &integers {
+        let input = stillpoint_generator::emit::input("openmpi").unwrap();
+        for integer in &input.abi.integers {
             if integer.set == "displacement" {
                 assert_eq!(
-                    displacement_to_neutral(integer.openmpi.into()),
+                    displacement_to_neutral(integer.own.into()),
                     integer.standard.into()
                 );
                 assert_eq!(
                     displacement_from_neutral(integer.standard.into()),
-                    integer.openmpi.into()
+                    integer.own.into()
                 );
                 continue;
             }
             let (_, to, from) = SETS.iter().find(|set| set.0 == integer.set).unwrap();
-            assert_eq!(to(integer.openmpi), integer.standard, "{}", integer.name);
-            assert_eq!(from(integer.standard), integer.openmpi, "{}", integer.name);
+            assert_eq!(to(integer.own), integer.standard, "{}", integer.name);
+            assert_eq!(from(integer.standard), integer.own, "{}", integer.name);
         }
     }
 

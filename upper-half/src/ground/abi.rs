@@ -1,6 +1,6 @@
 //! The ABI that the application was compiled against: Open MPI 4.1's (`mpi.h`, x86-64).
 //!
-//! Nothing outside this folder may assume Open MPI. Handles are addresses of [`Object`]s, statuses have 24
+//! Nothing outside this folder may assume Open MPI; types and numbers are those of its description, `wrappers/abi/openmpi.txt`. Handles are addresses of [`Object`]s, statuses have 24
 //! bytes, and special integers have Open MPI's values; [`to_neutral`](openmpi) and back is a matter of a
 //! comparison or two.
 //!
@@ -18,47 +18,22 @@ pub mod predefined;
 mod symbols;
 
 pub use openmpi::{
-    ABI, Status, assertion_from_neutral, assertion_to_neutral, combiner_from_neutral,
-    combiner_to_neutral, comparison_from_neutral, comparison_to_neutral, displacement_from_neutral,
-    displacement_to_neutral, distribution_from_neutral, distribution_to_neutral,
-    error_from_neutral, error_to_neutral, flavor_from_neutral, flavor_to_neutral,
-    keyval_from_neutral, keyval_to_neutral, lock_from_neutral, lock_to_neutral, mode_from_neutral,
-    mode_to_neutral, model_from_neutral, model_to_neutral, order_from_neutral, order_to_neutral,
-    rank_from_neutral, rank_to_neutral, split_from_neutral, split_to_neutral, tag_from_neutral,
-    tag_to_neutral, threads_from_neutral, threads_to_neutral, topology_from_neutral,
-    topology_to_neutral, typeclass_from_neutral, typeclass_to_neutral, weights_to_neutral,
-    whence_from_neutral, whence_to_neutral,
+    ABI, ERR_LASTCODE, KEYVAL_INVALID, MAX_ERROR_STRING, MAX_INFO_KEY, MAX_INFO_VAL,
+    MAX_OBJECT_NAME, PROC_NULL, Status, UNDEFINED, assertion_from_neutral, assertion_to_neutral,
+    combiner_from_neutral, combiner_to_neutral, comparison_from_neutral, comparison_to_neutral,
+    displacement_from_neutral, displacement_to_neutral, distribution_from_neutral,
+    distribution_to_neutral, error_from_neutral, error_to_neutral, flavor_from_neutral,
+    flavor_to_neutral, keyval_from_neutral, keyval_to_neutral, lock_from_neutral, lock_to_neutral,
+    mode_from_neutral, mode_to_neutral, model_from_neutral, model_to_neutral, order_from_neutral,
+    order_to_neutral, rank_from_neutral, rank_to_neutral, split_from_neutral, split_to_neutral,
+    tag_from_neutral, tag_to_neutral, threads_from_neutral, threads_to_neutral,
+    topology_from_neutral, topology_to_neutral, typeclass_from_neutral, typeclass_to_neutral,
+    weights_to_neutral, whence_from_neutral, whence_to_neutral,
 };
 pub use predefined::{initialise_predefined, predefined, predefined_from_word, predefined_handles};
 
-/// `MPI_Comm`.
-pub type Comm = *mut Object;
-/// `MPI_Group`.
-pub type Group = *mut Object;
-/// `MPI_Datatype`.
-pub type Datatype = *mut Object;
-/// `MPI_Op`.
-pub type Op = *mut Object;
-/// `MPI_Request`.
-pub type Request = *mut Object;
-/// `MPI_Errhandler`.
-pub type Errhandler = *mut Object;
-/// `MPI_Info`.
-pub type Info = *mut Object;
-/// `MPI_Message`.
-pub type Message = *mut Object;
-/// `MPI_Win`.
-pub type Win = *mut Object;
-/// `MPI_File`.
-pub type File = *mut Object;
-/// `MPI_Aint`.
-pub type Aint = isize;
-/// `MPI_Count`.
-pub type Count = i64;
-/// `MPI_Offset`.
-pub type Offset = i64;
-/// `MPI_Fint`.
-pub type Fint = c_int;
+// The types of C: made by `wrappers/generator` (`emit/abi.rs`; a sample is in `golden/types.rs`).
+include!(concat!(env!("OUT_DIR"), "/types.rs"));
 
 /// `MPI_Comm_copy_attr_function *`, and MPI-1's `MPI_Copy_function *`.
 pub type CommCopyAttrFunction = Option<
@@ -104,22 +79,10 @@ pub type DatarepConversionFunction = Option<
     unsafe extern "C" fn(*mut c_void, Datatype, c_int, *mut c_void, Offset, *mut c_void) -> c_int,
 >;
 
-/// `MPI_MAX_OBJECT_NAME`.
-pub const MAX_OBJECT_NAME: usize = 64;
-/// `MPI_MAX_ERROR_STRING`.
-pub const MAX_ERROR_STRING: usize = 256;
-/// `MPI_MAX_INFO_KEY`.
-pub const MAX_INFO_KEY: usize = 36;
-/// `MPI_MAX_INFO_VAL`.
-pub const MAX_INFO_VAL: usize = 256;
-/// `MPI_UNDEFINED`, the same in the neutral form.
-pub const UNDEFINED: c_int = -32766;
-/// `MPI_PROC_NULL`.
-pub const PROC_NULL: c_int = -2;
-/// `MPI_KEYVAL_INVALID`.
-pub const KEYVAL_INVALID: c_int = -1;
-/// `MPI_ERR_LASTCODE`: codes and classes that a program adds come after it.
-pub const ERR_LASTCODE: c_int = openmpi::ERR_LASTCODE;
+// What the functions below take for granted.
+const _: () = assert!(openmpi::BOTTOM == openmpi::NEUTRAL_BOTTOM);
+const _: () = assert!(openmpi::IN_PLACE == openmpi::NEUTRAL_IN_PLACE);
+const _: () = assert!(openmpi::STATUS_IGNORE == 0 && openmpi::STATUSES_IGNORE == 0);
 
 /// A buffer, made neutral: `MPI_BOTTOM` and `MPI_IN_PLACE` of Open MPI have the standard's values.
 #[inline(always)]
@@ -130,7 +93,7 @@ pub fn buffer<T>(buffer: T) -> T {
 /// Whether a buffer is `MPI_IN_PLACE`.
 #[inline(always)]
 pub fn is_in_place(buffer: *const c_void) -> bool {
-    buffer.addr() == 1
+    buffer.addr() == openmpi::IN_PLACE
 }
 
 /// Whether a pointer to one status or an array of them says `MPI_STATUS(ES)_IGNORE`.

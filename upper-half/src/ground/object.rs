@@ -11,13 +11,14 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use stillpoint_wrappers::gate::{ClockCell, HandleKind};
 use stillpoint_wrappers::neutral::Word;
+use stillpoint_wrappers::openmpi::internals;
 
 /// `magic` of an object that is alive.
 pub const ALIVE: u32 = 0x5354_4c50;
 /// `magic` of an object that has been freed and not yet reused.
 pub const FREED: u32 = 0xdead_5354;
 /// Bytes that every object has at least (groups, infos, messages and null handles: 256).
-pub const ROOM: usize = 512;
+pub const ROOM: usize = internals::OBJECT_BYTES;
 
 /// The head of every MPI object of the application: at most 80 bytes.
 #[repr(C)]
@@ -53,8 +54,8 @@ pub struct Object {
     pub cell: *const ClockCell,
 }
 
-const _: () = assert!(core::mem::size_of::<Object>() <= 80);
-const _: () = assert!(core::mem::offset_of!(Object, fortran) == 24);
+const _: () = assert!(core::mem::size_of::<Object>() <= internals::OBJECT_HEAD);
+const _: () = assert!(core::mem::offset_of!(Object, fortran) == internals::GROUP_NUMBER);
 
 impl Object {
     /// Whether this is a live object of the given kind.

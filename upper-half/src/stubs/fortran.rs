@@ -9,6 +9,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::AtomicBool;
 
 use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::openmpi::{self, internals};
 
 use crate::ground::abi::{self, Fint};
 use crate::ground::object::Object;
@@ -21,8 +22,8 @@ use crate::objects::{attribute, datatype, operator};
 /// `ompi_attribute_type_t`.
 const fn attribute_kind(kind: c_int) -> HandleKind {
     match kind {
-        2 => HandleKind::Datatype,
-        3 => HandleKind::Window,
+        internals::ATTRIBUTE_OF_DATATYPE => HandleKind::Datatype,
+        internals::ATTRIBUTE_OF_WINDOW => HandleKind::Window,
         _ => HandleKind::Communicator,
     }
 }
@@ -259,13 +260,13 @@ pub unsafe extern "C" fn ompi_errhandler_create(
 ) -> *mut Object {
     let _inside = crossing::enter();
     let kind = match kind {
-        2 => HandleKind::Window,
-        3 => HandleKind::File,
+        internals::HANDLER_OF_WINDOW => HandleKind::Window,
+        internals::HANDLER_OF_FILE => HandleKind::File,
         _ => HandleKind::Communicator,
     };
     let function = match language {
-        1 => Function::Cxx(function),
-        2 => Function::Fortran(function),
+        internals::HANDLER_IN_CXX => Function::Cxx(function),
+        internals::HANDLER_IN_FORTRAN => Function::Fortran(function),
         _ => Function::C(function),
     };
     errhandler::new_handler(Handler { kind, function })
@@ -310,7 +311,7 @@ pub unsafe extern "C" fn ompi_mpi_errors_are_fatal_comm_handler(
     unsafe { errhandler::outside(c"MPI") };
 }
 
-/// `ompi_datatype_match_size`: the datatype of a class (`0x1000` integer, `0x2000` real, `0x3000` complex) and
+/// `ompi_datatype_match_size`: the datatype of a class and
 /// size; the null datatype if there is none.
 ///
 /// # Safety
@@ -324,8 +325,8 @@ pub unsafe extern "C" fn ompi_datatype_match_size(
     let _inside = crossing::enter();
     // The typeclasses of the standard ABI: integer, real, complex.
     let class = match kind {
-        0x1000 => 192,
-        0x2000 => 193,
+        internals::DATA_INTEGER => 192,
+        internals::DATA_REAL => 193,
         _ => 194,
     };
     let mut word = 0;
@@ -366,4 +367,10 @@ pub static ompi_mpi_param_check: bool = false;
 /// `ompi_status_empty`: any source, any tag, no error, nothing received.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)] // Open MPI's name, looked up by the dynamic linker.
-pub static ompi_status_empty: [c_int; 6] = [-1, -1, 0, 0, 0, 0];
+pub static ompi_status_empty: openmpi::Status = openmpi::Status {
+    source: openmpi::ANY_SOURCE,
+    tag: openmpi::ANY_TAG,
+    error: openmpi::SUCCESS,
+    cancelled: 0,
+    bytes: 0,
+};

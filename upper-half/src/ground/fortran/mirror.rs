@@ -1,48 +1,30 @@
 //! The fields of Open MPI's objects that its Fortran layer touches by itself.
 //!
-//! | object | offset | what | who |
-//! |---|---|---|---|
-//! | group | 0x18 | Fortran number, read without asking for one | `mpi_group_incl` ... |
-//! | request | 0x68 | Fortran number | `mpi_wait` ... |
-//! | request | 0xc0 | cleared: a generalized request's functions are Fortran's | `mpi_grequest_start` |
-//! | error handler | 0x78 | what calls the function, written by the C++ bindings |  `Create_errhandler` |
-//! | operator | 0x54 | bit 1 set: the function is Fortran's | `mpi_op_create` |
-//! | communicator | 0xe8 | bit 0: intercommunicator | `mpi_alltoallw` |
-//! | communicator | 0xf8, 0x100 | local and remote group, whose size lies at 0x10 | `mpi_alltoallw` |
-//! | communicator, datatype, window | 0x110, 0xd0, 0xf0 | attribute table, passed to `ompi_attr_*` | `mpi_comm_get_attr` ... |
+//! Where they lie, what they are and who reads them is told in Open MPI's description, `wrappers/abi/openmpi.txt`.
 
 use std::ffi::{c_char, c_int};
 
 use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::openmpi::internals::{
+    COMMUNICATOR_ATTRIBUTES, COMMUNICATOR_FLAGS, COMMUNICATOR_IS_INTER, DATATYPE_ATTRIBUTES,
+    GROUP_SIZE, HANDLER_CXX_DISPATCH, LOCAL_GROUP, REMOTE_GROUP, REQUEST_NUMBER, WINDOW_ATTRIBUTES,
+};
+pub use stillpoint_wrappers::openmpi::internals::{
+    GREQUEST_IN_C, OPERATOR_FLAGS, OPERATOR_IS_FORTRAN,
+};
 
 use crate::ground::object::Object;
 
-/// Where a request keeps its Fortran number.
-const REQUEST_NUMBER: usize = 0x68;
-/// Where a generalized request says that its functions are C's (a byte: 1 in C, 0 in Fortran).
-pub const GREQUEST_IN_C: usize = 0xc0;
-/// Where an operator keeps its flags.
-pub const OPERATOR_FLAGS: usize = 0x54;
-/// The flag of an operator whose function takes Fortran's arguments.
-pub const OPERATOR_IS_FORTRAN: u32 = 2;
-
-/// Where an error handler of the C++ bindings says what calls it.
-const HANDLER_CXX_DISPATCH: usize = 0x78;
-const COMMUNICATOR_FLAGS: usize = 0xe8;
-const COMMUNICATOR_IS_INTER: u32 = 1;
-const LOCAL_GROUP: usize = 0xf8;
-const REMOTE_GROUP: usize = 0x100;
-const GROUP_SIZE: usize = 0x10;
-/// Where we keep what the two pointers above lead to: free room in a communicator's slot.
+/// Where we keep what [`LOCAL_GROUP`] and [`REMOTE_GROUP`] lead to: free room in a communicator's slot.
 const LOCAL_SHADOW: usize = 0x180;
 const REMOTE_SHADOW: usize = 0x1a0;
 
 /// Where the attribute table of a kind lies.
 const fn attributes(kind: HandleKind) -> Option<usize> {
     match kind {
-        HandleKind::Communicator => Some(0x110),
-        HandleKind::Datatype => Some(0xd0),
-        HandleKind::Window => Some(0xf0),
+        HandleKind::Communicator => Some(COMMUNICATOR_ATTRIBUTES),
+        HandleKind::Datatype => Some(DATATYPE_ATTRIBUTES),
+        HandleKind::Window => Some(WINDOW_ATTRIBUTES),
         _ => None,
     }
 }

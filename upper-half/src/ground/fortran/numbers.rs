@@ -4,6 +4,7 @@
 //! the next free one of its kind when it is first asked for.
 
 use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::openmpi::first_free_number;
 
 use super::mirror;
 use crate::ground::above::above;
@@ -12,20 +13,6 @@ use crate::ground::object::Object;
 
 /// Kinds are numbered from 1.
 const KINDS: usize = HandleKind::Session as usize + 1;
-
-/// First number of a kind that no predefined handle has.
-const fn first_free(kind: u16) -> usize {
-    match kind {
-        k if k == HandleKind::Communicator as u16 => 3,
-        k if k == HandleKind::Group as u16 => 2,
-        k if k == HandleKind::Datatype as u16 => 76,
-        k if k == HandleKind::Operator as u16 => 15,
-        k if k == HandleKind::Errhandler as u16 => 4,
-        k if k == HandleKind::Info as u16 => 2,
-        k if k == HandleKind::Message as u16 => 2,
-        _ => 1,
-    }
-}
 
 struct Table {
     objects: Vec<*mut Object>,
@@ -91,7 +78,7 @@ pub unsafe fn to_fortran(object: *mut Object) -> i32 {
         };
         let number = match table.free.pop() {
             Some(number) => number,
-            None => table.objects.len().max(first_free(kind)) as i32,
+            None => table.objects.len().max(first_free_number(kind) as usize) as i32,
         };
         table.room_for(number as usize);
         if let Some(entry) = table.objects.get_mut(number as usize) {

@@ -1,0 +1,9 @@
+//! Makes what `src/dispatch.rs`, `src/direct.rs` and `src/openmpi.rs` include.
+
+use std::error::Error;
+
+use stillpoint_generator::{Part, write};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    write(Part::Shared)
+}

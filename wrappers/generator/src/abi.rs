@@ -1,0 +1,208 @@
+//! The description of an MPI's own ABI in memory, and the reader of its text form (`wrappers/abi/`), whose notation is told at the head of
+//! each.
+
+use crate::constants::{Constant, Sort};
+use crate::table::BadLine;
+
+/// The ABIs that are described: their names and descriptions.
+pub const ABIS: [(&str, &str); 1] = [("openmpi", include_str!("../../abi/openmpi.txt"))];
+
+/// An integer constant: its value in the standard's ABI and in this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Integer {
+    pub set: String,
+    pub name: String,
+    pub standard: i32,
+    pub own: i32,
+}
+
+/// A predefined handle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handle {
+    pub kind: String,
+    pub name: String,
+    pub standard: i32,
+    /// The data symbol whose address is the handle, and how many bytes it has.
+    pub symbol: String,
+    pub bytes: usize,
+    /// The handle's number in `mpif.h`.
+    pub fortran: i32,
+}
+
+/// A type of C, or a constant, with its documentation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    pub name: String,
+    /// The type in Rust.
+    pub kind: String,
+    pub value: String,
+    pub documentation: String,
+}
+
+/// An ABI.
+#[derive(Clone, Debug, Default)]
+pub struct Abi {
+    pub word: String,
+    pub library: String,
+    pub types: Vec<Named>,
+    pub status_bytes: usize,
+    /// Fields of the status: the value is the offset.
+    pub status: Vec<Named>,
+    pub integers: Vec<Integer>,
+    pub addresses: Vec<Integer>,
+    pub last: Vec<Integer>,
+    pub handles: Vec<Handle>,
+    pub values: Vec<Named>,
+    pub internals: Vec<Named>,
+    pub undeclared: Vec<String>,
+    pub unserved: Vec<String>,
+}
+
+impl Abi {
+    /// Whether the library knows a function or constant that its header does not declare.
+    pub fn is_undeclared(&self, name: &str) -> bool {
+        self.undeclared
+            .iter()
+            .any(|told| match told.strip_suffix('*') {
+                Some(beginning) => name.starts_with(beginning),
+                None => name == told,
+            })
+    }
+}
+
+/// Reads a description. Its integers and addresses come in the order of the table.
+pub fn read(text: &str, constants: &[Constant]) -> Result<Abi, BadLine> {
+    let mut abi = Abi::default();
+    let mut given = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let bad = |reason: &str| BadLine {
+            line: index + 1,
+            reason: reason.to_string(),
+        };
+        let (line, documentation) = line.split_once('#').unwrap_or((line, ""));
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let named = |name: &str, kind: &str, value: &str| Named {
+            name: name.to_string(),
+            kind: kind.replace("mut_", "mut "),
+            value: value.to_string(),
+            documentation: documentation.trim().to_string(),
+        };
+        let size = |word: &str| word.parse::<usize>().map_err(|_| bad("not a size"));
+        let number = |word: &str| word.parse::<i32>().map_err(|_| bad("not a number"));
+        let mut of = |sort, name| {
+            let key = (sort, name);
+            if given.contains(&key) {
+                return Err(bad("told twice"));
+            }
+            given.push(key);
+            named_so(constants, sort, name).ok_or_else(|| bad("not in the table"))
+        };
+        match words[..] {
+            [] => {}
+            ["abi", word] if word.len() == 8 => abi.word = word.to_string(),
+            ["library", name] => abi.library = name.to_string(),
+            ["type", name, kind] => abi.types.push(named(name, kind, "")),
+            ["status", bytes] => abi.status_bytes = size(bytes)?,
+            ["field", name, offset, kind] => abi.status.push(named(name, kind, offset)),
+            ["value", name, kind, value] => abi.values.push(named(name, kind, value)),
+            ["internal", name, kind, value] => abi.internals.push(named(name, kind, value)),
+            ["undeclared", name] => abi.undeclared.push(name.to_string()),
+            ["unserved", name] => abi.unserved.push(name.to_string()),
+            ["integer", name, own] => {
+                let integers = valued(&of(Sort::Integer, name)?, number(own)?);
+                abi.integers.extend(integers);
+            }
+            ["address", name, own] => {
+                let addresses = valued(&of(Sort::Address, name)?, number(own)?);
+                abi.addresses.extend(addresses);
+            }
+            ["last", name, own] => {
+                let last = valued(&of(Sort::Last, name)?, number(own)?);
+                abi.last.extend(last);
+            }
+            ["handle", name, symbol, bytes, fortran] => {
+                for constant in of(Sort::Handle, name)? {
+                    abi.handles.push(Handle {
+                        kind: constant.set.clone(),
+                        name: constant.name.clone(),
+                        standard: constant.standard,
+                        symbol: symbol.to_string(),
+                        bytes: size(bytes)?,
+                        fortran: number(fortran)?,
+                    });
+                }
+            }
+            _ => return Err(bad("nothing that an ABI is described by")),
+        }
+    }
+    let place = |it: &Integer| {
+        constants
+            .iter()
+            .position(|constant| constant.set == it.set && constant.name == it.name)
+    };
+    abi.integers.sort_by_key(place);
+    abi.addresses.sort_by_key(place);
+    Ok(abi)
+}
+
+/// The constants of the table that a line gives a value to: several where sets share one.
+fn named_so<'a>(constants: &'a [Constant], sort: Sort, name: &str) -> Option<Vec<&'a Constant>> {
+    let so = |constant: &&Constant| constant.sort == sort && constant.name == name;
+    let found: Vec<&Constant> = constants.iter().filter(so).collect();
+    (!found.is_empty()).then_some(found)
+}
+
+fn valued(constants: &[&Constant], own: i32) -> Vec<Integer> {
+    let value = |constant: &&Constant| Integer {
+        set: constant.set.clone(),
+        name: constant.name.clone(),
+        standard: constant.standard,
+        own,
+    };
+    constants.iter().map(value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(text: &str) -> String {
+        let table = "integer rank MPI_ROOT -4\ninteger split MPI_UNDEFINED -3\ninteger rank MPI_UNDEFINED -3";
+        let constants = crate::constants::read(table).expect("a good table");
+        match read(text, &constants) {
+            Ok(abi) => format!(
+                "{:?}",
+                abi.integers
+                    .iter()
+                    .map(|it| (&it.set, it.own))
+                    .collect::<Vec<_>>()
+            ),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_value_is_that_of_every_set_that_has_the_constant() {
+        let both = "integer MPI_UNDEFINED -7\ninteger MPI_ROOT 5  # why";
+        assert_eq!(
+            reason(both),
+            r#"[("rank", 5), ("split", -7), ("rank", -7)]"#
+        );
+    }
+
+    #[test]
+    fn a_bad_line_is_named() {
+        for (text, expected) in [
+            ("\ninteger MPI_ROOT x", "line 2: not a number"),
+            ("integer MPI_RUT 1", "line 1: not in the table"),
+            ("handle MPI_ROOT a 1 2", "line 1: not in the table"),
+            (
+                "integer MPI_ROOT 1\ninteger MPI_ROOT 1",
+                "line 2: told twice",
+            ),
+            ("abi short", "line 1: nothing that an ABI is described by"),
+        ] {
+            assert_eq!(reason(text), expected);
+        }
+    }
+}

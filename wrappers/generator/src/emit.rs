@@ -1,0 +1,127 @@
+//! What follows from the tables and descriptions: dispatch table, stubs, shims, values of an MPI's ABI, coverage page.
+
+use crate::abi::{ABIS, Abi};
+use crate::constants::Constant;
+use crate::layout::laid_out;
+use crate::table::{BadLine, Function};
+
+mod abi;
+#[cfg(test)]
+mod coverage;
+mod direct;
+mod dispatch;
+mod handles;
+mod imports;
+mod kind;
+mod shims;
+mod stubs;
+#[cfg(test)]
+mod tests;
+
+/// The tables, and the description of one ABI.
+pub struct Input {
+    pub functions: Vec<Function>,
+    pub constants: Vec<Constant>,
+    pub abi: Abi,
+    /// The ABI's module in `stillpoint_wrappers`.
+    pub module: &'static str,
+}
+
+/// The crate that files are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// `wrappers/`: what both halves share, and all ABIs.
+    Shared,
+    /// `upper-half/`, for programs that were built for the ABI of this name.
+    Upper(&'static str),
+    /// `lower-half/`, before a real MPI with the ABI of this name.
+    Lower(&'static str),
+}
+
+/// A file to write, and its text.
+pub struct Output {
+    pub name: String,
+    pub text: String,
+}
+
+/// An emitter: makes the text of one file, in lines.
+type Emitter = fn(&Input) -> String;
+
+/// What both halves share: files, and what makes them.
+const SHARED: [(&str, Emitter); 3] = [
+    ("dispatch.rs", dispatch::emit),
+    ("direct.rs", direct::emit),
+    ("null_handles.rs", abi::emit_null_handles),
+];
+/// A file named after each ABI.
+const OF_ABI: Emitter = abi::emit;
+/// The upper half's.
+const UPPER: [(&str, Emitter); 3] = [
+    ("stubs.rs", stubs::emit),
+    ("symbols.rs", handles::emit_symbols),
+    ("types.rs", abi::emit_types),
+];
+/// The lower half's.
+const LOWER: [(&str, Emitter); 4] = [
+    ("shims.rs", shims::emit),
+    ("functions.rs", direct::emit_functions),
+    ("addresses.rs", handles::emit_addresses),
+    ("header.rs", abi::emit_header),
+];
+
+/// Reads the tables that were in the source tree when this was compiled, and the description of an ABI.
+pub fn input(abi: &str) -> Result<Input, BadLine> {
+    let functions = crate::table::read(include_str!("../../table/functions.txt"))?;
+    let constants = crate::constants::read(include_str!("../../table/constants.txt"))?;
+    let described = ABIS.iter().find(|it| it.0 == abi);
+    let (module, description) = described.ok_or_else(|| BadLine {
+        line: 0,
+        reason: format!("no ABI {abi} is described"),
+    })?;
+    Ok(Input {
+        abi: crate::abi::read(description, &constants)?,
+        functions,
+        constants,
+        module,
+    })
+}
+
+/// The files of a part.
+pub fn outputs(part: Part) -> Result<Vec<Output>, BadLine> {
+    let made = |files: &[(&str, Emitter)], input: &Input| -> Vec<Output> {
+        files
+            .iter()
+            .map(|file| output(file.0, file.1, input))
+            .collect()
+    };
+    Ok(match part {
+        Part::Shared => {
+            let mut outputs = made(&SHARED, &input(ABIS[0].0)?);
+            for (abi, _) in ABIS {
+                outputs.push(output(&format!("{abi}.rs"), OF_ABI, &input(abi)?));
+            }
+            outputs
+        }
+        Part::Upper(abi) => made(&UPPER, &input(abi)?),
+        Part::Lower(abi) => made(&LOWER, &input(abi)?),
+    })
+}
+
+fn output(name: &str, emit: Emitter, input: &Input) -> Output {
+    Output {
+        name: name.to_string(),
+        text: format!(
+            "// @generated in every build by wrappers/generator, from wrappers/table and wrappers/abi.\n\n{}",
+            laid_out(&emit(input))
+        ),
+    }
+}
+
+/// Capitalised words.
+fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().to_string() + letters.as_str(),
+        None => String::new(),
+    }
+}

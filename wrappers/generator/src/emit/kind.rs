@@ -1,0 +1,177 @@
+//! The vocabulary of kinds: what a parameter is in C, in the neutral form, and how it is converted.
+
+use crate::table::{Direction, Function, Parameter};
+
+/// Handle kinds: the table's word, the name of the upper half's type, `HandleKind`'s name, Open MPI's C type.
+pub const HANDLES: [(&str, &str, &str, &str); 11] = [
+    ("communicator", "Comm", "Communicator", "MPI_Comm"),
+    ("group", "Group", "Group", "MPI_Group"),
+    ("datatype", "Datatype", "Datatype", "MPI_Datatype"),
+    ("operator", "Op", "Operator", "MPI_Op"),
+    ("request", "Request", "Request", "MPI_Request"),
+    ("errhandler", "Errhandler", "Errhandler", "MPI_Errhandler"),
+    ("info", "Info", "Info", "MPI_Info"),
+    ("message", "Message", "Message", "MPI_Message"),
+    ("window", "Win", "Window", "MPI_Win"),
+    ("file", "File", "File", "MPI_File"),
+    ("session", "Session", "Session", "MPI_Session"),
+];
+
+/// Integers whose special values differ from one MPI to the other, by the name of their set.
+pub const SPECIAL: [&str; 16] = [
+    "rank",
+    "tag",
+    "error",
+    "mode",
+    "assertion",
+    "threads",
+    "order",
+    "distribution",
+    "combiner",
+    "typeclass",
+    "comparison",
+    "topology",
+    "split",
+    "lock",
+    "whence",
+    "keyval",
+];
+
+/// A handle's entry in [`HANDLES`], if the kind is one.
+pub fn handle(
+    kind: &str,
+) -> Option<&'static (&'static str, &'static str, &'static str, &'static str)> {
+    HANDLES.iter().find(|entry| entry.0 == kind)
+}
+
+pub fn is_special(kind: &str) -> bool {
+    SPECIAL.contains(&kind)
+}
+
+/// The type of one value in the neutral form.
+fn neutral_value(kind: &str) -> &'static str {
+    match kind {
+        "aint" => "isize",
+        "count" | "offset" | "displacement" => "i64",
+        "tool" => "*mut c_void",
+        "status" => "Status",
+        kind if handle(kind).is_some() => "Word",
+        _ => "i32",
+    }
+}
+
+/// The type of one value in the application's ABI.
+fn application_value(kind: &str) -> String {
+    match kind {
+        "aint" => "Aint".to_string(),
+        "count" => "Count".to_string(),
+        "offset" | "displacement" => "Offset".to_string(),
+        "fint" => "Fint".to_string(),
+        "tool" => "*mut c_void".to_string(),
+        "status" => "Status".to_string(),
+        kind => match handle(kind) {
+            Some(entry) => entry.1.to_string(),
+            None => "c_int".to_string(),
+        },
+    }
+}
+
+/// Pointer kinds that look the same on both sides.
+fn opaque_pointer(parameter: &Parameter) -> Option<&'static str> {
+    let out = parameter.direction != Direction::In;
+    Some(match parameter.kind.as_str() {
+        "buffer" if out => "*mut c_void",
+        "buffer" => "*const c_void",
+        "pointer" | "toolobject" => "*mut c_void",
+        "string" if out => "*mut c_char",
+        "string" => "*const c_char",
+        "strings" => "*mut *mut c_char",
+        "stringarrays" => "*mut *mut *mut c_char",
+        "argc" => "*mut c_int",
+        "argv" => "*mut *mut *mut c_char",
+        "fstatus" if out => "*mut Fint",
+        "fstatus" => "*const Fint",
+        _ => return None,
+    })
+}
+
+/// Whether C has a pointer to the value where the table has the value.
+pub fn by_pointer(parameter: &Parameter) -> bool {
+    parameter.length.is_some() || parameter.direction != Direction::In || parameter.kind == "status"
+}
+
+fn pointed(parameter: &Parameter, value: &str) -> String {
+    if !by_pointer(parameter) {
+        value.to_string()
+    } else if parameter.direction == Direction::In {
+        format!("*const {value}")
+    } else {
+        format!("*mut {value}")
+    }
+}
+
+/// The parameter's type in the dispatch table.
+pub fn neutral_type(parameter: &Parameter) -> String {
+    if let Some(pointer) = opaque_pointer(parameter) {
+        return pointer.replace("c_int", "i32");
+    }
+    if parameter.kind.starts_with("function:") {
+        return "*const c_void".to_string();
+    }
+    pointed(parameter, neutral_value(kind_of(parameter)))
+}
+
+/// The parameter's type in the application's ABI.
+pub fn application_type(parameter: &Parameter) -> String {
+    if let Some(pointer) = opaque_pointer(parameter) {
+        return pointer.to_string();
+    }
+    if let Some(function) = parameter.kind.strip_prefix("function:") {
+        return camel(function.trim_start_matches("MPI_"));
+    }
+    pointed(parameter, &application_value(kind_of(parameter)))
+}
+
+fn kind_of(parameter: &Parameter) -> &str {
+    if parameter.kind == "weights" {
+        "int"
+    } else {
+        &parameter.kind
+    }
+}
+
+/// What the function returns, in the application's ABI.
+pub fn return_type(function: &Function) -> String {
+    match function.returns.as_str() {
+        "code" => "c_int".to_string(),
+        "double" => "f64".to_string(),
+        kind => application_value(kind),
+    }
+}
+
+/// `Comm_copy_attr_function` -> `CommCopyAttrFunction`.
+fn camel(name: &str) -> String {
+    name.split('_').map(super::sentence).collect()
+}
+
+/// Whether the function crosses at all: has a place in the dispatch table.
+pub fn crosses(function: &Function) -> bool {
+    let callbacks = function
+        .parameters
+        .iter()
+        .any(|p| p.kind.starts_with("function:"));
+    function.form != crate::table::Form::Absent
+        && function.returns == "code"
+        && function.name != "MPI_Pcontrol"
+        && !function
+            .parameters
+            .iter()
+            .any(|p| p.kind == "fint" || p.kind == "fstatus")
+        && (!callbacks
+            || [
+                "MPI_Op_create",
+                "MPI_Grequest_start",
+                "MPI_Register_datarep",
+            ]
+            .contains(&function.name.as_str()))
+}

@@ -1,0 +1,125 @@
+//! What a stub does for each of its parameters: before the call, in it and after it.
+
+use std::fmt::Write;
+
+use super::{failed, home, kind};
+use crate::table::{Direction, Function, Parameter};
+
+/// How many elements an array of handles has.
+fn count(function: &Function, length: &str) -> String {
+    let communicator = home(function).map_or("", |parameter| parameter.name.as_str());
+    match length {
+        "peers" | "sources" | "destinations" => format!("pass::{length}({communicator})"),
+        other => other.to_string(),
+    }
+}
+
+/// What has to stand ready before the call.
+pub fn before(text: &mut String, function: &Function, parameter: &Parameter) {
+    let name = &parameter.name;
+    let out = parameter.direction != Direction::In;
+    match (parameter.kind.as_str(), out, &parameter.length) {
+        ("group" | "info", false, None) => {
+            // The lower half gets these objects only when it is about to be asked for something with them.
+            let _ = writeln!(
+                text,
+                "if let Err(code) = pass::{}_below({name}) {{",
+                parameter.kind
+            );
+            text.push_str(&failed(function));
+            text.push_str("\n}\n");
+        }
+        ("status", _, None) => {
+            let mutable = if out { "mut " } else { "" };
+            let _ = writeln!(text, "let {mutable}new_{name} = pass::status({name});");
+        }
+        (kind, false, Some(length)) if kind::handle(kind).is_some() => {
+            let mut count = count(function, length);
+            if name == "sendtypes" && length == "peers" {
+                count = format!("if abi::is_in_place(sendbuf) {{ 0 }} else {{ {count} }}");
+            }
+            let kind = kind::handle(kind).map_or("", |entry| entry.2);
+            let _ = writeln!(
+                text,
+                "let new_{name} = pass::Words::new(HandleKind::{kind}, {name}, {count});"
+            );
+        }
+        (kind, true, None) if kind::handle(kind).is_some() => {
+            let _ = writeln!(text, "let mut new_{name} = 0;");
+        }
+        (kind, true, None) if kind::is_special(kind) => {
+            let _ = writeln!(text, "let mut new_{name} = 0;");
+        }
+        ("toolobject", ..) => {
+            let _ = writeln!(text, "let mut new_{name} = 0;");
+        }
+        (kind, _, Some(length))
+            if (kind::is_special(kind) || kind == "status") && length != "*" =>
+        {
+            panic!("{}: an array of {kind} in a generated stub", function.name);
+        }
+        _ => {}
+    }
+}
+
+/// The neutral form of an argument.
+pub fn argument(parameter: &Parameter) -> String {
+    let name = &parameter.name;
+    let out = parameter.direction != Direction::In;
+    match (parameter.kind.as_str(), out, parameter.length.is_some()) {
+        ("status", false, false) => format!("pass::given({name}, &raw const new_{name})"),
+        ("status", true, false) => format!("pass::place({name}, &mut new_{name})"),
+        ("buffer", ..) => format!("abi::buffer({name})"),
+        ("weights", false, _) => format!("abi::weights_to_neutral({name})"),
+        ("weights", true, _) => format!("abi::weights_to_neutral({name}).cast_mut()"),
+        ("displacement", ..) => format!("abi::displacement_to_neutral({name})"),
+        ("toolobject", ..) => format!("pass::tool_object({name}, &mut new_{name})"),
+        (kind, false, true) if kind::handle(kind).is_some() => {
+            format!("new_{name}.refreshed()")
+        }
+        (kind, false, false) if kind::handle(kind).is_some() => {
+            let kind = kind::handle(kind).map_or("", |entry| entry.2);
+            format!("abi::word(HandleKind::{kind}, {name})")
+        }
+        (kind, true, false) if kind::handle(kind).is_some() || kind::is_special(kind) => {
+            format!("pass::place({name}, &mut new_{name})")
+        }
+        (kind, false, false) if kind::is_special(kind) => format!("abi::{kind}_to_neutral({name})"),
+        _ => name.clone(),
+    }
+}
+
+/// What the application is given.
+pub fn after(text: &mut String, function: &Function, parameter: &Parameter) {
+    let name = &parameter.name;
+    if parameter.direction == Direction::In || parameter.length.is_some() {
+        return;
+    }
+    match parameter.kind.as_str() {
+        "status" => {
+            let _ = writeln!(text, "pass::give_status({name}, &new_{name});");
+        }
+        "request" => {
+            let _ = writeln!(text, "pass::foreign({name}, new_{name});");
+        }
+        kind if kind::is_special(kind) => {
+            let _ = writeln!(
+                text,
+                "pass::give({name}, abi::{kind}_from_neutral(new_{name}));"
+            );
+        }
+        kind @ ("window" | "file") => {
+            let _ = writeln!(text, "pass::opened_{kind}({name}, new_{name}, comm);");
+        }
+        kind => {
+            if let Some(entry) = kind::handle(kind) {
+                let _ = writeln!(
+                    text,
+                    "if let Err(code) = pass::adopt(HandleKind::{}, {name}, new_{name}) {{\n{}\n}}",
+                    entry.2,
+                    failed(function)
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Stubs of operations that are begun again after a restart.
+
+use std::fmt::Write;
+
+use super::{argument, before, home, kind};
+use crate::table::{Form, Function};
+
+/// A nonblocking or persistent collective operation: what begins or makes it is kept, to be run again after a
+/// restart.
+pub fn repeated(text: &mut String, function: &Function) {
+    text.push_str("let _inside = crossing::enter_as(Place::Collective);\n");
+    let mut objects = Vec::new();
+    let mut arrays = Vec::new();
+    for parameter in &function.parameters {
+        let is_handle = kind::handle(&parameter.kind).is_some();
+        if parameter.kind == "request" {
+            continue;
+        }
+        before(text, function, parameter);
+        if is_handle && parameter.length.is_some() {
+            arrays.push(format!("new_{}.objects()", parameter.name));
+        } else if is_handle {
+            objects.push(parameter.name.clone());
+        }
+    }
+    let clocked = home(function).map_or("", |parameter| parameter.name.as_str());
+    let repeatable = repeatable(function);
+    let held = if arrays.is_empty() {
+        format!("&[{}]", objects.join(", "))
+    } else {
+        format!(
+            "&[&[{}][..], {}].concat()",
+            objects.join(", "),
+            arrays.join(", ")
+        )
+    };
+    let _ = writeln!(
+        text,
+        "let code = pass::{}({clocked}, request, {repeatable}, {held}, move |lower, word| {});",
+        if function.form == Form::Started {
+            "started"
+        } else {
+            "persistent"
+        },
+        again(function),
+    );
+    let _ = writeln!(
+        text,
+        "if code != 0 {{\nreturn errhandler::raise({clocked}, code, c\"{}\");\n}}\n0",
+        function.name
+    );
+}
+
+/// The call that begins an operation in the lower half, now or again.
+pub fn again(function: &Function) -> String {
+    let arguments: Vec<String> = function
+        .parameters
+        .iter()
+        .map(|parameter| match parameter.kind.as_str() {
+            "request" => "word".to_string(),
+            _ => argument(parameter),
+        })
+        .collect();
+    format!("(lower.{})({})", function.rust_name(), arguments.join(", "))
+}
+
+/// The expression for whether MPI leaves the operation's input as it is. In gathers and scatters the part that is in place is input
+/// or result, never one after the other.
+pub fn repeatable(function: &Function) -> String {
+    let name = function.name.to_lowercase();
+    let changes_input = ["reduce", "scan", "alltoall"]
+        .iter()
+        .any(|kind| name.contains(kind));
+    let in_place: Vec<String> = function
+        .parameters
+        .iter()
+        .filter(|p| p.name == "sendbuf" || p.name == "recvbuf")
+        .filter(|_| changes_input)
+        .map(|p| format!("!abi::is_in_place({})", p.name))
+        .collect();
+    if in_place.is_empty() {
+        "true".to_string()
+    } else {
+        in_place.join(" && ")
+    }
+}

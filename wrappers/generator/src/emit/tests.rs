@@ -1,0 +1,227 @@
+//! Guards of the tables and of what was generated from them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use super::{Input, LOWER, OF_ABI, SHARED, UPPER};
+use crate::abi::ABIS;
+use crate::constants::Sort;
+use crate::table::Form;
+
+/// What is kept in `golden/`: a function of each form, and of each thing that a parameter can be.
+const FUNCTIONS: [&str; 22] = [
+    "MPIX_Barrier_init",
+    "MPI_Abort",
+    "MPI_Allgather",
+    "MPI_Alltoallw",
+    "MPI_Bcast",
+    "MPI_Cart_shift",
+    "MPI_Comm_create_keyval",
+    "MPI_Comm_get_attr",
+    "MPI_Comm_split_type",
+    "MPI_Dist_graph_create_adjacent",
+    "MPI_File_open",
+    "MPI_File_read_at",
+    "MPI_Get_count",
+    "MPI_Ineighbor_alltoallw",
+    "MPI_Ireduce",
+    "MPI_Isend",
+    "MPI_Op_create",
+    "MPI_T_pvar_handle_alloc",
+    "MPI_Type_create_darray",
+    "MPI_Type_struct",
+    "MPI_Waitall",
+    "MPI_Win_create",
+];
+/// The same of the sets of integers: swapped ones, flags, offsets, and all others.
+const SETS: [&str; 4] = ["rank", "assertion", "displacement", "threads"];
+/// Of the set that programs may add to.
+const ERRORS: [&str; 4] = [
+    "MPI_SUCCESS",
+    "MPI_ERR_IN_STATUS",
+    "MPI_ERR_PENDING",
+    "MPI_ERR_WIN",
+];
+/// And of the kinds of handles.
+const HANDLES: [&str; 2] = ["communicator", "errhandler"];
+
+fn input() -> Input {
+    super::input("openmpi").expect("the tables can be read")
+}
+
+fn a_few() -> Input {
+    let mut input = input();
+    for name in FUNCTIONS {
+        assert!(input.functions.iter().any(|f| f.name == name), "{name}");
+    }
+    input
+        .functions
+        .retain(|function| FUNCTIONS.contains(&function.name.as_str()));
+    input.abi.integers.retain(|integer| {
+        SETS.contains(&integer.set.as_str()) || ERRORS.contains(&integer.name.as_str())
+    });
+    input
+        .abi
+        .handles
+        .retain(|handle| HANDLES.contains(&handle.kind.as_str()));
+    input
+}
+
+/// Compares what is made with what is kept, or keeps it if the environment has `variable`.
+fn is_kept(path: &Path, made: &str, variable: &str) {
+    if std::env::var_os(variable).is_some() {
+        std::fs::write(path, made).expect("the source tree can be written to");
+    }
+    let kept = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        kept == made,
+        "{} is not what is made now: look at the difference after {variable}=1 has written it",
+        path.display()
+    );
+}
+
+#[test]
+fn what_is_made_of_a_few_functions_is_what_was_reviewed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
+    let input = a_few();
+    let files = SHARED.into_iter().chain(UPPER).chain(LOWER);
+    let mut names = BTreeSet::new();
+    for (name, emit) in files.chain([("openmpi.rs", OF_ABI)]) {
+        let made = super::output(name, emit, &input).text;
+        is_kept(&folder.join(name), &made, "STILLPOINT_WRITE_GOLDEN");
+        names.insert(name.to_string());
+    }
+    let kept: BTreeSet<String> = std::fs::read_dir(folder)
+        .expect("the golden files")
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .into_string()
+                .expect("a name")
+        })
+        .collect();
+    assert_eq!(kept, names);
+}
+
+#[test]
+fn every_abi_has_what_the_halves_ask_of_one() {
+    let constants = input().constants;
+    for (name, description) in ABIS {
+        let abi = crate::abi::read(description, &constants).expect("a good description");
+        let fields: Vec<&str> = abi.status.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(
+            fields,
+            ["source", "tag", "error", "cancelled", "bytes"],
+            "{name}"
+        );
+        assert!(abi.word.len() == 8 && !abi.library.is_empty(), "{name}");
+        for sort in [Sort::Address, Sort::Last] {
+            for constant in constants.iter().filter(|it| it.sort == sort) {
+                let given = abi.addresses.iter().chain(&abi.last);
+                assert!(
+                    given.into_iter().any(|it| it.name == constant.name),
+                    "{name}: {}",
+                    constant.name
+                );
+            }
+        }
+        let sets: BTreeSet<&str> = abi.integers.iter().map(|it| it.set.as_str()).collect();
+        let all = constants.iter().filter(|it| it.sort == Sort::Integer);
+        assert_eq!(sets, all.map(|it| it.set.as_str()).collect(), "{name}");
+    }
+}
+
+#[test]
+fn the_page_of_functions_says_what_the_table_says() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/mpi-coverage.md");
+    let page = super::coverage::emit(&input());
+    is_kept(&path, &page, "STILLPOINT_WRITE_PAGE");
+}
+
+#[test]
+fn the_table_is_written_as_it_is_read() {
+    for line in include_str!("../../../table/functions.txt")
+        .lines()
+        .filter(|l| !l.starts_with('#'))
+    {
+        let function = &crate::table::read(line).expect("a good line")[0];
+        assert_eq!(function.to_string(), line);
+    }
+}
+
+#[test]
+fn a_bad_line_is_named() {
+    let error = crate::table::read("# head\nMPI_Bcast collective sideways code").unwrap_err();
+    assert_eq!(error.to_string(), "line 2: unknown form");
+}
+
+/// `nm`'s dynamic symbols of the installed library.
+pub fn exported() -> BTreeSet<String> {
+    let library = library();
+    let output = Command::new("nm")
+        .args(["-D", "--defined-only", &library])
+        .output()
+        .expect("nm runs");
+    assert!(output.status.success(), "nm {library}");
+    String::from_utf8(output.stdout)
+        .expect("symbol names are ASCII")
+        .lines()
+        .filter_map(|line| line.split_whitespace().last())
+        .map(str::to_string)
+        .collect()
+}
+
+fn library() -> String {
+    let cache = Command::new("/sbin/ldconfig")
+        .arg("-p")
+        .output()
+        .expect("ldconfig runs");
+    let cache = String::from_utf8_lossy(&cache.stdout).to_string();
+    let line = cache
+        .lines()
+        .find(|line| line.split_whitespace().next() == Some(&input().abi.library));
+    line.and_then(|line| line.split("=> ").nth(1))
+        .expect("Open MPI is installed")
+        .to_string()
+}
+
+#[test]
+fn the_table_has_every_function_of_the_installed_mpi_and_no_other() {
+    let exported = exported();
+    let functions = input().functions;
+    let table: BTreeSet<String> = functions
+        .iter()
+        .filter(|f| f.form != Form::Absent)
+        .map(|f| f.name.clone())
+        .collect();
+    let installed: BTreeSet<String> = exported
+        .iter()
+        .filter_map(|name| name.strip_prefix('P'))
+        .filter(|name| name.starts_with("MPI_") || name.starts_with("MPIX_"))
+        .map(str::to_string)
+        .collect();
+    assert_eq!(table, installed);
+    for function in functions.iter().filter(|f| f.form == Form::Absent) {
+        assert!(
+            !exported.contains(&function.name),
+            "{} is exported",
+            function.name
+        );
+    }
+}
+
+#[test]
+fn every_stub_has_a_class_and_the_page_names_it() {
+    let input = input();
+    let page = super::coverage::emit(&input);
+    for function in &input.functions {
+        assert_eq!(
+            page.matches(&format!("| `{}` |", function.name)).count(),
+            1,
+            "{}",
+            function.name
+        );
+    }
+}

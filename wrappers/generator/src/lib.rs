@@ -1,0 +1,26 @@
+//! The tables of MPI functions and constants (`wrappers/table/`), the descriptions of MPIs' own ABIs (`wrappers/abi/`), and what is made of them whenever `wrappers`, the upper half or the
+//! lower half is built: their build scripts call [`write`], and `include!` what it has written into their `OUT_DIR`.
+//!
+//! Everything between reading the tables and writing the files is a pure function from tables and descriptions to text. What it makes of a few functions and
+//! constants is kept in `golden/`, for people to read and for a test to compare.
+
+pub mod abi;
+pub mod constants;
+pub mod emit;
+mod layout;
+pub mod table;
+
+use std::path::Path;
+
+pub use emit::Part;
+
+/// For build scripts: writes the files of a part into `OUT_DIR`.
+pub fn write(part: Part) -> Result<(), Box<dyn std::error::Error>> {
+    // The tables and descriptions are in this library: when they change, Cargo builds it and the build script anew, and runs that.
+    println!("cargo::rerun-if-changed=build.rs");
+    let folder = std::env::var_os("OUT_DIR").ok_or("no OUT_DIR: this is for build scripts")?;
+    for output in emit::outputs(part)? {
+        std::fs::write(Path::new(&folder).join(output.name), output.text)?;
+    }
+    Ok(())
+}

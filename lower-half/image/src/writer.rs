@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
 use serde::Serialize;
+use stillpoint_faults::{Point, strike};
 use xxhash_rust::xxh3::Xxh3;
 use zerocopy::IntoBytes;
 
@@ -65,8 +66,8 @@ struct Pending {
 impl Writer {
     /// Starts an image at `path`, mode 0600; replaces what is there.
     pub fn create(path: &Path, compression: Compression) -> Result<Writer, ImageError> {
-        let file =
-            stillpoint_directory::create(path).map_err(ImageError::io(path, "create the image"))?;
+        let file = strike(Point::ImageCreate).and_then(|()| stillpoint_directory::create(path));
+        let file = file.map_err(ImageError::io(path, "create the image"))?;
         Ok(Writer::into_store(path, Box::new(file), compression))
     }
 
@@ -309,7 +310,7 @@ impl Writer {
             offset += bytes;
             tail.extend_from_slice(&section.bytes);
             if tail.len() >= CHUNK_BYTES {
-                self.write_at(&tail, offset - tail.len() as u64)?;
+                self.write_at(&tail, offset - tail.len() as u64, Point::ImageSections)?;
                 tail.clear();
             }
         }
@@ -337,10 +338,10 @@ impl Writer {
         let tail_at = offset - tail.len() as u64;
         tail.extend_from_slice(table.as_bytes());
         tail.extend_from_slice(trailer.as_bytes());
-        self.write_at(&tail, tail_at)?;
-        self.write_at(header.as_bytes(), 0)?;
-        self.store
-            .finish(header.file_bytes)
+        self.write_at(&tail, tail_at, Point::ImageSections)?;
+        self.write_at(header.as_bytes(), 0, Point::ImageHeader)?;
+        strike(Point::ImageSync)
+            .and_then(|()| self.store.finish(header.file_bytes))
             .map_err(ImageError::io(&self.path, "sync the image"))?;
         Ok(Written {
             bytes: header.file_bytes,
@@ -349,9 +350,9 @@ impl Writer {
         })
     }
 
-    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), ImageError> {
-        self.store
-            .write_all_at(bytes, offset)
+    fn write_at(&self, bytes: &[u8], offset: u64, at: Point) -> Result<(), ImageError> {
+        strike(at)
+            .and_then(|()| self.store.write_all_at(bytes, offset))
             .map_err(ImageError::io(&self.path, "write the image"))
     }
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use stillpoint_faults::{Point, strike};
 use stillpoint_protocol::Sender;
 use stillpoint_protocol::agent::{Begin, FromAgent, Progress, Written};
 use stillpoint_protocol::tier::Assignment;
@@ -61,6 +62,7 @@ impl Executor {
     /// Starts the thread. The safe state must have been found: every thread of the upper half is stopped, and only the
     /// agent lets them go on, after [`Executor::stop`].
     pub fn start(means: Means) -> io::Result<Executor> {
+        strike(Point::Executor)?;
         if THREADS.load(Ordering::Relaxed) > STUCK {
             return Err(io::Error::other(
                 "the file system still holds up several images that were given up: try again when it answers",
@@ -114,6 +116,12 @@ impl From<Revoked> for Failure {
     }
 }
 
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::Reason(error.to_string())
+    }
+}
+
 impl From<String> for Failure {
     fn from(reason: String) -> Failure {
         Failure::Reason(reason)
@@ -147,6 +155,7 @@ impl Carrier {
     }
 
     fn check(&self) -> Result<Progress, Failure> {
+        strike(Point::Check)?;
         self.command(Command::Check, DriverState::Checked)?;
         let inside = self.access.enter()?;
         let mut refusals = self.means.page.refusals();
@@ -156,6 +165,7 @@ impl Carrier {
     }
 
     fn drain(&self, round: u32) -> Result<Progress, Failure> {
+        strike(Point::Drain)?;
         let page = &self.means.page;
         let before = page.rounds();
         self.command(Command::Drain, DriverState::Draining)?;
@@ -173,6 +183,7 @@ impl Carrier {
     }
 
     fn seal(&self) -> Result<Progress, Failure> {
+        strike(Point::Seal)?;
         self.command(Command::Seal, DriverState::Sealed)?;
         Ok(self.refused().unwrap_or(Progress::Sealed))
     }
@@ -184,16 +195,18 @@ impl Carrier {
     }
 
     fn write(&self) -> Result<Progress, Failure> {
+        strike(Point::Write)?;
         self.command(Command::Hold, DriverState::Held)?;
         // SAFETY: `start` demands that the upper half's threads are stopped; the driver holds.
         let written =
             unsafe { capture::write(&self.image(), &self.means.begin, None, &self.access) };
-        Ok(Progress::Written(
-            written.map_err(|error| error.to_string())?,
-        ))
+        let written = written.map_err(|error| error.to_string())?;
+        strike(Point::Written)?;
+        Ok(Progress::Written(written))
     }
 
     fn size(&self) -> Result<Progress, Failure> {
+        strike(Point::Size)?;
         let staging = self.staging()?;
         self.command(Command::Hold, DriverState::Held)?;
         // SAFETY: as in `write`.
@@ -205,6 +218,7 @@ impl Carrier {
     }
 
     fn stage(&self, assignment: &Assignment) -> Result<Progress, Failure> {
+        strike(Point::Stage)?;
         let staging = self.staging()?;
         let (written, staged) = self.stage_image(staging, assignment)?;
         staging.learn(staged.rates);

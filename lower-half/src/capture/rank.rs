@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
+use stillpoint_faults::{Point, strike};
 use stillpoint_image::store::Store;
 use stillpoint_image::tables::thread_flags;
 use stillpoint_image::{Compression, Identity, Thread};
@@ -143,6 +144,7 @@ pub unsafe fn write(
     let hooks_there = unsafe { (hooks as *const UpperHooks).as_ref() };
     let compression: Compression = begin.compress.parse().map_err(CaptureError::Refused)?;
     let alive = main_first()?;
+    strike(Point::CaptureGate).map_err(CaptureError::process("gate page"))?;
     let state = PageState {
         hooks,
         mpi_active: page.mpi_active.load(Ordering::Acquire),
@@ -156,6 +158,7 @@ pub unsafe fn write(
         VERSION,
         serde_json::to_vec(&state).unwrap_or_default(),
     )];
+    strike(Point::CaptureScheduling).map_err(CaptureError::process("scheduling"))?;
     let own = scheduling::survey(&threads::list());
     blobs.push((
         scheduling::BLOB.to_owned(),
@@ -172,6 +175,7 @@ pub unsafe fn write(
             serde_json::to_vec(&locked).unwrap_or_default(),
         ));
     }
+    strike(Point::CaptureIpc).map_err(CaptureError::process("System V objects"))?;
     let (ipc, reasons) = ipc::survey();
     if !reasons.is_empty() {
         return Err(CaptureError::Refused(reasons.join("; ")));
@@ -191,12 +195,16 @@ pub unsafe fn write(
             serde_json::to_vec(&starters).unwrap_or_default(),
         ));
     }
+    strike(Point::CaptureProcess).map_err(CaptureError::process("process state"))?;
     // Timers before the signals that they send: one that expires in between is found in both, and counts as expired.
     let mut process = process::survey().map_err(CaptureError::process("process state"))?;
+    strike(Point::CaptureSignals).map_err(CaptureError::process("signals"))?;
     // SAFETY: the caller's.
     let waiting = unsafe { signals::survey(&alive)? };
     process.agree_with(&waiting);
+    strike(Point::CaptureThreads).map_err(CaptureError::process("threads"))?;
     let threads = saved_threads(&alive, &waiting)?;
+    strike(Point::CaptureCredentials).map_err(CaptureError::process("users and capabilities"))?;
     // SAFETY: the caller's.
     let credentials = unsafe { credentials::survey(&alive) };
     let credentials = credentials.ok_or_else(|| {
@@ -207,6 +215,7 @@ pub unsafe fn write(
         credentials::VERSION,
         serde_json::to_vec(&credentials).unwrap_or_default(),
     ));
+    strike(Point::CaptureAttributes).map_err(CaptureError::process("attributes"))?;
     // SAFETY: the caller's.
     let attributes = unsafe { attributes::survey(&alive) };
     let attributes = attributes
@@ -221,6 +230,7 @@ pub unsafe fn write(
         signals::VERSION,
         serde_json::to_vec(&waiting).unwrap_or_default(),
     ));
+    strike(Point::CaptureInventory).map_err(CaptureError::process("MPI objects"))?;
     let inventory = hooks_there.map_or(vec![], |hooks| {
         let address = hooks.inventory.load(Ordering::Acquire) as *const u8;
         let bytes = hooks.inventory_bytes.load(Ordering::Acquire) as usize;

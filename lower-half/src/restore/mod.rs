@@ -30,6 +30,7 @@ pub mod supply;
 use std::io;
 use std::path::PathBuf;
 
+use stillpoint_faults::{Point, strike};
 use stillpoint_image::{Blob, Environment, ImageError, Manifest, Reader, Thread};
 
 use stillpoint_protocol::job_file::host_name;
@@ -205,12 +206,18 @@ impl Restore {
     /// # Safety
     /// As [`Restore::map`], which must have been called.
     pub unsafe fn files(&mut self) -> Result<(), RestoreError> {
+        let at = |point| strike(point).map_err(RestoreError::system("its files"));
+        at(Point::RestartFiles)?;
         descriptors::cut_files(self.reader.descriptors())?;
+        at(Point::RestartIpc)?;
         ipc::give(&self.ipc)?;
+        at(Point::RestartShared)?;
         // SAFETY: the caller's.
         unsafe { shared::map_files(&self.reader)? };
+        at(Point::RestartDescriptors)?;
         descriptors::open_all(&self.reader, &mut self.objects)?;
         self.objects.forget();
+        at(Point::RestartLocks)?;
         descriptors::lock_all(self.reader.descriptors())
     }
 

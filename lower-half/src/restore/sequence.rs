@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use stillpoint_faults::{Point, pass, strike, this_is};
 use stillpoint_image::Thread;
 use stillpoint_image::tables::thread_flags;
 use stillpoint_protocol::launch::Launch;
@@ -44,14 +45,19 @@ pub fn run<J: Job>(
         reason,
     };
     let failed = |error: RestoreError| refused(error.to_string());
+    let at = |point: Point| strike(point).map_err(|error| refused(error.to_string()));
+    this_is(launch.rank);
     let wanted = launch
         .restart
         .as_ref()
         .ok_or_else(|| refused("the launch names no epoch to restart from".into()))?;
 
     let workers = cores::for_one_of(launch.size);
+    at(Point::RestartOpen)?;
     let restore = Restore::open(wanted, launch.rank, launch.size, workers).map_err(failed)?;
+    at(Point::RestartReserve)?;
     let mut restore = restore.reserve_descriptors().map_err(failed)?;
+    at(Point::RestartRead)?;
     let state = page_state(&restore).map_err(&refused)?;
     let own = scheduling::saved(&restore).map_err(&refused)?;
     let waiting = waiting_signals(&restore).map_err(&refused)?;
@@ -88,16 +94,22 @@ pub fn run<J: Job>(
     page.rank.store(launch.rank as i32, Ordering::Relaxed);
     page.size.store(launch.size as i32, Ordering::Relaxed);
 
+    at(Point::RestartJoin)?;
     let mut job = join(launch).map_err(&refused)?;
     job.barrier("checked").map_err(&refused)?;
+    at(Point::RestartChecked)?;
     if restore.thread_level() >= 0 {
+        at(Point::RestartMpi)?;
         start_mpi(page, restore.thread_level(), launch).map_err(&refused)?;
     }
+    at(Point::RestartMap)?;
     // SAFETY: no application runs in this process yet.
     unsafe { restore.map().map_err(failed)? };
     job.barrier("mapped").map_err(&refused)?;
+    at(Point::RestartMapped)?;
     // SAFETY: as above.
     unsafe { restore.files().map_err(failed)? };
+    at(Point::RestartGate)?;
     restore_gate(&restore).map_err(&refused)?;
     page.hooks.store(state.hooks, Ordering::Release);
     page.mpi_active.store(state.mpi_active, Ordering::Release);
@@ -107,17 +119,22 @@ pub fn run<J: Job>(
 
     let low_text = low_text(&restore);
     launch::configure_exec(Some(&launch.upper_library), low_text)?;
+    at(Point::RestartMain)?;
     // SAFETY: this is the main thread, which is no thread of the upper half yet.
     unsafe { adopt_main(main) }.map_err(LaunchError::set_up("the main thread's record"))?;
     gate::signals::suspend_by(launch);
     process::begin(Some(launch), low_text)?;
+    at(Point::RestartSignals)?;
     restore_part(&restore, "signals").map_err(&refused)?;
     show(main, &state);
+    at(Point::RestartRebuild)?;
     // SAFETY: the upper half's memory is in place, MPI runs, and this thread is the main one.
     unsafe { rebuild(state.hooks, main.fs_upper) }.map_err(&refused)?;
     job.barrier("rebuilt").map_err(&refused)?;
+    at(Point::RestartRebuilt)?;
     let mut made = Vec::new();
     for thread in others {
+        at(Point::RestartThreads)?;
         // SAFETY: the upper half's memory is in place.
         let thread = unsafe { recreate(thread.clone()) }
             .map_err(LaunchError::set_up("the application's threads"))?;
@@ -136,12 +153,18 @@ pub fn run<J: Job>(
     if let Some(error) = failed_credentials() {
         return Err(not_given(error));
     }
+    at(Point::RestartTimers)?;
     restore_part(&restore, "timers").map_err(&refused)?;
+    at(Point::RestartProcess)?;
     restore.process().map_err(failed)?;
+    at(Point::RestartAgent)?;
     job.start().map_err(&refused)?;
+    pass(Point::RestartScheduling);
     scheduling::give(&own, &made, &restore, launch.rank);
     tell_of_starters(&restore, launch.rank);
+    at(Point::RestartFinish)?;
     restore.finish_descriptors().map_err(failed)?;
+    pass(Point::RestartClocks);
     restore.process_clocks();
     // All threads block everything until they return through their frames.
     waiting
@@ -151,8 +174,10 @@ pub fn run<J: Job>(
     main.pending
         .iter()
         .for_each(|pending| pending.restore(false));
+    pass(Point::RestartLimits);
     attributes::give_process(&attributes, &restore, launch.rank);
     give_limits(&restore, launch.rank);
+    at(Point::RestartCredentials)?;
     if let Some(change) = &main.credentials {
         change.make().map_err(not_given)?;
     }
@@ -162,6 +187,7 @@ pub fn run<J: Job>(
     }
     let main = main.clone();
     drop(restore);
+    pass(Point::RestartLast);
     go();
     // SAFETY: everything is in place; nothing of the lower half is needed on this thread any more.
     unsafe {

@@ -13,7 +13,6 @@ use stillpoint_tests::job::{self, Ended, Job};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, reason, strike};
 
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -87,7 +86,6 @@ impl Case<'_> {
         pass: u32,
         test: impl FnOnce(&Case) -> Result<(), Failed>,
     ) -> Result<(), Failed> {
-        let _turn = Turn::take()?;
         let template = Template::get()?;
         Directory::new(name)?.run(|directory| {
             copy(template.directory.epochs(), directory.epochs())?;
@@ -181,10 +179,19 @@ impl Case<'_> {
         strikes(&self.log(), self.point)
     }
 
+    /// How often the point has been struck since the job was started, as far as it has been said.
+    fn strikes(&self, running: &Running) -> usize {
+        strikes(&running.job.stderr(), self.point) + self.logged() - running.logged
+    }
+
+    pub fn has_been_struck(&self, running: &Running, times: usize) -> bool {
+        self.strikes(running) >= times
+    }
+
     /// Waits until the point has been struck so many times since the job was started.
     pub fn struck(&self, running: &Running, times: usize) -> Result<(), Failed> {
         let since = Instant::now();
-        while strikes(&running.job.stderr(), self.point) + self.logged() - running.logged < times {
+        while !self.has_been_struck(running, times) {
             ensure!(
                 since.elapsed() < SAID,
                 "nothing has passed the point (strike {times}): {}\n--- log\n{}",
@@ -198,9 +205,15 @@ impl Case<'_> {
 
     /// Lets a running job come to its end, which has to be the right one.
     pub fn ends_well(&self, running: Running) -> Result<Ended, Failed> {
-        let ranks = strike::ranks(&self.trial.epochs_at())?;
-        let first = ranks.first().ok_or("no ranks")?;
-        strike::signal(*first, Signal::SIGUSR2)?;
+        let mut running = running;
+        let mut first = 0;
+        // It may not have got its handlers back yet.
+        running.job.until("hearing signals", PATIENCE, |_| {
+            let ranks = strike::ranks(&self.trial.epochs_at()).unwrap_or_default();
+            first = ranks.first().copied().unwrap_or_default();
+            catches(first, Signal::SIGUSR2)
+        })?;
+        strike::signal(first, Signal::SIGUSR2)?;
         self.trial.ends_well(running.job)
     }
 
@@ -244,6 +257,14 @@ impl Case<'_> {
 fn strikes(text: &str, point: Point) -> usize {
     let mark = format!("{MARK} {} {}:", point.number(), point.name());
     text.matches(&mark).count()
+}
+
+/// Whether a process has a handler for a signal.
+fn catches(pid: i32, signal: Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    caught.is_some_and(|set| set >> (signal as i32 - 1) & 1 != 0)
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), Failed> {

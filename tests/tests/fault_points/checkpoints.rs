@@ -1,90 +1,107 @@
 //! Faults while a checkpoint is written: the job runs on and the next checkpoint succeeds, or it ends with the process that
 //! died; either way it carries on from the newest epoch.
 
-use stillpoint_tests::command::{self, exit};
+use stillpoint_faults::Point;
+use stillpoint_tests::command::{self, Answer, exit};
 use stillpoint_tests::{Failed, ensure};
 
 use crate::case::{Case, PATIENCE, Running};
 
+/// Passed more than once by a checkpoint: two entries in turn may strike in the same one.
+const AGAIN_AND_AGAIN: [Point; 8] = [
+    Point::Drain,
+    Point::ImagePages,
+    Point::PruneRename,
+    Point::PruneRemove,
+    Point::FastWrite,
+    Point::SlowWrite,
+    Point::PeerSend,
+    Point::PeerKeep,
+];
+/// Checkpoints until one comes to the point: some clear up after an earlier one.
+const TRIES: u32 = 3;
+
 pub fn struck(case: &Case, tiers: bool) -> Result<(), Failed> {
-    let stall = case.fault("stall=40");
-    let first = match case.point.can_fail() {
-        true => format!("{},{stall}", case.fault("fail")),
+    let told = |action: &'static str| move |failed: Failed| format!("{action}: {failed}");
+    let [fail, stall, die] = ["fail", "stall=40", "die"].map(|action| case.fault(action));
+    let fails = case.point.can_fail();
+    let first = match fails {
+        true => format!("{fail},{stall}"),
         false => stall,
     };
-    // What comes only after another fault needs that one each time: a checkpoint without any would not be left.
-    let alone = case.point.after().is_empty();
-    let plan = match alone {
-        true => format!("{first},{}", case.fault("die")),
-        false => first,
+    // What comes here only after another fault would come to its death before a checkpoint has succeeded.
+    let apart = !case.point.after().is_empty() || AGAIN_AND_AGAIN.contains(&case.point);
+    let plan = match apart {
+        true => first,
+        false => format!("{first},{die}"),
     };
     let mut running = case.start(&plan, tiers)?;
     let mut strikes = 0;
-    if case.point.can_fail() {
+    if fails {
         strikes += 1;
-        fails(case, &running, strikes)?;
+        until_struck(case, &running, strikes).map_err(told("fail"))?;
     }
     strikes += 1;
-    match alone {
+    let answer = until_struck(case, &running, strikes).map_err(told("stall"))?;
+    let clean = answer.is_some_and(|answer| answer.status == exit::DONE);
+    if case.point.after().is_empty() {
+        ensure!(clean, "a step that takes longer made the checkpoint fail");
+    }
+    if !clean || apart {
+        succeeds(case, &mut running).map_err(told("the next one"))?;
+    }
+    if apart {
+        case.ends_well(running)?;
+        running = case.start(&die, tiers)?;
+        strikes = 0;
+    }
+    until_struck(case, &running, strikes + 1).map_err(told("die"))?;
+    match case.is_the_coordinators() {
         true => {
-            succeeds(case, &mut running).map_err(|failed| format!("it stalls: {failed}"))?;
-            case.struck(&running, strikes)?;
+            succeeds(case, &mut running).map_err(told("the next coordinator"))?;
+            case.ends_well(running)?;
         }
         false => {
-            fails(case, &running, strikes)?;
-            succeeds(case, &mut running)?;
-            case.ends_well(running)?;
-            running = case.start(&case.fault("die"), tiers)?;
-            strikes = 0;
+            let ended = running.job.end(PATIENCE)?;
+            ensure!(
+                ended.status != 0,
+                "a job that lost a rank ended well: {}",
+                ended.show()
+            );
         }
     }
-    dies(case, running, strikes + 1)?;
     case.restarts_well()
 }
 
-/// A step fails: the job runs on.
-fn fails(case: &Case, running: &Running, strikes: usize) -> Result<(), Failed> {
-    let before = case.newest();
-    let answer = case.checkpoint()?;
-    case.consistent(before, &answer)
-        .and_then(|()| case.struck(running, strikes))
-        .map_err(|failed| format!("it fails: {failed}\n{}", answer.show()))
+/// Asks for checkpoints until the point has been struck so often; what the last one said.
+fn until_struck(case: &Case, running: &Running, strikes: usize) -> Result<Option<Answer>, Failed> {
+    let mut latest = None;
+    for _ in 0..TRIES {
+        if latest.is_some() && case.has_been_struck(running, strikes) {
+            break;
+        }
+        let before = case.newest();
+        let answer = case.checkpoint()?;
+        case.consistent(before, &answer)?;
+        latest = Some(answer);
+        if case.point.after().is_empty() {
+            break;
+        }
+    }
+    case.struck(running, strikes)?;
+    Ok(latest)
 }
 
-/// The next checkpoint is an epoch.
+/// A checkpoint is an epoch, and the job runs on.
 fn succeeds(case: &Case, running: &mut Running) -> Result<(), Failed> {
     let before = case.newest();
-    let answer = case.checkpoint()?;
-    let show = |failed: Failed| failed + "\n";
-    let answer = answer
-        .expect(exit::DONE)
-        .map_err(|failed| show(failed) + &running.job.stderr())?;
+    let answer = case.checkpoint()?.expect(exit::DONE);
+    let answer = answer.map_err(|failed| format!("{failed}\n{}", running.job.stderr()))?;
     case.consistent(before, &answer)?;
     ensure!(
         running.job.runs(),
         "it does not run on: {}",
         running.job.stderr()
-    );
-    Ok(())
-}
-
-/// A process dies: a rank's end is the job's, a coordinator has a successor.
-fn dies(case: &Case, mut running: Running, strikes: usize) -> Result<(), Failed> {
-    let before = case.newest();
-    let answer = case.checkpoint()?;
-    case.consistent(before, &answer)
-        .and_then(|()| case.struck(&running, strikes))
-        .map_err(|failed| format!("it dies: {failed}\n{}", answer.show()))?;
-    if case.is_the_coordinators() {
-        succeeds(case, &mut running).map_err(|failed| format!("the next coordinator: {failed}"))?;
-        case.ends_well(running)?;
-        return Ok(());
-    }
-    let ended = running.job.end(PATIENCE)?;
-    ensure!(
-        ended.status != 0,
-        "a job that lost a rank ended well: {}",
-        ended.show()
     );
     Ok(())
 }
@@ -96,21 +113,31 @@ pub fn suspended(case: &Case) -> Result<(), Failed> {
             continue;
         }
         let running = case.start(&case.fault(action), false)?;
-        suspend(case, running, action == "die")
-            .map_err(|failed| format!("it {action}s: {failed}"))?;
+        suspend(case, running, action == "die").map_err(|failed| format!("{action}: {failed}"))?;
     }
     case.restarts_well()
 }
 
 fn suspend(case: &Case, running: Running, dies: bool) -> Result<(), Failed> {
     let before = case.newest();
-    let ask = || command::suspend(case.trial.directory, &case.trial.epochs_at());
+    let target = case.trial.epochs_at();
+    let ask = || command::suspend(case.trial.directory, &target);
     let answer = ask()?;
-    case.consistent(before, &answer)
-        .and_then(|()| case.struck(&running, 1))
-        .map_err(|failed| format!("{failed}\n{}", answer.show()))?;
-    if answer.status != exit::DONE && case.is_the_coordinators() {
-        ask()?.expect(exit::DONE)?;
+    // Nobody may be left to say that it is done: then the command says how the job has ended.
+    let over = answer.status == exit::NO_SUCH && answer.stderr.contains("it is suspended");
+    if !over {
+        case.consistent(before, &answer)?;
+    }
+    case.struck(&running, 1)?;
+    if answer.status != exit::DONE && !over && case.is_the_coordinators() {
+        let again = ask()?;
+        let over = again.status == exit::NO_SUCH && again.stderr.contains("it is suspended");
+        ensure!(
+            over || again.status == exit::DONE,
+            "it cannot be suspended again: {}\n{}",
+            answer.show(),
+            again.show()
+        );
     }
     let ended = running.job.end(PATIENCE)?;
     ensure!(ended.status == 0 || dies, "{}", ended.show());
@@ -119,5 +146,7 @@ fn suspend(case: &Case, running: Running, dies: bool) -> Result<(), Failed> {
         "no epoch was committed: {}",
         ended.show()
     );
+    let state = command::state(case.trial.directory, &target)?;
+    ensure!(state == "suspended", "it is '{state}'");
     Ok(())
 }

@@ -22,9 +22,22 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use stillpoint_faults::{Point, Run};
 
 use case::{Case, Template};
+use stillpoint_tests::turn::Turn;
+
+/// Points that are tried at the same time.
+const AT_ONCE: usize = 4;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    // Their jobs mostly wait: for launchers, and for one another.
+    arguments.test_threads.get_or_insert(AT_ONCE);
+    let _turn = match Turn::take() {
+        Ok(turn) => turn,
+        Err(failed) => {
+            eprintln!("{failed}");
+            return ExitCode::FAILURE;
+        }
+    };
     let tests = Point::ALL.iter().flat_map(|point| {
         let runs = point.runs().iter();
         runs.map(|(run, pass)| test(*point, *run, *pass))

@@ -78,7 +78,7 @@ macro_rules! points {
                 match self { $(Point::$variant => points!(@ $can),)+ }
             }
 
-            /// What passes it, and for the how-maniest time since its process began.
+            /// What passes it, and which pass that is since its process began.
             pub const fn runs(self) -> &'static [(Run, u32)] {
                 match self { $(Point::$variant => &[$((Run::$run, points!(# $($pass)?))),+],)+ }
             }
@@ -139,14 +139,14 @@ points! {
     64 ManifestSync "manifest-sync" Coordinator fails [Checkpoint]: "the draft is synced";
     65 ManifestRename "manifest-rename" Coordinator fails [Checkpoint]: "the manifest gets its name";
     66 ManifestDirectory "manifest-directory" Coordinator fails [Checkpoint]: "the epoch's directory is synced";
-    67 EpochRename "epoch-rename" Coordinator fails [Checkpoint]: "the epoch gets its name";
-    68 EpochSync "epoch-sync" Coordinator fails [Checkpoint]: "the checkpoint directory is synced";
+    67 EpochRename "epoch-rename" Coordinator fails [Checkpoint, Suspend]: "the epoch gets its name";
+    68 EpochSync "epoch-sync" Coordinator fails [Checkpoint, Suspend]: "the checkpoint directory is synced";
     69 EpochRenameBack "epoch-rename-back" Coordinator fails [Checkpoint] after EpochSync: "the epoch's name is taken back";
     70 EpochDiscard "epoch-discard" Coordinator fails [Checkpoint] after Write: "an epoch that was given up is removed";
     71 PruneRename "prune-rename" Coordinator fails [Checkpoint]: "an older epoch loses its name";
     72 PruneRemove "prune-remove" Coordinator fails [Checkpoint]: "an older epoch is removed";
     73 PrunePart "prune-part" Coordinator fails [Checkpoint] after Write, EpochDiscard: "what an older attempt has left is removed";
-    74 Committed "committed" Coordinator dies [Checkpoint]: "the epoch is committed, and the job is told";
+    74 Committed "committed" Coordinator dies [Checkpoint, Suspend]: "the epoch is committed, and the job is told";
 
     // Files of the job.
     80 JobWrite "job-write" Coordinator fails [Checkpoint@3, Suspend@3, Restart]: "job.json is written under a draft's name";

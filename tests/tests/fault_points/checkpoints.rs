@@ -8,11 +8,13 @@ use stillpoint_tests::{Failed, ensure};
 use crate::case::{Case, PATIENCE, Running};
 
 /// Passed more than once by a checkpoint: two entries in turn may strike in the same one.
-const AGAIN_AND_AGAIN: [Point; 8] = [
+const AGAIN_AND_AGAIN: [Point; 10] = [
     Point::Drain,
     Point::ImagePages,
     Point::PruneRename,
     Point::PruneRemove,
+    Point::FastMake,
+    Point::FastCreate,
     Point::FastWrite,
     Point::SlowWrite,
     Point::PeerSend,

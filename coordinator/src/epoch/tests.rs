@@ -1,0 +1,148 @@
+//! Epochs come to be in one step, and go in one.
+
+use super::*;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+pub(super) fn epochs_in(directory: &Path) -> Epochs {
+    let held = Directory::open(directory, Whose::Ours).unwrap();
+    Epochs::of(held, Mark::random().unwrap())
+}
+
+pub(super) fn written(part: &Path, rank: u32, bytes: usize) -> Written {
+    fs::write(part.join(image_name(rank)), vec![0; bytes]).unwrap();
+    Written {
+        stored_bytes: bytes as u64,
+        bytes: 0,
+        digest: 7,
+        seconds: 0.0,
+    }
+}
+
+fn commit(epochs: &Epochs, epoch: u64) -> Result<PathBuf, EpochError> {
+    let part = epochs.prepare(epoch)?;
+    let images = [written(&part, 0, 10), written(&part, 1, 20)];
+    epochs.commit(epoch, &images, &Description::default())
+}
+
+#[test]
+fn an_epoch_is_there_only_when_it_is_committed() {
+    let directory = tempfile::tempdir().unwrap();
+    let epochs = epochs_in(directory.path());
+    let part = epochs.prepare(1).unwrap();
+    let mode = fs::metadata(&part).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    assert!(epochs.committed().unwrap().is_empty());
+    let images = [written(&part, 0, 10)];
+    let path = epochs.commit(1, &images, &Description::default()).unwrap();
+    assert_eq!(epochs.committed().unwrap(), [1]);
+    let manifest = Manifest::read(&path).unwrap();
+    assert_eq!((manifest.epoch, manifest.ranks.len()), (1, 1));
+    assert_eq!((manifest.ranks[0].bytes, manifest.ranks[0].digest), (10, 7));
+}
+
+#[test]
+fn an_image_of_another_length_or_none_is_not_committed() {
+    let directory = tempfile::tempdir().unwrap();
+    let epochs = epochs_in(directory.path());
+    let part = epochs.prepare(1).unwrap();
+    let image = written(&part, 0, 10);
+    fs::write(part.join(image_name(0)), [0; 9]).unwrap();
+    let commit = |images: &[Written]| epochs.commit(1, images, &Description::default());
+    assert!(matches!(
+        commit(std::slice::from_ref(&image)),
+        Err(EpochError::WrongLength {
+            rank: 0,
+            found: 9,
+            ..
+        })
+    ));
+    fs::remove_file(part.join(image_name(0))).unwrap();
+    assert!(commit(&[image]).is_err());
+    assert!(epochs.committed().unwrap().is_empty());
+}
+
+#[test]
+fn older_epochs_go_and_strangers_stay() {
+    let directory = tempfile::tempdir().unwrap();
+    let epochs = epochs_in(directory.path());
+    fs::create_dir(directory.path().join("epoch-notes")).unwrap();
+    for epoch in 1..=4 {
+        commit(&epochs, epoch).unwrap();
+    }
+    epochs.prepare(2).unwrap();
+    let newer = epochs.prepare(9).unwrap();
+    assert!(epochs.prune(2).is_empty());
+    assert_eq!(epochs.committed().unwrap(), [3, 4]);
+    let mut names: Vec<String> = fs::read_dir(directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    // A part that is newer than every epoch may be in the making.
+    let expected = [
+        "epoch-000003",
+        "epoch-000004",
+        newer.file_name().unwrap().to_str().unwrap(),
+        "epoch-notes",
+    ];
+    assert_eq!(names, expected);
+    epochs.remove_parts().unwrap();
+    assert!(!newer.exists());
+}
+
+#[test]
+fn at_least_one_epoch_is_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let epochs = epochs_in(directory.path());
+    commit(&epochs, 1).unwrap();
+    commit(&epochs, 2).unwrap();
+    epochs.prune(0);
+    assert_eq!(epochs.committed().unwrap(), [2]);
+}
+
+#[test]
+fn a_directory_that_another_job_has_made_in_its_place_is_left_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("d");
+    fs::create_dir(&path).unwrap();
+    let mine = epochs_in(&path);
+    commit(&mine, 1).unwrap();
+    let part = mine.prepare(2).unwrap();
+    let images = [written(&part, 0, 10)];
+    // Removed, and made again by another job, which has come as far.
+    fs::rename(&path, root.path().join("removed")).unwrap();
+    fs::create_dir(&path).unwrap();
+    let theirs = epochs_in(&path);
+    for epoch in 1..=4 {
+        commit(&theirs, epoch).unwrap();
+    }
+    theirs.prepare(5).unwrap();
+    let before = theirs.directory.names().unwrap();
+    let refused = |result: Result<PathBuf, EpochError>| {
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains("another one made in its place"), "{error}");
+    };
+    refused(mine.commit(2, &images, &Description::default()));
+    refused(mine.prepare(2));
+    refused(mine.prepare(5));
+    refused(mine.stage(2, &images, &Description::default()));
+    assert_eq!(mine.prune(1).len(), 1);
+    mine.discard(2).unwrap();
+    assert_eq!(theirs.directory.names().unwrap(), before);
+    fs::remove_dir_all(&path).unwrap();
+    let error = mine.prepare(2).unwrap_err().to_string();
+    assert!(
+        error.contains("moved or removed while the job ran"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_mark_keeps_two_coordinators_parts_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let (one, other) = (epochs_in(directory.path()), epochs_in(directory.path()));
+    assert_ne!(one.prepare(3).unwrap(), other.prepare(3).unwrap());
+    one.remove_parts().unwrap();
+    assert!(one.directory.names().unwrap().is_empty());
+}

@@ -8,7 +8,7 @@ use stillpoint_tests::{Failed, ensure};
 use crate::case::{Case, PATIENCE, Running};
 
 /// Passed more than once by a checkpoint: two entries in turn may strike in the same one.
-const AGAIN_AND_AGAIN: [Point; 10] = [
+const AGAIN_AND_AGAIN: [Point; 13] = [
     Point::Drain,
     Point::ImagePages,
     Point::PruneRename,
@@ -19,6 +19,9 @@ const AGAIN_AND_AGAIN: [Point; 10] = [
     Point::SlowWrite,
     Point::PeerSend,
     Point::PeerKeep,
+    Point::FlushRead,
+    Point::FlushWrite,
+    Point::FlushSync,
 ];
 /// Checkpoints until one comes to the point: some clear up after an earlier one.
 const TRIES: u32 = 3;

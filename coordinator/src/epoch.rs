@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use stillpoint_directory::{Directory, Whose};
+use stillpoint_faults::{Point, strike};
 use stillpoint_image::{ImageError, Manifest, RankImage, epoch_name, epoch_of, image_name};
 use stillpoint_protocol::agent::Written;
 
@@ -106,6 +107,32 @@ struct Listed {
     staged: Vec<u64>,
 }
 
+/// The fault points of the steps by which an epoch gets its name.
+#[derive(Clone, Copy)]
+struct Naming {
+    rename: Point,
+    sync: Point,
+    back: Point,
+}
+
+impl Naming {
+    const COMMITTED: Naming = Naming {
+        rename: Point::EpochRename,
+        sync: Point::EpochSync,
+        back: Point::EpochRenameBack,
+    };
+    const STAGED: Naming = Naming {
+        rename: Point::StagedRename,
+        sync: Point::StagedSync,
+        back: Point::StagedRenameBack,
+    };
+    const DURABLE: Naming = Naming {
+        rename: Point::DurableRename,
+        sync: Point::DurableSync,
+        back: Point::DurableRenameBack,
+    };
+}
+
 /// What the manifest says besides the images.
 #[derive(Clone, Debug, Default)]
 pub struct Description {
@@ -147,7 +174,7 @@ impl Epochs {
     /// Removes what unfinished checkpoints have left behind. For a job that begins: nobody writes yet.
     pub fn remove_parts(&self) -> Result<(), EpochError> {
         for (_, name) in self.listed()?.parts {
-            self.remove(&name)?;
+            self.remove(&name, Point::PartsRemove)?;
         }
         Ok(())
     }
@@ -162,18 +189,18 @@ impl Epochs {
     /// Makes the directory that an epoch is written to.
     pub fn prepare(&self, epoch: u64) -> Result<PathBuf, EpochError> {
         self.in_place()?;
-        self.discard(epoch)?;
         let name = self.mark.part(epoch);
+        self.remove(&name, Point::EpochClear)?;
         let path = self.named(&name);
         self.directory
-            .make_below(&name)
+            .make_below(&name, Some(Point::EpochMake))
             .map_err(io_error(&path, "make the epoch's directory"))?;
         Ok(path)
     }
 
     /// Removes an epoch that is not committed.
     pub fn discard(&self, epoch: u64) -> Result<(), EpochError> {
-        self.remove(&self.mark.part(epoch))
+        self.remove(&self.mark.part(epoch), Point::EpochDiscard)
     }
 
     /// Commits an epoch whose images are on disk: manifest, sync, rename, sync.
@@ -185,9 +212,10 @@ impl Epochs {
     ) -> Result<PathBuf, EpochError> {
         let part = self.mark.part(epoch);
         self.in_place()?;
+        strike(Point::Commit).map_err(io_error(self.directory.path(), "commit an epoch there"))?;
         self.describe(&part, epoch, images, about)?;
         self.in_place()?;
-        self.rename(&part, &epoch_name(epoch))?;
+        self.rename(&part, &epoch_name(epoch), Naming::COMMITTED)?;
         Ok(self.path(epoch))
     }
 
@@ -244,16 +272,16 @@ impl Epochs {
     }
 
     /// Gives an epoch another name, for good.
-    fn rename(&self, from: &str, to: &str) -> Result<(), EpochError> {
+    fn rename(&self, from: &str, to: &str, steps: Naming) -> Result<(), EpochError> {
         let directory = &self.directory;
         let failed = |name: &str, action| io_error(&self.named(name), action);
         directory
-            .rename(from, to)
+            .rename(from, to, Some(steps.rename))
             .map_err(failed(from, "give the epoch its name"))?;
-        if let Err(error) = directory.sync() {
+        if let Err(error) = directory.sync(Some(steps.sync)) {
             // Whether the name lasts is not known, so the epoch must not pass for committed.
             directory
-                .rename(to, from)
+                .rename(to, from, Some(steps.back))
                 .map_err(failed(to, "take the epoch's name back"))?;
             return Err(io_error(directory.path(), "sync the directory")(error));
         }
@@ -278,14 +306,14 @@ impl Epochs {
             // Renamed first: an epoch that is half-removed must not look like one.
             let part = self.mark.part(*epoch);
             self.directory
-                .rename(&epoch_name(*epoch), &part)
+                .rename(&epoch_name(*epoch), &part, Some(Point::PruneRename))
                 .map_err(io_error(&self.path(*epoch), "remove an older epoch"))?;
-            self.remove(&part)
+            self.remove(&part, Point::PruneRemove)
         });
         let stale = parts
             .iter()
             .filter(|(epoch, _)| *epoch < newest)
-            .map(|(_, name)| self.remove(name));
+            .map(|(_, name)| self.remove(name, Point::PrunePart));
         let overtaken = staged
             .iter()
             .filter(|epoch| **epoch < newest)
@@ -320,8 +348,8 @@ impl Epochs {
         Ok(listed)
     }
 
-    fn remove(&self, name: &str) -> Result<(), EpochError> {
-        let removed = self.directory.remove_all(name);
+    fn remove(&self, name: &str, at: Point) -> Result<(), EpochError> {
+        let removed = self.directory.remove_all(name, Some(at));
         removed.map_err(io_error(&self.named(name), "remove it"))
     }
 }

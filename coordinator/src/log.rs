@@ -49,7 +49,7 @@ impl Log {
     }
 
     fn rotate(&mut self) {
-        let renamed = self.directory.rename(NAME, OLD);
+        let renamed = self.directory.rename(NAME, OLD, None);
         if renamed.is_ok()
             && let Ok(file) = self.directory.append(NAME)
         {

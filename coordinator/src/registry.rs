@@ -110,7 +110,7 @@ fn file(entry: &Entry) -> String {
 }
 
 fn add_at(place: &Path, entry: &Entry) -> io::Result<()> {
-    Directory::make(place)?.replace(&file(entry), &serde_json::to_vec(entry)?)
+    Directory::make(place)?.replace(&file(entry), &serde_json::to_vec(entry)?, None)
 }
 
 fn entries(place: &Path) -> Vec<Entry> {

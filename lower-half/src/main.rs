@@ -35,6 +35,10 @@ fn main() {
         .skip(1)
         .map(OsStringExt::into_vec)
         .collect();
+    if let Err(error) = stillpoint_faults::arm() {
+        eprintln!("stillpoint: {error}");
+        std::process::exit(2);
+    }
     let Err(error) = start(&arguments);
     eprintln!("stillpoint: {error}");
     std::process::exit(error.exit_status());

@@ -1,4 +1,7 @@
 //! What is in a directory: its names, and making, renaming and removing.
+//!
+//! Whoever makes, renames, removes or syncs says at which fault point that is (`stillpoint_faults`), or that it is at
+//! none: no step of a checkpoint can be forgotten.
 
 use std::ffi::{CStr, OsString};
 use std::io;
@@ -8,6 +11,8 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Errno;
+
+use stillpoint_faults::{Point, strike_at};
 
 use crate::directory::Directory;
 
@@ -29,13 +34,15 @@ impl Directory {
     }
 
     /// Makes a directory in it, for its user alone.
-    pub fn make_below(&self, name: &str) -> io::Result<Directory> {
+    pub fn make_below(&self, name: &str, at: Option<Point>) -> io::Result<Directory> {
+        strike_at(at)?;
         mkdirat(self.as_fd(), name, Mode::RWXU)?;
         self.below(name)
     }
 
     /// Gives something in it another name; what has that name is replaced, if it is a file or an empty directory.
-    pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+    pub fn rename(&self, from: &str, to: &str, at: Option<Point>) -> io::Result<()> {
+        strike_at(at)?;
         Ok(renameat(self.as_fd(), from, self.as_fd(), to)?)
     }
 
@@ -48,7 +55,8 @@ impl Directory {
     }
 
     /// Removes a directory with all that is in it; links in it go, and what they lead to stays.
-    pub fn remove_all(&self, name: &str) -> io::Result<()> {
+    pub fn remove_all(&self, name: &str, at: Option<Point>) -> io::Result<()> {
+        strike_at(at)?;
         let name = std::ffi::CString::new(name)?;
         remove(self.as_fd(), &name, DEEPEST)
     }
@@ -60,7 +68,8 @@ impl Directory {
     }
 
     /// Waits until the disk has the names in it.
-    pub fn sync(&self) -> io::Result<()> {
+    pub fn sync(&self, at: Option<Point>) -> io::Result<()> {
+        strike_at(at)?;
         Ok(rustix::fs::fsync(self.as_fd())?)
     }
 }

@@ -10,6 +10,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fchmod, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
+use stillpoint_faults::{Replacement, strike_at};
+
 use crate::directory::{Directory, Whose, check_ours};
 
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -82,23 +84,26 @@ impl Directory {
 
     /// Replaces a file in it in one step: a reader sees the old one or the new one, whoever else replaces it meanwhile, from
     /// this host or another. It is on the disk when this returns.
-    pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    /// At each of its steps a fault may be asked for; `None`: no checkpoint and no restart needs the file.
+    pub fn replace(&self, name: &str, bytes: &[u8], steps: Option<Replacement>) -> io::Result<()> {
         self.remove_drafts(name)?;
         let draft = draft_name(name);
         let replaced = self
-            .write_draft(&draft, bytes)
-            .and_then(|()| self.rename(&draft, name));
+            .write_draft(&draft, bytes, steps)
+            .and_then(|()| self.rename(&draft, name, steps.map(|steps| steps.rename)));
         if replaced.is_err() {
             // The error itself matters more.
             let _ = self.remove_file(&draft);
         }
         replaced?;
-        self.sync()
+        self.sync(steps.map(|steps| steps.directory))
     }
 
-    fn write_draft(&self, draft: &str, bytes: &[u8]) -> io::Result<()> {
+    fn write_draft(&self, draft: &str, bytes: &[u8], steps: Option<Replacement>) -> io::Result<()> {
         let mut file = self.create(draft)?;
+        strike_at(steps.map(|steps| steps.write))?;
         file.write_all(bytes)?;
+        strike_at(steps.map(|steps| steps.sync))?;
         file.sync_all()
     }
 

@@ -33,7 +33,7 @@ fn a_directory_that_others_can_write_to_is_not_ours() {
     fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
     Directory::make(&path).unwrap();
     // Nor is a directory or a file in it.
-    held.make_below("epoch").unwrap();
+    held.make_below("epoch", None).unwrap();
     held.create("file").unwrap();
     for name in ["epoch", "file"] {
         fs::set_permissions(path.join(name), Permissions::from_mode(0o777)).unwrap();
@@ -94,7 +94,7 @@ fn no_link_is_followed_and_no_fifo_waited_for() {
         assert!(fs::symlink_metadata(at(name)).unwrap().is_file(), "{name}");
     }
     symlink(&victim, at(".job.json.new")).unwrap();
-    held.replace("job.json", b"{}").unwrap();
+    held.replace("job.json", b"{}", None).unwrap();
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
     assert_eq!(held.read("job.json", 2).unwrap(), b"{}");
     assert!(
@@ -112,14 +112,17 @@ fn what_is_removed_goes_and_what_a_link_leads_to_stays() {
     let precious = root.path().join("precious");
     fs::create_dir(&precious).unwrap();
     fs::write(precious.join("file"), "x").unwrap();
-    let part = held.make_below("part").unwrap();
+    let part = held.make_below("part", None).unwrap();
     part.create("image").unwrap();
-    part.make_below("deeper").unwrap().create("image").unwrap();
+    part.make_below("deeper", None)
+        .unwrap()
+        .create("image")
+        .unwrap();
     symlink(&precious, root.path().join("part/link")).unwrap();
-    held.remove_all("part").unwrap();
-    held.remove_all("part").unwrap();
+    held.remove_all("part", None).unwrap();
+    held.remove_all("part", None).unwrap();
     symlink(&precious, root.path().join("part")).unwrap();
-    held.remove_all("part").unwrap();
+    held.remove_all("part", None).unwrap();
     assert!(!root.path().join("part").exists());
     assert!(precious.join("file").exists());
 }
@@ -160,14 +163,14 @@ fn whoever_replaces_a_file_at_once_it_is_always_whole() {
         .unwrap()
         .set_modified(long_ago)
         .unwrap();
-    held.replace("file", &[b'0'; 5000]).unwrap();
+    held.replace("file", &[b'0'; 5000], None).unwrap();
     assert!(!root.path().join(left).exists());
     std::thread::scope(|scope| {
         for letter in b'1'..b'5' {
             let held = &held;
             scope.spawn(move || {
                 for _ in 0..50 {
-                    held.replace("file", &[letter; 5000]).unwrap();
+                    held.replace("file", &[letter; 5000], None).unwrap();
                     let found = held.read("file", 5000).unwrap();
                     assert_eq!(found.len(), 5000);
                     assert!(found.iter().all(|byte| *byte == found[0]));

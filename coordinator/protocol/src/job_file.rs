@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use stillpoint_directory::{Directory, Whose};
+use stillpoint_faults::Replacement;
 
 use crate::key::Key;
 
@@ -243,7 +244,7 @@ impl JobFile {
             source,
         };
         directory
-            .replace(NAME, &[&text[..], b"\n"].concat())
+            .replace(NAME, &[&text[..], b"\n"].concat(), Some(Replacement::JOB))
             .map_err(failed)
     }
 }

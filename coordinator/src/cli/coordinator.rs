@@ -20,6 +20,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::SigSet;
 use nix::unistd::Pid;
 use stillpoint_directory::{Directory, Whose};
+use stillpoint_faults::{Point, pass};
 use stillpoint_protocol::job_file::JobFile;
 use stillpoint_protocol::launch::Ready;
 
@@ -104,6 +105,7 @@ fn serve(succeed: Option<&Path>) -> Outcome {
 
 /// Tells rank 0 whether the job is served, and lets go of it.
 fn tell_starter(failure: Option<&Failure>) {
+    pass(Point::Serving);
     let ready = match failure {
         None => Ready::Serving,
         Some(failure) => Ready::Failed {
@@ -172,8 +174,6 @@ fn begun() -> Result<Task, Failure> {
         serde_json::from_slice(&text).map_err(|error| failed("read its task", &error))?;
     let directory = take(&spec.directory)?;
     let lock = lock::take(&directory)?;
-    spec.keep(&directory)
-        .map_err(|error| cannot_write(&spec.directory, &error))?;
     Ok((spec, directory, lock))
 }
 
@@ -205,6 +205,13 @@ fn prepare(succeed: Option<&Path>) -> Result<Prepared, Failure> {
     };
     let log = Log::open(&directory).map_err(|error| failed("open its log", &error))?;
     nix::unistd::dup2_stderr(log.file()).map_err(|error| failed("open its log", &error))?;
+    match succeed {
+        // What has ended the one before must not end this one too.
+        Some(_) => stillpoint_faults::disarm(),
+        None => spec
+            .keep(&directory)
+            .map_err(|error| cannot_write(&spec.directory, &error))?,
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -155,6 +155,10 @@ impl fmt::Display for Failure {
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let Err(error) = stillpoint_faults::arm() {
+        Failure::failed(error.to_string()).say();
+        return ExitCode::from(2);
+    }
     let outcome = match cli.command {
         Command::Run(run) => run.execute(),
         Command::Restart(restart) => restart.execute(),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use stillpoint_directory::{Directory, Whose};
+use stillpoint_faults::{Point, strike};
 use stillpoint_image::blocks::blocks_name;
 use stillpoint_image::{ImageError, Manifest, epoch_name};
 use stillpoint_protocol::job_file::JobFile;
@@ -54,6 +55,7 @@ impl Restart {
         let work = absolute(&work.unwrap_or_else(|| self.directory.clone()))?;
         let from = absolute(&self.directory)?;
         let decide = || {
+            strike(Point::Decide).map_err(|error| Failure::of(&error))?;
             let wanted = Wanted {
                 epoch: self.epoch,
                 size: place.size,

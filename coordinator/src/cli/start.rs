@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use stillpoint_directory::{Directory, Whose};
+use stillpoint_faults::{Point, strike, this_is};
 use stillpoint_image::fast_tier::JobPart;
 use stillpoint_image::{ImageError, Manifest, epoch_name, image_name};
 use stillpoint_protocol::job_file::{JobFile, JobState, Process};
@@ -105,6 +106,7 @@ pub fn start(
     decide: impl FnOnce() -> Result<Decision, Failure>,
 ) -> Outcome {
     let Home { work, from } = home;
+    this_is(place.rank);
     options.refuse_unavailable()?;
     let mpi = mpi::choose(
         options.mpi,
@@ -170,6 +172,7 @@ pub fn start(
             None => lower.env_remove(keeper),
         };
     }
+    strike(Point::Become).map_err(|error| Failure::of(&error))?;
     let error = lower.env(VARIABLE, launch.to_variable()).exec();
     Err(Failure::failed(format!(
         "{}: cannot be started: {error}",
@@ -249,6 +252,7 @@ fn start_coordinator(
         Failure::because(error, text)
     };
     let this = std::env::current_exe().map_err(|error| failed("find this program", &error))?;
+    strike(Point::StartCoordinator).map_err(|error| failed("start a process", &error))?;
     let mut first = Command::new(this)
         .arg("coordinator")
         .stdin(Stdio::piped())

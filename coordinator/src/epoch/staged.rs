@@ -10,9 +10,10 @@ use std::path::PathBuf;
 
 use stillpoint_protocol::agent::Written;
 
+use stillpoint_faults::Point;
 use stillpoint_image::epoch_name;
 
-use super::{Description, EpochError, Epochs, io_error};
+use super::{Description, EpochError, Epochs, Naming, io_error};
 
 /// Behind the name of an epoch that is staged.
 pub(super) const STAGED: &str = ".staged";
@@ -45,8 +46,8 @@ impl Epochs {
         self.in_place()?;
         self.describe(&part, epoch, images, about)?;
         self.in_place()?;
-        self.remove(&staged)?;
-        self.rename(&part, &staged)?;
+        self.remove(&staged, Point::StagedClear)?;
+        self.rename(&part, &staged, Naming::STAGED)?;
         // A staged epoch is not committed: an older one is of no use any more, whatever becomes of this one.
         for older in self
             .listed()?
@@ -62,20 +63,23 @@ impl Epochs {
     /// Commits a staged epoch whose images have become whole, every byte of them synced by whoever wrote it.
     pub fn secure(&self, epoch: u64) -> Result<PathBuf, EpochError> {
         self.in_place()?;
-        self.rename(&staged_name(epoch), &epoch_name(epoch))?;
+        self.rename(&staged_name(epoch), &epoch_name(epoch), Naming::DURABLE)?;
         Ok(self.path(epoch))
     }
 
     /// Removes a staged epoch that cannot be made whole.
     pub fn discard_staged(&self, epoch: u64) -> Result<(), EpochError> {
         let (staged, part) = (staged_name(epoch), self.mark.part(epoch));
-        self.remove(&part)?;
+        self.remove(&part, Point::EpochDiscard)?;
         // Renamed first: an epoch that is half-removed must not look like a staged one.
-        match self.directory.rename(&staged, &part) {
+        match self
+            .directory
+            .rename(&staged, &part, Some(Point::StagedLost))
+        {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             renamed => renamed.map_err(io_error(&self.named(&staged), "remove a staged epoch"))?,
         }
-        self.remove(&part)
+        self.remove(&part, Point::StagedRemove)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Epochs come, are pruned, and are left alone where they are another job's.
+//! Epochs come to be in one step, and go in one.
 
 use super::*;
 use std::fs;

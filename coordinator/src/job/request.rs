@@ -96,7 +96,10 @@ impl Job {
             let reason = format!("there can be no checkpoint of the whole job any more: {gone}");
             return self.give_up_wanted(&reason, |_| true);
         }
-        let starting: Vec<u32> = self.roster.starting().collect();
+        let starting: Vec<u32> = match self.settings.recovers {
+            None => self.roster.starting().collect(),
+            Some(_) => self.roster.gathering().collect(),
+        };
         if !starting.is_empty() {
             let start = self.settings.patience.start;
             let who = ranks_in_words(&starting, self.roster.size());

@@ -155,6 +155,16 @@ impl Roster {
             .map(|(rank, _)| rank)
     }
 
+    /// Ranks whose agents have not come yet, where all are restarted: others that are connected gather blocks before they begin.
+    pub fn gathering(&self) -> impl Iterator<Item = u32> + '_ {
+        let begun = |r: &Rank| {
+            let hello = r.hello.as_ref();
+            r.life != Life::Starting && hello.is_some_and(|h| h.restarted_from.is_some())
+        };
+        let all = self.iter().filter(move |(_, r)| !begun(r));
+        all.map(|(rank, _)| rank)
+    }
+
     /// Whether no rank is connected (any more).
     pub fn nobody_connected(&self) -> bool {
         self.ranks.iter().all(|rank| !rank.connected)

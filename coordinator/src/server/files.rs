@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use stillpoint_faults::{Point, pass};
 use stillpoint_protocol::agent::Written;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -72,6 +73,7 @@ impl Files {
         self.then_prune(move |epochs| {
             let committed = epochs.commit(epoch, &images, &about);
             let settled = committed.is_ok();
+            pass(Point::Committed);
             let result = told(committed);
             (settled, Input::Committed { epoch, result })
         });

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use stillpoint_directory::Directory;
+use stillpoint_faults::Replacement;
 use stillpoint_multilevel::placement::Rules;
 use stillpoint_protocol::Key;
 use stillpoint_protocol::job_file::{FORMAT, JobFile, JobState, Process};
@@ -72,7 +73,7 @@ impl From<Staging> for Rules {
 impl Spec {
     /// Keeps the description in the checkpoint directory.
     pub fn keep(&self, directory: &Directory) -> std::io::Result<()> {
-        directory.replace(KEPT, &serde_json::to_vec(self)?)
+        directory.replace(KEPT, &serde_json::to_vec(self)?, Some(Replacement::LAUNCH))
     }
 
     /// The description of the launch that job.json names, to take it over.

@@ -17,6 +17,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use stillpoint_faults::{Point, strike};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::error::ImageError;
@@ -119,8 +120,10 @@ impl Blocks {
         };
         let write = || -> io::Result<()> {
             let mut file = stillpoint_directory::create(path)?;
+            strike(Point::BlocksWrite)?;
             file.write_all(header.as_bytes())?;
             file.write_all(&body)?;
+            strike(Point::BlocksSync)?;
             file.sync_all()
         };
         write().map_err(ImageError::io(path, "write the table of blocks"))

@@ -14,6 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use stillpoint_directory::{Directory, Whose};
+use stillpoint_faults::{Point, Replacement, strike};
 
 use crate::{epoch_name, epoch_of};
 
@@ -61,7 +62,11 @@ impl JobPart {
     /// Makes the directory and says whose it is.
     pub fn claim(&self, directory: &Path) -> io::Result<()> {
         // Replaced in one step, so that nobody ever reads half of it.
-        Directory::make(&self.path)?.replace(OWNER, directory.as_os_str().as_bytes())
+        Directory::make(&self.path)?.replace(
+            OWNER,
+            directory.as_os_str().as_bytes(),
+            Some(Replacement::OWNER),
+        )
     }
 
     /// The checkpoint directory of the job.
@@ -77,6 +82,7 @@ impl JobPart {
 
     /// Makes the directory of an epoch.
     pub fn make_epoch(&self, epoch: u64) -> io::Result<PathBuf> {
+        strike(Point::FastMake)?;
         // The part as well as what is in it has to be ours.
         Directory::make(&self.path)?;
         let directory = self.epoch(epoch);
@@ -115,7 +121,7 @@ impl JobPart {
             .into_iter()
             .filter(|epoch| Some(*epoch) != kept)
         {
-            let _ = part.remove_all(&epoch_name(epoch));
+            let _ = part.remove_all(&epoch_name(epoch), None);
         }
     }
 

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use stillpoint_directory::{Directory, Whose};
+use stillpoint_faults::Replacement;
 
 use crate::error::ImageError;
 use crate::format::checksum;
@@ -99,7 +100,7 @@ impl Manifest {
         .into_bytes();
         text.append(&mut body);
         directory
-            .replace(NAME, &text)
+            .replace(NAME, &text, Some(Replacement::MANIFEST))
             .map_err(ImageError::io(&path, "write the manifest"))
     }
 

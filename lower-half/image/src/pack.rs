@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use memmap2::MmapMut;
+use stillpoint_faults::{Point, strike};
 
 use crate::compression::{Codec, Compression, Compressor, worst_case};
 use crate::format::{CHUNK_BYTES, ChunkRecord, PAGE, RunRecord, checksum};
@@ -165,6 +166,7 @@ fn work_until_done(shared: &Shared<'_>) -> io::Result<Packed> {
             None => (Codec::None, input),
         };
         let offset = shared.end.fetch_add(stored.len() as u64, Ordering::Relaxed);
+        strike(Point::ImagePages)?;
         shared.store.write_all_at(stored, offset)?;
         packed.chunks.push(ChunkRecord {
             offset,

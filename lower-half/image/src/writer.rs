@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
 use serde::Serialize;
+use stillpoint_faults::{Point, strike};
 use zerocopy::IntoBytes;
 
 use crate::compression::Compression;
@@ -65,8 +66,8 @@ struct Pending {
 impl Writer {
     /// Starts an image at `path`, mode 0600; replaces what is there.
     pub fn create(path: &Path, compression: Compression) -> Result<Writer, ImageError> {
-        let file =
-            stillpoint_directory::create(path).map_err(ImageError::io(path, "create the image"))?;
+        let file = strike(Point::ImageCreate).and_then(|()| stillpoint_directory::create(path));
+        let file = file.map_err(ImageError::io(path, "create the image"))?;
         Ok(Writer::into_store(path, Box::new(file), compression))
     }
 
@@ -272,8 +273,8 @@ impl Writer {
         let tail = self.write_sections(page_data)?;
         let (header, trailer) = ends(&tail);
         self.write_ends(&tail, &header, &trailer)?;
-        self.store
-            .finish(header.file_bytes)
+        strike(Point::ImageSync)
+            .and_then(|()| self.store.finish(header.file_bytes))
             .map_err(ImageError::io(&self.path, "sync the image"))?;
         Ok(Written {
             bytes: header.file_bytes,
@@ -316,7 +317,7 @@ impl Writer {
             offset += length;
             bytes.extend_from_slice(&section.bytes);
             if bytes.len() >= CHUNK_BYTES {
-                self.write_at(&bytes, offset - bytes.len() as u64)?;
+                self.write_at(&bytes, offset - bytes.len() as u64, Point::ImageSections)?;
                 bytes.clear();
             }
         }
@@ -342,13 +343,14 @@ impl Writer {
             tail.table.as_bytes(),
             trailer.as_bytes(),
         ];
-        self.write_at(&parts.concat(), tail.end - tail.bytes.len() as u64)?;
-        self.write_at(header.as_bytes(), 0)
+        let at = tail.end - tail.bytes.len() as u64;
+        self.write_at(&parts.concat(), at, Point::ImageSections)?;
+        self.write_at(header.as_bytes(), 0, Point::ImageHeader)
     }
 
-    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), ImageError> {
-        self.store
-            .write_all_at(bytes, offset)
+    fn write_at(&self, bytes: &[u8], offset: u64, at: Point) -> Result<(), ImageError> {
+        strike(at)
+            .and_then(|()| self.store.write_all_at(bytes, offset))
             .map_err(ImageError::io(&self.path, "write the image"))
     }
 }

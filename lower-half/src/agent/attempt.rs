@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use stillpoint_clock::rank::{Activity, observe};
 use stillpoint_clock::steps::Every;
+use stillpoint_faults::{Point, pass, strike};
 use stillpoint_protocol::Sender;
 use stillpoint_protocol::agent::{Begin, FromAgent, Order, Progress, State};
 use stillpoint_protocol::client::ClientError;
@@ -71,6 +72,11 @@ impl Attempt {
             })?;
             return Ok(None);
         }
+        if let Err(error) = strike(Point::Flag) {
+            let reason = error.to_string();
+            sender.send(&FromAgent::Refuse { reason })?;
+            return Ok(None);
+        }
         page.begin();
         let clocks = page.clocks();
         let attempt = Self {
@@ -103,6 +109,7 @@ impl Attempt {
         match order {
             Order::Begin(_) => {}
             Order::Targets { version, targets } => {
+                pass(Point::Targets);
                 self.page.set_targets(&targets);
                 self.page.targeted();
                 self.applied(version, sender)?;
@@ -128,10 +135,12 @@ impl Attempt {
             Order::Size => self.give(Task::Size, sender)?,
             Order::Stage(assignment) => self.give(Task::Stage(assignment), sender)?,
             Order::Committed => {
+                pass(Point::Released);
                 self.release();
                 return Ok(Outcome::Released);
             }
             Order::Abort { .. } => {
+                pass(Point::GivenUp);
                 self.release();
                 if let Some(staging) = &self.staging {
                     staging.give_up(self.number);

@@ -20,6 +20,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use stillpoint_faults::Point;
 use stillpoint_protocol::agent::{FromAgent, Hello, Order, Progress, ToAgent};
 use stillpoint_protocol::client::{AgentConnection, ClientError};
 use stillpoint_protocol::launch::{Launch, LaunchError};
@@ -65,6 +66,7 @@ pub struct Member {
 /// Joins the job: connects, says who this is, waits for the welcome.
 pub fn join(launch: &Launch) -> Result<Member, AgentError> {
     let rank = launch.rank;
+    stillpoint_faults::this_is(rank);
     wake::prepare().map_err(|source| AgentError::Prepare { rank, source })?;
     voice::remember();
     let (sender, receiver) = enter(launch, launch.connect(PATIENCE)?)?;
@@ -280,6 +282,7 @@ impl Agent {
                 })?;
             }
             Outcome::Ends => {
+                stillpoint_faults::pass(Point::Terminated);
                 self.leave_tiers();
                 self.sender.send(&FromAgent::Exiting { status: 0 })?;
                 ending::leave(self.launch.suspended_status);

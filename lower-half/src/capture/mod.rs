@@ -30,6 +30,7 @@ pub mod unmovable;
 
 use std::path::{Path, PathBuf};
 
+use stillpoint_faults::{Point, strike};
 use stillpoint_image::descriptors::Descriptors;
 use stillpoint_image::store::Store;
 use stillpoint_image::{
@@ -97,7 +98,7 @@ pub unsafe fn write_image(request: Request, access: &Access) -> Result<Written, 
     let result = unsafe { write_to(&path, request, access) };
     if result.is_err() {
         // The error itself matters more than whether there was a file to remove.
-        let _ = std::fs::remove_file(&path);
+        let _ = strike(Point::ImageRemove).and_then(|()| std::fs::remove_file(&path));
     }
     result
 }
@@ -109,7 +110,9 @@ unsafe fn write_to(
 ) -> Result<Written, CaptureError> {
     let inside = access.enter()?;
     let mut contents = Contents::default();
+    strike(Point::CaptureMemory).map_err(CaptureError::process("memory map"))?;
     let mappings = maps::upper().map_err(CaptureError::process("memory map"))?;
+    strike(Point::CaptureDescriptors).map_err(CaptureError::process("open files"))?;
     let surveyed = apart(|| {
         let descriptors = descriptors::survey(&request.descriptors, &mut contents)
             .map_err(|refusals| CaptureError::Refused(refusals.join("; ")))?;
@@ -186,6 +189,7 @@ unsafe fn put_down(
     }
     let written = writer.finish()?;
     if in_a_file {
+        strike(Point::ImageReadAgain).map_err(CaptureError::process("image"))?;
         read_again(path, surveyed, &request.payloads, &written)?;
     }
     Ok(written)

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use stillpoint_faults::{Point, strike};
 use stillpoint_image::store::Store;
 use stillpoint_image::{Compression, Identity};
 use stillpoint_part::Payload;
@@ -100,7 +101,10 @@ pub unsafe fn write(
     let hooks_there = unsafe { (hooks as *const UpperHooks).as_ref() };
     let compression: Compression = begin.compress.parse().map_err(CaptureError::Refused)?;
     let alive = still.main_first()?;
-    let threads = records::of(&alive, still.waiting()?)?;
+    let waiting = still.waiting()?;
+    strike(Point::CaptureThreads).map_err(CaptureError::process("threads"))?;
+    let threads = records::of(&alive, waiting)?;
+    strike(Point::CaptureInventory).map_err(CaptureError::process("MPI objects"))?;
     let inventory = hooks_there.map_or(vec![], |hooks| {
         let address = hooks.inventory.load(Ordering::Acquire) as *const u8;
         let bytes = hooks.inventory_bytes.load(Ordering::Acquire) as usize;

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use stillpoint_faults::{Point, strike};
 use stillpoint_image::store::Store;
 use stillpoint_protocol::Sender;
 use stillpoint_protocol::agent::{Begin, FromAgent, Progress, Written};
@@ -64,6 +65,7 @@ impl Executor {
     /// Starts the thread. The safe state must have been found: every thread of the upper half is stopped, and only the
     /// agent lets them go on, after [`Executor::stop`].
     pub fn start(means: Means) -> io::Result<Executor> {
+        strike(Point::Executor)?;
         if THREADS.load(Ordering::Relaxed) > STUCK {
             return Err(io::Error::other(
                 "the file system still holds up several images that were given up: try again when it answers",
@@ -127,6 +129,12 @@ impl From<stillpoint_part::Failure> for Failure {
     }
 }
 
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::Reason(error.to_string())
+    }
+}
+
 impl From<String> for Failure {
     fn from(reason: String) -> Failure {
         Failure::Reason(reason)
@@ -160,6 +168,7 @@ impl Carrier {
     }
 
     fn check(&self) -> Result<Progress, Failure> {
+        strike(Point::Check)?;
         self.command(Command::Check, DriverState::Checked)?;
         let inside = self.access.enter()?;
         let mut found = self.means.page.refusals();
@@ -173,6 +182,7 @@ impl Carrier {
     }
 
     fn drain(&self, round: u32) -> Result<Progress, Failure> {
+        strike(Point::Drain)?;
         let page = &self.means.page;
         let before = page.rounds();
         self.command(Command::Drain, DriverState::Draining)?;
@@ -191,6 +201,7 @@ impl Carrier {
     }
 
     fn seal(&self) -> Result<Progress, Failure> {
+        strike(Point::Seal)?;
         self.command(Command::Seal, DriverState::Sealed)?;
         self.each(|part, still| part.seal(still))?;
         Ok(self.refused().unwrap_or(Progress::Sealed))
@@ -213,8 +224,11 @@ impl Carrier {
     }
 
     fn write(&self) -> Result<Progress, Failure> {
+        strike(Point::Write)?;
         self.command(Command::Hold, DriverState::Held)?;
-        Ok(Progress::Written(self.write_to(&self.image(), None)?))
+        let written = self.write_to(&self.image(), None)?;
+        strike(Point::Written)?;
+        Ok(Progress::Written(written))
     }
 
     /// Writes the image to `path`, or to `store`, where it is called by that path. The driver holds.
@@ -228,6 +242,7 @@ impl Carrier {
     }
 
     fn size(&self) -> Result<Progress, Failure> {
+        strike(Point::Size)?;
         let staging = self.staging()?;
         self.command(Command::Hold, DriverState::Held)?;
         // SAFETY: as in `write`.
@@ -239,6 +254,7 @@ impl Carrier {
     }
 
     fn stage(&self, assignment: &Assignment) -> Result<Progress, Failure> {
+        strike(Point::Stage)?;
         let staging = self.staging()?;
         let (written, staged) = self.stage_image(staging, assignment)?;
         staging.learn(staged.rates);

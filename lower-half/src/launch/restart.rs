@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use stillpoint_faults::{Point, pass, strike, this_is};
 use stillpoint_image::Thread as Record;
 use stillpoint_protocol::launch::Launch;
 use stillpoint_wrappers::dispatch::Dispatch;
@@ -22,7 +23,7 @@ use crate::restore::job::Job;
 use crate::restore::threads::{
     Returning, adopt_main, failed_credentials, go, recreate, resume_main,
 };
-use crate::restore::{self, Restore, attributes, credentials};
+use crate::restore::{self, Restore, RestoreError, attributes, credentials};
 use crate::threads::Thread;
 use crate::threads::registry::State;
 
@@ -39,15 +40,21 @@ pub fn run<J: Job>(
         rank: launch.rank,
         reason,
     };
+    let at = |point: Point| strike(point).map_err(|error| refused(error.to_string()));
+    this_is(launch.rank);
     let wanted = launch
         .restart
         .as_ref()
         .ok_or_else(|| refused("the launch names no epoch to restart from".into()))?;
 
     let workers = cores::for_one_of(launch.size);
+    let failed = |error: RestoreError| refused(error.to_string());
+    at(Point::RestartOpen)?;
     let restore = Restore::open(wanted, launch.rank, launch.size, workers, parts::check);
-    let restore = restore.and_then(Restore::reserve_descriptors);
-    let restore = restore.map_err(|error| refused(error.to_string()))?;
+    let restore = restore.map_err(failed)?;
+    at(Point::RestartReserve)?;
+    let restore = restore.reserve_descriptors().map_err(failed)?;
+    at(Point::RestartRead)?;
     let threads = returning(&restore).map_err(&refused)?;
     let Some((main, others)) = threads.split_first() else {
         return Err(refused(
@@ -64,9 +71,12 @@ pub fn run<J: Job>(
     page.rank.store(launch.rank as i32, Ordering::Relaxed);
     page.size.store(launch.size as i32, Ordering::Relaxed);
 
+    at(Point::RestartJoin)?;
     let mut job = join(launch).map_err(&refused)?;
     job.barrier("checked").map_err(&refused)?;
+    at(Point::RestartChecked)?;
     if restore.thread_level() >= 0 {
+        at(Point::RestartMpi)?;
         start_mpi(page, restore.thread_level(), launch).map_err(&refused)?;
     }
     let mut back = Back {
@@ -76,22 +86,28 @@ pub fn run<J: Job>(
         main: main.clone(),
         made: Vec::new(),
     };
+    at(Point::RestartMap)?;
     bring_back(&mut back, |part, back| part.map(back)).map_err(&refused)?;
     job.barrier("mapped").map_err(&refused)?;
+    at(Point::RestartMapped)?;
     bring_back(&mut back, |part, back| part.open(back)).map_err(&refused)?;
     let low_text = low_text(&back.restore);
     launch::configure_exec(Some(&launch.upper_library), low_text)?;
+    at(Point::RestartMain)?;
     // SAFETY: this is the main thread, which is no thread of the upper half yet.
     unsafe { adopt_main(main) }.map_err(LaunchError::set_up("the main thread's record"))?;
     gate::signals::suspend_by(launch);
     process::begin(Some(launch), low_text)?;
     bring_back(&mut back, |part, back| part.rebuild(back)).map_err(&refused)?;
     job.barrier("rebuilt").map_err(&refused)?;
+    at(Point::RestartRebuilt)?;
     back.made = make(others, launch)?;
     bring_back(&mut back, |part, back| part.resume(back)).map_err(&refused)?;
+    at(Point::RestartAgent)?;
     job.start().map_err(&refused)?;
     bring_back(&mut back, |part, back| part.finish(back)).map_err(&refused)?;
     drop(back);
+    pass(Point::RestartLast);
     go();
     // SAFETY: everything is in place; nothing of the lower half is needed on this thread any more.
     unsafe {
@@ -125,6 +141,7 @@ fn returning(restore: &Restore) -> Result<Vec<Returning>, String> {
 fn make(others: &[Returning], launch: &Launch) -> Result<Vec<Thread>, LaunchError> {
     let mut made = Vec::new();
     for thread in others {
+        strike(Point::RestartThreads).map_err(LaunchError::set_up("the application's threads"))?;
         // SAFETY: the upper half's memory is in place.
         let thread = unsafe { recreate(thread.clone()) }
             .map_err(LaunchError::set_up("the application's threads"))?;

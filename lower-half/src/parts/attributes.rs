@@ -1,8 +1,9 @@
 //! Numbers that the process and its threads have set for themselves.
 
+use stillpoint_faults::Point;
 use stillpoint_part::{Done, Failure, Kind, Part, Payload, Saved};
 
-use super::put;
+use super::{at, put};
 use crate::capture::attributes::{self, KIND};
 use crate::capture::still::Still;
 use crate::restore;
@@ -24,6 +25,7 @@ impl Part<Still<'_>, Back> for Attributes {
     }
 
     fn capture(&self, still: &Still<'_>, payloads: &mut Vec<Payload>) -> Done {
+        at(Point::CaptureAttributes)?;
         let _inside = still.enter()?;
         // SAFETY: the threads stand still, and this is inside.
         let found = unsafe { attributes::survey(&still.main_first()?) };

@@ -1,9 +1,10 @@
 //! Whom the kernel takes the threads for. A thread gives itself its own as its last act before it is the application's; here that is
 //! the main one.
 
+use stillpoint_faults::Point;
 use stillpoint_part::{Done, Failure, Kind, Part, Payload, Saved};
 
-use super::put;
+use super::{at, put};
 use crate::capture::attributes;
 use crate::capture::credentials::{self, KIND};
 use crate::capture::still::Still;
@@ -22,6 +23,7 @@ impl Part<Still<'_>, Back> for Credentials {
     }
 
     fn capture(&self, still: &Still<'_>, payloads: &mut Vec<Payload>) -> Done {
+        at(Point::CaptureCredentials)?;
         let _inside = still.enter()?;
         // SAFETY: the threads stand still, and this is inside.
         let found = unsafe { credentials::survey(&still.main_first()?) };
@@ -38,6 +40,7 @@ impl Part<Still<'_>, Back> for Credentials {
     }
 
     fn finish(&self, back: &mut Back) -> Done {
+        at(Point::RestartCredentials)?;
         if let Some(change) = &back.main.credentials {
             change.make().map_err(restore::credentials::not_given)?;
         }

@@ -1,7 +1,9 @@
 //! Descriptors and the files that they lead to. What is open is an image's own section (`capture::descriptors`), not a payload.
 
+use stillpoint_faults::Point;
 use stillpoint_part::{Done, Part};
 
+use super::at;
 use crate::capture::descriptors::{messages, streams};
 use crate::capture::still::Still;
 use crate::gate::descriptors::{self, unseen};
@@ -43,6 +45,7 @@ impl Part<Still<'_>, Back> for Descriptors {
     }
 
     fn finish(&self, back: &mut Back) -> Done {
+        at(Point::RestartFinish)?;
         let finished = back.restore.finish_descriptors();
         finished.map_err(|error| error.to_string())?;
         Ok(())

@@ -1,7 +1,9 @@
 //! What the gate knows of the application: whose memory is whose, handlers and masks, ids, timers, registrations, the executable.
 
+use stillpoint_faults::Point;
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};
 
+use super::at;
 use crate::capture::still::Still;
 use crate::gate;
 use crate::restore::back::Back;
@@ -33,6 +35,7 @@ impl Part<Still<'_>, Back> for Gate {
     }
 
     fn capture(&self, still: &Still<'_>, payloads: &mut Vec<Payload>) -> Done {
+        at(Point::CaptureGate)?;
         let _inside = still.enter()?;
         let put = |(kind, bytes)| Payload { kind, bytes };
         let saved = [
@@ -48,6 +51,7 @@ impl Part<Still<'_>, Back> for Gate {
     }
 
     fn open(&self, back: &mut Back) -> Done {
+        at(Point::RestartGate)?;
         give(back, MEMORY, gate::memory::restore)?;
         give(back, IDENTITY, gate::identity::restore)?;
         give(back, REGISTRATIONS, gate::registrations::restore)?;
@@ -57,10 +61,12 @@ impl Part<Still<'_>, Back> for Gate {
     }
 
     fn rebuild(&self, back: &mut Back) -> Done {
+        at(Point::RestartSignals)?;
         give(back, SIGNALS, gate::signals::restore)
     }
 
     fn resume(&self, back: &mut Back) -> Done {
+        at(Point::RestartTimers)?;
         give(back, TIMERS, gate::timers::restore)
     }
 }

@@ -1,8 +1,9 @@
 //! System V semaphores and message queues.
 
+use stillpoint_faults::Point;
 use stillpoint_part::{Done, Failure, Kind, Part, Payload, Saved};
 
-use super::put;
+use super::{at, put};
 use crate::capture::ipc::{self, KIND};
 use crate::capture::still::Still;
 use crate::restore;
@@ -27,6 +28,7 @@ impl Part<Still<'_>, Back> for Ipc {
     }
 
     fn capture(&self, still: &Still<'_>, payloads: &mut Vec<Payload>) -> Done {
+        at(Point::CaptureIpc)?;
         let _inside = still.enter()?;
         let (found, reasons) = ipc::survey();
         if !reasons.is_empty() {
@@ -46,6 +48,7 @@ impl Part<Still<'_>, Back> for Ipc {
     }
 
     fn open(&self, back: &mut Back) -> Done {
+        at(Point::RestartIpc)?;
         if let Some(saved) = restore::read_if_there(&back.restore, &KIND)? {
             restore::ipc::give(&saved).map_err(|error| error.to_string())?;
         }

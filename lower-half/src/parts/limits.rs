@@ -1,5 +1,6 @@
 //! The process's limits, which may keep the lower half from what it still has to do. They are part of the process's state.
 
+use stillpoint_faults::{Point, pass};
 use stillpoint_part::{Done, Part};
 
 use crate::capture::still::Still;
@@ -13,6 +14,7 @@ impl Part<Still<'_>, Back> for Limits {
     }
 
     fn finish(&self, back: &mut Back) -> Done {
+        pass(Point::RestartLimits);
         for what in back.process()?.restore_limits() {
             back.say(&what);
         }

@@ -22,6 +22,7 @@ mod signals;
 mod starters;
 mod threads;
 
+use stillpoint_faults::{Point, strike};
 use stillpoint_image::Reader;
 use stillpoint_part::{Done, Failure, Kind, Part, Payload, misunderstood};
 
@@ -62,6 +63,12 @@ pub static PARTS: [&AnyPart; 17] = [
 /// Every kind of payload that an image of this release may hold.
 fn kinds() -> impl Iterator<Item = &'static Kind> + Clone {
     PARTS.iter().flat_map(|part| part.kinds())
+}
+
+/// A fault point of a part's turn.
+fn at(point: Point) -> Done {
+    strike(point).map_err(|error| error.to_string())?;
+    Ok(())
 }
 
 /// Puts a payload down as JSON.

@@ -2,8 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
+use stillpoint_faults::Point;
 use stillpoint_part::{Done, Part};
 
+use super::at;
 use crate::capture::still::Still;
 use crate::restore::back::Back;
 use crate::restore::upper;
@@ -16,6 +18,7 @@ impl Part<Still<'_>, Back> for Objects {
     }
 
     fn rebuild(&self, back: &mut Back) -> Done {
+        at(Point::RestartRebuild)?;
         let hooks = back.page.hooks.load(Ordering::Acquire);
         // SAFETY: this phase's: on the main thread, adopted, the upper half's memory in place, MPI running.
         unsafe { upper::rebuild(hooks, back.main.record.thread_pointer) }?;

@@ -1,7 +1,9 @@
 //! The process's own state: working directory, masks, interval timers.
 
+use stillpoint_faults::{Point, pass};
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};
 
+use super::at;
 use crate::capture::CaptureError;
 use crate::capture::process::{self, KIND, ProcessState};
 use crate::capture::still::Still;
@@ -30,6 +32,7 @@ impl Part<Still<'_>, Back> for Process {
     }
 
     fn capture(&self, still: &Still<'_>, payloads: &mut Vec<Payload>) -> Done {
+        at(Point::CaptureProcess)?;
         let _inside = still.enter()?;
         let mut state = process::survey().map_err(CaptureError::process("process state"))?;
         state.agree_with(still.waiting()?);
@@ -46,11 +49,13 @@ impl Part<Still<'_>, Back> for Process {
     }
 
     fn resume(&self, back: &mut Back) -> Done {
+        at(Point::RestartProcess)?;
         back.process()?.restore()?;
         Ok(())
     }
 
     fn finish(&self, back: &mut Back) -> Done {
+        pass(Point::RestartClocks);
         back.process()?.restore_clocks();
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! What the kernel's schedulers know of each thread.
 
+use stillpoint_faults::{Point, pass};
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};
 
-use super::put;
+use super::{at, put};
 use crate::capture::scheduling::{self, KIND, Own};
 use crate::capture::still::Still;
 use crate::restore;
@@ -24,6 +25,7 @@ impl Part<Still<'_>, Back> for Scheduling {
     }
 
     fn capture(&self, still: &Still<'_>, payloads: &mut Vec<Payload>) -> Done {
+        at(Point::CaptureScheduling)?;
         let _inside = still.enter()?;
         put(payloads, KIND, &scheduling::survey(&still.threads()))
     }
@@ -33,6 +35,7 @@ impl Part<Still<'_>, Back> for Scheduling {
     }
 
     fn finish(&self, back: &mut Back) -> Done {
+        pass(Point::RestartScheduling);
         let own: Vec<Own> = restore::read(&back.restore, &KIND)?;
         restore::scheduling::give(&own, back);
         Ok(())

@@ -1,8 +1,9 @@
 //! Signals that are pending. Those of threads other than the main one are given back by the threads themselves (`restore::threads`).
 
+use stillpoint_faults::Point;
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};
 
-use super::put;
+use super::{at, put};
 use crate::capture::signals::{KIND, Waiting};
 use crate::capture::still::Still;
 use crate::restore;
@@ -20,6 +21,7 @@ impl Part<Still<'_>, Back> for Signals {
     }
 
     fn capture(&self, still: &Still<'_>, payloads: &mut Vec<Payload>) -> Done {
+        at(Point::CaptureSignals)?;
         let _inside = still.enter()?;
         put(payloads, KIND, still.waiting()?)
     }

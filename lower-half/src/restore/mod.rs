@@ -32,6 +32,7 @@ use std::io;
 use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
+use stillpoint_faults::{Point, strike};
 use stillpoint_image::{Environment, ImageError, Manifest, Reader, Thread};
 
 use stillpoint_part::{Kind, Saved};
@@ -186,11 +187,16 @@ impl Restore {
     /// # Safety
     /// As [`Restore::map`], which must have been called.
     pub unsafe fn files(&mut self) -> Result<(), RestoreError> {
+        let at = |point| strike(point).map_err(RestoreError::system("its files"));
+        at(Point::RestartFiles)?;
         descriptors::cut_files(self.reader.descriptors())?;
+        at(Point::RestartShared)?;
         // SAFETY: the caller's.
         unsafe { shared::map_files(&self.reader)? };
+        at(Point::RestartDescriptors)?;
         descriptors::open_all(&self.reader, &mut self.objects)?;
         self.objects.forget();
+        at(Point::RestartLocks)?;
         descriptors::lock_all(self.reader.descriptors())
     }
 

@@ -322,3 +322,43 @@ fn without_a_durable_epoch_what_is_left_of_a_staged_one_is_kept() {
     assert!(reason.contains("no durable epoch"), "{reason}");
     assert!(!world.has(&Output::DiscardStaged { epoch: 5 }));
 }
+
+#[test]
+fn no_checkpoint_begins_while_ranks_gather_their_blocks() {
+    let mut settings = World::settings(None);
+    settings.recovers = Some(5);
+    let mut world = World::of(settings);
+    let begun = |world: &World| {
+        world.outputs.iter().any(|output| {
+            let Output::Send { message, .. } = output else {
+                return false;
+            };
+            matches!(
+                message,
+                ToAgent::Checkpoint {
+                    order: Order::Begin(_),
+                    ..
+                }
+            )
+        })
+    };
+    let admit = |world: &mut World, restarted_from| {
+        for rank in 0..RANKS {
+            let hello = Hello {
+                restarted_from,
+                ..hello(rank)
+            };
+            let outputs = world.job.admit(hello, world.now).unwrap();
+            world.outputs.extend(outputs);
+        }
+    };
+    admit(&mut world, None);
+    world.ask(1, false);
+    recovered(&mut world, [None; 3]);
+    for rank in 0..RANKS {
+        world.input(Input::Disconnected { rank });
+    }
+    assert!(!begun(&world));
+    admit(&mut world, Some(5));
+    assert!(begun(&world));
+}

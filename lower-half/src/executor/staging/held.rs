@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use stillpoint_faults::{Point, strike};
 use stillpoint_image::blocks::{BlockRecord, SLOW, read_block};
 use stillpoint_image::fast_tier::JobPart;
 use stillpoint_image::format::checksum;
@@ -64,6 +65,7 @@ impl Held {
     /// Makes the file for a rank's blocks.
     pub fn create(&self, image: ImageId) -> io::Result<File> {
         let directory = self.part.make_epoch(image.epoch)?;
+        strike(Point::FastCreate)?;
         stillpoint_directory::open_or_create(&directory.join(image_name(image.rank)))
     }
 
@@ -166,6 +168,7 @@ impl Held {
         let slow = stillpoint_directory::rewrite(&to)
             .map_err(|error| failed(&to, "open the image", error))?;
         for record in records {
+            strike(Point::FlushRead).map_err(|error| failed(&from, "read a block", error))?;
             let bytes = read_block(&fast, record).ok_or_else(|| {
                 format!(
                     "{}: the fast tier has lost the block at offset {}",
@@ -174,10 +177,12 @@ impl Held {
                 )
             })?;
             throttle.wait(bytes.len());
-            slow.write_all_at(&bytes, record.offset)
+            strike(Point::FlushWrite)
+                .and_then(|()| slow.write_all_at(&bytes, record.offset))
                 .map_err(|error| failed(&to, "write the image", error))?;
         }
-        slow.sync_all()
+        strike(Point::FlushSync)
+            .and_then(|()| slow.sync_all())
             .map_err(|error| failed(&to, "sync the image", error))
     }
 

@@ -28,6 +28,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
+use stillpoint_faults::{Point, pass, strike};
 use stillpoint_protocol::agent::FromAgent;
 use stillpoint_protocol::job_file::host_name;
 use stillpoint_protocol::launch::Launch;
@@ -210,9 +211,11 @@ impl Staging {
         let work = move || {
             let shared = &this.shared;
             let flushed = table::apart("flush", || {
+                strike(Point::Flush).map_err(|error| error.to_string())?;
                 shared.held.flush(epoch, &directory, &shared.slow)
             });
             let flushed = flushed.map_err(|error| error.to_string()).flatten();
+            pass(Point::Flushed);
             this.flushed(epoch, flushed.err());
         };
         if let Err(error) = spawn("flushing", work) {

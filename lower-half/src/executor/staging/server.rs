@@ -6,6 +6,7 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, mpsc};
 
+use stillpoint_faults::{Point, strike};
 use stillpoint_protocol::peer::serve::serve;
 use stillpoint_protocol::peer::{self, Answer, Peer, PeerError, Request};
 
@@ -76,6 +77,7 @@ fn serve_peer(mut peer: Peer, shared: &Shared) -> Result<(), PeerError> {
                         .create(image)
                         .map(|file| &*files.entry((attempt, epoch, rank)).or_insert(file)),
                 };
+                let file = strike(Point::PeerKeep).and(file);
                 let keep = file.and_then(|file| shared.held.keep(file, image, offset, block, copy));
                 match keep {
                     Ok(()) => kept += u64::from(bytes),

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use stillpoint_faults::{Point, strike};
 use stillpoint_protocol::peer::{Peer, Request};
 
 use super::held::ImageId;
@@ -49,21 +50,16 @@ impl Local {
 impl Sink for Local {
     fn write(&mut self, block: &Block) -> Result<(), String> {
         self.shared.fast.wait(block.bytes.len());
-        self.shared
-            .held
-            .keep(
-                &self.file,
-                self.image,
-                block.offset,
-                &block.bytes,
-                block.copy,
-            )
+        let held = &self.shared.held;
+        let (file, image, copy) = (&self.file, self.image, block.copy);
+        strike(Point::FastWrite)
+            .and_then(|()| held.keep(file, image, block.offset, &block.bytes, copy))
             .map_err(|error| self.shared.describe(&error))
     }
 
     fn finish(&mut self, _image_bytes: u64) -> Result<(), String> {
-        self.file
-            .sync_data()
+        strike(Point::FastSync)
+            .and_then(|()| self.file.sync_data())
             .map_err(|error| self.shared.describe(&error))
     }
 }
@@ -77,7 +73,8 @@ pub struct Slow {
 
 impl Slow {
     pub fn create(shared: &Arc<Shared>, path: &Path) -> Result<Slow, String> {
-        let file = stillpoint_directory::create(path)
+        let file = strike(Point::SlowCreate)
+            .and_then(|()| stillpoint_directory::create(path))
             .map_err(|error| format!("{}: cannot create the image: {error}", path.display()))?;
         Ok(Slow {
             shared: Arc::clone(shared),
@@ -94,14 +91,14 @@ impl Slow {
 impl Sink for Slow {
     fn write(&mut self, block: &Block) -> Result<(), String> {
         self.shared.slow.wait(block.bytes.len());
-        self.file
-            .write_all_at(&block.bytes, block.offset)
+        strike(Point::SlowWrite)
+            .and_then(|()| self.file.write_all_at(&block.bytes, block.offset))
             .map_err(|error| self.failed(&error))
     }
 
     fn finish(&mut self, image_bytes: u64) -> Result<(), String> {
-        self.file
-            .set_len(image_bytes)
+        strike(Point::SlowSync)
+            .and_then(|()| self.file.set_len(image_bytes))
             .and_then(|()| self.file.sync_all())
             .map_err(|error| self.failed(&error))
     }
@@ -117,6 +114,7 @@ pub struct Remote {
 
 impl Remote {
     pub fn open(shared: &Arc<Shared>, image: ImageId, address: &str) -> Result<Remote, String> {
+        strike(Point::PeerOpen).map_err(|error| format!("the peer at {address}: {error}"))?;
         Ok(Remote {
             peer: Peer::open(address, &shared.key, PATIENCE).map_err(|error| error.to_string())?,
             shared: Arc::clone(shared),
@@ -141,12 +139,14 @@ impl Sink for Remote {
             bytes: block.bytes.len() as u32,
             copy: block.copy,
         };
+        strike(Point::PeerSend).map_err(|error| self.failed(&error))?;
         self.peer
             .send(&request, &block.bytes)
             .map_err(|error| self.failed(&error))
     }
 
     fn finish(&mut self, _image_bytes: u64) -> Result<(), String> {
+        strike(Point::PeerClose).map_err(|error| self.failed(&error))?;
         self.peer
             .close()
             .map(drop)

@@ -1,0 +1,282 @@
+//! A copy of a suspended job's directory, and the jobs that are started from it.
+
+use std::fs;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use stillpoint_faults::{MARK, Point, Process, VARIABLE};
+use stillpoint_tests::command::{self, Answer, exit};
+use stillpoint_tests::job::{self, Ended, Job};
+use stillpoint_tests::place::Directory;
+use stillpoint_tests::program::{Kind, Program};
+use stillpoint_tests::trial::Trial;
+use stillpoint_tests::{Failed, ensure, reason, strike};
+
+pub const PATIENCE: Duration = Duration::from_secs(60);
+/// What is said on stderr comes through `mpirun`, a little later.
+const SAID: Duration = Duration::from_secs(5);
+/// What an unfinished checkpoint of long ago has left.
+const STALE: &str = "epoch-000001.deadbeef.part";
+
+/// A job that was suspended, in the state in which all tests find it.
+pub struct Template {
+    program: Program,
+    directory: Directory,
+}
+
+static TEMPLATE: OnceLock<Result<Template, Failed>> = OnceLock::new();
+
+impl Template {
+    fn get() -> Result<&'static Template, Failed> {
+        TEMPLATE
+            .get_or_init(Template::make)
+            .as_ref()
+            .map_err(Failed::clone)
+    }
+
+    fn make() -> Result<Template, Failed> {
+        let program = Program::named(Kind::Special, "struck_again_and_again")?;
+        let directory = Directory::new("fault-points")?;
+        let trial = Trial::new(&program, 2, &directory)?;
+        let mut job = trial.split()?;
+        trial.ready(&mut job)?;
+        trial.suspended(job)?;
+        // What they end by is a signal.
+        trial.go()?;
+        let stale = directory.epochs().join(STALE);
+        fs::create_dir(&stale).map_err(|error| error.to_string())?;
+        fs::write(stale.join("rank-000000.img"), b"half").map_err(|error| error.to_string())?;
+        Ok(Template { program, directory })
+    }
+
+    /// Nothing of it stays, unless a test has failed.
+    pub fn remove(failed: bool) {
+        if let Some(Ok(template)) = TEMPLATE.get()
+            && !failed
+        {
+            // What cannot be removed is left to `cargo clean`.
+            let _ = fs::remove_dir_all(template.directory.path());
+            let _ = fs::remove_dir_all(template.directory.epochs());
+        }
+    }
+}
+
+/// One point, and a copy to try it on.
+pub struct Case<'a> {
+    pub point: Point,
+    /// The pass at which it is struck.
+    pub pass: u32,
+    pub trial: Trial<'a>,
+}
+
+/// A job that runs, and how often it was struck before.
+pub struct Running {
+    pub job: Job,
+    /// What the log said of strikes when it was started.
+    logged: usize,
+}
+
+impl Case<'_> {
+    pub fn on_a_copy(
+        name: &str,
+        point: Point,
+        pass: u32,
+        test: impl FnOnce(&Case) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        let template = Template::get()?;
+        Directory::new(name)?.run(|directory| {
+            copy(template.directory.epochs(), directory.epochs())?;
+            test(&Case {
+                point,
+                pass,
+                trial: Trial::new(&template.program, 2, directory)?,
+            })
+        })
+    }
+
+    /// The entry that strikes at the point, those before it failing first.
+    pub fn fault(&self, action: &str) -> String {
+        let entry = |point: Point, pass: u32, action: &str| {
+            let name = point.name();
+            match point.process() {
+                // By turns, so that it is not always the rank that does more than others.
+                Process::Rank => format!("{name}@{pass}:{}:{action}", self.rank()),
+                Process::Coordinator | Process::Launcher => format!("{name}@{pass}:{action}"),
+            }
+        };
+        let before = self.point.after().iter();
+        let before = before.map(|before| entry(*before, 1, "fail"));
+        let own = entry(self.point, self.pass, action);
+        before.chain([own]).collect::<Vec<_>>().join(",")
+    }
+
+    fn rank(&self) -> u16 {
+        self.point.number() % 2
+    }
+
+    /// Whether the job goes on without the process that the point is in.
+    pub fn is_the_coordinators(&self) -> bool {
+        self.point.process() == Process::Coordinator
+    }
+
+    /// Starts the copy again with faults.
+    pub fn launch(&self, faults: &str, tiers: bool) -> Result<Running, Failed> {
+        let target = self.trial.epochs_at();
+        let mut command = job::restarted(2, &target)?;
+        if tiers {
+            let fast = self.trial.directory.file("fast.%r");
+            command.arg(format!("--tier=fast={},capacity=4M", fast.display()));
+            command.arg(format!("--tier=slow={}", target.display()));
+            command.arg("--redundancy=partner");
+        }
+        command.env("STILLPOINT_KEEP", "1").env(VARIABLE, faults);
+        let logged = self.logged();
+        let job = self.trial.launch(command)?;
+        Ok(Running { job, logged })
+    }
+
+    /// Waits until both ranks belong to a job that has begun after `before`.
+    pub fn until_it_runs(&self, running: &mut Running, before: &str) -> Result<(), Failed> {
+        let target = self.trial.epochs_at();
+        running.job.until("running", PATIENCE, |_| {
+            let said = strike::job_file(&target).unwrap_or_default();
+            let ranks = said["processes"].as_array().map_or(0, Vec::len);
+            said["state"] == "running" && said["launch"] != before && ranks == 2
+        })
+    }
+
+    /// Starts the copy again and waits until it runs.
+    pub fn start(&self, faults: &str, tiers: bool) -> Result<Running, Failed> {
+        let before = self.launch_name();
+        let mut running = self.launch(faults, tiers)?;
+        self.until_it_runs(&mut running, &before)?;
+        Ok(running)
+    }
+
+    pub fn launch_name(&self) -> String {
+        let said = strike::job_file(&self.trial.epochs_at()).unwrap_or_default();
+        said["launch"].as_str().unwrap_or_default().to_owned()
+    }
+
+    pub fn newest(&self) -> u64 {
+        let epochs = command::epochs(&self.trial.epochs_at());
+        epochs.last().copied().unwrap_or_default()
+    }
+
+    pub fn checkpoint(&self) -> Result<Answer, Failed> {
+        command::checkpoint(self.trial.directory, &self.trial.epochs_at())
+    }
+
+    fn log(&self) -> String {
+        let path = self.trial.epochs_at().join("coordinator.log");
+        fs::read_to_string(path).unwrap_or_default()
+    }
+
+    fn logged(&self) -> usize {
+        strikes(&self.log(), self.point)
+    }
+
+    /// How often the point has been struck since the job was started, as far as it has been said.
+    fn strikes(&self, running: &Running) -> usize {
+        strikes(&running.job.stderr(), self.point) + self.logged() - running.logged
+    }
+
+    pub fn has_been_struck(&self, running: &Running, times: usize) -> bool {
+        self.strikes(running) >= times
+    }
+
+    /// Waits until the point has been struck so many times since the job was started.
+    pub fn struck(&self, running: &Running, times: usize) -> Result<(), Failed> {
+        let since = Instant::now();
+        while !self.has_been_struck(running, times) {
+            ensure!(
+                since.elapsed() < SAID,
+                "nothing has passed the point (strike {times}): {}\n--- log\n{}",
+                running.job.stderr(),
+                self.log()
+            );
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    /// Lets a running job come to its end, which has to be the right one.
+    pub fn ends_well(&self, running: Running) -> Result<Ended, Failed> {
+        let mut running = running;
+        let mut first = 0;
+        // It may not have got its handlers back yet.
+        running.job.until("hearing signals", PATIENCE, |_| {
+            let ranks = strike::ranks(&self.trial.epochs_at()).unwrap_or_default();
+            first = ranks.first().copied().unwrap_or_default();
+            catches(first, Signal::SIGUSR2)
+        })?;
+        strike::signal(first, Signal::SIGUSR2)?;
+        self.trial.ends_well(running.job)
+    }
+
+    /// What a command said agrees with what is there, and what was committed before is not lost.
+    pub fn consistent(&self, before: u64, answer: &Answer) -> Result<(), Failed> {
+        let after = self.newest();
+        let show = || format!("{}\n--- log\n{}", answer.show(), self.log());
+        ensure!(after >= before, "epoch {before} is lost: {}", show());
+        match answer.status {
+            exit::DONE => ensure!(after > before, "no epoch was committed: {}", show()),
+            exit::FAILED | exit::REFUSED => reason::one(&answer.stderr, &[])
+                .map_err(|failed| format!("{failed}\n{}", show()))?,
+            _ => return Err(format!("an undocumented status: {}", show())),
+        }
+        Ok(())
+    }
+
+    /// A restart without a fault comes to the right end, and nothing unfinished stays.
+    pub fn restarts_well(&self) -> Result<(), Failed> {
+        let before = self.newest();
+        let running = self.start("", false)?;
+        let ended = self.ends_well(running)?;
+        ensure!(
+            self.newest() >= before,
+            "epoch {before} is lost: {}",
+            ended.show()
+        );
+        let names = fs::read_dir(self.trial.epochs_at()).map_err(|error| error.to_string())?;
+        let names = names.flatten().map(|entry| entry.file_name());
+        let unfinished: Vec<_> = names
+            .filter(|name| {
+                let name = name.to_string_lossy();
+                name.ends_with(".part") || name.ends_with(".staged")
+            })
+            .collect();
+        ensure!(unfinished.is_empty(), "this is left: {unfinished:?}");
+        Ok(())
+    }
+}
+
+fn strikes(text: &str, point: Point) -> usize {
+    let mark = format!("{MARK} {} {}:", point.number(), point.name());
+    text.matches(&mark).count()
+}
+
+/// Whether a process has a handler for a signal.
+fn catches(pid: i32, signal: Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    caught.is_some_and(|set| set >> (signal as i32 - 1) & 1 != 0)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), Failed> {
+    let failed = |error: std::io::Error| format!("{}: {error}", from.display());
+    fs::create_dir_all(to).map_err(failed)?;
+    for entry in fs::read_dir(from).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let (path, to) = (entry.path(), to.join(entry.file_name()));
+        match path.is_dir() {
+            true => copy(&path, &to)?,
+            false => drop(fs::copy(&path, &to).map_err(failed)?),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! A fault at every fault point, in real jobs of two ranks: whatever fails or dies there, no committed epoch is lost, and a
+//! restart comes to the right end.
+//!
+//! One program is suspended once. Each test carries a copy of its directory on, with a fault, and then without:
+//!
+//! ```text
+//! cargo test --release -p stillpoint-tests --test fault_points                     every point
+//! cargo test --release -p stillpoint-tests --test fault_points -- manifest-sync    this one
+//! ```
+//!
+//! * [`case`] - a copy, and the jobs that are started from it
+//! * [`checkpoints`] - faults while a checkpoint is written
+//! * [`restarts`] - faults while a job is restarted
+
+mod case;
+mod checkpoints;
+mod restarts;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use stillpoint_faults::{Point, Run};
+
+use case::{Case, Template};
+use stillpoint_tests::turn::Turn;
+
+/// Points that are tried at the same time.
+const AT_ONCE: usize = 4;
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // Their jobs mostly wait: for launchers, and for one another.
+    arguments.test_threads.get_or_insert(AT_ONCE);
+    let _turn = match Turn::take() {
+        Ok(turn) => turn,
+        Err(failed) => {
+            eprintln!("{failed}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let tests = Point::ALL.iter().flat_map(|point| {
+        let runs = point.runs().iter();
+        runs.map(|(run, pass)| test(*point, *run, *pass))
+    });
+    let conclusion = libtest_mimic::run(&arguments, tests.collect());
+    Template::remove(conclusion.has_failed());
+    conclusion.exit_code()
+}
+
+fn test(point: Point, run: Run, pass: u32) -> Trial {
+    let name = format!("{}-{}", run_name(run), point.name());
+    Trial::test(name.clone(), move || {
+        Case::on_a_copy(&name, point, pass, |case| match run {
+            Run::Checkpoint => checkpoints::struck(case, false),
+            Run::Staging => checkpoints::struck(case, true),
+            Run::Suspend => checkpoints::suspended(case),
+            Run::Restart => restarts::struck(case),
+            Run::RestartOnTiers => restarts::struck_on_tiers(case),
+        })
+        .map_err(Failed::from)
+    })
+}
+
+fn run_name(run: Run) -> &'static str {
+    match run {
+        Run::Checkpoint => "checkpoint",
+        Run::Staging => "staging",
+        Run::Suspend => "suspend",
+        Run::Restart => "restart",
+        Run::RestartOnTiers => "tiers",
+    }
+}

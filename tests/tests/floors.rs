@@ -7,7 +7,8 @@
 mod imports;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use imports::{Crate, Import};
 
@@ -135,6 +136,38 @@ fn no_floor_of_the_upper_half_imports_from_above() {
 #[test]
 fn no_floor_of_the_lower_half_imports_from_above() {
     stands(&LOWER);
+}
+
+/// Files below a folder, with their text.
+fn files(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, found);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            found.push((path, text));
+        }
+    }
+}
+
+#[test]
+fn assembly_stands_in_arch() {
+    for house in [&UPPER, &LOWER] {
+        let mut found = Vec::new();
+        files(
+            &Path::new(env!("CARGO_MANIFEST_DIR")).join(house.source),
+            &mut found,
+        );
+        let holds = |(_, text): &&(PathBuf, String)| text.contains("asm!(");
+        let (inside, outside): (Vec<_>, Vec<_>) = found
+            .iter()
+            .filter(holds)
+            .map(|(path, _)| path)
+            .partition(|path| path.components().any(|part| part.as_os_str() == "arch"));
+        assert!(!inside.is_empty(), "{}", house.source);
+        assert!(outside.is_empty(), "assembly outside of arch: {outside:?}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! them since it was launched goes into an image, and comes back with a restart.
 //!
 //! Each is one line of a table: whose it is, how it is read and how it is set. A thread's are read by the thread itself, which
-//! alone is told (`threads::errand`), and set by it.
+//! alone is told (`gate::errand`), and set by it.
 
 use std::sync::OnceLock;
 use stillpoint_part::Kind;

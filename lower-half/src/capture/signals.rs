@@ -2,7 +2,7 @@
 //!
 //! The kernel shows what is pending, but tells the details only to who takes a signal, and a thread's own go to that thread
 //! alone; a sender's id can be kept only by a thread that sends to itself. So the stopped threads themselves take theirs,
-//! the main one the process's too (`threads::errand`), and send them again at once. All threads of the upper half are stopped in
+//! the main one the process's too (`gate::errand`), and send them again at once. All threads of the upper half are stopped in
 //! a handler that blocks them, and the lower half's block them for ever, so that nobody can tell.
 
 use serde::{Deserialize, Serialize};

@@ -101,7 +101,7 @@ pub struct Request {
     /// When it was made, in the same order, if it has a recipe.
     pub made: u64,
     /// Persistent collectives: number among those of the communicator, the same on all members; the cell of its own clock, how often it
-    /// was started, and the newest start that the application knows to be over. See `persistent::clocks`.
+    /// was started, and the newest start that the application knows to be over. See `clock::persistent`.
     pub initialised: u64,
     pub own: u32,
     pub starts: u32,

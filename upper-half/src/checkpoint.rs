@@ -1,9 +1,9 @@
 //! A checkpoint and a restart as the driver thread sees them, and the library's start, which ties the floors together.
 
+pub mod answer;
 pub mod constructor;
 pub mod dispose;
 pub mod inventory;
 pub mod park;
 pub mod rebuild;
-pub mod refusal;
 pub mod rehearsal;

@@ -34,7 +34,7 @@ pub use rehearse::rehearse;
 
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
-use crate::ground::{crossing, fortran, refuse};
+use crate::ground::{crossing, fortran, hindrances};
 use crate::objects::outcome::{Outcome, class};
 use crate::objects::{attribute, errhandler, group};
 use crate::operations::clock::{collective, persistent as clocks, two_phase};
@@ -150,7 +150,7 @@ pub unsafe fn end(object: *mut Object) {
                     clocks::retire_all(&mut body.notes.lock().operations);
                     collective::retire((*object).clock);
                 }
-                None => refuse::gone(refuse::Reason::DynamicProcess),
+                None => hindrances::gone(hindrances::Reason::DynamicProcess),
             }
         }
     }

@@ -40,7 +40,7 @@ pub fn survey() -> Option<Locked> {
 
 /// Whether what is mapped now is locked from the start: the kernel says so of a mapping alone.
 fn maps_locked() -> bool {
-    const PAGE: usize = 4096;
+    use crate::arch::PAGE;
     let (protection, flags) = (libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a mapping of its own, which nobody touches.
     let probe = unsafe { libc::mmap(std::ptr::null_mut(), PAGE, protection, flags, -1, 0) };

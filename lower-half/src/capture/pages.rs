@@ -9,9 +9,7 @@ use std::os::unix::fs::FileExt;
 use linux_raw_sys::general::{page_region, pm_scan_arg};
 
 use super::maps::Mapping;
-
-/// The machine's page size on every kernel that this runs on.
-pub const PAGE: usize = 4096;
+pub use crate::arch::PAGE;
 
 /// `_IOWR('f', 16, struct pm_scan_arg)` (linux/fs.h, since Linux 6.7).
 const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;

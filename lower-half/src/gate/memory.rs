@@ -15,6 +15,7 @@ use core::ops::Range;
 use stillpoint_wrappers::gate::{GATE_ADDRESS, GATE_BYTES, is_upper};
 
 use super::call::{Call, errno};
+use crate::arch::PAGE;
 use crate::arch::layout::{BREAK_END, BREAK_START};
 use crate::arch::syscall::{failed, syscall3, syscall4, syscall6};
 use crate::ground::lock::Lock;
@@ -22,7 +23,6 @@ use arena::Arena;
 pub use elsewhere::{on_mprotect, on_munmap, on_shmdt};
 use ranges::Ranges;
 
-const PAGE: usize = 4096;
 const HUGE: usize = 2 << 20;
 
 static ARENA: Lock<Arena> = Lock::new(Arena::new());

@@ -8,9 +8,9 @@
 use core::ffi::{CStr, c_char};
 
 use super::call::errno;
+use crate::arch::PAGE;
 use crate::arch::syscall::{failed, syscall3, syscall4};
 
-const PAGE: usize = 4096;
 const WORD: usize = size_of::<u64>();
 
 /// Types of which every bit pattern is a value.

@@ -9,12 +9,11 @@ use libc::Elf64_Phdr;
 use stillpoint_wrappers::gate::LOW_END;
 
 use super::needed;
+use crate::arch::PAGE;
 use crate::arch::syscall::failed;
 use crate::gate::filter::HIGH_TEXT;
 use crate::gate::memory;
 use crate::ground::elf::{self, ElfError, Header, PT_GNU_STACK, PT_INTERP, PT_LOAD};
-
-const PAGE: usize = 4096;
 
 /// Why a file could not be mapped.
 #[derive(Debug, thiserror::Error)]

@@ -17,12 +17,12 @@
 use std::ffi::CStr;
 use std::io;
 
+use crate::arch::PAGE;
 use crate::arch::layout::{SLOTS, Slot, VDSO, slot};
 use crate::arch::springboard::Piece;
 use crate::arch::syscall::failed;
 use crate::gate::memory;
 
-const PAGE: usize = 4096;
 const VERSION: &str = "LINUX_2.6";
 const NAME: &str = "linux-vdso.so.1";
 const FUNCTIONS: [(&CStr, Slot, Piece); 4] = [

@@ -11,8 +11,7 @@ use stillpoint_image::{Reader, Region};
 
 use super::RestoreError;
 use super::memory::{check, failed, map_at, size};
-
-const PAGE: usize = 4096;
+use crate::arch::PAGE;
 
 /// Maps the region's file, readable and writable; `false` where that cannot be had.
 pub fn map(region: &Region) -> Result<bool, RestoreError> {

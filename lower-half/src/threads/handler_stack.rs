@@ -12,6 +12,7 @@
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::registry::Thread;
+use crate::arch::PAGE;
 use crate::arch::enter;
 use crate::arch::frame::Frame;
 use crate::arch::syscall::{failed, syscall3, syscall6};
@@ -20,7 +21,6 @@ use crate::arch::syscall::{failed, syscall3, syscall6};
 const BYTES: usize = 96 * 1024;
 /// Bytes of the driver thread's while it is parked: the real MPI makes progress there, and calls the application's operators.
 const PARK_BYTES: usize = 64 * 1024 * 1024;
-const PAGE: usize = 4096;
 
 /// Where the driver thread's begins; 0: it has not been needed yet.
 static PARK: AtomicUsize = AtomicUsize::new(0);

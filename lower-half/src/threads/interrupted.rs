@@ -19,6 +19,7 @@ use core::sync::atomic::Ordering;
 use super::beneath;
 use super::calls::{self, Ends};
 use super::registry::Thread;
+use crate::arch::PAGE;
 use crate::arch::frame::{ARGUMENTS, BEHIND, Frame, PC, RESULT, SP, WORD};
 use crate::arch::springboard::{self, SYSCALL};
 
@@ -27,8 +28,6 @@ const EINTR: isize = -(libc::EINTR as isize);
 const STOPPED: usize = usize::from_le_bytes(*b"stopped!");
 /// Bytes of `mov eax, NUMBER; syscall`.
 const LOAD_AND_CALL: usize = 7;
-/// Code is readable a page at a time.
-const PAGE: usize = 4096;
 
 /// Sets the frame back to a call that only the stop signal has interrupted, and marks it so.
 pub fn make_again(thread: Thread, frame: Frame) {

@@ -10,8 +10,9 @@ use core::sync::atomic::Ordering;
 use stillpoint_wrappers::contract;
 use stillpoint_wrappers::gate::{self, FOR_LOADER, GATE_ADDRESS, GATE_MAGIC, Reach};
 
-use crate::checkpoint::{dispose, park, refusal};
-use crate::ground::above::{self, Above};
+use crate::checkpoint::{answer, dispose, park};
+use crate::ground::above;
+use crate::ground::above::Above;
 use crate::ground::arch;
 use crate::ground::hooks::HOOKS;
 use crate::objects::operator;
@@ -71,8 +72,8 @@ unsafe extern "C" fn construct(
         above::lay(&ABOVE);
         let hooks = HOOKS.place();
         (*hooks).clock_cells = collective::map_cells() as u64;
-        (*hooks).refusal = refusal::address();
-        (*hooks).hindrances = crate::ground::refuse::address();
+        (*hooks).refusal = answer::address();
+        (*hooks).hindrances = crate::ground::hindrances::address();
         (*hooks).park = Some(park::driver);
         (*hooks).rebuild = Some(crate::checkpoint::rebuild::hook);
         (*hooks).call_op = Some(operator::call);

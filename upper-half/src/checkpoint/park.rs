@@ -11,16 +11,18 @@ use core::sync::atomic::Ordering;
 use stillpoint_clock::rank::{self, Finish, Pending};
 use stillpoint_wrappers::gate::{Command, DriverState};
 
-use crate::checkpoint::{refusal, rehearsal};
+use crate::checkpoint::{answer, rehearsal};
 use crate::communicators;
 use crate::ground::arch;
 use crate::ground::crossing::{Place, gate};
 use crate::operations::clock::collective::all_reached;
 use crate::operations::clock::persistent;
-use crate::operations::clock::points::{self, pending, say, sleep, stand_still, use_advance};
+use crate::operations::clock::points;
+use crate::operations::clock::points::{pending, say, sleep, stand_still, use_advance};
 use crate::operations::messages::{drain, message};
 use crate::operations::p2p;
-use crate::operations::request::{self, Pending as Requests};
+use crate::operations::request;
+use crate::operations::request::Pending as Requests;
 
 /// Nanoseconds between two rounds of progress in which nothing moved.
 const ROUND: u64 = 200_000;
@@ -106,14 +108,14 @@ unsafe fn stay() {
                     }
                     moved = drain::pull();
                 }
-                refusal::answer();
+                answer::answer();
                 say(DriverState::Checked);
             } else if command == Command::Drain as u32 {
                 if active {
                     moved = drain::round();
                 }
                 if drain::failed() {
-                    refusal::answer();
+                    answer::answer();
                 }
                 say(DriverState::Draining);
                 if !moved && p2p::parked_in_receive() {
@@ -131,7 +133,7 @@ unsafe fn stay() {
                         crate::checkpoint::inventory::refresh();
                     }
                     if drain::failed() {
-                        refusal::answer();
+                        answer::answer();
                     }
                     say(DriverState::Sealed);
                     moved = false;

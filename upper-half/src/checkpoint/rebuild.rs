@@ -6,7 +6,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::checkpoint::refusal;
+use crate::checkpoint::answer;
 use crate::communicators;
 use crate::ground::{abi, arch, crossing};
 use crate::objects::outcome::{Outcome, check};
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn hook() -> i32 {
         Ok(()) => 0,
         Err((what, error)) => {
             let error = abi::error_from_neutral(error);
-            refusal::explain(format_args!(
+            answer::explain(format_args!(
                 "the real MPI failed to make {what} again: error class {error}"
             ));
             1

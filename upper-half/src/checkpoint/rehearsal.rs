@@ -8,8 +8,8 @@
 use core::fmt::Write;
 
 use crate::communicators;
+use crate::ground::hindrances::Text;
 use crate::ground::lock::SpinLock;
-use crate::ground::refuse::Text;
 use crate::objects::{datatype, group, info, operator};
 
 /// What the last rehearsal found.

@@ -10,7 +10,8 @@ use stillpoint_wrappers::neutral::Word;
 use super::control::control;
 use super::make::{New, anticipate, finish, next_of_all, next_of_some};
 use super::{Body, Members, null, usable};
-use crate::ground::abi::{self, Comm, Group, Info, Request};
+use crate::ground::abi;
+use crate::ground::abi::{Comm, Group, Info, Request};
 use crate::ground::object::Object;
 use crate::ground::{crossing, handle};
 use crate::objects::communicator::Topology;
@@ -19,7 +20,8 @@ use crate::objects::info::pairs::Pairs;
 use crate::objects::outcome::{Outcome, check, class, give, live};
 use crate::objects::{attribute, group, info};
 use crate::operations::clock::collective;
-use crate::operations::request::{self, Kind};
+use crate::operations::request;
+use crate::operations::request::Kind;
 
 /// Has all members of `parent` make a communicator: clocked on the parent's group.
 ///

@@ -9,7 +9,7 @@ use stillpoint_wrappers::neutral::Word;
 use super::{Body, Members, Notes, equip, information, null};
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
-use crate::ground::{crossing, handle, refuse};
+use crate::ground::{crossing, handle, hindrances};
 use crate::objects::communicator::Topology;
 use crate::objects::communicator::identity::{Identity, Origin, of_groups};
 use crate::objects::info::pairs::Pairs;
@@ -155,7 +155,7 @@ unsafe fn finish_as(word: Word, seen: Seen, new: New) -> Outcome<*mut Object> {
             return Err(error);
         }
         if foreign {
-            refuse::alive(refuse::Reason::DynamicProcess);
+            hindrances::alive(hindrances::Reason::DynamicProcess);
         }
         errhandler::inherit(object, new.parent);
         Ok(object)

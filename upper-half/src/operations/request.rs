@@ -46,8 +46,8 @@ pub enum Kind {
     Collective,
     /// `MPI_Grequest_start`.
     Generalized,
-    /// On a window or a file: not carried (see `refuse`).
-    Foreign,
+    /// On a window or a file: not carried (see `ground::hindrances`).
+    Uncarried,
 }
 
 /// Where a request stands.

@@ -7,8 +7,9 @@ use core::ffi::c_int;
 
 use stillpoint_wrappers::gate::HandleKind;
 
+use crate::ground::abi;
 use crate::ground::abi::{
-    self, Comm, Datatype, Errhandler, File, Fint, Group, Info, Message, Op, Request, Status, Win,
+    Comm, Datatype, Errhandler, File, Fint, Group, Info, Message, Op, Request, Status, Win,
 };
 use crate::ground::object::Object;
 use crate::ground::{crossing, fortran, handle};

@@ -4,13 +4,13 @@ mod environment {
     use core::ffi::c_int;
     use crate::ground::abi::Comm;
     use crate::ground::export::export;
-    use crate::stubs::calls;
+    use crate::stubs::by_hand;
 
     #[unsafe(export_name = "MPI_Abort")]
     unsafe extern "C" fn abort(comm: Comm, errorcode: c_int) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
-            calls::abort(comm, errorcode)
+            by_hand::abort(comm, errorcode)
         }
     }
     export!(PMPI_Abort => abort);
@@ -25,7 +25,7 @@ mod local {
     use crate::ground::export::export;
     use crate::ground::{abi, crossing};
     use crate::objects::errhandler;
-    use crate::stubs::pass;
+    use crate::stubs::steps;
 
     #[unsafe(export_name = "MPI_Get_count")]
     unsafe extern "C" fn get_count(
@@ -36,10 +36,10 @@ mod local {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
             let _inside = crossing::enter();
-            let new_status = pass::status(status);
+            let new_status = steps::status(status);
             let code = crossing::cross(
                 |lower| (lower.get_count)(
-                    pass::given(status, &raw const new_status),
+                    steps::given(status, &raw const new_status),
                     abi::word(HandleKind::Datatype, datatype),
                     count,
                 )
@@ -62,7 +62,7 @@ mod query {
     use crate::ground::export::export;
     use crate::ground::{abi, crossing};
     use crate::objects::errhandler;
-    use crate::stubs::pass;
+    use crate::stubs::steps;
 
     #[unsafe(export_name = "MPI_Cart_shift")]
     unsafe extern "C" fn cart_shift(
@@ -82,15 +82,15 @@ mod query {
                     abi::word(HandleKind::Communicator, comm),
                     direction,
                     disp,
-                    pass::place(rank_source, &mut new_rank_source),
-                    pass::place(rank_dest, &mut new_rank_dest),
+                    steps::place(rank_source, &mut new_rank_source),
+                    steps::place(rank_dest, &mut new_rank_dest),
                 )
             );
             if code != 0 {
                 return errhandler::raise(comm, code, c"MPI_Cart_shift");
             }
-            pass::give(rank_source, abi::rank_from_neutral(new_rank_source));
-            pass::give(rank_dest, abi::rank_from_neutral(new_rank_dest));
+            steps::give(rank_source, abi::rank_from_neutral(new_rank_source));
+            steps::give(rank_dest, abi::rank_from_neutral(new_rank_dest));
             0
         }
     }
@@ -101,7 +101,7 @@ mod point_to_point {
     use core::ffi::{c_int, c_void};
     use crate::ground::abi::{Comm, Datatype, Request};
     use crate::ground::export::export;
-    use crate::stubs::calls;
+    use crate::stubs::by_hand;
 
     #[unsafe(export_name = "MPI_Isend")]
     unsafe extern "C" fn isend(
@@ -115,7 +115,7 @@ mod point_to_point {
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
-            calls::isend(buf, count, datatype, dest, tag, comm, request)
+            by_hand::isend(buf, count, datatype, dest, tag, comm, request)
         }
     }
     export!(PMPI_Isend => isend);
@@ -125,7 +125,7 @@ mod completion {
     use core::ffi::c_int;
     use crate::ground::abi::{Request, Status};
     use crate::ground::export::export;
-    use crate::stubs::calls;
+    use crate::stubs::by_hand;
 
     #[unsafe(export_name = "MPI_Waitall")]
     unsafe extern "C" fn waitall(
@@ -135,7 +135,7 @@ mod completion {
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
-            calls::waitall(count, array_of_requests, array_of_statuses)
+            by_hand::waitall(count, array_of_requests, array_of_statuses)
         }
     }
     export!(PMPI_Waitall => waitall);
@@ -152,7 +152,7 @@ mod collective {
     use crate::ground::{abi, crossing};
     use crate::objects::errhandler;
     use crate::operations::direct;
-    use crate::stubs::pass;
+    use crate::stubs::steps;
 
     #[unsafe(export_name = "MPI_Allgather")]
     unsafe extern "C" fn allgather(
@@ -198,7 +198,7 @@ mod collective {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
             let _inside = crossing::enter_as(Place::Collective);
-            let code = pass::clocked(
+            let code = steps::clocked(
                 comm,
                 move |lower| (lower.allgather)(
                     abi::buffer(sendbuf),
@@ -233,17 +233,17 @@ mod collective {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
             let _inside = crossing::enter_as(Place::Collective);
-            let new_sendtypes = pass::Words::new(
+            let new_sendtypes = steps::Words::new(
                 HandleKind::Datatype,
                 sendtypes,
-                if abi::is_in_place(sendbuf) { 0 } else { pass::peers(comm) },
+                if abi::is_in_place(sendbuf) { 0 } else { steps::peers(comm) },
             );
-            let new_recvtypes = pass::Words::new(
+            let new_recvtypes = steps::Words::new(
                 HandleKind::Datatype,
                 recvtypes,
-                pass::peers(comm),
+                steps::peers(comm),
             );
-            let code = pass::clocked(
+            let code = steps::clocked(
                 comm,
                 move |lower| (lower.alltoallw)(
                     abi::buffer(sendbuf),
@@ -303,7 +303,7 @@ mod collective {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
             let _inside = crossing::enter_as(Place::Collective);
-            let code = pass::clocked(
+            let code = steps::clocked(
                 comm,
                 move |lower| (lower.bcast)(
                     abi::buffer(buffer),
@@ -333,7 +333,7 @@ mod nonblocking_collective {
     use crate::ground::{abi, crossing};
     use crate::objects::errhandler;
     use crate::operations::direct;
-    use crate::stubs::pass;
+    use crate::stubs::steps;
 
     #[unsafe(export_name = "MPI_Ineighbor_alltoallw")]
     unsafe extern "C" fn ineighbor_alltoallw(
@@ -351,17 +351,17 @@ mod nonblocking_collective {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
             let _inside = crossing::enter_as(Place::Collective);
-            let new_sendtypes = pass::Words::new(
+            let new_sendtypes = steps::Words::new(
                 HandleKind::Datatype,
                 sendtypes,
-                pass::destinations(comm),
+                steps::destinations(comm),
             );
-            let new_recvtypes = pass::Words::new(
+            let new_recvtypes = steps::Words::new(
                 HandleKind::Datatype,
                 recvtypes,
-                pass::sources(comm),
+                steps::sources(comm),
             );
-            let code = pass::started(
+            let code = steps::started(
                 comm,
                 request,
                 !abi::is_in_place(sendbuf) && !abi::is_in_place(recvbuf),
@@ -445,7 +445,7 @@ mod nonblocking_collective {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
             let _inside = crossing::enter_as(Place::Collective);
-            let code = pass::started(
+            let code = steps::started(
                 comm,
                 request,
                 !abi::is_in_place(sendbuf) && !abi::is_in_place(recvbuf),
@@ -480,17 +480,17 @@ mod persistent_collective {
     use crate::ground::export::export;
     use crate::ground::{abi, crossing};
     use crate::objects::errhandler;
-    use crate::stubs::pass;
+    use crate::stubs::steps;
 
     #[unsafe(export_name = "MPIX_Barrier_init")]
     unsafe extern "C" fn x_barrier_init(comm: Comm, info: Info, request: *mut Request) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
             let _inside = crossing::enter_as(Place::Collective);
-            if let Err(code) = pass::info_below(info) {
+            if let Err(code) = steps::info_below(info) {
                 return errhandler::raise(comm, code, c"MPIX_Barrier_init");
             }
-            let code = pass::persistent(
+            let code = steps::persistent(
                 comm,
                 request,
                 true,
@@ -514,7 +514,7 @@ mod object {
     use core::ffi::{c_int, c_void};
     use crate::ground::abi::{Aint, Comm, CommCopyAttrFunction, CommDeleteAttrFunction, Datatype, Info, Op, UserFunction};
     use crate::ground::export::export;
-    use crate::stubs::calls;
+    use crate::stubs::by_hand;
 
     #[unsafe(export_name = "MPI_Comm_create_keyval")]
     unsafe extern "C" fn comm_create_keyval(
@@ -525,7 +525,7 @@ mod object {
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
-            calls::comm_create_keyval(
+            by_hand::comm_create_keyval(
                 comm_copy_attr_fn,
                 comm_delete_attr_fn,
                 comm_keyval,
@@ -544,7 +544,7 @@ mod object {
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
-            calls::comm_get_attr(comm, comm_keyval, attribute_val, flag)
+            by_hand::comm_get_attr(comm, comm_keyval, attribute_val, flag)
         }
     }
     export!(PMPI_Comm_get_attr => comm_get_attr);
@@ -559,7 +559,7 @@ mod object {
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
-            calls::comm_split_type(comm, split_type, key, info, newcomm)
+            by_hand::comm_split_type(comm, split_type, key, info, newcomm)
         }
     }
     export!(PMPI_Comm_split_type => comm_split_type);
@@ -579,7 +579,7 @@ mod object {
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
-            calls::dist_graph_create_adjacent(
+            by_hand::dist_graph_create_adjacent(
                 comm_old,
                 indegree,
                 sources,
@@ -599,7 +599,7 @@ mod object {
     unsafe extern "C" fn op_create(user_fn: UserFunction, commute: c_int, op: *mut Op) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
-            calls::op_create(user_fn, commute, op)
+            by_hand::op_create(user_fn, commute, op)
         }
     }
     export!(PMPI_Op_create => op_create);
@@ -619,7 +619,7 @@ mod object {
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
-            calls::type_create_darray(
+            by_hand::type_create_darray(
                 size,
                 rank,
                 ndims,
@@ -645,7 +645,7 @@ mod object {
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
-            calls::type_struct(
+            by_hand::type_struct(
                 count,
                 array_of_blocklengths,
                 array_of_displacements,
@@ -665,9 +665,9 @@ mod one_sided {
     use crate::ground::abi::{Aint, Comm, Info, Win};
     use crate::ground::crossing::Place;
     use crate::ground::export::export;
-    use crate::ground::{abi, crossing, refuse};
+    use crate::ground::{abi, crossing, hindrances};
     use crate::objects::errhandler;
-    use crate::stubs::pass;
+    use crate::stubs::steps;
 
     #[unsafe(export_name = "MPI_Win_create")]
     unsafe extern "C" fn win_create(
@@ -681,11 +681,11 @@ mod one_sided {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
             let _inside = crossing::enter_as(Place::Collective);
-            if let Err(code) = pass::info_below(info) {
+            if let Err(code) = steps::info_below(info) {
                 return errhandler::raise(comm, code, c"MPI_Win_create");
             }
             let mut new_win = 0;
-            let code = pass::clocked(
+            let code = steps::clocked(
                 comm,
                 |lower| (lower.win_create)(
                     abi::buffer(base),
@@ -693,14 +693,14 @@ mod one_sided {
                     disp_unit,
                     abi::word(HandleKind::Info, info),
                     abi::word(HandleKind::Communicator, comm),
-                    pass::place(win, &mut new_win),
+                    steps::place(win, &mut new_win),
                 ),
             );
             if code != 0 {
                 return errhandler::raise(comm, code, c"MPI_Win_create");
             }
-            pass::opened_window(win, new_win, comm);
-            refuse::alive(refuse::Reason::Window);
+            steps::opened_window(win, new_win, comm);
+            hindrances::alive(hindrances::Reason::Window);
             0
         }
     }
@@ -715,9 +715,9 @@ mod file {
     use crate::ground::abi::{Comm, Datatype, File, Info, Offset, Status};
     use crate::ground::crossing::Place;
     use crate::ground::export::export;
-    use crate::ground::{abi, crossing, refuse};
+    use crate::ground::{abi, crossing, hindrances};
     use crate::objects::errhandler;
-    use crate::stubs::pass;
+    use crate::stubs::steps;
 
     #[unsafe(export_name = "MPI_File_open")]
     unsafe extern "C" fn file_open(
@@ -730,25 +730,25 @@ mod file {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
             let _inside = crossing::enter_as(Place::Collective);
-            if let Err(code) = pass::info_below(info) {
-                return errhandler::raise(pass::null_file(), code, c"MPI_File_open");
+            if let Err(code) = steps::info_below(info) {
+                return errhandler::raise(steps::null_file(), code, c"MPI_File_open");
             }
             let mut new_fh = 0;
-            let code = pass::clocked(
+            let code = steps::clocked(
                 comm,
                 |lower| (lower.file_open)(
                     abi::word(HandleKind::Communicator, comm),
                     filename,
                     abi::mode_to_neutral(amode),
                     abi::word(HandleKind::Info, info),
-                    pass::place(fh, &mut new_fh),
+                    steps::place(fh, &mut new_fh),
                 ),
             );
             if code != 0 {
-                return errhandler::raise(pass::null_file(), code, c"MPI_File_open");
+                return errhandler::raise(steps::null_file(), code, c"MPI_File_open");
             }
-            pass::opened_file(fh, new_fh, comm);
-            refuse::alive(refuse::Reason::File);
+            steps::opened_file(fh, new_fh, comm);
+            hindrances::alive(hindrances::Reason::File);
             0
         }
     }
@@ -766,7 +766,7 @@ mod file {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
             let _inside = crossing::enter();
-            let mut new_status = pass::status(status);
+            let mut new_status = steps::status(status);
             let code = crossing::cross(
                 |lower| (lower.file_read_at)(
                     abi::word(HandleKind::File, fh),
@@ -774,13 +774,13 @@ mod file {
                     abi::buffer(buf),
                     count,
                     abi::word(HandleKind::Datatype, datatype),
-                    pass::place(status, &mut new_status),
+                    steps::place(status, &mut new_status),
                 )
             );
             if code != 0 {
                 return errhandler::raise(fh, code, c"MPI_File_read_at");
             }
-            pass::give_status(status, &new_status);
+            steps::give_status(status, &new_status);
             0
         }
     }
@@ -790,8 +790,8 @@ mod file {
 mod tool {
     use core::ffi::{c_int, c_void};
     use crate::ground::export::export;
-    use crate::ground::{abi, crossing, refuse};
-    use crate::stubs::pass;
+    use crate::ground::{abi, crossing, hindrances};
+    use crate::stubs::steps;
 
     #[unsafe(export_name = "MPI_T_pvar_handle_alloc")]
     unsafe extern "C" fn t_pvar_handle_alloc(
@@ -809,7 +809,7 @@ mod tool {
                 |lower| (lower.t_pvar_handle_alloc)(
                     pe_session,
                     pvar_index,
-                    pass::tool_object(obj_handle, &mut new_obj_handle),
+                    steps::tool_object(obj_handle, &mut new_obj_handle),
                     handle,
                     count,
                 )
@@ -817,7 +817,7 @@ mod tool {
             if code != 0 {
                 return abi::error_from_neutral(code);
             }
-            refuse::alive(refuse::Reason::ToolHandle);
+            hindrances::alive(hindrances::Reason::ToolHandle);
             0
         }
     }

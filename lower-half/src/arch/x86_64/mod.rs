@@ -7,6 +7,8 @@ pub mod springboard;
 pub mod syscall;
 pub mod trampoline;
 
+/// Bytes of a page.
+pub const PAGE: usize = 4096;
 /// What seccomp calls the processor (`linux/audit.h`).
 pub const AUDIT_ARCH: u32 = 0xc000_003e;
 /// What ELF files call it (`elf.h`).

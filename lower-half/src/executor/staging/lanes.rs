@@ -17,7 +17,7 @@ use super::{BLOCK, Shared};
 
 /// Blocks that wait for a sink, at most.
 const DEPTH: usize = 4;
-const PAGE: u64 = 4096;
+const PAGE: u64 = crate::arch::PAGE as u64;
 
 /// Where a lane leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

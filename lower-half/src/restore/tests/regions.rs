@@ -1,8 +1,7 @@
 //! Memory, private and shared.
 
 use super::*;
-
-const PAGE: usize = 4096;
+use crate::arch::PAGE;
 
 /// Maps memory of the arena for a test.
 pub fn map(

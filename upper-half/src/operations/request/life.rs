@@ -9,14 +9,14 @@ use super::{
     live,
 };
 use crate::ground::object::Object;
-use crate::ground::{arch, refuse};
+use crate::ground::{arch, hindrances};
 use crate::operations::clock::collective;
 
 /// Requests with a completion.
 pub(super) static COMPLETIONS: AtomicUsize = AtomicUsize::new(0);
 
 /// Makes the request of an operation that the lower half has begun as `word`: a nonblocking
-/// collective, or one on a window or file ([`Kind::Foreign`]).
+/// collective, or one on a window or file ([`Kind::Uncarried`]).
 ///
 /// # Safety
 /// As [`create`].
@@ -26,8 +26,8 @@ pub unsafe fn adopt(kind: Kind, communicator: *mut Object, word: Word) -> *mut O
     unsafe {
         let request = create(&Arguments::without_message(kind, communicator), NO_MESSAGE);
         (*request).head.lower = word;
-        if kind == Kind::Foreign {
-            refuse::alive(refuse::Reason::ForeignRequest);
+        if kind == Kind::Uncarried {
+            hindrances::alive(hindrances::Reason::UncarriedRequest);
         }
         request.cast()
     }

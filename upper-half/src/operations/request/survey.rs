@@ -103,7 +103,7 @@ pub fn pending() -> Pending {
             let it = &*request;
             match it.kind {
                 _ if it.state != State::Active => Pending::Nothing,
-                Kind::Receive | Kind::Generalized | Kind::Foreign => Pending::Nothing,
+                Kind::Receive | Kind::Generalized | Kind::Uncarried => Pending::Nothing,
                 Kind::Collective
                     if it.number != 0 && !collective::binding(clock_of(it), it.clock) =>
                 {

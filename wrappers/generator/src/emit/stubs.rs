@@ -59,10 +59,10 @@ fn imports(stubs: &str, functions: &[&Function]) -> String {
     imports.from("crate::ground::abi", &types);
     imports.from("crate::ground::crossing", &["Place"]);
     imports.from("crate::ground::export", &["export"]);
-    imports.modules("crate::ground", &["abi", "crossing", "refuse"]);
+    imports.modules("crate::ground", &["abi", "crossing", "hindrances"]);
     imports.modules("crate::objects", &["errhandler"]);
     imports.modules("crate::operations", &["direct"]);
-    imports.modules("crate::stubs", &["calls", "pass"]);
+    imports.modules("crate::stubs", &["by_hand", "steps"]);
     imports.text()
 }
 
@@ -105,7 +105,7 @@ fn stub(text: &mut String, function: &Function) {
                 .iter()
                 .map(|p| p.name.as_str())
                 .collect();
-            let _ = writeln!(text, "calls::{name}({})", arguments.join(", "));
+            let _ = writeln!(text, "by_hand::{name}({})", arguments.join(", "));
         }
         Form::Persistent | Form::Started => repeated(text, function),
         _ => crossing(text, function),
@@ -185,9 +185,9 @@ fn home(function: &Function) -> Option<&Parameter> {
 /// The expression for the object on which errors are raised.
 fn raised_on(function: &Function) -> String {
     match home(function) {
-        _ if function.name == "MPI_File_open" => "pass::null_file()".to_string(),
+        _ if function.name == "MPI_File_open" => "steps::null_file()".to_string(),
         Some(parameter) => parameter.name.clone(),
-        None if function.class == Class::File => "pass::null_file()".to_string(),
+        None if function.class == Class::File => "steps::null_file()".to_string(),
         None => "core::ptr::null_mut()".to_string(),
     }
 }
@@ -211,7 +211,7 @@ fn crossing(text: &mut String, function: &Function) {
             let own = if call.contains("&mut ") { "" } else { "move " };
             let _ = writeln!(
                 text,
-                "let code = pass::clocked({clocked}, {own}|lower| {call});"
+                "let code = steps::clocked({clocked}, {own}|lower| {call});"
             );
         }
         _ => {
@@ -244,19 +244,19 @@ fn lasting(text: &mut String, function: &Function) {
         "MPI_Win_create"
         | "MPI_Win_allocate"
         | "MPI_Win_allocate_shared"
-        | "MPI_Win_create_dynamic" => "alive(refuse::Reason::Window)",
-        "MPI_File_open" => "alive(refuse::Reason::File)",
-        "MPI_Open_port" | "MPI_Publish_name" => "alive(refuse::Reason::DynamicProcess)",
-        "MPI_Close_port" | "MPI_Unpublish_name" => "gone(refuse::Reason::DynamicProcess)",
+        | "MPI_Win_create_dynamic" => "alive(hindrances::Reason::Window)",
+        "MPI_File_open" => "alive(hindrances::Reason::File)",
+        "MPI_Open_port" | "MPI_Publish_name" => "alive(hindrances::Reason::DynamicProcess)",
+        "MPI_Close_port" | "MPI_Unpublish_name" => "gone(hindrances::Reason::DynamicProcess)",
         "MPI_T_init_thread"
         | "MPI_T_cvar_handle_alloc"
         | "MPI_T_pvar_handle_alloc"
-        | "MPI_T_pvar_session_create" => "alive(refuse::Reason::ToolHandle)",
+        | "MPI_T_pvar_session_create" => "alive(hindrances::Reason::ToolHandle)",
         "MPI_T_finalize"
         | "MPI_T_cvar_handle_free"
         | "MPI_T_pvar_handle_free"
-        | "MPI_T_pvar_session_free" => "gone(refuse::Reason::ToolHandle)",
+        | "MPI_T_pvar_session_free" => "gone(hindrances::Reason::ToolHandle)",
         _ => return,
     };
-    let _ = writeln!(text, "refuse::{note};");
+    let _ = writeln!(text, "hindrances::{note};");
 }

@@ -9,7 +9,7 @@ use crate::table::{Direction, Function, Parameter};
 fn count(function: &Function, length: &str) -> String {
     let communicator = home(function).map_or("", |parameter| parameter.name.as_str());
     match length {
-        "peers" | "sources" | "destinations" => format!("pass::{length}({communicator})"),
+        "peers" | "sources" | "destinations" => format!("steps::{length}({communicator})"),
         other => other.to_string(),
     }
 }
@@ -23,7 +23,7 @@ pub fn before(text: &mut String, function: &Function, parameter: &Parameter) {
             // The lower half gets these objects only when it is about to be asked for something with them.
             let _ = writeln!(
                 text,
-                "if let Err(code) = pass::{}_below({name}) {{",
+                "if let Err(code) = steps::{}_below({name}) {{",
                 parameter.kind
             );
             text.push_str(&failed(function));
@@ -31,7 +31,7 @@ pub fn before(text: &mut String, function: &Function, parameter: &Parameter) {
         }
         ("status", _, None) => {
             let mutable = if out { "mut " } else { "" };
-            let _ = writeln!(text, "let {mutable}new_{name} = pass::status({name});");
+            let _ = writeln!(text, "let {mutable}new_{name} = steps::status({name});");
         }
         (kind, false, Some(length)) if kind::handle(kind).is_some() => {
             let mut count = count(function, length);
@@ -41,7 +41,7 @@ pub fn before(text: &mut String, function: &Function, parameter: &Parameter) {
             let kind = kind::handle(kind).map_or("", |entry| entry.2);
             let _ = writeln!(
                 text,
-                "let new_{name} = pass::Words::new(HandleKind::{kind}, {name}, {count});"
+                "let new_{name} = steps::Words::new(HandleKind::{kind}, {name}, {count});"
             );
         }
         (kind, true, None) if kind::handle(kind).is_some() => {
@@ -67,13 +67,13 @@ pub fn argument(parameter: &Parameter) -> String {
     let name = &parameter.name;
     let out = parameter.direction != Direction::In;
     match (parameter.kind.as_str(), out, parameter.length.is_some()) {
-        ("status", false, false) => format!("pass::given({name}, &raw const new_{name})"),
-        ("status", true, false) => format!("pass::place({name}, &mut new_{name})"),
+        ("status", false, false) => format!("steps::given({name}, &raw const new_{name})"),
+        ("status", true, false) => format!("steps::place({name}, &mut new_{name})"),
         ("buffer", ..) => format!("abi::buffer({name})"),
         ("weights", false, _) => format!("abi::weights_to_neutral({name})"),
         ("weights", true, _) => format!("abi::weights_to_neutral({name}).cast_mut()"),
         ("displacement", ..) => format!("abi::displacement_to_neutral({name})"),
-        ("toolobject", ..) => format!("pass::tool_object({name}, &mut new_{name})"),
+        ("toolobject", ..) => format!("steps::tool_object({name}, &mut new_{name})"),
         (kind, false, true) if kind::handle(kind).is_some() => {
             format!("new_{name}.refreshed()")
         }
@@ -82,7 +82,7 @@ pub fn argument(parameter: &Parameter) -> String {
             format!("abi::word(HandleKind::{kind}, {name})")
         }
         (kind, true, false) if kind::handle(kind).is_some() || kind::is_special(kind) => {
-            format!("pass::place({name}, &mut new_{name})")
+            format!("steps::place({name}, &mut new_{name})")
         }
         (kind, false, false) if kind::is_special(kind) => format!("abi::{kind}_to_neutral({name})"),
         _ => name.clone(),
@@ -97,25 +97,25 @@ pub fn after(text: &mut String, function: &Function, parameter: &Parameter) {
     }
     match parameter.kind.as_str() {
         "status" => {
-            let _ = writeln!(text, "pass::give_status({name}, &new_{name});");
+            let _ = writeln!(text, "steps::give_status({name}, &new_{name});");
         }
         "request" => {
-            let _ = writeln!(text, "pass::foreign({name}, new_{name});");
+            let _ = writeln!(text, "steps::uncarried({name}, new_{name});");
         }
         kind if kind::is_special(kind) => {
             let _ = writeln!(
                 text,
-                "pass::give({name}, abi::{kind}_from_neutral(new_{name}));"
+                "steps::give({name}, abi::{kind}_from_neutral(new_{name}));"
             );
         }
         kind @ ("window" | "file") => {
-            let _ = writeln!(text, "pass::opened_{kind}({name}, new_{name}, comm);");
+            let _ = writeln!(text, "steps::opened_{kind}({name}, new_{name}, comm);");
         }
         kind => {
             if let Some(entry) = kind::handle(kind) {
                 let _ = writeln!(
                     text,
-                    "if let Err(code) = pass::adopt(HandleKind::{}, {name}, new_{name}) {{\n{}\n}}",
+                    "if let Err(code) = steps::adopt(HandleKind::{}, {name}, new_{name}) {{\n{}\n}}",
                     entry.2,
                     failed(function)
                 );

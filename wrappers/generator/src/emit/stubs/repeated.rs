@@ -36,7 +36,7 @@ pub fn repeated(text: &mut String, function: &Function) {
     };
     let _ = writeln!(
         text,
-        "let code = pass::{}({clocked}, request, {repeatable}, {held}, move |lower, word| {});",
+        "let code = steps::{}({clocked}, request, {repeatable}, {held}, move |lower, word| {});",
         if function.form == Form::Started {
             "started"
         } else {

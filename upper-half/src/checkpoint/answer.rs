@@ -6,8 +6,9 @@ use core::sync::atomic::Ordering;
 
 use crate::checkpoint::rehearsal;
 use crate::ground::crossing::gate;
+use crate::ground::hindrances;
+use crate::ground::hindrances::Text;
 use crate::ground::hooks::HOOKS;
-use crate::ground::refuse::{self, Text};
 use crate::operations::clock::two_phase;
 use crate::operations::messages::drain;
 
@@ -32,7 +33,7 @@ pub fn answer() {
     if gate().mpi_active.load(Ordering::Relaxed) == 0 {
         let _ = text.write_str("MPI is not running (before MPI_Init, or after MPI_Finalize)\n");
     }
-    refuse::describe(text);
+    hindrances::describe(text);
     two_phase::describe(text);
     drain::describe(text);
     rehearsal::describe(text);

@@ -61,10 +61,10 @@ pub use crate::stubs::conversion::{
     info_c2f, info_f2c, message_c2f, message_f2c, op_c2f, op_f2c, request_c2f, request_f2c,
     status_c2f, status_f2c, type_c2f, type_f2c, win_c2f, win_f2c,
 };
-pub use crate::stubs::foreign::{
-    comm_spawn, comm_spawn_multiple, file_close, register_datarep, win_free,
-};
 pub use crate::stubs::init::{
     abort, finalize, finalized, init, init_thread, initialized, is_thread_main, query_thread,
 };
 pub use crate::stubs::local::{address, get_address, pcontrol, wtick, wtime};
+pub use crate::stubs::uncarried::{
+    comm_spawn, comm_spawn_multiple, file_close, register_datarep, win_free,
+};

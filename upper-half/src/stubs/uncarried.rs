@@ -1,21 +1,21 @@
 //! Windows, files and spawned processes, where passing through takes more than the generator knows.
 //!
-//! None of them is carried into an image (see `refuse`); as long as they live they are the lower half's.
+//! None of them is carried into an image (see `ground::hindrances`); as long as they live they are the lower half's.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
 
 use stillpoint_wrappers::gate::HandleKind;
 
-use crate::ground::abi::{
-    self, Comm, DatarepConversionFunction, DatarepExtentFunction, File, Info, Win,
-};
-use crate::ground::crossing::{self, Place, cross};
+use crate::ground::abi;
+use crate::ground::abi::{Comm, DatarepConversionFunction, DatarepExtentFunction, File, Info, Win};
+use crate::ground::crossing;
+use crate::ground::crossing::{Place, cross};
 use crate::ground::handle;
-use crate::ground::refuse::{Reason, gone};
+use crate::ground::hindrances::{Reason, gone};
 use crate::objects::outcome::class;
 use crate::objects::{attribute, errhandler};
-use crate::stubs::pass;
+use crate::stubs::steps;
 
 /// `MPI_Win_free`.
 ///
@@ -33,7 +33,7 @@ pub unsafe fn win_free(place: *mut Win) -> c_int {
             return errhandler::raise_own(window, error, NAME);
         }
         let mut word = (*window).lower;
-        let code = pass::clocked(window, |lower| (lower.win_free)(&mut word));
+        let code = steps::clocked(window, |lower| (lower.win_free)(&mut word));
         if code != 0 {
             return errhandler::raise(window, code, NAME);
         }
@@ -53,10 +53,10 @@ pub unsafe fn file_close(place: *mut File) -> c_int {
     // SAFETY: as `win_free`.
     unsafe {
         let Some(file) = live(place, HandleKind::File) else {
-            return errhandler::raise(pass::null_file(), class::FILE, NAME);
+            return errhandler::raise(steps::null_file(), class::FILE, NAME);
         };
         let mut word = (*file).lower;
-        let code = pass::clocked(file, |lower| (lower.file_close)(&mut word));
+        let code = steps::clocked(file, |lower| (lower.file_close)(&mut word));
         if code != 0 {
             return errhandler::raise(file, code, NAME);
         }
@@ -121,7 +121,7 @@ pub unsafe fn register_datarep(
         if code == 0 {
             return 0;
         }
-        errhandler::raise(pass::null_file(), code, c"MPI_Register_datarep")
+        errhandler::raise(steps::null_file(), code, c"MPI_Register_datarep")
     }
 }
 
@@ -158,7 +158,7 @@ pub unsafe fn comm_spawn(
             ptr::null_mut()
         };
         let mut word = 0;
-        let code = pass::clocked(comm, |lower| {
+        let code = steps::clocked(comm, |lower| {
             (lower.comm_spawn)(
                 command,
                 argv,
@@ -166,7 +166,7 @@ pub unsafe fn comm_spawn(
                 abi::word(HandleKind::Info, info),
                 abi::rank_to_neutral(root),
                 abi::word(HandleKind::Communicator, comm),
-                pass::place(intercomm, &mut word),
+                steps::place(intercomm, &mut word),
                 array_of_errcodes,
             )
         });
@@ -198,9 +198,9 @@ pub unsafe fn comm_spawn_multiple(
         } else {
             0
         };
-        let infos = pass::Words::new(HandleKind::Info, array_of_info, infos);
+        let infos = steps::Words::new(HandleKind::Info, array_of_info, infos);
         let mut word = 0;
-        let code = pass::clocked(comm, |lower| {
+        let code = steps::clocked(comm, |lower| {
             (lower.comm_spawn_multiple)(
                 count,
                 array_of_commands,
@@ -209,7 +209,7 @@ pub unsafe fn comm_spawn_multiple(
                 infos.refreshed(),
                 abi::rank_to_neutral(root),
                 abi::word(HandleKind::Communicator, comm),
-                pass::place(intercomm, &mut word),
+                steps::place(intercomm, &mut word),
                 array_of_errcodes,
             )
         });
@@ -233,7 +233,7 @@ unsafe fn spawned(
         if code != 0 {
             return errhandler::raise(comm, code, name);
         }
-        if let Err(code) = pass::adopt(HandleKind::Communicator, place, word) {
+        if let Err(code) = steps::adopt(HandleKind::Communicator, place, word) {
             return errhandler::raise(comm, code, name);
         }
         0

@@ -14,7 +14,7 @@ pub enum Reason {
     File,
     DynamicProcess,
     /// Nonblocking operations on windows and files.
-    ForeignRequest,
+    UncarriedRequest,
     /// Objects of the tools interface that belong to the running MPI.
     ToolHandle,
 }

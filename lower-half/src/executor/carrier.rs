@@ -21,10 +21,9 @@ use super::page::Page;
 use super::staging::Staging;
 use super::staging::image::Staged;
 use super::stopping;
-use crate::capture;
 use crate::capture::access::{Access, Revoked};
 use crate::capture::still::Still;
-use crate::parts;
+use crate::{capture, parts};
 
 /// How long a parked driver thread may take over one command. It does nothing but its own work then.
 const ANSWER: Duration = Duration::from_secs(60);

@@ -69,25 +69,13 @@ pub fn on_clone(call: &mut Call) -> isize {
         })
     };
 
-    let below = stack.wrapping_sub(RED_ZONE);
-    // SAFETY: whoever starts a thread gives it a stack; what lies below the red zone is free.
-    let beginning = unsafe {
-        let frame = call.frame().copy_below(below);
-        frame.set_register(RESULT, 0);
-        frame.set_register(SP, stack);
-        let beginning = (frame.address() - size_of::<Beginning>()) & !15;
-        let child_tid = if flag(libc::CLONE_CHILD_SETTID) {
-            child_tid
-        } else {
-            0
-        };
-        (beginning as *mut Beginning).write(Beginning {
-            frame: frame.address(),
-            thread,
-            child_tid,
-        });
-        beginning
+    let child_told = if flag(libc::CLONE_CHILD_SETTID) {
+        child_tid
+    } else {
+        0
     };
+    // SAFETY: whoever starts a thread gives it a stack.
+    let beginning = unsafe { lay_beginning(call, thread, stack, child_told) };
     // After a restart the id that the kernel would tell is not the one that the application is to know.
     let by_hand = if same_process && restarted() {
         (libc::CLONE_PARENT_SETTID | libc::CLONE_CHILD_SETTID) as usize
@@ -123,6 +111,26 @@ pub fn on_clone(call: &mut Call) -> isize {
     }
     thread.name(id, result as u32);
     id as isize
+}
+
+/// Lays down, below a new thread's stack, what it begins with: the frame that it returns through to where it was made.
+///
+/// # Safety
+/// `stack` must be the end of a stack; what lies below the red zone is free.
+unsafe fn lay_beginning(call: &Call, thread: Thread, stack: usize, child_tid: usize) -> usize {
+    // SAFETY: the caller's stack.
+    unsafe {
+        let frame = call.frame().copy_below(stack.wrapping_sub(RED_ZONE));
+        frame.set_register(RESULT, 0);
+        frame.set_register(SP, stack);
+        let beginning = (frame.address() - size_of::<Beginning>()) & !15;
+        (beginning as *mut Beginning).write(Beginning {
+            frame: frame.address(),
+            thread,
+            child_tid,
+        });
+        beginning
+    }
 }
 
 /// Whether ids may differ from the kernel's.

@@ -18,7 +18,8 @@ use crate::agent;
 use crate::arch::{enter, layout, syscall};
 use crate::capture::appearance;
 use crate::gate::{exec, filter, identity, paths, signals};
-use crate::ground::{environment, inherited, starters};
+use crate::ground::environment::{self, Environment};
+use crate::ground::{inherited, starters};
 use crate::loader::{map, stack, vdso};
 use crate::threads::registry::Thread;
 use error::LaunchError;
@@ -63,22 +64,13 @@ pub fn run(
     syscall::set_mask(process::LOWER_MASK);
     let page = process::prepare()?;
 
-    let mapped = load(&program);
-    let mapped = match mapped {
+    let mapped = match load(&program) {
         Err(LaunchError::Program {
             source: map::MapError::Elf(crate::ground::elf::ElfError::Static),
             ..
         }) if entrance == Entrance::Exec => start_as_it_is(&path, &arguments),
         other => other?,
     };
-    let strings: Vec<CString> = program
-        .arguments
-        .iter()
-        .map(|argument| CString::new(argument.clone()))
-        .collect::<Result<_, _>>()
-        .map_err(|_| LaunchError::Argument(path.display().to_string()))?;
-    let asked = CString::new(program.asked.as_os_str().as_bytes())
-        .map_err(|_| LaunchError::Argument(path.display().to_string()))?;
     let application = environment::of_application(library.as_deref(), &mapped.program.needed);
     // What MPI shall find is not the application's.
     // SAFETY: no other thread has been started yet.
@@ -88,35 +80,12 @@ pub fn run(
             std::env::set_var(starters::FIRST, std::process::id().to_string());
         }
     }
-    let vdso = vdso::map().map_err(LaunchError::set_up("the vDSO"))?;
-    let stack = stack::build(
-        &mapped.program,
-        &mapped.interpreter,
-        &asked,
-        &strings,
-        &application,
-        vdso,
-    )
-    .map_err(LaunchError::set_up("the stack"))?;
-
-    let executable = std::fs::canonicalize(&program.path).unwrap_or_else(|_| program.path.clone());
-    if let Ok(executable) = CString::new(executable.as_os_str().as_bytes()) {
-        paths::set_executable(&executable);
-    }
+    let stack = stack_of(&program, &mapped, &application)?;
+    note_executable(&program);
     let low_text = mapped.program.low_text;
     configure_exec(library.as_deref(), low_text)?;
 
-    let thread = Thread::take().ok_or(LaunchError::Usage)?;
-    thread.record().virtual_tid.store(
-        identity::virtual_pid(),
-        std::sync::atomic::Ordering::Relaxed,
-    );
-    // SAFETY: the record was taken for this thread; the process's own thread area is nobody else's.
-    unsafe {
-        thread.set_fs_lower(crate::arch::registers::fs());
-        thread.adopt();
-    }
-    signals::believe(thread, inherited::mask());
+    adopt_this_thread()?;
     process::begin(launch.as_ref(), low_text)?;
     if let Some(launch) = launch {
         page.rank.store(launch.rank as i32, Relaxed);
@@ -139,6 +108,53 @@ pub fn run(
         syscall::set_mask(inherited::mask() & !signals::ours());
         enter::jump(mapped.interpreter.entry, stack.pointer)
     }
+}
+
+/// The application's stack: its arguments, its environment, its vDSO.
+fn stack_of(
+    program: &command::Program,
+    mapped: &Loaded,
+    application: &Environment,
+) -> Result<stack::Stack, LaunchError> {
+    let path = || LaunchError::Argument(program.path.display().to_string());
+    let strings: Vec<CString> = program
+        .arguments
+        .iter()
+        .map(|argument| CString::new(argument.clone()))
+        .collect::<Result<_, _>>()
+        .map_err(|_| path())?;
+    let asked = CString::new(program.asked.as_os_str().as_bytes()).map_err(|_| path())?;
+    let vdso = vdso::map().map_err(LaunchError::set_up("the vDSO"))?;
+    stack::build(
+        &mapped.program,
+        &mapped.interpreter,
+        &asked,
+        &strings,
+        application,
+        vdso,
+    )
+    .map_err(LaunchError::set_up("the stack"))
+}
+
+/// What `/proc/self/exe` is to the application.
+fn note_executable(program: &command::Program) {
+    let executable = std::fs::canonicalize(&program.path).unwrap_or_else(|_| program.path.clone());
+    if let Ok(executable) = CString::new(executable.as_os_str().as_bytes()) {
+        paths::set_executable(&executable);
+    }
+}
+
+/// The calling thread becomes the application's main thread.
+fn adopt_this_thread() -> Result<(), LaunchError> {
+    let thread = Thread::take().ok_or(LaunchError::Usage)?;
+    (thread.record().virtual_tid).store(identity::virtual_pid(), Relaxed);
+    // SAFETY: the record was taken for this thread; the process's own thread area is nobody else's.
+    unsafe {
+        thread.set_fs_lower(crate::arch::registers::fs());
+        thread.adopt();
+    }
+    signals::believe(thread, inherited::mask());
+    Ok(())
 }
 
 /// The program and its interpreter.

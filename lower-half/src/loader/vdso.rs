@@ -17,10 +17,10 @@
 use std::ffi::CStr;
 use std::io;
 
-use crate::arch::PAGE;
 use crate::arch::layout::{SLOTS, Slot, VDSO, slot};
-use crate::arch::springboard::Piece;
+use crate::arch::springboard::{self, Piece};
 use crate::arch::syscall::failed;
+use crate::arch::{MACHINE, PAGE};
 use crate::gate::memory;
 
 const VERSION: &str = "LINUX_2.6";
@@ -88,9 +88,6 @@ impl Strings {
 
 /// The image; every address in it counts from its start.
 fn image() -> Vec<u8> {
-    const HEADERS: usize = 64 + 2 * 56;
-    const DYNAMIC_ENTRIES: usize = 10;
-    const CODE_BYTES: usize = 32;
     let mut strings = Strings { bytes: vec![0] };
     let soname = strings.add(NAME.as_bytes());
     let version = strings.add(VERSION.as_bytes());
@@ -98,114 +95,155 @@ fn image() -> Vec<u8> {
         .iter()
         .map(|(name, ..)| strings.add(name.to_bytes()))
         .collect();
-    let symbols = FUNCTIONS.len() + 1;
-
-    // Where everything goes.
-    let dynamic = HEADERS;
-    let hashes = dynamic + 16 * DYNAMIC_ENTRIES;
-    let table = (hashes + 4 * (2 + 1 + symbols)).next_multiple_of(8);
-    let versions = table + 24 * symbols;
-    let definitions = (versions + 2 * symbols).next_multiple_of(8);
-    let text = definitions + 2 * (20 + 8);
-    let code = (text + strings.bytes.len()).next_multiple_of(CODE_BYTES);
-    let end = code + CODE_BYTES * FUNCTIONS.len();
+    let places = Places::of(strings.bytes.len());
 
     let mut image = Image::default();
-    image.0.extend(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
-    image.half(3); // ET_DYN
-    image.half(62); // EM_X86_64
-    image.word(1);
-    image.long(0); // no entry point
-    image.long(64); // program headers
-    image.long(0); // no section headers
-    image.word(0);
-    for value in [64, 56, 2, 64, 0, 0] {
-        image.half(value);
-    }
-    // PT_LOAD, readable and executable; PT_DYNAMIC, readable.
-    for (kind, flags, at, bytes, alignment) in [
-        (1, 5, 0, end, PAGE),
-        (2, 4, dynamic, 16 * DYNAMIC_ENTRIES, 8),
-    ] {
-        image.word(kind);
-        image.word(flags);
-        for value in [at, at, at, bytes, bytes, alignment] {
-            image.long(value as u64);
-        }
-    }
-    let entries: [(u64, u64); DYNAMIC_ENTRIES] = [
-        (14, u64::from(soname)),           // DT_SONAME
-        (4, hashes as u64),                // DT_HASH
-        (5, text as u64),                  // DT_STRTAB
-        (6, table as u64),                 // DT_SYMTAB
-        (10, strings.bytes.len() as u64),  // DT_STRSZ
-        (11, 24),                          // DT_SYMENT
-        (0x6fff_fff0, versions as u64),    // DT_VERSYM
-        (0x6fff_fffc, definitions as u64), // DT_VERDEF
-        (0x6fff_fffd, 2),                  // DT_VERDEFNUM
-        (0, 0),
-    ];
-    for (tag, value) in entries {
-        image.long(tag);
-        image.long(value);
-    }
-    debug_assert_eq!(image.0.len(), hashes);
-    // One bucket, every symbol in its chain.
-    image.word(1);
-    image.word(symbols as u32);
-    image.word(1);
-    for index in 0..symbols as u32 {
-        image.word(if index == 0 || index as usize == symbols - 1 {
-            0
-        } else {
-            index + 1
-        });
-    }
-    image.align(8);
-    image.0.resize(image.0.len() + 24, 0);
-    for (index, name) in names.iter().enumerate() {
-        image.word(*name);
-        image.0.extend([0x12, 0]); // a global function
-        image.half(1); // defined (in whatever section)
-        image.long((code + CODE_BYTES * index) as u64);
-        image.long(CODE_BYTES as u64);
-    }
-    image.half(0);
-    for _ in FUNCTIONS {
-        image.half(2);
-    }
-    image.align(8);
-    for (index, flags, name, string, next) in
-        [(1, 1, NAME, soname, 28), (2, 0, VERSION, version, 0)]
-    {
-        image.half(1);
-        image.half(flags); // 1: VER_FLG_BASE
-        image.half(index);
-        image.half(1);
-        image.word(hash(name.as_bytes()));
-        image.word(20);
-        image.word(next);
-        image.word(string);
-        image.word(0);
-    }
+    image.heads(&places);
+    image.dynamic(&places, soname, strings.bytes.len());
+    debug_assert_eq!(image.0.len(), places.hashes);
+    image.hashes();
+    image.symbols(&places, &names);
+    image.versions(soname, version);
     image.0.extend(&strings.bytes);
-    image.align(CODE_BYTES);
-    for (_, word, piece) in FUNCTIONS {
-        if piece == Piece::ClockGettime {
-            image.0.extend([0x85, 0xff]); // test edi, edi
-            image.0.extend([0x78, 13]); // js, over the jump
-        }
-        image.0.extend([0x49, 0xbb]); // mov r11, imm64
-        image.long(slot(word) as u64);
-        image.0.extend([0x41, 0xff, 0x23]); // jmp [r11]
-        if piece == Piece::ClockGettime {
-            image.0.extend([0xb8]); // mov eax, imm32
-            image.word(libc::SYS_clock_gettime as u32);
-            image.0.extend([0x0f, 0x05, 0xc3]); // syscall; ret
-        }
-        image.align(CODE_BYTES);
-    }
+    image.code();
     image.0
+}
+
+/// Symbols in the table: the functions, and the first, which is none.
+const SYMBOLS: usize = FUNCTIONS.len() + 1;
+const HEADERS: usize = 64 + 2 * 56;
+const DYNAMIC_ENTRIES: usize = 10;
+const CODE_BYTES: usize = 32;
+
+/// Where everything goes.
+struct Places {
+    hashes: usize,
+    table: usize,
+    versions: usize,
+    definitions: usize,
+    text: usize,
+    code: usize,
+    end: usize,
+}
+
+impl Places {
+    fn of(text_bytes: usize) -> Places {
+        let hashes = HEADERS + 16 * DYNAMIC_ENTRIES;
+        let table = (hashes + 4 * (2 + 1 + SYMBOLS)).next_multiple_of(8);
+        let versions = table + 24 * SYMBOLS;
+        let definitions = (versions + 2 * SYMBOLS).next_multiple_of(8);
+        let text = definitions + 2 * (20 + 8);
+        let code = (text + text_bytes).next_multiple_of(CODE_BYTES);
+        Places {
+            hashes,
+            table,
+            versions,
+            definitions,
+            text,
+            code,
+            end: code + CODE_BYTES * FUNCTIONS.len(),
+        }
+    }
+}
+
+impl Image {
+    /// The file's head and those of its two segments.
+    fn heads(&mut self, places: &Places) {
+        self.0.extend(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
+        self.half(3); // ET_DYN
+        self.half(MACHINE);
+        self.word(1);
+        self.long(0); // no entry point
+        self.long(64); // program headers
+        self.long(0); // no section headers
+        self.word(0);
+        for value in [64, 56, 2, 64, 0, 0] {
+            self.half(value);
+        }
+        // PT_LOAD, readable and executable; PT_DYNAMIC, readable.
+        for (kind, flags, at, bytes, alignment) in [
+            (1, 5, 0, places.end, PAGE),
+            (2, 4, HEADERS, 16 * DYNAMIC_ENTRIES, 8),
+        ] {
+            self.word(kind);
+            self.word(flags);
+            for value in [at, at, at, bytes, bytes, alignment] {
+                self.long(value as u64);
+            }
+        }
+    }
+
+    fn dynamic(&mut self, places: &Places, soname: u32, text_bytes: usize) {
+        let entries: [(u64, u64); DYNAMIC_ENTRIES] = [
+            (14, u64::from(soname)),                  // DT_SONAME
+            (4, places.hashes as u64),                // DT_HASH
+            (5, places.text as u64),                  // DT_STRTAB
+            (6, places.table as u64),                 // DT_SYMTAB
+            (10, text_bytes as u64),                  // DT_STRSZ
+            (11, 24),                                 // DT_SYMENT
+            (0x6fff_fff0, places.versions as u64),    // DT_VERSYM
+            (0x6fff_fffc, places.definitions as u64), // DT_VERDEF
+            (0x6fff_fffd, 2),                         // DT_VERDEFNUM
+            (0, 0),
+        ];
+        for (tag, value) in entries {
+            self.long(tag);
+            self.long(value);
+        }
+    }
+
+    /// One bucket, every symbol in its chain.
+    fn hashes(&mut self) {
+        self.word(1);
+        self.word(SYMBOLS as u32);
+        self.word(1);
+        for index in 0..SYMBOLS as u32 {
+            let last = index as usize == SYMBOLS - 1;
+            self.word(if index == 0 || last { 0 } else { index + 1 });
+        }
+        self.align(8);
+    }
+
+    fn symbols(&mut self, places: &Places, names: &[u32]) {
+        self.0.resize(self.0.len() + 24, 0);
+        for (index, name) in names.iter().enumerate() {
+            self.word(*name);
+            self.0.extend([0x12, 0]); // a global function
+            self.half(1); // defined (in whatever section)
+            self.long((places.code + CODE_BYTES * index) as u64);
+            self.long(CODE_BYTES as u64);
+        }
+    }
+
+    /// The version of each symbol, and what the versions are called.
+    fn versions(&mut self, soname: u32, version: u32) {
+        self.half(0);
+        for _ in FUNCTIONS {
+            self.half(2);
+        }
+        self.align(8);
+        for (index, flags, name, string, next) in
+            [(1, 1, NAME, soname, 28), (2, 0, VERSION, version, 0)]
+        {
+            self.half(1);
+            self.half(flags); // 1: VER_FLG_BASE
+            self.half(index);
+            self.half(1);
+            self.word(hash(name.as_bytes()));
+            self.word(20);
+            self.word(next);
+            self.word(string);
+            self.word(0);
+        }
+    }
+
+    fn code(&mut self) {
+        self.align(CODE_BYTES);
+        for (_, word, piece) in FUNCTIONS {
+            self.0.extend(springboard::way_in(slot(word), piece));
+            self.align(CODE_BYTES);
+        }
+    }
 }
 
 /// Maps the image; gives its address, for AT_SYSINFO_EHDR.

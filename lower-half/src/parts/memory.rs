@@ -3,9 +3,8 @@
 
 use stillpoint_part::{Done, Part};
 
-use crate::capture::maps;
 use crate::capture::still::Still;
-use crate::capture::unmovable;
+use crate::capture::{maps, unmovable};
 use crate::restore::back::Back;
 use crate::restore::rehearsal;
 

@@ -12,10 +12,9 @@
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::registry::Thread;
-use crate::arch::PAGE;
-use crate::arch::enter;
 use crate::arch::frame::Frame;
 use crate::arch::syscall::{failed, syscall3, syscall6};
+use crate::arch::{PAGE, enter};
 
 /// Bytes of a thread's: room for a few signal frames, of up to 16 KB each, and what handlers need.
 const BYTES: usize = 96 * 1024;

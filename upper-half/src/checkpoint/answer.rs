@@ -6,8 +6,7 @@ use core::sync::atomic::Ordering;
 
 use crate::checkpoint::rehearsal;
 use crate::ground::crossing::gate;
-use crate::ground::hindrances;
-use crate::ground::hindrances::Text;
+use crate::ground::hindrances::{self, Text};
 use crate::ground::hooks::HOOKS;
 use crate::operations::clock::two_phase;
 use crate::operations::messages::drain;

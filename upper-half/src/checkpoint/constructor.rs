@@ -11,8 +11,7 @@ use stillpoint_wrappers::contract;
 use stillpoint_wrappers::gate::{self, FOR_LOADER, GATE_ADDRESS, GATE_MAGIC, Reach};
 
 use crate::checkpoint::{answer, dispose, park};
-use crate::ground::above;
-use crate::ground::above::Above;
+use crate::ground::above::{self, Above};
 use crate::ground::arch;
 use crate::ground::hooks::HOOKS;
 use crate::objects::operator;

@@ -17,12 +17,10 @@ use crate::ground::arch;
 use crate::ground::crossing::{Place, gate};
 use crate::operations::clock::collective::all_reached;
 use crate::operations::clock::persistent;
-use crate::operations::clock::points;
-use crate::operations::clock::points::{pending, say, sleep, stand_still, use_advance};
+use crate::operations::clock::points::{self, pending, say, sleep, stand_still, use_advance};
 use crate::operations::messages::{drain, message};
 use crate::operations::p2p;
-use crate::operations::request;
-use crate::operations::request::Pending as Requests;
+use crate::operations::request::{self, Pending as Requests};
 
 /// Nanoseconds between two rounds of progress in which nothing moved.
 const ROUND: u64 = 200_000;

@@ -5,8 +5,7 @@ use std::ffi::{CStr, c_int};
 use stillpoint_wrappers::neutral::Word;
 
 use super::{Body, null, usable};
-use crate::ground::abi;
-use crate::ground::abi::Comm;
+use crate::ground::abi::{self, Comm};
 use crate::ground::handle;
 use crate::ground::object::Object;
 use crate::objects::attribute;

@@ -10,8 +10,7 @@ use stillpoint_wrappers::neutral::Word;
 use super::control::control;
 use super::make::{New, anticipate, finish, next_of_all, next_of_some};
 use super::{Body, Members, null, usable};
-use crate::ground::abi;
-use crate::ground::abi::{Comm, Group, Info, Request};
+use crate::ground::abi::{self, Comm, Group, Info, Request};
 use crate::ground::object::Object;
 use crate::ground::{crossing, handle};
 use crate::objects::communicator::Topology;
@@ -20,8 +19,7 @@ use crate::objects::info::pairs::Pairs;
 use crate::objects::outcome::{Outcome, check, class, give, live};
 use crate::objects::{attribute, group, info};
 use crate::operations::clock::collective;
-use crate::operations::request;
-use crate::operations::request::Kind;
+use crate::operations::request::{self, Kind};
 
 /// Has all members of `parent` make a communicator: clocked on the parent's group.
 ///

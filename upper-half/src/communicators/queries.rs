@@ -5,14 +5,12 @@ use std::ffi::c_int;
 use stillpoint_wrappers::gate::HandleKind;
 
 use super::{Members, body, usable};
-use crate::ground::abi;
-use crate::ground::abi::{Comm, Group};
+use crate::ground::abi::{self, Comm, Group};
 use crate::ground::object::Object;
 use crate::ground::{crossing, handle};
 use crate::objects::errhandler::run;
 use crate::objects::group;
-use crate::objects::group::algebra;
-use crate::objects::group::algebra::Comparison;
+use crate::objects::group::algebra::{self, Comparison};
 use crate::objects::outcome::{Outcome, check, class, give};
 
 /// Whether the head of a handle's object answers for itself: a live communicator other than the null one, after

@@ -13,13 +13,11 @@ use stillpoint_wrappers::neutral::Status;
 use stillpoint_wrappers::neutral::constants::{ANY_SOURCE, ANY_TAG};
 
 use crate::ground::abi;
-use crate::ground::crossing;
-use crate::ground::crossing::cross_near;
+use crate::ground::crossing::{self, cross_near};
 use crate::ground::object::Object;
 use crate::objects::errhandler::raise;
 use crate::operations::messages::points;
-use crate::operations::request;
-use crate::operations::request::{Request, State};
+use crate::operations::request::{self, Request, State};
 
 mod all;
 mod any;

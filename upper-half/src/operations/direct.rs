@@ -16,8 +16,7 @@ use stillpoint_wrappers::direct::Direct;
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::neutral::Word;
 
-use crate::ground::abi;
-use crate::ground::abi::Comm;
+use crate::ground::abi::{self, Comm};
 use crate::ground::above::above;
 use crate::ground::arch;
 use crate::ground::crossing::Place;
@@ -25,8 +24,7 @@ use crate::ground::object::{ALIVE, Object};
 use crate::ground::shared::concurrent;
 use crate::objects::errhandler::raise;
 use crate::operations::clock::collective;
-use crate::operations::request;
-use crate::operations::request::{Recipe, Request};
+use crate::operations::request::{self, Recipe, Request};
 
 /// The real MPI's own functions; to be called only where the way is [`open`].
 #[inline(always)]

@@ -9,15 +9,14 @@ use core::ptr;
 use stillpoint_wrappers::gate::Callback;
 use stillpoint_wrappers::neutral::Status;
 
-use crate::ground::abi;
-use crate::ground::abi::{GrequestCancelFunction, GrequestFreeFunction, GrequestQueryFunction};
-use crate::ground::crossing;
-use crate::ground::crossing::cross;
+use crate::ground::abi::{
+    self, GrequestCancelFunction, GrequestFreeFunction, GrequestQueryFunction,
+};
+use crate::ground::crossing::{self, cross};
 use crate::ground::fortran;
 use crate::ground::object::Object;
 use crate::objects::errhandler::raise;
-use crate::operations::request;
-use crate::operations::request::{Arguments, Kind, NO_MESSAGE, Recipe};
+use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE, Recipe};
 
 /// What the application has given.
 struct Functions {

@@ -12,15 +12,12 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 use stillpoint_wrappers::neutral::constants::PROC_NULL;
 
-use crate::ground::abi;
-use crate::ground::abi::{Comm, Datatype};
+use crate::ground::abi::{self, Comm, Datatype};
 use crate::ground::arch;
-use crate::ground::crossing;
-use crate::ground::crossing::cross_near;
+use crate::ground::crossing::{self, cross_near};
 use crate::objects::errhandler::raise;
 use crate::operations::direct;
-use crate::operations::request;
-use crate::operations::request::{Arguments, Kind, NO_MESSAGE};
+use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE};
 
 mod both;
 mod buffer;

@@ -7,17 +7,14 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 use stillpoint_wrappers::neutral::constants::PROC_NULL;
 
-use crate::ground::abi;
-use crate::ground::abi::{Comm, Datatype};
+use crate::ground::abi::{self, Comm, Datatype};
 use crate::ground::arch;
-use crate::ground::crossing;
-use crate::ground::crossing::cross;
+use crate::ground::crossing::{self, cross};
 use crate::ground::object::Object;
 use crate::objects::errhandler::raise;
 use crate::operations::messages::drain;
-use crate::operations::request;
 use crate::operations::request::{
-    Arguments, CANCELLED, GONE, Kind, NO_MESSAGE, PERSISTENT, Request, State,
+    self, Arguments, CANCELLED, GONE, Kind, NO_MESSAGE, PERSISTENT, Request, State,
 };
 
 mod again;

@@ -8,20 +8,16 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::constants::PROC_NULL;
 use stillpoint_wrappers::neutral::{Status, Word};
 
-use crate::ground::abi;
-use crate::ground::abi::{Comm, Datatype};
-use crate::ground::crossing;
-use crate::ground::crossing::cross_near;
+use crate::ground::abi::{self, Comm, Datatype};
+use crate::ground::crossing::{self, cross_near};
 use crate::ground::handle;
 use crate::ground::object::Object;
 use crate::objects::errhandler::raise;
 use crate::operations::completion::give;
 use crate::operations::direct;
-use crate::operations::messages::message;
-use crate::operations::messages::message::Matched;
+use crate::operations::messages::message::{self, Matched};
 use crate::operations::messages::{drain, points};
-use crate::operations::request;
-use crate::operations::request::{Arguments, Kind, NO_MESSAGE, State};
+use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE, State};
 
 /// What a probe found.
 enum Found {

@@ -7,9 +7,8 @@ use core::ffi::c_int;
 
 use stillpoint_wrappers::gate::HandleKind;
 
-use crate::ground::abi;
 use crate::ground::abi::{
-    Comm, Datatype, Errhandler, File, Fint, Group, Info, Message, Op, Request, Status, Win,
+    self, Comm, Datatype, Errhandler, File, Fint, Group, Info, Message, Op, Request, Status, Win,
 };
 use crate::ground::object::Object;
 use crate::ground::{crossing, fortran, handle};

@@ -11,13 +11,11 @@ use std::sync::atomic::AtomicBool;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::openmpi::{self, internals};
 
-use crate::ground::abi;
-use crate::ground::abi::Fint;
+use crate::ground::abi::{self, Fint};
 use crate::ground::object::Object;
 use crate::ground::{crossing, handle};
 use crate::objects::attribute::store::{Keyval, Language, STORE, Value};
-use crate::objects::errhandler;
-use crate::objects::errhandler::{Function, Handler, run};
+use crate::objects::errhandler::{self, Function, Handler, run};
 use crate::objects::outcome::class;
 use crate::objects::{attribute, datatype, operator};
 

@@ -7,15 +7,12 @@ use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use stillpoint_wrappers::gate::{DriverState, HandleKind, ThreadRecord};
 
 use crate::communicators;
-use crate::ground::abi;
-use crate::ground::abi::Comm;
-use crate::ground::crossing;
-use crate::ground::crossing::{cross, gate};
+use crate::ground::abi::{self, Comm};
+use crate::ground::crossing::{self, cross, gate};
 use crate::ground::hooks::HOOKS;
 use crate::ground::object::Object;
 use crate::ground::{arch, shared};
-use crate::objects::errhandler;
-use crate::objects::errhandler::raise;
+use crate::objects::errhandler::{self, raise};
 use crate::objects::outcome::class;
 use crate::objects::{attribute, error_codes, group};
 use crate::operations::clock::{collective, two_phase};

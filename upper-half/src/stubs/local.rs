@@ -6,8 +6,7 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicI64, Ordering};
 
-use crate::ground::abi;
-use crate::ground::abi::Aint;
+use crate::ground::abi::{self, Aint};
 use crate::ground::crossing;
 use crate::objects::errhandler;
 use crate::objects::outcome::class;

@@ -9,16 +9,14 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::{self, Word};
 
 use crate::communicators;
-use crate::ground::abi;
-use crate::ground::abi::{Comm, File, Group, Info, Request, Status, Win};
+use crate::ground::abi::{self, Comm, File, Group, Info, Request, Status, Win};
 use crate::ground::crossing::cross_near;
 use crate::ground::handle;
 use crate::ground::object::Object;
 use crate::objects::outcome::Outcome;
 use crate::objects::{attribute, datatype, errhandler, group, info};
 use crate::operations::clock::{collective, persistent as clocks, two_phase};
-use crate::operations::request;
-use crate::operations::request::{Arguments, Kind, Recipe};
+use crate::operations::request::{self, Arguments, Kind, Recipe};
 
 mod neighbours;
 mod words;

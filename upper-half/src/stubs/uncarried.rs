@@ -7,10 +7,10 @@ use core::ptr;
 
 use stillpoint_wrappers::gate::HandleKind;
 
-use crate::ground::abi;
-use crate::ground::abi::{Comm, DatarepConversionFunction, DatarepExtentFunction, File, Info, Win};
-use crate::ground::crossing;
-use crate::ground::crossing::{Place, cross};
+use crate::ground::abi::{
+    self, Comm, DatarepConversionFunction, DatarepExtentFunction, File, Info, Win,
+};
+use crate::ground::crossing::{self, Place, cross};
 use crate::ground::handle;
 use crate::ground::hindrances::{Reason, gone};
 use crate::objects::outcome::class;

@@ -99,6 +99,30 @@ pub fn owned(number: libc::c_int) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
+/// A signalfd.
+fn signals(mask: u64, flags: i32) -> io::Result<OwnedFd> {
+    // SAFETY: the call makes a descriptor; what it reads lives on this stack.
+    unsafe { owned(libc::syscall(libc::SYS_signalfd4, -1, &raw const mask, 8, flags) as i32) }
+}
+
+/// An eventfd with its count.
+fn event(count: u64, semaphore: bool, flags: i32) -> io::Result<OwnedFd> {
+    let semaphore = if semaphore { libc::EFD_SEMAPHORE } else { 0 };
+    // SAFETY: the call makes a descriptor.
+    let made = unsafe { owned(libc::eventfd(0, flags | semaphore)) }?;
+    if count > 0 {
+        File::from(made.try_clone()?).write_all(&count.to_ne_bytes())?;
+    }
+    Ok(made)
+}
+
+/// A file without a name, opened again, with its mode.
+fn again_with_mode(file: &File, flags: i32, mode: u32) -> io::Result<OwnedFd> {
+    let opened = again(file, flags)?;
+    set_mode(file, mode)?;
+    Ok(opened)
+}
+
 /// The outer error is one of the image, the inner one the system's.
 pub fn open(
     description: &Description,
@@ -115,8 +139,7 @@ pub fn open(
         | DescriptorKind::Path { path }
         | DescriptorKind::Device { path } => reopen(path, flags),
         DescriptorKind::Unlinked { content, mode, .. } => {
-            let file = objects.file(supply, *content)?;
-            again(file, flags).and_then(|opened| set_mode(file, *mode).map(|()| opened))
+            again_with_mode(objects.file(supply, *content)?, flags, *mode)
         }
         DescriptorKind::Memory {
             content,
@@ -125,8 +148,7 @@ pub fn open(
             ..
         } => {
             let file = objects.file(supply, *content)?;
-            again(file, flags)
-                .and_then(|opened| set_mode(file, *mode).map(|()| opened))
+            again_with_mode(file, flags, *mode)
                 .and_then(|opened| seal(file, *seals).map(|()| opened))
         }
         DescriptorKind::Pipe {
@@ -164,21 +186,8 @@ pub fn open(
             reset: *reset,
             options,
         }),
-        // SAFETY: these calls make descriptors; what they read lives on this stack.
-        DescriptorKind::EventFd { count, semaphore } => unsafe {
-            let semaphore = if *semaphore { libc::EFD_SEMAPHORE } else { 0 };
-            let made = owned(libc::eventfd(0, file_flags | semaphore));
-            made.and_then(|made| {
-                if *count > 0 {
-                    File::from(made.try_clone()?).write_all(&count.to_ne_bytes())?;
-                }
-                Ok(made)
-            })
-        },
-        // SAFETY: as above.
-        DescriptorKind::SignalFd { mask } => unsafe {
-            owned(libc::syscall(libc::SYS_signalfd4, -1, &raw const *mask, 8, file_flags) as i32)
-        },
+        DescriptorKind::EventFd { count, semaphore } => event(*count, *semaphore, file_flags),
+        DescriptorKind::SignalFd { mask } => signals(*mask, file_flags),
         DescriptorKind::TimerFd {
             clock,
             settime_flags,
@@ -193,7 +202,7 @@ pub fn open(
             interval: *interval_nanoseconds,
         }
         .start(file_flags),
-        // SAFETY: as above.
+        // SAFETY: the call makes a descriptor.
         DescriptorKind::Epoll { .. } => unsafe { owned(libc::epoll_create1(libc::EPOLL_CLOEXEC)) },
         DescriptorKind::Inotify { watches } => inotify(watches, file_flags),
     })

@@ -154,6 +154,27 @@ fn difference(before: &Description, after: &Description) -> Option<String> {
         .then(|| format!("it is at byte {} and would be at {offset}", before.offset))
 }
 
+/// What a memory file of that name stands for, see `Objects`.
+fn unlinked(bytes: u64, mode: u32) -> DescriptorKind {
+    DescriptorKind::Unlinked {
+        path: String::new(),
+        bytes,
+        content: 0,
+        mode,
+        linkable: false,
+    }
+}
+
+/// Ticks and time left of a timer, one that `runs` again and again or not. Absolute ones go on as relative ones, and time passes; what is
+/// off, or over, stays so.
+fn comparable_time(ticks: u64, value: u64, runs: bool) -> (u64, u64) {
+    let over = (value != 0 || runs) && ticks > 0;
+    match over || value != 0 {
+        true => (0, 1),
+        false => (ticks, value),
+    }
+}
+
 /// The kind without what is another one for every descriptor of that kind, or passes with time.
 fn comparable(kind: &DescriptorKind) -> DescriptorKind {
     let mut kind = kind.clone();
@@ -194,14 +215,7 @@ fn comparable(kind: &DescriptorKind) -> DescriptorKind {
         } => {
             *content = 0;
             if name == UNLINKED {
-                // It stands for an unlinked file, see `Objects`.
-                return DescriptorKind::Unlinked {
-                    path: String::new(),
-                    bytes: *bytes,
-                    content: 0,
-                    mode: *mode,
-                    linkable: false,
-                };
+                return unlinked(*bytes, *mode);
             }
         }
         DescriptorKind::Pipe {
@@ -236,16 +250,9 @@ fn comparable(kind: &DescriptorKind) -> DescriptorKind {
             value_nanoseconds,
             interval_nanoseconds,
         } => {
-            // Absolute ones go on as relative ones, and time passes; what is off, or over, stays so.
             *settime_flags &= libc::TFD_TIMER_CANCEL_ON_SET;
-            if *value_nanoseconds | *interval_nanoseconds != 0 && *ticks > 0 {
-                *ticks = 1;
-                *value_nanoseconds = 1;
-            }
-            if *value_nanoseconds != 0 {
-                *ticks = 0;
-                *value_nanoseconds = 1;
-            }
+            let runs = *interval_nanoseconds != 0;
+            (*ticks, *value_nanoseconds) = comparable_time(*ticks, *value_nanoseconds, runs);
         }
         DescriptorKind::Epoll { watched } => {
             watched.sort_by_key(|entry| (entry.number, entry.data, entry.events));

@@ -5,10 +5,8 @@ use std::ffi::{CStr, c_int};
 use stillpoint_wrappers::gate::HandleKind;
 
 use super::graph;
-use crate::communicators;
-use crate::communicators::{Body, null, together, usable};
-use crate::ground::abi;
-use crate::ground::abi::{Comm, Info};
+use crate::communicators::{self, Body, null, together, usable};
+use crate::ground::abi::{self, Comm, Info};
 use crate::ground::object::Object;
 use crate::objects::communicator::cartesian::Grid;
 use crate::objects::communicator::{Graph, Topology};

@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicBool;
 use stillpoint_wrappers::gate::HandleKind;
 
 use super::store::{Keyval, Language, STORE, Value};
-use crate::ground::abi;
 use crate::ground::abi::{
-    Comm, CommCopyAttrFunction, CommDeleteAttrFunction, CopyFunction, Datatype, DeleteFunction,
-    TypeCopyAttrFunction, TypeDeleteAttrFunction, Win, WinCopyAttrFunction, WinDeleteAttrFunction,
+    self, Comm, CommCopyAttrFunction, CommDeleteAttrFunction, CopyFunction, Datatype,
+    DeleteFunction, TypeCopyAttrFunction, TypeDeleteAttrFunction, Win, WinCopyAttrFunction,
+    WinDeleteAttrFunction,
 };
 use crate::ground::object::Object;
 use crate::objects::errhandler::run;

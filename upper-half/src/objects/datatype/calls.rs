@@ -6,8 +6,7 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
 use super::{body, usable};
-use crate::ground::abi;
-use crate::ground::abi::Datatype;
+use crate::ground::abi::{self, Datatype};
 use crate::ground::{crossing, handle};
 use crate::objects::attribute;
 use crate::objects::errhandler::run;

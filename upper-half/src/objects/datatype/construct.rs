@@ -66,18 +66,7 @@ pub unsafe fn construct(recipe: &Recipe) -> Outcome<Word> {
                     (d.type_create_subarray)(count, sizes, subsizes, starts, order, part, place)
                 })
             }
-            Combiner::Darray => {
-                let (size, rank, dims) = (i(0), i(1), i(2));
-                let n = length(dims);
-                let array = |which: usize| recipe.array(3 + which * n, n);
-                let (sizes, kinds, arguments, grid) = (array(0), array(1), array(2), array(3));
-                let order = i(3 + 4 * n);
-                crossing::cross(|d| {
-                    (d.type_create_darray)(
-                        size, rank, dims, sizes, kinds, arguments, grid, order, part, place,
-                    )
-                })
-            }
+            Combiner::Darray => darray(recipe, part, place),
             Combiner::F90Real => {
                 let (p, r) = (i(0), i(1));
                 crossing::cross(|d| (d.type_create_f90_real)(p, r, place))
@@ -98,4 +87,25 @@ pub unsafe fn construct(recipe: &Recipe) -> Outcome<Word> {
     };
     check(error)?;
     Ok(new)
+}
+
+/// `MPI_Type_create_darray`: the error.
+///
+/// # Safety
+/// As [`construct`].
+unsafe fn darray(recipe: &Recipe, part: Word, place: *mut Word) -> i32 {
+    let i = |at| recipe.integer(at);
+    let (size, rank, dims) = (i(0), i(1), i(2));
+    let n = length(dims);
+    let array = |which: usize| recipe.array(3 + which * n, n);
+    let (sizes, kinds, arguments, grid) = (array(0), array(1), array(2), array(3));
+    let order = i(3 + 4 * n);
+    // SAFETY: the caller's.
+    unsafe {
+        crossing::cross(|d| {
+            (d.type_create_darray)(
+                size, rank, dims, sizes, kinds, arguments, grid, order, part, place,
+            )
+        })
+    }
 }

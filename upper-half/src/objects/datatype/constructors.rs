@@ -4,8 +4,7 @@ use std::ffi::{CStr, c_int};
 
 use super::recipe::{Combiner, Recipe, length};
 use super::{create, usable};
-use crate::ground::abi;
-use crate::ground::abi::{Aint, Datatype};
+use crate::ground::abi::{self, Aint, Datatype};
 use crate::ground::handle;
 use crate::objects::attribute;
 use crate::objects::errhandler::run;

@@ -4,8 +4,7 @@ use std::ffi::c_int;
 
 use super::recipe::{COMBINER_NAMED, Combiner, Recipe, length};
 use super::{body, usable};
-use crate::ground::abi;
-use crate::ground::abi::{Aint, Datatype};
+use crate::ground::abi::{self, Aint, Datatype};
 use crate::ground::handle;
 use crate::objects::errhandler::run;
 use crate::objects::outcome::{class, give};

@@ -3,8 +3,7 @@
 use std::ffi::{CStr, c_char, c_int};
 
 use super::{Body, Notes, body, usable};
-use crate::ground::abi;
-use crate::ground::abi::Datatype;
+use crate::ground::abi::{self, Datatype};
 use crate::ground::crossing;
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;

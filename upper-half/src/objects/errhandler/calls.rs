@@ -5,10 +5,9 @@ use std::ffi::{CStr, c_int};
 use stillpoint_wrappers::gate::HandleKind;
 
 use super::table::{Function, Handler, handler_of, new_handler, set_handler};
-use crate::ground::abi;
 use crate::ground::abi::{
-    Comm, CommErrhandlerFunction, Errhandler, File, FileErrhandlerFunction, HandlerFunction, Win,
-    WinErrhandlerFunction,
+    self, Comm, CommErrhandlerFunction, Errhandler, File, FileErrhandlerFunction, HandlerFunction,
+    Win, WinErrhandlerFunction,
 };
 use crate::ground::handle;
 use crate::ground::object::Object;

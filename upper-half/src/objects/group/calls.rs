@@ -9,8 +9,7 @@ use stillpoint_wrappers::neutral::Word;
 
 use super::algebra::{self, Comparison};
 use super::{adopt, create, members, word};
-use crate::ground::abi;
-use crate::ground::abi::Group;
+use crate::ground::abi::{self, Group};
 use crate::ground::object::Object;
 use crate::ground::{crossing, handle};
 use crate::objects::errhandler::run;

@@ -6,8 +6,7 @@ use stillpoint_wrappers::gate::HandleKind;
 
 use super::pairs::Pairs;
 use super::{change, create, pairs_of, read};
-use crate::ground::abi;
-use crate::ground::abi::Info;
+use crate::ground::abi::{self, Info};
 use crate::ground::handle;
 use crate::objects::errhandler::run;
 use crate::objects::outcome::{Outcome, class, give, live};

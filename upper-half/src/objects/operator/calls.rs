@@ -5,8 +5,7 @@ use std::ffi::c_int;
 use stillpoint_wrappers::gate::HandleKind;
 
 use super::create;
-use crate::ground::abi;
-use crate::ground::abi::{Op, UserFunction};
+use crate::ground::abi::{self, Op, UserFunction};
 use crate::ground::handle;
 use crate::objects::errhandler::run;
 use crate::objects::outcome::{address, class, give, live};

@@ -20,8 +20,7 @@ use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::{ClockCell, DriverState};
 
 use crate::ground::arch;
-use crate::ground::crossing;
-use crate::ground::crossing::{Place, cross, cross_service, gate};
+use crate::ground::crossing::{self, Place, cross, cross_service, gate};
 use crate::ground::hooks::HOOKS;
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;

@@ -13,8 +13,7 @@ use stillpoint_wrappers::gate::HandleKind;
 
 use crate::ground::abi;
 use crate::ground::object::Object;
-use crate::objects::communicator;
-use crate::objects::communicator::{Body, Clock, Operations, all_of};
+use crate::objects::communicator::{self, Body, Clock, Operations, all_of};
 use crate::objects::outcome::{Outcome, class};
 use crate::operations::clock::collective;
 

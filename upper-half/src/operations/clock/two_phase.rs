@@ -17,14 +17,12 @@ use stillpoint_clock::two_phase::{Step, has_safe_state, step};
 use stillpoint_wrappers::gate::{ClockCell, DriverState, HandleKind};
 use stillpoint_wrappers::neutral::Word;
 
-use crate::ground::crossing;
-use crate::ground::crossing::{cross_near, gate};
+use crate::ground::crossing::{self, cross_near, gate};
 use crate::ground::hindrances::Text;
 use crate::ground::object::Object;
 use crate::ground::{arch, handle};
 use crate::objects::communicator;
-use crate::operations::clock::collective;
-use crate::operations::clock::collective::all_reached;
+use crate::operations::clock::collective::{self, all_reached};
 use crate::operations::clock::points;
 
 static CHOSEN: AtomicBool = AtomicBool::new(false);

@@ -10,8 +10,7 @@ use stillpoint_wrappers::neutral::constants::UNDEFINED;
 use super::list::{List, Room};
 use super::{EMPTY, direct, fail, give};
 use crate::ground::abi;
-use crate::ground::crossing;
-use crate::ground::crossing::cross_near;
+use crate::ground::crossing::{self, cross_near};
 use crate::operations::messages::points;
 use crate::operations::request::State;
 

@@ -10,8 +10,7 @@ use stillpoint_wrappers::neutral;
 use crate::ground::object::Object;
 use crate::ground::{abi, arch};
 use crate::operations::direct;
-use crate::operations::request;
-use crate::operations::request::{Kind, Request};
+use crate::operations::request::{self, Kind, Request};
 
 mod several;
 

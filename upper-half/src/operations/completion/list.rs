@@ -10,8 +10,7 @@ use super::EMPTY;
 use crate::ground::abi;
 use crate::ground::object::Object;
 use crate::objects::outcome::class;
-use crate::operations::request;
-use crate::operations::request::{Request, State};
+use crate::operations::request::{self, Request, State};
 
 /// Room for the words and statuses of so many requests without the allocator.
 const FEW: usize = 32;

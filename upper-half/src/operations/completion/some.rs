@@ -4,13 +4,13 @@ use core::ffi::{CStr, c_int};
 use core::ptr;
 
 use stillpoint_wrappers::extra::INTERRUPTED;
+use stillpoint_wrappers::neutral::Status;
 use stillpoint_wrappers::neutral::constants::UNDEFINED;
 
 use super::list::{List, Room};
 use super::{EMPTY, direct, fail, give_whole};
 use crate::ground::abi;
-use crate::ground::crossing;
-use crate::ground::crossing::cross_near;
+use crate::ground::crossing::{self, cross_near};
 use crate::ground::object::Object;
 use crate::objects::outcome::class;
 use crate::operations::messages::points;
@@ -72,37 +72,57 @@ unsafe fn some(
             *outcount = UNDEFINED;
             return 0;
         }
-        let mut failed: Option<*mut Object> = None;
-        let mut told = 0;
         let below = usize::try_from(below).unwrap_or(0);
         let lower = (0..below).map(|place| (chosen[place] as usize, Some(place)));
-        let places: Vec<_> = lower
-            .chain(above.into_iter().map(|index| (index, None)))
-            .collect();
-        for (index, place) in places {
-            let mut from_lower = EMPTY;
-            if let Some(place) = place {
-                list.keep(index);
-                from_lower = list.statuses[place];
-                if code == 0 {
-                    from_lower.error = 0;
-                }
-            }
-            let communicator = list.communicator(index);
-            let (status, error) = list.tell(index, from_lower);
-            *array_of_indices.add(told) = index as c_int;
-            give_whole(array_of_statuses, told, &status);
-            told += 1;
-            if error != 0 {
-                failed.get_or_insert(communicator);
-            }
-        }
+        let above = above.into_iter().map(|index| (index, None));
+        let (told, failed) = tell(
+            &mut list,
+            lower.chain(above),
+            code,
+            |told, index, status| {
+                *array_of_indices.add(told) = index as c_int;
+                give_whole(array_of_statuses, told, status);
+            },
+        );
         *outcount = told as c_int;
         match failed {
             None => 0,
             Some(communicator) => fail(communicator, class::IN_STATUS, name),
         }
     }
+}
+
+/// Tells the application of operations that are over: how many, and the communicator of the first that has failed. Each has its place in
+/// the list, and one among the statuses if the lower half had it.
+///
+/// # Safety
+/// Inside a stub; the requests are over.
+unsafe fn tell(
+    list: &mut List<'_>,
+    over: impl Iterator<Item = (usize, Option<usize>)>,
+    code: c_int,
+    mut give: impl FnMut(usize, usize, &Status),
+) -> (usize, Option<*mut Object>) {
+    let (mut told, mut failed) = (0, None);
+    for (index, place) in over {
+        let mut from_lower = EMPTY;
+        if let Some(place) = place {
+            list.keep(index);
+            from_lower = list.statuses[place];
+            if code == 0 {
+                from_lower.error = 0;
+            }
+        }
+        let communicator = list.communicator(index);
+        // SAFETY: the caller's.
+        let (status, error) = unsafe { list.tell(index, from_lower) };
+        give(told, index, &status);
+        told += 1;
+        if error != 0 {
+            failed.get_or_insert(communicator);
+        }
+    }
+    (told, failed)
 }
 
 /// `MPI_Waitsome`.

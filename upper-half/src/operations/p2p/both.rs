@@ -7,16 +7,13 @@ use stillpoint_wrappers::neutral::Status;
 use stillpoint_wrappers::neutral::constants::PROC_NULL;
 
 use super::receive::{ERR_TRUNCATE, finish_receive, post, receive, received, until_over};
-use crate::ground::abi;
-use crate::ground::abi::{Comm, Datatype};
+use crate::ground::abi::{self, Comm, Datatype};
 use crate::ground::arch;
-use crate::ground::crossing;
-use crate::ground::crossing::cross_near;
+use crate::ground::crossing::{self, cross_near};
 use crate::ground::shared::concurrent;
 use crate::objects::errhandler::raise;
 use crate::operations::messages::drain;
-use crate::operations::request;
-use crate::operations::request::{CANCELLED, Request, State};
+use crate::operations::request::{self, CANCELLED, Request, State};
 use crate::operations::{completion, direct};
 
 /// `MPI_Sendrecv`.

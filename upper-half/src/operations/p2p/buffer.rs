@@ -3,8 +3,7 @@
 use core::ffi::{c_int, c_void};
 use core::ptr;
 
-use crate::ground::crossing;
-use crate::ground::crossing::cross;
+use crate::ground::crossing::{self, cross};
 use crate::ground::object::Object;
 use crate::ground::shared::Shared;
 use crate::objects::errhandler::raise;

@@ -8,21 +8,16 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::constants::PROC_NULL;
 use stillpoint_wrappers::neutral::{Status, Word};
 
-use crate::ground::abi;
-use crate::ground::abi::{Comm, Datatype};
+use crate::ground::abi::{self, Comm, Datatype};
 use crate::ground::arch;
-use crate::ground::crossing;
-use crate::ground::crossing::cross_near;
+use crate::ground::crossing::{self, cross_near};
 use crate::ground::shared::concurrent;
 use crate::objects::errhandler::raise;
-use crate::operations::completion;
-use crate::operations::completion::give;
-use crate::operations::direct;
-use crate::operations::direct::Stay;
+use crate::operations::completion::{self, give};
+use crate::operations::direct::{self, Stay};
 use crate::operations::messages::drain;
 use crate::operations::p2p::start_directly;
-use crate::operations::request;
-use crate::operations::request::{Arguments, Kind, NO_MESSAGE, Request, State};
+use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE, Request, State};
 
 /// `MPI_ERR_TRUNCATE`: the one error of a receive that has taken a message.
 pub(super) const ERR_TRUNCATE: i32 = 15;

@@ -13,8 +13,7 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::receive::{ERR_TRUNCATE, recv_otherwise};
-use crate::ground::abi;
-use crate::ground::abi::{Comm, Datatype};
+use crate::ground::abi::{self, Comm, Datatype};
 use crate::ground::above::above;
 use crate::ground::arch;
 use crate::ground::crossing::{Place, cross_service};

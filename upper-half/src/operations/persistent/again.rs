@@ -6,8 +6,7 @@ use super::{begin, make, start_below};
 use crate::ground::abi;
 use crate::ground::crossing::cross;
 use crate::objects::outcome::class;
-use crate::operations::request;
-use crate::operations::request::{Arguments, GONE, Kind, PERSISTENT, Request, State};
+use crate::operations::request::{self, Arguments, GONE, Kind, PERSISTENT, Request, State};
 
 /// Makes every request anew in the lower half of a restart: first what comes from a recipe, in the order in
 /// which it was made (which all members of a persistent collective share), then the others in the order in

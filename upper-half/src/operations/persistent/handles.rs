@@ -6,13 +6,11 @@ use core::ptr;
 use stillpoint_wrappers::neutral::Status;
 
 use crate::ground::abi;
-use crate::ground::crossing;
-use crate::ground::crossing::cross;
+use crate::ground::crossing::{self, cross};
 use crate::objects::errhandler::raise;
 use crate::operations::clock::persistent as clocks;
 use crate::operations::completion::{EMPTY, give};
-use crate::operations::request;
-use crate::operations::request::{CANCELLED, GONE, Kind, PERSISTENT, State};
+use crate::operations::request::{self, CANCELLED, GONE, Kind, PERSISTENT, State};
 
 /// `MPI_Request_free`.
 ///

@@ -14,8 +14,7 @@ use crate::ground::object::Object;
 use crate::objects::outcome::{Outcome, check, class};
 use crate::operations::clock::persistent as clocks;
 use crate::operations::clock::persistent::MAX;
-use crate::operations::request;
-use crate::operations::request::{GONE, Kind, PERSISTENT, Request, State};
+use crate::operations::request::{self, GONE, Kind, PERSISTENT, Request, State};
 
 /// Standard-ABI value of `MPI_INT64_T`.
 const INT64: i32 = 600;

@@ -4,8 +4,7 @@ use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::HandleKind;
 
 use super::has_clock;
-use crate::ground::abi;
-use crate::ground::abi::Comm;
+use crate::ground::abi::{self, Comm};
 use crate::ground::crossing::cross;
 
 /// How many processes an all-to-all operation on the communicator has to do with.

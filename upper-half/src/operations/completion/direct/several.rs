@@ -14,10 +14,8 @@ use super::{end, failed};
 use crate::ground::object::Object;
 use crate::ground::{abi, arch};
 use crate::objects::outcome::class;
-use crate::operations::direct;
-use crate::operations::direct::Stay;
-use crate::operations::request;
-use crate::operations::request::{Request, State};
+use crate::operations::direct::{self, Stay};
+use crate::operations::request::{self, Request, State};
 
 /// Requests of a call that goes this way, at most.
 const FEW: usize = 64;

@@ -4,6 +4,9 @@
 //! and reads words at offsets, so both must have been built from the same definitions. [`VERSION`] is computed from these: from the
 //! names, the order and the types of every field, every number and every function's arguments, and from the sizes that follow. What was
 //! changed, and when, is in `wrappers/contract.txt`; a test compares its last line.
+//!
+//! A lower half [serves](serves) every contract whose definitions its own begin with: tables grow at their ends only. So an epoch of an
+//! older build restarts under a newer one. Another test compares the definitions of every contract that is served.
 
 use core::mem::size_of;
 
@@ -50,6 +53,23 @@ pub const VERSION: u32 = {
     }
     sum.folded()
 };
+
+/// Every contract there was, the newest last.
+const HISTORY: &str = include_str!("../contract.txt");
+
+/// The lines of the history: number, whether it is served.
+fn contracts() -> impl Iterator<Item = (u32, bool)> {
+    HISTORY.lines().filter_map(|line| {
+        let mut words = line.split(' ');
+        let number = u32::from_str_radix(words.next()?, 16).ok()?;
+        Some((number, words.next() == Some("served")))
+    })
+}
+
+/// Whether a lower half of this build works with an upper half that was built with that contract.
+pub fn serves(contract: u32) -> bool {
+    contracts().any(|(number, served)| number == contract && served)
+}
 
 /// A running sum (FNV-1a, 64 bits), for code that is run by the compiler.
 #[derive(Clone, Copy)]
@@ -217,13 +237,112 @@ mod tests {
 
     #[test]
     fn a_change_has_its_line_in_the_history() {
-        let history = include_str!("../contract.txt");
-        let last = history.lines().last().unwrap_or_default();
-        let this = format!("{VERSION:08x}");
-        assert!(
-            last.split(' ').next() == Some(&this),
-            "the contract between the halves is {this} now: say in wrappers/contract.txt, in a line that begins with this number, what has \
-             changed (images of other builds are refused)"
+        assert_eq!(
+            contracts().last(),
+            Some((VERSION, true)),
+            "the contract between the halves is {VERSION:08x} now: say in wrappers/contract.txt, in a line `{VERSION:08x} served WHAT`, what has \
+             changed, write contract/{VERSION:08x}.txt with STILLPOINT_WRITE_CONTRACT=1, and see which older ones are served still"
         );
+        assert!(serves(VERSION) && !serves(0) && !serves(8));
+    }
+
+    /// The definitions: what each is called, and its lines, without words about it.
+    fn definitions(source: &str) -> Vec<(String, Vec<String>)> {
+        let mut found: Vec<(String, Vec<String>)> = Vec::new();
+        let mut inside = false;
+        for line in source.lines().take_while(|line| *line != "#[cfg(test)]") {
+            let begins = ["pub struct ", "pub enum ", "pub const "]
+                .iter()
+                .any(|word| line.starts_with(word))
+                && !line.starts_with("pub const fn ");
+            if begins {
+                found.push((line.to_owned(), Vec::new()));
+                inside = !line.ends_with(';');
+            } else if inside && (line.starts_with('}') || line.ends_with("];") || line == ");") {
+                inside = false;
+            } else if inside
+                && !line.trim_start().starts_with("//")
+                && let Some((_, lines)) = found.last_mut()
+            {
+                lines.push(line.split_whitespace().collect());
+            }
+        }
+        found
+    }
+
+    fn sum(lines: &[String]) -> u64 {
+        let bytes = lines.iter().flat_map(|line| line.bytes().chain([b'\n']));
+        bytes.fold(Sum::new(), Sum::byte).0
+    }
+
+    /// One line a definition: how many lines it has, their sum, what it is called.
+    fn record() -> String {
+        SOURCES
+            .iter()
+            .flat_map(|source| definitions(source))
+            .map(|(name, lines)| format!("{} {:016x} {name}\n", lines.len(), sum(&lines)))
+            .collect()
+    }
+
+    /// What of a recorded contract is not the beginning of what is.
+    fn broken(recorded: &str, sources: &[&str]) -> Vec<String> {
+        let now: Vec<_> = sources.iter().flat_map(|it| definitions(it)).collect();
+        let kept = |line: &str| {
+            let mut words = line.splitn(3, ' ');
+            let count: usize = words.next()?.parse().ok()?;
+            let (expected, name) = (words.next()?, words.next()?);
+            let (_, lines) = now.iter().find(|(known, _)| known == name)?;
+            // An array's or a number's whole value stands in its first line, or in all of them.
+            let whole = !name.starts_with("pub const ") || lines.len() == count;
+            let first = lines.get(..count)?;
+            (whole && format!("{:016x}", sum(first)) == expected).then_some(())
+        };
+        recorded
+            .lines()
+            .filter(|line| kept(line).is_none())
+            .map(ToOwned::to_owned)
+            .collect()
+    }
+
+    fn place(contract: u32) -> std::path::PathBuf {
+        let name = format!("contract/{contract:08x}.txt");
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+    }
+
+    #[test]
+    fn what_is_served_is_the_beginning_of_what_is() {
+        if std::env::var_os("STILLPOINT_WRITE_CONTRACT").is_some() {
+            std::fs::write(place(VERSION), record()).unwrap();
+        }
+        for (contract, served) in contracts() {
+            if !served {
+                continue;
+            }
+            let recorded = std::fs::read_to_string(place(contract)).unwrap();
+            assert!(recorded.lines().count() > 15, "{contract:08x}");
+            assert_eq!(
+                broken(&recorded, &SOURCES),
+                [""; 0],
+                "{contract:08x} is not served by this build: tables may grow at their ends only"
+            );
+        }
+        let newest = std::fs::read_to_string(place(VERSION)).unwrap();
+        assert_eq!(newest, record());
+    }
+
+    #[test]
+    fn a_table_may_grow_at_its_end_only() {
+        let was = "pub struct Table {\n    /// One.\n    pub one: u64,\n    pub two: u32,\n}\npub const A: u32 = 3;\n";
+        let record: String = definitions(was)
+            .iter()
+            .map(|(name, lines)| format!("{} {:016x} {name}\n", lines.len(), sum(lines)))
+            .collect();
+        let after = |from: &str, to: &str| broken(&record, &[&was.replacen(from, to, 1)]).len();
+        assert_eq!(after("One.", "The first."), 0);
+        assert_eq!(after("two: u32,\n", "two: u32,\n    pub three: u8,\n"), 0);
+        assert_eq!(after("    pub one", "    pub zero: u8,\n    pub one"), 1);
+        assert_eq!(after("two: u32", "two: u64"), 1);
+        assert_eq!(after("    pub two: u32,\n", ""), 1);
+        assert_eq!(after("A: u32 = 3", "A: u32 = 4"), 1);
     }
 }

@@ -84,8 +84,9 @@ impl Coordinator {
         })
     }
 
-    /// Serves until every rank has gone; how the job ended. `ready` hears when job.json tells others the way here, or why
-    /// it cannot be written: then nobody will come.
+    /// Serves until every rank has gone; how the job ended. `ready` hears when job.json and then the registry tell others the way here (in
+    /// this order: whoever finds an entry whose job.json is not its own removes it), or why job.json cannot be written: then nobody will
+    /// come.
     pub async fn serve(
         mut self,
         listening: Listening,
@@ -94,6 +95,7 @@ impl Coordinator {
         let accepting = tokio::spawn(connection::accept(listening, Arc::clone(&self.shared)));
         self.begin();
         let mut ready = Some(ready);
+        let mut registering = false;
         while !self.agenda.is_over() {
             let due = self.job.deadline().map(|due| self.began + due);
             let tick = async {
@@ -109,16 +111,29 @@ impl Coordinator {
                     if let Err(error) = &written {
                         self.recorder.line(error);
                     }
-                    if let Some(ready) = ready.take() {
-                        let failed = written.is_err();
-                        ready(written);
-                        if failed {
+                    match (&written, registering) {
+                        (_, true) => {}
+                        (Ok(()), false) => {
+                            self.files.register(self.registry.clone(), self.entry());
+                            registering = true;
+                        }
+                        (Err(_), false) => {
+                            if let Some(ready) = ready.take() {
+                                ready(written);
+                            }
                             break;
                         }
                     }
                     vec![]
                 }
-                Some(event) = self.events.recv() => self.on(event),
+                Some(event) = self.events.recv() => {
+                    if matches!(event, Event::Registered(_))
+                        && let Some(ready) = ready.take()
+                    {
+                        ready(Ok(()));
+                    }
+                    self.on(event)
+                }
                 () = tick => {
                     let now = self.began.elapsed();
                     self.job.on(now, Input::Tick)
@@ -138,7 +153,6 @@ impl Coordinator {
     }
 
     fn begin(&mut self) {
-        self.files.register(self.registry.clone(), self.entry());
         self.recorder.line(format!(
             "launch {}: {} ranks, {}",
             self.spec.launch,
@@ -218,6 +232,12 @@ impl Coordinator {
             Event::Done(input) => {
                 self.agenda.hear(&input);
                 self.job.on(now, input)
+            }
+            Event::Registered(trouble) => {
+                if let Some(line) = trouble {
+                    self.recorder.line(line);
+                }
+                vec![]
             }
             Event::Log(line) => {
                 self.recorder.line(line);

@@ -39,10 +39,10 @@ impl Files {
 
     pub fn register(&mut self, registry: Registry, entry: Entry) {
         self.later(move |_| {
-            let error = registry.add(&entry).err()?;
-            Some(Event::Log(format!(
-                "this job can be found by its directory only: the registry cannot be written: {error}"
-            )))
+            let trouble = registry.add(&entry).err().map(|error| {
+                format!("this job can be found by its directory only: the registry cannot be written: {error}")
+            });
+            Some(Event::Registered(trouble))
         });
     }
 

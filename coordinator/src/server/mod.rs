@@ -59,6 +59,8 @@ pub(crate) enum Event {
         watcher: u64,
         message: FromCommand,
     },
+    /// The registry leads here, or why it does not, in words.
+    Registered(Option<String>),
     /// Work on files that was done elsewhere.
     Done(Input),
     Log(String),

@@ -65,14 +65,15 @@ pub fn forbids(then: &Environment, here: &Environment) -> Vec<String> {
         &pages_here,
         "restart on a kernel with that page size",
     );
-    let both = |environment: &Environment| {
-        let (contract, springboard) = (environment.gate_version, environment.springboard);
-        format!("{contract:08x}-{springboard:08x}")
+    // An upper half of an older contract that is served finds what it knows.
+    let contract = match contract::serves(then.gate_version) {
+        true => here.gate_version,
+        false => then.gate_version,
     };
     differs(
         "a contract between the halves of",
-        &both(then),
-        &both(here),
+        &format!("{contract:08x}-{:08x}", then.springboard),
+        &format!("{:08x}-{:08x}", here.gate_version, here.springboard),
         "restart with the Stillpoint build that wrote it",
     );
     differs(
@@ -115,5 +116,10 @@ mod tests {
             ..then.clone()
         };
         assert!(forbids(&other, &then)[0].contains("000003e7-"));
+        let older = Environment {
+            gate_version: 0x390b_4e2f,
+            ..then.clone()
+        };
+        assert_eq!(forbids(&older, &then), [""; 0]);
     }
 }

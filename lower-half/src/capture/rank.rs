@@ -115,6 +115,7 @@ pub unsafe fn write(
         unsafe { std::slice::from_raw_parts(address, bytes) }.to_vec()
     });
     let mut environment = environment::here();
+    environment.gate_version = page.version;
     environment.mpi_thread_level = match (hooks_there, page.mpi_active.load(Ordering::Acquire)) {
         (Some(hooks), 1..) => hooks.mpi_thread_level.load(Ordering::Relaxed),
         _ => -1,

@@ -58,11 +58,14 @@ pub fn run(
         Entrance::Exec => path.to_owned(),
     };
     let program = command::open(&path, &arguments)?;
-    let library = library(launch.as_ref())?;
+    let (library, contract) = match library(launch.as_ref())? {
+        Some((path, contract)) => (Some(path), contract),
+        None => (None, contract::VERSION),
+    };
 
     // No signal before the application can take it; the lower half's threads keep this mask for ever.
     syscall::set_mask(process::LOWER_MASK);
-    let page = process::prepare()?;
+    let page = process::prepare(contract)?;
 
     let mapped = match load(&program) {
         Err(LaunchError::Program {
@@ -215,7 +218,8 @@ fn start_as_it_is(path: &Path, arguments: &[Vec<u8>]) -> ! {
 }
 
 /// The upper half's library: as the launch says, as STILLPOINT_UPPER says (`none`: none), or beside this executable.
-fn library(launch: Option<&Launch>) -> Result<Option<PathBuf>, LaunchError> {
+/// And the contract that it was built with.
+fn library(launch: Option<&Launch>) -> Result<Option<(PathBuf, u32)>, LaunchError> {
     let path = match (launch, std::env::var_os("STILLPOINT_UPPER")) {
         (_, Some(path)) if path == "none" => return Ok(None),
         (_, Some(path)) => PathBuf::from(path),
@@ -236,14 +240,14 @@ fn library(launch: Option<&Launch>) -> Result<Option<PathBuf>, LaunchError> {
         return Err(LaunchError::Library(path));
     }
     let found = stillpoint_linkage::number(&path, CONTRACT);
-    if found != Some(contract::VERSION) {
-        return Err(LaunchError::OtherBuild {
+    match found.filter(|found| contract::serves(*found)) {
+        Some(contract) => Ok(Some((path, contract))),
+        None => Err(LaunchError::OtherBuild {
             path,
             found: found.map_or("none".to_owned(), |found| format!("{found:08x}")),
             expected: contract::VERSION,
-        });
+        }),
     }
-    Ok(Some(path))
 }
 
 /// Tells the gate how `execve` starts programs. What it is given lives as long as the process.

@@ -22,8 +22,8 @@ const FILTER: &str = "STILLPOINT_FILTER";
 /// but not SIGSYS, since they may run upper code (a restart rebuilds MPI's objects), whose trapped calls must not kill.
 pub const LOWER_MASK: u64 = !(1 << (libc::SIGSYS - 1));
 
-/// Maps and fills the gate region, and notes which descriptors the application has from the start.
-pub fn prepare() -> Result<&'static GatePage, LaunchError> {
+/// Maps and fills the gate region for an upper half that was built with that contract, and notes which descriptors the application has from the start.
+pub fn prepare(contract: u32) -> Result<&'static GatePage, LaunchError> {
     registers::probe();
     if let Some(signal) = std::env::var("STILLPOINT_STOP_SIGNAL")
         .ok()
@@ -32,7 +32,7 @@ pub fn prepare() -> Result<&'static GatePage, LaunchError> {
     {
         signals::set_stop_signal(signal);
     }
-    let page = region::fill(services()).map_err(LaunchError::set_up("the gate page"))?;
+    let page = region::fill(services(), contract).map_err(LaunchError::set_up("the gate page"))?;
     // A process that has not joined its job yet does so when it starts MPI.
     let dispatch = mpi::prepare(mpi::interruptible::extra(), agent::join_late);
     region::set_dispatch(std::ptr::from_ref(dispatch) as u64);

@@ -2,7 +2,6 @@
 
 use std::io;
 
-use stillpoint_wrappers::contract;
 use stillpoint_wrappers::gate::{
     Command, DriverState, GATE_ADDRESS, GATE_BYTES, GATE_MAGIC, GatePage, Services,
 };
@@ -12,11 +11,11 @@ use crate::arch::{registers, springboard};
 use crate::gate::{identity, signals};
 use crate::loader::vdso;
 
-/// Maps the region and fills everything but what MPI and the agent bring (`dispatch`, some services).
+/// Maps the region for an upper half that was built with that contract, and fills everything but what MPI and the agent bring (`dispatch`, some services).
 ///
 /// # Errors
 /// Where the address is taken or the kernel refuses the mapping.
-pub fn fill(services: Services) -> io::Result<&'static GatePage> {
+pub fn fill(services: Services, contract: u32) -> io::Result<&'static GatePage> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
     // SAFETY: a fresh mapping at an address that must be free.
@@ -33,7 +32,7 @@ pub fn fill(services: Services) -> io::Result<&'static GatePage> {
     // SAFETY: the region is mapped, writable and zero, which is a valid value of every field of the page.
     let page = unsafe {
         (*page).magic = GATE_MAGIC;
-        (*page).version = contract::VERSION;
+        (*page).version = contract;
         (*page).fsgsbase = u32::from(registers::fsgsbase());
         (*page).services = services;
         &*page

@@ -66,7 +66,7 @@ pub fn run<J: Job>(
     syscall::set_mask(process::LOWER_MASK);
     // SAFETY: no other thread has been started yet.
     unsafe { environment::prepare_for_mpi() };
-    let page = process::prepare()?;
+    let page = process::prepare(restore.reader().environment().gate_version)?;
     page.restarted.store(1, Ordering::Release);
     page.rank.store(launch.rank as i32, Ordering::Relaxed);
     page.size.store(launch.size as i32, Ordering::Relaxed);
@@ -85,6 +85,7 @@ pub fn run<J: Job>(
         rank: launch.rank,
         main: main.clone(),
         made: Vec::new(),
+        changes_users: threads.iter().any(|thread| thread.credentials.is_some()),
     };
     at(Point::RestartMap)?;
     bring_back(&mut back, |part, back| part.map(back)).map_err(&refused)?;

@@ -46,8 +46,7 @@ impl Part<Still<'_>, Back> for Credentials {
         }
         // The kernel forgets some of these at a change of users.
         restore::attributes::give_thread(&back.main.attributes);
-        let found = restore::read(&back.restore, &KIND)?;
-        if !restore::credentials::changes(&found)?.is_empty() {
+        if back.changes_users {
             let saved: attributes::Saved = restore::read(&back.restore, &attributes::KIND)?;
             restore::attributes::dumpable_again(&saved);
         }

@@ -17,6 +17,8 @@ pub struct Back {
     pub main: Returning,
     /// The others, once they are made.
     pub made: Vec<Thread>,
+    /// Whether some thread is to become another user, or to have other capabilities, than this launch.
+    pub changes_users: bool,
 }
 
 impl Back {

@@ -128,7 +128,7 @@ fn returning(restore: &Restore) -> Result<Vec<Returning>, String> {
         let own = own.iter().find(|own| own.virtual_tid == tid);
         let change = changes.iter().find(|(of, _)| *of == tid);
         Returning {
-            record: record.clone(),
+            record: *record,
             credentials: change.map(|(_, change)| change.clone()),
             attributes: attributes::of_thread(&attributes, tid),
             pending: waiting.of_thread(tid).to_vec(),

@@ -19,7 +19,7 @@ pub struct Clock {
 
 impl Operations {
     /// The number of the operation that is made now.
-    pub fn next(&mut self) -> u64 {
+    pub fn next_number(&mut self) -> u64 {
         self.made += 1;
         self.made
     }
@@ -46,13 +46,13 @@ mod tests {
     fn clocks_of_freed_operations_go_and_the_others_keep_their_numbers() {
         let mut operations = Operations::default();
         for cell in 10..14 {
-            let number = operations.next();
+            let number = operations.next_number();
             let freed = cell % 2 == 0;
             operations.clocks.insert(number, Clock { cell, freed });
         }
         assert_eq!(operations.take(|_, freed| freed), [10, 12]);
         assert_eq!(operations.take(|_, freed| freed), [0u32; 0]);
-        assert_eq!(operations.next(), 5);
+        assert_eq!(operations.next_number(), 5);
         assert_eq!(
             operations.clocks.keys().copied().collect::<Vec<_>>(),
             [2, 4]

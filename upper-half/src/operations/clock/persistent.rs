@@ -48,7 +48,7 @@ pub unsafe fn name(on: *mut Object) -> Outcome<Named> {
         let Some(body) = communicator::body(on) else {
             return Err(class::COMM);
         };
-        let number = body.notes.lock().operations.next();
+        let number = body.notes.lock().operations.next_number();
         let cell = match clock_within(body, number) {
             // With processes of other worlds there is no checkpoint.
             None => (*on).clock,

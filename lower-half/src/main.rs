@@ -36,11 +36,11 @@ fn main() {
         .map(OsStringExt::into_vec)
         .collect();
     if let Err(error) = stillpoint_faults::arm() {
-        eprintln!("stillpoint: {error}");
+        ground::say::line(&error);
         std::process::exit(2);
     }
     let Err(error) = start(&arguments);
-    eprintln!("stillpoint: {error}");
+    ground::say::line(&error);
     std::process::exit(error.exit_status());
 }
 

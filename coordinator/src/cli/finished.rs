@@ -25,10 +25,11 @@ pub fn tell(place: &Place, directory: &Path, mut job: JobFile) -> Outcome {
     let epoch = job.epoch.map_or(String::new(), |epoch| {
         format!("; --resume-anyway carries on from epoch {epoch} all the same")
     });
-    eprintln!(
-        "stillpoint: {}: the job '{}' has finished: there is nothing to carry on{epoch}",
+    Failure::failed(format!(
+        "{}: the job '{}' has finished: there is nothing to carry on{epoch}",
         directory.display(),
         job.name
-    );
+    ))
+    .say();
     Ok(())
 }

@@ -65,7 +65,7 @@ pub fn gather(place: &Place, directory: &Path, job: &JobFile, epoch: u64) -> Res
     match chosen {
         Some(chosen) => {
             if place.rank == 0 && !reason.is_empty() {
-                eprintln!("stillpoint: {reason}");
+                Failure::failed(reason).say();
             }
             let fetched = fetched.filter(|_| chosen == epoch);
             Ok(From {

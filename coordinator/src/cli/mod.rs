@@ -113,8 +113,9 @@ impl Failure {
     fn say(&self) {
         use std::io::Write;
         if !self.is_silent() {
-            // A reader that has gone cannot be told.
-            let _ = writeln!(std::io::stderr(), "stillpoint: {self}");
+            // In one write: the launcher passes on what all ranks say. A reader that has gone cannot be told.
+            let line = format!("stillpoint: {self}\n");
+            let _ = std::io::stderr().write_all(line.as_bytes());
         }
     }
 

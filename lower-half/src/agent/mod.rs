@@ -28,7 +28,7 @@ use stillpoint_protocol::{Received, Receiver, Sender};
 
 use crate::executor::page::Page;
 use crate::executor::staging::Staging;
-use crate::ground::wake;
+use crate::ground::{say, wake};
 use crate::restore::job::Job;
 use attempt::{Attempt, Outcome};
 
@@ -121,7 +121,7 @@ pub fn join_late() {
     if let Some(launch) = launch
         && let Err(error) = join(&launch).and_then(Member::start)
     {
-        eprintln!("stillpoint: this rank cannot be checkpointed: {error}");
+        say::line(format_args!("this rank cannot be checkpointed: {error}"));
     }
 }
 

@@ -3,11 +3,12 @@
 //! Descriptor 2 is the application's: it may have closed it, and something else may have its number by now. So nothing is
 //! written there but to what was there when the rank joined its job.
 
-use std::io::Write;
 use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
 
 use nix::sys::stat::{FileStat, fstat};
+
+use crate::ground::say;
 
 /// Device and inode of stderr at the start.
 static STDERR: OnceLock<Option<(u64, u64)>> = OnceLock::new();
@@ -31,6 +32,6 @@ pub fn say(text: &str) {
         && stderr() == Some(*then)
     {
         // A reader that has gone cannot be told.
-        let _ = writeln!(std::io::stderr(), "stillpoint: {text}");
+        say::line(text);
     }
 }

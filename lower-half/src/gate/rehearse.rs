@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::stop;
+use crate::ground::say;
 
 const VARIABLE: &str = "STILLPOINT_REHEARSE";
 /// How long the threads have to stop; a child of theirs that shares their memory may hold them up.
@@ -29,7 +30,9 @@ pub fn start() -> std::io::Result<()> {
                 std::thread::sleep(hold);
                 stop::release_all();
                 if !stopped {
-                    eprintln!("stillpoint: rehearsal: a thread did not stop within {PATIENCE:?}");
+                    say::line(format_args!(
+                        "rehearsal: a thread did not stop within {PATIENCE:?}"
+                    ));
                 }
             }
         })?;

@@ -6,6 +6,7 @@ pub mod elf;
 pub mod environment;
 pub mod inherited;
 pub mod lock;
+pub mod say;
 pub mod starters;
 pub mod told;
 pub mod wake;

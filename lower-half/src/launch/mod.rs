@@ -19,7 +19,7 @@ use crate::arch::{enter, layout, syscall};
 use crate::capture::appearance;
 use crate::gate::{exec, filter, identity, paths, signals};
 use crate::ground::environment::{self, Environment};
-use crate::ground::{inherited, starters};
+use crate::ground::{inherited, say, starters};
 use crate::loader::{map, stack, vdso};
 use crate::threads::registry::Thread;
 use error::LaunchError;
@@ -213,7 +213,7 @@ fn start_as_it_is(path: &Path, arguments: &[Vec<u8>]) -> ! {
     }
     syscall::set_mask(inherited::mask());
     let error = command.exec();
-    eprintln!("stillpoint: {}: {error}", path.display());
+    say::line(format_args!("{}: {error}", path.display()));
     std::process::exit(126)
 }
 

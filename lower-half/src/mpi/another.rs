@@ -11,7 +11,7 @@ use std::time::Duration;
 use stillpoint_linkage::{Family, of_library};
 use stillpoint_wrappers::gate::{is_upper, page};
 
-use crate::ground::told;
+use crate::ground::{say, told};
 
 /// Exit status of a program that was found, but cannot be run.
 const NOT_EXECUTABLE: i32 = 126;
@@ -29,10 +29,10 @@ pub fn refuse() {
     if unsafe { page() }.rank.load(Relaxed) > 0 {
         std::thread::sleep(HEAD_START);
     }
-    eprintln!(
-        "stillpoint: this program has loaded {family} ({}), but it was launched for Open MPI: use what is built for Open MPI",
+    say::line(format_args!(
+        "this program has loaded {family} ({}), but it was launched for Open MPI: use what is built for Open MPI",
         library.display()
-    );
+    ));
     // SAFETY: ends the process; nothing of either half is to run any more.
     unsafe { libc::_exit(NOT_EXECUTABLE) }
 }

@@ -6,6 +6,7 @@ use stillpoint_wrappers::gate::GatePage;
 use super::threads::Returning;
 use super::{Restore, scheduling};
 use crate::capture::process::{KIND, ProcessState};
+use crate::ground::say;
 use crate::threads::Thread;
 
 /// A process between its image and the application's next instruction.
@@ -30,7 +31,7 @@ impl Back {
     /// Says something on the launcher's stderr; where the application's is another, it would be in its way.
     pub fn say(&self, what: &str) {
         if scheduling::launchers_stderr(&self.restore) {
-            eprintln!("stillpoint: rank {}: {what}", self.rank);
+            say::line(format_args!("rank {}: {what}", self.rank));
         }
     }
 }

@@ -3,15 +3,11 @@
 use std::sync::atomic::Ordering;
 
 use stillpoint_faults::{Point, pass, strike, this_is};
-use stillpoint_image::Thread as Record;
 use stillpoint_protocol::launch::Launch;
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::{GatePage, HandleKind};
 
 use crate::arch::syscall;
-use crate::capture::scheduling::{self, Own};
-use crate::capture::signals::{self, Waiting};
-use crate::capture::{attributes as numbers, credentials as whose};
 use crate::gate;
 use crate::gate::filter::HIGH_TEXT;
 use crate::ground::{cores, environment};
@@ -23,7 +19,7 @@ use crate::restore::job::Job;
 use crate::restore::threads::{
     Returning, adopt_main, failed_credentials, go, recreate, resume_main,
 };
-use crate::restore::{self, Restore, RestoreError, attributes, credentials};
+use crate::restore::{Restore, RestoreError, credentials};
 use crate::threads::Thread;
 use crate::threads::registry::State;
 
@@ -55,7 +51,7 @@ pub fn run<J: Job>(
     at(Point::RestartReserve)?;
     let restore = restore.reserve_descriptors().map_err(failed)?;
     at(Point::RestartRead)?;
-    let threads = returning(&restore).map_err(&refused)?;
+    let threads = parts::returning(&restore).map_err(&refused)?;
     let Some((main, others)) = threads.split_first() else {
         return Err(refused(
             "its image holds no thread: use another epoch".into(),
@@ -115,27 +111,6 @@ pub fn run<J: Job>(
         process::drop_alternate_stack();
         resume_main(main)
     }
-}
-
-/// The threads of the image, with what each gives itself; the main one first.
-fn returning(restore: &Restore) -> Result<Vec<Returning>, String> {
-    let own: Vec<Own> = restore::read(restore, &scheduling::KIND)?;
-    let waiting: Waiting = restore::read(restore, &signals::KIND)?;
-    let changes = credentials::changes(&restore::read(restore, &whose::KIND)?)?;
-    let attributes: numbers::Saved = restore::read(restore, &numbers::KIND)?;
-    let one = |record: &Record| {
-        let tid = record.virtual_tid;
-        let own = own.iter().find(|own| own.virtual_tid == tid);
-        let change = changes.iter().find(|(of, _)| *of == tid);
-        Returning {
-            record: *record,
-            credentials: change.map(|(_, change)| change.clone()),
-            attributes: attributes::of_thread(&attributes, tid),
-            pending: waiting.of_thread(tid).to_vec(),
-            timer_slack: own.and_then(|own| own.timer_slack).unwrap_or(0),
-        }
-    };
-    Ok(restore.threads().iter().map(one).collect())
 }
 
 /// Makes the other threads again. Each waits for [`go`].

@@ -26,6 +26,8 @@ use stillpoint_faults::{Point, strike};
 use stillpoint_image::Reader;
 use stillpoint_part::{Done, Failure, Kind, Part, Payload, misunderstood};
 
+pub use threads::returning;
+
 use crate::capture::access::Access;
 use crate::capture::still::Still;
 use crate::restore::Image;
@@ -161,7 +163,11 @@ pub fn bring_back(
 mod tests {
     use std::collections::BTreeSet;
 
+    use stillpoint_image::descriptors::Descriptors;
+    use stillpoint_image::{Compression, Identity, Writer};
+
     use super::*;
+    use crate::capture::environment;
 
     #[test]
     fn names_and_kinds_are_those_of_one_part() {
@@ -169,5 +175,27 @@ mod tests {
         assert_eq!(names.len(), PARTS.len());
         let found: BTreeSet<&str> = kinds().map(|kind| kind.name).collect();
         assert_eq!(found.len(), kinds().count());
+    }
+
+    #[test]
+    fn an_image_with_other_payloads_is_refused_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("image");
+        let mut writer = Writer::create(&path, Compression::Lz4).unwrap();
+        writer.memory(&[]).unwrap();
+        writer.regions(&[]).unwrap();
+        writer.identity(&Identity::default()).unwrap();
+        writer.environment(&environment::here()).unwrap();
+        writer.threads(&[]).unwrap();
+        writer.descriptors(&Descriptors::default()).unwrap();
+        writer.blob("sockets", 1, b"").unwrap();
+        writer.finish().unwrap();
+        let reasons = check(&Reader::open(&path).unwrap()).join("\n");
+        for needle in [
+            "'sockets', which this release does not know",
+            "no 'gate page'",
+        ] {
+            assert!(reasons.contains(needle), "{reasons}");
+        }
     }
 }

@@ -1,11 +1,16 @@
 //! Threads. What is known of them is an image's own section (`capture::records`), not a payload; a restart makes them again between its
 //! phases *rebuild* and *resume* (`restore::threads`).
 
+use stillpoint_image::Thread as Record;
 use stillpoint_part::{Done, Part};
 
+use crate::capture::scheduling::{self, Own};
+use crate::capture::signals::{self, Waiting};
 use crate::capture::still::Still;
+use crate::capture::{attributes as numbers, credentials as whose};
 use crate::restore::back::Back;
-use crate::restore::rehearsal;
+use crate::restore::threads::Returning;
+use crate::restore::{self, Restore, attributes, credentials, rehearsal};
 
 pub struct Threads;
 
@@ -19,4 +24,25 @@ impl Part<Still<'_>, Back> for Threads {
         reasons.extend(rehearsal::of_threads());
         Ok(())
     }
+}
+
+/// The threads of the image, with what each gives itself; the main one first.
+pub fn returning(restore: &Restore) -> Result<Vec<Returning>, String> {
+    let own: Vec<Own> = restore::read(restore, &scheduling::KIND)?;
+    let waiting: Waiting = restore::read(restore, &signals::KIND)?;
+    let changes = credentials::changes(&restore::read(restore, &whose::KIND)?)?;
+    let attributes: numbers::Saved = restore::read(restore, &numbers::KIND)?;
+    let one = |record: &Record| {
+        let tid = record.virtual_tid;
+        let own = own.iter().find(|own| own.virtual_tid == tid);
+        let change = changes.iter().find(|(of, _)| *of == tid);
+        Returning {
+            record: *record,
+            credentials: change.map(|(_, change)| change.clone()),
+            attributes: attributes::of_thread(&attributes, tid),
+            pending: waiting.of_thread(tid).to_vec(),
+            timer_slack: own.and_then(|own| own.timer_slack).unwrap_or(0),
+        }
+    };
+    Ok(restore.threads().iter().map(one).collect())
 }

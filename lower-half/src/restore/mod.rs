@@ -220,18 +220,20 @@ pub struct Image<'a>(pub &'a Reader);
 
 impl Saved for Image<'_> {
     fn payload(&self, kind: &Kind) -> Option<&[u8]> {
-        let blob = self.0.blob(kind.name);
-        let blob = blob.filter(|blob| blob.version == kind.version);
-        blob.map(|blob| blob.bytes.as_slice())
+        payload_of(self.0, kind)
     }
 }
 
 impl Saved for Restore {
     fn payload(&self, kind: &Kind) -> Option<&[u8]> {
-        let blob = self.reader.blob(kind.name);
-        let blob = blob.filter(|blob| blob.version == kind.version);
-        blob.map(|blob| blob.bytes.as_slice())
+        payload_of(&self.reader, kind)
     }
+}
+
+fn payload_of<'a>(reader: &'a Reader, kind: &Kind) -> Option<&'a [u8]> {
+    let blob = reader.blob(kind.name);
+    let blob = blob.filter(|blob| blob.version == kind.version);
+    blob.map(|blob| blob.bytes.as_slice())
 }
 
 /// A payload that was put down as JSON; `None` where the image has none.

@@ -45,6 +45,15 @@ pub enum EpochError {
         found: u64,
         expected: u64,
     },
+    #[error(
+        "the image of rank {rank} has contract {found:08x} between its halves, that of rank 0 has {expected:08x}: start every rank with one \
+         Stillpoint build"
+    )]
+    Contract {
+        rank: usize,
+        found: u32,
+        expected: u32,
+    },
     #[error(transparent)]
     Image(#[from] ImageError),
 }
@@ -261,7 +270,7 @@ impl Epochs {
             committed: seconds_since_1970(),
             command: about.command.clone(),
             mpi: about.mpi.clone(),
-            gate_version: stillpoint_wrappers::contract::VERSION,
+            gate_version: contract_of(images)?,
             stillpoint: env!("CARGO_PKG_VERSION").to_owned(),
             compression: about.compression.clone(),
             ranks,
@@ -351,6 +360,20 @@ impl Epochs {
     fn remove(&self, name: &str, at: Point) -> Result<(), EpochError> {
         let removed = self.directory.remove_all(name, Some(at));
         removed.map_err(io_error(&self.named(name), "remove it"))
+    }
+}
+
+/// The contract that the images of an epoch have in common.
+fn contract_of(images: &[Written]) -> Result<u32, EpochError> {
+    let expected = images.first().map_or(0, |image| image.contract);
+    let mut others = images.iter().enumerate();
+    match others.find(|(_, image)| image.contract != expected) {
+        None => Ok(expected),
+        Some((rank, image)) => Err(EpochError::Contract {
+            rank,
+            found: image.contract,
+            expected,
+        }),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The real MPI (Open MPI, through rsmpi's bindings) behind the dispatch table.
+//! The real MPI (Open MPI, through rsmpi's bindings) behind the dispatch table. What a library does in its own way is in `backend`.
 //!
 //! Everything here runs with the lower half's thread pointer, except [`predefined::predefined`], which runs with any.
 
@@ -15,8 +15,12 @@ use crate::ground::children;
 /// `MPI_ERR_INTERN` of the standard ABI.
 const ERR_INTERN: i32 = 17;
 
+/// The ABI of the library that this executable is linked to.
+use stillpoint_wrappers::openmpi as abi;
+
 mod another;
 mod attributes;
+pub mod backend;
 pub mod callbacks;
 mod convert;
 mod fatal;
@@ -68,6 +72,9 @@ unsafe extern "C" fn start(
         // SAFETY: passed on to the caller.
         scheduling::while_mpi_binds(|| unsafe { start(argc, argv, required, provided) })
     });
+    if code == 0 {
+        progress::prepare();
+    }
     syscall::set_mask(mask);
     code
 }

@@ -46,6 +46,12 @@ impl<'a> Trial<'a> {
         })
     }
 
+    /// The same with arguments.
+    pub fn with(mut self, arguments: &[&str]) -> Self {
+        self.arguments = arguments.iter().map(|&text| text.to_owned()).collect();
+        self
+    }
+
     /// Its executable, compiled.
     pub fn executable(&self) -> &Path {
         &self.executable

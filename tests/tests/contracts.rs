@@ -1,11 +1,12 @@
 //! An upper half of an older contract: a lower half that serves it runs it, writes it down and restarts it; another refuses it in one line.
 //!
-//! The older library is this build's with the number of its contract changed wherever it stands. What the contracts' definitions have in
-//! common is seen to in `wrappers/src/contract.rs`.
+//! Images that earlier builds have written are kept in `images`, and restarted. Besides, an older library is made of this build's: with the number of
+//! its contract changed wherever it stands. What the contracts' definitions have in common is seen to in `wrappers/src/contract.rs`.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use stillpoint_tests::command::exit;
@@ -69,6 +70,17 @@ fn with_library(contract: u32, test: impl FnOnce(&Trial, job::Job) -> Result<(),
     }
 }
 
+/// Whether a file of an epoch names its contract, in JSON.
+fn says(file: &Path, contract: u32, blank: &str) -> Result<(), Failed> {
+    let bytes = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let said = format!("\"gate_version\":{blank}{contract}");
+    let there = bytes
+        .windows(said.len())
+        .any(|bytes| bytes == said.as_bytes());
+    ensure!(there, "{} does not say {contract:08x}", file.display());
+    Ok(())
+}
+
 #[test]
 fn an_epoch_of_every_contract_that_is_served_restarts() {
     let served = served();
@@ -77,21 +89,97 @@ fn an_epoch_of_every_contract_that_is_served_restarts() {
         with_library(contract, |trial, mut job| {
             trial.ready(&mut job)?;
             trial.suspended(job)?;
-            let epoch = trial.epochs_at().join("epoch-000001/rank-000000.img");
-            let image =
-                fs::read(&epoch).map_err(|error| format!("{}: {error}", epoch.display()))?;
-            let said = format!("\"gate_version\":{contract}");
-            ensure!(
-                image
-                    .windows(said.len())
-                    .any(|bytes| bytes == said.as_bytes()),
-                "the image does not say {contract:08x}"
-            );
+            let epoch = trial.epochs_at().join("epoch-000001");
+            says(&epoch.join("rank-000000.img"), contract, "")?;
+            says(&epoch.join("manifest"), contract, " ")?;
             let job = trial.restarted()?;
             trial.go()?;
             trial.ends_well(job)?;
             Ok(())
         });
+    }
+}
+
+/// What an image must find anew on every machine.
+const LACKS: &str = "restart on a processor that has them";
+
+/// No build has this contract alone: the next one came with it.
+const NEVER_BUILT: u32 = 0x390b_4e2f;
+
+/// Restarts a stored image, which has everything but the processor and the user in it.
+fn restarts(image: &Path) -> Result<(), Failed> {
+    let _turn = Turn::take()?;
+    Directory::new("stored")?.run(|directory| {
+        let epochs = directory.epochs();
+        let make = || {
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(epochs)
+        };
+        make().map_err(|error| format!("{}: {error}", epochs.display()))?;
+        let unpacked = Command::new("tar")
+            .args(["--zstd", "--no-same-owner", "-xf"])
+            .arg(image)
+            .arg("-C")
+            .arg(epochs)
+            .status()
+            .map_err(|error| format!("tar: {error}"))?;
+        ensure!(unpacked.success(), "tar: {unpacked} (is zstd installed?)");
+        let job = job::Job::start(job::restarted(2, epochs)?, directory)?;
+        let ended = job.end(PATIENCE)?;
+        if ended.status != 0 && ended.stderr.contains(LACKS) {
+            eprintln!("{}: not tried here: {}", image.display(), ended.stderr);
+            return Ok(());
+        }
+        let right = |rank: u32| ended.stdout.contains(&format!("RIGHT {rank}"));
+        ensure!(
+            ended.status == 0 && right(0) && right(1),
+            "{}",
+            ended.show()
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn every_stored_image_restarts() {
+    let served = served();
+    for contract in &served {
+        let name = format!("tests/images/{contract:08x}.tar.zst");
+        let image = place::project().join(&name);
+        // The newest may not be what it will be when another follows it.
+        let may_lack = *contract == NEVER_BUILT || served.last() == Some(contract);
+        if may_lack && !image.exists() {
+            continue;
+        }
+        assert!(
+            image.exists(),
+            "{name} is missing: tests/images/make, with a build of that contract"
+        );
+        if !nix::unistd::geteuid().is_root() {
+            eprintln!("{name}: not tried: only root can become the user whose it is");
+            continue;
+        }
+        if let Err(failed) = restarts(&image) {
+            panic!("{name}: {failed}");
+        }
+    }
+}
+
+#[test]
+fn every_stored_image_is_of_a_contract_that_is_served() {
+    let served = served();
+    for entry in fs::read_dir(place::project().join("tests/images")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let Some(number) = name.strip_suffix(".tar.zst") else {
+            continue;
+        };
+        let number = u32::from_str_radix(number, 16);
+        assert!(
+            number.is_ok_and(|number| served.contains(&number)),
+            "{name}"
+        );
     }
 }
 

@@ -1,8 +1,10 @@
 //! The halves have floors: the folders of each stand in an order, and a folder imports only from those before it.
 //!
 //! Imports are read from the code itself: `use` declarations, paths that begin with `crate`, `self` or `super`, in macros too. What stands
-//! under `#[cfg(test)]` may reach anywhere. Inside a floor, no cycle leads through two of its folders.
+//! under `#[cfg(test)]` may reach anywhere. Inside a floor, no cycle leads through two of its folders. Which crate uses which is held too.
 
+#[path = "floors/crates.rs"]
+mod crates;
 #[path = "floors/imports.rs"]
 mod imports;
 
@@ -25,6 +27,7 @@ const UPPER: House = House {
         "objects",
         "operations",
         "communicators",
+        "windows",
         "stubs",
         "checkpoint",
     ],
@@ -37,6 +40,13 @@ const LOWER: House = House {
         "executor", "agent", "launch",
     ],
 };
+
+/// The `Cargo.toml` of a folder of the project.
+fn manifest(folder: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let path = root.join(folder).join("Cargo.toml");
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
 
 fn read(house: &House) -> Crate {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(house.source);

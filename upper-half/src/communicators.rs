@@ -26,9 +26,9 @@ pub use control::make as make_control;
 pub use create::*;
 pub use information::*;
 pub use intercommunicator::*;
-pub use make::adopt;
+pub use make::{adopt, next_of_all};
 pub use names::*;
-pub use plan::{Plan, rebuild};
+pub use plan::{Plan, of_ranks, rebuild};
 pub use queries::*;
 pub use rehearse::rehearse;
 
@@ -67,14 +67,32 @@ unsafe fn equip(
             .members
             .as_ref()
             .is_some_and(|members| members.remote.is_none());
+        name_clocks(object, body.group_clock, &known);
+        let cell: *const _ = collective::cell((*object).clock);
+        (*object).counts = cell;
         if alike && !two_phase::chosen() {
-            (*object).cell = collective::cell((*object).clock);
+            (*object).cell = cell;
         }
         (*object).rank = rank;
         (*object).size = sizes.0;
         (*object).body = Box::into_raw(Box::new(body)).cast();
         fortran::mirror_groups(object, sizes.0, sizes.1);
         Ok(())
+    }
+}
+
+/// What people call a communicator's clock and that of the set of its members, as long as it has no name of its own.
+unsafe fn name_clocks(object: *mut Object, set: u32, members: &[u32]) {
+    // SAFETY: the caller's communicator.
+    unsafe {
+        let text = match object {
+            it if it == world() => "MPI_COMM_WORLD".to_owned(),
+            it if it == alone() => "MPI_COMM_SELF".to_owned(),
+            _ => format!("a communicator of {} ranks", members.len()),
+        };
+        collective::call_clock((*object).clock, text.as_bytes());
+        let text = format!("MPI_Comm_free among {} ranks", members.len());
+        collective::call_clock(set, text.as_bytes());
     }
 }
 
@@ -147,7 +165,9 @@ pub unsafe fn end(object: *mut Object) {
             let body = Box::from_raw(body);
             match body.members {
                 Some(_) => {
-                    clocks::retire_all(&mut body.notes.lock().operations);
+                    let mut notes = body.notes.lock();
+                    clocks::retire_all(&mut notes.operations);
+                    (notes.made_by.values()).for_each(|made| collective::retire(made.cell));
                     collective::retire((*object).clock);
                 }
                 None => hindrances::gone(hindrances::Reason::DynamicProcess),

@@ -1,5 +1,8 @@
 //! The ground floor: the processor, memory, objects and their handles, the application's ABI, and the way down to the lower half.
 
+/// The description of the ABI that this library is built for.
+pub use stillpoint_wrappers::openmpi as description;
+
 pub mod abi;
 pub mod above;
 pub mod allocator;

@@ -8,3 +8,4 @@ pub mod ground;
 pub mod objects;
 pub mod operations;
 pub mod stubs;
+pub mod windows;

@@ -6,6 +6,7 @@ pub mod communicator;
 pub mod datatype;
 pub mod errhandler;
 pub mod error_codes;
+pub mod file;
 pub mod group;
 pub mod info;
 pub mod memory;

@@ -3,9 +3,11 @@
 pub mod by_hand;
 pub mod conversion;
 pub mod crash;
+pub mod files;
 mod fortran;
 mod generated;
 pub mod init;
+mod internals;
 pub mod local;
 pub mod steps;
 pub mod uncarried;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use stillpoint_wrappers::openmpi::{LIBRARY, PREDEFINED, UNSERVED};
+use stillpoint_wrappers::openmpi::{INTERNAL, LIBRARY, PREDEFINED, UNSERVED};
 
 /// Defined dynamic symbols with their sizes.
 fn symbols(library: &Path) -> BTreeMap<String, usize> {
@@ -80,6 +80,27 @@ fn predefined_handles_are_data_of_the_same_size() {
         );
         assert_eq!(ours.get(symbol), Some(&entry.bytes), "{symbol} in ours");
     }
+}
+
+#[test]
+fn internal_functions_and_data_are_the_installed_ones_and_no_other() {
+    let (ours, theirs) = (ours(), open_mpi());
+    for name in INTERNAL {
+        assert!(theirs.contains_key(name), "{name} in Open MPI");
+    }
+    let handle = |name: &str| {
+        PREDEFINED
+            .iter()
+            .any(|it| it.symbol.to_bytes() == name.as_bytes())
+    };
+    let found = ours.keys().map(String::as_str);
+    let mut found: Vec<&str> = found
+        .filter(|name| name.starts_with("ompi_") && !handle(name))
+        .collect();
+    let mut told = INTERNAL;
+    told.sort_unstable();
+    found.sort_unstable();
+    assert_eq!(found, told);
 }
 
 #[test]

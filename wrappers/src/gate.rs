@@ -102,6 +102,9 @@ pub struct ClockCell {
     /// Where every member must get to before the job is at its still point. Means something only
     /// while a checkpoint is pending.
     pub target: AtomicU64,
+    /// Sum of the names of communicators that this rank has given up and that this clock counts: the same on all members at a still point,
+    /// whichever threads gave them up in which order.
+    pub given_up: AtomicU64,
 }
 
 /// The page itself.
@@ -151,6 +154,13 @@ pub struct GatePage {
 
     /// `*const UpperHooks`, registered by the upper half's constructor; 0 before.
     pub hooks: AtomicU64,
+    /// Where blocking collective operations go that convert nothing but handles: the real MPI's own functions
+    /// (`*const `[`Direct`](crate::direct::Direct)), and while a checkpoint is pending [`UpperHooks::again`]. So a stub needs no test
+    /// of `pending` between its increment and the call.
+    pub direct: AtomicU64,
+    /// Set by the agent where it wants to know which call the driver thread is inside ([`UpperHooks::call`]); cleared when that has been looked up.
+    pub asked: AtomicU32,
+    pub reserved: u32,
 }
 
 const _: () = assert!(core::mem::size_of::<GatePage>() <= GATE_BYTES);
@@ -220,6 +230,7 @@ pub enum HandleKind {
 #[repr(C)]
 pub struct UpperHooks {
     pub version: u32,
+    /// Bytes of this structure; 0 where `hindrances` is its last field.
     pub reserved: u32,
     /// `*const ClockCell`: never moves.
     pub clock_cells: u64,
@@ -249,6 +260,47 @@ pub struct UpperHooks {
     pub reserved2: u32,
     /// `*const [AtomicU32; HINDRANCES.len()]`: how many there are of each.
     pub hindrances: u64,
+    /// A table with the layout of [`Direct`](crate::direct::Direct) whose every function does nothing and returns [`AGAIN`].
+    pub again: u64,
+    /// A checkpoint is pending, and the real MPI waits on this thread in a blocking collective operation ([`ThreadRecord::inside`]):
+    /// whether the thread is to stand still below it. Any FS.
+    pub stands: Option<unsafe extern "C" fn() -> u32>,
+    /// It is to: returns when the thread may go on with the operation. In a restarted process the real MPI's function returns instead,
+    /// with [`AGAIN`], as the [`Caller`] has it. Any FS.
+    pub stand: Option<unsafe extern "C" fn(*const Caller)>,
+    /// `*const [[u8; CLOCK_NAME]; _]`: what people call each clock of `clock_cells`, UTF-8, filled up with 0.
+    pub clock_names: u64,
+    /// The thread that asks is inside a collective operation of this caller's: notes its name at `call`. Any FS.
+    pub look_up: Option<unsafe extern "C" fn(*const Caller)>,
+    /// `*const c_char`: the name of the collective operation that the driver thread was in when it was asked; 0: not known.
+    pub call: AtomicU64,
+    /// The code of stubs in which no thread may be stopped, whatever it says of where it is: first address, and first one past it.
+    pub closed: [u64; 2],
+}
+
+/// Bytes of a clock's name.
+pub const CLOCK_NAME: usize = 64;
+
+impl UpperHooks {
+    /// Whether the upper half that filled this in knew all fields of this build's.
+    pub const fn is_whole(&self) -> bool {
+        self.reserved as usize >= core::mem::size_of::<Self>()
+    }
+}
+
+/// What a function of the lower half returns to an upper half that is to begin the operation anew: no error code of any MPI.
+pub const AGAIN: i32 = i32::MIN + 7;
+
+/// Where a function of the lower half returns to in the upper half, and what it leaves as it was.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// The instruction behind the call.
+    pub pc: u64,
+    /// The stack pointer there.
+    pub sp: u64,
+    /// The registers that a function keeps, in the order of `arch`.
+    pub kept: [u64; 16],
 }
 
 /// What forbids a checkpoint as long as it lives, in words: MPI state that no image holds.
@@ -270,7 +322,8 @@ pub struct ThreadRecord {
     pub fs_lower: u64,
     /// `gs:0x10`: thread area of the upper half (kept by the crossing).
     pub fs_upper: u64,
-    /// `gs:0x18`: an [`Inside`]. The stop handler parks a thread only at 0.
+    /// `gs:0x18`: an [`Inside`]; in a blocking collective operation that is begun again after a restart the lower half of its
+    /// [`ClockCell`]'s address. The stop handler parks a thread only at 0.
     pub inside: AtomicU32,
     /// `gs:0x1c`: a [`Reach`]. Right behind `inside`: both are read as one word.
     pub reach: AtomicU32,

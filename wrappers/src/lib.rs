@@ -11,4 +11,6 @@ pub mod extra;
 pub mod gate;
 pub mod neutral;
 pub mod openmpi;
+#[cfg(test)]
+mod packed_status;
 pub mod predefined;

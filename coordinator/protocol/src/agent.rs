@@ -123,6 +123,10 @@ pub enum Progress {
     WriteFailed { reason: String },
     /// The application runs again.
     Released,
+    /// What a rank does that has not come to its still point for long, in words; empty: it has come.
+    Waits { what: String },
+    /// Said at the check: (ggid, sum of the names of communicators that this rank has given up there); on all members the same.
+    GivenUp { sums: Vec<(u64, u64)> },
 }
 
 /// A rank's report of itself: see `stillpoint_clock::safe_state::Report`.
@@ -198,6 +202,8 @@ pub struct Written {
     pub digest: u128,
     /// Time spent writing and syncing.
     pub seconds: f64,
+    /// The contract between the halves that the upper half in it was built with.
+    pub contract: u32,
 }
 
 /// To a rank's agent.

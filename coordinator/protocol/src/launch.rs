@@ -30,6 +30,9 @@ pub const KEPT_FROM_LOADER: [(&str, &str); 2] = [
     ("LD_AUDIT", "STILLPOINT_AUDIT"),
 ];
 
+/// Where every rank of a job has something mapped, which is how the command finds out that it is one.
+pub const RANK_MARK: u64 = 0x5500_0000_0000;
+
 /// One rank's part of a launch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {

@@ -4,18 +4,18 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use stillpoint_wrappers::gate::GATE_ADDRESS;
+use stillpoint_protocol::launch::RANK_MARK;
 
 use super::Failure;
 
-/// Whether this process is a rank of a job: the gate page is mapped in it, which nobody else maps there.
+/// Whether this process is a rank of a job: its lower half has mapped something at an address where nobody else does.
 pub fn a_rank() -> bool {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    has_gate(&maps)
+    has_mark(&maps)
 }
 
-fn has_gate(maps: &str) -> bool {
-    let start = format!("{GATE_ADDRESS:x}-");
+fn has_mark(maps: &str) -> bool {
+    let start = format!("{RANK_MARK:x}-");
     maps.lines().any(|line| line.starts_with(&start))
 }
 
@@ -30,12 +30,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_gate_page_tells_a_rank() {
+    fn a_mapping_tells_a_rank() {
         assert!(!a_rank());
-        assert!(has_gate(
+        assert!(has_mark(
             "2a0000000000-2a0000001000 r--p 0 0:0 0\n550000000000-550000001000 rw-p 00000000 00:00 0\n"
         ));
-        assert!(!has_gate(
+        assert!(!has_mark(
             "1550000000000-1550000001000 rw-p 00000000 00:00 0\n"
         ));
     }

@@ -16,6 +16,7 @@ pub(super) fn written(part: &Path, rank: u32, bytes: usize) -> Written {
         bytes: 0,
         digest: 7,
         seconds: 0.0,
+        contract: 5,
     }
 }
 
@@ -89,6 +90,30 @@ fn older_epochs_go_and_strangers_stay() {
     assert_eq!(names, expected);
     epochs.remove_parts().unwrap();
     assert!(!newer.exists());
+}
+
+#[test]
+fn an_epoch_has_the_contract_of_its_images_which_is_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let epochs = epochs_in(directory.path());
+    let path = commit(&epochs, 1).unwrap();
+    assert_eq!(Manifest::read(&path).unwrap().gate_version, 5);
+    let part = epochs.prepare(2).unwrap();
+    let mut images = [written(&part, 0, 10), written(&part, 1, 20)];
+    images[1].contract = 0xabc;
+    let about = Description::default();
+    for refused in [
+        epochs.commit(2, &images, &about),
+        epochs.stage(2, &images, &about),
+    ] {
+        let error = refused.unwrap_err().to_string();
+        let needles = ["rank 1", "00000abc", "rank 0", "00000005"];
+        assert!(
+            needles.iter().all(|needle| error.contains(needle)),
+            "{error}"
+        );
+    }
+    assert_eq!(epochs.committed().unwrap(), [1]);
 }
 
 #[test]

@@ -35,6 +35,10 @@ pub struct Attempt {
     /// Ranks that have done what the phase asks for.
     done: Vec<bool>,
     refusals: Vec<Vec<String>>,
+    /// What each rank does that takes long on its way to the still point; empty: nothing.
+    late: Vec<String>,
+    /// What each rank has given up, by group: see `Progress::GivenUp`.
+    given_up: BTreeMap<u64, (u32, u64)>,
     pub written: Vec<Option<Written>>,
     /// How its images were staged, once they are.
     pub staging: Option<Staging>,
@@ -65,6 +69,8 @@ impl Attempt {
             drain: Drain::new(ranks),
             done: vec![false; ranks],
             refusals: vec![vec![]; ranks],
+            late: vec![String::new(); ranks],
+            given_up: BTreeMap::new(),
             written: vec![None; ranks],
             staging: None,
             prepared: false,
@@ -140,25 +146,48 @@ impl Attempt {
 
     pub fn refuse(&mut self, rank: u32, reasons: Vec<String>) {
         if let Some(refusals) = self.refusals.get_mut(rank as usize) {
-            *refusals = reasons;
+            refusals.extend(reasons);
         }
     }
 
     /// Every reason once, with the ranks that gave it.
     pub fn refusals(&self) -> Vec<String> {
-        let mut by_reason: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
-        for (rank, reasons) in (0u32..).zip(&self.refusals) {
-            for reason in reasons {
-                by_reason.entry(reason).or_default().push(rank);
+        let reasons = (0u32..).zip(&self.refusals);
+        let reasons = reasons.flat_map(|(rank, reasons)| reasons.iter().map(move |it| (rank, it)));
+        by_ranks(reasons, self.refusals.len())
+            .map(|(reason, ranks)| format!("{ranks}: {reason}"))
+            .collect()
+    }
+
+    /// What a rank does that takes long.
+    pub fn waits(&mut self, rank: u32, what: String) {
+        if let Some(late) = self.late.get_mut(rank as usize) {
+            *late = what;
+        }
+    }
+
+    /// What every rank does that takes long, once.
+    pub fn late(&self) -> Vec<String> {
+        let late = (0u32..)
+            .zip(&self.late)
+            .filter(|(_, what)| !what.is_empty());
+        by_ranks(late, self.late.len())
+            .map(|(what, ranks)| format!("{ranks} {what}"))
+            .collect()
+    }
+
+    /// Takes a rank's sums of what it has given up. Where several threads give communicators up, as many may have been given up on all ranks and not
+    /// the same: then this is no still point.
+    pub fn gave_up(&mut self, rank: u32, sums: Vec<(u64, u64)>) {
+        for (ggid, sum) in sums {
+            let (other, before) = *self.given_up.entry(ggid).or_insert((rank, sum));
+            if before != sum {
+                let reason = format!(
+                    "a communicator has been freed here and not yet by rank {other}, or the other way round"
+                );
+                self.refuse(rank, vec![reason]);
             }
         }
-        by_reason
-            .into_iter()
-            .map(|(reason, mut ranks)| {
-                ranks.dedup();
-                format!("{}: {reason}", ranks_in_words(&ranks, self.refusals.len()))
-            })
-            .collect()
     }
 
     /// What the phase waits for, for whoever has to explain a timeout.
@@ -177,6 +206,10 @@ impl Attempt {
                         Some(Activity::InCollective) => "inside a collective operation",
                         Some(Activity::Waiting) => "waiting for a message",
                         Some(Activity::Parked) | None => "not heard of since the last order",
+                    };
+                    let words = match self.late.get(rank as usize) {
+                        Some(late) if !late.is_empty() => late,
+                        _ => words,
                     };
                     by_activity.entry(words).or_default().push(rank);
                 }
@@ -222,4 +255,19 @@ impl Attempt {
             staging: self.staging,
         }
     }
+}
+
+/// Every text once, with the ranks that it is of.
+fn by_ranks<'a>(
+    texts: impl Iterator<Item = (u32, &'a String)>,
+    size: usize,
+) -> impl Iterator<Item = (&'a str, String)> {
+    let mut ranks_of: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    for (rank, text) in texts {
+        ranks_of.entry(text).or_default().push(rank);
+    }
+    ranks_of.into_iter().map(move |(text, mut ranks)| {
+        ranks.dedup();
+        (text, ranks_in_words(&ranks, size))
+    })
 }

@@ -51,7 +51,16 @@ impl Job {
             return;
         }
         match (attempt.phase, progress) {
+            (Phase::Reach, Progress::Waits { what }) => {
+                attempt.waits(rank, what);
+                let reasons = attempt.late();
+                let watchers = attempt.watchers();
+                if !reasons.is_empty() {
+                    self.tell(watchers, ToCommand::Hindered { reasons });
+                }
+            }
             (Phase::Flag | Phase::Reach, progress) => self.on_clock(rank, progress, now),
+            (Phase::Check, Progress::GivenUp { sums }) => attempt.gave_up(rank, sums),
             (Phase::Check, Progress::CheckResult { refusals }) => {
                 self.on_checked(rank, refusals, now);
             }

@@ -239,6 +239,7 @@ impl Job {
     /// What a request waits for, for `stillpoint status`.
     pub(super) fn waits_for(&self) -> Vec<String> {
         let reasons = self.hindered.iter().flat_map(|hindered| &hindered.reasons);
-        reasons.cloned().collect()
+        let late = self.attempt.iter().flat_map(|attempt| attempt.late());
+        reasons.cloned().chain(late).collect()
     }
 }

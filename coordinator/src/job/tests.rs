@@ -227,5 +227,6 @@ fn written() -> Written {
         bytes: 40,
         digest: 1,
         seconds: 0.1,
+        contract: 5,
     }
 }

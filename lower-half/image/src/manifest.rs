@@ -40,7 +40,7 @@ pub struct Manifest {
     pub command: Vec<String>,
     /// The MPI ABI of the upper half: `openmpi`.
     pub mpi: String,
-    /// `stillpoint_wrappers::contract::VERSION`.
+    /// The contract between the halves that every image says.
     pub gate_version: u32,
     /// The version of Stillpoint that wrote it.
     pub stillpoint: String,

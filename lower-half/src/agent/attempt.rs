@@ -10,12 +10,15 @@ use stillpoint_protocol::Sender;
 use stillpoint_protocol::agent::{Begin, FromAgent, Order, Progress, State};
 use stillpoint_protocol::client::ClientError;
 
+use super::late::Late;
 use crate::executor::carrier::{Executor, Means, Task};
-use crate::executor::page::Page;
+use crate::executor::destination::InFile;
 use crate::executor::staging::Staging;
 use crate::executor::stopping::{self, Stopping};
 use crate::gate::stop;
+use crate::ground::page::Page;
 use crate::ground::wake;
+use crate::mpi::progress;
 
 /// What follows for the agent.
 pub enum Outcome {
@@ -43,6 +46,7 @@ pub struct Attempt {
     said: Option<(Activity, u64)>,
     /// What the latest tick saw.
     looked: Option<Activity>,
+    late: Late,
     /// Clocks that the coordinator knows this rank to have.
     told: HashSet<u64>,
 }
@@ -78,7 +82,12 @@ impl Attempt {
             return Ok(None);
         }
         page.begin();
-        let clocks = page.clocks();
+        // Where the real MPI does not call back, nobody can stand still inside: then what is begun binds.
+        let inside = match progress::calls_back() {
+            true => stopping::inside_of(),
+            false => Vec::new(),
+        };
+        let clocks = page.clocks(&inside);
         let attempt = Self {
             number,
             begin,
@@ -90,6 +99,7 @@ impl Attempt {
             refused: false,
             said: None,
             looked: None,
+            late: Late::new(),
             told: clocks.iter().map(|(ggid, _)| *ggid).collect(),
         };
         attempt.say(Progress::Clocks { clocks }, sender)?;
@@ -131,9 +141,23 @@ impl Attempt {
             Order::Check => self.give(Task::Check, sender)?,
             Order::Drain { round } => self.give(Task::Drain { round }, sender)?,
             Order::Seal => self.give(Task::Seal, sender)?,
-            Order::Write => self.give(Task::Write, sender)?,
-            Order::Size => self.give(Task::Size, sender)?,
-            Order::Stage(assignment) => self.give(Task::Stage(assignment), sender)?,
+            Order::Write => self.give(Task::Write(Box::new(InFile)), sender)?,
+            Order::Size => match self.staging.clone() {
+                Some(staging) => {
+                    let attempt = self.number;
+                    let planned = move |bytes| Progress::Sized(staging.size(attempt, bytes));
+                    self.give(Task::Size(Box::new(planned)), sender)?;
+                }
+                None => self.has_no_tier(sender)?,
+            },
+            Order::Stage(assignment) => match &self.staging {
+                Some(staging) => {
+                    let (attempt, epoch) = (self.number, self.begin.epoch);
+                    let tiers = staging.destination(attempt, epoch, assignment);
+                    self.give(Task::Write(Box::new(tiers)), sender)?;
+                }
+                None => self.has_no_tier(sender)?,
+            },
             Order::Committed => {
                 pass(Point::Released);
                 self.release();
@@ -206,6 +230,9 @@ impl Attempt {
         if worth_saying(activity, lasts) && self.said != Some((activity, self.seen)) {
             self.report(0, sender)?;
         }
+        if let Some(what) = self.late.look(&self.page, activity) {
+            self.say(Progress::Waits { what }, sender)?;
+        }
         Ok(())
     }
 
@@ -273,7 +300,6 @@ impl Attempt {
                 attempt: self.number,
                 begin: self.begin.clone(),
                 page: self.page,
-                staging: self.staging.clone(),
                 sender: sender.clone(),
             });
             match started {
@@ -288,6 +314,11 @@ impl Attempt {
             executor.give(task);
         }
         Ok(())
+    }
+
+    fn has_no_tier(&self, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
+        let reason = "this rank has no fast tier: start every rank with --tier fast=...".to_owned();
+        self.say(Progress::WriteFailed { reason }, sender)
     }
 
     fn say(&self, progress: Progress, sender: &Sender<FromAgent>) -> Result<(), ClientError> {

@@ -5,12 +5,14 @@
 //!
 //! * [`attempt`] - one attempt at a checkpoint, from Begin to its end
 //! * [`ending`] - leaving after a suspend
+//! * [`late`] - what it says when it takes long to come to its still point
 //! * [`lost`] - what it does when the coordinator has died
 //! * [`successor`] - starts another coordinator
 //! * [`voice`] - what the user is told
 
 pub mod attempt;
 pub mod ending;
+mod late;
 mod lost;
 mod successor;
 mod voice;
@@ -26,8 +28,8 @@ use stillpoint_protocol::client::{AgentConnection, ClientError};
 use stillpoint_protocol::launch::{Launch, LaunchError};
 use stillpoint_protocol::{Received, Receiver, Sender};
 
-use crate::executor::page::Page;
 use crate::executor::staging::Staging;
+use crate::ground::page::Page;
 use crate::ground::{say, wake};
 use crate::restore::job::Job;
 use attempt::{Attempt, Outcome};

@@ -116,7 +116,7 @@ extern "C" fn first_steps(steps: *mut c_void) -> c_int {
     // SAFETY: the child's descriptors are its own, the texts are the parent's and end in NUL.
     let result = unsafe {
         for (from, to) in [(steps.nowhere, 0), (steps.stdout, 1), (steps.nowhere, 2)] {
-            syscall3(libc::SYS_dup2, from as usize, to, 0);
+            syscall3(libc::SYS_dup3, from as usize, to, 0);
         }
         syscall3(
             libc::SYS_execve,

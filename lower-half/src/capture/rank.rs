@@ -105,15 +105,7 @@ pub unsafe fn write(
     strike(Point::CaptureThreads).map_err(CaptureError::process("threads"))?;
     let threads = records::of(&alive, waiting)?;
     strike(Point::CaptureInventory).map_err(CaptureError::process("MPI objects"))?;
-    let inventory = hooks_there.map_or(vec![], |hooks| {
-        let address = hooks.inventory.load(Ordering::Acquire) as *const u8;
-        let bytes = hooks.inventory_bytes.load(Ordering::Acquire) as usize;
-        if address.is_null() {
-            return vec![];
-        }
-        // SAFETY: the upper half gives text that stays as it is while the driver holds.
-        unsafe { std::slice::from_raw_parts(address, bytes) }.to_vec()
-    });
+    let inventory = hooks_there.map_or(vec![], inventory);
     let mut environment = environment::here();
     environment.gate_version = page.version;
     environment.mpi_thread_level = match (hooks_there, page.mpi_active.load(Ordering::Acquire)) {
@@ -147,5 +139,17 @@ pub unsafe fn write(
         bytes: written.page_bytes,
         digest: written.digest,
         seconds: begun.elapsed().as_secs_f64(),
+        contract: page.version,
     })
+}
+
+/// What MPI objects are alive, in the upper half's words (JSON), as of its last command. To be called inside, while the driver answers none.
+pub fn inventory(hooks: &UpperHooks) -> Vec<u8> {
+    let address = hooks.inventory.load(Ordering::Acquire) as *const u8;
+    let bytes = hooks.inventory_bytes.load(Ordering::Acquire) as usize;
+    if address.is_null() {
+        return vec![];
+    }
+    // SAFETY: the upper half gives text that stays as it is until its next command.
+    unsafe { std::slice::from_raw_parts(address, bytes) }.to_vec()
 }

@@ -8,6 +8,7 @@ use super::CaptureError;
 use super::access::{Access, Inside, Revoked};
 use super::records;
 use super::signals::{self, Waiting};
+use crate::ground::page::Page;
 use crate::threads::{self, Thread};
 
 impl From<Revoked> for Failure {
@@ -28,15 +29,17 @@ impl From<CaptureError> for Failure {
 /// A process whose threads all stand, as long as its [`Access`] lasts.
 pub struct Still<'a> {
     access: &'a Access,
+    page: Page,
     waiting: OnceCell<Waiting>,
 }
 
 impl<'a> Still<'a> {
     /// # Safety
     /// Every thread of the upper half must be stopped in its signal frame as long as `access` is not revoked.
-    pub unsafe fn new(access: &'a Access) -> Still<'a> {
+    pub unsafe fn new(access: &'a Access, page: Page) -> Still<'a> {
         Still {
             access,
+            page,
             waiting: OnceCell::new(),
         }
     }
@@ -51,6 +54,11 @@ impl<'a> Still<'a> {
 
     pub fn access(&self) -> &'a Access {
         self.access
+    }
+
+    /// What the upper half says in the gate page, and how it is asked.
+    pub fn page(&self) -> Page {
+        self.page
     }
 
     /// The upper half's threads. To be called inside.

@@ -5,30 +5,23 @@
 //! sync ends when the kernel lets it; what it has written it removes, under a name that is used only once.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
 
 use stillpoint_faults::{Point, strike};
-use stillpoint_image::store::Store;
+use stillpoint_part::{Done, Failure};
 use stillpoint_protocol::Sender;
-use stillpoint_protocol::agent::{Begin, FromAgent, Progress, Written};
-use stillpoint_protocol::tier::Assignment;
-use stillpoint_wrappers::gate::{Command, DriverState};
+use stillpoint_protocol::agent::{Begin, FromAgent, Progress};
 
-use super::page::Page;
-use super::staging::Staging;
-use super::staging::image::Staged;
+use super::destination::Destination;
 use super::stopping;
-use crate::capture::access::{Access, Revoked};
+use crate::capture::access::Access;
+use crate::capture::driver;
 use crate::capture::still::Still;
+use crate::ground::page::Page;
 use crate::{capture, parts};
 
-/// How long a parked driver thread may take over one command. It does nothing but its own work then.
-const ANSWER: Duration = Duration::from_secs(60);
-/// How often it is looked at meanwhile.
-const LOOK: Duration = Duration::from_micros(50);
 /// Threads that were stopped and that the kernel still keeps, at most.
 const STUCK: usize = 4;
 
@@ -38,19 +31,23 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 /// What is to be carried out.
 pub enum Task {
     Check,
-    Drain { round: u32 },
+    Drain {
+        round: u32,
+    },
     Seal,
-    Write,
-    Size,
-    Stage(Assignment),
+    /// Finds out about how long the image will be.
+    Size(Planned),
+    Write(Box<dyn Destination>),
 }
+
+/// Makes the report of an image's length: whoever plans where it goes says what else belongs to it.
+pub type Planned = Box<dyn FnOnce(u64) -> Progress + Send>;
 
 /// What a checkpoint is carried out with.
 pub struct Means {
     pub attempt: u64,
     pub begin: Begin,
     pub page: Page,
-    pub staging: Option<Staging>,
     pub sender: Sender<FromAgent>,
 }
 
@@ -106,37 +103,18 @@ impl Executor {
     }
 }
 
-/// Why a task has failed.
-enum Failure {
-    /// Nobody wants to know.
-    Revoked,
-    Reason(String),
+/// A fault point of the thread's own.
+fn at(point: Point) -> Done {
+    strike(point).map_err(|error| Failure::Refused(error.to_string()))
 }
 
-impl From<Revoked> for Failure {
-    fn from(_: Revoked) -> Failure {
-        Failure::Revoked
-    }
-}
-
-impl From<stillpoint_part::Failure> for Failure {
-    fn from(failure: stillpoint_part::Failure) -> Failure {
-        match failure {
-            stillpoint_part::Failure::GivenUp => Failure::Revoked,
-            stillpoint_part::Failure::Refused(reason) => Failure::Reason(reason),
-        }
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Failure {
-        Failure::Reason(error.to_string())
-    }
-}
-
-impl From<String> for Failure {
-    fn from(reason: String) -> Failure {
-        Failure::Reason(reason)
+/// What the coordinator is told of a task's end, if anything.
+fn told(done: Result<Progress, Failure>) -> Option<Progress> {
+    match done {
+        Ok(progress) => Some(progress),
+        Err(Failure::Hindered(refusals)) => Some(Progress::CheckResult { refusals }),
+        Err(Failure::Refused(reason)) => Some(Progress::WriteFailed { reason }),
+        Err(Failure::GivenUp) => None,
     }
 }
 
@@ -152,46 +130,38 @@ impl Carrier {
             Task::Check => self.check(),
             Task::Drain { round } => self.drain(round),
             Task::Seal => self.seal(),
-            Task::Write => self.write(),
-            Task::Size => self.size(),
-            Task::Stage(assignment) => self.stage(&assignment),
+            Task::Size(planned) => self.size(planned),
+            Task::Write(destination) => self.write(destination),
         };
         if self.access.revoked() {
             return;
         }
-        match done {
-            Ok(progress) => self.say(progress),
-            Err(Failure::Reason(reason)) => self.say(Progress::WriteFailed { reason }),
-            Err(Failure::Revoked) => {}
+        if let Some(progress) = told(done) {
+            self.say(progress);
         }
+    }
+
+    fn still(&self) -> Still<'_> {
+        // SAFETY: `start` demands that the upper half's threads are stopped.
+        unsafe { Still::new(&self.access, self.means.page) }
     }
 
     fn check(&self) -> Result<Progress, Failure> {
-        strike(Point::Check)?;
-        self.command(Command::Check, DriverState::Checked)?;
-        let inside = self.access.enter()?;
-        let mut found = self.means.page.refusals();
-        drop(inside);
-        // SAFETY: `start` demands that the upper half's threads are stopped.
-        found.extend(unsafe { parts::hinders(&self.access)? });
-        if found.is_empty() {
-            self.each(|part, still| part.quiesce(still))?;
+        at(Point::Check)?;
+        let still = self.still();
+        let refusals = parts::hinders(&still)?;
+        let sums = self.means.page.given_up();
+        self.say(Progress::GivenUp { sums });
+        if refusals.is_empty() {
+            parts::each(&still, |part, still| part.quiesce(still))?;
         }
-        Ok(Progress::CheckResult { refusals: found })
+        Ok(Progress::CheckResult { refusals })
     }
 
     fn drain(&self, round: u32) -> Result<Progress, Failure> {
-        strike(Point::Drain)?;
-        let page = &self.means.page;
-        let before = page.rounds();
-        self.command(Command::Drain, DriverState::Draining)?;
-        // A whole round that began after the command.
-        self.until("the drain", || page.rounds().wrapping_sub(before) >= 2)?;
-        if let Some(refused) = self.refused() {
-            return Ok(refused);
-        }
-        self.each(|part, still| part.drain(still))?;
-        let (sent, received) = stopping::counts(page);
+        at(Point::Drain)?;
+        parts::each(&self.still(), |part, still| part.drain(still))?;
+        let (sent, received) = stopping::counts(&self.means.page);
         Ok(Progress::Counts {
             round,
             sent,
@@ -200,124 +170,31 @@ impl Carrier {
     }
 
     fn seal(&self) -> Result<Progress, Failure> {
-        strike(Point::Seal)?;
-        self.command(Command::Seal, DriverState::Sealed)?;
-        self.each(|part, still| part.seal(still))?;
-        Ok(self.refused().unwrap_or(Progress::Sealed))
+        at(Point::Seal)?;
+        parts::each(&self.still(), |part, still| part.seal(still))?;
+        Ok(Progress::Sealed)
     }
 
-    /// One phase of every part.
-    fn each(
-        &self,
-        turn: impl Fn(&parts::AnyPart, &Still<'_>) -> stillpoint_part::Done,
-    ) -> Result<(), Failure> {
-        // SAFETY: `start` demands that the upper half's threads are stopped.
-        let still = unsafe { Still::new(&self.access) };
-        Ok(parts::each(&still, turn)?)
-    }
-
-    /// What the upper half has found after the check, if anything.
-    fn refused(&self) -> Option<Progress> {
-        let refusals = self.means.page.refusals();
-        (!refusals.is_empty()).then_some(Progress::CheckResult { refusals })
-    }
-
-    fn write(&self) -> Result<Progress, Failure> {
-        strike(Point::Write)?;
-        self.command(Command::Hold, DriverState::Held)?;
-        let written = self.write_to(&self.image(), None)?;
-        strike(Point::Written)?;
-        Ok(Progress::Written(written))
-    }
-
-    /// Writes the image to `path`, or to `store`, where it is called by that path. The driver holds.
-    fn write_to(&self, path: &Path, store: Option<Box<dyn Store>>) -> Result<Written, Failure> {
-        // SAFETY: `start` demands that the upper half's threads are stopped.
-        let still = unsafe { Still::new(&self.access) };
-        let payloads = parts::capture(&still)?;
+    fn size(&self, planned: Planned) -> Result<Progress, Failure> {
+        at(Point::Size)?;
+        driver::hold(&self.still())?;
         // SAFETY: the driver holds.
-        let written = unsafe { capture::write(path, &self.means.begin, store, &still, payloads) };
-        Ok(written.map_err(|error| error.to_string())?)
-    }
-
-    fn size(&self) -> Result<Progress, Failure> {
-        strike(Point::Size)?;
-        let staging = self.staging()?;
-        self.command(Command::Hold, DriverState::Held)?;
-        // SAFETY: as in `write`.
-        let bytes = unsafe { capture::size(&self.means.begin, &self.access) };
-        let bytes = bytes.map_err(|error| error.to_string())?;
+        let bytes = unsafe { capture::size(&self.means.begin, &self.access) }?;
         // A later attempt must find its own room.
         let _inside = self.access.enter()?;
-        Ok(Progress::Sized(staging.size(self.means.attempt, bytes)))
+        Ok(planned(bytes))
     }
 
-    fn stage(&self, assignment: &Assignment) -> Result<Progress, Failure> {
-        strike(Point::Stage)?;
-        let staging = self.staging()?;
-        let (written, staged) = self.stage_image(staging, assignment)?;
-        staging.learn(staged.rates);
-        Ok(Progress::Staged(written, staged.moved))
-    }
-
-    fn stage_image(
-        &self,
-        staging: &Staging,
-        assignment: &Assignment,
-    ) -> Result<(Written, Staged), Failure> {
-        let (path, begin) = (self.image(), &self.means.begin);
-        let (image, lanes) = staging.stage(self.means.attempt, begin.epoch, &path, assignment)?;
-        // The driver has been holding since the task to size.
-        let written = self.write_to(&path, Some(Box::new(lanes)))?;
-        let staged = image.staged();
-        staged
-            .blocks
-            .write(&path.with_extension("blocks"))
-            .map_err(|error| error.to_string())?;
-        Ok((written, staged))
-    }
-
-    fn staging(&self) -> Result<&Staging, String> {
-        let none =
-            || "this rank has no fast tier: start every rank with --tier fast=...".to_owned();
-        self.means.staging.as_ref().ok_or_else(none)
-    }
-
-    fn image(&self) -> PathBuf {
-        PathBuf::from(&self.means.begin.directory).join(&self.means.begin.image)
-    }
-
-    /// Gives the driver thread a command and waits for its answer.
-    fn command(&self, command: Command, answer: DriverState) -> Result<(), Failure> {
-        let page = &self.means.page;
-        let inside = self.access.enter()?;
-        page.command(command);
-        drop(inside);
-        let what = match command {
-            Command::Check => "the check",
-            Command::Drain => "the drain",
-            Command::Seal => "sealing its MPI objects",
-            Command::Run | Command::Reach | Command::Hold => "holding still",
-        };
-        self.until(what, || page.driver_state() == answer as u32)
-    }
-
-    /// Waits until something is so; it takes the driver thread, which is to do it, no longer than [`ANSWER`].
-    fn until(&self, what: &str, so: impl Fn() -> bool) -> Result<(), Failure> {
-        let end = Instant::now() + ANSWER;
-        while !so() {
-            if self.access.revoked() {
-                return Err(Failure::Revoked);
-            }
-            if Instant::now() >= end {
-                return Err(Failure::Reason(format!(
-                    "the program's main thread did not answer within {} s ({what}); the job runs on",
-                    ANSWER.as_secs()
-                )));
-            }
-            std::thread::sleep(LOOK);
-        }
-        Ok(())
+    fn write(&self, mut destination: Box<dyn Destination>) -> Result<Progress, Failure> {
+        let begin = &self.means.begin;
+        let path = PathBuf::from(&begin.directory).join(&begin.image);
+        let store = destination.open(&path)?;
+        let still = self.still();
+        driver::hold(&still)?;
+        let payloads = parts::capture(&still)?;
+        // SAFETY: the driver holds.
+        let written = unsafe { capture::write(&path, begin, store, &still, payloads) }?;
+        Ok(destination.close(&path, written)?)
     }
 
     fn say(&self, progress: Progress) {
@@ -326,5 +203,22 @@ impl Carrier {
             attempt: self.means.attempt,
             progress,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_turns_up_late_is_a_refusal_and_what_goes_wrong_is_a_failure() {
+        assert_eq!(told(Ok(Progress::Sealed)), Some(Progress::Sealed));
+        let refusals = vec!["an open window".to_owned()];
+        let late = told(Err(Failure::Hindered(refusals.clone())));
+        assert_eq!(late, Some(Progress::CheckResult { refusals }));
+        let reason = "the disk is full".to_owned();
+        let failed = told(Err(Failure::Refused(reason.clone())));
+        assert_eq!(failed, Some(Progress::WriteFailed { reason }));
+        assert_eq!(told(Err(Failure::GivenUp)), None);
     }
 }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use stillpoint_clock::rank::Activity;
 use stillpoint_wrappers::gate::{DriverState, Inside};
 
-use super::page::Page;
 use crate::gate::stop;
+use crate::ground::page::Page;
 use crate::threads::{self, Thread};
 
 /// How long a driver that was allowed past a park point is left alone at first.
@@ -97,8 +97,19 @@ fn inside(thread: &Thread) -> u32 {
     thread.record().inside.load(Ordering::SeqCst)
 }
 
-fn driver_in_collective() -> bool {
+/// The clocks that threads are inside a blocking operation of, which none of them has returned from and which can be begun again: what
+/// `ThreadRecord::inside` says.
+pub fn inside_of() -> Vec<u32> {
+    let threads = threads::list().into_iter();
+    threads
+        .map(|thread| inside(&thread))
+        .filter(|inside| *inside > Inside::Collective as u32)
+        .collect()
+}
+
+/// Whether the driver thread is in a blocking collective operation.
+pub fn driver_in_collective() -> bool {
     threads::list()
         .iter()
-        .any(|thread| thread.is_driver() && inside(thread) == Inside::Collective as u32)
+        .any(|thread| thread.is_driver() && inside(thread) >= Inside::Collective as u32)
 }

@@ -104,7 +104,7 @@ pub fn on_peer_option(call: &mut Call) -> isize {
 }
 
 /// Commands of `bpf` whose result is a descriptor.
-pub static MADE_BY_BPF: &[u32] = &[0, 5, 7, 13, 14, 17, 18, 19, 28, 30, 32, 33, 36];
+pub const MADE_BY_BPF: &[u32] = &[0, 5, 7, 13, 14, 17, 18, 19, 28, 30, 32, 33, 36];
 
 /// `fanotify_init`: descriptors come with its events, unseen.
 pub fn on_source(call: &mut Call) -> isize {

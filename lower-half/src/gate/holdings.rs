@@ -106,7 +106,7 @@ pub fn released(call: &Call, holding: Holding) -> isize {
 }
 
 /// Operations of `keyctl` that only ask: for an id, a description, a key's contents, its label, what is offered.
-pub static KEYS_ASKED: &[u32] = &[0, 6, 11, 17, 24, 31];
+pub const KEYS_ASKED: &[u32] = &[0, 6, 11, 17, 24, 31];
 
 /// `ptrace`.
 pub fn on_ptrace(call: &mut Call) -> isize {

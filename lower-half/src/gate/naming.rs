@@ -133,12 +133,12 @@ pub fn on_clock(call: &mut Call) -> isize {
 /// `pidfd_open`.
 pub fn on_pidfd_open(call: &mut Call) -> isize {
     // With PIDFD_THREAD it may be any thread.
-    call.redirect(Piece::CallRdiNoting, thread(call, 0))
+    call.redirect(Piece::CallArgument0Noting, thread(call, 0))
 }
 
 /// `perf_event_open`.
 pub fn on_perf_event_open(call: &mut Call) -> isize {
-    call.redirect(Piece::CallRsiNoting, thread(call, 1))
+    call.redirect(Piece::CallArgument1Noting, thread(call, 1))
 }
 
 pub const F_SETOWN_EX: i32 = 15;

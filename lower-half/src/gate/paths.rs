@@ -10,7 +10,7 @@ use super::call::{Call, errno};
 use super::{SavedStateError, descriptors, identity, proc_paths, user};
 use crate::arch::layout::{self, EXE_PATH, EXE_PATH_BYTES};
 use crate::arch::springboard::Piece;
-use crate::arch::syscall::syscall3;
+use crate::arch::syscall::syscall4;
 
 /// The application's executable.
 pub fn executable() -> &'static CStr {
@@ -57,9 +57,16 @@ pub fn names_executable(directory: i32, path: usize) -> bool {
         return false;
     };
     let mut above = [0; 256];
-    let argument = [place.address(), above.as_mut_ptr() as usize, above.len()];
     // SAFETY: the path ends in NUL, the place for the answer is on this stack.
-    let bytes = unsafe { syscall3(libc::SYS_readlink, argument[0], argument[1], argument[2]) };
+    let bytes = unsafe {
+        syscall4(
+            libc::SYS_readlinkat,
+            libc::AT_FDCWD as usize,
+            place.address(),
+            above.as_mut_ptr() as usize,
+            above.len(),
+        )
+    };
     let above = above.get(..bytes.max(0) as usize).unwrap_or_default();
     proc_paths::leads_to_executable(&[above, path], |id| {
         id == identity::real_pid() || identity::is_real_thread(id)
@@ -99,14 +106,10 @@ pub fn on_path_or_link(call: &mut Call, flags: usize) -> isize {
     }
 }
 
-/// `readlink`, `readlinkat`.
-pub fn on_readlink(call: &mut Call) -> isize {
-    let [a, b, c, d, ..] = call.arguments();
-    let (argument, path, buffer, bytes) = if call.number() == libc::SYS_readlink {
-        (0, a, b, c)
-    } else {
-        (1, b, c, d)
-    };
+/// `readlink` and its kin: the path is the argument with this number, the place for the answer and its length are the next.
+pub fn on_readlink(call: &mut Call, argument: usize) -> isize {
+    let path = call.argument(argument);
+    let (buffer, bytes) = (call.argument(argument + 1), call.argument(argument + 2));
     if !names_executable(directory(call, argument), path) {
         return on_link(call, argument);
     }
@@ -128,9 +131,9 @@ pub fn on_readlink(call: &mut Call) -> isize {
 pub fn on_open(call: &mut Call, argument: usize) -> isize {
     if names_executable(directory(call, argument), call.argument(argument)) {
         let piece = if argument == 0 {
-            Piece::CallRdiNoting
+            Piece::CallArgument0Noting
         } else {
-            Piece::CallRsiNoting
+            Piece::CallArgument1Noting
         };
         return call.redirect(piece, EXE_PATH);
     }

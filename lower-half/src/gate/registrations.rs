@@ -7,10 +7,11 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::SavedStateError;
 use super::call::Call;
+use crate::arch::registers;
 use crate::arch::syscall::{failed, syscall3};
 
 /// Commands of `membarrier` that register the process; each is a bit of its own.
-pub static REGISTERS: &[u32] = &[1 << 2, 1 << 4, 1 << 6, 1 << 8];
+pub const REGISTERS: &[u32] = &[1 << 2, 1 << 4, 1 << 6, 1 << 8];
 
 static REGISTERED: AtomicU32 = AtomicU32::new(0);
 
@@ -23,30 +24,15 @@ pub fn on_membarrier(call: &mut Call) -> isize {
     result
 }
 
-const GET_PERMISSIONS: usize = 0x1022;
-const ASK_PERMISSION: usize = 0x1023;
-
-/// The wide registers that the process may use, one bit each.
-fn permissions() -> u64 {
-    let mut bits = 0u64;
-    // SAFETY: the kernel writes one word.
-    let result = unsafe {
-        syscall3(
-            libc::SYS_arch_prctl,
-            GET_PERMISSIONS,
-            &raw mut bits as usize,
-            0,
-        )
-    };
-    if failed(result) { 0 } else { bits }
-}
-
 /// What an image must hold.
 pub fn save() -> Vec<u8> {
-    [u64::from(REGISTERED.load(Ordering::Relaxed)), permissions()]
-        .iter()
-        .flat_map(|word| word.to_le_bytes())
-        .collect()
+    [
+        u64::from(REGISTERED.load(Ordering::Relaxed)),
+        registers::wide(),
+    ]
+    .iter()
+    .flat_map(|word| word.to_le_bytes())
+    .collect()
 }
 
 /// Takes up what [`save`] gave, in another launch, before the threads are made again: they inherit it.
@@ -66,10 +52,9 @@ pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
         }
     }
     REGISTERED.store(registered, Ordering::Relaxed);
-    let missing = words[1] & !permissions();
+    let missing = words[1] & !registers::wide();
     for feature in (0..u64::BITS as usize).filter(|bit| missing >> bit & 1 != 0) {
-        // SAFETY: as above.
-        if failed(unsafe { syscall3(libc::SYS_arch_prctl, ASK_PERMISSION, feature, 0) }) {
+        if !registers::ask_for_wide(feature) {
             return Err(impossible);
         }
     }

@@ -20,5 +20,5 @@ pub fn on_sleep(call: &mut Call, rest: usize, until: bool, piece: Piece) -> isiz
 /// `clock_nanosleep`.
 pub fn on_clock_sleep(call: &mut Call) -> isize {
     let until = call.argument(1) & libc::TIMER_ABSTIME as usize != 0;
-    on_sleep(call, 3, until, Piece::CallRestR10)
+    on_sleep(call, 3, until, Piece::CallRest3)
 }

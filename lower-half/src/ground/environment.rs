@@ -10,10 +10,7 @@
 //! libc, where what the upper half unmaps is never seen. The cost is a registration per large message on networks
 //! that need one; shared memory and TCP need none. And MPI's own handlers for crashes are switched off: they would run
 //! in the application's thread, with its thread pointer, crash there, and hide the signal that the program ended by.
-//!
-//! Open MPI watches `munmap` by writing a jump over the first bytes of the libc's function while MPI starts, and with it of all
-//! others that give memory back. A thread of the lower half that is in one of them at that moment (a peers' connection gives its
-//! stack back) would execute half of a jump.
+//! What of this is one MPI library's alone is told with its other ways (`mpi/backend`).
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -43,13 +40,9 @@ pub fn keeper(name: &[u8]) -> &'static [u8] {
         .map_or(b"", |(_, keeper)| keeper)
 }
 
-/// Caches of registered memory, what watches memory for them, and handlers of crashes, switched off.
-const SWITCHED_OFF: [(&str, &str); 9] = [
-    ("OMPI_MCA_opal_signal", ""),
+/// Caches of registered memory, what watches memory for them, and handlers of crashes, switched off in libraries below MPI.
+const SWITCHED_OFF: [(&str, &str); 5] = [
     ("UCX_HANDLE_ERRORS", "none"),
-    ("OMPI_MCA_mpi_leave_pinned", "0"),
-    ("OMPI_MCA_mpi_leave_pinned_pipeline", "0"),
-    ("OMPI_MCA_memory", "^patcher"),
     ("UCX_RCACHE_ENABLE", "n"),
     ("UCX_MEM_EVENTS", "n"),
     ("FI_MR_CACHE_MAX_COUNT", "0"),
@@ -135,12 +128,12 @@ pub fn kept() -> Vec<CString> {
         .collect()
 }
 
-/// Sets what the real MPI shall find.
+/// Sets what the real MPI shall find: what is `own` to it, and what those below it shall find.
 ///
 /// # Safety
 /// No other thread may run yet.
-pub unsafe fn prepare_for_mpi() {
-    for (name, value) in SWITCHED_OFF {
+pub unsafe fn prepare_for_mpi(own: &[(&str, &str)]) {
+    for (name, value) in own.iter().chain(&SWITCHED_OFF) {
         // SAFETY: the caller's.
         unsafe { std::env::set_var(name, value) };
     }

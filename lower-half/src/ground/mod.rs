@@ -1,4 +1,5 @@
-//! What everything above the processor may need: what the kernel tells, what the launcher gave, what wakes the agent.
+//! What everything above the processor may need: what the kernel tells, what the launcher gave, what wakes the agent, what the agent
+//! sees of the gate page.
 
 pub mod children;
 pub mod cores;
@@ -6,6 +7,7 @@ pub mod elf;
 pub mod environment;
 pub mod inherited;
 pub mod lock;
+pub mod page;
 pub mod say;
 pub mod starters;
 pub mod told;

@@ -21,6 +21,7 @@ use crate::gate::{exec, filter, identity, paths, signals};
 use crate::ground::environment::{self, Environment};
 use crate::ground::{inherited, say, starters};
 use crate::loader::{map, stack, vdso};
+use crate::mpi::backend::BACKEND;
 use crate::threads::registry::Thread;
 use error::LaunchError;
 
@@ -78,7 +79,7 @@ pub fn run(
     // What MPI shall find is not the application's.
     // SAFETY: no other thread has been started yet.
     unsafe {
-        environment::prepare_for_mpi();
+        environment::prepare_for_mpi(BACKEND.environment);
         if entrance == Entrance::Run {
             std::env::set_var(starters::FIRST, std::process::id().to_string());
         }

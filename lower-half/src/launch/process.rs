@@ -35,7 +35,7 @@ pub fn prepare(contract: u32) -> Result<&'static GatePage, LaunchError> {
     let page = region::fill(services(), contract).map_err(LaunchError::set_up("the gate page"))?;
     // A process that has not joined its job yet does so when it starts MPI.
     let dispatch = mpi::prepare(mpi::interruptible::extra(), agent::join_late);
-    region::set_dispatch(std::ptr::from_ref(dispatch) as u64);
+    region::set_dispatch(dispatch);
     inherited::descriptors().for_each(descriptors::note);
     Ok(page)
 }

@@ -2,14 +2,20 @@
 
 use std::io;
 
+use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::{
     Command, DriverState, GATE_ADDRESS, GATE_BYTES, GATE_MAGIC, GatePage, Services,
 };
+
+use stillpoint_protocol::launch::RANK_MARK;
 
 use crate::arch::layout::{SPRINGBOARD, SPRINGBOARD_BYTES};
 use crate::arch::{registers, springboard};
 use crate::gate::{identity, signals};
 use crate::loader::vdso;
+
+// The command finds out by this mapping that it is part of a job.
+const _: () = assert!(GATE_ADDRESS as u64 == RANK_MARK);
 
 /// Maps the region for an upper half that was built with that contract, and fills everything but what MPI and the agent bring (`dispatch`, some services).
 ///
@@ -63,8 +69,10 @@ pub fn fill(services: Services, contract: u32) -> io::Result<&'static GatePage> 
     Ok(page)
 }
 
-/// Notes the dispatch table of this launch's MPI.
-pub fn set_dispatch(table: u64) {
+/// Notes the tables of this launch's MPI.
+pub fn set_dispatch(table: &'static Dispatch) {
     // SAFETY: the region is mapped and writable, and the application does not run yet.
-    unsafe { (*(GATE_ADDRESS as *mut GatePage)).dispatch = table };
+    let page = unsafe { &mut *(GATE_ADDRESS as *mut GatePage) };
+    page.dispatch = std::ptr::from_ref(table) as u64;
+    *page.direct.get_mut() = std::ptr::from_ref(&table.direct) as u64;
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use stillpoint_linkage::{Family, of_library};
 use stillpoint_wrappers::gate::{is_upper, page};
 
+use super::backend::BACKEND;
 use crate::ground::{say, told};
 
 /// Exit status of a program that was found, but cannot be run.
@@ -20,7 +21,7 @@ const HEAD_START: Duration = Duration::from_secs(10);
 /// Beginning of the names of the upper half's own libraries, which define all of MPI.
 const OURS: &str = "libstillpoint_upper_";
 
-/// Ends the process if the application has loaded an MPI that is not Open MPI. It has not called it yet.
+/// Ends the process if the application has loaded an MPI of another family. It has not called it yet.
 pub fn refuse() {
     let Some((family, library)) = loaded() else {
         return;
@@ -30,20 +31,21 @@ pub fn refuse() {
         std::thread::sleep(HEAD_START);
     }
     say::line(format_args!(
-        "this program has loaded {family} ({}), but it was launched for Open MPI: use what is built for Open MPI",
-        library.display()
+        "this program has loaded {family} ({}), but it was launched for {own}: use what is built for {own}",
+        library.display(),
+        own = BACKEND.family
     ));
     // SAFETY: ends the process; nothing of either half is to run any more.
     unsafe { libc::_exit(NOT_EXECUTABLE) }
 }
 
-/// The MPI that lies in the arena, unless it is Open MPI.
+/// The MPI that lies in the arena, unless it is of the same family as ours.
 fn loaded() -> Option<(Family, PathBuf)> {
     let maps = told::by("/proc/self/maps").ok()?;
     let files: BTreeSet<&str> = maps.lines().filter_map(code_of_application).collect();
     files.into_iter().find_map(|file| {
         let family = of_library(file.as_ref())?;
-        (family != Family::OpenMpi).then(|| (family, file.into()))
+        (family != BACKEND.family).then(|| (family, file.into()))
     })
 }
 

@@ -6,9 +6,9 @@
 use core::ffi::c_void;
 use std::cell::Cell;
 
+use super::abi;
 use mpi_sys as ffi;
 use stillpoint_wrappers::neutral::Word;
-use stillpoint_wrappers::openmpi;
 
 use super::convert;
 
@@ -29,10 +29,10 @@ thread_local! {
 /// `place` must hold the value of the predefined attribute `keyval`, as MPI gave it.
 unsafe fn convert(keyval: i32, place: *mut c_void) {
     let to_neutral: fn(i32) -> i32 = match keyval {
-        IO | HOST => openmpi::rank_to_neutral,
-        LAST_USED_CODE => openmpi::error_to_neutral,
-        WIN_CREATE_FLAVOR => openmpi::flavor_to_neutral,
-        WIN_MODEL => openmpi::model_to_neutral,
+        IO | HOST => abi::rank_to_neutral,
+        LAST_USED_CODE => abi::error_to_neutral,
+        WIN_CREATE_FLAVOR => abi::flavor_to_neutral,
+        WIN_MODEL => abi::model_to_neutral,
         _ => return,
     };
     let place: *mut *const i32 = place.cast();
@@ -51,12 +51,12 @@ pub unsafe extern "C" fn comm_get_attr(
 ) -> i32 {
     // SAFETY: the stub's places.
     unsafe {
-        let keyval = openmpi::keyval_from_neutral(comm_keyval);
+        let keyval = abi::keyval_from_neutral(comm_keyval);
         let code = ffi::MPI_Comm_get_attr(convert::handle(comm), keyval, attribute_val, flag);
         if code == 0 && *flag != 0 {
             convert(comm_keyval, attribute_val);
         }
-        openmpi::error_to_neutral(code)
+        abi::error_to_neutral(code)
     }
 }
 
@@ -78,11 +78,11 @@ pub unsafe extern "C" fn win_get_attr(
 ) -> i32 {
     // SAFETY: the stub's places.
     unsafe {
-        let keyval = openmpi::keyval_from_neutral(win_keyval);
+        let keyval = abi::keyval_from_neutral(win_keyval);
         let code = ffi::MPI_Win_get_attr(convert::handle(win), keyval, attribute_val, flag);
         if code == 0 && *flag != 0 {
             convert(win_keyval, attribute_val);
         }
-        openmpi::error_to_neutral(code)
+        abi::error_to_neutral(code)
     }
 }

@@ -11,10 +11,10 @@ use core::ffi::c_void;
 use core::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
+use super::abi;
 use mpi_sys as ffi;
 use stillpoint_wrappers::gate::{self, Callback, UpperHooks};
 use stillpoint_wrappers::neutral::{Status, Word};
-use stillpoint_wrappers::openmpi;
 
 use crate::arch::{registers, trampoline};
 
@@ -67,7 +67,7 @@ unsafe extern "C" fn operate(
 }
 
 /// `MPI_Grequest_query_function`.
-unsafe extern "C" fn query(context: *mut c_void, status: *mut openmpi::Status) -> i32 {
+unsafe extern "C" fn query(context: *mut c_void, status: *mut abi::Status) -> i32 {
     // SAFETY: the real MPI's status.
     unsafe {
         let mut neutral: Status = (*status).to_neutral();
@@ -76,7 +76,7 @@ unsafe extern "C" fn query(context: *mut c_void, status: *mut openmpi::Status) -
             context,
             (&raw mut neutral).expose_provenance() as u64,
         );
-        *status = openmpi::Status::from_neutral(&neutral);
+        *status = abi::Status::from_neutral(&neutral);
         error
     }
 }
@@ -100,7 +100,7 @@ unsafe fn grequest(kind: Callback, context: *mut c_void, argument: u64) -> i32 {
     // SAFETY: the upper half gave the context.
     let error =
         unsafe { ascend(|| call(kind as u32, context.expose_provenance() as u64, argument)) };
-    openmpi::error_from_neutral(error)
+    abi::error_from_neutral(error)
 }
 
 /// Bytes of one made function, and of the memory that they are made in.

@@ -5,8 +5,8 @@
 
 use core::ffi::c_void;
 
+use super::abi;
 use stillpoint_wrappers::neutral::{Status, Word};
-use stillpoint_wrappers::openmpi;
 
 /// A handle of Open MPI, in whichever of the bindings' types, is a pointer; its word is the address.
 ///
@@ -63,21 +63,21 @@ impl<T> Own<T> {
 /// # Safety
 /// `status` must be null or readable.
 #[inline(always)]
-pub unsafe fn status(status: *const Status) -> Own<openmpi::Status> {
+pub unsafe fn status(status: *const Status) -> Own<abi::Status> {
     // SAFETY: the caller's status.
     match unsafe { status.as_ref() } {
         Some(status) => Own {
-            value: openmpi::Status::from_neutral(status),
+            value: abi::Status::from_neutral(status),
             null: false,
         },
         None => Own {
-            value: openmpi::Status::default(),
+            value: abi::Status::default(),
             null: true,
         },
     }
 }
 
-impl Own<openmpi::Status> {
+impl Own<abi::Status> {
     /// # Safety
     /// `status` must be the pointer that [`status`] was given.
     #[inline(always)]
@@ -162,16 +162,16 @@ unsafe fn slice<'a, T>(array: *const T, count: i32) -> &'a [T] {
 ///
 /// # Safety
 /// `statuses` must be null or have `count` elements.
-pub unsafe fn statuses(statuses: *const Status, count: i32) -> OwnArray<openmpi::Status> {
+pub unsafe fn statuses(statuses: *const Status, count: i32) -> OwnArray<abi::Status> {
     // SAFETY: the caller's array.
     let given = unsafe { slice(statuses, count) };
     OwnArray {
-        values: given.iter().map(openmpi::Status::from_neutral).collect(),
+        values: given.iter().map(abi::Status::from_neutral).collect(),
         null: statuses.is_null(),
     }
 }
 
-impl OwnArray<openmpi::Status> {
+impl OwnArray<abi::Status> {
     /// # Safety
     /// `statuses` must be the pointer that [`statuses`] was given.
     pub unsafe fn give(&self, statuses: *mut Status) {

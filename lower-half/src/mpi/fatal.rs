@@ -1,34 +1,57 @@
-//! The end that `MPI_ERRORS_ARE_FATAL` makes of a job, in the real MPI's words.
+//! The end that `MPI_ERRORS_ARE_FATAL` makes of a job: in the real MPI's words where it has a way to say them, else in our own.
 
-use core::ffi::c_char;
+use std::ffi::{CStr, c_char};
 
+use super::abi;
 use mpi_sys as ffi;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
-use stillpoint_wrappers::openmpi;
 
-// Open MPI's own `MPI_ERRORS_ARE_FATAL`: a null object means that MPI is not running.
-unsafe extern "C" {
-    fn ompi_mpi_errors_are_fatal_comm_handler(object: *mut Word, error: *mut i32, ...);
-    fn ompi_mpi_errors_are_fatal_file_handler(object: *mut Word, error: *mut i32, ...);
-    fn ompi_mpi_errors_are_fatal_win_handler(object: *mut Word, error: *mut i32, ...);
-}
+use super::backend::BACKEND;
+use crate::ground::say;
 
 /// `Extra::fatal`.
-pub unsafe extern "C" fn fatal(kind: u32, mut object: Word, error: i32, function: *const c_char) {
-    let mut code = openmpi::error_from_neutral(error);
-    let null = core::ptr::null_mut();
-    // SAFETY: the name of a function, and an object of that kind; handlers as `mpi.h` declares them.
+pub unsafe extern "C" fn fatal(kind: u32, object: Word, error: i32, function: *const c_char) {
+    let code = abi::error_from_neutral(error);
+    let kinds = [
+        HandleKind::Communicator,
+        HandleKind::Window,
+        HandleKind::File,
+    ];
+    let on = kinds.into_iter().find(|it| *it as u32 == kind);
+    // SAFETY: the name of a function, and an object of that kind.
     unsafe {
-        if kind == HandleKind::Window as u32 {
-            ompi_mpi_errors_are_fatal_win_handler(&mut object, &mut code, function);
-        } else if kind == HandleKind::File as u32 {
-            ompi_mpi_errors_are_fatal_file_handler(&mut object, &mut code, function);
-        } else if kind == HandleKind::Communicator as u32 {
-            ompi_mpi_errors_are_fatal_comm_handler(&mut object, &mut code, function);
-        } else {
-            ompi_mpi_errors_are_fatal_comm_handler(null, null.cast(), function);
+        match BACKEND.fatal {
+            Some(own) => own(on, object, code, function),
+            None => say_it(on, code, CStr::from_ptr(function)),
         }
         ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, code);
     }
+}
+
+/// What the standard offers: the error's text. Where MPI is not running, that is the end.
+unsafe fn say_it(on: Option<HandleKind>, code: i32, function: &CStr) {
+    let function = function.to_string_lossy();
+    if on.is_none() {
+        say::line(format_args!(
+            "{function} was called before MPI had started or after it had ended"
+        ));
+        // SAFETY: ends the process, which no function of MPI could.
+        unsafe { libc::_exit(1) };
+    }
+    let mut text = [0 as c_char; abi::MAX_ERROR_STRING];
+    let mut length = 0;
+    // SAFETY: the place has the length that the library's texts have at most, with the nul that ends them.
+    let told = unsafe {
+        ffi::MPI_Error_string(code, text.as_mut_ptr(), &mut length) == 0 && text.last() == Some(&0)
+    };
+    let text = if told {
+        // SAFETY: a nul is in it.
+        unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy()
+    } else {
+        format!("error {code}").into()
+    };
+    say::line(format_args!(
+        "{function} failed, and errors are fatal: {text}"
+    ));
 }

@@ -7,11 +7,11 @@
 use core::ffi::c_void;
 use core::sync::atomic::Ordering;
 
+use super::abi::{self, error_to_neutral, rank_from_neutral, tag_from_neutral};
 use mpi_sys as ffi;
 use stillpoint_wrappers::extra::{Extra, INTERRUPTED};
 use stillpoint_wrappers::gate;
 use stillpoint_wrappers::neutral::{Status, Word};
-use stillpoint_wrappers::openmpi::{self, error_to_neutral, rank_from_neutral, tag_from_neutral};
 
 use super::convert;
 use super::fatal::fatal;
@@ -45,7 +45,7 @@ fn pending() -> bool {
 /// Asks until the request is over or a checkpoint is pending.
 #[inline(always)]
 unsafe fn poll(request: *mut ffi::MPI_Request, status: *mut Status) -> i32 {
-    let mut own = openmpi::Status::default();
+    let mut own = abi::Status::default();
     let place = if status.is_null() {
         core::ptr::null_mut()
     } else {

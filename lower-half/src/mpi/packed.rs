@@ -3,10 +3,10 @@
 use core::ffi::c_void;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use super::abi::error_to_neutral;
 use mpi_sys as ffi;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::{Status, Word};
-use stillpoint_wrappers::openmpi::error_to_neutral;
 
 use super::convert;
 use super::predefined::predefined;

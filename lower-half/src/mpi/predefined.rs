@@ -2,8 +2,8 @@
 
 use std::ffi::c_void;
 
+use super::abi::PREDEFINED;
 use stillpoint_wrappers::neutral::Word;
-use stillpoint_wrappers::openmpi::PREDEFINED;
 
 use super::generated::symbols::ADDRESSES;
 

@@ -1,42 +1,50 @@
-//! The real MPI's own blocking receive, interruptible: Open MPI calls functions that were registered for it again and again while it
-//! waits (`opal_progress_register_lp` of opal/runtime/opal_progress.h, one in eight rounds of progress; its libraries export it,
-//! and its own nonblocking collectives call MPI from there).
+//! The real MPI's own blocking functions, interruptible: where the library calls a function again and again while it waits
+//! ([`Backend::while_it_waits`](super::backend::Backend)). Elsewhere a blocking receive is a nonblocking one that is asked for its end, and
+//! who waits in a collective operation waits until it is over.
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use mpi_sys as ffi;
-use stillpoint_wrappers::gate::{self, UpperHooks};
+use stillpoint_wrappers::gate::{self, Caller, UpperHooks};
 
-/// `int opal_progress_register_lp(opal_progress_callback_t)`.
-type Register = unsafe extern "C" fn(unsafe extern "C" fn() -> c_int) -> c_int;
+use crate::arch::{registers, unwind};
+use crate::threads::Thread;
+
+use super::backend::BACKEND;
+
+/// Whether the real MPI calls back while it waits.
+static CALLS_BACK: OnceLock<bool> = OnceLock::new();
 
 /// `Services::receive`. MPI must be running.
 ///
 /// # Safety
 /// With the lower FS.
 pub unsafe extern "C" fn receive() -> u64 {
-    static FUNCTION: OnceLock<u64> = OnceLock::new();
-    *FUNCTION.get_or_init(|| {
-        if register() {
-            ffi::MPI_Recv as *const () as u64
-        } else {
-            0
-        }
-    })
+    if calls_back() {
+        ffi::MPI_Recv as *const () as u64
+    } else {
+        0
+    }
+}
+
+/// Has [`waiting`] called, if that is possible. MPI must be running.
+pub fn prepare() {
+    CALLS_BACK.get_or_init(register);
+}
+
+/// Whether a thread that waits in the real MPI can stand still there.
+pub fn calls_back() -> bool {
+    CALLS_BACK.get().copied().unwrap_or(false)
 }
 
 /// Has [`waiting`] called. Whether that is possible.
 fn register() -> bool {
-    // SAFETY: looks for a name; what has this one is such a function.
-    unsafe {
-        let found = libc::dlsym(libc::RTLD_DEFAULT, c"opal_progress_register_lp".as_ptr());
-        if found.is_null() {
-            return false;
-        }
-        std::mem::transmute::<*mut libc::c_void, Register>(found)(waiting) == 0
-    }
+    // SAFETY: it may be called at any moment while the real MPI waits.
+    BACKEND
+        .while_it_waits
+        .is_some_and(|register| unsafe { register(waiting) })
 }
 
 /// Called by the real MPI on a thread that waits, with whatever FS it has. Answers that nothing has happened.
@@ -46,10 +54,54 @@ unsafe extern "C" fn waiting() -> c_int {
         let page = gate::page();
         if page.pending.load(Ordering::Relaxed) != 0
             && let Some(hooks) = (page.hooks.load(Ordering::Acquire) as *const UpperHooks).as_ref()
-            && let Some(waiting) = hooks.waiting
         {
-            waiting();
+            if let Some(waiting) = hooks.waiting {
+                waiting();
+            }
+            stand(hooks);
         }
     }
     0
+}
+
+/// Lets a thread stand still that waits in a collective operation, if the upper half wants that. In a restarted process it never comes back here.
+unsafe fn stand(hooks: &UpperHooks) {
+    if !hooks.is_whole() || Thread::current().is_none() {
+        return;
+    }
+    let (Some(stands), Some(stand)) = (hooks.stands, hooks.stand) else {
+        return;
+    };
+    // SAFETY: called as the hooks demand, on a thread of the upper half that waits in the real MPI.
+    unsafe {
+        let asked = &gate::page().asked;
+        if asked.load(Ordering::Relaxed) != 0
+            && Thread::current().is_some_and(|thread| thread.is_driver())
+            && let (Some(look_up), Some(caller)) = (hooks.look_up, caller())
+        {
+            asked.store(0, Ordering::Relaxed);
+            look_up(&caller);
+        }
+        if stands() != 0
+            && let Some(caller) = caller()
+        {
+            stand(&caller);
+        }
+    }
+}
+
+/// Where the thread has called the real MPI.
+unsafe fn caller() -> Option<Caller> {
+    let area = Thread::current()?.fs_lower();
+    let before = registers::fs();
+    if area == 0 || before == area {
+        return unwind::caller();
+    }
+    // SAFETY: the area is this thread's own, and nobody uses it: the thread has come here without a crossing.
+    unsafe {
+        registers::set_fs(area);
+        let caller = unwind::caller();
+        registers::set_fs(before);
+        caller
+    }
 }

@@ -13,6 +13,8 @@ mod ipc;
 mod limits;
 mod locked;
 mod memory;
+mod messages;
+mod mpi_files;
 mod objects;
 mod page;
 mod process;
@@ -28,7 +30,6 @@ use stillpoint_part::{Done, Failure, Kind, Part, Payload, misunderstood};
 
 pub use threads::returning;
 
-use crate::capture::access::Access;
 use crate::capture::still::Still;
 use crate::restore::Image;
 use crate::restore::back::Back;
@@ -38,11 +39,13 @@ pub type AnyPart = dyn for<'a> Part<Still<'a>, Back>;
 
 /// Every part. What follows from the order:
 ///
+/// * `messages` first: what the upper half itself says of a checkpoint is told before what is seen from outside;
 /// * `gate` before `process` before `signals`: timers are looked at before the signals that they send, and set before the process's clocks;
 /// * `descriptors` before `gate`: the gate notes whose they are;
 /// * `scheduling` first and `limits` and `credentials` last at the end of a restart: threads inherit the one, and the others may keep the
 ///   lower half from what it still has to do.
-pub static PARTS: [&AnyPart; 17] = [
+pub static PARTS: [&AnyPart; 19] = [
+    &messages::Messages,
     &processes::Processes,
     &holdings::Holdings,
     &memory::Memory,
@@ -51,6 +54,7 @@ pub static PARTS: [&AnyPart; 17] = [
     &starters::Starters,
     &ipc::Ipc,
     &descriptors::Descriptors,
+    &mpi_files::MpiFiles,
     &gate::Gate,
     &page::Page,
     &objects::Objects,
@@ -89,16 +93,11 @@ pub fn remember() {
 /// Every reason why there can be no checkpoint now.
 ///
 /// # Errors
-/// It has been given up.
-///
-/// # Safety
-/// Every thread of the upper half must be stopped in its signal frame as long as `access` is not revoked.
-pub unsafe fn hinders(access: &Access) -> Result<Vec<String>, Failure> {
-    // SAFETY: the caller's.
-    let still = unsafe { Still::new(access) };
+/// It has been given up, or a part cannot find out.
+pub fn hinders(still: &Still<'_>) -> Result<Vec<String>, Failure> {
     let mut reasons = Vec::new();
     for part in PARTS {
-        part.hinders(&still, &mut reasons)?;
+        part.hinders(still, &mut reasons)?;
     }
     Ok(reasons)
 }
@@ -153,6 +152,7 @@ pub fn bring_back(
     for part in PARTS {
         turn(part, back).map_err(|failure| match failure {
             Failure::Refused(reason) => reason,
+            Failure::Hindered(reasons) => reasons.join("; "),
             Failure::GivenUp => format!("{}: given up", part.name()),
         })?;
     }

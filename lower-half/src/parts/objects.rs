@@ -1,4 +1,4 @@
-//! MPI's objects: the upper half makes them again. While the job lives it says itself what hinders (`executor::page`).
+//! MPI's objects: the upper half makes them again. What hinders while the job lives it says with its messages.
 
 use std::sync::atomic::Ordering;
 

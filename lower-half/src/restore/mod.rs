@@ -19,6 +19,7 @@ mod files;
 pub mod ipc;
 pub mod job;
 mod memory;
+pub mod mpi_files;
 mod objects;
 mod place;
 pub mod rehearsal;

@@ -1,5 +1,6 @@
 //! Which system calls a signal's handler ends with EINTR (signal(7)).
 
+use crate::arch::calls::OLDER_WAITS;
 use crate::arch::frame::{ARGUMENTS, Frame, PC, RESULT};
 use crate::arch::springboard;
 
@@ -19,11 +20,8 @@ pub enum Ends {
 pub fn ends(frame: Frame) -> Ends {
     let always = |yes| if yes { Ends::Always } else { Ends::Never };
     match frame.register(RESULT) as i64 {
-        libc::SYS_pause
-        | libc::SYS_poll
-        | libc::SYS_select
-        | libc::SYS_epoll_wait
-        | libc::SYS_rt_sigtimedwait
+        older if OLDER_WAITS.contains(&older) => Ends::Always,
+        libc::SYS_rt_sigtimedwait
         | libc::SYS_io_getevents
         | libc::SYS_semop
         | libc::SYS_semtimedop

@@ -97,7 +97,7 @@ static TABLE: [Slot; MOST_THREADS] = [const {
             private: [0; 11],
             driver: core::sync::atomic::AtomicU32::new(0),
             reserved: 0,
-            receive: core::sync::atomic::AtomicU64::new(0),
+            receive: AtomicU64::new(0),
         }),
     }
 }; MOST_THREADS];

@@ -14,6 +14,8 @@
 pub enum Failure {
     /// The checkpoint has been given up meanwhile: nobody wants to know.
     GivenUp,
+    /// What hinders the checkpoint has turned up after the check: as [`Part::hinders`] would have said it.
+    Hindered(Vec<String>),
     /// It cannot be done, in words for people that name what and say what to do.
     Refused(String),
 }

@@ -62,13 +62,13 @@ AFTER(child_that_lives) {
 
 static MPI_Win window;
 static int *window_memory;
-REFUSED("window", window_that_is_open)
-SET(window_that_is_open) {
-    MUST(MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &window_memory, &window));
+REFUSED("window", window_of_shared_memory)
+SET(window_of_shared_memory) {
+    MUST(MPI_Win_allocate_shared(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &window_memory, &window));
     *window_memory = -1;
     MUST(MPI_Win_fence(0, window));
 }
-AFTER(window_that_is_open) {
+AFTER(window_of_shared_memory) {
     int value = trial_rank, to = (trial_rank + 1) % trial_size;
     MUST(MPI_Win_fence(0, window));
     MUST(MPI_Put(&value, 1, MPI_INT, to, 0, 1, MPI_INT, window));

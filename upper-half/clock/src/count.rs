@@ -91,6 +91,18 @@ impl<W: Word> Count<W> {
         }
     }
 
+    /// [`Count::committed`] without the newest operation: one thread calls MPI and is inside it, so that it can be taken back.
+    pub fn committed_before_newest(&self) -> u64 {
+        let seq = self.seq.load().saturating_sub(1);
+        let tentative = self.tentative.load();
+        let before = self.committed_before.load();
+        if seq == tentative {
+            before.min(seq)
+        } else {
+            seq
+        }
+    }
+
     /// Nothing has begun; nobody else may use it yet.
     pub fn clear(&self) {
         self.seq.store(0);
@@ -192,6 +204,33 @@ mod tests {
         count.begin();
         assert_eq!(count.bind(), None);
         assert_eq!(count.committed(), 6);
+    }
+
+    #[test]
+    fn what_a_thread_is_inside_can_be_left_out() {
+        let count = Count::<AtomicU64>::default();
+        assert_eq!(count.committed_before_newest(), 0);
+        count.begin();
+        count.begin();
+        assert_eq!((count.committed(), count.committed_before_newest()), (2, 1));
+        // Behind what does not bind either.
+        assert_eq!(count.initiate::<Every>(), 3);
+        count.begin();
+        assert_eq!((count.committed(), count.committed_before_newest()), (4, 2));
+        // Over: what was begun before binds with it.
+        count.begin();
+        assert_eq!((count.committed(), count.committed_before_newest()), (5, 4));
+    }
+
+    #[test]
+    fn what_is_left_out_is_no_less_than_one_operation() {
+        let count = Count::<AtomicU64>::default();
+        count.initiate::<Every>();
+        count.begin_shared();
+        count.take_back();
+        // What has been taken back was noted as binding, and is not counted.
+        count.begin();
+        assert_eq!((count.committed(), count.committed_before_newest()), (2, 1));
     }
 
     #[test]

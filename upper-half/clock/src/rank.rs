@@ -37,6 +37,32 @@
 //!         Raise        => { target := seq; tell the agent (ggid, seq); break }
 //!         Return       => break } } }
 //! ```
+//!
+//! A blocking operation that can be begun again does not bind before a member returns from it. Its count says nothing of that; the agent
+//! knows a thread that is inside, and leaves its operation out of what it reads ([`crate::count::Count::committed_before_newest`]):
+//!
+//! ```text
+//! inside := cell
+//! cell.seq := seq + 1
+//! if pending != 0 {                         it is not begun; what was hidden is told
+//!     cell.seq := seq
+//!     inside := stub
+//!     as for what is told: match returned(pending, committed, target) ..
+//!     begin as above }
+//! the operation; while it waits, with a checkpoint pending:
+//!     match blocked(pending, reached, advances, seq + 1, target) {
+//!         GoOn         => wait on
+//!         Stand        => cell.seq := seq; park; when the bell rings: cell.seq := seq + 1; ask again
+//!         Bind { .. }  => target := seq + 1; tell the agent (ggid, seq + 1); wait on }
+//! inside := stub
+//! if pending != 0 { as for what is told: match returned(pending, committed, target) .. }
+//! inside := outside
+//! ```
+//!
+//! Who stands still inside has not begun the operation: so it has to go on as soon as that is a target, everybody sees that it has to, and after a
+//! restart it is before it. A thread that says `inside` and has not counted, or has just taken back, is read as one operation too few; so is one that
+//! returns while it is looked at. Both see the flag, and tell what binds there before they can be stopped: at `inside == stub` nobody is. So
+//! nothing stays hidden, and a flag that is not seen is set by an agent that finds the thread at `stub`, and reads everything.
 
 use crate::steps::Steps;
 
@@ -100,6 +126,20 @@ pub enum Tell {
     Raise,
 }
 
+/// What a thread does that is blocked inside a collective operation which it has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// Goes on waiting for the others: it binds, or nothing is known yet.
+    GoOn,
+    /// Nobody needs it: stands still where it is, and begins anew after a restart.
+    Stand,
+    /// It is needed to get on: raises the target to its operation, so that the others come, and goes on.
+    Bind {
+        /// One permission to pass a park point was used up.
+        uses_advance: bool,
+    },
+}
+
 /// Whether every target of this rank is reached; `cells` are (seq, target).
 pub fn all_reached<S: Steps>(cells: impl IntoIterator<Item = (u64, u64)>) -> bool {
     !S::REACH || cells.into_iter().all(|(seq, target)| seq >= target)
@@ -157,11 +197,45 @@ pub fn commit_finish(pending: Pending, reached: bool, advances: u32) -> Finish {
 /// those who have begun it; from then on all members have to have begun it. It cannot wait for a park
 /// point: the operation is over.
 pub fn tell<S: Steps>(pending: Pending, begun: u64, target: u64) -> Tell {
+    binds_from_now::<S>(pending, S::TELL && begun > target)
+}
+
+/// A blocking operation of a group is over that the thread said it was inside, or the thread has taken its increment back instead of beginning it. `committed`
+/// is [`Count::committed`](crate::count::Count::committed) now.
+///
+/// The agent may have read one operation less, because it took the thread for one that was inside. So the thread may not be stopped before this is answered.
+pub fn returned<S: Steps>(pending: Pending, committed: u64, target: u64) -> Tell {
+    binds_from_now::<S>(pending, S::RETURN && committed > target)
+}
+
+fn binds_from_now<S: Steps>(pending: Pending, beyond: bool) -> Tell {
     match pending {
         Pending::No => Tell::Return,
         Pending::Asked if S::AWAIT_TARGETS => Tell::AwaitTargets,
-        Pending::Targeted if S::TELL && begun > target => Tell::Raise,
+        Pending::Targeted if beyond => Tell::Raise,
         Pending::Asked | Pending::Targeted => Tell::Return,
+    }
+}
+
+/// A thread is blocked inside the operation with that number, which no member is known to have returned from unless `target` says so.
+///
+/// A blocking operation, too, binds only when a member returns from it: until then it can be begun anew by those who have begun it. Whoever
+/// returns while a checkpoint is pending makes it bind first ([`tell`]).
+pub fn blocked<S: Steps>(
+    pending: Pending,
+    reached: bool,
+    advances: u32,
+    number: u64,
+    target: u64,
+) -> Blocked {
+    match pending {
+        Pending::No | Pending::Asked => Blocked::GoOn,
+        Pending::Targeted if number <= target && S::LET_ON => Blocked::GoOn,
+        Pending::Targeted if reached && advances == 0 => Blocked::Stand,
+        Pending::Targeted if !S::CALL => Blocked::GoOn,
+        Pending::Targeted => Blocked::Bind {
+            uses_advance: reached,
+        },
     }
 }
 
@@ -216,187 +290,4 @@ pub fn observe<S: Steps>(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::steps::Every;
-
-    /// Every way that a rank can stand: whether all its targets are reached, and the advances that it has.
-    fn stands() -> impl Iterator<Item = (bool, u32)> {
-        [false, true]
-            .into_iter()
-            .flat_map(|reached| [0, 1, 2].map(|advances| (reached, advances)))
-    }
-
-    #[test]
-    fn the_flag_is_read_as_it_is_written() {
-        for pending in [Pending::No, Pending::Asked, Pending::Targeted] {
-            assert_eq!(Pending::from_word(pending as u32), pending);
-        }
-        assert_eq!([3, u32::MAX].map(Pending::from_word), [Pending::Asked; 2]);
-    }
-
-    #[test]
-    fn all_is_reached_where_nothing_is_ahead() {
-        let reached = |cells: &[(u64, u64)]| all_reached::<Every>(cells.iter().copied());
-        assert!(reached(&[]) && reached(&[(5, 5)]) && reached(&[(5, 5), (6, 5)]));
-        assert!(!reached(&[(4, 5)]) && !reached(&[(5, 5), (4, 5)]) && !reached(&[(4, 5), (5, 5)]));
-    }
-
-    /// Everything that can be decided, against a table of what has to be.
-    #[test]
-    fn every_rank_that_stands_anywhere_does_what_it_has_to() {
-        use Pending::*;
-        let go = |raise, uses_advance| Begin::Go {
-            raise,
-            uses_advance,
-        };
-        let back = |uses_advance| Finish::Return { uses_advance };
-        for (reached, advances) in stands() {
-            // Parks there, unless it is let on.
-            let parks = (reached, advances) == (true, 0);
-            for (seq, goes_past) in [(3, false), (4, false), (5, true), (6, true)] {
-                let begin = |pending| commit_begin::<Every>(pending, reached, advances, seq, 5);
-                assert_eq!(begin(No), go(false, false));
-                assert_eq!(begin(Asked), Begin::AwaitTargets);
-                let begins = match parks {
-                    true => Begin::Park,
-                    false => go(goes_past, reached),
-                };
-                assert_eq!(begin(Targeted), begins, "{reached} {advances} {seq}");
-            }
-            let finish = |pending| commit_finish(pending, reached, advances);
-            assert_eq!([No, Asked].map(finish), [back(false); 2]);
-            let finishes = match parks {
-                true => Finish::Park,
-                false => back(reached),
-            };
-            assert_eq!(finish(Targeted), finishes, "{reached} {advances}");
-            let stays = |pending| may_park(pending, reached, advances);
-            assert_eq!([No, Asked, Targeted].map(stays), [false, false, parks]);
-        }
-        for (begun, binds_others) in [(4, false), (5, false), (6, true)] {
-            let tells = |pending| tell::<Every>(pending, begun, 5);
-            let raises = match binds_others {
-                true => Tell::Raise,
-                false => Tell::Return,
-            };
-            assert_eq!(
-                [No, Asked, Targeted].map(tells),
-                [Tell::Return, Tell::AwaitTargets, raises]
-            );
-            assert_eq!(binds(begun, 5), !binds_others);
-        }
-    }
-
-    #[test]
-    fn a_rank_is_what_it_was_in_both_looks_and_parked_only_with_all_reached() {
-        use Activity::*;
-        let all = [Running, InCollective, Waiting, Parked];
-        for (before, after) in all.into_iter().flat_map(|b| all.map(|a| (b, a))) {
-            for (reached, advances) in stands() {
-                let seen = match (before == after, before) {
-                    (true, Parked) if !(reached && advances == 0) => Running,
-                    (true, same) => same,
-                    (false, _) => Running,
-                };
-                let found = observe::<Every>(before, reached, advances, after);
-                assert_eq!(found, seen, "{before:?} {reached} {advances} {after:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn nothing_is_decided_without_a_checkpoint() {
-        let go = Begin::Go {
-            raise: false,
-            uses_advance: false,
-        };
-        // Targets left over from an earlier checkpoint mean nothing.
-        assert_eq!(commit_begin::<Every>(Pending::No, true, 0, 9, 3), go);
-        assert_eq!(
-            commit_finish(Pending::No, true, 0),
-            Finish::Return {
-                uses_advance: false
-            }
-        );
-    }
-
-    #[test]
-    fn a_rank_does_not_begin_before_it_knows_its_targets() {
-        assert_eq!(
-            commit_begin::<Every>(Pending::Asked, false, 1, 0, 0),
-            Begin::AwaitTargets
-        );
-    }
-
-    #[test]
-    fn a_rank_parks_before_the_increment_when_all_is_reached() {
-        assert_eq!(
-            commit_begin::<Every>(Pending::Targeted, true, 0, 5, 5),
-            Begin::Park
-        );
-        assert_eq!(commit_finish(Pending::Targeted, true, 0), Finish::Park);
-    }
-
-    #[test]
-    fn going_past_a_target_raises_it() {
-        // Rank 3 of the paper's Figure 1b: target 7 of {2,3} ahead, a new operation on {3,4,5}.
-        assert_eq!(
-            commit_begin::<Every>(Pending::Targeted, false, 0, 2, 2),
-            Begin::Go {
-                raise: true,
-                uses_advance: false
-            }
-        );
-        assert_eq!(
-            commit_begin::<Every>(Pending::Targeted, false, 0, 6, 7),
-            Begin::Go {
-                raise: false,
-                uses_advance: false
-            }
-        );
-    }
-
-    #[test]
-    fn an_advance_passes_one_park_point_and_raises() {
-        assert_eq!(
-            commit_begin::<Every>(Pending::Targeted, true, 1, 5, 5),
-            Begin::Go {
-                raise: true,
-                uses_advance: true
-            }
-        );
-        // Targets ahead: nothing is passed, so nothing is used up.
-        assert_eq!(
-            commit_finish(Pending::Targeted, false, 1),
-            Finish::Return {
-                uses_advance: false
-            }
-        );
-    }
-
-    #[test]
-    fn only_a_rank_seen_parked_throughout_is_parked() {
-        use Activity::*;
-        assert_eq!(observe::<Every>(Parked, true, 0, Parked), Parked);
-        assert_eq!(observe::<Every>(Parked, false, 0, Parked), Running);
-        assert_eq!(observe::<Every>(Parked, true, 1, Parked), Running);
-        assert_eq!(observe::<Every>(Parked, true, 0, Running), Running);
-        assert_eq!(observe::<Every>(Running, true, 0, Parked), Running);
-        assert_eq!(observe::<Every>(Waiting, false, 0, Waiting), Waiting);
-        assert_eq!(observe::<Every>(Waiting, false, 0, InCollective), Running);
-        assert_eq!(
-            observe::<Every>(InCollective, false, 0, InCollective),
-            InCollective
-        );
-    }
-
-    #[test]
-    fn what_the_application_is_told_binds_the_others() {
-        assert_eq!(tell::<Every>(Pending::No, 9, 3), Tell::Return);
-        assert_eq!(tell::<Every>(Pending::Asked, 9, 0), Tell::AwaitTargets);
-        assert_eq!(tell::<Every>(Pending::Targeted, 9, 8), Tell::Raise);
-        assert_eq!(tell::<Every>(Pending::Targeted, 9, 9), Tell::Return);
-        assert!(binds(9, 9) && !binds(10, 9));
-    }
-}
+mod tests;

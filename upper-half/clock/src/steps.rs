@@ -23,6 +23,12 @@ pub trait Steps:
     const REACH: bool = true;
     /// A nonblocking operation that the application has been told the end of binds the other members.
     const TELL: bool = true;
+    /// A blocking operation that a member has returned from binds the others.
+    const RETURN: bool = true;
+    /// Who is blocked in an operation that binds goes on.
+    const LET_ON: bool = true;
+    /// Who is blocked in an operation that does not bind, and is needed elsewhere, makes it bind.
+    const CALL: bool = true;
     /// How far a clock binds is noted before an operation begins that does not bind.
     const NOTE: bool = true;
     /// The agent looks at the driver before and after it looks at the targets.

@@ -48,6 +48,10 @@ struct Rank {
     flag: Shared,
     /// Up to where operations bind that were begun, or that the application was told of, without a look at the flag that saw it.
     binds: Mutex<u64>,
+    /// Whether the thread says that it is inside the clock's operation.
+    inside: Shared,
+    /// Up to where the thread has told by itself.
+    told: Mutex<u64>,
 }
 
 impl Rank {
@@ -94,6 +98,159 @@ impl Rank {
         }
         !seen
     }
+}
+
+/// How the stub of an operation that can be begun again goes wrong, if it does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    No,
+    /// Having taken back, it does not tell first.
+    Silent,
+    /// It looks whether it has to tell while it says that it is inside.
+    LooksInside,
+}
+
+impl Rank {
+    /// What binds so far is told, by a thread that has seen the flag.
+    fn tell_committed(&self) {
+        let committed = self.count.committed();
+        let mut told = self.told.lock().unwrap();
+        *told = committed.max(*told);
+    }
+
+    /// A blocking operation that can be begun again: whether the thread goes on.
+    fn repeat(&self, fault: Fault) -> bool {
+        self.inside.store(1);
+        self.count.begin();
+        if self.sees_flag() {
+            self.count.take_back();
+            self.inside.store(0);
+            if fault != Fault::Silent {
+                self.tell_committed();
+            }
+            return false;
+        }
+        let begun = self.count.seq();
+        let mut seen = false;
+        if fault == Fault::LooksInside {
+            seen = self.sees_flag();
+        }
+        self.inside.store(0);
+        if fault != Fault::LooksInside {
+            seen = self.sees_flag();
+        }
+        self.must_be_committed(begun);
+        if seen {
+            self.tell_committed();
+        }
+        !seen
+    }
+
+    /// The thread stands still inside for an earlier checkpoint, and goes on.
+    fn stand(&self) {
+        self.inside.store(2);
+        self.count.take_back();
+        if self.sees_flag() {
+            self.tell_committed();
+        }
+        self.inside.store(0);
+        self.inside.store(2);
+        self.count.begin();
+        self.inside.store(1);
+    }
+
+    /// What the agent reads, and what it has set its flag before.
+    fn read(&self) -> u64 {
+        match self.inside.load() {
+            1 => self.count.committed_before_newest(),
+            _ => self.count.committed(),
+        }
+    }
+}
+
+/// Runs a thread beside an agent that leaves out what the thread says it is inside: what was read or told is no less than what has returned.
+fn leaving_out(before: fn(&Rank), thread: fn(&Rank)) {
+    loom::model(move || {
+        let rank = Arc::new(Rank::default());
+        before(&rank);
+        let other = rank.clone();
+        let running = thread::spawn(move || thread(&other));
+        rank.flag.store(1);
+        let read = rank.read();
+        running.join().unwrap();
+        let (told, binds) = (*rank.told.lock().unwrap(), *rank.binds.lock().unwrap());
+        assert!(
+            read.max(told) >= binds,
+            "{read} read and {told} told where {binds} bind"
+        );
+        assert!(read.max(told) <= rank.count.seq() + 1, "{read} {told}");
+    });
+}
+
+#[test]
+fn operations_that_bind_when_they_return() {
+    leaving_out(
+        |rank| {
+            rank.repeat(Fault::No);
+        },
+        |rank| {
+            let _ = rank.repeat(Fault::No) && rank.repeat(Fault::No);
+        },
+    );
+}
+
+#[test]
+fn operations_that_bind_when_they_return_behind_tentative_ones() {
+    leaving_out(
+        |rank| {
+            rank.count.initiate::<Every>();
+            rank.repeat(Fault::No);
+            rank.count.initiate::<Every>();
+        },
+        |rank| {
+            rank.repeat(Fault::No);
+        },
+    );
+}
+
+#[test]
+fn an_operation_that_a_thread_stands_still_inside() {
+    leaving_out(
+        |rank| {
+            rank.repeat(Fault::No);
+            rank.inside.store(1);
+            rank.count.begin();
+        },
+        |rank| {
+            rank.stand();
+            rank.stand();
+        },
+    );
+}
+
+/// The check bites.
+#[test]
+#[should_panic(expected = "bind")]
+fn who_takes_back_has_to_tell() {
+    leaving_out(
+        |rank| {
+            rank.repeat(Fault::No);
+        },
+        |rank| {
+            rank.repeat(Fault::Silent);
+        },
+    );
+}
+
+#[test]
+#[should_panic(expected = "bind")]
+fn who_returns_is_no_longer_inside_when_it_looks() {
+    leaving_out(
+        |_| {},
+        |rank| {
+            rank.repeat(Fault::LooksInside);
+        },
+    );
 }
 
 /// Runs the threads beside an agent that sets its flag and reads, in every order. What was read is given to `judge`.

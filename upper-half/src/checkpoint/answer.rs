@@ -8,6 +8,7 @@ use crate::checkpoint::rehearsal;
 use crate::ground::crossing::gate;
 use crate::ground::hindrances::{self, Text};
 use crate::ground::hooks::HOOKS;
+use crate::objects::file;
 use crate::operations::clock::two_phase;
 use crate::operations::messages::drain;
 
@@ -36,6 +37,7 @@ pub fn answer() {
     two_phase::describe(text);
     drain::describe(text);
     rehearsal::describe(text);
+    file::describe(text);
     tell(text);
 }
 

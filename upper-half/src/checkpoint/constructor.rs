@@ -15,7 +15,7 @@ use crate::ground::above::{self, Above};
 use crate::ground::arch;
 use crate::ground::hooks::HOOKS;
 use crate::objects::operator;
-use crate::operations::clock::collective;
+use crate::operations::clock::{collective, inside};
 use crate::operations::{direct, grequest, p2p, request};
 
 /// The contract that this library was built with, for the lower half to read in the file before anything of it runs.
@@ -78,6 +78,12 @@ unsafe extern "C" fn construct(
         (*hooks).call_op = Some(operator::call);
         (*hooks).call_grequest = Some(grequest::call);
         (*hooks).waiting = Some(p2p::waiting_hook);
+        (*hooks).again = (&raw const direct::AGAIN) as u64;
+        (*hooks).stands = Some(inside::stands);
+        (*hooks).stand = Some(inside::stand);
+        (*hooks).look_up = Some(inside::look_up);
+        (*hooks).closed = arch::collective_stubs();
+        (*hooks).clock_names = collective::map_names() as u64;
         crate::ground::abi::initialise_predefined(&gate::page().services);
         crate::stubs::conversion::initialise();
         crate::operations::request::initialise();

@@ -4,8 +4,9 @@ use stillpoint_wrappers::gate::HandleKind;
 
 use crate::communicators;
 use crate::ground::object::Object;
-use crate::objects::{attribute, datatype, errhandler, group, info, operator};
+use crate::objects::{attribute, datatype, errhandler, file, group, info, operator};
 use crate::operations::messages::drain;
+use crate::windows;
 
 /// Ends what the lower half holds for an object and drops its own part.
 ///
@@ -18,6 +19,8 @@ pub unsafe fn end(object: *mut Object) {
     const OPERATOR: u16 = HandleKind::Operator as u16;
     const ERRHANDLER: u16 = HandleKind::Errhandler as u16;
     const INFO: u16 = HandleKind::Info as u16;
+    const FILE: u16 = HandleKind::File as u16;
+    const WINDOW: u16 = HandleKind::Window as u16;
     // SAFETY: the caller's object, of its kind.
     unsafe {
         match (*object).kind {
@@ -30,6 +33,11 @@ pub unsafe fn end(object: *mut Object) {
             OPERATOR => operator::end(object),
             ERRHANDLER => errhandler::end(object),
             INFO => info::end(object),
+            FILE => {
+                errhandler::forget(object);
+                file::end(object);
+            }
+            WINDOW => windows::end(object),
             _ => {
                 attribute::forget(object);
                 errhandler::forget(object);

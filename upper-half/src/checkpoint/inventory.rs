@@ -3,9 +3,14 @@
 //! ```json
 //! {"communicators": [{"id": 257, "name": "MPI_COMM_WORLD", "kind": "intra", "size": 4, "rank": 0, ...}],
 //!  "datatypes": [{"id": 65540, "combiner": "vector", "committed": true, "held": 1}],
+//!  "windows": [{"id": 65561, "flavor": "allocate", "bytes": 4096, "size": 4, "epochs": ["lock_all"], ...}],
 //!  "groups": 1, "operators": 0, "infos": 0, "errhandlers": 0, "attributes": 0,
-//!  "requests": 2, "windows": 0, "files": 0, "alloc_mem": {"blocks": 0, "bytes": 0}}
+//!  "requests": 2,
+//!  "files": [{"id": 65545, "communicator": 257, "rank": 0, "path": "/scratch/out", "mode": 34, "position": 0, "shared": 0}],
+//!  "alloc_mem": {"blocks": 0, "bytes": 0}}
 //! ```
+//!
+//! The lower half reads of its own process's what files are open (`capture::mpi_files` there).
 
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
@@ -17,7 +22,8 @@ use crate::ground::handle;
 use crate::ground::hooks::HOOKS;
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
-use crate::objects::{attribute, datatype, memory};
+use crate::objects::{attribute, datatype, file, memory};
+use crate::windows;
 
 static TEXT: SpinLock<String> = SpinLock::new(String::new());
 
@@ -85,17 +91,27 @@ unsafe fn write(text: &mut String) -> std::fmt::Result {
     list(text, &datatypes, |text, object| unsafe {
         one_datatype(text, *object)
     })?;
+    text.push_str(", \"windows\": ");
+    let windows = handle::live(HandleKind::Window);
+    // SAFETY: as above.
+    list(text, &windows, |text, object| unsafe {
+        one_window(text, *object)
+    })?;
     for (name, kind) in [
         ("groups", HandleKind::Group),
         ("operators", HandleKind::Operator),
         ("infos", HandleKind::Info),
         ("errhandlers", HandleKind::Errhandler),
         ("requests", HandleKind::Request),
-        ("windows", HandleKind::Window),
-        ("files", HandleKind::File),
     ] {
         write!(text, ", \"{name}\": {}", handle::live(kind).len())?;
     }
+    text.push_str(", \"files\": ");
+    let files = handle::live(HandleKind::File);
+    // SAFETY: as above.
+    list(text, &files, |text, object| unsafe {
+        one_file(text, *object)
+    })?;
     let (blocks, bytes) = memory::in_use();
     write!(
         text,
@@ -166,6 +182,62 @@ unsafe fn one_datatype(text: &mut String, object: *mut Object) -> std::fmt::Resu
     }
 }
 
+/// The mode has the standard ABI's bits.
+///
+/// # Safety
+/// `object` must be a live file.
+unsafe fn one_file(text: &mut String, object: *mut Object) -> std::fmt::Result {
+    // SAFETY: the caller's file, which holds its communicator.
+    unsafe {
+        write!(text, "{{\"id\": {}", (*object).id)?;
+        if let Some(body) = file::body(object) {
+            let (on, rank) = ((*body.communicator).id, (*body.communicator).rank);
+            write!(text, ", \"communicator\": {on}, \"rank\": {rank}")?;
+            if let Some(recipe) = &body.recipe {
+                text.push_str(", \"path\": ");
+                quoted(text, recipe.path.to_bytes())?;
+                write!(text, ", \"mode\": {}", recipe.mode)?;
+            }
+            let notes = body.notes.lock();
+            if let Some(position) = notes.standing.position {
+                write!(text, ", \"position\": {position}")?;
+            }
+            write!(text, ", \"shared\": {}", notes.standing.shared)?;
+            if notes.view.is_some() {
+                text.push_str(", \"view\": true");
+            }
+        }
+        text.push('}');
+        Ok(())
+    }
+}
+
+/// # Safety
+/// `object` must be a live window.
+unsafe fn one_window(text: &mut String, object: *mut Object) -> std::fmt::Result {
+    // SAFETY: the caller's window.
+    unsafe {
+        write!(text, "{{\"id\": {}", (*object).id)?;
+        if let Some(body) = windows::body(object) {
+            let (bytes, size) = (body.size, body.members.len());
+            let flavor = body.flavor.name();
+            write!(text, ", \"flavor\": \"{flavor}\", \"bytes\": {bytes}")?;
+            write!(text, ", \"size\": {size}, \"epochs\": ")?;
+            list(text, &body.epochs(), |text, epoch| {
+                write!(text, "\"{epoch}\"")
+            })?;
+            let notes = body.notes.lock();
+            write!(text, ", \"attached\": {}", notes.attached.len())?;
+            if let Some(name) = &notes.name {
+                text.push_str(", \"name\": ");
+                quoted(text, name)?;
+            }
+        }
+        text.push('}');
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,7 +256,7 @@ mod tests {
         unsafe { refresh() };
         let text = TEXT.lock().clone();
         assert!(text.starts_with("{\"communicators\": ["), "{text}");
-        assert!(text.contains("\"windows\": 1"), "{text}");
+        assert!(text.contains("\"windows\": [{\"id\": "), "{text}");
         assert!(text.ends_with("}}"), "{text}");
         assert_eq!(text.matches('{').count(), text.matches('}').count());
         // SAFETY: the test's own.

@@ -11,16 +11,18 @@ use core::sync::atomic::Ordering;
 use stillpoint_clock::rank::{self, Finish, Pending};
 use stillpoint_wrappers::gate::{Command, DriverState};
 
-use crate::checkpoint::{answer, rehearsal};
+use crate::checkpoint::{answer, inventory, rehearsal};
 use crate::communicators;
 use crate::ground::arch;
 use crate::ground::crossing::{Place, gate};
+use crate::objects::file;
 use crate::operations::clock::collective::all_reached;
 use crate::operations::clock::persistent;
 use crate::operations::clock::points::{self, pending, say, sleep, stand_still, use_advance};
 use crate::operations::messages::{drain, message};
 use crate::operations::p2p;
 use crate::operations::request::{self, Pending as Requests};
+use crate::windows;
 
 /// Nanoseconds between two rounds of progress in which nothing moved.
 const ROUND: u64 = 200_000;
@@ -102,6 +104,7 @@ unsafe fn stay() {
                 if active {
                     if asked_anew {
                         rehearsal::everything();
+                        inventory::refresh();
                         drain::look_again();
                     }
                     moved = drain::pull();
@@ -110,7 +113,7 @@ unsafe fn stay() {
                 say(DriverState::Checked);
             } else if command == Command::Drain as u32 {
                 if active {
-                    moved = drain::round();
+                    moved = drain::round() | windows::pull();
                 }
                 if drain::failed() {
                     answer::answer();
@@ -123,14 +126,15 @@ unsafe fn stay() {
                     return;
                 }
             } else if command == Command::Seal as u32 {
-                moved = !active || drain::round();
+                moved = !active || drain::round() | windows::pull();
                 idle = if moved { 0 } else { idle + 1 };
                 if !active || sealed(idle) {
                     if gate.driver_state.load(Ordering::SeqCst) != DriverState::Sealed as u32 {
                         communicators::for_each_live(|on| persistent::at_still_point(on));
-                        crate::checkpoint::inventory::refresh();
+                        file::at_still_point();
+                        inventory::refresh();
                     }
-                    if drain::failed() {
+                    if drain::failed() || file::failed() {
                         answer::answer();
                     }
                     say(DriverState::Sealed);
@@ -152,6 +156,10 @@ unsafe fn stay() {
 
 /// Whether nothing is left in the lower half that a restart could not begin again.
 unsafe fn sealed(idle: u32) -> bool {
+    // SAFETY: parked, all other threads stopped. Requests on windows are over after the next round.
+    if unsafe { !windows::settle() } {
+        return false;
+    }
     let requests = match request::pending() {
         Requests::Nothing => true,
         // Finished here, they need not be begun again; but some member may not have begun them at all.

@@ -2,18 +2,20 @@
 //!
 //! Runs once, on the main thread, with the application's memory in place and all other threads not yet
 //! there. The order is that of need: predefined handles, what only groups and datatypes are made of,
-//! communicators (in an order that all ranks share), and last what is pending on them.
+//! communicators, windows (in orders that all ranks share), files, and last what is pending.
 
+use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
 use crate::checkpoint::answer;
 use crate::communicators;
 use crate::ground::{abi, arch, crossing};
 use crate::objects::outcome::{Outcome, check};
-use crate::objects::{datatype, group, info, operator};
-use crate::operations::clock::two_phase;
+use crate::objects::{datatype, file, group, info, operator};
+use crate::operations::clock::{points, two_phase};
 use crate::operations::{p2p, persistent};
 use crate::stubs::{init, local};
+use crate::windows;
 
 /// `UpperHooks::rebuild`: 0, or 1 with the reason where the agent finds it.
 ///
@@ -41,8 +43,8 @@ pub unsafe extern "C" fn hook() -> i32 {
 
 /// # Safety
 /// As [`hook`].
-unsafe fn everything() -> Result<(), (&'static str, i32)> {
-    let step = |what: &'static str, outcome: Outcome| outcome.map_err(|error| (what, error));
+unsafe fn everything() -> Result<(), (Cow<'static, str>, i32)> {
+    let step = |what: &'static str, outcome: Outcome| outcome.map_err(|error| (what.into(), error));
     // SAFETY: the caller's; each step finds what it needs from the ones before.
     unsafe {
         local::resume_wtime();
@@ -52,7 +54,7 @@ unsafe fn everything() -> Result<(), (&'static str, i32)> {
         }
         speak_for_mpi();
         init::rebuild();
-        p2p::restarted();
+        points::restarted();
         two_phase::restarted();
         step("the control communicator", communicators::make_control())?;
         step("a group", group::rebuild())?;
@@ -60,6 +62,8 @@ unsafe fn everything() -> Result<(), (&'static str, i32)> {
         step("a datatype", datatype::rebuild())?;
         step("an operator", operator::rebuild())?;
         step("a communicator", communicators::rebuild())?;
+        file::rebuild().map_err(|(what, error)| (what.into(), error))?;
+        step("a window", windows::rebuild())?;
         step("the send buffer", check(p2p::rebuild_buffer()))?;
         step("a request", check(persistent::rebuild()))
     }

@@ -1,16 +1,17 @@
 //! The rehearsal of a restart, while the job lives: every MPI object that a restart makes again is tried.
 //!
 //! What one rank can make by itself is made a second time out of its recipe, compared with what is there, and freed
-//! again: groups, infos, datatypes, operators. What all members make together - communicators and their topologies - is not
+//! again: groups, infos, datatypes, operators. What all members make together - communicators, their topologies, windows - is not
 //! made, since a rank that gives up would leave the others waiting in the real MPI; there, what the recipe says is compared with what
-//! the real MPI says of the living object. Whatever differs is a reason to refuse the checkpoint.
+//! the real MPI says of the living object. Of an open file it must be able to say where it stands. Whatever differs is a reason to refuse the checkpoint.
 
 use core::fmt::Write;
 
 use crate::communicators;
 use crate::ground::hindrances::Text;
 use crate::ground::lock::SpinLock;
-use crate::objects::{datatype, group, info, operator};
+use crate::objects::{datatype, file, group, info, operator};
+use crate::windows;
 
 /// What the last rehearsal found.
 static FOUND: SpinLock<Option<String>> = SpinLock::new(None);
@@ -27,6 +28,8 @@ pub unsafe fn everything() {
             .and_then(|()| datatype::rehearse())
             .and_then(|()| operator::rehearse())
             .and_then(|()| communicators::rehearse())
+            .and_then(|()| file::rehearse())
+            .and_then(|()| windows::rehearse())
     };
     *FOUND.lock() = tried.err();
 }

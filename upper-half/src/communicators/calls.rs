@@ -5,9 +5,10 @@ use std::ffi::{CStr, c_int};
 use stillpoint_wrappers::neutral::Word;
 
 use super::{Body, null, usable};
-use crate::ground::abi::{self, Comm};
+use crate::ground::abi::{self, CommHandle, PlaceOf};
+use crate::ground::crossing::cross;
 use crate::ground::handle;
-use crate::ground::object::Object;
+use crate::ground::object::{Comm, Object};
 use crate::objects::attribute;
 use crate::objects::errhandler::run;
 use crate::objects::outcome::{Outcome, check, class};
@@ -17,13 +18,13 @@ use crate::operations::clock::{collective, two_phase};
 ///
 /// # Safety
 /// As the MPI functions.
-unsafe fn give_up<'a>(place: *mut Comm) -> Outcome<(*mut Object, &'a Body)> {
+unsafe fn give_up<'a>(place: PlaceOf<CommHandle>) -> Outcome<(*mut Object, &'a Body)> {
     // SAFETY: handles are checked before they are used.
     unsafe {
         if place.is_null() {
             return Err(class::COMM);
         }
-        let (comm, body) = usable(*place)?;
+        let (comm, body) = usable(place.get())?;
         if (*comm).predefined() {
             return Err(class::COMM);
         }
@@ -33,11 +34,12 @@ unsafe fn give_up<'a>(place: *mut Comm) -> Outcome<(*mut Object, &'a Body)> {
 }
 
 /// The communicator on which a free raises its error.
-unsafe fn named(place: *mut Comm) -> Comm {
+unsafe fn named(place: PlaceOf<CommHandle>) -> Comm {
+    if place.is_null() {
+        return std::ptr::null_mut();
+    }
     // SAFETY: the callers' place.
-    unsafe { place.as_ref() }
-        .copied()
-        .unwrap_or(std::ptr::null_mut())
+    unsafe { place.get() }
 }
 
 /// `MPI_Comm_free`: what is pending on the communicator still gets through; the lower half frees it when
@@ -45,16 +47,17 @@ unsafe fn named(place: *mut Comm) -> Comm {
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn comm_free(place: *mut Comm) -> c_int {
+pub unsafe fn comm_free(place: PlaceOf<CommHandle>) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(named(place), c"MPI_Comm_free", || {
             let (comm, body) = give_up(place)?;
             collective::bind_all(comm);
             collective::begin(body.group_clock);
+            collective::note_given_up(body.group_clock, body.identity.0);
             body.notes.lock().freed = true;
             two_phase::freed(comm);
-            *place = null();
+            place.set(null());
             handle::release(comm);
             Ok(())
         })
@@ -65,26 +68,29 @@ pub unsafe fn comm_free(place: *mut Comm) -> c_int {
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn comm_disconnect(place: *mut Comm) -> c_int {
+pub unsafe fn comm_disconnect(place: PlaceOf<CommHandle>) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(named(place), NAME, || {
             let (comm, body) = give_up(place)?;
             let clock = body.group_clock;
             collective::bind_all(comm);
+            collective::note_given_up(clock, body.identity.0);
             body.notes.lock().freed = true;
             two_phase::freed(comm);
-            *place = null();
+            place.set(null());
             if Object::held_by(comm) > 1 {
                 // Something is pending that the application has not asked after; all members meet, and the lower
                 // half frees it later.
-                let word = (*comm).lower;
-                let error = collective::clocked(clock, |d| (d.barrier)(word));
+                let error =
+                    collective::clocked_once(clock, || cross(|d| (d.barrier)((*comm).lower)));
                 handle::release(comm);
                 return check(error);
             }
             let place: *mut Word = &raw mut (*comm).lower;
-            check(collective::clocked(clock, |d| (d.comm_disconnect)(place)))?;
+            check(collective::clocked_once(clock, || {
+                cross(|d| (d.comm_disconnect)(place))
+            }))?;
             (*comm).lower = 0;
             handle::release(comm);
             Ok(())

@@ -2,7 +2,6 @@
 
 use std::ffi::{CStr, c_int};
 
-use stillpoint_clock::group::ascending;
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
@@ -10,8 +9,8 @@ use stillpoint_wrappers::neutral::Word;
 use super::control::control;
 use super::make::{New, anticipate, finish, next_of_all, next_of_some};
 use super::{Body, Members, null, usable};
-use crate::ground::abi::{self, Comm, Group, Info, Request};
-use crate::ground::object::Object;
+use crate::ground::abi::{self, CommHandle, PlaceOf, RequestHandle};
+use crate::ground::object::{Comm, Group, Info, Object};
 use crate::ground::{crossing, handle};
 use crate::objects::communicator::Topology;
 use crate::objects::errhandler::run;
@@ -29,7 +28,7 @@ pub unsafe fn together(
     parent: *mut Object,
     topology: Option<Topology>,
     pairs: Pairs,
-    call: impl FnOnce(&'static Dispatch, *mut Word) -> i32,
+    call: impl Fn(&'static Dispatch, *mut Word) -> i32,
 ) -> Outcome<*mut Object> {
     let mut word = 0;
     // SAFETY: the caller's.
@@ -62,7 +61,12 @@ unsafe fn copy_attributes(parent: *mut Object, new: *mut Object) -> Outcome {
 
 /// # Safety
 /// As the MPI function of that name.
-unsafe fn duplicate(comm: Comm, pairs: Pairs, place: *mut Comm, name: &'static CStr) -> c_int {
+unsafe fn duplicate(
+    comm: Comm,
+    pairs: Pairs,
+    place: PlaceOf<CommHandle>,
+    name: &'static CStr,
+) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(comm, name, || {
@@ -85,7 +89,7 @@ unsafe fn duplicate(comm: Comm, pairs: Pairs, place: *mut Comm, name: &'static C
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn comm_dup(comm: Comm, place: *mut Comm) -> c_int {
+pub unsafe fn comm_dup(comm: Comm, place: PlaceOf<CommHandle>) -> c_int {
     // SAFETY: the caller's.
     unsafe { duplicate(comm, Pairs::new(), place, c"MPI_Comm_dup") }
 }
@@ -95,7 +99,7 @@ pub unsafe fn comm_dup(comm: Comm, place: *mut Comm) -> c_int {
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn comm_dup_with_info(comm: Comm, hints: Info, place: *mut Comm) -> c_int {
+pub unsafe fn comm_dup_with_info(comm: Comm, hints: Info, place: PlaceOf<CommHandle>) -> c_int {
     let name = c"MPI_Comm_dup_with_info";
     let mut pairs = Pairs::new();
     // SAFETY: handles are checked before they are used.
@@ -115,7 +119,11 @@ pub unsafe fn comm_dup_with_info(comm: Comm, hints: Info, place: *mut Comm) -> c
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn comm_idup(comm: Comm, place: *mut Comm, request: *mut Request) -> c_int {
+pub unsafe fn comm_idup(
+    comm: Comm,
+    place: PlaceOf<CommHandle>,
+    request: PlaceOf<RequestHandle>,
+) -> c_int {
     // SAFETY: handles are checked before they are used; an object's word stays where it is.
     unsafe {
         run(comm, c"MPI_Comm_idup", || {
@@ -157,7 +165,12 @@ unsafe fn let_go(context: *mut ()) {
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn comm_split(comm: Comm, color: c_int, key: c_int, place: *mut Comm) -> c_int {
+pub unsafe fn comm_split(
+    comm: Comm,
+    color: c_int,
+    key: c_int,
+    place: PlaceOf<CommHandle>,
+) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(comm, c"MPI_Comm_split", || {
@@ -180,7 +193,7 @@ pub unsafe fn comm_split_type(
     split_type: c_int,
     key: c_int,
     hints: Info,
-    place: *mut Comm,
+    place: PlaceOf<CommHandle>,
 ) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
@@ -201,7 +214,7 @@ pub unsafe fn comm_split_type(
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn comm_create(comm: Comm, members: Group, place: *mut Comm) -> c_int {
+pub unsafe fn comm_create(comm: Comm, members: Group, place: PlaceOf<CommHandle>) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(comm, c"MPI_Comm_create", || {
@@ -220,7 +233,12 @@ pub unsafe fn comm_create(comm: Comm, members: Group, place: *mut Comm) -> c_int
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn comm_create_group(comm: Comm, members: Group, tag: c_int, place: *mut Comm) -> c_int {
+pub unsafe fn comm_create_group(
+    comm: Comm,
+    members: Group,
+    tag: c_int,
+    place: PlaceOf<CommHandle>,
+) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(comm, c"MPI_Comm_create_group", || {
@@ -264,12 +282,10 @@ unsafe fn of_group(
         let Some(local) = group::members(members) else {
             return Ok(((*comm).clock, next_of_all(comm)));
         };
-        let cell = collective::cell_for(&ascending(local.iter().map(|rank| *rank as u32)));
         let members = Members {
             local,
             remote: None,
         };
-        let origin = next_of_some(body, &members, tag);
-        Ok((cell.map_err(|_| class::INTERN)?, origin))
+        next_of_some(body, &members, tag)
     }
 }

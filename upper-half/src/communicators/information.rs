@@ -6,9 +6,10 @@
 use std::ffi::c_int;
 
 use super::{usable, world};
-use crate::ground::abi::{Comm, Info};
+use crate::ground::abi::{InfoHandle, PlaceOf};
 use crate::ground::crossing;
 use crate::ground::lock::SpinLock;
+use crate::ground::object::{Comm, Info};
 use crate::objects::errhandler::run;
 use crate::objects::info;
 use crate::objects::info::pairs::Pairs;
@@ -40,7 +41,7 @@ pub fn default_info() -> Outcome<Pairs> {
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn comm_get_info(comm: Comm, place: *mut Info) -> c_int {
+pub unsafe fn comm_get_info(comm: Comm, place: PlaceOf<InfoHandle>) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(comm, c"MPI_Comm_get_info", || {

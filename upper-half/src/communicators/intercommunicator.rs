@@ -14,9 +14,9 @@ use stillpoint_wrappers::neutral::Word;
 use super::control::control;
 use super::make::{New, finish, next_of_all};
 use super::{Members, all_of, create, usable};
-use crate::ground::abi::{self, Comm};
+use crate::ground::abi::{self, CommHandle, PlaceOf};
 use crate::ground::lock::SpinLock;
-use crate::ground::object::Object;
+use crate::ground::object::{Comm, Object};
 use crate::objects::communicator::identity::{Origin, of_groups};
 use crate::objects::errhandler::run;
 use crate::objects::info::pairs::Pairs;
@@ -187,7 +187,7 @@ pub unsafe fn intercomm_create(
     peer: Comm,
     remote_leader: c_int,
     tag: c_int,
-    place: *mut Comm,
+    place: PlaceOf<CommHandle>,
 ) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
@@ -249,7 +249,7 @@ pub unsafe fn intercomm_create(
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn intercomm_merge(comm: Comm, high: c_int, place: *mut Comm) -> c_int {
+pub unsafe fn intercomm_merge(comm: Comm, high: c_int, place: PlaceOf<CommHandle>) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(comm, c"MPI_Intercomm_merge", || {

@@ -10,11 +10,12 @@ use super::{Body, Members, Notes, equip, information, null};
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
 use crate::ground::{crossing, handle, hindrances};
-use crate::objects::communicator::Topology;
 use crate::objects::communicator::identity::{Identity, Origin, of_groups};
+use crate::objects::communicator::{MadeBySome, Topology, all_of};
 use crate::objects::info::pairs::Pairs;
-use crate::objects::outcome::{Outcome, check};
+use crate::objects::outcome::{Outcome, check, class};
 use crate::objects::{errhandler, group};
+use crate::operations::clock::collective;
 
 /// What is known of a new communicator besides what the lower half says.
 pub struct New {
@@ -231,14 +232,38 @@ pub unsafe fn next_of_all(parent: *mut Object) -> Origin {
     }
 }
 
-/// How the next communicator that these members of `parent` make with that tag comes about.
-pub fn next_of_some(parent: &Body, members: &Members, tag: i32) -> Origin {
-    let mut notes = parent.notes.lock();
-    let made = notes.made_by.entry((of_groups(members), tag)).or_insert(0);
-    *made += 1;
-    Origin::Some {
+/// How the next communicator that these members of `parent` make with that tag comes about, and the clock of those.
+///
+/// # Safety
+/// Inside a stub.
+pub unsafe fn next_of_some(parent: &Body, members: &Members, tag: i32) -> Outcome<(u32, Origin)> {
+    let key = (of_groups(members), tag);
+    let known = parent.notes.lock().made_by.get(&key).copied();
+    let before = match known {
+        Some(before) => before,
+        None => {
+            let first = Origin::Some {
+                parent: parent.identity,
+                tag,
+                made: 0,
+            };
+            let name = Identity::new(first, members).0;
+            // SAFETY: the caller's.
+            let cell = unsafe { collective::cell_of(name, &all_of(members)) };
+            let cell = cell.map_err(|_| class::INTERN)?;
+            MadeBySome { times: 0, cell }
+        }
+    };
+    let made = before.times + 1;
+    let now = MadeBySome {
+        times: made,
+        ..before
+    };
+    parent.notes.lock().made_by.insert(key, now);
+    let origin = Origin::Some {
         parent: parent.identity,
         tag,
-        made: *made,
-    }
+        made,
+    };
+    Ok((before.cell, origin))
 }

@@ -1,15 +1,14 @@
-//! Names of communicators and windows.
+//! Names of communicators.
 
 use std::ffi::{CString, c_char, c_int};
 
-use stillpoint_wrappers::gate::HandleKind;
-
 use super::{Notes, alone, usable, world};
-use crate::ground::abi::{Comm, Win};
-use crate::ground::{crossing, handle};
-use crate::objects::datatype::{give_name, name_below, take_name};
+use crate::ground::crossing;
+use crate::ground::object::Comm;
+use crate::objects::datatype::{give_name, take_name};
 use crate::objects::errhandler::run;
-use crate::objects::outcome::{check, class, live};
+use crate::objects::outcome::{check, class};
+use crate::operations::clock::collective;
 
 /// The name of a communicator with these notes, if it has one.
 pub fn name_of(comm: Comm, notes: &Notes) -> Option<Vec<u8>> {
@@ -49,42 +48,9 @@ pub unsafe fn comm_set_name(comm: Comm, text: *const c_char) -> c_int {
             let below = CString::new(name.clone()).map_err(|_| class::ARG)?;
             let (word, text) = ((*comm).lower, below.as_ptr());
             check(crossing::cross(|d| (d.comm_set_name)(word, text)))?;
+            collective::call_clock((*comm).clock, &name);
             body.notes.lock().name = Some(name);
             Ok(())
-        })
-    }
-}
-
-/// `MPI_Win_get_name`.
-///
-/// # Safety
-/// As the MPI function.
-pub unsafe fn win_get_name(win: Win, text: *mut c_char, length: *mut c_int) -> c_int {
-    // SAFETY: handles are checked before they are used.
-    unsafe {
-        run(win, c"MPI_Win_get_name", || {
-            if !handle::valid(win, HandleKind::Window) {
-                return Err(class::WIN);
-            }
-            let word = (*win).lower;
-            let name = name_below(|d, text, length| (d.win_get_name)(word, text, length))?;
-            give_name(&name, text, length)
-        })
-    }
-}
-
-/// `MPI_Win_set_name`.
-///
-/// # Safety
-/// As the MPI function.
-pub unsafe fn win_set_name(win: Win, text: *const c_char) -> c_int {
-    // SAFETY: handles are checked before they are used.
-    unsafe {
-        run(win, c"MPI_Win_set_name", || {
-            let win = live(win, HandleKind::Window)?;
-            let below = CString::new(take_name(text)?).map_err(|_| class::ARG)?;
-            let (word, text) = ((*win).lower, below.as_ptr());
-            check(crossing::cross(|d| (d.win_set_name)(word, text)))
         })
     }
 }

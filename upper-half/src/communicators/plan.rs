@@ -90,7 +90,7 @@ fn merge(mut own: Vec<Plan>, others: Vec<Plan>, rank: i32) -> Vec<Plan> {
 ///
 /// # Safety
 /// Inside MPI; all of them call it.
-unsafe fn of_ranks(ranks: &Arc<[i32]>, tag: i32) -> Outcome<Word> {
+pub unsafe fn of_ranks(ranks: &Arc<[i32]>, tag: i32) -> Outcome<Word> {
     // SAFETY: inside; the group is ours.
     unsafe {
         let object = group::create(ranks.clone());

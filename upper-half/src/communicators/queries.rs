@@ -5,8 +5,8 @@ use std::ffi::c_int;
 use stillpoint_wrappers::gate::HandleKind;
 
 use super::{Members, body, usable};
-use crate::ground::abi::{self, Comm, Group};
-use crate::ground::object::Object;
+use crate::ground::abi::{self, GroupHandle, PlaceOf};
+use crate::ground::object::{Comm, Object};
 use crate::ground::{crossing, handle};
 use crate::objects::errhandler::run;
 use crate::objects::group;
@@ -105,7 +105,7 @@ pub unsafe fn comm_test_inter(comm: Comm, flag: *mut c_int) -> c_int {
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn comm_group(comm: Comm, place: *mut Group) -> c_int {
+pub unsafe fn comm_group(comm: Comm, place: PlaceOf<GroupHandle>) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(comm, c"MPI_Comm_group", || {
@@ -124,7 +124,7 @@ pub unsafe fn comm_group(comm: Comm, place: *mut Group) -> c_int {
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn comm_remote_group(comm: Comm, place: *mut Group) -> c_int {
+pub unsafe fn comm_remote_group(comm: Comm, place: PlaceOf<GroupHandle>) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(comm, c"MPI_Comm_remote_group", || {

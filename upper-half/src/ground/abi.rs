@@ -1,7 +1,7 @@
 //! The ABI that the application was compiled against: Open MPI 4.1's (`mpi.h`, x86-64).
 //!
-//! Nothing outside this folder may assume Open MPI; types and numbers are those of its description, `wrappers/abi/openmpi.txt`. Handles are addresses of [`Object`]s, statuses have 24
-//! bytes, and special integers have Open MPI's values; [`to_neutral`](openmpi) and back is a matter of a
+//! Nothing outside this folder may assume Open MPI; types and numbers are those of its description, `wrappers/abi/openmpi.txt`. Handles are addresses of [`Object`]s (`handles.rs`), statuses have 24
+//! bytes, and special integers have Open MPI's values; [`to_neutral`](description) and back is a matter of a
 //! comparison or two.
 //!
 //! Rules of living in the application's process hold: no allocation, no panic, no system call.
@@ -10,14 +10,17 @@ use core::ffi::{c_int, c_void};
 
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
-use stillpoint_wrappers::openmpi;
 
+use crate::ground::description;
 use crate::ground::object::{ALIVE, Object};
 
+mod handles;
 pub mod predefined;
 mod symbols;
 
-pub use openmpi::{
+pub use handles::{Handle, ListOf, PlaceOf, Takes};
+
+pub use description::{
     ABI, ERR_LASTCODE, KEYVAL_INVALID, MAX_ERROR_STRING, MAX_INFO_KEY, MAX_INFO_VAL,
     MAX_OBJECT_NAME, PROC_NULL, Status, UNDEFINED, assertion_from_neutral, assertion_to_neutral,
     combiner_from_neutral, combiner_to_neutral, comparison_from_neutral, comparison_to_neutral,
@@ -35,36 +38,42 @@ pub use predefined::{initialise_predefined, predefined, predefined_from_word, pr
 // The types of C: made by `wrappers/generator` (`emit/abi.rs`; a sample is in `golden/types.rs`).
 include!(concat!(env!("OUT_DIR"), "/types.rs"));
 
-/// `MPI_Comm_copy_attr_function *`, and MPI-1's `MPI_Copy_function *`.
-pub type CommCopyAttrFunction = Option<
-    unsafe extern "C" fn(Comm, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int,
+/// `MPI_Comm_copy_attr_function *` and its like: what copies an attribute of an object whose handles are `H`.
+pub type Copier<H> = Option<
+    unsafe extern "C" fn(H, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int,
 >;
-/// `MPI_Comm_delete_attr_function *`, and MPI-1's `MPI_Delete_function *`.
-pub type CommDeleteAttrFunction =
-    Option<unsafe extern "C" fn(Comm, c_int, *mut c_void, *mut c_void) -> c_int>;
+/// `MPI_Comm_delete_attr_function *` and its like.
+pub type Deleter<H> = Option<unsafe extern "C" fn(H, c_int, *mut c_void, *mut c_void) -> c_int>;
+/// `MPI_Comm_errhandler_function *` and its like (variadic in C: the callee ignores what follows).
+pub type ErrorHandler<H> = Option<unsafe extern "C" fn(*mut H, *mut c_int, ...)>;
+
+/// `MPI_Comm_copy_attr_function *`.
+pub type CommCopyAttrFunction = Copier<CommHandle>;
+/// `MPI_Comm_delete_attr_function *`.
+pub type CommDeleteAttrFunction = Deleter<CommHandle>;
 /// `MPI_Copy_function *`.
-pub type CopyFunction = CommCopyAttrFunction;
+pub type CopyFunction = Copier<CommHandle>;
 /// `MPI_Delete_function *`.
-pub type DeleteFunction = CommDeleteAttrFunction;
+pub type DeleteFunction = Deleter<CommHandle>;
 /// `MPI_Type_copy_attr_function *`.
-pub type TypeCopyAttrFunction = CommCopyAttrFunction;
+pub type TypeCopyAttrFunction = Copier<DatatypeHandle>;
 /// `MPI_Type_delete_attr_function *`.
-pub type TypeDeleteAttrFunction = CommDeleteAttrFunction;
+pub type TypeDeleteAttrFunction = Deleter<DatatypeHandle>;
 /// `MPI_Win_copy_attr_function *`.
-pub type WinCopyAttrFunction = CommCopyAttrFunction;
+pub type WinCopyAttrFunction = Copier<WinHandle>;
 /// `MPI_Win_delete_attr_function *`.
-pub type WinDeleteAttrFunction = CommDeleteAttrFunction;
-/// `MPI_Comm_errhandler_function *` (variadic in C: the callee ignores what follows).
-pub type CommErrhandlerFunction = Option<unsafe extern "C" fn(*mut Comm, *mut c_int, ...)>;
+pub type WinDeleteAttrFunction = Deleter<WinHandle>;
+/// `MPI_Comm_errhandler_function *`.
+pub type CommErrhandlerFunction = ErrorHandler<CommHandle>;
 /// `MPI_Handler_function *`.
-pub type HandlerFunction = CommErrhandlerFunction;
+pub type HandlerFunction = ErrorHandler<CommHandle>;
 /// `MPI_Win_errhandler_function *`.
-pub type WinErrhandlerFunction = CommErrhandlerFunction;
+pub type WinErrhandlerFunction = ErrorHandler<WinHandle>;
 /// `MPI_File_errhandler_function *`.
-pub type FileErrhandlerFunction = CommErrhandlerFunction;
+pub type FileErrhandlerFunction = ErrorHandler<FileHandle>;
 /// `MPI_User_function *`.
 pub type UserFunction =
-    Option<unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut Datatype)>;
+    Option<unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut DatatypeHandle)>;
 /// `MPI_Grequest_query_function *`.
 pub type GrequestQueryFunction = Option<unsafe extern "C" fn(*mut c_void, *mut Status) -> c_int>;
 /// `MPI_Grequest_free_function *`.
@@ -73,16 +82,23 @@ pub type GrequestFreeFunction = Option<unsafe extern "C" fn(*mut c_void) -> c_in
 pub type GrequestCancelFunction = Option<unsafe extern "C" fn(*mut c_void, c_int) -> c_int>;
 /// `MPI_Datarep_extent_function *`.
 pub type DatarepExtentFunction =
-    Option<unsafe extern "C" fn(Datatype, *mut Aint, *mut c_void) -> c_int>;
+    Option<unsafe extern "C" fn(DatatypeHandle, *mut Aint, *mut c_void) -> c_int>;
 /// `MPI_Datarep_conversion_function *`.
 pub type DatarepConversionFunction = Option<
-    unsafe extern "C" fn(*mut c_void, Datatype, c_int, *mut c_void, Offset, *mut c_void) -> c_int,
+    unsafe extern "C" fn(
+        *mut c_void,
+        DatatypeHandle,
+        c_int,
+        *mut c_void,
+        Offset,
+        *mut c_void,
+    ) -> c_int,
 >;
 
 // What the functions below take for granted.
-const _: () = assert!(openmpi::BOTTOM == openmpi::NEUTRAL_BOTTOM);
-const _: () = assert!(openmpi::IN_PLACE == openmpi::NEUTRAL_IN_PLACE);
-const _: () = assert!(openmpi::STATUS_IGNORE == 0 && openmpi::STATUSES_IGNORE == 0);
+const _: () = assert!(description::BOTTOM == description::NEUTRAL_BOTTOM);
+const _: () = assert!(description::IN_PLACE == description::NEUTRAL_IN_PLACE);
+const _: () = assert!(description::STATUS_IGNORE == 0 && description::STATUSES_IGNORE == 0);
 
 /// A buffer, made neutral: `MPI_BOTTOM` and `MPI_IN_PLACE` of Open MPI have the standard's values.
 #[inline(always)]
@@ -93,7 +109,7 @@ pub fn buffer<T>(buffer: T) -> T {
 /// Whether a buffer is `MPI_IN_PLACE`.
 #[inline(always)]
 pub fn is_in_place(buffer: *const c_void) -> bool {
-    buffer.addr() == openmpi::IN_PLACE
+    buffer.addr() == description::IN_PLACE
 }
 
 /// Whether a pointer to one status or an array of them says `MPI_STATUS(ES)_IGNORE`.
@@ -102,19 +118,19 @@ pub fn is_ignored(status: *const Status) -> bool {
     status.is_null()
 }
 
-/// The word under which the lower half knows a handle of the application. What is no handle - a null pointer, an
+/// The word under which the lower half knows an object that a handle of the application leads to. What is no handle - a null pointer, an
 /// object that was freed - crosses as the null handle of its kind, so that the real MPI refuses it; for infos, where
 /// the null handle is a good argument, as 0.
 ///
 /// # Safety
-/// `handle` must be null, a small number, or a handle of the application, alive or freed.
+/// `object` must be null, a small number, or an object that a handle leads to, alive or freed.
 #[inline(always)]
-pub unsafe fn word(kind: HandleKind, handle: *mut Object) -> Word {
-    if handle.addr() >= 4096 {
+pub unsafe fn word(kind: HandleKind, object: *mut Object) -> Word {
+    if object.addr() >= 4096 {
         // SAFETY: objects are never unmapped.
         unsafe {
-            if (*handle).magic == ALIVE {
-                return (*handle).lower;
+            if (*object).magic == ALIVE {
+                return (*object).lower;
             }
         }
     }

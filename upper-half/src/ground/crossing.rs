@@ -144,6 +144,37 @@ unsafe extern "C" {
     safe fn gnu_get_libc_version() -> *const core::ffi::c_char;
 }
 
+/// Runs `call` with the upper half's thread pointer in place, whichever half's was before.
+///
+/// # Safety
+/// On a thread of the upper half that is inside; `call` may do what a stub does outside of the lower half.
+pub unsafe fn with_upper_fs<R>(call: impl FnOnce() -> R) -> R {
+    // SAFETY: the caller's; a thread that has the lower half's was given that area, and noted its own when it crossed.
+    unsafe {
+        let lower = arch::lower_thread_pointer();
+        if lower == 0 || arch::thread_pointer() != lower {
+            return call();
+        }
+        let upper = arch::noted_upper_thread_pointer();
+        set_thread_pointer(upper);
+        let result = call();
+        set_thread_pointer(lower);
+        result
+    }
+}
+
+/// Switches the thread pointer in the way that the kernel allows.
+unsafe fn set_thread_pointer(value: u64) {
+    // SAFETY: the caller's.
+    unsafe {
+        if gate().fsgsbase != 0 {
+            arch::write_fs(value);
+        } else {
+            arch::set_fs(value);
+        }
+    }
+}
+
 /// Runs `call` on the lower half's services with the lower half's thread pointer in place.
 ///
 /// # Safety

@@ -15,7 +15,7 @@ use stillpoint_wrappers::neutral::Word;
 use crate::ground::above::above;
 use crate::ground::fortran;
 use crate::ground::lock::SpinLock;
-use crate::ground::object::{ALIVE, FREED, Object, ROOM};
+use crate::ground::object::{ALIVE, FREED, NOT_COUNTED, Object, ROOM};
 
 /// Distance of two slots: [`ROOM`] and one cache line more, so that the heads of neighbours do not
 /// all fall into the same cache sets.
@@ -94,6 +94,7 @@ pub fn create(kind: HandleKind, lower: Word, body: *mut ()) -> *mut Object {
             begun: 0,
             told: 0,
             cell: std::ptr::null(),
+            counts: NOT_COUNTED.cell(),
         });
         fortran::mirror(object);
     }
@@ -108,6 +109,30 @@ pub fn create(kind: HandleKind, lower: Word, body: *mut ()) -> *mut Object {
 pub unsafe fn retain(object: *mut Object) {
     // SAFETY: the caller's object.
     unsafe { Object::holders(object).fetch_add(1, Ordering::Relaxed) };
+}
+
+/// One more holder of an object that another thread may be about to end: unless nobody holds it any more, or it is none of that kind (another object
+/// may lie there by now).
+///
+/// # Safety
+/// `object` must point to an object, alive or freed; the thread must be inside a stub.
+pub unsafe fn retain_if_alive(object: *mut Object, kind: HandleKind) -> bool {
+    // SAFETY: objects are never unmapped.
+    unsafe {
+        let holders = Object::holders(object);
+        let more = |held: u32| (held > 0).then(|| held + 1);
+        if holders
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, more)
+            .is_err()
+        {
+            return false;
+        }
+        let wanted = (*object).is(kind);
+        if !wanted {
+            release(object);
+        }
+        wanted
+    }
 }
 
 /// One holder less; the last one ends the object and what the lower half holds for it. Predefined
@@ -138,6 +163,7 @@ pub unsafe fn recycle(object: *mut Object) {
         // What is called directly looks at these alone.
         (*object).lower = 0;
         (*object).cell = std::ptr::null();
+        (*object).counts = NOT_COUNTED.cell();
         let mut slab = SLAB.lock();
         (*object).body = slab.free.cast();
         slab.free = object;

@@ -6,17 +6,16 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use stillpoint_wrappers::gate::HINDRANCES;
 
-/// Kinds of state that no image holds, in the order of [`HINDRANCES`].
+/// Kinds of state that no image holds: their places in [`HINDRANCES`], which also has one that only older builds count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Reason {
-    Window,
-    File,
-    DynamicProcess,
-    /// Nonblocking operations on windows and files.
-    UncarriedRequest,
+    Window = 0,
+    /// On communicators with processes of other worlds, or with a name that cannot be told.
+    File = 1,
+    DynamicProcess = 2,
     /// Objects of the tools interface that belong to the running MPI.
-    ToolHandle,
+    ToolHandle = 4,
 }
 
 static ALIVE: [AtomicU32; HINDRANCES.len()] = [const { AtomicU32::new(0) }; HINDRANCES.len()];

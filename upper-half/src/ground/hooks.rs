@@ -1,8 +1,9 @@
 //! What the lower half may call and read of this one ([`UpperHooks`]): filled in by the constructor.
 
 use core::cell::UnsafeCell;
+use core::ffi::CStr;
 use core::ops::Deref;
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use stillpoint_wrappers::contract;
 use stillpoint_wrappers::gate::UpperHooks;
@@ -33,7 +34,7 @@ impl Hooks {
 
 pub static HOOKS: Hooks = Hooks(UnsafeCell::new(UpperHooks {
     version: contract::VERSION,
-    reserved: 0,
+    reserved: size_of::<UpperHooks>() as u32,
     clock_cells: 0,
     clock_count: AtomicU32::new(0),
     refusal_bytes: AtomicU32::new(0),
@@ -48,4 +49,17 @@ pub static HOOKS: Hooks = Hooks(UnsafeCell::new(UpperHooks {
     mpi_thread_level: AtomicI32::new(-1),
     reserved2: 0,
     hindrances: 0,
+    again: 0,
+    stands: None,
+    stand: None,
+    clock_names: 0,
+    look_up: None,
+    call: AtomicU64::new(0),
+    closed: [0; 2],
 }));
+
+/// Notes which operation the calling thread is in, for whoever asks.
+#[inline(always)]
+pub fn note_call(name: &'static CStr) {
+    HOOKS.call.store(name.as_ptr() as u64, Ordering::Relaxed);
+}

@@ -7,11 +7,12 @@
 //! which is why this head ends at byte 80, why the Fortran handle lies at byte 24, and why objects have room
 //! for [`ROOM`] bytes.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use stillpoint_wrappers::gate::{ClockCell, HandleKind};
 use stillpoint_wrappers::neutral::Word;
-use stillpoint_wrappers::openmpi::internals;
+
+use crate::ground::description::internals;
 
 /// `magic` of an object that is alive.
 pub const ALIVE: u32 = 0x5354_4c50;
@@ -50,9 +51,41 @@ pub struct Object {
     /// application knows to be over (or that cannot be begun again): see `collective`.
     pub begun: u32,
     pub told: u32,
-    /// Communicators: the group's collective-clock cell itself, null where collective operations may not go the direct way.
+    /// Communicators: the clock's cell itself, null where nonblocking collective operations may not go the direct way.
     pub cell: *const ClockCell,
+    /// What a blocking collective operation counts that goes the direct way: a communicator's own cell, otherwise [`NOT_COUNTED`].
+    pub counts: *const ClockCell,
 }
+
+/// A cell for whatever has no clock: the real MPI refuses the operation. Never null, so that nobody has to look.
+pub static NOT_COUNTED: NotCounted = NotCounted([const { AtomicU64::new(0) }; 8]);
+
+/// Room for a [`ClockCell`] that nobody reads.
+#[repr(C, align(64))]
+pub struct NotCounted([AtomicU64; 8]);
+
+impl NotCounted {
+    /// Its address.
+    pub const fn cell(&'static self) -> *const ClockCell {
+        const { assert!(size_of::<ClockCell>() <= size_of::<NotCounted>()) };
+        core::ptr::from_ref(self).cast()
+    }
+}
+
+/// A communicator, where a signature says so.
+pub type Comm = *mut Object;
+/// A group.
+pub type Group = *mut Object;
+/// A datatype.
+pub type Datatype = *mut Object;
+/// An error handler.
+pub type Errhandler = *mut Object;
+/// An info.
+pub type Info = *mut Object;
+/// A window.
+pub type Win = *mut Object;
+/// A file.
+pub type File = *mut Object;
 
 const _: () = assert!(core::mem::size_of::<Object>() <= internals::OBJECT_HEAD);
 const _: () = assert!(core::mem::offset_of!(Object, fortran) == internals::GROUP_NUMBER);

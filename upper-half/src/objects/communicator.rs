@@ -44,6 +44,14 @@ pub struct Body {
     pub notes: SpinLock<Notes>,
 }
 
+/// Communicators that some members of another have made with one tag. They are made one after the other, whichever threads make others meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub struct MadeBySome {
+    pub times: u64,
+    /// The clock that counts them.
+    pub cell: u32,
+}
+
 /// What changes in a communicator's life.
 #[derive(Default)]
 pub struct Notes {
@@ -52,7 +60,7 @@ pub struct Notes {
     /// Communicators that were made from it by all members together.
     pub made: u64,
     /// Communicators that were made from it by some members, by who they are and the tag.
-    pub made_by: BTreeMap<(u128, i32), u64>,
+    pub made_by: BTreeMap<(u128, i32), MadeBySome>,
     /// Persistent collective operations that were made on it.
     pub operations: Operations,
     /// The application has freed it; it lives on for what is pending.
@@ -134,6 +142,22 @@ pub fn for_each_live(mut look: impl FnMut(*mut Object)) {
     for object in handle::live(HandleKind::Communicator) {
         look(object);
     }
+}
+
+/// As [`for_each_live`], while other threads may free communicators: each is held as long as it is looked at.
+///
+/// # Safety
+/// Inside a stub.
+pub unsafe fn for_each_held(mut look: impl FnMut(*mut Object)) {
+    for_each_live(|object| {
+        // SAFETY: an object, alive a moment ago.
+        unsafe {
+            if handle::retain_if_alive(object, HandleKind::Communicator) {
+                look(object);
+                handle::release(object);
+            }
+        }
+    });
 }
 
 /// Gives a new communicator the topology that was learnt only after it was made.

@@ -5,8 +5,9 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 
-use crate::ground::abi::{Aint, Info};
+use crate::ground::abi::Aint;
 use crate::ground::lock::SpinLock;
+use crate::ground::object::Info;
 use crate::objects::errhandler::run;
 use crate::objects::outcome::class;
 
@@ -46,6 +47,23 @@ pub unsafe fn alloc_mem(bytes: Aint, _info: Info, place: *mut c_void) -> c_int {
             place.write(block);
             Ok(())
         })
+    }
+}
+
+/// Memory that is counted as nobody's block: a window's own. Null where there is none.
+pub fn take(bytes: usize) -> *mut u8 {
+    // SAFETY: the layout is not empty.
+    layout(bytes).map_or(std::ptr::null_mut(), |layout| unsafe { alloc(layout) })
+}
+
+/// Gives such memory back.
+///
+/// # Safety
+/// `block` must be null or have come from [`take`] with that size, and be used no more.
+pub unsafe fn give_back(block: *mut u8, bytes: usize) {
+    if let Some(layout) = layout(bytes).filter(|_| !block.is_null()) {
+        // SAFETY: the caller's block.
+        unsafe { dealloc(block, layout) };
     }
 }
 

@@ -13,7 +13,7 @@ use stillpoint_wrappers::neutral::Word;
 
 pub use calls::*;
 
-use crate::ground::abi::Datatype;
+use crate::ground::abi::{DatatypeHandle, Handle};
 use crate::ground::object::Object;
 use crate::ground::{crossing, fortran, handle};
 use crate::objects::datatype;
@@ -21,10 +21,11 @@ use crate::objects::outcome::{Outcome, check, class};
 use crate::objects::tried::{Tried, differs, failed, without_recipe};
 
 /// `MPI_User_function`, C's and, with a Fortran handle behind the last pointer, Fortran's.
-type CFunction = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut Datatype);
+type CFunction = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut DatatypeHandle);
 type FortranFunction = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut i32);
 /// The C++ bindings' way to call a C++ function: it is passed as the last argument.
-type CxxFunction = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut Datatype, usize);
+type CxxFunction =
+    unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut DatatypeHandle, usize);
 
 /// What an operator keeps.
 struct Body {
@@ -112,7 +113,8 @@ pub unsafe extern "C" fn call(
         let Some(body) = body(operator) else {
             return;
         };
-        let mut datatype = datatype::by_word(datatype);
+        let datatype = datatype::by_word(datatype);
+        let mut handle = DatatypeHandle::of(datatype);
         let (inputs, results) = (inputs.cast(), results.cast());
         let flags = operator
             .cast::<u8>()
@@ -124,10 +126,10 @@ pub unsafe extern "C" fn call(
             function(inputs, results, count, &raw mut number);
         } else if body.intercept != 0 {
             let intercept: CxxFunction = std::mem::transmute(body.intercept);
-            intercept(inputs, results, count, &raw mut datatype, body.function);
+            intercept(inputs, results, count, &raw mut handle, body.function);
         } else {
             let function: CFunction = std::mem::transmute(body.function);
-            function(inputs, results, count, &raw mut datatype);
+            function(inputs, results, count, &raw mut handle);
         }
     }
 }

@@ -1,10 +1,11 @@
 //! What hand-written stubs are made of: error classes, and checks of what the application gave.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 
 use stillpoint_wrappers::gate::HandleKind;
-use stillpoint_wrappers::openmpi::null_handle;
 
+use crate::ground::abi::{Handle, ListOf, Takes};
+use crate::ground::description::null_handle;
 use crate::ground::handle;
 use crate::ground::object::Object;
 
@@ -76,12 +77,12 @@ pub unsafe fn live(object: *mut Object, kind: HandleKind) -> Outcome<*mut Object
 /// # Safety
 /// `place` must be null or point to a place for a `T`.
 #[inline]
-pub unsafe fn give<T>(place: *mut T, value: T) -> Outcome {
-    if place.is_null() {
+pub unsafe fn give<T>(place: impl Takes<T>, value: T) -> Outcome {
+    if place.is_nowhere() {
         return Err(class::ARG);
     }
     // SAFETY: the caller's place.
-    unsafe { place.write(value) };
+    unsafe { place.put(value) };
     Ok(())
 }
 
@@ -96,6 +97,27 @@ pub unsafe fn slice<'a, T>(array: *const T, count: c_int) -> Outcome<&'a [T]> {
         Ok(_) if array.is_null() => Err(class::ARG),
         // SAFETY: the caller's array.
         Ok(count) => Ok(unsafe { std::slice::from_raw_parts(array, count) }),
+    }
+}
+
+/// The objects of the application's array of handles, as [`slice`].
+///
+/// # Safety
+/// `handles` must be null or have `count` elements.
+pub unsafe fn objects<H: Handle>(handles: ListOf<H>, count: c_int) -> Outcome<Vec<*mut Object>> {
+    match usize::try_from(count) {
+        Ok(0) | Err(_) => Ok(Vec::new()),
+        Ok(_) if handles.is_null() => Err(class::ARG),
+        // SAFETY: the caller's array.
+        Ok(count) => Ok(unsafe { handles.objects(count) }.collect()),
+    }
+}
+
+/// A function's name with the nul that ends it.
+pub const fn name(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => c"MPI",
     }
 }
 

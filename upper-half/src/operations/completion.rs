@@ -12,7 +12,7 @@ use stillpoint_wrappers::extra::INTERRUPTED;
 use stillpoint_wrappers::neutral::Status;
 use stillpoint_wrappers::neutral::constants::{ANY_SOURCE, ANY_TAG};
 
-use crate::ground::abi;
+use crate::ground::abi::{self, PlaceOf, RequestHandle};
 use crate::ground::crossing::{self, cross_near};
 use crate::ground::object::Object;
 use crate::objects::errhandler::raise;
@@ -111,7 +111,7 @@ unsafe fn fail(communicator: *mut Object, code: i32, name: &'static CStr) -> c_i
 /// # Safety
 /// As the MPI function.
 #[inline(always)]
-pub unsafe fn wait(request: *mut abi::Request, status: *mut abi::Status) -> c_int {
+pub unsafe fn wait(request: PlaceOf<RequestHandle>, status: *mut abi::Status) -> c_int {
     // SAFETY: the application's request and status.
     unsafe {
         if direct::wait(request, status) {
@@ -123,11 +123,11 @@ pub unsafe fn wait(request: *mut abi::Request, status: *mut abi::Status) -> c_in
 
 #[cold]
 #[inline(never)]
-unsafe fn wait_long(request: *mut abi::Request, status: *mut abi::Status) -> c_int {
+unsafe fn wait_long(request: PlaceOf<RequestHandle>, status: *mut abi::Status) -> c_int {
     let _inside = crossing::enter();
     // SAFETY: the application's request and status.
     unsafe {
-        let it = match request::of(*request) {
+        let it = match request::of(request.get()) {
             Ok(Some(it)) => it,
             Ok(None) => {
                 give(status, &EMPTY);
@@ -140,7 +140,7 @@ unsafe fn wait_long(request: *mut abi::Request, status: *mut abi::Status) -> c_i
         let mut found = Status::default();
         let code = wait_for(it, &mut found);
         if ends {
-            *request = request::null();
+            request.set(request::null());
         }
         give(status, &found);
         if code == 0 {
@@ -157,7 +157,7 @@ unsafe fn wait_long(request: *mut abi::Request, status: *mut abi::Status) -> c_i
 /// As the MPI function.
 #[inline(always)]
 pub unsafe fn test(
-    request: *mut abi::Request,
+    request: PlaceOf<RequestHandle>,
     flag: *mut c_int,
     status: *mut abi::Status,
 ) -> c_int {
@@ -173,14 +173,14 @@ pub unsafe fn test(
 #[cold]
 #[inline(never)]
 unsafe fn test_long(
-    request: *mut abi::Request,
+    request: PlaceOf<RequestHandle>,
     flag: *mut c_int,
     status: *mut abi::Status,
 ) -> c_int {
     let _inside = crossing::enter();
     // SAFETY: the application's request, flag and status.
     unsafe {
-        let it = match request::of(*request) {
+        let it = match request::of(request.get()) {
             Ok(Some(it)) if (*it).state != State::Inactive => it,
             Ok(_) => {
                 *flag = 1;
@@ -206,7 +206,7 @@ unsafe fn test_long(
         }
         let communicator = (*it).communicator;
         if request::complete(it, Some(&found)) {
-            *request = request::null();
+            request.set(request::null());
         }
         give(status, &found);
         if code == 0 {

@@ -7,6 +7,9 @@
 //!
 //! A handle that has been freed leads to the word 0 here, which the real MPI refuses.
 //!
+//! A blocking collective operation's stub is written out (`arch::collective`): it can be begun again after a restart, from arguments that it keeps on the
+//! stack.
+//!
 //! Rules: as in `crossing`; and nothing here may call anything between the begin of a stay and the real function, so that the
 //! application's arguments stay in their registers.
 
@@ -14,13 +17,14 @@ use core::ffi::{CStr, c_int};
 
 use stillpoint_wrappers::direct::Direct;
 use stillpoint_wrappers::dispatch::Dispatch;
+use stillpoint_wrappers::gate;
 use stillpoint_wrappers::neutral::Word;
 
-use crate::ground::abi::{self, Comm};
+use crate::ground::abi::{self, PlaceOf, RequestHandle};
 use crate::ground::above::above;
 use crate::ground::arch;
-use crate::ground::crossing::Place;
-use crate::ground::object::{ALIVE, Object};
+use crate::ground::crossing::{self, Place};
+use crate::ground::object::{ALIVE, Comm, Object};
 use crate::ground::shared::concurrent;
 use crate::objects::errhandler::raise;
 use crate::operations::clock::collective;
@@ -78,28 +82,45 @@ pub unsafe fn enter() -> Stay {
     Stay(())
 }
 
-/// Begins a blocking collective operation on a communicator, unless it has no clock or a checkpoint is pending.
+/// The functions of the table that blocking collective operations find while a checkpoint is pending.
+pub static AGAIN: [unsafe extern "C" fn() -> c_int; size_of::<Direct>() / 8] = {
+    unsafe extern "C" fn again() -> c_int {
+        gate::AGAIN
+    }
+    [again; size_of::<Direct>() / 8]
+};
+
+/// A blocking collective operation is over, and a checkpoint is pending: the end of its stub. Or it has been taken back, before it goes the long way.
 ///
 /// # Safety
-/// The way must be [`open`].
-#[inline(always)]
-pub unsafe fn begin(comm: Comm) -> Option<Stay> {
-    if !objects([comm]) {
-        return None;
-    }
-    // SAFETY: an object; its cell lives for ever.
+/// In the application, `communicator` one that has just been used.
+pub unsafe extern "C" fn returned(communicator: Comm) -> c_int {
+    // SAFETY: the thread was in the application when it called the stub.
     unsafe {
-        let cell = (*comm).cell;
-        if cell.is_null() {
-            return None;
-        }
-        arch::be_inside::<{ Place::Collective as u32 }>();
-        if !collective::begin_alone(&*cell) {
-            arch::be_inside::<{ Place::No as u32 }>();
-            return None;
-        }
+        let stay = enter();
+        collective::returned(&*(*communicator).counts);
+        drop(stay);
     }
-    Some(Stay(()))
+    0
+}
+
+/// A blocking collective operation has failed with one of the real MPI's codes: the end of its stub.
+///
+/// # Safety
+/// As [`returned`]; `name` is the function's.
+pub unsafe extern "C" fn failed(
+    communicator: Comm,
+    code: c_int,
+    name: *const core::ffi::c_char,
+) -> c_int {
+    // SAFETY: the thread was in the application when it called the stub.
+    unsafe {
+        let stay = enter();
+        if crossing::pending() {
+            collective::returned(&*(*communicator).counts);
+        }
+        stay.end(communicator, code, CStr::from_ptr(name))
+    }
 }
 
 /// Whether all are predefined objects, which never end.
@@ -119,7 +140,7 @@ pub unsafe fn predefined<const N: usize>(handles: [*mut Object; N]) -> bool {
 pub struct Begun {
     stay: Stay,
     request: *mut Request,
-    place: *mut abi::Request,
+    place: PlaceOf<RequestHandle>,
 }
 
 /// Begins a nonblocking collective operation on a communicator, unless it may not go this way. `again` begins it once more after a
@@ -130,7 +151,7 @@ pub struct Begun {
 #[inline(always)]
 pub unsafe fn initiate(
     comm: Comm,
-    place: *mut abi::Request,
+    place: PlaceOf<RequestHandle>,
     again: impl Fn(&'static Dispatch, *mut Word) -> i32 + 'static,
 ) -> Option<Begun> {
     if !objects([comm]) || place.is_null() {
@@ -174,7 +195,7 @@ impl Begun {
             if code != 0 {
                 return self.stay.abandon(self.request, code, name);
             }
-            *self.place = self.request.cast();
+            self.place.set(self.request.cast());
         }
         0
     }

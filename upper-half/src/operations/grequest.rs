@@ -10,7 +10,8 @@ use stillpoint_wrappers::gate::Callback;
 use stillpoint_wrappers::neutral::Status;
 
 use crate::ground::abi::{
-    self, GrequestCancelFunction, GrequestFreeFunction, GrequestQueryFunction,
+    self, GrequestCancelFunction, GrequestFreeFunction, GrequestQueryFunction, PlaceOf,
+    RequestHandle,
 };
 use crate::ground::crossing::{self, cross};
 use crate::ground::fortran;
@@ -44,7 +45,7 @@ pub unsafe fn grequest_start(
     free_fn: GrequestFreeFunction,
     cancel_fn: GrequestCancelFunction,
     extra_state: *mut c_void,
-    request: *mut abi::Request,
+    request: PlaceOf<RequestHandle>,
 ) -> c_int {
     let _inside = crossing::enter();
     // SAFETY: the application's functions and place for the handle.
@@ -89,7 +90,7 @@ pub unsafe fn grequest_start(
         (*made).context = functions.cast();
         (*functions).request = made.cast();
         fortran::mirror(made.cast());
-        *request = made.cast();
+        request.set(made.cast());
         0
     }
 }
@@ -98,7 +99,7 @@ pub unsafe fn grequest_start(
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn grequest_complete(request: abi::Request) -> c_int {
+pub unsafe fn grequest_complete(request: *mut Object) -> c_int {
     let _inside = crossing::enter();
     // SAFETY: the application's request.
     unsafe {

@@ -12,10 +12,12 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 use stillpoint_wrappers::neutral::constants::PROC_NULL;
 
-use crate::ground::abi::{self, Comm, Datatype};
+use crate::ground::abi::{self, PlaceOf, RequestHandle};
 use crate::ground::arch;
 use crate::ground::crossing::{self, cross_near};
+use crate::ground::object::{Comm, Datatype};
 use crate::objects::errhandler::raise;
+use crate::objects::outcome::name;
 use crate::operations::direct;
 use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE};
 
@@ -29,7 +31,7 @@ pub use buffer::{buffer_attach, buffer_detach, rebuild_buffer};
 pub use receive::{irecv, post, receive, recv};
 pub use waiting::{
     hook as waiting_hook, parked as parked_in_receive, prepare as prepare_receive,
-    receive_begins_anew, receive_has_failed, received_at_checkpoint, restarted,
+    receive_begins_anew, receive_has_failed, received_at_checkpoint,
 };
 
 /// A blocking send of any mode to a rank, the short way.
@@ -92,7 +94,7 @@ macro_rules! blocking_sends {
             // SAFETY: the application's arguments.
             unsafe {
                 if direct::open() && direct::objects([datatype, comm]) && dest != abi::PROC_NULL {
-                    return send_directly(const { as_c(concat!($name, "\0")) }, comm, move |direct| {
+                    return send_directly(const { name(concat!($name, "\0")) }, comm, move |direct| {
                         (direct.$function)(buf, count, (*datatype).lower, dest, tag, (*comm).lower)
                     });
                 }
@@ -109,7 +111,7 @@ macro_rules! blocking_sends {
             unsafe {
                 let lower = abi::word(HandleKind::Datatype, datatype);
                 let tag = abi::tag_to_neutral(tag);
-                blocking_send(const { as_c(concat!($name, "\0")) }, dest, comm, move |dispatch, dest, comm| {
+                blocking_send(const { name(concat!($name, "\0")) }, dest, comm, move |dispatch, dest, comm| {
                     (dispatch.$function)(abi::buffer(buf), count, lower, dest, tag, comm)
                 })
             }
@@ -124,21 +126,13 @@ blocking_sends! {
     rsend rsend_converted "MPI_Rsend"
 }
 
-/// A literal that ends in a null byte.
-const fn as_c(text: &'static str) -> &'static CStr {
-    match CStr::from_bytes_with_nul(text.as_bytes()) {
-        Ok(text) => text,
-        Err(_) => c"MPI",
-    }
-}
-
 /// A nonblocking send or receive, the short way. What a restart needs of it goes straight into the request. `None`: to be done
 /// the long way.
 #[inline(always)]
 pub(crate) unsafe fn start_directly(
     name: &'static CStr,
     arguments: Arguments,
-    handle: *mut abi::Request,
+    handle: PlaceOf<RequestHandle>,
     call: impl FnOnce(&'static Direct, *mut Word) -> i32,
 ) -> Option<c_int> {
     // SAFETY: the way is open; live objects; the call only crosses.
@@ -155,7 +149,7 @@ pub(crate) unsafe fn start_directly(
         if arguments.kind != Kind::Receive {
             arch::count_sent();
         }
-        *handle = request.cast();
+        handle.set(request.cast());
         Some(0)
     }
 }
@@ -165,7 +159,7 @@ pub(crate) unsafe fn start_directly(
 unsafe fn start_send(
     name: &'static CStr,
     arguments: Arguments,
-    handle: *mut abi::Request,
+    handle: PlaceOf<RequestHandle>,
     call: impl FnOnce(&'static Dispatch, &Arguments, Word, Word, *mut Word) -> i32,
 ) -> c_int {
     let _inside = crossing::enter();
@@ -190,7 +184,7 @@ unsafe fn start_send(
         }
         let request = request::create(&arguments, flags);
         (*request).head.lower = word;
-        *handle = request.cast();
+        handle.set(request.cast());
         0
     }
 }
@@ -204,7 +198,7 @@ macro_rules! nonblocking_sends {
         #[inline(always)]
         pub unsafe fn $function(
             buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int, tag: c_int, comm: Comm,
-            request: *mut abi::Request,
+            request: PlaceOf<RequestHandle>,
         ) -> c_int {
             // SAFETY: the application's arguments.
             unsafe {
@@ -214,7 +208,7 @@ macro_rules! nonblocking_sends {
                         kind: Kind::$kind, buffer: buf.cast_mut(), count, datatype,
                         peer: dest, tag, communicator: comm,
                     };
-                    let done = start_directly(const { as_c(concat!($name, "\0")) }, arguments, request, move |direct, word| {
+                    let done = start_directly(const { name(concat!($name, "\0")) }, arguments, request, move |direct, word| {
                         (direct.$function)(buf, count, (*datatype).lower, dest, tag, (*comm).lower, word)
                     });
                     if let Some(code) = done {
@@ -229,7 +223,7 @@ macro_rules! nonblocking_sends {
         #[inline(never)]
         unsafe fn $long(
             buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int, tag: c_int, comm: Comm,
-            request: *mut abi::Request,
+            request: PlaceOf<RequestHandle>,
         ) -> c_int {
             let arguments = Arguments {
                 kind: Kind::$kind, buffer: abi::buffer(buf).cast_mut(), count, datatype,
@@ -237,7 +231,7 @@ macro_rules! nonblocking_sends {
             };
             // SAFETY: the application's arguments.
             unsafe {
-                start_send(const { as_c(concat!($name, "\0")) }, arguments, request, |dispatch, it, datatype, comm, word| {
+                start_send(const { name(concat!($name, "\0")) }, arguments, request, |dispatch, it, datatype, comm, word| {
                     (dispatch.$function)(it.buffer, it.count, datatype, it.peer, it.tag, comm, word)
                 })
             }

@@ -7,10 +7,10 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 use stillpoint_wrappers::neutral::constants::PROC_NULL;
 
-use crate::ground::abi::{self, Comm, Datatype};
+use crate::ground::abi::{self, PlaceOf, RequestHandle};
 use crate::ground::arch;
 use crate::ground::crossing::{self, cross};
-use crate::ground::object::Object;
+use crate::ground::object::{Comm, Datatype, Object};
 use crate::objects::errhandler::raise;
 use crate::operations::messages::drain;
 use crate::operations::request::{
@@ -48,7 +48,11 @@ unsafe fn make(kind: Kind, it: &Arguments, word: &mut Word) -> i32 {
     }
 }
 
-unsafe fn init(name: &'static CStr, arguments: &Arguments, handle: *mut abi::Request) -> c_int {
+unsafe fn init(
+    name: &'static CStr,
+    arguments: &Arguments,
+    handle: PlaceOf<RequestHandle>,
+) -> c_int {
     let _inside = crossing::enter();
     // SAFETY: the application's arguments.
     unsafe {
@@ -65,7 +69,7 @@ unsafe fn init(name: &'static CStr, arguments: &Arguments, handle: *mut abi::Req
         let request = request::create(arguments, PERSISTENT | no_message);
         (*request).head.lower = word;
         (*request).state = State::Inactive;
-        *handle = request.cast();
+        handle.set(request.cast());
         0
     }
 }
@@ -78,7 +82,7 @@ macro_rules! persistent_sends {
         /// As the MPI function.
         pub unsafe fn $function(
             buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int, tag: c_int, comm: Comm,
-            request: *mut abi::Request,
+            request: PlaceOf<RequestHandle>,
         ) -> c_int {
             let arguments = Arguments {
                 kind: Kind::$kind, buffer: abi::buffer(buf).cast_mut(), count, datatype,
@@ -108,7 +112,7 @@ pub unsafe fn recv_init(
     source: c_int,
     tag: c_int,
     comm: Comm,
-    request: *mut abi::Request,
+    request: PlaceOf<RequestHandle>,
 ) -> c_int {
     let arguments = crate::operations::p2p::receive(buf, count, datatype, source, tag, comm);
     // SAFETY: the application's arguments.
@@ -198,21 +202,21 @@ unsafe fn start_handle(handle: *mut Object, name: &'static CStr) -> c_int {
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn start(request: *mut abi::Request) -> c_int {
+pub unsafe fn start(request: PlaceOf<RequestHandle>) -> c_int {
     let _inside = crossing::enter();
     // SAFETY: the application's request.
-    unsafe { start_handle(*request, c"MPI_Start") }
+    unsafe { start_handle(request.get(), c"MPI_Start") }
 }
 
 /// `MPI_Startall`.
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn startall(count: c_int, array_of_requests: *mut abi::Request) -> c_int {
+pub unsafe fn startall(count: c_int, array_of_requests: PlaceOf<RequestHandle>) -> c_int {
     let _inside = crossing::enter();
     for index in 0..usize::try_from(count).unwrap_or(0) {
         // SAFETY: the application's array.
-        let code = unsafe { start_handle(*array_of_requests.add(index), c"MPI_Startall") };
+        let code = unsafe { start_handle(array_of_requests.add(index).get(), c"MPI_Startall") };
         if code != 0 {
             return code;
         }

@@ -8,10 +8,10 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::constants::PROC_NULL;
 use stillpoint_wrappers::neutral::{Status, Word};
 
-use crate::ground::abi::{self, Comm, Datatype};
+use crate::ground::abi::{self, MessageHandle, PlaceOf, RequestHandle};
 use crate::ground::crossing::{self, cross_near};
 use crate::ground::handle;
-use crate::ground::object::Object;
+use crate::ground::object::{Comm, Datatype, Object};
 use crate::objects::errhandler::raise;
 use crate::operations::completion::give;
 use crate::operations::direct;
@@ -204,7 +204,7 @@ pub unsafe fn improbe(
     tag: c_int,
     comm: Comm,
     flag: *mut c_int,
-    message: *mut abi::Message,
+    message: PlaceOf<MessageHandle>,
     status: *mut abi::Status,
 ) -> c_int {
     let _inside = crossing::enter();
@@ -215,7 +215,7 @@ pub unsafe fn improbe(
             Ok(None) => *flag = 0,
             Ok(Some((handle, found))) => {
                 *flag = 1;
-                *message = handle;
+                message.set(handle);
                 give(status, &found);
             }
             Err(code) => return raise(comm, code, c"MPI_Improbe"),
@@ -232,7 +232,7 @@ pub unsafe fn mprobe(
     source: c_int,
     tag: c_int,
     comm: Comm,
-    message: *mut abi::Message,
+    message: PlaceOf<MessageHandle>,
     status: *mut abi::Status,
 ) -> c_int {
     let _inside = crossing::enter();
@@ -257,7 +257,7 @@ pub unsafe fn mprobe(
         }
         match found {
             Ok((handle, found)) => {
-                *message = handle;
+                message.set(handle);
                 give(status, &found);
                 0
             }
@@ -271,11 +271,11 @@ unsafe fn receive(
     buf: *mut c_void,
     count: c_int,
     datatype: Datatype,
-    message: *mut abi::Message,
+    message: PlaceOf<MessageHandle>,
 ) -> Result<*mut request::Request, (*mut Object, i32)> {
     // SAFETY: inside a stub; the application's arguments.
     unsafe {
-        let handle = *message;
+        let handle = message.get();
         let matched = message::is_matched(handle);
         let communicator = if matched {
             (*(*handle).body.cast::<Matched>()).communicator
@@ -296,7 +296,7 @@ unsafe fn receive(
             && let Some(drained) = matched.drained.take()
         {
             message::end(handle);
-            *message = abi::predefined(HandleKind::Message, MESSAGE_NULL);
+            message.set(abi::predefined(HandleKind::Message, MESSAGE_NULL));
             let status = drain::deliver(drained, arguments.buffer, count, datatype);
             let request = request::create(&arguments, NO_MESSAGE);
             (*request).head.lower = request::null_word();
@@ -325,7 +325,7 @@ unsafe fn receive(
         } else if handle::valid(handle, HandleKind::Message) {
             arguments.communicator = ptr::null_mut();
         }
-        *message = abi::predefined(HandleKind::Message, MESSAGE_NULL);
+        message.set(abi::predefined(HandleKind::Message, MESSAGE_NULL));
         let request = request::create(&arguments, flags);
         (*request).head.lower = receive;
         Ok(request)
@@ -340,7 +340,7 @@ pub unsafe fn mrecv(
     buf: *mut c_void,
     count: c_int,
     datatype: Datatype,
-    message: *mut abi::Message,
+    message: PlaceOf<MessageHandle>,
     status: *mut abi::Status,
 ) -> c_int {
     let _inside = crossing::enter();
@@ -371,15 +371,15 @@ pub unsafe fn imrecv(
     buf: *mut c_void,
     count: c_int,
     datatype: Datatype,
-    message: *mut abi::Message,
-    request: *mut abi::Request,
+    message: PlaceOf<MessageHandle>,
+    request: PlaceOf<RequestHandle>,
 ) -> c_int {
     let _inside = crossing::enter();
     // SAFETY: the application's arguments.
     unsafe {
         match receive(buf, count, datatype, message) {
             Ok(begun) => {
-                *request = begun.cast();
+                request.set(begun.cast());
                 0
             }
             Err((communicator, code)) => raise(communicator, code, c"MPI_Imrecv"),

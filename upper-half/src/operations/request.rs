@@ -46,8 +46,10 @@ pub enum Kind {
     Collective,
     /// `MPI_Grequest_start`.
     Generalized,
-    /// On a window or a file: not carried (see `ground::hindrances`).
-    Uncarried,
+    /// On a file: finished before an image is written.
+    File,
+    /// On a window: a flush completes it.
+    OneSided,
 }
 
 /// Where a request stands.

@@ -8,7 +8,7 @@ pub use crate::communicators::{
     comm_compare, comm_create, comm_create_group, comm_disconnect, comm_dup, comm_dup_with_info,
     comm_free, comm_get_info, comm_get_name, comm_group, comm_idup, comm_rank, comm_remote_group,
     comm_remote_size, comm_set_info, comm_set_name, comm_size, comm_split, comm_split_type,
-    comm_test_inter, intercomm_create, intercomm_merge, win_get_name, win_set_name,
+    comm_test_inter, intercomm_create, intercomm_merge,
 };
 pub use crate::objects::attribute::{
     attr_delete, attr_get, attr_put, comm_create_keyval, comm_delete_attr, comm_free_keyval,
@@ -61,10 +61,18 @@ pub use crate::stubs::conversion::{
     info_c2f, info_f2c, message_c2f, message_f2c, op_c2f, op_f2c, request_c2f, request_f2c,
     status_c2f, status_f2c, type_c2f, type_f2c, win_c2f, win_f2c,
 };
+pub use crate::stubs::files::{
+    file_close, file_get_amode, file_get_view, file_open, file_set_info, file_set_view,
+    register_datarep,
+};
 pub use crate::stubs::init::{
     abort, finalize, finalized, init, init_thread, initialized, is_thread_main, query_thread,
 };
 pub use crate::stubs::local::{address, get_address, pcontrol, wtick, wtime};
-pub use crate::stubs::uncarried::{
-    comm_spawn, comm_spawn_multiple, file_close, register_datarep, win_free,
+pub use crate::stubs::uncarried::{comm_spawn, comm_spawn_multiple};
+pub use crate::windows::{
+    win_allocate, win_allocate_shared, win_attach, win_complete, win_create, win_create_dynamic,
+    win_detach, win_fence, win_flush, win_flush_all, win_flush_local, win_flush_local_all,
+    win_free, win_get_group, win_get_info, win_get_name, win_lock, win_lock_all, win_post,
+    win_set_info, win_set_name, win_start, win_test, win_unlock, win_unlock_all, win_wait,
 };

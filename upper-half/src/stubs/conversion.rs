@@ -7,9 +7,7 @@ use core::ffi::c_int;
 
 use stillpoint_wrappers::gate::HandleKind;
 
-use crate::ground::abi::{
-    self, Comm, Datatype, Errhandler, File, Fint, Group, Info, Message, Op, Request, Status, Win,
-};
+use crate::ground::abi::{self, Fint, Status};
 use crate::ground::object::Object;
 use crate::ground::{crossing, fortran, handle};
 use crate::objects::errhandler;
@@ -43,43 +41,43 @@ unsafe fn to_number(kind: HandleKind, object: *mut Object) -> Fint {
     }
 }
 
-fn to_handle(kind: HandleKind, number: Fint) -> *mut Object {
+fn to_object(kind: HandleKind, number: Fint) -> *mut Object {
     let _inside = crossing::enter();
     fortran::from_fortran(kind, number)
 }
 
 macro_rules! conversions {
-    ($($kind:ident $handle:ty: $to:ident $to_name:literal, $from:ident $from_name:literal;)*) => {$(
+    ($($kind:ident: $to:ident $to_name:literal, $from:ident $from_name:literal;)*) => {$(
         #[doc = concat!("`", $to_name, "`.")]
         ///
         /// # Safety
         /// As the MPI function.
-        pub unsafe fn $to(handle: $handle) -> Fint {
-            // SAFETY: the caller's handle.
-            unsafe { to_number(HandleKind::$kind, handle) }
+        pub unsafe fn $to(object: *mut Object) -> Fint {
+            // SAFETY: the caller's.
+            unsafe { to_number(HandleKind::$kind, object) }
         }
 
         #[doc = concat!("`", $from_name, "`.")]
         ///
         /// # Safety
         /// As the MPI function.
-        pub unsafe fn $from(number: Fint) -> $handle {
-            to_handle(HandleKind::$kind, number)
+        pub unsafe fn $from(number: Fint) -> *mut Object {
+            to_object(HandleKind::$kind, number)
         }
     )*};
 }
 
 conversions! {
-    Communicator Comm: comm_c2f "MPI_Comm_c2f", comm_f2c "MPI_Comm_f2c";
-    Group Group: group_c2f "MPI_Group_c2f", group_f2c "MPI_Group_f2c";
-    Datatype Datatype: type_c2f "MPI_Type_c2f", type_f2c "MPI_Type_f2c";
-    Operator Op: op_c2f "MPI_Op_c2f", op_f2c "MPI_Op_f2c";
-    Request Request: request_c2f "MPI_Request_c2f", request_f2c "MPI_Request_f2c";
-    Errhandler Errhandler: errhandler_c2f "MPI_Errhandler_c2f", errhandler_f2c "MPI_Errhandler_f2c";
-    Info Info: info_c2f "MPI_Info_c2f", info_f2c "MPI_Info_f2c";
-    Message Message: message_c2f "MPI_Message_c2f", message_f2c "MPI_Message_f2c";
-    Window Win: win_c2f "MPI_Win_c2f", win_f2c "MPI_Win_f2c";
-    File File: file_c2f "MPI_File_c2f", file_f2c "MPI_File_f2c";
+    Communicator: comm_c2f "MPI_Comm_c2f", comm_f2c "MPI_Comm_f2c";
+    Group: group_c2f "MPI_Group_c2f", group_f2c "MPI_Group_f2c";
+    Datatype: type_c2f "MPI_Type_c2f", type_f2c "MPI_Type_f2c";
+    Operator: op_c2f "MPI_Op_c2f", op_f2c "MPI_Op_f2c";
+    Request: request_c2f "MPI_Request_c2f", request_f2c "MPI_Request_f2c";
+    Errhandler: errhandler_c2f "MPI_Errhandler_c2f", errhandler_f2c "MPI_Errhandler_f2c";
+    Info: info_c2f "MPI_Info_c2f", info_f2c "MPI_Info_f2c";
+    Message: message_c2f "MPI_Message_c2f", message_f2c "MPI_Message_f2c";
+    Window: win_c2f "MPI_Win_c2f", win_f2c "MPI_Win_f2c";
+    File: file_c2f "MPI_File_c2f", file_f2c "MPI_File_f2c";
 }
 
 /// `MPI_Status_c2f`.

@@ -1,17 +1,17 @@
 //! The internals of Open MPI that its Fortran and C++ layers call directly, bound to our objects.
 //!
 //! Those layers belong to the application and stay as they are; what they would reach in the application's
-//! own copy of Open MPI, which never starts, they find here instead. (`nm -D --undefined-only` of
-//! `libmpi_mpifh.so.40` and `libmpi_cxx.so.40` lists what that is.)
+//! own copy of Open MPI, which never starts, they find here instead. Names and signatures are told in its description,
+//! `wrappers/abi/openmpi.txt`; what is exported is made from there (`internals.rs`), and calls what is here.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use std::sync::atomic::AtomicBool;
 
 use stillpoint_wrappers::gate::HandleKind;
-use stillpoint_wrappers::openmpi::{self, internals};
 
 use crate::ground::abi::{self, Fint};
+use crate::ground::description::{self, internals};
 use crate::ground::object::Object;
 use crate::ground::{crossing, handle};
 use crate::objects::attribute::store::{Keyval, Language, STORE, Value};
@@ -60,8 +60,7 @@ unsafe fn keyval(
 ///
 /// # Safety
 /// As Open MPI's function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ompi_attr_create_keyval(
+pub unsafe fn attr_create_keyval(
     kind: c_int,
     copy: usize,
     delete: usize,
@@ -78,8 +77,7 @@ pub unsafe extern "C" fn ompi_attr_create_keyval(
 ///
 /// # Safety
 /// As Open MPI's function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ompi_attr_create_keyval_fint(
+pub unsafe fn attr_create_keyval_fint(
     kind: c_int,
     copy: usize,
     delete: usize,
@@ -97,8 +95,7 @@ pub unsafe extern "C" fn ompi_attr_create_keyval_fint(
 ///
 /// # Safety
 /// As Open MPI's function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ompi_attr_create_keyval_aint(
+pub unsafe fn attr_create_keyval_aint(
     kind: c_int,
     copy: usize,
     delete: usize,
@@ -144,8 +141,7 @@ unsafe fn set(object: *mut Object, kind: c_int, number: c_int, value: Value) -> 
 ///
 /// # Safety
 /// As Open MPI's function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ompi_attr_set_fint(
+pub unsafe fn attr_set_fint(
     kind: c_int,
     object: *mut Object,
     _table: *mut *mut Object,
@@ -162,8 +158,7 @@ pub unsafe extern "C" fn ompi_attr_set_fint(
 ///
 /// # Safety
 /// As Open MPI's function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ompi_attr_set_aint(
+pub unsafe fn attr_set_aint(
     kind: c_int,
     object: *mut Object,
     _table: *mut *mut Object,
@@ -208,8 +203,7 @@ unsafe fn get(
 ///
 /// # Safety
 /// As Open MPI's function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ompi_attr_get_fint(
+pub unsafe fn attr_get_fint(
     table: *mut Object,
     number: c_int,
     value: *mut Fint,
@@ -230,8 +224,7 @@ pub unsafe extern "C" fn ompi_attr_get_fint(
 ///
 /// # Safety
 /// As Open MPI's function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ompi_attr_get_aint(
+pub unsafe fn attr_get_aint(
     table: *mut Object,
     number: c_int,
     value: *mut isize,
@@ -252,12 +245,7 @@ pub unsafe extern "C" fn ompi_attr_get_aint(
 ///
 /// # Safety
 /// As Open MPI's function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ompi_errhandler_create(
-    kind: c_int,
-    function: usize,
-    language: c_int,
-) -> *mut Object {
+pub unsafe fn errhandler_create(kind: c_int, function: usize, language: c_int) -> *mut Object {
     let _inside = crossing::enter();
     let kind = match kind {
         internals::HANDLER_OF_WINDOW => HandleKind::Window,
@@ -276,8 +264,7 @@ pub unsafe extern "C" fn ompi_errhandler_create(
 ///
 /// # Safety
 /// As Open MPI's function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ompi_errhandler_invoke(
+pub unsafe fn errhandler_invoke(
     _handler: *mut Object,
     object: *mut Object,
     _kind: c_int,
@@ -300,8 +287,7 @@ pub unsafe extern "C" fn ompi_errhandler_invoke(
 ///
 /// # Safety
 /// As Open MPI's function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ompi_mpi_errors_are_fatal_comm_handler(
+pub unsafe fn mpi_errors_are_fatal_comm_handler(
     _object: *mut *mut Object,
     _error: *mut c_int,
     _message: *const c_char,
@@ -316,12 +302,7 @@ pub unsafe extern "C" fn ompi_mpi_errors_are_fatal_comm_handler(
 ///
 /// # Safety
 /// As Open MPI's function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ompi_datatype_match_size(
-    size: c_int,
-    kind: u16,
-    _language: u16,
-) -> *mut Object {
+pub unsafe fn datatype_match_size(size: c_int, kind: u16, _language: u16) -> *mut Object {
     let _inside = crossing::enter();
     // The typeclasses of the standard ABI: integer, real, complex.
     let class = match kind {
@@ -348,8 +329,7 @@ pub unsafe extern "C" fn ompi_datatype_match_size(
 ///
 /// # Safety
 /// As Open MPI's function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ompi_op_set_cxx_callback(object: *mut Object, function: usize) {
+pub unsafe fn op_set_cxx_callback(object: *mut Object, function: usize) {
     let _inside = crossing::enter();
     // SAFETY: the handle is checked before it is used.
     unsafe {
@@ -359,18 +339,14 @@ pub unsafe extern "C" fn ompi_op_set_cxx_callback(object: *mut Object, function:
     }
 }
 
-/// `ompi_mpi_param_check`: no checks by the layer itself; ours come later.
-#[unsafe(no_mangle)]
-#[allow(non_upper_case_globals)] // Open MPI's name, looked up by the dynamic linker.
-pub static ompi_mpi_param_check: bool = false;
+/// No checks by the layers themselves; ours come later.
+pub const MPI_PARAM_CHECK: bool = false;
 
-/// `ompi_status_empty`: any source, any tag, no error, nothing received.
-#[unsafe(no_mangle)]
-#[allow(non_upper_case_globals)] // Open MPI's name, looked up by the dynamic linker.
-pub static ompi_status_empty: openmpi::Status = openmpi::Status {
-    source: openmpi::ANY_SOURCE,
-    tag: openmpi::ANY_TAG,
-    error: openmpi::SUCCESS,
+/// Any source, any tag, no error, nothing received.
+pub const STATUS_EMPTY: abi::Status = abi::Status {
+    source: description::ANY_SOURCE,
+    tag: description::ANY_TAG,
+    error: description::SUCCESS,
     cancelled: 0,
     bytes: 0,
 };

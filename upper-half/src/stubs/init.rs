@@ -7,10 +7,10 @@ use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use stillpoint_wrappers::gate::{DriverState, HandleKind, ThreadRecord};
 
 use crate::communicators;
-use crate::ground::abi::{self, Comm};
+use crate::ground::abi;
 use crate::ground::crossing::{self, cross, gate};
 use crate::ground::hooks::HOOKS;
-use crate::ground::object::Object;
+use crate::ground::object::{Comm, Object};
 use crate::ground::{arch, shared};
 use crate::objects::errhandler::{self, raise};
 use crate::objects::outcome::class;
@@ -206,8 +206,14 @@ pub unsafe fn finalize() -> c_int {
         }
         // What the application's delete functions return does not keep MPI from ending.
         let _ = attribute::delete_all(self_communicator());
+        // Others may compute for long. Here they are waited for as in any operation; what follows takes no time.
+        let clock = (*world()).clock;
+        let code = collective::clocked(clock, |dispatch| (dispatch.barrier)((*world()).lower));
+        if code != 0 {
+            return raise(ptr::null_mut(), code, c"MPI_Finalize");
+        }
         communicators::finish_all();
-        let code = collective::clocked((*world()).clock, |dispatch| (dispatch.finalize)());
+        let code = collective::clocked(clock, |dispatch| (dispatch.finalize)());
         gate().mpi_active.store(0, Ordering::SeqCst);
         FINALIZED.store(true, Ordering::Relaxed);
         abi::error_from_neutral(code)

@@ -2,19 +2,20 @@
 //!
 //! Runs in the application's threads, inside stubs; panics nowhere, allocates for arrays of handles only.
 
-use core::ffi::c_void;
+use core::ffi::{CStr, c_void};
 
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::{self, Word};
 
 use crate::communicators;
-use crate::ground::abi::{self, Comm, File, Group, Info, Request, Status, Win};
+use crate::ground::abi::{self, CommHandle, Handle, PlaceOf, RequestHandle, Status, Takes};
 use crate::ground::crossing::cross_near;
 use crate::ground::handle;
-use crate::ground::object::Object;
+use crate::ground::hooks::note_call;
+use crate::ground::object::{Comm, File, Group, Info, Object};
 use crate::objects::outcome::Outcome;
-use crate::objects::{attribute, datatype, errhandler, group, info};
+use crate::objects::{datatype, group, info};
 use crate::operations::clock::{collective, persistent as clocks, two_phase};
 use crate::operations::request::{self, Arguments, Kind, Recipe};
 
@@ -26,8 +27,8 @@ pub use words::Words;
 
 /// Where the lower half shall write: `inner`, unless the application gave no place.
 #[inline(always)]
-pub fn place<A, T>(outer: *const A, inner: &mut T) -> *mut T {
-    if outer.is_null() {
+pub fn place<A, T>(outer: impl Takes<A>, inner: &mut T) -> *mut T {
+    if outer.is_nowhere() {
         core::ptr::null_mut()
     } else {
         inner
@@ -49,10 +50,10 @@ pub fn given<A, T>(outer: *const A, inner: *const T) -> *const T {
 /// # Safety
 /// `place` must be null or writable.
 #[inline(always)]
-pub unsafe fn give<T>(place: *mut T, value: T) {
-    if !place.is_null() {
+pub unsafe fn give<T>(place: impl Takes<T>, value: T) {
+    if !place.is_nowhere() {
         // SAFETY: the caller's place.
-        unsafe { place.write(value) };
+        unsafe { place.put(value) };
     }
 }
 
@@ -92,7 +93,7 @@ pub fn null_file() -> File {
 /// # Safety
 /// `object` must be null or a handle, alive or freed.
 #[inline(always)]
-unsafe fn has_clock(object: *mut Object) -> bool {
+pub(super) unsafe fn has_clock(object: *mut Object) -> bool {
     // SAFETY: the caller's handle.
     unsafe {
         !object.is_null()
@@ -101,24 +102,34 @@ unsafe fn has_clock(object: *mut Object) -> bool {
     }
 }
 
-/// Runs a collective operation on a communicator, window or file, on its group's clock. On what is none of them
-/// the real MPI is asked for its error.
+/// Runs a collective operation on a communicator or file, on its group's clock. On what is none of them
+/// the real MPI is asked for its error. `name` is the function's; `repeatable`: MPI leaves the input as it is, so that the operation can be begun again.
 ///
 /// # Safety
 /// Inside a stub, as `Place::Collective`; `call` does nothing but call the lower half.
 #[inline(always)]
-pub unsafe fn clocked(on: *mut Object, call: impl FnOnce(&'static Dispatch) -> i32) -> i32 {
+pub unsafe fn clocked(
+    on: *mut Object,
+    name: &'static CStr,
+    repeatable: bool,
+    mut call: impl FnMut(&'static Dispatch) -> i32,
+) -> i32 {
     // SAFETY: the caller's.
     unsafe {
-        if has_clock(on) {
-            if two_phase::chosen() && handle::valid(on, HandleKind::Communicator) {
-                if let Err(code) = two_phase::begin(on) {
-                    return code;
-                }
-            } else {
-                collective::begin((*on).clock);
-            }
+        if !has_clock(on) {
+            return cross_near(call);
         }
+        note_call(name);
+        if two_phase::chosen() && handle::valid(on, HandleKind::Communicator) {
+            if let Err(code) = two_phase::begin(on) {
+                return code;
+            }
+            return cross_near(call);
+        }
+        if repeatable {
+            return collective::repeatable((*on).clock, || cross_near(&mut call));
+        }
+        collective::begin((*on).clock);
         cross_near(call)
     }
 }
@@ -131,7 +142,7 @@ pub unsafe fn clocked(on: *mut Object, call: impl FnOnce(&'static Dispatch) -> i
 /// lower half, and what it refers to stays valid as MPI demands of the arguments.
 pub unsafe fn started(
     on: Comm,
-    place: *mut Request,
+    place: PlaceOf<RequestHandle>,
     repeatable: bool,
     objects: &[*mut Object],
     call: impl Fn(&'static Dispatch, *mut Word) -> i32 + 'static,
@@ -153,6 +164,9 @@ pub unsafe fn started(
     }
 }
 
+/// What makes a persistent operation is called, for people.
+const PERSISTENT: &CStr = c"MPI_*_init";
+
 /// Makes a persistent collective operation, now and again after each restart; `objects` are what `call` reads
 /// the words of.
 ///
@@ -161,7 +175,7 @@ pub unsafe fn started(
 /// lower half, and what it refers to stays valid as MPI demands of the arguments.
 pub unsafe fn persistent(
     on: Comm,
-    place: *mut Request,
+    place: PlaceOf<RequestHandle>,
     repeatable: bool,
     objects: &[*mut Object],
     call: impl Fn(&'static Dispatch, *mut Word) -> i32 + 'static,
@@ -177,8 +191,8 @@ pub unsafe fn persistent(
             Err(code) => return code,
         };
         let asked = communicators::body(on).and_then(|body| clocks::to_ask(body, named.number));
-        let code = clocked(on, |lower| {
-            let asked = asked.map_or(0, |asked| clocks::ask(on, lower, &asked));
+        let code = clocked(on, PERSISTENT, false, |lower| {
+            let asked = (asked.as_ref()).map_or(0, |asked| clocks::ask(on, lower, asked));
             match asked {
                 0 => call(lower, self::place(place, &mut word)),
                 code => code,
@@ -197,18 +211,18 @@ pub unsafe fn persistent(
     }
 }
 
-/// Gives the application the request of an operation on a window or a file.
+/// Gives the application the request of an operation on a window.
 ///
 /// # Safety
 /// As [`started`].
-pub unsafe fn uncarried(place: *mut Request, word: Word) {
+pub unsafe fn one_sided(place: PlaceOf<RequestHandle>, word: Word) {
     // SAFETY: the caller's.
     unsafe {
         let null = abi::predefined::null_handle(HandleKind::Request);
         let request = if word == (*null).lower {
             null
         } else {
-            request::adopt(Kind::Uncarried, core::ptr::null_mut(), word)
+            request::adopt(Kind::OneSided, core::ptr::null_mut(), word)
         };
         give(place, request);
     }
@@ -218,7 +232,7 @@ pub unsafe fn uncarried(place: *mut Request, word: Word) {
 ///
 /// # Safety
 /// Inside a stub; `place` must be null or writable, `word` a handle of that kind, which is ours from then on.
-pub unsafe fn adopt(kind: HandleKind, place: *mut *mut Object, word: Word) -> Outcome {
+pub unsafe fn adopt<H: Handle>(kind: HandleKind, place: PlaceOf<H>, word: Word) -> Outcome {
     // SAFETY: the caller's.
     unsafe {
         let known = abi::predefined_from_word(kind, word);
@@ -232,35 +246,6 @@ pub unsafe fn adopt(kind: HandleKind, place: *mut *mut Object, word: Word) -> Ou
         };
         give(place, object);
         Ok(())
-    }
-}
-
-/// Gives the application a new window; its collective operations are on the clock of the set of the communicator's members,
-/// because the communicator may be freed before it.
-///
-/// # Safety
-/// As [`adopt`]; `comm` must be alive.
-pub unsafe fn opened_window(place: *mut Win, word: Word, comm: Comm) {
-    // SAFETY: the caller's.
-    unsafe {
-        let window = handle::create(HandleKind::Window, word, core::ptr::null_mut());
-        (*window).clock = communicators::group_clock(comm);
-        attribute::describe_window(window);
-        give(place, window);
-    }
-}
-
-/// Gives the application a new file; as [`opened_window`].
-///
-/// # Safety
-/// As [`adopt`]; `comm` must be alive.
-pub unsafe fn opened_file(place: *mut File, word: Word, comm: Comm) {
-    // SAFETY: the caller's.
-    unsafe {
-        let file = handle::create(HandleKind::File, word, core::ptr::null_mut());
-        (*file).clock = communicators::group_clock(comm);
-        errhandler::inherit(file, null_file());
-        give(place, file);
     }
 }
 
@@ -300,9 +285,9 @@ pub unsafe fn tool_object(bound: *mut c_void, word: &mut Word) -> *mut c_void {
     if bound.is_null() {
         return bound;
     }
-    // SAFETY: the caller's handle; every kind has its word first.
+    // SAFETY: the caller's handle. Nobody tells its kind: communicators stand for all.
     unsafe {
-        let object: *mut Object = bound.cast::<*mut Object>().read();
+        let object = PlaceOf::<CommHandle>::at(bound.cast()).get();
         if let Some(object) = object.as_ref() {
             *word = object.lower;
         }

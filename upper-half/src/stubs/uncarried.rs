@@ -1,82 +1,30 @@
-//! Windows, files and spawned processes, where passing through takes more than the generator knows.
+//! Spawned processes, where passing through takes more than the generator knows.
 //!
 //! None of them is carried into an image (see `ground::hindrances`); as long as they live they are the lower half's.
 
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int};
 use core::ptr;
 
 use stillpoint_wrappers::gate::HandleKind;
 
-use crate::ground::abi::{
-    self, Comm, DatarepConversionFunction, DatarepExtentFunction, File, Info, Win,
-};
-use crate::ground::crossing::{self, Place, cross};
+use crate::ground::abi::{self, CommHandle, Handle, InfoHandle, ListOf, PlaceOf};
+use crate::ground::crossing::{self, Place};
 use crate::ground::handle;
-use crate::ground::hindrances::{Reason, gone};
-use crate::objects::outcome::class;
-use crate::objects::{attribute, errhandler};
+use crate::ground::object::{Comm, Info, Object};
+use crate::objects::errhandler;
 use crate::stubs::steps;
-
-/// `MPI_Win_free`.
-///
-/// # Safety
-/// As the MPI function.
-pub unsafe fn win_free(place: *mut Win) -> c_int {
-    const NAME: &CStr = c"MPI_Win_free";
-    let _inside = crossing::enter_as(Place::Collective);
-    // SAFETY: inside a stub; the handle is looked at before it is used.
-    unsafe {
-        let Some(window) = live(place, HandleKind::Window) else {
-            return errhandler::raise(ptr::null_mut(), class::WIN, NAME);
-        };
-        if let Err(error) = attribute::delete_all(window) {
-            return errhandler::raise_own(window, error, NAME);
-        }
-        let mut word = (*window).lower;
-        let code = steps::clocked(window, |lower| (lower.win_free)(&mut word));
-        if code != 0 {
-            return errhandler::raise(window, code, NAME);
-        }
-        end(place, HandleKind::Window);
-        gone(Reason::Window);
-        0
-    }
-}
-
-/// `MPI_File_close`.
-///
-/// # Safety
-/// As the MPI function.
-pub unsafe fn file_close(place: *mut File) -> c_int {
-    const NAME: &CStr = c"MPI_File_close";
-    let _inside = crossing::enter_as(Place::Collective);
-    // SAFETY: as `win_free`.
-    unsafe {
-        let Some(file) = live(place, HandleKind::File) else {
-            return errhandler::raise(steps::null_file(), class::FILE, NAME);
-        };
-        let mut word = (*file).lower;
-        let code = steps::clocked(file, |lower| (lower.file_close)(&mut word));
-        if code != 0 {
-            return errhandler::raise(file, code, NAME);
-        }
-        end(place, HandleKind::File);
-        gone(Reason::File);
-        0
-    }
-}
 
 /// The live object that a place leads to.
 ///
 /// # Safety
 /// `place` must be null or hold a handle.
-unsafe fn live(place: *mut Win, kind: HandleKind) -> Option<*mut crate::ground::object::Object> {
+pub(super) unsafe fn live<H: Handle>(place: PlaceOf<H>, kind: HandleKind) -> Option<*mut Object> {
     // SAFETY: the caller's place.
     unsafe {
         let object = if place.is_null() {
             ptr::null_mut()
         } else {
-            *place
+            place.get()
         };
         let usable = handle::valid(object, kind) && !abi::predefined::is_null_handle(object);
         usable.then_some(object)
@@ -87,41 +35,14 @@ unsafe fn live(place: *mut Win, kind: HandleKind) -> Option<*mut crate::ground::
 ///
 /// # Safety
 /// Inside a stub; `place` must hold a live handle.
-unsafe fn end(place: *mut Win, kind: HandleKind) {
+pub(super) unsafe fn end<H: Handle>(place: PlaceOf<H>, kind: HandleKind) {
     // SAFETY: the caller's handle.
     unsafe {
-        let object = core::mem::replace(&mut *place, abi::predefined::null_handle(kind));
+        let object = place.get();
+        place.set(abi::predefined::null_handle(kind));
         // What still holds the object must not reach the lower half by it.
         (*object).lower = abi::predefined::null_word(kind);
         handle::release(object);
-    }
-}
-
-/// `MPI_Register_datarep`. Open MPI notes the functions and calls none: its files refuse every representation but
-/// the predefined ones. So the application's own addresses may go down.
-///
-/// # Safety
-/// As the MPI function.
-pub unsafe fn register_datarep(
-    datarep: *const c_char,
-    read: DatarepConversionFunction,
-    write: DatarepConversionFunction,
-    extent: DatarepExtentFunction,
-    extra_state: *mut c_void,
-) -> c_int {
-    let _inside = crossing::enter();
-    let address = |function: Option<usize>| ptr::without_provenance(function.unwrap_or(0));
-    let read = address(read.map(|function| function as usize));
-    let write = address(write.map(|function| function as usize));
-    let extent = address(extent.map(|function| function as usize));
-    // SAFETY: inside a stub; the functions are not called below.
-    unsafe {
-        let code =
-            cross(|lower| (lower.register_datarep)(datarep, read, write, extent, extra_state));
-        if code == 0 {
-            return 0;
-        }
-        errhandler::raise(steps::null_file(), code, c"MPI_Register_datarep")
     }
 }
 
@@ -146,7 +67,7 @@ pub unsafe fn comm_spawn(
     info: Info,
     root: c_int,
     comm: Comm,
-    intercomm: *mut Comm,
+    intercomm: PlaceOf<CommHandle>,
     array_of_errcodes: *mut c_int,
 ) -> c_int {
     let _inside = crossing::enter_as(Place::Collective);
@@ -158,7 +79,7 @@ pub unsafe fn comm_spawn(
             ptr::null_mut()
         };
         let mut word = 0;
-        let code = steps::clocked(comm, |lower| {
+        let code = steps::clocked(comm, c"MPI_Comm_spawn", false, |lower| {
             (lower.comm_spawn)(
                 command,
                 argv,
@@ -184,10 +105,10 @@ pub unsafe fn comm_spawn_multiple(
     array_of_commands: *mut *mut c_char,
     array_of_argv: *mut *mut *mut c_char,
     array_of_maxprocs: *const c_int,
-    array_of_info: *const Info,
+    array_of_info: ListOf<InfoHandle>,
     root: c_int,
     comm: Comm,
-    intercomm: *mut Comm,
+    intercomm: PlaceOf<CommHandle>,
     array_of_errcodes: *mut c_int,
 ) -> c_int {
     let _inside = crossing::enter_as(Place::Collective);
@@ -200,7 +121,7 @@ pub unsafe fn comm_spawn_multiple(
         };
         let infos = steps::Words::new(HandleKind::Info, array_of_info, infos);
         let mut word = 0;
-        let code = steps::clocked(comm, |lower| {
+        let code = steps::clocked(comm, c"MPI_Comm_spawn_multiple", false, |lower| {
             (lower.comm_spawn_multiple)(
                 count,
                 array_of_commands,
@@ -224,7 +145,7 @@ pub unsafe fn comm_spawn_multiple(
 unsafe fn spawned(
     comm: Comm,
     code: i32,
-    place: *mut Comm,
+    place: PlaceOf<CommHandle>,
     word: u64,
     name: &'static CStr,
 ) -> c_int {

@@ -83,6 +83,18 @@ pub struct Dispatch {
     pub isend: unsafe extern "C" fn(*const c_void, i32, Word, i32, i32, Word, *mut Word) -> i32,
     /// `MPI_Op_create(user_fn, commute, op)`.
     pub op_create: unsafe extern "C" fn(*const c_void, i32, *mut Word) -> i32,
+    /// `MPI_Rput(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request)`.
+    pub rput: unsafe extern "C" fn(
+        *const c_void,
+        i32,
+        Word,
+        i32,
+        isize,
+        i32,
+        Word,
+        Word,
+        *mut Word,
+    ) -> i32,
     /// `MPI_T_pvar_handle_alloc(pe_session, pvar_index, obj_handle, handle, count)`.
     pub t_pvar_handle_alloc:
         unsafe extern "C" fn(*mut c_void, i32, *mut c_void, *mut *mut c_void, *mut i32) -> i32,

@@ -32,6 +32,23 @@ pub const UNSERVED: [&str; 20] = [
     "MPI_WTICK_F90",
     "MPI_WTIME_F90",
 ];
+/// What it exports to its Fortran and C++ layers, and the upper half in its place.
+pub const INTERNAL: [&str; 14] = [
+    "ompi_attr_create_keyval",
+    "ompi_attr_create_keyval_fint",
+    "ompi_attr_create_keyval_aint",
+    "ompi_attr_set_fint",
+    "ompi_attr_set_aint",
+    "ompi_attr_get_fint",
+    "ompi_attr_get_aint",
+    "ompi_errhandler_create",
+    "ompi_errhandler_invoke",
+    "ompi_mpi_errors_are_fatal_comm_handler",
+    "ompi_datatype_match_size",
+    "ompi_op_set_cxx_callback",
+    "ompi_mpi_param_check",
+    "ompi_status_empty",
+];
 
 /// `MPI_MAX_OBJECT_NAME`.
 pub const MAX_OBJECT_NAME: usize = 64;

@@ -25,6 +25,7 @@ pub const fn dispatch(extra: Extra) -> Dispatch {
         op_create: object::op_create,
         type_create_darray: object::type_create_darray,
         type_struct: object::type_struct,
+        rput: one_sided::rput,
         win_create: one_sided::win_create,
         file_open: file::file_open,
         file_read_at: file::file_read_at,
@@ -471,6 +472,35 @@ mod one_sided {
     use stillpoint_wrappers::neutral::Word;
     use stillpoint_wrappers::openmpi as abi;
     use crate::mpi::convert;
+
+    pub unsafe extern "C" fn rput(
+        origin_addr: *const c_void,
+        origin_count: i32,
+        origin_datatype: Word,
+        target_rank: i32,
+        target_disp: isize,
+        target_count: i32,
+        target_datatype: Word,
+        win: Word,
+        request: *mut Word,
+    ) -> i32 {
+        // SAFETY: the stub passes on what the application gave it, and places of its own for results.
+        unsafe {
+            abi::error_to_neutral(
+                ffi::MPI_Rput(
+                    origin_addr as _,
+                    origin_count,
+                    convert::handle(origin_datatype),
+                    abi::rank_from_neutral(target_rank),
+                    target_disp,
+                    target_count,
+                    convert::handle(target_datatype),
+                    convert::handle(win),
+                    request as _,
+                )
+            )
+        }
+    }
 
     pub unsafe extern "C" fn win_create(
         base: *mut c_void,

@@ -2,14 +2,15 @@
 
 mod environment {
     use core::ffi::c_int;
-    use crate::ground::abi::Comm;
+    use crate::ground::abi::{CommHandle, Handle};
     use crate::ground::export::export;
     use crate::stubs::by_hand;
 
     #[unsafe(export_name = "MPI_Abort")]
-    unsafe extern "C" fn abort(comm: Comm, errorcode: c_int) -> c_int {
+    unsafe extern "C" fn abort(comm: CommHandle, errorcode: c_int) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
+            let comm = Handle::object(comm);
             by_hand::abort(comm, errorcode)
         }
     }
@@ -21,7 +22,7 @@ mod local {
 
     use stillpoint_wrappers::gate::HandleKind;
 
-    use crate::ground::abi::{Datatype, Status};
+    use crate::ground::abi::{DatatypeHandle, Handle, Status};
     use crate::ground::export::export;
     use crate::ground::{abi, crossing};
     use crate::objects::errhandler;
@@ -30,11 +31,12 @@ mod local {
     #[unsafe(export_name = "MPI_Get_count")]
     unsafe extern "C" fn get_count(
         status: *const Status,
-        datatype: Datatype,
+        datatype: DatatypeHandle,
         count: *mut c_int,
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
+            let datatype = Handle::object(datatype);
             let _inside = crossing::enter();
             let new_status = steps::status(status);
             let code = crossing::cross(
@@ -58,7 +60,7 @@ mod query {
 
     use stillpoint_wrappers::gate::HandleKind;
 
-    use crate::ground::abi::Comm;
+    use crate::ground::abi::{CommHandle, Handle};
     use crate::ground::export::export;
     use crate::ground::{abi, crossing};
     use crate::objects::errhandler;
@@ -66,7 +68,7 @@ mod query {
 
     #[unsafe(export_name = "MPI_Cart_shift")]
     unsafe extern "C" fn cart_shift(
-        comm: Comm,
+        comm: CommHandle,
         direction: c_int,
         disp: c_int,
         rank_source: *mut c_int,
@@ -74,6 +76,7 @@ mod query {
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
+            let comm = Handle::object(comm);
             let _inside = crossing::enter();
             let mut new_rank_source = 0;
             let mut new_rank_dest = 0;
@@ -99,7 +102,7 @@ mod query {
 
 mod point_to_point {
     use core::ffi::{c_int, c_void};
-    use crate::ground::abi::{Comm, Datatype, Request};
+    use crate::ground::abi::{CommHandle, DatatypeHandle, Handle, PlaceOf, RequestHandle};
     use crate::ground::export::export;
     use crate::stubs::by_hand;
 
@@ -107,14 +110,17 @@ mod point_to_point {
     unsafe extern "C" fn isend(
         buf: *const c_void,
         count: c_int,
-        datatype: Datatype,
+        datatype: DatatypeHandle,
         dest: c_int,
         tag: c_int,
-        comm: Comm,
-        request: *mut Request,
+        comm: CommHandle,
+        request: *mut RequestHandle,
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
+            let datatype = Handle::object(datatype);
+            let comm = Handle::object(comm);
+            let request = PlaceOf::at(request);
             by_hand::isend(buf, count, datatype, dest, tag, comm, request)
         }
     }
@@ -123,18 +129,19 @@ mod point_to_point {
 
 mod completion {
     use core::ffi::c_int;
-    use crate::ground::abi::{Request, Status};
+    use crate::ground::abi::{PlaceOf, RequestHandle, Status};
     use crate::ground::export::export;
     use crate::stubs::by_hand;
 
     #[unsafe(export_name = "MPI_Waitall")]
     unsafe extern "C" fn waitall(
         count: c_int,
-        array_of_requests: *mut Request,
+        array_of_requests: *mut RequestHandle,
         array_of_statuses: *mut Status,
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
+            let array_of_requests = PlaceOf::at(array_of_requests);
             by_hand::waitall(count, array_of_requests, array_of_statuses)
         }
     }
@@ -144,44 +151,40 @@ mod completion {
 mod collective {
     use core::ffi::{c_int, c_void};
 
+    use stillpoint_wrappers::direct::Direct;
+
     use stillpoint_wrappers::gate::HandleKind;
 
-    use crate::ground::abi::{Comm, Datatype};
+    use crate::ground::abi::{CommHandle, DatatypeHandle, Handle, ListOf};
     use crate::ground::crossing::Place;
     use crate::ground::export::export;
-    use crate::ground::{abi, crossing};
+    use crate::ground::{abi, arch, crossing};
     use crate::objects::errhandler;
     use crate::operations::direct;
     use crate::stubs::steps;
 
     #[unsafe(export_name = "MPI_Allgather")]
+    #[unsafe(naked)]
+    #[unsafe(link_section = "stillpoint_collective")]
     unsafe extern "C" fn allgather(
         sendbuf: *const c_void,
         sendcount: c_int,
-        sendtype: Datatype,
+        sendtype: DatatypeHandle,
         recvbuf: *mut c_void,
         recvcount: c_int,
-        recvtype: Datatype,
-        comm: Comm,
+        recvtype: DatatypeHandle,
+        comm: CommHandle,
     ) -> c_int {
-        // SAFETY: the caller keeps to what MPI asks of its arguments.
-        unsafe {
-            if direct::open() && direct::objects(
-                [sendtype, recvtype]
-            ) && let Some(stay) = direct::begin(comm) {
-                let code = (direct::table().allgather)(
-                    sendbuf,
-                    sendcount,
-                    (*sendtype).lower,
-                    recvbuf,
-                    recvcount,
-                    (*recvtype).lower,
-                    (*comm).lower,
-                );
-                return stay.end(comm, code, c"MPI_Allgather");
-            }
-            allgather_converted(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)
-        }
+        arch::collective!(
+            name: "MPI_Allgather",
+            long: allgather_converted,
+            failed: direct::failed,
+            returned: direct::returned,
+            slot: core::mem::offset_of!(Direct, allgather),
+            arguments: 7,
+            handles: 36,
+            buffers: 0,
+        )
     }
 
     #[cold]
@@ -189,17 +192,22 @@ mod collective {
     unsafe extern "C" fn allgather_converted(
         sendbuf: *const c_void,
         sendcount: c_int,
-        sendtype: Datatype,
+        sendtype: DatatypeHandle,
         recvbuf: *mut c_void,
         recvcount: c_int,
-        recvtype: Datatype,
-        comm: Comm,
+        recvtype: DatatypeHandle,
+        comm: CommHandle,
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
+            let sendtype = Handle::object(sendtype);
+            let recvtype = Handle::object(recvtype);
+            let comm = Handle::object(comm);
             let _inside = crossing::enter_as(Place::Collective);
             let code = steps::clocked(
                 comm,
+                c"MPI_Allgather",
+                true,
                 move |lower| (lower.allgather)(
                     abi::buffer(sendbuf),
                     sendcount,
@@ -223,15 +231,18 @@ mod collective {
         sendbuf: *const c_void,
         sendcounts: *const c_int,
         sdispls: *const c_int,
-        sendtypes: *const Datatype,
+        sendtypes: *const DatatypeHandle,
         recvbuf: *mut c_void,
         recvcounts: *const c_int,
         rdispls: *const c_int,
-        recvtypes: *const Datatype,
-        comm: Comm,
+        recvtypes: *const DatatypeHandle,
+        comm: CommHandle,
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
+            let sendtypes = ListOf::at(sendtypes);
+            let recvtypes = ListOf::at(recvtypes);
+            let comm = Handle::object(comm);
             let _inside = crossing::enter_as(Place::Collective);
             let new_sendtypes = steps::Words::new(
                 HandleKind::Datatype,
@@ -245,6 +256,8 @@ mod collective {
             );
             let code = steps::clocked(
                 comm,
+                c"MPI_Alltoallw",
+                !abi::is_in_place(sendbuf) && !abi::is_in_place(recvbuf),
                 move |lower| (lower.alltoallw)(
                     abi::buffer(sendbuf),
                     sendcounts,
@@ -266,29 +279,25 @@ mod collective {
     export!(PMPI_Alltoallw => alltoallw);
 
     #[unsafe(export_name = "MPI_Bcast")]
+    #[unsafe(naked)]
+    #[unsafe(link_section = "stillpoint_collective")]
     unsafe extern "C" fn bcast(
         buffer: *mut c_void,
         count: c_int,
-        datatype: Datatype,
+        datatype: DatatypeHandle,
         root: c_int,
-        comm: Comm,
+        comm: CommHandle,
     ) -> c_int {
-        // SAFETY: the caller keeps to what MPI asks of its arguments.
-        unsafe {
-            if direct::open() && direct::objects(
-                [datatype]
-            ) && let Some(stay) = direct::begin(comm) {
-                let code = (direct::table().bcast)(
-                    buffer,
-                    count,
-                    (*datatype).lower,
-                    root,
-                    (*comm).lower,
-                );
-                return stay.end(comm, code, c"MPI_Bcast");
-            }
-            bcast_converted(buffer, count, datatype, root, comm)
-        }
+        arch::collective!(
+            name: "MPI_Bcast",
+            long: bcast_converted,
+            failed: direct::failed,
+            returned: direct::returned,
+            slot: core::mem::offset_of!(Direct, bcast),
+            arguments: 5,
+            handles: 4,
+            buffers: 0,
+        )
     }
 
     #[cold]
@@ -296,15 +305,19 @@ mod collective {
     unsafe extern "C" fn bcast_converted(
         buffer: *mut c_void,
         count: c_int,
-        datatype: Datatype,
+        datatype: DatatypeHandle,
         root: c_int,
-        comm: Comm,
+        comm: CommHandle,
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
+            let datatype = Handle::object(datatype);
+            let comm = Handle::object(comm);
             let _inside = crossing::enter_as(Place::Collective);
             let code = steps::clocked(
                 comm,
+                c"MPI_Bcast",
+                true,
                 move |lower| (lower.bcast)(
                     abi::buffer(buffer),
                     count,
@@ -327,9 +340,10 @@ mod nonblocking_collective {
 
     use stillpoint_wrappers::gate::HandleKind;
 
-    use crate::ground::abi::{Aint, Comm, Datatype, Op, Request};
+    use crate::ground::abi::{Aint, CommHandle, DatatypeHandle, Handle, ListOf, OpHandle, PlaceOf, RequestHandle};
     use crate::ground::crossing::Place;
     use crate::ground::export::export;
+    use crate::ground::object::Object;
     use crate::ground::{abi, crossing};
     use crate::objects::errhandler;
     use crate::operations::direct;
@@ -340,16 +354,20 @@ mod nonblocking_collective {
         sendbuf: *const c_void,
         sendcounts: *const c_int,
         sdispls: *const Aint,
-        sendtypes: *const Datatype,
+        sendtypes: *const DatatypeHandle,
         recvbuf: *mut c_void,
         recvcounts: *const c_int,
         rdispls: *const Aint,
-        recvtypes: *const Datatype,
-        comm: Comm,
-        request: *mut Request,
+        recvtypes: *const DatatypeHandle,
+        comm: CommHandle,
+        request: *mut RequestHandle,
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
+            let sendtypes = ListOf::at(sendtypes);
+            let recvtypes = ListOf::at(recvtypes);
+            let comm = Handle::object(comm);
+            let request = PlaceOf::at(request);
             let _inside = crossing::enter_as(Place::Collective);
             let new_sendtypes = steps::Words::new(
                 HandleKind::Datatype,
@@ -392,14 +410,18 @@ mod nonblocking_collective {
         sendbuf: *const c_void,
         recvbuf: *mut c_void,
         count: c_int,
-        datatype: Datatype,
-        op: Op,
+        datatype: DatatypeHandle,
+        op: OpHandle,
         root: c_int,
-        comm: Comm,
-        request: *mut Request,
+        comm: CommHandle,
+        request: *mut RequestHandle,
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
+            let datatype = Handle::object(datatype);
+            let op = Handle::object(op);
+            let comm = Handle::object(comm);
+            let request = PlaceOf::at(request);
             if direct::open() && direct::predefined([datatype, op]) && !abi::is_in_place(sendbuf) && !abi::is_in_place(recvbuf) && let Some(begun) = direct::initiate(
                 comm,
                 request,
@@ -436,11 +458,11 @@ mod nonblocking_collective {
         sendbuf: *const c_void,
         recvbuf: *mut c_void,
         count: c_int,
-        datatype: Datatype,
-        op: Op,
+        datatype: *mut Object,
+        op: *mut Object,
         root: c_int,
-        comm: Comm,
-        request: *mut Request,
+        comm: *mut Object,
+        request: PlaceOf<RequestHandle>,
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
@@ -475,7 +497,7 @@ mod persistent_collective {
 
     use stillpoint_wrappers::gate::HandleKind;
 
-    use crate::ground::abi::{Comm, Info, Request};
+    use crate::ground::abi::{CommHandle, Handle, InfoHandle, PlaceOf, RequestHandle};
     use crate::ground::crossing::Place;
     use crate::ground::export::export;
     use crate::ground::{abi, crossing};
@@ -483,9 +505,16 @@ mod persistent_collective {
     use crate::stubs::steps;
 
     #[unsafe(export_name = "MPIX_Barrier_init")]
-    unsafe extern "C" fn x_barrier_init(comm: Comm, info: Info, request: *mut Request) -> c_int {
+    unsafe extern "C" fn x_barrier_init(
+        comm: CommHandle,
+        info: InfoHandle,
+        request: *mut RequestHandle,
+    ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
+            let comm = Handle::object(comm);
+            let info = Handle::object(info);
+            let request = PlaceOf::at(request);
             let _inside = crossing::enter_as(Place::Collective);
             if let Err(code) = steps::info_below(info) {
                 return errhandler::raise(comm, code, c"MPIX_Barrier_init");
@@ -512,7 +541,7 @@ mod persistent_collective {
 
 mod object {
     use core::ffi::{c_int, c_void};
-    use crate::ground::abi::{Aint, Comm, CommCopyAttrFunction, CommDeleteAttrFunction, Datatype, Info, Op, UserFunction};
+    use crate::ground::abi::{Aint, CommCopyAttrFunction, CommDeleteAttrFunction, CommHandle, DatatypeHandle, Handle, InfoHandle, ListOf, OpHandle, PlaceOf, UserFunction};
     use crate::ground::export::export;
     use crate::stubs::by_hand;
 
@@ -537,13 +566,14 @@ mod object {
 
     #[unsafe(export_name = "MPI_Comm_get_attr")]
     unsafe extern "C" fn comm_get_attr(
-        comm: Comm,
+        comm: CommHandle,
         comm_keyval: c_int,
         attribute_val: *mut c_void,
         flag: *mut c_int,
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
+            let comm = Handle::object(comm);
             by_hand::comm_get_attr(comm, comm_keyval, attribute_val, flag)
         }
     }
@@ -551,14 +581,17 @@ mod object {
 
     #[unsafe(export_name = "MPI_Comm_split_type")]
     unsafe extern "C" fn comm_split_type(
-        comm: Comm,
+        comm: CommHandle,
         split_type: c_int,
         key: c_int,
-        info: Info,
-        newcomm: *mut Comm,
+        info: InfoHandle,
+        newcomm: *mut CommHandle,
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
+            let comm = Handle::object(comm);
+            let info = Handle::object(info);
+            let newcomm = PlaceOf::at(newcomm);
             by_hand::comm_split_type(comm, split_type, key, info, newcomm)
         }
     }
@@ -566,19 +599,22 @@ mod object {
 
     #[unsafe(export_name = "MPI_Dist_graph_create_adjacent")]
     unsafe extern "C" fn dist_graph_create_adjacent(
-        comm_old: Comm,
+        comm_old: CommHandle,
         indegree: c_int,
         sources: *const c_int,
         sourceweights: *const c_int,
         outdegree: c_int,
         destinations: *const c_int,
         destweights: *const c_int,
-        info: Info,
+        info: InfoHandle,
         reorder: c_int,
-        comm_dist_graph: *mut Comm,
+        comm_dist_graph: *mut CommHandle,
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
+            let comm_old = Handle::object(comm_old);
+            let info = Handle::object(info);
+            let comm_dist_graph = PlaceOf::at(comm_dist_graph);
             by_hand::dist_graph_create_adjacent(
                 comm_old,
                 indegree,
@@ -596,9 +632,14 @@ mod object {
     export!(PMPI_Dist_graph_create_adjacent => dist_graph_create_adjacent);
 
     #[unsafe(export_name = "MPI_Op_create")]
-    unsafe extern "C" fn op_create(user_fn: UserFunction, commute: c_int, op: *mut Op) -> c_int {
+    unsafe extern "C" fn op_create(
+        user_fn: UserFunction,
+        commute: c_int,
+        op: *mut OpHandle,
+    ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
+            let op = PlaceOf::at(op);
             by_hand::op_create(user_fn, commute, op)
         }
     }
@@ -614,11 +655,13 @@ mod object {
         array_of_dargs: *const c_int,
         array_of_psizes: *const c_int,
         order: c_int,
-        oldtype: Datatype,
-        newtype: *mut Datatype,
+        oldtype: DatatypeHandle,
+        newtype: *mut DatatypeHandle,
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
+            let oldtype = Handle::object(oldtype);
+            let newtype = PlaceOf::at(newtype);
             by_hand::type_create_darray(
                 size,
                 rank,
@@ -640,11 +683,13 @@ mod object {
         count: c_int,
         array_of_blocklengths: *const c_int,
         array_of_displacements: *const Aint,
-        array_of_types: *const Datatype,
-        newtype: *mut Datatype,
+        array_of_types: *const DatatypeHandle,
+        newtype: *mut DatatypeHandle,
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
+            let array_of_types = ListOf::at(array_of_types);
+            let newtype = PlaceOf::at(newtype);
             by_hand::type_struct(
                 count,
                 array_of_blocklengths,
@@ -662,46 +707,73 @@ mod one_sided {
 
     use stillpoint_wrappers::gate::HandleKind;
 
-    use crate::ground::abi::{Aint, Comm, Info, Win};
-    use crate::ground::crossing::Place;
+    use crate::ground::abi::{Aint, CommHandle, DatatypeHandle, Handle, InfoHandle, PlaceOf, RequestHandle, WinHandle};
     use crate::ground::export::export;
-    use crate::ground::{abi, crossing, hindrances};
+    use crate::ground::{abi, crossing};
     use crate::objects::errhandler;
-    use crate::stubs::steps;
+    use crate::stubs::{by_hand, steps};
+    use crate::windows;
+
+    #[unsafe(export_name = "MPI_Rput")]
+    unsafe extern "C" fn rput(
+        origin_addr: *const c_void,
+        origin_count: c_int,
+        origin_datatype: DatatypeHandle,
+        target_rank: c_int,
+        target_disp: Aint,
+        target_count: c_int,
+        target_datatype: DatatypeHandle,
+        win: WinHandle,
+        request: *mut RequestHandle,
+    ) -> c_int {
+        // SAFETY: the caller keeps to what MPI asks of its arguments.
+        unsafe {
+            let origin_datatype = Handle::object(origin_datatype);
+            let target_datatype = Handle::object(target_datatype);
+            let win = Handle::object(win);
+            let request = PlaceOf::at(request);
+            let _inside = crossing::enter();
+            if let Err(code) = windows::access(win) {
+                return errhandler::raise(win, code, c"MPI_Rput");
+            }
+            let mut new_request = 0;
+            let code = crossing::cross(
+                |lower| (lower.rput)(
+                    abi::buffer(origin_addr),
+                    origin_count,
+                    abi::word(HandleKind::Datatype, origin_datatype),
+                    abi::rank_to_neutral(target_rank),
+                    target_disp,
+                    target_count,
+                    abi::word(HandleKind::Datatype, target_datatype),
+                    abi::word(HandleKind::Window, win),
+                    steps::place(request, &mut new_request),
+                )
+            );
+            if code != 0 {
+                return errhandler::raise(win, code, c"MPI_Rput");
+            }
+            steps::one_sided(request, new_request);
+            0
+        }
+    }
+    export!(PMPI_Rput => rput);
 
     #[unsafe(export_name = "MPI_Win_create")]
     unsafe extern "C" fn win_create(
         base: *mut c_void,
         size: Aint,
         disp_unit: c_int,
-        info: Info,
-        comm: Comm,
-        win: *mut Win,
+        info: InfoHandle,
+        comm: CommHandle,
+        win: *mut WinHandle,
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
-            let _inside = crossing::enter_as(Place::Collective);
-            if let Err(code) = steps::info_below(info) {
-                return errhandler::raise(comm, code, c"MPI_Win_create");
-            }
-            let mut new_win = 0;
-            let code = steps::clocked(
-                comm,
-                |lower| (lower.win_create)(
-                    abi::buffer(base),
-                    size,
-                    disp_unit,
-                    abi::word(HandleKind::Info, info),
-                    abi::word(HandleKind::Communicator, comm),
-                    steps::place(win, &mut new_win),
-                ),
-            );
-            if code != 0 {
-                return errhandler::raise(comm, code, c"MPI_Win_create");
-            }
-            steps::opened_window(win, new_win, comm);
-            hindrances::alive(hindrances::Reason::Window);
-            0
+            let info = Handle::object(info);
+            let comm = Handle::object(comm);
+            let win = PlaceOf::at(win);
+            by_hand::win_create(base, size, disp_unit, info, comm, win)
         }
     }
     export!(PMPI_Win_create => win_create);
@@ -712,59 +784,43 @@ mod file {
 
     use stillpoint_wrappers::gate::HandleKind;
 
-    use crate::ground::abi::{Comm, Datatype, File, Info, Offset, Status};
-    use crate::ground::crossing::Place;
+    use crate::ground::abi::{CommHandle, DatatypeHandle, FileHandle, Handle, InfoHandle, Offset, PlaceOf, Status};
     use crate::ground::export::export;
-    use crate::ground::{abi, crossing, hindrances};
+    use crate::ground::{abi, crossing};
     use crate::objects::errhandler;
-    use crate::stubs::steps;
+    use crate::stubs::{by_hand, steps};
 
     #[unsafe(export_name = "MPI_File_open")]
     unsafe extern "C" fn file_open(
-        comm: Comm,
+        comm: CommHandle,
         filename: *const c_char,
         amode: c_int,
-        info: Info,
-        fh: *mut File,
+        info: InfoHandle,
+        fh: *mut FileHandle,
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
-            let _inside = crossing::enter_as(Place::Collective);
-            if let Err(code) = steps::info_below(info) {
-                return errhandler::raise(steps::null_file(), code, c"MPI_File_open");
-            }
-            let mut new_fh = 0;
-            let code = steps::clocked(
-                comm,
-                |lower| (lower.file_open)(
-                    abi::word(HandleKind::Communicator, comm),
-                    filename,
-                    abi::mode_to_neutral(amode),
-                    abi::word(HandleKind::Info, info),
-                    steps::place(fh, &mut new_fh),
-                ),
-            );
-            if code != 0 {
-                return errhandler::raise(steps::null_file(), code, c"MPI_File_open");
-            }
-            steps::opened_file(fh, new_fh, comm);
-            hindrances::alive(hindrances::Reason::File);
-            0
+            let comm = Handle::object(comm);
+            let info = Handle::object(info);
+            let fh = PlaceOf::at(fh);
+            by_hand::file_open(comm, filename, amode, info, fh)
         }
     }
     export!(PMPI_File_open => file_open);
 
     #[unsafe(export_name = "MPI_File_read_at")]
     unsafe extern "C" fn file_read_at(
-        fh: File,
+        fh: FileHandle,
         offset: Offset,
         buf: *mut c_void,
         count: c_int,
-        datatype: Datatype,
+        datatype: DatatypeHandle,
         status: *mut Status,
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
+            let fh = Handle::object(fh);
+            let datatype = Handle::object(datatype);
             let _inside = crossing::enter();
             let mut new_status = steps::status(status);
             let code = crossing::cross(

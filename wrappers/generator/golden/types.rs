@@ -1,25 +1,177 @@
 // @generated in every build by wrappers/generator, from wrappers/table and wrappers/abi.
 
+use handles::Raw;
+
 /// `MPI_Comm`.
-pub type Comm = *mut Object;
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct CommHandle(*mut Object);
+
+impl Handle for CommHandle {
+    #[inline(always)]
+    fn object(self) -> *mut Object {
+        Raw::object(self.0)
+    }
+
+    #[inline(always)]
+    fn of(object: *mut Object) -> Self {
+        Self(Raw::of(object))
+    }
+}
+
 /// `MPI_Group`.
-pub type Group = *mut Object;
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct GroupHandle(*mut Object);
+
+impl Handle for GroupHandle {
+    #[inline(always)]
+    fn object(self) -> *mut Object {
+        Raw::object(self.0)
+    }
+
+    #[inline(always)]
+    fn of(object: *mut Object) -> Self {
+        Self(Raw::of(object))
+    }
+}
+
 /// `MPI_Datatype`.
-pub type Datatype = *mut Object;
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct DatatypeHandle(*mut Object);
+
+impl Handle for DatatypeHandle {
+    #[inline(always)]
+    fn object(self) -> *mut Object {
+        Raw::object(self.0)
+    }
+
+    #[inline(always)]
+    fn of(object: *mut Object) -> Self {
+        Self(Raw::of(object))
+    }
+}
+
 /// `MPI_Op`.
-pub type Op = *mut Object;
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct OpHandle(*mut Object);
+
+impl Handle for OpHandle {
+    #[inline(always)]
+    fn object(self) -> *mut Object {
+        Raw::object(self.0)
+    }
+
+    #[inline(always)]
+    fn of(object: *mut Object) -> Self {
+        Self(Raw::of(object))
+    }
+}
+
 /// `MPI_Request`.
-pub type Request = *mut Object;
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct RequestHandle(*mut Object);
+
+impl Handle for RequestHandle {
+    #[inline(always)]
+    fn object(self) -> *mut Object {
+        Raw::object(self.0)
+    }
+
+    #[inline(always)]
+    fn of(object: *mut Object) -> Self {
+        Self(Raw::of(object))
+    }
+}
+
 /// `MPI_Errhandler`.
-pub type Errhandler = *mut Object;
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct ErrhandlerHandle(*mut Object);
+
+impl Handle for ErrhandlerHandle {
+    #[inline(always)]
+    fn object(self) -> *mut Object {
+        Raw::object(self.0)
+    }
+
+    #[inline(always)]
+    fn of(object: *mut Object) -> Self {
+        Self(Raw::of(object))
+    }
+}
+
 /// `MPI_Info`.
-pub type Info = *mut Object;
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct InfoHandle(*mut Object);
+
+impl Handle for InfoHandle {
+    #[inline(always)]
+    fn object(self) -> *mut Object {
+        Raw::object(self.0)
+    }
+
+    #[inline(always)]
+    fn of(object: *mut Object) -> Self {
+        Self(Raw::of(object))
+    }
+}
+
 /// `MPI_Message`.
-pub type Message = *mut Object;
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct MessageHandle(*mut Object);
+
+impl Handle for MessageHandle {
+    #[inline(always)]
+    fn object(self) -> *mut Object {
+        Raw::object(self.0)
+    }
+
+    #[inline(always)]
+    fn of(object: *mut Object) -> Self {
+        Self(Raw::of(object))
+    }
+}
+
 /// `MPI_Win`.
-pub type Win = *mut Object;
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct WinHandle(*mut Object);
+
+impl Handle for WinHandle {
+    #[inline(always)]
+    fn object(self) -> *mut Object {
+        Raw::object(self.0)
+    }
+
+    #[inline(always)]
+    fn of(object: *mut Object) -> Self {
+        Self(Raw::of(object))
+    }
+}
+
 /// `MPI_File`.
-pub type File = *mut Object;
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct FileHandle(*mut Object);
+
+impl Handle for FileHandle {
+    #[inline(always)]
+    fn object(self) -> *mut Object {
+        Raw::object(self.0)
+    }
+
+    #[inline(always)]
+    fn of(object: *mut Object) -> Self {
+        Self(Raw::of(object))
+    }
+}
+
 /// `MPI_Aint`.
 pub type Aint = isize;
 /// `MPI_Count`.

@@ -39,6 +39,29 @@ pub struct Named {
     pub documentation: String,
 }
 
+/// Bits of a value that lie among those of a field: in packed statuses several values share one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packed {
+    /// The value, and which of its bits these are: so many from this one on.
+    pub value: String,
+    pub from: u32,
+    pub bits: u32,
+    /// The field, and the lowest of its bits that they have.
+    pub field: String,
+    pub at: u32,
+}
+
+/// A function of the library that its Fortran and C++ layers call, and nobody else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Internal {
+    pub name: String,
+    /// Names and types in Rust.
+    pub parameters: Vec<(String, String)>,
+    /// The type in Rust, if there is one.
+    pub result: Option<String>,
+    pub documentation: String,
+}
+
 /// An ABI.
 #[derive(Clone, Debug, Default)]
 pub struct Abi {
@@ -48,12 +71,17 @@ pub struct Abi {
     pub status_bytes: usize,
     /// Fields of the status: the value is the offset.
     pub status: Vec<Named>,
+    /// What the fields hold that are none of the status's values.
+    pub packed: Vec<Packed>,
     pub integers: Vec<Integer>,
     pub addresses: Vec<Integer>,
     pub last: Vec<Integer>,
     pub handles: Vec<Handle>,
     pub values: Vec<Named>,
     pub internals: Vec<Named>,
+    pub internal_functions: Vec<Internal>,
+    /// Data symbols of the library that its Fortran and C++ layers read.
+    pub internal_data: Vec<Named>,
     pub undeclared: Vec<String>,
     pub unserved: Vec<String>,
 }
@@ -104,7 +132,17 @@ pub fn read(text: &str, constants: &[Constant]) -> Result<Abi, BadLine> {
             ["type", name, kind] => abi.types.push(named(name, kind, "")),
             ["status", bytes] => abi.status_bytes = size(bytes)?,
             ["field", name, offset, kind] => abi.status.push(named(name, kind, offset)),
+            ["packed", value, bits, field, at] => {
+                let packed = packed(&abi, value, size(bits)?, field, size(at)?);
+                abi.packed.push(packed.map_err(bad)?);
+            }
             ["value", name, kind, value] => abi.values.push(named(name, kind, value)),
+            ["internal", "function", ..] => {
+                let mut function = function(line).ok_or_else(|| bad("no signature"))?;
+                function.documentation = documentation.trim().to_string();
+                abi.internal_functions.push(function);
+            }
+            ["internal", "data", name, kind] => abi.internal_data.push(named(name, kind, "")),
             ["internal", name, kind, value] => abi.internals.push(named(name, kind, value)),
             ["undeclared", name] => abi.undeclared.push(name.to_string()),
             ["unserved", name] => abi.unserved.push(name.to_string()),
@@ -143,6 +181,71 @@ pub fn read(text: &str, constants: &[Constant]) -> Result<Abi, BadLine> {
     abi.integers.sort_by_key(place);
     abi.addresses.sort_by_key(place);
     Ok(abi)
+}
+
+/// `internal function NAME(PARAMETER: TYPE, ...) -> RESULT`, without its documentation.
+fn function(line: &str) -> Option<Internal> {
+    let signature = line.trim().strip_prefix("internal")?.trim();
+    let signature = signature.strip_prefix("function")?.trim();
+    let (name, rest) = signature.split_once('(')?;
+    let (parameters, result) = rest.rsplit_once(')')?;
+    let parameter = |text: &str| {
+        let (name, kind) = text.split_once(':')?;
+        Some((name.trim().to_string(), kind.trim().to_string()))
+    };
+    let result = match result.trim() {
+        "" => None,
+        result => Some(result.strip_prefix("->")?.trim().to_string()),
+    };
+    Some(Internal {
+        name: name.to_string(),
+        parameters: parameters
+            .split(',')
+            .filter(|text| !text.trim().is_empty())
+            .map(parameter)
+            .collect::<Option<_>>()?,
+        result,
+        documentation: String::new(),
+    })
+}
+
+/// The next bits of a value.
+fn packed(
+    abi: &Abi,
+    value: &str,
+    bits: usize,
+    field: &str,
+    at: usize,
+) -> Result<Packed, &'static str> {
+    let told = abi.status.iter().find(|it| it.name == field);
+    let told = told.ok_or("a field that is not told before")?;
+    let width = width(&told.kind).ok_or("a field that is no integer")?;
+    let before = abi.packed.iter().filter(|it| it.value == value);
+    let from: u32 = before.map(|it| it.bits).sum();
+    if bits == 0 || at.saturating_add(bits) > width as usize || from as usize + bits > 64 {
+        return Err("more bits than there are");
+    }
+    let (bits, at) = (bits as u32, at as u32);
+    let shared = |it: &&Packed| it.field == field && it.at < at + bits && at < it.at + it.bits;
+    if abi.packed.iter().any(|it| shared(&it)) {
+        return Err("bits that are told twice");
+    }
+    Ok(Packed {
+        value: value.to_string(),
+        from,
+        bits,
+        field: field.to_string(),
+        at,
+    })
+}
+
+/// The bits of an integer type.
+pub fn width(kind: &str) -> Option<u32> {
+    match kind {
+        "i32" | "u32" => Some(32),
+        "i64" | "u64" | "isize" | "usize" => Some(64),
+        _ => None,
+    }
 }
 
 /// The constants of the table that a line gives a value to: several where sets share one.
@@ -200,6 +303,24 @@ mod tests {
                 "integer MPI_ROOT 1\ninteger MPI_ROOT 1",
                 "line 2: told twice",
             ),
+            (
+                "packed bytes 1 count 0",
+                "line 1: a field that is not told before",
+            ),
+            (
+                "field flags 0 [i32;2]\npacked cancelled 1 flags 0",
+                "line 2: a field that is no integer",
+            ),
+            (
+                "field count 0 i32\npacked bytes 32 count 1",
+                "line 2: more bits than there are",
+            ),
+            (
+                "field count 0 i32\npacked bytes 31 count 1\npacked cancelled 2 count 0",
+                "line 3: bits that are told twice",
+            ),
+            ("internal function f(a) -> b", "line 1: no signature"),
+            ("internal function f(a: b) b", "line 1: no signature"),
             ("abi short", "line 1: nothing that an ABI is described by"),
         ] {
             assert_eq!(reason(text), expected);

@@ -12,6 +12,7 @@ mod direct;
 mod dispatch;
 mod handles;
 mod imports;
+mod internals;
 mod kind;
 mod shims;
 mod stubs;
@@ -56,8 +57,9 @@ const SHARED: [(&str, Emitter); 3] = [
 /// A file named after each ABI.
 const OF_ABI: Emitter = abi::emit;
 /// The upper half's.
-const UPPER: [(&str, Emitter); 3] = [
+const UPPER: [(&str, Emitter); 4] = [
     ("stubs.rs", stubs::emit),
+    ("internals.rs", internals::emit),
     ("symbols.rs", handles::emit_symbols),
     ("types.rs", abi::emit_types),
 ];

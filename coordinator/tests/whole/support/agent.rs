@@ -229,6 +229,7 @@ impl Agent {
             bytes: written.page_bytes,
             digest: written.digest,
             seconds: 0.0,
+            contract: 5,
         }
     }
 }

@@ -1,11 +1,13 @@
 //! x86-64: FS is the thread pointer of a libc, GS leads to our own record of the thread.
 
+pub mod calls;
 pub mod enter;
 pub mod frame;
 pub mod registers;
 pub mod springboard;
 pub mod syscall;
 pub mod trampoline;
+pub mod unwind;
 
 /// Bytes of a page.
 pub const PAGE: usize = 4096;

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use stillpoint_wrappers::gate::ThreadRecord;
 
-use super::syscall::syscall3;
+use super::syscall::{failed, syscall3};
 
 const ARCH_SET_GS: usize = 0x1001;
 const ARCH_SET_FS: usize = 0x1002;
@@ -109,4 +109,21 @@ pub unsafe fn set_gs(value: u64) {
         // SAFETY: the caller's.
         unsafe { syscall3(libc::SYS_arch_prctl, ARCH_SET_GS, value as usize, 0) };
     }
+}
+
+/// The wide registers that the process may use, one bit each.
+pub fn wide() -> u64 {
+    const GET_PERMISSIONS: usize = 0x1022;
+    let mut bits = 0u64;
+    let place = &raw mut bits as usize;
+    // SAFETY: the kernel writes one word.
+    let result = unsafe { syscall3(libc::SYS_arch_prctl, GET_PERMISSIONS, place, 0) };
+    if failed(result) { 0 } else { bits }
+}
+
+/// Asks the kernel for the use of one of them; whether it gives it.
+pub fn ask_for_wide(feature: usize) -> bool {
+    const ASK_PERMISSION: usize = 0x1023;
+    // SAFETY: it touches no memory.
+    !failed(unsafe { syscall3(libc::SYS_arch_prctl, ASK_PERMISSION, feature, 0) })
 }

@@ -1,6 +1,7 @@
 //! Storage tiers, as a rank's agent sees them: it writes its image to several places at once, keeps blocks of its peers'
 //! on its node's fast tier, and copies what it keeps to the slow tier while the application runs.
 //!
+//! * [`destination`] - what the executor sees of it
 //! * [`image`] - one image, on its way to its tiers
 //! * [`lanes`] - which block goes where
 //! * [`sink`] - one of the places that an image goes to
@@ -12,6 +13,7 @@
 //!
 //! Its threads are the lower half's: all signals blocked, none of them calls MPI.
 
+pub mod destination;
 pub mod held;
 pub mod image;
 pub mod lanes;

@@ -121,7 +121,7 @@ pub fn on_pselect(call: &mut Call) -> isize {
         Ok(_) | Err(_) => return call.redirect_plain(),
     };
     match mask {
-        Ok(mask) => call.redirect(Piece::CallMaskR9, (mask & !ours()) as usize),
+        Ok(mask) => call.redirect(Piece::CallMask5, (mask & !ours()) as usize),
         Err(_) => call.redirect_plain(),
     }
 }

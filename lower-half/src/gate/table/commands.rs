@@ -177,7 +177,7 @@ pub const PRCTL: &[Command] = &[
     command(0x5961_6d61, "PR_SET_PTRACER", Free, "who may debug this launch's process: lost, as the debugger is"),
 ];
 
-pub static PRCTL_FREE: &[u32] = &free::<{ count_free(PRCTL) }>(PRCTL);
+pub const PRCTL_FREE: &[u32] = &free::<{ count_free(PRCTL) }>(PRCTL);
 
 #[rustfmt::skip]
 pub const ARCH_PRCTL: &[Command] = &[
@@ -206,7 +206,7 @@ pub const ARCH_PRCTL: &[Command] = &[
     command(0x5005, "ARCH_SHSTK_STATUS", Refused(libc::EINVAL), "fails"),
 ];
 
-pub static ARCH_PRCTL_FREE: &[u32] = &free::<{ count_free(ARCH_PRCTL) }>(ARCH_PRCTL);
+pub const ARCH_PRCTL_FREE: &[u32] = &free::<{ count_free(ARCH_PRCTL) }>(ARCH_PRCTL);
 
 pub const DUPLICATE: &[u32] = &[libc::F_DUPFD as u32, libc::F_DUPFD_CLOEXEC as u32];
 pub const OWNER: &[u32] = &[
@@ -268,7 +268,7 @@ const NEW_WITHIN: [(u32, usize); 5] = [
 ];
 
 /// Both kinds.
-pub static NEW_BY_IOCTL: &[u32] = &{
+pub const NEW_BY_IOCTL: &[u32] = &{
     let mut requests = [0; NEW_RESULT.len() + NEW_WITHIN.len()];
     let mut at = 0;
     while at < requests.len() {

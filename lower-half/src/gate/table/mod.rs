@@ -1,4 +1,5 @@
-//! The one table of Linux's system calls on x86-64: what class each is of, when it is trapped, and what answers it then.
+//! The one table of Linux's system calls: what class each is of, when it is trapped, and what answers it then. It knows calls by name; which
+//! number is which call says `arch`.
 //!
 //! The filter's rules, the trap's answers and `docs/system-calls.md` all follow from it. A rule holds what answers it, so none
 //! can lack one; what makes a descriptor is known by its class; and a call that is not in the table does not exist for the
@@ -11,6 +12,7 @@ pub mod commands;
 mod entries;
 #[cfg(test)]
 mod page;
+mod somewhere;
 
 pub use class::Class;
 
@@ -18,6 +20,7 @@ use stillpoint_wrappers::gate::{ARENA_END, ARENA_START, LOW_END};
 
 use super::call::Call;
 use super::descriptors;
+use crate::arch::calls;
 
 /// Which system calls with a rule's number it is about.
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +106,36 @@ const fn refused(when: When, error: i32) -> Rule {
     }
 }
 
-/// A system call.
+/// What a system call is, wherever there is one of that name.
+#[derive(Clone, Copy)]
+struct Meaning {
+    name: &'static str,
+    class: Class,
+    rules: &'static [Rule],
+    /// What else there is to say of it at a checkpoint.
+    note: &'static str,
+}
+
+const fn call(name: &'static str, class: Class, rules: &'static [Rule]) -> Meaning {
+    told(name, class, rules, "")
+}
+
+const fn told(
+    name: &'static str,
+    class: Class,
+    rules: &'static [Rule],
+    note: &'static str,
+) -> Meaning {
+    Meaning {
+        name,
+        class,
+        rules,
+        note,
+    }
+}
+
+/// A system call of this processor.
+#[derive(Clone, Copy)]
 pub struct Entry {
     pub number: i64,
     #[cfg(test)]
@@ -119,6 +151,20 @@ pub struct Entry {
 static NEW_DESCRIPTOR: &[Rule] = &[every(When::Always, descriptors::on_new)];
 
 impl Entry {
+    const fn of(number: i64, meaning: &Meaning) -> Entry {
+        // Both are for the page.
+        let _ = (meaning.name, meaning.note);
+        Entry {
+            number,
+            #[cfg(test)]
+            name: meaning.name,
+            class: meaning.class,
+            rules: meaning.rules,
+            #[cfg(test)]
+            note: meaning.note,
+        }
+    }
+
     pub fn rules(&self) -> &'static [Rule] {
         if self.rules.is_empty() && matches!(self.class, Class::MakesDescriptor) {
             NEW_DESCRIPTOR
@@ -128,20 +174,24 @@ impl Entry {
     }
 }
 
+/// Calls by number, in two stretches.
+static FIRST: [Entry; calls::FIRST.len()] = numbered(0, calls::FIRST);
+static NEWER: [Entry; calls::NEWER.len()] = numbered(calls::NEWER_FROM, calls::NEWER);
+
 /// Numbers from here on are not in the table.
-pub const END: i64 = entries::NEWER_FROM + entries::NEWER.len() as i64;
+pub const END: i64 = (calls::NEWER_FROM + calls::NEWER.len()) as i64;
 
 /// The call with this number.
 pub fn entry(number: i64) -> Option<&'static Entry> {
     let index = usize::try_from(number).ok()?;
-    entries::FIRST
+    FIRST
         .get(index)
-        .or_else(|| entries::NEWER.get(index.checked_sub(entries::NEWER_FROM as usize)?))
+        .or_else(|| NEWER.get(index.checked_sub(calls::NEWER_FROM)?))
 }
 
 /// Every call, by number.
 pub fn all() -> impl Iterator<Item = &'static Entry> {
-    entries::FIRST.iter().chain(entries::NEWER)
+    FIRST.iter().chain(&NEWER)
 }
 
 /// Whether a call is one of those that make threads and processes, become another program, or end.
@@ -159,26 +209,52 @@ pub fn answers(call: &Call) -> Option<fn(&mut Call) -> isize> {
     })
 }
 
-/// Whether the numbers count up, and each class has the rules that it needs.
-const fn sound(entries: &[Entry], first: i64) -> bool {
+/// The calls with these names, numbered from `first` on. One that the table does not know is a mistake that the compiler finds.
+const fn numbered<const COUNT: usize>(first: usize, names: [&str; COUNT]) -> [Entry; COUNT] {
+    let mut entries = [Entry::of(0, &entries::EVERYWHERE[0]); COUNT];
     let mut at = 0;
-    while at < entries.len() {
-        let entry = &entries[at];
-        if entry.number != first + at as i64 {
-            return false;
-        }
-        if entry.class.is_untrapped() && !entry.rules.is_empty() {
-            return false;
-        }
-        if entry.class.needs_rule() && entry.rules.is_empty() {
-            return false;
+    while at < COUNT {
+        let meaning = match find(entries::EVERYWHERE, names[at]) {
+            Some(meaning) => meaning,
+            None => match find(somewhere::SOMEWHERE, names[at]) {
+                Some(meaning) => meaning,
+                None => panic!("a system call has no line in the table"),
+            },
+        };
+        assert!(sound(meaning));
+        entries[at] = Entry::of((first + at) as i64, meaning);
+        at += 1;
+    }
+    entries
+}
+
+const fn find(meanings: &'static [Meaning], name: &str) -> Option<&'static Meaning> {
+    let mut at = 0;
+    while at < meanings.len() {
+        if same(meanings[at].name.as_bytes(), name.as_bytes()) {
+            return Some(&meanings[at]);
         }
         at += 1;
     }
-    true
+    None
 }
 
-const _: () = assert!(sound(entries::FIRST, 0) && sound(entries::NEWER, entries::NEWER_FROM));
+const fn same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
+}
+
+/// Whether a class has the rules that it needs.
+const fn sound(meaning: &Meaning) -> bool {
+    if meaning.class.is_untrapped() {
+        meaning.rules.is_empty()
+    } else {
+        !meaning.class.needs_rule() || !meaning.rules.is_empty()
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -25,6 +25,78 @@ fn the_kernels_headers_have_the_same_calls() {
     }
 }
 
+/// Calls of 64-bit processors that Linux has been brought to lately, aarch64 among them: those that nothing has taken the place of.
+fn generic() -> Vec<String> {
+    let text = std::fs::read_to_string("/usr/include/asm-generic/unistd.h").unwrap();
+    let wide = text.split("#define __NR_fcntl64").next().unwrap();
+    let defined = |line: &str| {
+        let mut words = line.strip_prefix("#define __NR")?.split_whitespace();
+        Some((words.next()?.to_owned(), words.next()?.to_owned()))
+    };
+    let numbers: BTreeMap<String, String> = wide.lines().filter_map(defined).collect();
+    let counts = |(name, number): &(&String, &String)| {
+        let number = match number.strip_prefix("__NR") {
+            // `fstat` is what 32-bit processors call otherwise.
+            Some(wide) => numbers.get(wide),
+            None => Some(*number),
+        };
+        let number: Option<u32> = number.and_then(|number| number.parse().ok());
+        let narrow = number.is_none_or(|number| (403..424).contains(&number));
+        let other = ["_sync_file_range2", "_arch_specific_syscall", "_syscalls"];
+        !narrow && !name.starts_with("3264") && !other.contains(&name.as_str())
+    };
+    let names = numbers.iter().filter(counts);
+    names.map(|(name, _)| name[1..].to_owned()).collect()
+}
+
+#[test]
+fn the_table_knows_the_calls_of_every_processor() {
+    let names = generic();
+    assert!(names.len() > 290, "{}", names.len());
+    for name in names {
+        assert!(find(entries::EVERYWHERE, &name).is_some(), "{name}");
+        assert!(find(somewhere::SOMEWHERE, &name).is_none(), "{name}");
+    }
+}
+
+/// Source files below a folder, without those of `arch`.
+fn sources(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("arch") {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn calls_of_some_processors_are_made_below_arch_only() {
+    let mut files = Vec::new();
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    sources(&root, &mut files);
+    assert!(files.len() > 150, "{}", files.len());
+    let some: Vec<&str> = somewhere::SOMEWHERE.iter().map(|it| it.name).collect();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let words = text.split(|byte: char| !byte.is_ascii_alphanumeric() && byte != '_');
+        let mut calls = words.filter_map(|word| word.strip_prefix("SYS_"));
+        let found = calls.find(|name| some.contains(name));
+        assert_eq!(found, None, "{}", file.display());
+    }
+}
+
+/// What the table knows and this processor does not have would be known in vain.
+#[test]
+fn every_line_of_the_table_is_a_call() {
+    let names: std::collections::BTreeSet<&str> = all().map(|entry| entry.name).collect();
+    let lines = entries::EVERYWHERE.iter().chain(somewhere::SOMEWHERE);
+    let lines: Vec<&str> = lines.map(|meaning| meaning.name).collect();
+    assert_eq!(lines.len(), names.len());
+    assert!(lines.iter().all(|name| names.contains(name)));
+}
+
 #[test]
 fn numbers_that_the_c_library_knows_are_those_of_the_table() {
     for (number, name) in [

@@ -200,7 +200,7 @@ impl Rank {
                 self.agent.due = Some(Due::Count { round });
             }
             ToRank::Release => {
-                self.release();
+                self.release::<S>();
                 self.raises.clear();
                 self.say(FromRank::Released);
                 let (outbox, inbox) = (
@@ -266,8 +266,13 @@ impl Rank {
     fn send_clocks<S: Mutant>(&mut self) {
         let mut clocks = vec![];
         self.agent.told = 0;
+        let inside = self.inside.filter(|_| S::LEAVE_OUT);
         for cell in self.clocks.all_mut() {
-            cell.target = cell.count.committed();
+            let is_inside = inside.is_some_and(|place| cell.clock == Some(place.clock));
+            cell.target = match is_inside {
+                true => cell.count.committed_before_newest(),
+                false => cell.count.committed(),
+            };
             if let Some(clock) = cell.clock {
                 clocks.push((clock as u64, cell.target));
                 self.agent.told |= 1 << clock;

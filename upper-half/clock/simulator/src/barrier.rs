@@ -171,7 +171,7 @@ impl Rank {
     pub fn commit_in_barrier<S: Mutant>(&mut self, clock: usize, op: Op) {
         let Some(on) = op.on() else { return };
         if self.pending == Pending::No || !S::TAKE_BACK {
-            return self.enter(op);
+            return self.enter(op, clock);
         }
         self.take_back(clock);
         let stage = Stage::Past;

@@ -14,7 +14,7 @@ use crate::program::{Op, Program};
 use crate::promise::Broken;
 use crate::rank::Rank;
 use crate::ranks::Ranks;
-use crate::{step, wire};
+use crate::{inside, step, wire};
 
 /// What does not change.
 #[derive(Clone, Debug)]
@@ -78,6 +78,8 @@ pub enum Action {
     Wake(usize),
     /// A rank tests the trivial barrier that it is in.
     Test(usize),
+    /// A rank that is blocked in a collective operation asks whether it is to stand still there.
+    Ask(usize),
     /// Messages come in.
     Pull(usize),
     /// An agent takes its next step.
@@ -203,6 +205,9 @@ impl<S: Mutant> Job<S> {
         if barrier::can_test(self, &state.ranks, number) {
             actions.push(Action::Test(number));
         }
+        if inside::can_ask::<S>(&state.ranks, number) {
+            actions.push(Action::Ask(number));
+        }
         let next = self.program.ranks[number].get(it.at);
         let busy = next.is_some_and(|op| !matches!(op, Op::Linger { .. }));
         if it.can_stop::<S>(busy) {
@@ -271,6 +276,12 @@ impl<S: Mutant> Job<S> {
             Action::Stop(number) => ranks[number].doing = Activity::Parked,
             Action::Wake(number) => ranks[number].wake::<S>(),
             Action::Test(number) => barrier::test(self, ranks, number),
+            Action::Ask(number) => {
+                inside::ask(self, ranks, number);
+                if ranks[number].stands_inside() && ranks[number].can_wake::<S>() {
+                    state.broken = Some(Broken::StandsInVain(number));
+                }
+            }
             Action::Pull(number) => wire::pull(ranks, number),
             Action::Obey(number) => {
                 if S::PULL && matches!(ranks[number].agent.due, Some(Due::Count { .. })) {
@@ -306,7 +317,7 @@ impl<S: Mutant> Job<S> {
                 state.release();
             }
             Action::CarryOn => state.release(),
-            Action::Restart => state.restart(),
+            Action::Restart => state.restart(self),
         }
     }
 
@@ -341,15 +352,20 @@ impl<S: Mutant> State<S> {
     fn all_released(&mut self) {
         for rank in self.ranks.iter_mut() {
             rank.agent = rank.agent.anew();
-            rank.release();
+            rank.release::<S>();
             rank.raises.clear();
         }
         self.coordinator = Coordinator::Idle;
     }
 
     /// The job begins again from the image that has been written, on another lower half.
-    fn restart(&mut self) {
+    fn restart(&mut self, job: &Job<S>) {
         self.restarts -= 1;
+        for (rank, ops) in self.ranks.iter_mut().zip(&job.program.ranks) {
+            if let Some(op) = ops.get(rank.at) {
+                rank.lose_operation::<S>(*op);
+            }
+        }
         self.all_released();
         for rank in self.ranks.iter_mut() {
             rank.lose_barriers();

@@ -12,6 +12,18 @@ pub trait Mutant: Steps {
     const JOIN: bool = true;
     /// A stub that sees the flag takes its increment back and decides first.
     const TAKE_BACK: bool = true;
+    /// A stub that has taken its increment back tells how far its clock binds before it may be stopped.
+    const TELL_FIRST: bool = true;
+    /// A thread that owes the others a word, because it has returned or has taken back, cannot be stopped.
+    const OWES_INSIDE: bool = true;
+    /// The agent leaves out what a thread says that it is inside.
+    const LEAVE_OUT: bool = true;
+    /// Who is in place has the others come instead of standing still inside.
+    const IN_PLACE: bool = true;
+    /// Who stands still inside an operation takes its increment back, as who stands still before it.
+    const STAND_BEFORE: bool = true;
+    /// After a restart who stood inside has not begun the operation.
+    const AGAIN: bool = true;
     /// Parked and waiting ranks pull messages in.
     const PULL: bool = true;
     /// What has begun on a communicator binds before it is given up.
@@ -84,6 +96,24 @@ leave_out! {
     NoNoting: NOTE;,
     /// Parked ranks sleep.
     NoPulling:; PULL,
+    /// Who returns from an operation while a checkpoint is pending says nothing of it.
+    NoReturning: RETURN;,
+    /// Who stands inside an operation that binds goes on standing there.
+    NoLettingOn: LET_ON;,
+    /// Who is needed elsewhere waits inside an operation that nobody has to come to.
+    NoCalling: CALL;,
+    /// What the agent has not read because a thread said it was inside is told by nobody.
+    NoTellingFirst:; TELL_FIRST,
+    /// A thread is stopped with a word that it owes.
+    StoppedOwing:; OWES_INSIDE,
+    /// What is begun binds, whether it can be begun again or not.
+    NoLeavingOut:; LEAVE_OUT,
+    /// What is in place is left out like everything else.
+    LeavesOutInPlace:; IN_PLACE,
+    /// Who stands inside an operation counts as having begun it.
+    StandsBehind:; STAND_BEFORE,
+    /// After a restart who stood inside counts the operation twice.
+    CountsTwice:; AGAIN,
     /// Nobody says that it has come to know a group.
     NoJoining:; JOIN,
     /// What is pending on a communicator that is given up binds nobody.

@@ -25,6 +25,17 @@ pub enum Until {
     Carried,
 }
 
+/// What a blocking collective operation leaves of its input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// It cannot be begun again, and its stub knows that: it binds the others when it is begun.
+    Binding,
+    /// It cannot be begun again (`MPI_IN_PLACE`), of which its stub finds out only when the rank is to stand still inside.
+    InPlace,
+    /// All of it: it can be begun again after a restart, and binds when a member returns from it.
+    Repeatable,
+}
+
 /// One operation of one rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
@@ -36,6 +47,7 @@ pub enum Op {
     /// A blocking collective operation; `MPI_Finalize` is one too.
     Collective {
         on: usize,
+        kind: Kind,
     },
     /// Begins a nonblocking collective operation, or starts a persistent one. One that `binds` cannot be begun
     /// again after a restart (`MPI_IN_PLACE`).
@@ -48,7 +60,7 @@ pub enum Op {
         on: usize,
         number: u32,
     },
-    /// A collective operation on `on` that makes the communicator `new`.
+    /// A collective operation on `on` that makes the communicator `new`; it can be begun again.
     Make {
         on: usize,
         new: usize,
@@ -77,9 +89,27 @@ impl Op {
     /// The communicator, or the set of members, that a collective operation is on.
     pub fn on(self) -> Option<usize> {
         match self {
-            Op::Collective { on } | Op::Start { on, .. } | Op::Make { on, .. } => Some(on),
+            Op::Collective { on, .. } | Op::Start { on, .. } | Op::Make { on, .. } => Some(on),
             Op::Free { set, .. } => Some(set),
             _ => None,
+        }
+    }
+
+    /// Whether the thread says that it is inside: one that cannot be begun again counts as begun in vain only by mistake.
+    pub fn is_said(self) -> bool {
+        match self {
+            Op::Collective { kind, .. } => kind != Kind::Binding,
+            Op::Make { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether it can be begun again after a restart that finds the rank inside.
+    pub fn is_repeatable(self) -> bool {
+        match self {
+            Op::Collective { kind, .. } => kind == Kind::Repeatable,
+            Op::Make { .. } => true,
+            _ => false,
         }
     }
 }
@@ -167,9 +197,16 @@ impl Program {
         self
     }
 
-    /// A blocking collective operation.
+    /// A blocking collective operation that binds when it is begun.
     pub fn collective(self, on: usize, shape: Shape) -> Program {
-        self.all(on, shape, Op::Collective { on })
+        let kind = Kind::Binding;
+        self.all(on, shape, Op::Collective { on, kind })
+    }
+
+    /// A blocking collective operation that can be begun again.
+    pub fn repeatable(self, on: usize, shape: Shape) -> Program {
+        let kind = Kind::Repeatable;
+        self.all(on, shape, Op::Collective { on, kind })
     }
 
     /// Has communicators given up on clocks of their own: what must not be done.

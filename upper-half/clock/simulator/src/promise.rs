@@ -11,9 +11,9 @@ use crate::rank::{Rank, Step};
 pub enum Broken {
     /// A rank was taken for parked that is not.
     NotParked(usize),
-    /// Invariant 1 (section 4.1): a rank is inside a collective operation.
+    /// Invariant 1 (section 4.1): a rank is inside a collective operation, and does not stand there.
     Inside(usize),
-    /// Invariant 2: a member has not begun an operation that another cannot take back.
+    /// Invariant 2: a member has not begun an operation, or stands inside it, that another has returned from or cannot take back for another reason.
     NotBegunByAll { communicator: usize },
     /// Some members have given a communicator up and others have not: a restart could not make it again for these.
     GivenUpBySome { communicator: usize },
@@ -25,6 +25,8 @@ pub enum Broken {
     PastByOne { communicator: usize },
     /// Two-phase commit: a nonblocking operation would be lost with the lower half.
     Unfinished(usize),
+    /// A rank stands still inside an operation that it has to go on with at once.
+    StandsInVain(usize),
     /// Parked ranks were let on at a standstill of nothing but collective operations, which need none of them.
     LetOnInVain,
     /// A message would be lost with the lower half.
@@ -39,7 +41,12 @@ impl<S: Mutant> State<S> {
     /// Invariants 1 and 2 of the paper (section 4.1).
     pub fn is_safe(&self) -> Result<(), Broken> {
         for (number, rank) in self.ranks.iter().enumerate() {
-            if matches!(rank.step, Step::Inside | Step::Incremented) {
+            let moves = match rank.step {
+                Step::Inside | Step::Incremented | Step::Said | Step::Counted => true,
+                Step::Open => !rank.stands_inside(),
+                _ => false,
+            };
+            if moves {
                 return Err(Broken::Inside(number));
             }
             if rank.doing != Activity::Parked {
@@ -49,7 +56,9 @@ impl<S: Mutant> State<S> {
         for (communicator, members) in self.members.iter().enumerate() {
             let members = || members.iter().map(|member| &self.ranks[*member]);
             let bound = members().map(|rank| rank.bound[communicator]).max();
-            let begun = members().map(|rank| rank.begun[communicator]).min();
+            let begun = members()
+                .map(|rank| rank.begun_for_good(communicator))
+                .min();
             if bound > begun {
                 return Err(Broken::NotBegunByAll { communicator });
             }
@@ -61,7 +70,7 @@ impl<S: Mutant> State<S> {
             }
             let newest = members()
                 .filter(has_given_up)
-                .map(|rank| rank.begun[communicator])
+                .map(|rank| rank.begun_for_good(communicator))
                 .max();
             if newest > bound {
                 return Err(Broken::Forgotten { communicator });

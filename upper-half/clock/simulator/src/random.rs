@@ -4,7 +4,7 @@
 //! what comes later - and each rank gets its part of it. So the program cannot deadlock, however it is
 //! interleaved.
 
-use crate::program::{Communicator, Op, Program, Shape};
+use crate::program::{Communicator, Kind, Op, Program, Shape};
 
 /// Numbers that follow from a seed (SplitMix64, Steele, Lea and Flood 2014).
 #[derive(Clone, Debug)]
@@ -137,7 +137,12 @@ impl Maker {
     }
 
     fn collective(&mut self, on: usize, shape: Shape) {
-        self.all(on, shape, Op::Collective { on });
+        let kind = match self.numbers.below(8) {
+            0 | 1 => Kind::Binding,
+            2 => Kind::InPlace,
+            _ => Kind::Repeatable,
+        };
+        self.all(on, shape, Op::Collective { on, kind });
     }
 
     /// Each member waits for it when it likes.

@@ -11,6 +11,7 @@ fn actor(action: Action) -> Option<usize> {
         | Action::Stop(rank)
         | Action::Wake(rank)
         | Action::Test(rank)
+        | Action::Ask(rank)
         | Action::Pull(rank) => Some(rank),
         Action::Obey(rank) | Action::CountHastily(rank) | Action::Look(rank) => Some(16 + rank),
         Action::Deliver(rank) => Some(32 + rank),
@@ -19,13 +20,13 @@ fn actor(action: Action) -> Option<usize> {
     }
 }
 
-/// Runs the random job of a seed to its end, in at most so many steps; how many checkpoints were drained, or what went
+/// Runs the random job of a seed to its end, with checkpoints and restarts, in at most so many steps; how many checkpoints were drained, or what went
 /// wrong.
 pub fn run<S: Mutant>(seed: u64, most_steps: usize) -> Result<u32, String> {
     run_kept_by::<S>(seed, most_steps, false)
 }
 
-/// The same under two-phase commit: without nonblocking collective operations, and with restarts.
+/// The same under two-phase commit: without nonblocking collective operations.
 pub fn run_two_phase<S: Mutant>(seed: u64, most_steps: usize) -> Result<u32, String> {
     run_kept_by::<S>(seed, most_steps, true)
 }
@@ -41,7 +42,7 @@ fn run_kept_by<S: Mutant>(seed: u64, most_steps: usize, two_phase: bool) -> Resu
         hasty_polls: 20,
         hasty_counts: 5,
         two_phase,
-        restarts: if two_phase { 3 } else { 0 },
+        restarts: 3,
         patient: false,
         ends_early: false,
     };

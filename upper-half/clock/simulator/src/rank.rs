@@ -8,6 +8,7 @@ use stillpoint_clock::rank::{
 use crate::agent::Agent;
 use crate::barrier::Barrier;
 use crate::clocks::{Cell, Clocks};
+use crate::inside::Place;
 use crate::mutant::Mutant;
 use crate::program::Op;
 
@@ -26,8 +27,24 @@ pub enum Step {
     Barrier(Barrier),
     /// Parked in it and let past by an advance.
     Calling(Barrier),
-    /// In a collective operation.
+    /// In a collective operation that binds, and of which the agent knows nothing else.
     Inside,
+    /// The thread has said that it is inside, and has counted nothing yet.
+    Said,
+    /// ... and has counted, the flag not yet tested.
+    Counted,
+    /// The flag was seen and the increment taken back: about to tell what binds before anything else.
+    TakenBack,
+    /// Counted without a flag, and about to say that it is inside.
+    Unsaid,
+    /// In an operation that the thread has said it is inside.
+    Open,
+    /// Stood still inside and was let past by an advance.
+    LetPast,
+    /// Stood still inside when the job began again: the call is made anew.
+    Again,
+    /// The operation that it was inside is over: about to tell that it binds.
+    Returned,
     /// In a synchronous send.
     Sending,
     /// About to give a communicator up, on which more has been begun than binds the others.
@@ -66,6 +83,8 @@ pub struct Rank {
     pub carried: bool,
     /// Raises that the agent has yet to send: clock and number.
     pub raises: Vec<(usize, u64)>,
+    /// What the thread says that it is inside.
+    pub inside: Option<Place>,
     /// Messages by the other rank: sent to it, taken in from it, given to the application.
     pub sent: Vec<u32>,
     pub pulled: Vec<u32>,
@@ -91,6 +110,7 @@ impl Rank {
             held: false,
             carried: false,
             raises: vec![],
+            inside: None,
             sent: vec![0; ranks],
             pulled: vec![0; ranks],
             taken: vec![0; ranks],
@@ -126,6 +146,12 @@ impl Rank {
                 | Step::Barrier(_)
                 | Step::Calling(_)
                 | Step::Inside
+                | Step::Said
+                | Step::Counted
+                | Step::Unsaid
+                | Step::Open
+                | Step::LetPast
+                | Step::Again
         );
         match self.doing {
             Activity::Running if collective => Activity::InCollective,
@@ -135,7 +161,8 @@ impl Rank {
 
     /// Whether the stop signal would park it; `busy` while it has something left to do.
     pub fn can_stop<S: Mutant>(&self, busy: bool) -> bool {
-        self.step == Step::Before
+        let owes = matches!(self.step, Step::TakenBack | Step::Returned);
+        (self.step == Step::Before || owes && !S::OWES_INSIDE)
             && self.doing == Activity::Running
             && !(self.let_on && busy)
             && may_park(self.pending, self.reached::<S>(), self.advances)
@@ -155,13 +182,22 @@ impl Rank {
             Step::Leaving => self.next(),
             Step::Deciding if advanced => self.step = Step::Passing,
             Step::Barrier(barrier) if advanced => self.step = Step::Calling(barrier),
+            Step::Open => {
+                self.count_again::<S>();
+                if advanced {
+                    self.step = Step::LetPast;
+                }
+            }
             _ => {}
         }
         self.let_on = advanced;
     }
 
     /// The checkpoint is over.
-    pub fn release(&mut self) {
+    pub fn release<S: Mutant>(&mut self) {
+        if self.stands_inside() {
+            self.count_again::<S>();
+        }
         self.pending = Pending::No;
         self.advances = 0;
         self.carried |= self.held;
@@ -261,7 +297,7 @@ impl Rank {
             let begun = count.seq();
             self.raise(clock, begun);
         }
-        self.enter(op);
+        self.enter(op, clock);
     }
 
     pub fn raise(&mut self, clock: usize, begun: u64) {
@@ -272,16 +308,22 @@ impl Rank {
         }
     }
 
-    /// The operation begins, and binds.
-    pub fn enter(&mut self, op: Op) {
+    /// The operation begins, and binds if it cannot be begun again.
+    pub fn enter(&mut self, op: Op, clock: usize) {
         if let Some(on) = op.on() {
             self.begun[on] += 1;
-            self.bound[on] = self.begun[on];
+            if !op.is_repeatable() {
+                self.bound[on] = self.begun[on];
+            }
         }
         match op {
             Op::Start { .. } => {
                 self.nonblocking += 1;
                 self.leave();
+            }
+            _ if op.is_said() => {
+                self.inside = op.on().map(|on| Place { on, clock });
+                self.step = Step::Open;
             }
             _ => self.step = Step::Inside,
         }
@@ -324,7 +366,13 @@ impl Rank {
 
     /// Whether the other members know of it.
     pub fn tells<S: Mutant>(&mut self, clock: usize, begun: u64) -> bool {
-        match tell::<S>(self.pending, begun, self.clocks.of(clock).target) {
+        let target = self.clocks.of(clock).target;
+        self.does(clock, begun, tell::<S>(self.pending, begun, target))
+    }
+
+    /// Does what has to be done before the thread goes on; false: not yet.
+    pub fn does(&mut self, clock: usize, begun: u64, tell: Tell) -> bool {
+        match tell {
             Tell::AwaitTargets => return false,
             Tell::Raise => self.raise(clock, begun),
             Tell::Return => {}

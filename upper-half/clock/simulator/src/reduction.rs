@@ -28,6 +28,7 @@ fn actor(action: Action) -> Option<usize> {
         | Action::Stop(rank)
         | Action::Wake(rank)
         | Action::Test(rank)
+        | Action::Ask(rank)
         | Action::Pull(rank) => Some(rank),
         Action::Obey(rank) | Action::CountHastily(rank) | Action::Look(rank) => Some(rank),
         Action::Deliver(_)
@@ -150,12 +151,18 @@ impl<S: Mutant> Set<'_, S> {
             (Step::Before, Op::Wait { on, number: which }) => self.add_lacking(number, on, which),
             (Step::Before, Op::Start { on, binds: false })
             | (
-                Step::Incremented | Step::Deciding | Step::Passing | Step::Barrier(_),
-                Op::Collective { on } | Op::Make { on, .. } | Op::Start { on, .. },
+                Step::Incremented
+                | Step::Deciding
+                | Step::Passing
+                | Step::Barrier(_)
+                | Step::Counted
+                | Step::Unsaid
+                | Step::Again,
+                Op::Collective { on, .. } | Op::Make { on, .. } | Op::Start { on, .. },
             ) => self.add_all(|set, other| set.future(other).iter().any(|op| waits_on(*op, on))),
             (
-                Step::Inside,
-                Op::Collective { on } | Op::Make { on, .. } | Op::Free { set: on, .. },
+                Step::Inside | Step::Open,
+                Op::Collective { on, .. } | Op::Make { on, .. } | Op::Free { set: on, .. },
             ) => {
                 self.add_lacking(number, on, it.begun[on]);
             }
@@ -235,7 +242,7 @@ impl<S: Mutant> Set<'_, S> {
                     || set.is_some_and(|set| shared(clocks[set]))
             }
             Op::Free { on, set } => shared(clocks[on]) || shared(clocks[set]),
-            Op::Collective { on } | Op::Start { on, .. } | Op::Wait { on, .. } => {
+            Op::Collective { on, .. } | Op::Start { on, .. } | Op::Wait { on, .. } => {
                 shared(clocks[on])
             }
             _ => false,

@@ -3,6 +3,7 @@
 use stillpoint_clock::rank::{Activity, Pending};
 
 use crate::barrier;
+use crate::inside::Place;
 use crate::job::Job;
 use crate::mutant::Mutant;
 use crate::program::{Op, Shape, Until};
@@ -38,10 +39,10 @@ pub fn can_step<S: Mutant>(job: &Job<S>, ranks: &Ranks, number: usize) -> bool {
         }
         (Step::Sending, Op::Deliver { to }) => ranks[to].pulled[number] >= rank.sent[to],
         (Step::Deciding, _) => !S::AWAIT_TARGETS || rank.pending != Pending::Asked,
-        (Step::Telling { .. } | Step::Binding { .. }, _) => {
+        (Step::Telling { .. } | Step::Binding { .. } | Step::TakenBack | Step::Returned, _) => {
             !S::AWAIT_TARGETS || rank.pending != Pending::Asked
         }
-        (Step::Inside, _) => op
+        (Step::Inside | Step::Open, _) => op
             .on()
             .is_some_and(|on| is_complete(job, ranks, number, on, rank.begun[on])),
         _ => true,
@@ -93,7 +94,7 @@ pub fn step<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
             ranks[number].nonblocking += 1;
             ranks[number].leave();
         }
-        (Step::Before, Op::Collective { on }) if barrier::stands_before(job, op) => {
+        (Step::Before, Op::Collective { on, .. }) if barrier::stands_before(job, op) => {
             ranks[number].enter_barrier(on);
         }
         (Step::Barrier(barrier), _) => ranks[number].decide_in_barrier::<S>(barrier, clock, op),
@@ -101,15 +102,21 @@ pub fn step<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
         (Step::Incremented, _) if barrier::stands_before(job, op) => {
             ranks[number].commit_in_barrier::<S>(clock, op);
         }
+        (Step::Before, Op::Collective { on, .. }) if op.is_said() => {
+            ranks[number].inside = Some(Place { on, clock });
+            ranks[number].step = Step::Said;
+        }
         (Step::Before, Op::Collective { .. } | Op::Start { .. } | Op::Make { .. }) => {
             ranks[number].increment(clock);
         }
         (Step::Incremented, _) => {
             let rank = &mut ranks[number];
-            if rank.pending == Pending::No || !S::TAKE_BACK {
-                rank.enter(op);
-            } else {
+            if rank.pending != Pending::No && S::TAKE_BACK {
                 rank.flag_is_seen(clock);
+            } else if op.is_said() {
+                rank.step = Step::Unsaid;
+            } else {
+                rank.enter(op, clock);
             }
         }
         (Step::Deciding, _) => ranks[number].decide::<S>(clock, op),
@@ -117,13 +124,32 @@ pub fn step<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
             // Whatever has become of the checkpoint meanwhile.
             ranks[number].go(clock, op, S::RAISE);
         }
-        (Step::Inside, _) => inside(job, ranks, number, op),
+        (Step::Inside, _) => over(job, ranks, number, op),
+        (Step::Open, _) => {
+            if ranks[number].returns(op) {
+                over(job, ranks, number, op);
+            }
+        }
+        (Step::Returned, _) => {
+            if ranks[number].tells_committed::<S>(clock) {
+                over(job, ranks, number, op);
+            }
+        }
+        (
+            Step::Said
+            | Step::Counted
+            | Step::TakenBack
+            | Step::Unsaid
+            | Step::Again
+            | Step::LetPast,
+            _,
+        ) => ranks[number].step_inside::<S>(clock, op),
         (step, op) => unreachable!("{step:?} in {op:?}"),
     }
 }
 
-/// In a collective operation, and those have come whom it waits for.
-fn inside<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize, op: Op) {
+/// A collective operation is over.
+fn over<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize, op: Op) {
     match op {
         Op::Make { new, .. } => make(job, ranks, number, new),
         Op::Free { on, .. } => ranks[number].given_up |= 1 << on,

@@ -6,8 +6,8 @@ use stillpoint_wrappers::gate::HandleKind;
 
 use super::graph;
 use crate::communicators::{self, Body, null, together, usable};
-use crate::ground::abi::{self, Comm, Info};
-use crate::ground::object::Object;
+use crate::ground::abi::{self, CommHandle, PlaceOf};
+use crate::ground::object::{Comm, Info, Object};
 use crate::objects::communicator::cartesian::Grid;
 use crate::objects::communicator::{Graph, Topology};
 use crate::objects::errhandler::run;
@@ -40,7 +40,7 @@ pub unsafe fn cart_create(
     dims: *const c_int,
     periods: *const c_int,
     reorder: c_int,
-    place: *mut Comm,
+    place: PlaceOf<CommHandle>,
 ) -> c_int {
     // SAFETY: handles are checked before they are used; the arrays have `count` elements.
     unsafe {
@@ -71,7 +71,7 @@ pub unsafe fn cart_create(
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn cart_sub(comm: Comm, remain: *const c_int, place: *mut Comm) -> c_int {
+pub unsafe fn cart_sub(comm: Comm, remain: *const c_int, place: PlaceOf<CommHandle>) -> c_int {
     // SAFETY: handles are checked before they are used; the array has as many elements as the grid dimensions.
     unsafe {
         run(comm, c"MPI_Cart_sub", || {
@@ -102,7 +102,7 @@ pub unsafe fn graph_create(
     index: *const c_int,
     edges: *const c_int,
     reorder: c_int,
-    place: *mut Comm,
+    place: PlaceOf<CommHandle>,
 ) -> c_int {
     // SAFETY: handles are checked before they are used; the index has as many elements as there are nodes, the
     // edges as many as its last one says.
@@ -132,9 +132,9 @@ pub unsafe fn graph_create(
 unsafe fn distributed(
     comm: Comm,
     hints: Info,
-    place: *mut Comm,
+    place: PlaceOf<CommHandle>,
     name: &'static CStr,
-    call: impl FnOnce(&'static stillpoint_wrappers::dispatch::Dispatch, u64, u64, *mut u64) -> i32,
+    call: impl Fn(&'static stillpoint_wrappers::dispatch::Dispatch, u64, u64, *mut u64) -> i32,
 ) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
@@ -168,7 +168,7 @@ pub unsafe fn dist_graph_create(
     weights: *const c_int,
     hints: Info,
     reorder: c_int,
-    place: *mut Comm,
+    place: PlaceOf<CommHandle>,
 ) -> c_int {
     let weights = abi::weights_to_neutral(weights);
     // SAFETY: the caller's arrays.
@@ -210,7 +210,7 @@ pub unsafe fn dist_graph_create_adjacent(
     destination_weights: *const c_int,
     hints: Info,
     reorder: c_int,
-    place: *mut Comm,
+    place: PlaceOf<CommHandle>,
 ) -> c_int {
     let name = c"MPI_Dist_graph_create_adjacent";
     let from = abi::weights_to_neutral(source_weights);

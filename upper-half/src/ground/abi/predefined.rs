@@ -7,10 +7,10 @@ use core::cell::UnsafeCell;
 
 use stillpoint_wrappers::gate::{HandleKind, Services};
 use stillpoint_wrappers::neutral::Word;
-use stillpoint_wrappers::openmpi::{PREDEFINED, Predefined, null_handle as null_value};
 
 use super::symbols::ADDRESSES;
-use crate::ground::object::{ALIVE, Object};
+use crate::ground::description::{PREDEFINED, Predefined, null_handle as null_value};
+use crate::ground::object::{ALIVE, NOT_COUNTED, Object};
 
 /// The memory of a data symbol of Open MPI's.
 #[repr(C, align(32))]
@@ -168,5 +168,6 @@ fn head(entry: &Predefined, lower: Word) -> Object {
         begun: 0,
         told: 0,
         cell: core::ptr::null(),
+        counts: NOT_COUNTED.cell(),
     }
 }

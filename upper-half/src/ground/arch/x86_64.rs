@@ -19,11 +19,14 @@ macro_rules! go_to {
 pub(crate) use go_to;
 
 mod behalf;
+mod collective;
 mod kernel;
 mod resumable;
 
 pub use behalf::{is_on_behalf, on_behalf};
-pub use kernel::{futex_wait, is_mapped, map, set_fs, unmap, yield_processor};
+pub(crate) use collective::collective;
+pub use collective::{buffers_of, collective_stubs, frame_of, home_of, name_of, return_to};
+pub use kernel::{futex_wait, is_mapped, map, set_fs, unmap, working_directory, yield_processor};
 pub(crate) use resumable::resumable_receive;
 pub use resumable::{
     CODE, UNDER_WAY, code_of_receive, give_receive_back, leave_receive, outside_and_receives,
@@ -232,6 +235,31 @@ pub unsafe fn upper_thread_pointer() -> u64 {
             out(reg) value,
             options(nostack, preserves_flags)
         );
+    }
+    value
+}
+
+/// The upper half's thread pointer as it was noted last.
+///
+/// # Safety
+/// As [`record`].
+#[inline(always)]
+pub unsafe fn noted_upper_thread_pointer() -> u64 {
+    let value;
+    // SAFETY: as `record`.
+    unsafe {
+        asm!("mov {}, gs:[0x10]", out(reg) value, options(nostack, preserves_flags, readonly));
+    }
+    value
+}
+
+/// The thread pointer in place, whichever half's: the first word of either's thread control block.
+#[inline(always)]
+pub fn thread_pointer() -> u64 {
+    let value;
+    // SAFETY: the TLS ABI gives `fs:0`.
+    unsafe {
+        asm!("mov {}, fs:[0]", out(reg) value, options(nostack, preserves_flags, readonly));
     }
     value
 }

@@ -4,14 +4,14 @@
 
 use std::ffi::{c_char, c_int};
 
-use stillpoint_wrappers::gate::HandleKind;
-use stillpoint_wrappers::openmpi::internals::{
+use crate::ground::description::internals::{
     COMMUNICATOR_ATTRIBUTES, COMMUNICATOR_FLAGS, COMMUNICATOR_IS_INTER, DATATYPE_ATTRIBUTES,
     GROUP_SIZE, HANDLER_CXX_DISPATCH, LOCAL_GROUP, REMOTE_GROUP, REQUEST_NUMBER, WINDOW_ATTRIBUTES,
 };
-pub use stillpoint_wrappers::openmpi::internals::{
+pub use crate::ground::description::internals::{
     GREQUEST_IN_C, OPERATOR_FLAGS, OPERATOR_IS_FORTRAN,
 };
+use stillpoint_wrappers::gate::HandleKind;
 
 use crate::ground::object::Object;
 

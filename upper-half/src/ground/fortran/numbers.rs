@@ -4,10 +4,10 @@
 //! the next free one of its kind when it is first asked for.
 
 use stillpoint_wrappers::gate::HandleKind;
-use stillpoint_wrappers::openmpi::first_free_number;
 
 use super::mirror;
 use crate::ground::above::above;
+use crate::ground::description::first_free_number;
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
 

@@ -3,21 +3,15 @@
 //! They run here, in the stub, under the application's own thread pointer; the lower half never knows
 //! of attributes. They may call MPI themselves, so nothing is locked meanwhile.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
+
+use stillpoint_wrappers::gate::HandleKind;
 
 use super::store::{Attribute, Keyval, Language, Value};
+use crate::ground::abi::{CommHandle, Copier, DatatypeHandle, Deleter, Handle, WinHandle};
 use crate::ground::fortran;
 use crate::ground::object::Object;
 
-type CCopy = unsafe extern "C" fn(
-    *mut Object,
-    c_int,
-    *mut c_void,
-    *mut c_void,
-    *mut c_void,
-    *mut c_int,
-) -> c_int;
-type CDelete = unsafe extern "C" fn(*mut Object, c_int, *mut c_void, *mut c_void) -> c_int;
 type FortranCopy<T> =
     unsafe extern "C" fn(*mut i32, *mut i32, *mut T, *mut T, *mut T, *mut i32, *mut i32);
 type FortranDelete<T> = unsafe extern "C" fn(*mut i32, *mut i32, *mut T, *mut T, *mut i32);
@@ -102,6 +96,55 @@ unsafe fn delete_fortran<T: FortranValue>(
     }
 }
 
+/// # Safety
+/// As [`copy`], for a keyval of C whose objects have handles of the kind `H`.
+unsafe fn copy_c<H: Handle>(
+    keyval: &Keyval,
+    object: *mut Object,
+    number: i32,
+    value: isize,
+) -> Result<Option<isize>, i32> {
+    // SAFETY: the application gave this function for this use.
+    unsafe {
+        let function: Copier<H> = std::mem::transmute(keyval.copy);
+        let Some(function) = function else {
+            return Ok(None);
+        };
+        let (mut new, mut flag) = (0isize, 0);
+        let error = function(
+            H::of(object),
+            number,
+            keyval.extra as *mut c_void,
+            value as *mut c_void,
+            (&raw mut new).cast(),
+            &raw mut flag,
+        );
+        match error {
+            0 if flag != 0 => Ok(Some(new)),
+            0 => Ok(None),
+            error => Err(error),
+        }
+    }
+}
+
+/// # Safety
+/// As [`delete`], for a keyval of C whose objects have handles of the kind `H`.
+unsafe fn delete_c<H: Handle>(
+    keyval: &Keyval,
+    object: *mut Object,
+    number: i32,
+    value: isize,
+) -> i32 {
+    // SAFETY: the application gave this function for this use.
+    unsafe {
+        let function: Deleter<H> = std::mem::transmute(keyval.delete);
+        function.map_or(0, |function| {
+            let (value, extra) = (value as *mut c_void, keyval.extra as *mut c_void);
+            function(H::of(object), number, value, extra)
+        })
+    }
+}
+
 /// What an object's copy gets of an attribute: its value, or nothing. An error is the application's.
 ///
 /// # Safety
@@ -120,23 +163,11 @@ pub unsafe fn copy(
         match keyval.language {
             Language::FortranInteger => copy_fortran::<i32>(keyval, object, number, value)?,
             Language::FortranAddress => copy_fortran::<isize>(keyval, object, number, value)?,
-            Language::C | Language::Cxx => {
-                let function: CCopy = std::mem::transmute(keyval.copy);
-                let (mut new, mut flag) = (0isize, 0);
-                let error = function(
-                    object,
-                    number,
-                    keyval.extra as *mut c_void,
-                    value as *mut c_void,
-                    (&raw mut new).cast(),
-                    &raw mut flag,
-                );
-                match error {
-                    0 if flag != 0 => Some(new),
-                    0 => None,
-                    error => return Err(error),
-                }
-            }
+            Language::C | Language::Cxx => match keyval.kind {
+                HandleKind::Datatype => copy_c::<DatatypeHandle>(keyval, object, number, value)?,
+                HandleKind::Window => copy_c::<WinHandle>(keyval, object, number, value)?,
+                _ => copy_c::<CommHandle>(keyval, object, number, value)?,
+            },
         }
     };
     Ok(new.map(|new| Value::new(keyval.language, new)))
@@ -161,15 +192,15 @@ pub unsafe fn delete(attribute: &Attribute, object: *mut Object) -> i32 {
             Language::FortranAddress => {
                 delete_fortran::<isize>(keyval, object, attribute.number, value)
             }
-            Language::C | Language::Cxx => {
-                let function: CDelete = std::mem::transmute(keyval.delete);
-                function(
-                    object,
-                    attribute.number,
-                    value as *mut c_void,
-                    keyval.extra as *mut c_void,
-                )
-            }
+            Language::C | Language::Cxx => match keyval.kind {
+                HandleKind::Datatype => {
+                    delete_c::<DatatypeHandle>(keyval, object, attribute.number, value)
+                }
+                HandleKind::Window => {
+                    delete_c::<WinHandle>(keyval, object, attribute.number, value)
+                }
+                _ => delete_c::<CommHandle>(keyval, object, attribute.number, value),
+            },
         }
     }
 }

@@ -8,13 +8,12 @@ use stillpoint_wrappers::gate::HandleKind;
 
 use super::store::{Keyval, Language, STORE, Value};
 use crate::ground::abi::{
-    self, Comm, CommCopyAttrFunction, CommDeleteAttrFunction, CopyFunction, Datatype,
-    DeleteFunction, TypeCopyAttrFunction, TypeDeleteAttrFunction, Win, WinCopyAttrFunction,
-    WinDeleteAttrFunction,
+    self, CommCopyAttrFunction, CommDeleteAttrFunction, CopyFunction, DeleteFunction,
+    TypeCopyAttrFunction, TypeDeleteAttrFunction, WinCopyAttrFunction, WinDeleteAttrFunction,
 };
-use crate::ground::object::Object;
+use crate::ground::object::{Comm, Datatype, Object, Win};
 use crate::objects::errhandler::run;
-use crate::objects::outcome::{address, class, give, live};
+use crate::objects::outcome::{address, class, give, live, name};
 
 /// # Safety
 /// As the MPI function of that name.
@@ -113,14 +112,6 @@ unsafe fn delete(
         run(object, name, || {
             super::delete(live(object, kind)?, kind, number)
         })
-    }
-}
-
-/// A function's name with the nul that ends it.
-const fn name(text: &'static str) -> &'static CStr {
-    match CStr::from_bytes_with_nul(text.as_bytes()) {
-        Ok(name) => name,
-        Err(_) => c"MPI",
     }
 }
 

@@ -16,8 +16,10 @@ const OF_COMMUNICATORS: [i32; 7] = [501, 502, 503, 504, 505, LAST_USED_CODE, 507
 const LAST_USED_CODE: i32 = 506;
 /// `MPI_WIN_BASE`, whose value is an address.
 const WINDOW_BASE: i32 = 601;
+/// `MPI_WIN_CREATE_FLAVOR`.
+const FLAVOR: i32 = 604;
 /// Standard-ABI values of the keyvals of windows and how many bytes their values have.
-const OF_WINDOWS: [(i32, usize); 5] = [(WINDOW_BASE, 0), (602, 4), (603, 8), (604, 4), (605, 4)];
+const OF_WINDOWS: [(i32, usize); 5] = [(WINDOW_BASE, 0), (602, 4), (603, 8), (FLAVOR, 4), (605, 4)];
 
 fn keyval(kind: HandleKind, language: Language) -> Keyval {
     Keyval {
@@ -131,10 +133,18 @@ pub unsafe fn describe_window(window: *mut Object) {
     }
 }
 
+/// Says of a window how it was made, which may be in another way than the lower half knows. `flavor` is the standard ABI's.
+pub fn say_flavor(window: *mut Object, flavor: i32) {
+    let value = Value::Integer(Box::new(abi::flavor_from_neutral(flavor)));
+    hang(window, HandleKind::Window, FLAVOR, value);
+}
+
 /// A window's value in the application's terms.
 fn converted(standard: i32, value: Value) -> Value {
     match (standard, value) {
-        (604, Value::Integer(value)) => Value::Integer(Box::new(abi::flavor_from_neutral(*value))),
+        (FLAVOR, Value::Integer(value)) => {
+            Value::Integer(Box::new(abi::flavor_from_neutral(*value)))
+        }
         (605, Value::Integer(value)) => Value::Integer(Box::new(abi::model_from_neutral(*value))),
         (_, value) => value,
     }

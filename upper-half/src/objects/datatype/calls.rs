@@ -6,7 +6,7 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
 use super::{body, usable};
-use crate::ground::abi::{self, Datatype};
+use crate::ground::abi::{self, DatatypeHandle, PlaceOf};
 use crate::ground::{crossing, handle};
 use crate::objects::attribute;
 use crate::objects::errhandler::run;
@@ -16,14 +16,14 @@ use crate::objects::outcome::{check, class};
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn type_commit(place: *mut Datatype) -> c_int {
+pub unsafe fn type_commit(place: PlaceOf<DatatypeHandle>) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Type_commit", || {
             if place.is_null() {
                 return Err(class::TYPE);
             }
-            let datatype = usable(*place)?;
+            let datatype = usable(place.get())?;
             let mut word: Word = (*datatype).lower;
             check(crossing::cross(|d| (d.type_commit)(&raw mut word)))?;
             if let Some(body) = body(datatype) {
@@ -38,21 +38,21 @@ pub unsafe fn type_commit(place: *mut Datatype) -> c_int {
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn type_free(place: *mut Datatype) -> c_int {
+pub unsafe fn type_free(place: PlaceOf<DatatypeHandle>) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Type_free", || {
             if place.is_null() {
                 return Err(class::TYPE);
             }
-            let datatype = usable(*place)?;
+            let datatype = usable(place.get())?;
             if (*datatype).predefined()
                 || body(datatype).is_some_and(|body| body.notes.lock().lasting)
             {
                 return Err(class::TYPE);
             }
             attribute::delete_all(datatype).map_err(abi::error_to_neutral)?;
-            *place = abi::predefined(HandleKind::Datatype, 512);
+            place.set(abi::predefined(HandleKind::Datatype, 512));
             handle::release(datatype);
             Ok(())
         })

@@ -4,11 +4,12 @@ use std::ffi::{CStr, c_int};
 
 use super::recipe::{Combiner, Recipe, length};
 use super::{create, usable};
-use crate::ground::abi::{self, Aint, Datatype};
+use crate::ground::abi::{self, Aint, DatatypeHandle, ListOf, PlaceOf};
 use crate::ground::handle;
+use crate::ground::object::Datatype;
 use crate::objects::attribute;
 use crate::objects::errhandler::run;
-use crate::objects::outcome::{Outcome, class, give, slice};
+use crate::objects::outcome::{Outcome, class, give, objects, slice};
 
 /// Makes a datatype of one other.
 ///
@@ -16,7 +17,7 @@ use crate::objects::outcome::{Outcome, class, give, slice};
 /// As the MPI function of that name.
 pub(super) unsafe fn derive(
     of: Datatype,
-    place: *mut Datatype,
+    place: PlaceOf<DatatypeHandle>,
     name: &'static CStr,
     recipe: impl FnOnce() -> Outcome<Recipe>,
 ) -> c_int {
@@ -49,7 +50,7 @@ unsafe fn integers(scalars: &[c_int], arrays: &[(*const c_int, c_int)]) -> Outco
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn type_contiguous(count: c_int, of: Datatype, place: *mut Datatype) -> c_int {
+pub unsafe fn type_contiguous(count: c_int, of: Datatype, place: PlaceOf<DatatypeHandle>) -> c_int {
     // SAFETY: the caller's.
     unsafe {
         derive(of, place, c"MPI_Type_contiguous", || {
@@ -67,7 +68,7 @@ pub unsafe fn type_vector(
     block: c_int,
     stride: c_int,
     of: Datatype,
-    place: *mut Datatype,
+    place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
     // SAFETY: the caller's.
     unsafe {
@@ -90,7 +91,7 @@ pub unsafe fn type_create_hvector(
     block: c_int,
     stride: Aint,
     of: Datatype,
-    place: *mut Datatype,
+    place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
     // SAFETY: the caller's.
     unsafe {
@@ -113,7 +114,7 @@ pub unsafe fn type_indexed(
     blocks: *const c_int,
     displacements: *const c_int,
     of: Datatype,
-    place: *mut Datatype,
+    place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
     // SAFETY: the caller's arrays have `count` elements.
     unsafe {
@@ -133,7 +134,7 @@ pub(super) unsafe fn hindexed(
     blocks: *const c_int,
     displacements: *const Aint,
     of: Datatype,
-    place: *mut Datatype,
+    place: PlaceOf<DatatypeHandle>,
     name: &'static CStr,
 ) -> c_int {
     // SAFETY: the caller's arrays have `count` elements.
@@ -155,7 +156,7 @@ pub unsafe fn type_create_hindexed(
     blocks: *const c_int,
     displacements: *const Aint,
     of: Datatype,
-    place: *mut Datatype,
+    place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
     // SAFETY: the caller's.
     unsafe {
@@ -179,7 +180,7 @@ pub unsafe fn type_create_indexed_block(
     block: c_int,
     displacements: *const c_int,
     of: Datatype,
-    place: *mut Datatype,
+    place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
     // SAFETY: the caller's array has `count` elements.
     unsafe {
@@ -199,7 +200,7 @@ pub unsafe fn type_create_hindexed_block(
     block: c_int,
     displacements: *const Aint,
     of: Datatype,
-    place: *mut Datatype,
+    place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
     // SAFETY: the caller's array has `count` elements.
     unsafe {
@@ -218,8 +219,8 @@ pub(super) unsafe fn structure(
     count: c_int,
     blocks: *const c_int,
     displacements: *const Aint,
-    of: *const Datatype,
-    place: *mut Datatype,
+    of: ListOf<DatatypeHandle>,
+    place: PlaceOf<DatatypeHandle>,
     name: &'static CStr,
 ) -> c_int {
     // SAFETY: the caller's arrays have `count` elements; handles are checked before they are used.
@@ -227,8 +228,8 @@ pub(super) unsafe fn structure(
         run(std::ptr::null_mut(), name, || {
             let all = integers(&[count], &[(blocks, count)])?;
             let at = slice(displacements, count)?.to_vec();
-            let of = slice(of, count)?;
-            for part in of {
+            let of = objects(of, count)?;
+            for part in &of {
                 usable(*part)?;
             }
             if place.is_null() {
@@ -236,7 +237,7 @@ pub(super) unsafe fn structure(
             }
             give(
                 place,
-                create(Recipe::new(Combiner::Struct, all, at).of(of))?,
+                create(Recipe::new(Combiner::Struct, all, at).of(&of))?,
             )
         })
     }
@@ -250,8 +251,8 @@ pub unsafe fn type_create_struct(
     count: c_int,
     blocks: *const c_int,
     displacements: *const Aint,
-    of: *const Datatype,
-    place: *mut Datatype,
+    of: ListOf<DatatypeHandle>,
+    place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
     // SAFETY: the caller's.
     unsafe {
@@ -277,7 +278,7 @@ pub unsafe fn type_create_subarray(
     starts: *const c_int,
     order: c_int,
     of: Datatype,
-    place: *mut Datatype,
+    place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
     // SAFETY: the caller's arrays have `dims` elements.
     unsafe {
@@ -305,7 +306,7 @@ pub unsafe fn type_create_darray(
     grid: *const c_int,
     order: c_int,
     of: Datatype,
-    place: *mut Datatype,
+    place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
     // SAFETY: the caller's arrays have `dims` elements.
     unsafe {
@@ -335,7 +336,7 @@ pub unsafe fn type_create_resized(
     of: Datatype,
     lb: Aint,
     extent: Aint,
-    place: *mut Datatype,
+    place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
     // SAFETY: the caller's.
     unsafe {
@@ -345,12 +346,29 @@ pub unsafe fn type_create_resized(
     }
 }
 
+/// A datatype like another one, committed if that is; without its attributes.
+///
+/// # Safety
+/// Inside a stub; `of` must be a live datatype.
+pub unsafe fn copy_of(of: Datatype) -> Outcome<Datatype> {
+    // SAFETY: the caller's datatype.
+    unsafe {
+        let new = create(Recipe::new(Combiner::Dup, vec![], vec![]).of(&[of]))?;
+        let committed =
+            (*of).predefined() || super::body(of).is_some_and(|body| body.notes.lock().committed);
+        if let Some(body) = super::body(new) {
+            body.notes.lock().committed = committed;
+        }
+        Ok(new)
+    }
+}
+
 /// `MPI_Type_dup`: the copy is committed if the original is, and has the attributes that their copy functions
 /// give it.
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn type_dup(of: Datatype, place: *mut Datatype) -> c_int {
+pub unsafe fn type_dup(of: Datatype, place: PlaceOf<DatatypeHandle>) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Type_dup", || {
@@ -358,13 +376,7 @@ pub unsafe fn type_dup(of: Datatype, place: *mut Datatype) -> c_int {
             if place.is_null() {
                 return Err(class::TYPE);
             }
-            let recipe = Recipe::new(Combiner::Dup, vec![], vec![]).of(&[of]);
-            let new = create(recipe)?;
-            let committed = (*of).predefined()
-                || super::body(of).is_some_and(|body| body.notes.lock().committed);
-            if let Some(body) = super::body(new) {
-                body.notes.lock().committed = committed;
-            }
+            let new = copy_of(of)?;
             if let Err(error) = attribute::copy_all(of, new) {
                 handle::release(new);
                 return Err(abi::error_to_neutral(error));

@@ -4,8 +4,9 @@ use std::ffi::c_int;
 
 use super::recipe::{COMBINER_NAMED, Combiner, Recipe, length};
 use super::{body, usable};
-use crate::ground::abi::{self, Aint, Datatype};
+use crate::ground::abi::{self, Aint, DatatypeHandle, PlaceOf};
 use crate::ground::handle;
+use crate::ground::object::Datatype;
 use crate::objects::errhandler::run;
 use crate::objects::outcome::{class, give};
 
@@ -62,7 +63,7 @@ pub unsafe fn type_get_contents(
     max_datatypes: c_int,
     integers: *mut c_int,
     addresses: *mut Aint,
-    datatypes: *mut Datatype,
+    datatypes: PlaceOf<DatatypeHandle>,
 ) -> c_int {
     // SAFETY: handles are checked before they are used; the arrays have room for what is written.
     unsafe {
@@ -87,7 +88,7 @@ pub unsafe fn type_get_contents(
                 if !(**part).predefined() {
                     handle::retain(*part);
                 }
-                datatypes.add(at).write(*part);
+                datatypes.add(at).set(*part);
             }
             Ok(())
         })

@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_int};
 
 use super::recipe::{Combiner, Recipe};
 use super::{body, create};
-use crate::ground::abi::Datatype;
+use crate::ground::abi::{DatatypeHandle, PlaceOf};
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
 use crate::objects::errhandler::run;
@@ -20,7 +20,7 @@ static KNOWN: SpinLock<BTreeMap<(i32, i32, i32), usize>> = SpinLock::new(BTreeMa
 unsafe fn selected(
     combiner: Combiner,
     arguments: Vec<c_int>,
-    place: *mut Datatype,
+    place: PlaceOf<DatatypeHandle>,
     name: &'static CStr,
 ) -> c_int {
     // SAFETY: inside; the caller's place.
@@ -50,7 +50,7 @@ unsafe fn selected(
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn type_create_f90_real(p: c_int, r: c_int, place: *mut Datatype) -> c_int {
+pub unsafe fn type_create_f90_real(p: c_int, r: c_int, place: PlaceOf<DatatypeHandle>) -> c_int {
     // SAFETY: the caller's.
     unsafe {
         selected(
@@ -66,7 +66,7 @@ pub unsafe fn type_create_f90_real(p: c_int, r: c_int, place: *mut Datatype) -> 
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn type_create_f90_complex(p: c_int, r: c_int, place: *mut Datatype) -> c_int {
+pub unsafe fn type_create_f90_complex(p: c_int, r: c_int, place: PlaceOf<DatatypeHandle>) -> c_int {
     // SAFETY: the caller's.
     unsafe {
         selected(
@@ -82,7 +82,7 @@ pub unsafe fn type_create_f90_complex(p: c_int, r: c_int, place: *mut Datatype) 
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn type_create_f90_integer(r: c_int, place: *mut Datatype) -> c_int {
+pub unsafe fn type_create_f90_integer(r: c_int, place: PlaceOf<DatatypeHandle>) -> c_int {
     // SAFETY: the caller's.
     unsafe {
         selected(

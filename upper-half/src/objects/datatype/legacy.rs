@@ -4,7 +4,8 @@ use std::ffi::c_int;
 
 use super::constructors::{derive, hindexed, structure};
 use super::recipe::{Combiner, Recipe};
-use crate::ground::abi::{Aint, Datatype};
+use crate::ground::abi::{Aint, DatatypeHandle, ListOf, PlaceOf};
+use crate::ground::object::Datatype;
 
 /// `MPI_Type_hvector`.
 ///
@@ -15,7 +16,7 @@ pub unsafe fn type_hvector(
     block: c_int,
     stride: Aint,
     of: Datatype,
-    place: *mut Datatype,
+    place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
     // SAFETY: the caller's.
     unsafe {
@@ -38,7 +39,7 @@ pub unsafe fn type_hindexed(
     blocks: *const c_int,
     displacements: *const Aint,
     of: Datatype,
-    place: *mut Datatype,
+    place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
     // SAFETY: the caller's.
     unsafe {
@@ -61,8 +62,8 @@ pub unsafe fn type_struct(
     count: c_int,
     blocks: *const c_int,
     displacements: *const Aint,
-    of: *const Datatype,
-    place: *mut Datatype,
+    of: ListOf<DatatypeHandle>,
+    place: PlaceOf<DatatypeHandle>,
 ) -> c_int {
     // SAFETY: the caller's.
     unsafe { structure(count, blocks, displacements, of, place, c"MPI_Type_struct") }

@@ -3,10 +3,10 @@
 use std::ffi::{CStr, c_char, c_int};
 
 use super::{Body, Notes, body, usable};
-use crate::ground::abi::{self, Datatype};
+use crate::ground::abi;
 use crate::ground::crossing;
 use crate::ground::lock::SpinLock;
-use crate::ground::object::Object;
+use crate::ground::object::{Datatype, Object};
 use crate::objects::errhandler::run;
 use crate::objects::outcome::{Outcome, check, class, give};
 

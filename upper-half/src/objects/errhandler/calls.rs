@@ -6,20 +6,20 @@ use stillpoint_wrappers::gate::HandleKind;
 
 use super::table::{Function, Handler, handler_of, new_handler, set_handler};
 use crate::ground::abi::{
-    self, Comm, CommErrhandlerFunction, Errhandler, File, FileErrhandlerFunction, HandlerFunction,
-    Win, WinErrhandlerFunction,
+    self, CommErrhandlerFunction, ErrhandlerHandle, FileErrhandlerFunction, HandlerFunction,
+    PlaceOf, WinErrhandlerFunction,
 };
 use crate::ground::handle;
-use crate::ground::object::Object;
+use crate::ground::object::{Comm, Errhandler, File, Object, Win};
 use crate::objects::errhandler::run;
-use crate::objects::outcome::{Outcome, address, class, give, live};
+use crate::objects::outcome::{Outcome, address, class, give, live, name};
 
 /// # Safety
 /// As the MPI function of that name.
 unsafe fn create(
     kind: HandleKind,
     function: usize,
-    place: *mut Errhandler,
+    place: PlaceOf<ErrhandlerHandle>,
     name: &'static CStr,
 ) -> c_int {
     // SAFETY: the caller's place.
@@ -73,7 +73,7 @@ unsafe fn set(
 unsafe fn get(
     object: *mut Object,
     kind: HandleKind,
-    place: *mut Errhandler,
+    place: PlaceOf<ErrhandlerHandle>,
     name: &'static CStr,
 ) -> c_int {
     // SAFETY: as `set`; a handler that is given out is the application's to free.
@@ -103,15 +103,15 @@ unsafe fn call(object: *mut Object, kind: HandleKind, error: c_int, name: &'stat
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn errhandler_free(handler: *mut Errhandler) -> c_int {
+pub unsafe fn errhandler_free(handler: PlaceOf<ErrhandlerHandle>) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Errhandler_free", || {
             if handler.is_null() {
                 return Err(class::ARG);
             }
-            let object = live(*handler, HandleKind::Errhandler)?;
-            *handler = abi::predefined(HandleKind::Errhandler, 320);
+            let object = live(handler.get(), HandleKind::Errhandler)?;
+            handler.set(abi::predefined(HandleKind::Errhandler, 320));
             if (*object).predefined() {
                 // Given out and given back; one holder always stays.
                 let holders = Object::holders(object);
@@ -135,7 +135,7 @@ macro_rules! of_kind {
         ///
         /// # Safety
         /// As the MPI function.
-        pub unsafe fn $create(function: $function, place: *mut Errhandler) -> c_int {
+        pub unsafe fn $create(function: $function, place: PlaceOf<ErrhandlerHandle>) -> c_int {
             // SAFETY: the caller's.
             unsafe {
                 create(
@@ -167,7 +167,7 @@ macro_rules! of_kind {
         ///
         /// # Safety
         /// As the MPI function.
-        pub unsafe fn $get(object: $handle, place: *mut Errhandler) -> c_int {
+        pub unsafe fn $get(object: $handle, place: PlaceOf<ErrhandlerHandle>) -> c_int {
             // SAFETY: the caller's.
             unsafe {
                 get(
@@ -179,14 +179,6 @@ macro_rules! of_kind {
             }
         }
     };
-}
-
-/// A function's name with the nul that ends it.
-const fn name(text: &'static str) -> &'static CStr {
-    match CStr::from_bytes_with_nul(text.as_bytes()) {
-        Ok(name) => name,
-        Err(_) => c"MPI",
-    }
 }
 
 of_kind!(Communicator, Comm, CommErrhandlerFunction;

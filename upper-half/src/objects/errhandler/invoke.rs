@@ -6,14 +6,13 @@ use std::sync::atomic::Ordering;
 use stillpoint_wrappers::gate::HandleKind;
 
 use super::table::{ABORT, ARE_FATAL, Function, Handler, RETURN, handler_of};
+use crate::ground::abi::{CommHandle, ErrorHandler, FileHandle, Handle, WinHandle};
 use crate::ground::object::Object;
 use crate::ground::{abi, crossing, fortran};
 
 /// The kind of no object: MPI is not running.
 const OUTSIDE: u32 = 0;
 
-/// A C error handler, as MPI calls it.
-type CFunction = unsafe extern "C" fn(*mut *mut Object, *mut c_int, ...);
 type FortranFunction = unsafe extern "C" fn(*mut i32, *mut i32);
 
 /// The object on which an error is raised: the one that it happened on, or `MPI_COMM_WORLD` where that one cannot have
@@ -81,13 +80,13 @@ unsafe fn call(handler: *mut Object, object: *mut Object, error: c_int, name: *c
         let Some(body) = (*handler).body.cast::<Handler>().as_ref() else {
             return;
         };
-        let (mut object, mut error) = (object, error);
+        let mut error = error;
         match body.function {
-            Function::C(function) => {
-                let function: CFunction = std::mem::transmute(function);
-                let end: *mut c_void = std::ptr::null_mut();
-                function(&raw mut object, &raw mut error, name, end);
-            }
+            Function::C(function) => match body.kind {
+                HandleKind::Window => call_c::<WinHandle>(function, object, error, name),
+                HandleKind::File => call_c::<FileHandle>(function, object, error, name),
+                _ => call_c::<CommHandle>(function, object, error, name),
+            },
             Function::Fortran(function) => {
                 let function: FortranFunction = std::mem::transmute(function);
                 let mut number = fortran::to_fortran(object);
@@ -96,6 +95,24 @@ unsafe fn call(handler: *mut Object, object: *mut Object, error: c_int, name: *c
             Function::Cxx(function) => {
                 fortran::call_cxx_handler(handler, object, error, name, function);
             }
+        }
+    }
+}
+
+/// # Safety
+/// `function` must be C's error handler of objects whose handles are of the kind `H`, `object` such a one.
+unsafe fn call_c<H: Handle>(
+    function: usize,
+    object: *mut Object,
+    mut error: c_int,
+    name: *const c_char,
+) {
+    // SAFETY: the caller's function; variadic in C, and given what the standard says.
+    unsafe {
+        let function: ErrorHandler<H> = std::mem::transmute(function);
+        let (mut handle, end) = (H::of(object), std::ptr::null_mut::<c_void>());
+        if let Some(function) = function {
+            function(&raw mut handle, &raw mut error, name, end);
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::{outside, raise};
 use crate::ground::crossing;
+use crate::ground::hooks::note_call;
 use crate::ground::object::Object;
 use crate::objects::outcome::Outcome;
 
@@ -19,6 +20,7 @@ pub unsafe fn run(
     body: impl FnOnce() -> Outcome,
 ) -> c_int {
     let _inside = crossing::enter();
+    note_call(function);
     // SAFETY: inside; the caller's object.
     unsafe {
         if crossing::gate().mpi_active.load(Ordering::Relaxed) == 0 {

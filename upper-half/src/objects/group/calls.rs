@@ -9,8 +9,8 @@ use stillpoint_wrappers::neutral::Word;
 
 use super::algebra::{self, Comparison};
 use super::{adopt, create, members, word};
-use crate::ground::abi::{self, Group};
-use crate::ground::object::Object;
+use crate::ground::abi::{self, GroupHandle, PlaceOf};
+use crate::ground::object::{Group, Object};
 use crate::ground::{crossing, handle};
 use crate::objects::errhandler::run;
 use crate::objects::outcome::{Outcome, check, class, give, live, slice};
@@ -35,7 +35,7 @@ type LowerBinary = unsafe extern "C" fn(Word, Word, *mut Word) -> i32;
 unsafe fn binary(
     one: Group,
     two: Group,
-    place: *mut Group,
+    place: PlaceOf<GroupHandle>,
     name: &'static CStr,
     here: fn(&[i32], &[i32]) -> Vec<i32>,
     below: fn(&'static Dispatch) -> LowerBinary,
@@ -58,7 +58,7 @@ unsafe fn binary(
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn group_union(one: Group, two: Group, place: *mut Group) -> c_int {
+pub unsafe fn group_union(one: Group, two: Group, place: PlaceOf<GroupHandle>) -> c_int {
     // SAFETY: the caller's.
     unsafe {
         binary(one, two, place, c"MPI_Group_union", algebra::union, |d| {
@@ -71,7 +71,7 @@ pub unsafe fn group_union(one: Group, two: Group, place: *mut Group) -> c_int {
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn group_intersection(one: Group, two: Group, place: *mut Group) -> c_int {
+pub unsafe fn group_intersection(one: Group, two: Group, place: PlaceOf<GroupHandle>) -> c_int {
     let name = c"MPI_Group_intersection";
     // SAFETY: the caller's.
     unsafe {
@@ -85,7 +85,7 @@ pub unsafe fn group_intersection(one: Group, two: Group, place: *mut Group) -> c
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn group_difference(one: Group, two: Group, place: *mut Group) -> c_int {
+pub unsafe fn group_difference(one: Group, two: Group, place: PlaceOf<GroupHandle>) -> c_int {
     let name = c"MPI_Group_difference";
     // SAFETY: the caller's.
     unsafe {
@@ -103,7 +103,7 @@ unsafe fn choose<T>(
     group: Group,
     count: c_int,
     list: *const T,
-    place: *mut Group,
+    place: PlaceOf<GroupHandle>,
     name: &'static CStr,
     here: Choice<T>,
     below: impl FnOnce(&'static Dispatch, Word, *mut Word) -> i32,
@@ -134,7 +134,7 @@ pub unsafe fn group_incl(
     group: Group,
     count: c_int,
     ranks: *const c_int,
-    place: *mut Group,
+    place: PlaceOf<GroupHandle>,
 ) -> c_int {
     // SAFETY: the caller's.
     unsafe {
@@ -158,7 +158,7 @@ pub unsafe fn group_excl(
     group: Group,
     count: c_int,
     ranks: *const c_int,
-    place: *mut Group,
+    place: PlaceOf<GroupHandle>,
 ) -> c_int {
     // SAFETY: the caller's.
     unsafe {
@@ -182,7 +182,7 @@ pub unsafe fn group_range_incl(
     group: Group,
     count: c_int,
     ranges: *const c_int,
-    place: *mut Group,
+    place: PlaceOf<GroupHandle>,
 ) -> c_int {
     let (name, list) = (c"MPI_Group_range_incl", ranges.cast::<[i32; 3]>());
     // SAFETY: the caller's.
@@ -207,7 +207,7 @@ pub unsafe fn group_range_excl(
     group: Group,
     count: c_int,
     ranges: *const c_int,
-    place: *mut Group,
+    place: PlaceOf<GroupHandle>,
 ) -> c_int {
     let (name, list) = (c"MPI_Group_range_excl", ranges.cast::<[i32; 3]>());
     // SAFETY: the caller's.
@@ -325,15 +325,15 @@ pub unsafe fn group_compare(one: Group, two: Group, place: *mut c_int) -> c_int 
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn group_free(place: *mut Group) -> c_int {
+pub unsafe fn group_free(place: PlaceOf<GroupHandle>) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Group_free", || {
             if place.is_null() {
                 return Err(class::GROUP);
             }
-            let group = usable(*place)?;
-            *place = abi::predefined(HandleKind::Group, 264);
+            let group = usable(place.get())?;
+            place.set(abi::predefined(HandleKind::Group, 264));
             if !(*group).predefined() {
                 handle::release(group);
             }

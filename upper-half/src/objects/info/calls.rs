@@ -6,8 +6,9 @@ use stillpoint_wrappers::gate::HandleKind;
 
 use super::pairs::Pairs;
 use super::{change, create, pairs_of, read};
-use crate::ground::abi::{self, Info};
+use crate::ground::abi::{self, InfoHandle, PlaceOf};
 use crate::ground::handle;
+use crate::ground::object::Info;
 use crate::objects::errhandler::run;
 use crate::objects::outcome::{Outcome, class, give, live};
 
@@ -31,7 +32,7 @@ unsafe fn key_of<'a>(key: *const c_char) -> Outcome<&'a [u8]> {
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn info_create(place: *mut Info) -> c_int {
+pub unsafe fn info_create(place: PlaceOf<InfoHandle>) -> c_int {
     // SAFETY: the caller's place.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Info_create", || {
@@ -47,7 +48,7 @@ pub unsafe fn info_create(place: *mut Info) -> c_int {
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn info_dup(info: Info, place: *mut Info) -> c_int {
+pub unsafe fn info_dup(info: Info, place: PlaceOf<InfoHandle>) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Info_dup", || {
@@ -61,18 +62,18 @@ pub unsafe fn info_dup(info: Info, place: *mut Info) -> c_int {
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn info_free(place: *mut Info) -> c_int {
+pub unsafe fn info_free(place: PlaceOf<InfoHandle>) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Info_free", || {
             if place.is_null() {
                 return Err(class::INFO);
             }
-            let info = live(*place, HandleKind::Info)?;
+            let info = live(place.get(), HandleKind::Info)?;
             if (*info).predefined() {
                 return Err(class::INFO);
             }
-            *place = abi::predefined(HandleKind::Info, 304);
+            place.set(abi::predefined(HandleKind::Info, 304));
             handle::release(info);
             Ok(())
         })

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use stillpoint_wrappers::gate::HandleKind;
 
 use super::create;
-use crate::ground::abi::{self, Op, UserFunction};
+use crate::ground::abi::{self, OpHandle, PlaceOf, UserFunction};
 use crate::ground::handle;
 use crate::objects::errhandler::run;
 use crate::objects::outcome::{address, class, give, live};
@@ -14,7 +14,11 @@ use crate::objects::outcome::{address, class, give, live};
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn op_create(function: UserFunction, commutes: c_int, place: *mut Op) -> c_int {
+pub unsafe fn op_create(
+    function: UserFunction,
+    commutes: c_int,
+    place: PlaceOf<OpHandle>,
+) -> c_int {
     // SAFETY: the caller's place and function.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Op_create", || {
@@ -34,18 +38,18 @@ pub unsafe fn op_create(function: UserFunction, commutes: c_int, place: *mut Op)
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn op_free(place: *mut Op) -> c_int {
+pub unsafe fn op_free(place: PlaceOf<OpHandle>) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Op_free", || {
             if place.is_null() {
                 return Err(class::OP);
             }
-            let operator = live(*place, HandleKind::Operator)?;
+            let operator = live(place.get(), HandleKind::Operator)?;
             if (*operator).predefined() {
                 return Err(class::OP);
             }
-            *place = abi::predefined(HandleKind::Operator, 32);
+            place.set(abi::predefined(HandleKind::Operator, 32));
             handle::release(operator);
             Ok(())
         })

@@ -8,109 +8,28 @@
 //! members agree upon in the restart (`Object::told`); those whose buffers MPI itself changes on the way
 //! (`MPI_IN_PLACE`) bind at once.
 //!
+//! Blocking operations bind when a member returns from them ([`repeatable`], and the direct way): a thread that waits inside stands still below the real
+//! MPI (`inside.rs`), and begins anew after a restart. Those that cannot be begun again bind when they are begun ([`begin`]).
+//!
 //! Without a checkpoint an operation costs one increment and one test more. The agent sets the flag,
 //! calls `membarrier`, and only then reads the cells; so no fence is needed here.
 
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering, compiler_fence};
+use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
-use stillpoint_clock::group::{Collision, Groups, Registered};
 use stillpoint_clock::rank::{self, Begin, Pending, Tell};
 use stillpoint_clock::steps::Every;
 use stillpoint_wrappers::dispatch::Dispatch;
-use stillpoint_wrappers::gate::{ClockCell, DriverState};
+use stillpoint_wrappers::gate::{AGAIN, ClockCell, DriverState};
 
 use crate::ground::arch;
 use crate::ground::crossing::{self, Place, cross, cross_service, gate};
-use crate::ground::hooks::HOOKS;
-use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
 use crate::ground::shared::concurrent;
 use crate::operations::clock::{persistent, points};
 
-/// Clocks that one rank can have.
-const CAPACITY: usize = 1 << 20;
-
-static CELLS: AtomicPtr<ClockCell> = AtomicPtr::new(core::ptr::null_mut());
-static GROUPS: SpinLock<Groups> = SpinLock::new(Groups::new());
-
-/// Maps the table of cells, which never moves. Null when there is no memory for it.
-pub fn map_cells() -> *mut ClockCell {
-    let cells = arch::map(CAPACITY * size_of::<ClockCell>()).cast();
-    CELLS.store(cells, Ordering::Relaxed);
-    cells
-}
-
-/// A group's cell.
-#[inline(always)]
-pub fn cell(index: u32) -> &'static ClockCell {
-    // SAFETY: indices come from `cell_for`, below the capacity of the table, which is never unmapped.
-    unsafe { &*CELLS.load(Ordering::Relaxed).add(index as usize) }
-}
-
-/// The cell of the set of these world ranks (ascending, without duplicates; see
-/// `stillpoint_clock::group::ascending`), which counts what they do together without a communicator of theirs. An error means
-/// that another clock has the same id, or that there are too many; the communicator must not be made.
-///
-/// # Safety
-/// Inside a stub.
-pub unsafe fn cell_for(members: &[u32]) -> Result<u32, Collision> {
-    // SAFETY: the caller's.
-    unsafe { enter(|groups, reuse| groups.register(members, reuse)) }
-}
-
-/// The cell of a communicator with that identity and these world ranks; otherwise as [`cell_for`].
-///
-/// # Safety
-/// Inside a stub.
-pub unsafe fn cell_of(identity: u128, members: &[u32]) -> Result<u32, Collision> {
-    // SAFETY: the caller's.
-    unsafe { enter(|groups, reuse| groups.register_communicator(identity, members, reuse)) }
-}
-
-/// Looks a clock up; makes it if it is new.
-///
-/// A cell that was given up has no id. While a checkpoint is pending it is not used again, so that no target that is
-/// meant for the communicator before gets into it: the agent writes targets into cells by their ids, and the id
-/// was gone before the flag was looked at.
-unsafe fn enter(
-    register: impl FnOnce(&mut Groups, bool) -> Result<Registered, Collision>,
-) -> Result<u32, Collision> {
-    let mut groups = GROUPS.lock();
-    let registered = register(&mut groups, !crossing::pending())?;
-    if !registered.new {
-        return Ok(registered.cell);
-    }
-    if registered.cell as usize >= CAPACITY {
-        return Err(Collision {
-            ggid: registered.ggid,
-        });
-    }
-    let cell = cell(registered.cell);
-    cell.count.clear();
-    cell.target.store(0, Ordering::Relaxed);
-    cell.ggid.store(registered.ggid, Ordering::SeqCst);
-    HOOKS.clock_count.store(groups.cells(), Ordering::SeqCst);
-    Ok(registered.cell)
-}
-
-/// A communicator is gone, and with it its clock. All members have given it up, or will before the next still point: the
-/// clock of the set of members sees to that (see [`bind_all`]).
-pub fn retire(index: u32) {
-    let cell = cell(index);
-    let mut groups = GROUPS.lock();
-    let ggid = cell.ggid.swap(0, Ordering::SeqCst);
-    cell.target.store(0, Ordering::SeqCst);
-    groups.retire(ggid);
-}
-
-/// Whether this rank has reached every target that it knows.
-pub fn all_reached() -> bool {
-    let count = HOOKS.clock_count.load(Ordering::SeqCst);
-    rank::all_reached::<Every>((0..count).map(|index| {
-        let cell = cell(index);
-        (cell.count.seq(), cell.target.load(Ordering::SeqCst))
-    }))
-}
+pub use super::cells::{
+    all_reached, call_clock, cell, cell_for, cell_of, map_cells, map_names, note_given_up, retire,
+};
 
 /// COMMIT_BEGIN: to be called before every collective operation on the group with that cell.
 ///
@@ -129,18 +48,6 @@ pub unsafe fn begin(index: u32) {
         // SAFETY: the caller's.
         unsafe { begin_pending(cell) };
     }
-}
-
-/// [`begin`] where one thread calls MPI and no checkpoint is pending. Where one is, nothing has begun, and the answer
-/// is false.
-#[inline(always)]
-pub fn begin_alone(cell: &ClockCell) -> bool {
-    cell.count.begin();
-    if arch::gate_pending() {
-        cell.count.take_back();
-        return false;
-    }
-    true
 }
 
 /// A nonblocking operation has begun on a communicator: its numbers there and in the group's clock.
@@ -215,7 +122,7 @@ pub unsafe fn tell_alone(communicator: *mut Object, number: u32) {
         if let Some(begun) = cell.count.bind()
             && arch::gate_pending()
         {
-            tell_pending(cell, begun);
+            tell_pending(cell, begun, rank::tell::<Every>);
         }
     }
 }
@@ -248,7 +155,7 @@ unsafe fn bind(cell: &ClockCell) {
         && crossing::pending()
     {
         // SAFETY: the caller is inside a stub.
-        unsafe { tell_pending(cell, begun) };
+        unsafe { tell_pending(cell, begun, rank::tell::<Every>) };
     }
 }
 
@@ -266,15 +173,81 @@ pub unsafe fn bind_all(communicator: *mut Object) {
     }
 }
 
+/// A blocking operation on a clock is over, and a checkpoint is pending: it binds before the application hears of it. Or it has been taken back, after the
+/// agent may have taken the thread for one that is inside: then what binds is told that the agent has left out.
+///
+/// Not to be stopped before: at `inside` the thread says that it is in a stub, or in a collective operation, and no clock.
+///
+/// # Safety
+/// Inside a stub; the thread is the only one that calls MPI.
+#[cold]
+pub unsafe fn returned(cell: &ClockCell) {
+    // SAFETY: the caller's.
+    unsafe { tell_pending(cell, cell.count.committed(), rank::returned::<Every>) };
+}
+
+/// Runs a blocking operation of a clock that can be begun again: it binds when it is over. `call` is run anew after a restart that finds the thread
+/// inside it ([`AGAIN`]).
+///
+/// Where several threads call MPI it binds when it is begun: of those that wait, Open MPI lets one alone make progress, and the others cannot stand
+/// still inside.
+///
+/// # Safety
+/// Inside a stub, as `Place::Collective`, with no lock held; `call` does nothing but call the lower half.
+#[inline(always)]
+pub unsafe fn repeatable(index: u32, mut call: impl FnMut() -> i32) -> i32 {
+    // SAFETY: the caller's; the thread has a record.
+    unsafe {
+        begin(index);
+        if concurrent() {
+            return call();
+        }
+        let cell = cell(index);
+        let mut code = AGAIN;
+        while code == AGAIN {
+            // The record is another one after a restart.
+            arch::set_inside(place_of(cell));
+            code = call();
+        }
+        arch::set_inside(Place::Collective as u32);
+        if crossing::pending() {
+            returned(cell);
+        }
+        code
+    }
+}
+
+/// What `record.inside` says of a thread in a blocking operation that can be begun again.
+fn place_of(cell: &ClockCell) -> u32 {
+    core::ptr::from_ref(cell).addr() as u32
+}
+
+/// The cell and the number of the operation that the calling thread is inside; `None` where it is in none that can be begun again.
+///
+/// # Safety
+/// The thread must have a record.
+pub unsafe fn under_way() -> Option<(&'static ClockCell, u64)> {
+    // SAFETY: the caller's.
+    unsafe {
+        let inside = arch::inside();
+        if inside <= Place::Collective as u32 {
+            return None;
+        }
+        let distance = inside.wrapping_sub(place_of(cell(0))) as usize;
+        let cell = cell((distance / size_of::<ClockCell>()) as u32);
+        Some((cell, cell.count.seq()))
+    }
+}
+
 /// [`tell`] while a checkpoint is pending: the others may have to come after.
 #[cold]
-unsafe fn tell_pending(cell: &ClockCell, begun: u64) {
+unsafe fn tell_pending(cell: &ClockCell, begun: u64, tell: fn(Pending, u64, u64) -> Tell) {
     let gate = gate();
     loop {
         let bell = gate.bell.load(Ordering::SeqCst);
         let pending = Pending::from_word(gate.pending.load(Ordering::SeqCst));
         let target = cell.target.load(Ordering::SeqCst);
-        match rank::tell::<Every>(pending, begun, target) {
+        match tell(pending, begun, target) {
             Tell::Return => return,
             Tell::AwaitTargets => points::sleep(bell, points::SHORT),
             Tell::Raise => break,
@@ -319,9 +292,9 @@ unsafe fn begin_pending(cell: &ClockCell) {
         loop {
             let bell = gate.bell.load(Ordering::SeqCst);
             let seq = cell.count.seq();
+            let pending = Pending::from_word(gate.pending.load(Ordering::SeqCst));
             let target = cell.target.load(Ordering::SeqCst);
             let advances = gate.advances.load(Ordering::SeqCst);
-            let pending = Pending::from_word(gate.pending.load(Ordering::SeqCst));
             let uses_advance =
                 match rank::commit_begin::<Every>(pending, all_reached(), advances, seq, target) {
                     Begin::Go { uses_advance, .. } => uses_advance,
@@ -345,26 +318,47 @@ unsafe fn begin_pending(cell: &ClockCell) {
                 points::use_advance();
             }
             let begun = cell.count.begin_shared();
-            if pending != Pending::No {
-                raise(cell, begun);
+            // Another checkpoint may have been asked for since, whose agent has read the clock before.
+            match points::pending() {
+                Pending::No => {}
+                Pending::Asked => {
+                    cell.count.take_back();
+                    continue;
+                }
+                Pending::Targeted => raise(cell, begun),
             }
             return;
         }
     }
 }
 
-/// Runs a collective operation within a stub of the caller's: no error handler.
+/// Runs a collective operation within a stub of the caller's: no error handler. As [`repeatable`], so `call` takes words of handles from their objects.
 ///
 /// # Safety
 /// Inside a stub, no lock held; `clock` a group's cell; `call` does nothing but call the lower half.
-pub unsafe fn clocked(clock: u32, call: impl FnOnce(&'static Dispatch) -> i32) -> i32 {
+pub unsafe fn clocked(clock: u32, mut call: impl FnMut(&'static Dispatch) -> i32) -> i32 {
+    // SAFETY: the caller's.
+    unsafe {
+        let before = arch::inside();
+        arch::set_inside(Place::Collective as u32);
+        let code = repeatable(clock, || cross(&mut call));
+        arch::set_inside(before);
+        code
+    }
+}
+
+/// As [`clocked`], of what cannot be begun again: it binds when it is begun.
+///
+/// # Safety
+/// Inside a stub, no lock held; `clock` a group's cell.
+pub unsafe fn clocked_once<T>(clock: u32, work: impl FnOnce() -> T) -> T {
     // SAFETY: the caller's.
     unsafe {
         let before = arch::inside();
         arch::set_inside(Place::Collective as u32);
         begin(clock);
-        let code = cross(call);
+        let done = work();
         arch::set_inside(before);
-        code
+        done
     }
 }

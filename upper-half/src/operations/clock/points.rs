@@ -3,7 +3,7 @@
 //! Rules: whoever stands still does so inside a stub, with no lock held and nothing of the lower half on the stack that a restart
 //! would return to.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use stillpoint_clock::rank::Pending;
 use stillpoint_wrappers::gate::DriverState;
@@ -16,6 +16,19 @@ pub const SHORT: u64 = 1_000_000;
 
 /// Whether the last return of the driver thread's loop used up an advance.
 pub static ADVANCED: AtomicBool = AtomicBool::new(false);
+
+/// Restarts so far.
+static RESTARTS: AtomicU32 = AtomicU32::new(0);
+
+/// A restart: what the real MPI had under way is over.
+pub fn restarted() {
+    RESTARTS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// How many restarts there were. Where it changes while a thread stands still, nothing of the lower half on its stack is left.
+pub fn restarts() -> u32 {
+    RESTARTS.load(Ordering::Relaxed)
+}
 
 /// Sleeps until the bell rings, at most that many nanoseconds (0: for ever).
 pub fn sleep(bell: u32, nanoseconds: u64) {

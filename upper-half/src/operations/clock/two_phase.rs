@@ -2,7 +2,7 @@
 //! the clock crate's (`stillpoint_clock::two_phase`).
 //!
 //! Whether it was chosen is settled when MPI starts and goes into the image with everything else here. It costs the
-//! clock's way nothing: communicators then show no cell to the direct way, so that every operation goes the long one.
+//! clock's way nothing: the direct way is then closed to every operation on a communicator.
 //! Making and freeing communicators and `MPI_Finalize` keep the clock. Nonblocking operations are counted on their
 //! communicators by the clock; here that count makes a checkpoint refuse.
 //!
@@ -19,6 +19,7 @@ use stillpoint_wrappers::neutral::Word;
 
 use crate::ground::crossing::{self, cross_near, gate};
 use crate::ground::hindrances::Text;
+use crate::ground::hooks::HOOKS;
 use crate::ground::object::Object;
 use crate::ground::{arch, handle};
 use crate::objects::communicator;
@@ -41,11 +42,20 @@ pub fn chosen() -> bool {
 pub fn choose() {
     let wanted = gate().two_phase.load(Ordering::Relaxed) != 0;
     CHOSEN.store(wanted, Ordering::Relaxed);
+    close_direct_way();
+}
+
+/// No blocking operation goes the direct way.
+fn close_direct_way() {
+    if chosen() {
+        gate().direct.store(HOOKS.again, Ordering::Relaxed);
+    }
 }
 
 /// Called in a restart: what the lower half had begun is gone with it.
 pub fn restarted() {
     LAUNCH.fetch_add(1, Ordering::SeqCst);
+    close_direct_way();
 }
 
 /// This rank's part of a trivial barrier.

@@ -7,7 +7,7 @@ use stillpoint_wrappers::extra::INTERRUPTED;
 
 use super::list::{List, Room};
 use super::{direct, fail, give_whole};
-use crate::ground::abi;
+use crate::ground::abi::{self, PlaceOf, RequestHandle};
 use crate::ground::crossing::{self, cross_near};
 use crate::ground::object::Object;
 use crate::objects::outcome::class;
@@ -19,7 +19,7 @@ use crate::operations::messages::points;
 /// As the MPI function.
 pub unsafe fn waitall(
     count: c_int,
-    array_of_requests: *mut abi::Request,
+    array_of_requests: PlaceOf<RequestHandle>,
     array_of_statuses: *mut abi::Status,
 ) -> c_int {
     let all = usize::try_from(count).unwrap_or(0);
@@ -43,7 +43,7 @@ pub unsafe fn waitall(
 #[inline(never)]
 unsafe fn waitall_long(
     count: c_int,
-    array_of_requests: *mut abi::Request,
+    array_of_requests: PlaceOf<RequestHandle>,
     array_of_statuses: *mut abi::Status,
 ) -> c_int {
     let _inside = crossing::enter();
@@ -97,7 +97,7 @@ unsafe fn waitall_long(
 /// As the MPI function.
 pub unsafe fn testall(
     count: c_int,
-    array_of_requests: *mut abi::Request,
+    array_of_requests: PlaceOf<RequestHandle>,
     flag: *mut c_int,
     array_of_statuses: *mut abi::Status,
 ) -> c_int {
@@ -114,7 +114,7 @@ pub unsafe fn testall(
 #[inline(never)]
 unsafe fn testall_long(
     count: c_int,
-    array_of_requests: *mut abi::Request,
+    array_of_requests: PlaceOf<RequestHandle>,
     flag: *mut c_int,
     array_of_statuses: *mut abi::Status,
 ) -> c_int {

@@ -9,7 +9,7 @@ use stillpoint_wrappers::neutral::constants::UNDEFINED;
 
 use super::list::{List, Room};
 use super::{EMPTY, direct, fail, give};
-use crate::ground::abi;
+use crate::ground::abi::{self, PlaceOf, RequestHandle};
 use crate::ground::crossing::{self, cross_near};
 use crate::operations::messages::points;
 use crate::operations::request::State;
@@ -58,7 +58,7 @@ unsafe fn tell_one(
 /// As the MPI function.
 pub unsafe fn waitany(
     count: c_int,
-    array_of_requests: *mut abi::Request,
+    array_of_requests: PlaceOf<RequestHandle>,
     index: *mut c_int,
     status: *mut abi::Status,
 ) -> c_int {
@@ -76,7 +76,7 @@ pub unsafe fn waitany(
 #[inline(never)]
 unsafe fn waitany_long(
     count: c_int,
-    array_of_requests: *mut abi::Request,
+    array_of_requests: PlaceOf<RequestHandle>,
     index: *mut c_int,
     status: *mut abi::Status,
 ) -> c_int {
@@ -128,7 +128,7 @@ unsafe fn waitany_long(
 #[inline(always)]
 pub unsafe fn testany(
     count: c_int,
-    array_of_requests: *mut abi::Request,
+    array_of_requests: PlaceOf<RequestHandle>,
     index: *mut c_int,
     flag: *mut c_int,
     status: *mut abi::Status,
@@ -145,7 +145,7 @@ pub unsafe fn testany(
 #[inline(never)]
 unsafe fn testany_of_several(
     count: c_int,
-    array_of_requests: *mut abi::Request,
+    array_of_requests: PlaceOf<RequestHandle>,
     index: *mut c_int,
     flag: *mut c_int,
     status: *mut abi::Status,
@@ -163,7 +163,7 @@ unsafe fn testany_of_several(
 #[inline(never)]
 unsafe fn testany_long(
     count: c_int,
-    array_of_requests: *mut abi::Request,
+    array_of_requests: PlaceOf<RequestHandle>,
     index: *mut c_int,
     flag: *mut c_int,
     status: *mut abi::Status,

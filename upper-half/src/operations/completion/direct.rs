@@ -7,6 +7,7 @@ use core::ffi::c_int;
 
 use stillpoint_wrappers::neutral;
 
+use crate::ground::abi::{PlaceOf, RequestHandle};
 use crate::ground::object::Object;
 use crate::ground::{abi, arch};
 use crate::operations::direct;
@@ -124,13 +125,13 @@ unsafe fn failed(request: *mut Request, code: c_int, status: *const abi::Status)
 /// # Safety
 /// As the MPI function.
 #[inline(always)]
-pub unsafe fn wait(handle: *mut abi::Request, status: *mut abi::Status) -> bool {
+pub unsafe fn wait(handle: PlaceOf<RequestHandle>, status: *mut abi::Status) -> bool {
     // SAFETY: the application's request and status.
     unsafe {
         if !direct::open() {
             return false;
         }
-        let Some(request) = request::plain(*handle) else {
+        let Some(request) = request::plain(handle.get()) else {
             return false;
         };
         let stay = direct::enter();
@@ -138,7 +139,7 @@ pub unsafe fn wait(handle: *mut abi::Request, status: *mut abi::Status) -> bool 
             stay.go_back();
             return false;
         }
-        *handle = request::null();
+        handle.set(request::null());
     }
     true
 }
@@ -148,19 +149,23 @@ pub unsafe fn wait(handle: *mut abi::Request, status: *mut abi::Status) -> bool 
 /// # Safety
 /// As the MPI function.
 #[inline(always)]
-pub unsafe fn test(handle: *mut abi::Request, flag: *mut c_int, status: *mut abi::Status) -> bool {
+pub unsafe fn test(
+    handle: PlaceOf<RequestHandle>,
+    flag: *mut c_int,
+    status: *mut abi::Status,
+) -> bool {
     // SAFETY: the application's request, flag and status.
     unsafe {
         if !direct::open() {
             return false;
         }
-        let Some(request) = request::plain(*handle) else {
+        let Some(request) = request::plain(handle.get()) else {
             return false;
         };
         let stay = direct::enter();
         match ask(request, status) {
             Answer::Over => {
-                *handle = request::null();
+                handle.set(request::null());
                 *flag = 1;
             }
             Answer::NotYet => *flag = 0,
@@ -181,7 +186,7 @@ pub unsafe fn test(handle: *mut abi::Request, flag: *mut c_int, status: *mut abi
 #[inline(always)]
 pub unsafe fn waitall(
     count: usize,
-    handles: *mut abi::Request,
+    handles: PlaceOf<RequestHandle>,
     statuses: *mut abi::Status,
 ) -> usize {
     if !direct::open() {
@@ -198,8 +203,8 @@ pub unsafe fn waitall(
             } else {
                 statuses.add(index)
             };
-            let Some(request) = request::plain(*handle) else {
-                if *handle == null {
+            let Some(request) = request::plain(handle.get()) else {
+                if handle.get() == null {
                     super::give_whole(status, 0, &super::EMPTY);
                     continue;
                 }
@@ -210,7 +215,7 @@ pub unsafe fn waitall(
                 stay.go_back();
                 return index;
             }
-            *handle = null;
+            handle.set(null);
             if !abi::is_ignored(status) {
                 (*status).error = 0;
             }

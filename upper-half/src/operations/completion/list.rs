@@ -7,7 +7,7 @@ use core::ptr;
 use stillpoint_wrappers::neutral::{Status, Word};
 
 use super::EMPTY;
-use crate::ground::abi;
+use crate::ground::abi::{PlaceOf, RequestHandle};
 use crate::ground::object::Object;
 use crate::objects::outcome::class;
 use crate::operations::request::{self, Request, State};
@@ -56,7 +56,7 @@ impl Room {
 
 /// The requests of one call.
 pub struct List<'a> {
-    handles: *mut abi::Request,
+    handles: PlaceOf<RequestHandle>,
     pub count: usize,
     pub words: &'a mut [Word],
     pub statuses: &'a mut [Status],
@@ -69,13 +69,13 @@ impl<'a> List<'a> {
     /// `handles` must be the application's array of `count` requests.
     pub unsafe fn new(
         room: &'a mut Room,
-        handles: *mut abi::Request,
+        handles: PlaceOf<RequestHandle>,
         count: c_int,
     ) -> Result<Self, i32> {
         let count = usize::try_from(count).map_err(|_| class::COUNT)?;
         for index in 0..count {
             // SAFETY: the application's array.
-            unsafe { request::of(*handles.add(index))? };
+            unsafe { request::of(handles.add(index).get())? };
         }
         let (words, statuses) = room.take(count);
         Ok(Self {
@@ -90,7 +90,7 @@ impl<'a> List<'a> {
     pub fn get(&self, index: usize) -> Option<*mut Request> {
         // SAFETY: checked by `new`; a handle changes only to null.
         unsafe {
-            let handle = *self.handles.add(index);
+            let handle = self.handles.add(index).get();
             (handle != request::null()).then_some(handle.cast())
         }
     }
@@ -161,7 +161,7 @@ impl<'a> List<'a> {
                 State::Active => from_lower,
             };
             if request::complete(it, Some(&status)) {
-                *self.handles.add(index) = request::null();
+                self.handles.add(index).set(request::null());
             }
             (status, status.error)
         }

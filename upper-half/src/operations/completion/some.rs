@@ -9,7 +9,7 @@ use stillpoint_wrappers::neutral::constants::UNDEFINED;
 
 use super::list::{List, Room};
 use super::{EMPTY, direct, fail, give_whole};
-use crate::ground::abi;
+use crate::ground::abi::{self, PlaceOf, RequestHandle};
 use crate::ground::crossing::{self, cross_near};
 use crate::ground::object::Object;
 use crate::objects::outcome::class;
@@ -22,7 +22,7 @@ use crate::operations::request::State;
 unsafe fn some(
     blocking: bool,
     incount: c_int,
-    array_of_requests: *mut abi::Request,
+    array_of_requests: PlaceOf<RequestHandle>,
     outcount: *mut c_int,
     array_of_indices: *mut c_int,
     array_of_statuses: *mut abi::Status,
@@ -131,7 +131,7 @@ unsafe fn tell(
 /// As the MPI function.
 pub unsafe fn waitsome(
     incount: c_int,
-    array_of_requests: *mut abi::Request,
+    array_of_requests: PlaceOf<RequestHandle>,
     outcount: *mut c_int,
     array_of_indices: *mut c_int,
     array_of_statuses: *mut abi::Status,
@@ -165,7 +165,7 @@ pub unsafe fn waitsome(
 /// As the MPI function.
 pub unsafe fn testsome(
     incount: c_int,
-    array_of_requests: *mut abi::Request,
+    array_of_requests: PlaceOf<RequestHandle>,
     outcount: *mut c_int,
     array_of_indices: *mut c_int,
     array_of_statuses: *mut abi::Status,

@@ -182,10 +182,8 @@ pub unsafe fn has_arrived(message: &mut Drained) -> bool {
 /// Inside a stub, or parked on the driver thread.
 pub unsafe fn pull() -> bool {
     let mut moved = false;
-    communicator::for_each_live(|communicator| {
-        // SAFETY: a live communicator; the caller's stay.
-        moved |= unsafe { pull_from(communicator) };
-    });
+    // SAFETY: the caller's stay; live communicators.
+    unsafe { communicator::for_each_held(|communicator| moved |= pull_from(communicator)) };
     let mut queue = turn();
     for message in queue
         .iter_mut()

@@ -7,9 +7,10 @@ use stillpoint_wrappers::neutral::Status;
 use stillpoint_wrappers::neutral::constants::PROC_NULL;
 
 use super::receive::{ERR_TRUNCATE, finish_receive, post, receive, received, until_over};
-use crate::ground::abi::{self, Comm, Datatype};
+use crate::ground::abi;
 use crate::ground::arch;
 use crate::ground::crossing::{self, cross_near};
+use crate::ground::object::{Comm, Datatype};
 use crate::ground::shared::concurrent;
 use crate::objects::errhandler::raise;
 use crate::operations::messages::drain;

@@ -8,9 +8,10 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::constants::PROC_NULL;
 use stillpoint_wrappers::neutral::{Status, Word};
 
-use crate::ground::abi::{self, Comm, Datatype};
+use crate::ground::abi::{self, PlaceOf, RequestHandle};
 use crate::ground::arch;
 use crate::ground::crossing::{self, cross_near};
+use crate::ground::object::{Comm, Datatype};
 use crate::ground::shared::concurrent;
 use crate::objects::errhandler::raise;
 use crate::operations::completion::{self, give};
@@ -81,7 +82,7 @@ pub unsafe fn irecv(
     source: c_int,
     tag: c_int,
     comm: Comm,
-    request: *mut abi::Request,
+    request: PlaceOf<RequestHandle>,
 ) -> c_int {
     // SAFETY: the application's arguments.
     unsafe {
@@ -119,7 +120,7 @@ unsafe fn irecv_converted(
     source: c_int,
     tag: c_int,
     comm: Comm,
-    request: *mut abi::Request,
+    request: PlaceOf<RequestHandle>,
 ) -> c_int {
     let _inside = crossing::enter();
     let arguments = receive(buf, count, datatype, source, tag, comm);
@@ -127,7 +128,7 @@ unsafe fn irecv_converted(
     unsafe {
         match post(&arguments) {
             Ok(posted) => {
-                *request = posted.cast();
+                request.set(posted.cast());
                 0
             }
             Err(code) => raise(comm, code, c"MPI_Irecv"),

@@ -10,19 +10,19 @@
 //! FS, else with any.
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::receive::{ERR_TRUNCATE, recv_otherwise};
-use crate::ground::abi::{self, Comm, Datatype};
+use crate::ground::abi;
 use crate::ground::above::above;
 use crate::ground::arch;
 use crate::ground::crossing::{Place, cross_service};
+use crate::ground::object::{Comm, Datatype};
 use crate::objects::errhandler::raise;
+use crate::operations::clock::points::restarts;
 use crate::operations::direct;
 use crate::operations::messages::points;
 
-/// Restarts so far.
-static RESTARTS: AtomicU32 = AtomicU32::new(0);
 /// Whether the driver thread is parked below a receive.
 static PARKED: AtomicBool = AtomicBool::new(false);
 
@@ -42,11 +42,6 @@ pub unsafe fn prepare() {
     }
 }
 
-/// A restart: every receive that was under way is over.
-pub fn restarted() {
-    RESTARTS.fetch_add(1, Ordering::Relaxed);
-}
-
 /// Whether the thread that is parked must look at its receive again, to know whether it is over.
 pub fn parked() -> bool {
     PARKED.load(Ordering::Relaxed)
@@ -60,12 +55,12 @@ pub unsafe extern "C" fn hook() {
     let Some(stack) = arch::take_receive() else {
         return;
     };
-    let before = RESTARTS.load(Ordering::Relaxed);
+    let before = restarts();
     PARKED.store(true, Ordering::Relaxed);
     // SAFETY: inside a stub, no lock held. What is below on the stack is not needed after a restart.
     unsafe { points::blocked() };
     PARKED.store(false, Ordering::Relaxed);
-    if RESTARTS.load(Ordering::Relaxed) != before {
+    if restarts() != before {
         // SAFETY: nothing between here and the stub is there any more.
         unsafe { arch::leave_receive(stack) }
     }

@@ -5,8 +5,9 @@ use core::ptr;
 
 use stillpoint_wrappers::neutral::Status;
 
-use crate::ground::abi;
+use crate::ground::abi::{self, PlaceOf, RequestHandle};
 use crate::ground::crossing::{self, cross};
+use crate::ground::object::Object;
 use crate::objects::errhandler::raise;
 use crate::operations::clock::persistent as clocks;
 use crate::operations::completion::{EMPTY, give};
@@ -16,11 +17,11 @@ use crate::operations::request::{self, CANCELLED, GONE, Kind, PERSISTENT, State}
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn request_free(request: *mut abi::Request) -> c_int {
+pub unsafe fn request_free(request: PlaceOf<RequestHandle>) -> c_int {
     let _inside = crossing::enter();
     // SAFETY: the application's request.
     unsafe {
-        let it = match request::of(*request) {
+        let it = match request::of(request.get()) {
             Ok(Some(it)) => it,
             _ => return raise(ptr::null_mut(), request::ERR_REQUEST, c"MPI_Request_free"),
         };
@@ -28,7 +29,7 @@ pub unsafe fn request_free(request: *mut abi::Request) -> c_int {
         if (*it).state == State::Active && (*it).kind == Kind::Receive {
             // Its message is counted and, after a restart, still received: so it stays ours.
             request::abandon(it);
-            *request = request::null();
+            request.set(request::null());
             return 0;
         }
         let mut code = 0;
@@ -44,7 +45,7 @@ pub unsafe fn request_free(request: *mut abi::Request) -> c_int {
             clocks::freed(communicator, (*it).initialised);
         }
         request::end(it);
-        *request = request::null();
+        request.set(request::null());
         0
     }
 }
@@ -53,11 +54,11 @@ pub unsafe fn request_free(request: *mut abi::Request) -> c_int {
 ///
 /// # Safety
 /// As the MPI function.
-pub unsafe fn cancel(request: *mut abi::Request) -> c_int {
+pub unsafe fn cancel(request: PlaceOf<RequestHandle>) -> c_int {
     let _inside = crossing::enter();
     // SAFETY: the application's request.
     unsafe {
-        let it = match request::of(*request) {
+        let it = match request::of(request.get()) {
             Ok(Some(it)) => it,
             _ => return raise(ptr::null_mut(), request::ERR_REQUEST, c"MPI_Cancel"),
         };
@@ -81,7 +82,7 @@ pub unsafe fn cancel(request: *mut abi::Request) -> c_int {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn request_get_status(
-    request: abi::Request,
+    request: *mut Object,
     flag: *mut c_int,
     status: *mut abi::Status,
 ) -> c_int {

@@ -8,15 +8,15 @@ use super::{
     Arguments, CANCELLED, Completion, Kind, NO_MESSAGE, PERSISTENT, Request, State, create, end,
     live,
 };
+use crate::ground::arch;
 use crate::ground::object::Object;
-use crate::ground::{arch, hindrances};
 use crate::operations::clock::collective;
 
 /// Requests with a completion.
 pub(super) static COMPLETIONS: AtomicUsize = AtomicUsize::new(0);
 
 /// Makes the request of an operation that the lower half has begun as `word`: a nonblocking
-/// collective, or one on a window or file ([`Kind::Uncarried`]).
+/// collective, or one on a window or file ([`Kind::OneSided`], [`Kind::File`]).
 ///
 /// # Safety
 /// As [`create`].
@@ -26,9 +26,6 @@ pub unsafe fn adopt(kind: Kind, communicator: *mut Object, word: Word) -> *mut O
     unsafe {
         let request = create(&Arguments::without_message(kind, communicator), NO_MESSAGE);
         (*request).head.lower = word;
-        if kind == Kind::Uncarried {
-            hindrances::alive(hindrances::Reason::UncarriedRequest);
-        }
         request.cast()
     }
 }

@@ -12,7 +12,7 @@ use super::standing::Standing;
 use super::{Arguments, CANCELLED, Kind, Request, State};
 use crate::ground::object::{ALIVE, FREED, Object};
 use crate::ground::shared::{Shared, concurrent};
-use crate::ground::{arch, fortran, handle, hindrances};
+use crate::ground::{arch, fortran, handle};
 
 pub(super) struct Requests {
     /// Every slot that was ever a request.
@@ -243,7 +243,10 @@ pub unsafe fn askable(handle: *mut Object) -> Option<*mut Request> {
         let known = alive
             && (*request).state != State::Done
             && (*request).flags & CANCELLED == 0
-            && !matches!((*request).kind, Kind::Generalized | Kind::Uncarried);
+            && !matches!(
+                (*request).kind,
+                Kind::Generalized | Kind::OneSided | Kind::File
+            );
         known.then_some(request)
     }
 }
@@ -266,7 +269,7 @@ pub unsafe fn end(request: *mut Request) {
         let it = &mut *request;
         let_go(it.datatype);
         let_go(it.communicator);
-        if it.recipe.is_some() || it.completion.is_some() || it.kind == Kind::Uncarried {
+        if it.recipe.is_some() || it.completion.is_some() {
             end_rest(it);
         }
         if it.head.fortran != -1 {
@@ -290,9 +293,6 @@ unsafe fn end_rest(request: &mut Request) {
     for object in core::mem::take(&mut request.held) {
         // SAFETY: held since the recipe was made.
         unsafe { let_go(object) };
-    }
-    if request.kind == Kind::Uncarried {
-        hindrances::gone(hindrances::Reason::UncarriedRequest);
     }
 }
 

@@ -77,7 +77,7 @@ pub enum Pending {
     Nothing,
     /// Collectives that nobody has been told the end of: they may still be finished.
     Repeatable,
-    /// Sends, whose messages are out already, and collectives that all members have begun: they
+    /// Sends, whose messages are out already, operations on files, and collectives that all members have begun: they
     /// must be finished.
     Unfinished,
 }
@@ -103,7 +103,7 @@ pub fn pending() -> Pending {
             let it = &*request;
             match it.kind {
                 _ if it.state != State::Active => Pending::Nothing,
-                Kind::Receive | Kind::Generalized | Kind::Uncarried => Pending::Nothing,
+                Kind::Receive | Kind::Generalized => Pending::Nothing,
                 Kind::Collective
                     if it.number != 0 && !collective::binding(clock_of(it), it.clock) =>
                 {

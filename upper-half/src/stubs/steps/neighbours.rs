@@ -4,8 +4,9 @@ use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::HandleKind;
 
 use super::has_clock;
-use crate::ground::abi::{self, Comm};
+use crate::ground::abi;
 use crate::ground::crossing::cross;
+use crate::ground::object::Comm;
 
 /// How many processes an all-to-all operation on the communicator has to do with.
 ///

@@ -5,7 +5,7 @@ use core::cell::UnsafeCell;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
-use crate::ground::abi;
+use crate::ground::abi::{self, Handle, ListOf};
 use crate::ground::object::Object;
 
 /// An array of handles with room for their words. The words are read again whenever they are used, for a
@@ -22,13 +22,10 @@ impl Words {
     ///
     /// # Safety
     /// `handles` must be null or have `count` elements.
-    pub unsafe fn new(kind: HandleKind, handles: *const *mut Object, count: usize) -> Self {
-        let objects: Box<[*mut Object]> = if handles.is_null() || count == 0 {
-            Box::default()
-        } else {
-            // SAFETY: the caller's array.
-            unsafe { core::slice::from_raw_parts(handles, count) }.into()
-        };
+    pub unsafe fn new<H: Handle>(kind: HandleKind, handles: ListOf<H>, count: usize) -> Self {
+        let count = if handles.is_null() { 0 } else { count };
+        // SAFETY: the caller's array.
+        let objects: Box<[*mut Object]> = unsafe { handles.objects(count) }.collect();
         let words = objects.iter().map(|_| UnsafeCell::new(0)).collect();
         Self {
             kind,
@@ -38,7 +35,7 @@ impl Words {
         }
     }
 
-    /// The handles.
+    /// The objects.
     pub fn objects(&self) -> &[*mut Object] {
         &self.objects
     }

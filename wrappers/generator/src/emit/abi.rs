@@ -6,6 +6,7 @@ use super::{Input, handles, kind};
 use crate::abi::{Abi, Integer, Named};
 
 mod integers;
+pub mod status;
 
 /// Writes the module.
 pub fn emit(input: &Input) -> String {
@@ -25,9 +26,11 @@ pub fn emit(input: &Input) -> String {
     for name in &abi.unserved {
         let _ = writeln!(text, "\"{name}\",");
     }
-    text.push_str("];\n\n");
+    text.push_str("];\n");
+    internal_symbols(&mut text, abi);
+    text.push('\n');
     values(&mut text, &abi.values);
-    status(&mut text, abi);
+    status::emit(&mut text, abi);
     integers::emit(&mut text, abi);
     addresses(&mut text, &abi.addresses);
     handles::emit_list(&mut text, abi);
@@ -37,10 +40,37 @@ pub fn emit(input: &Input) -> String {
     text
 }
 
-/// The types of C, for the upper half.
+fn internal_symbols(text: &mut String, abi: &Abi) {
+    let functions = abi.internal_functions.iter().map(|it| &it.name);
+    let names: Vec<&String> = functions
+        .chain(abi.internal_data.iter().map(|it| &it.name))
+        .collect();
+    let _ = writeln!(
+        text,
+        "/// What it exports to its Fortran and C++ layers, and the upper half in its place.\npub const INTERNAL: [&str; {}] = [",
+        names.len()
+    );
+    for name in names {
+        let _ = writeln!(text, "\"{name}\",");
+    }
+    text.push_str("];\n");
+}
+
+/// The types of C, for the upper half. Handles of each kind are a type of their own (`upper-half/src/ground/abi/handles.rs`).
 pub fn emit_types(input: &Input) -> String {
-    let mut text = String::new();
+    let mut text = String::from("use handles::Raw;\n\n");
     for Named { name, kind, .. } in &input.abi.types {
+        if let Some(handle) = kind::HANDLES.iter().find(|it| it.3 == name) {
+            let own = kind::handle_type(handle.1);
+            let _ = writeln!(
+                text,
+                "/// `{name}`.\n#[repr(transparent)]\n#[derive(Clone, Copy)]\npub struct {own}({kind});\n\n\
+                 impl Handle for {own} {{\n\
+                 #[inline(always)]\nfn object(self) -> *mut Object {{\nRaw::object(self.0)\n}}\n\n\
+                 #[inline(always)]\nfn of(object: *mut Object) -> Self {{\nSelf(Raw::of(object))\n}}\n}}\n"
+            );
+            continue;
+        }
         let _ = writeln!(
             text,
             "/// `{name}`.\npub type {} = {kind};",
@@ -109,42 +139,6 @@ fn values(text: &mut String, values: &[Named]) {
             value.value
         );
     }
-}
-
-fn status(text: &mut String, abi: &Abi) {
-    text.push_str(
-        "\n/// `MPI_Status`.\n#[repr(C)]\n#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]\npub struct Status {\n",
-    );
-    for field in &abi.status {
-        if !field.documentation.is_empty() {
-            let _ = writeln!(text, "/// {}", field.documentation);
-        }
-        let _ = writeln!(text, "pub {}: {},", field.name, field.kind);
-    }
-    let _ = writeln!(
-        text,
-        "}}\n\nconst _: () = assert!(size_of::<Status>() == {});",
-        abi.status_bytes
-    );
-    for field in &abi.status {
-        let _ = writeln!(
-            text,
-            "const _: () = assert!(offset_of!(Status, {}) == {});",
-            field.name, field.value
-        );
-    }
-    text.push_str(
-        "\nimpl Status {\n\
-         /// The status in the neutral form.\n#[inline(always)]\npub fn to_neutral(self) -> neutral::Status {\n\
-         let mut status = neutral::Status {\n\
-         source: rank_to_neutral(self.source),\ntag: tag_to_neutral(self.tag),\nerror: error_to_neutral(self.error),\n\
-         internal: [self.cancelled, 0, 0, 0, 0],\n};\n\
-         status.set_bytes(self.bytes as u64);\nstatus\n}\n\n\
-         /// The form that a neutral status has here.\n#[inline(always)]\npub fn from_neutral(status: &neutral::Status) -> Self {\n\
-         Self {\n\
-         source: rank_from_neutral(status.source),\ntag: tag_from_neutral(status.tag),\nerror: error_from_neutral(status.error),\n\
-         cancelled: status.internal[0],\nbytes: status.bytes() as usize,\n}\n}\n}\n",
-    );
 }
 
 /// Pointers that are no addresses: their values here and in the neutral form, and the conversion of a set in which these differ.

@@ -28,8 +28,12 @@ fn at_a_checkpoint(class: Class) -> &'static str {
         Class::PersistentCollective => "clocked; made again after a restart from its arguments",
         Class::Object => "objects are rebuilt from their recipes after a restart",
         Class::Conversion => "Fortran numbers belong to the saved objects",
-        Class::OneSided => "passed through; a checkpoint is refused while a window is alive",
-        Class::File => "passed through; a checkpoint is refused while an MPI file is open",
+        Class::OneSided => {
+            "what is under way is completed, windows are made again with their epochs; those of shared memory are refused"
+        }
+        Class::File => {
+            "clocked where collective; what is pending is finished before the image is written, and open files are opened again after a restart"
+        }
         Class::Dynamic => "passed through; a checkpoint is refused while connected to other jobs",
         Class::Session => "not in MPI 3.1",
         Class::Partitioned => "not in MPI 3.1",

@@ -1,8 +1,9 @@
 //! The vocabulary of kinds: what a parameter is in C, in the neutral form, and how it is converted.
 
+use crate::abi::{Abi, Named};
 use crate::table::{Direction, Function, Parameter};
 
-/// Handle kinds: the table's word, the name of the upper half's type, `HandleKind`'s name, Open MPI's C type.
+/// Handle kinds: the table's word, the beginning of the name that its handles have in the upper half, `HandleKind`'s name, C's type.
 pub const HANDLES: [(&str, &str, &str, &str); 11] = [
     ("communicator", "Comm", "Communicator", "MPI_Comm"),
     ("group", "Group", "Group", "MPI_Group"),
@@ -44,6 +45,18 @@ pub fn handle(
     HANDLES.iter().find(|entry| entry.0 == kind)
 }
 
+/// Whether an ABI's handles are the addresses of their objects.
+pub fn are_addresses(abi: &Abi) -> bool {
+    let is_handle = |it: &&Named| HANDLES.iter().any(|handle| handle.3 == it.name);
+    let mut handles = abi.types.iter().filter(is_handle);
+    handles.all(|it| it.kind == "*mut Object")
+}
+
+/// The type of the application's handles of a kind.
+pub fn handle_type(kind: &str) -> String {
+    format!("{kind}Handle")
+}
+
 pub fn is_special(kind: &str) -> bool {
     SPECIAL.contains(&kind)
 }
@@ -70,7 +83,7 @@ fn application_value(kind: &str) -> String {
         "tool" => "*mut c_void".to_string(),
         "status" => "Status".to_string(),
         kind => match handle(kind) {
-            Some(entry) => entry.1.to_string(),
+            Some(entry) => handle_type(entry.1),
             None => "c_int".to_string(),
         },
     }
@@ -119,6 +132,46 @@ pub fn neutral_type(parameter: &Parameter) -> String {
         return "*const c_void".to_string();
     }
     pointed(parameter, neutral_value(kind_of(parameter)))
+}
+
+/// The expression that turns a handle, or a pointer to handles, into what the upper half works with; `None` for what is neither.
+pub fn to_objects(parameter: &Parameter) -> Option<String> {
+    handle(&parameter.kind)?;
+    let name = &parameter.name;
+    Some(match way(parameter) {
+        Way::Value => format!("Handle::object({name})"),
+        Way::List => format!("ListOf::at({name})"),
+        Way::Place => format!("PlaceOf::at({name})"),
+    })
+}
+
+/// The parameter's type once handles have become objects.
+pub fn inner_type(parameter: &Parameter) -> String {
+    let Some(entry) = handle(&parameter.kind) else {
+        return application_type(parameter);
+    };
+    match way(parameter) {
+        Way::Value => "*mut Object".to_string(),
+        Way::List => format!("ListOf<{}>", handle_type(entry.1)),
+        Way::Place => format!("PlaceOf<{}>", handle_type(entry.1)),
+    }
+}
+
+/// How handles are given.
+enum Way {
+    Value,
+    /// An array that is read.
+    List,
+    /// Where they are, or will be.
+    Place,
+}
+
+fn way(parameter: &Parameter) -> Way {
+    match parameter.direction {
+        Direction::In if parameter.length.is_none() => Way::Value,
+        Direction::In => Way::List,
+        _ => Way::Place,
+    }
 }
 
 /// The parameter's type in the application's ABI.

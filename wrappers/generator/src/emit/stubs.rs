@@ -10,7 +10,7 @@ mod arguments;
 mod repeated;
 
 use arguments::{after, argument, before};
-use repeated::{again, repeatable, repeated};
+use repeated::{again, changed_in_place, repeatable, repeated};
 
 /// Words that a stub uses for itself.
 const RESERVED: [&str; 5] = ["lower", "code", "home", "_inside", "word"];
@@ -29,7 +29,7 @@ pub fn emit(input: &Input) -> String {
         }
         let mut stubs = String::new();
         for function in &functions {
-            stub(&mut stubs, function);
+            stub(&mut stubs, function, kind::are_addresses(&input.abi));
         }
         let (module, imports) = (name.replace('-', "_"), imports(&stubs, &functions));
         let _ = writeln!(text, "mod {module} {{\n{imports}{stubs}}}\n");
@@ -49,9 +49,12 @@ fn imports(stubs: &str, functions: &[&Function]) -> String {
         .collect();
     types.sort();
     types.dedup();
-    let types: Vec<&str> = types.iter().map(String::as_str).collect();
+    let mut types: Vec<&str> = types.iter().map(String::as_str).collect();
+    types.extend(["Handle", "ListOf", "PlaceOf"]);
+    types.sort_unstable();
     let mut imports = Imports::of(stubs);
     imports.from("core::ffi", &["c_char", "c_int", "c_void"]);
+    imports.line("Direct", "\nuse stillpoint_wrappers::direct::Direct;");
     imports.line(
         "HandleKind",
         "\nuse stillpoint_wrappers::gate::HandleKind;\n",
@@ -59,53 +62,43 @@ fn imports(stubs: &str, functions: &[&Function]) -> String {
     imports.from("crate::ground::abi", &types);
     imports.from("crate::ground::crossing", &["Place"]);
     imports.from("crate::ground::export", &["export"]);
-    imports.modules("crate::ground", &["abi", "crossing", "hindrances"]);
+    imports.from("crate::ground::object", &["Object"]);
+    imports.modules("crate::ground", &["abi", "arch", "crossing", "hindrances"]);
     imports.modules("crate::objects", &["errhandler"]);
     imports.modules("crate::operations", &["direct"]);
-    imports.modules("crate::stubs", &["by_hand", "steps"]);
+    imports.modules("crate::stubs", &["by_hand", "files", "steps"]);
+    imports.modules("crate", &["windows"]);
     imports.text()
 }
 
-fn stub(text: &mut String, function: &Function) {
+fn stub(text: &mut String, function: &Function, addresses: bool) {
     let name = function.rust_name();
-    let parameters: Vec<String> = function
-        .parameters
-        .iter()
-        .map(|parameter| {
-            assert!(
-                !RESERVED.contains(&parameter.name.as_str()),
-                "{}",
-                function.name
-            );
-            format!("{}: {}", parameter.name, kind::application_type(parameter))
-        })
-        .collect();
-    let signature = format!(
-        "({}) -> {}",
-        parameters.join(", "),
-        kind::return_type(function)
-    );
-    let mut body = name.clone();
-    if direct::is_collective(function) {
-        body.push_str("_converted");
-        directly(text, function, &signature, &body);
+    for parameter in &function.parameters {
+        assert!(
+            !RESERVED.contains(&parameter.name.as_str()),
+            "{}",
+            function.name
+        );
     }
-    if body != name {
-        text.push_str("\n#[cold]\n#[inline(never)]");
+    let long = format!("{name}_converted");
+    match (direct::is_collective(function), function.form) {
+        (true, Form::Blocking) if addresses => {
+            in_assembly(text, function, &long);
+            beginning(text, function, kind::application_type, &cold(&long));
+        }
+        (true, Form::Started) => {
+            directly(text, function, &long);
+            beginning(text, function, kind::inner_type, &cold(&long));
+        }
+        _ => exported(text, function),
     }
-    if body == name {
-        named(text, function);
-    }
-    let _ = writeln!(text, "\nunsafe extern \"C\" fn {body}{signature} {{");
-    text.push_str("// SAFETY: the caller keeps to what MPI asks of its arguments.\nunsafe {\n");
     match function.form {
         Form::Written => {
-            let arguments: Vec<&str> = function
-                .parameters
-                .iter()
-                .map(|p| p.name.as_str())
-                .collect();
-            let _ = writeln!(text, "by_hand::{name}({})", arguments.join(", "));
+            let call = format!("by_hand::{name}({})", names(function));
+            let _ = match kind::handle(&function.returns) {
+                Some(_) => writeln!(text, "Handle::of({call})"),
+                None => writeln!(text, "{call}"),
+            };
         }
         Form::Persistent | Form::Started => repeated(text, function),
         _ => crossing(text, function),
@@ -114,21 +107,69 @@ fn stub(text: &mut String, function: &Function) {
     let _ = writeln!(text, "export!(P{} => {name});", function.name);
 }
 
-/// The name under which applications call the stub that follows.
-fn named(text: &mut String, function: &Function) {
-    let _ = write!(text, "\n#[unsafe(export_name = \"{}\")]", function.name);
+/// The names of a function's parameters.
+fn names(function: &Function) -> String {
+    let names = function.parameters.iter().map(|it| it.name.as_str());
+    names.collect::<Vec<_>>().join(", ")
 }
 
-/// The short way of a collective operation; `long` is the function that goes every way.
-fn directly(text: &mut String, function: &Function, signature: &str, long: &str) {
+/// The signature, in which each parameter has the type that `kind` gives it.
+fn signature(function: &Function, kind: fn(&Parameter) -> String) -> String {
+    let parameters: Vec<String> = function
+        .parameters
+        .iter()
+        .map(|parameter| format!("{}: {}", parameter.name, kind(parameter)))
+        .collect();
+    format!(
+        "({}) -> {}",
+        parameters.join(", "),
+        kind::return_type(function)
+    )
+}
+
+/// The beginning of a function: handles become objects, if that is what it is given.
+fn beginning(text: &mut String, function: &Function, types: fn(&Parameter) -> String, head: &str) {
+    let signature = signature(function, types);
+    let _ = write!(
+        text,
+        "\n{head}{signature} {{\n\
+         // SAFETY: the caller keeps to what MPI asks of its arguments.\nunsafe {{\n"
+    );
+    for parameter in &function.parameters {
+        if let Some(object) = kind::to_objects(parameter)
+            && types(parameter) != kind::inner_type(parameter)
+        {
+            let _ = writeln!(text, "let {} = {object};", parameter.name);
+        }
+    }
+}
+
+/// The beginning of what the application calls.
+fn exported(text: &mut String, function: &Function) {
+    let head = format!(
+        "{}unsafe extern \"C\" fn {}",
+        export_name(function),
+        function.rust_name()
+    );
+    beginning(text, function, kind::application_type, &head);
+}
+
+fn export_name(function: &Function) -> String {
+    format!("#[unsafe(export_name = \"{}\")]\n", function.name)
+}
+
+/// The head of what is seldom called.
+fn cold(name: &str) -> String {
+    format!("#[cold]\n#[inline(never)]\nunsafe extern \"C\" fn {name}")
+}
+
+/// The short way of a nonblocking collective operation; `long` is the function that goes every way.
+fn directly(text: &mut String, function: &Function, long: &str) {
     let name = function.rust_name();
     let home = home(function).map_or("", |parameter| parameter.name.as_str());
-    let started = function.form == Form::Started;
     let mut handles = Vec::new();
     let mut arguments = Vec::new();
-    let mut names = Vec::new();
     for parameter in &function.parameters {
-        names.push(parameter.name.as_str());
         if parameter.kind == "request" {
             arguments.push("begun.word()".to_string());
         } else if kind::handle(&parameter.kind).is_none() {
@@ -142,36 +183,45 @@ fn directly(text: &mut String, function: &Function, signature: &str, long: &str)
     }
     let handles = handles.join(", ");
     let arguments = arguments.join(", ");
-    named(text, function);
+    exported(text, function);
     let _ = writeln!(
         text,
-        "\nunsafe extern \"C\" fn {name}{signature} {{\n\
-         // SAFETY: the caller keeps to what MPI asks of its arguments.\nunsafe {{"
+        "if direct::open() && direct::predefined([{handles}]){} \
+         && let Some(begun) = direct::initiate({home}, request, move |lower, word| {}) {{\n\
+         let code = (direct::table().{name})({arguments});\n\
+         return begun.end(code, c\"{}\");\n}}",
+        match repeatable(function).as_str() {
+            "true" => String::new(),
+            condition => format!(" && {condition}"),
+        },
+        again(function),
+        function.name,
     );
-    if started {
-        let _ = writeln!(
-            text,
-            "if direct::open() && direct::predefined([{handles}]){} \
-             && let Some(begun) = direct::initiate({home}, request, move |lower, word| {}) {{\n\
-             let code = (direct::table().{name})({arguments});\n\
-             return begun.end(code, c\"{}\");\n}}",
-            match repeatable(function).as_str() {
-                "true" => String::new(),
-                condition => format!(" && {condition}"),
-            },
-            again(function),
-            function.name,
-        );
-    } else {
-        let _ = writeln!(
-            text,
-            "if direct::open() && direct::objects([{handles}]) && let Some(stay) = direct::begin({home}) {{\n\
-             let code = (direct::table().{name})({arguments});\n\
-             return stay.end({home}, code, c\"{}\");\n}}",
-            function.name,
-        );
+    let _ = writeln!(text, "{long}({})\n}}\n}}", names(function));
+}
+
+/// The short way of a blocking operation, which can be begun again from its arguments: written out for each processor
+/// (`upper-half/src/ground/arch`). It takes a handle for the address of its object, and goes on to `long` with the arguments as they were given.
+fn in_assembly(text: &mut String, function: &Function, long: &str) {
+    let name = function.rust_name();
+    let (mut handles, mut buffers) = (0, 0);
+    let last = function.parameters.len() - 1;
+    assert!(function.parameters[last].kind == "communicator", "{name}");
+    for (index, parameter) in function.parameters[..last].iter().enumerate() {
+        handles |= u32::from(kind::handle(&parameter.kind).is_some()) << index;
+        buffers |= u32::from(changed_in_place(function, parameter)) << index;
     }
-    let _ = writeln!(text, "{long}({})\n}}\n}}", names.join(", "));
+    assert!(buffers < 1 << 6 && handles & 0x100 == 0, "{name}");
+    let signature = signature(function, kind::application_type);
+    let _ = writeln!(
+        text,
+        "\n{}#[unsafe(naked)]\n#[unsafe(link_section = \"stillpoint_collective\")]\nunsafe extern \"C\" fn {name}{signature} {{\n\
+         arch::collective!(name: \"{}\", long: {long}, failed: direct::failed, returned: direct::returned, \
+         slot: core::mem::offset_of!(Direct, {name}), arguments: {}, handles: {handles}, buffers: {buffers})\n}}",
+        export_name(function),
+        function.name,
+        last + 1,
+    );
 }
 
 /// The parameter whose object has the clock and the error handler.
@@ -185,7 +235,6 @@ fn home(function: &Function) -> Option<&Parameter> {
 /// The expression for the object on which errors are raised.
 fn raised_on(function: &Function) -> String {
     match home(function) {
-        _ if function.name == "MPI_File_open" => "steps::null_file()".to_string(),
         Some(parameter) => parameter.name.clone(),
         None if function.class == Class::File => "steps::null_file()".to_string(),
         None => "core::ptr::null_mut()".to_string(),
@@ -199,6 +248,18 @@ fn crossing(text: &mut String, function: &Function) {
     } else {
         "let _inside = crossing::enter();\n"
     });
+    if function.class == Class::OneSided
+        && function
+            .parameters
+            .iter()
+            .any(|it| it.name == "target_rank")
+    {
+        let _ = writeln!(
+            text,
+            "if let Err(code) = windows::access(win) {{\n{}\n}}",
+            failed(function)
+        );
+    }
     for parameter in &function.parameters {
         before(text, function, parameter);
     }
@@ -206,12 +267,27 @@ fn crossing(text: &mut String, function: &Function) {
     let call = format!("(lower.{})({})", function.rust_name(), arguments.join(", "));
     let clocked = home(function).map(|parameter| parameter.name.clone());
     match (function.form, clocked) {
+        _ if split_end(function) => {
+            let _ = writeln!(
+                text,
+                "let code = files::split_end(fh, c\"{}\", &mut new_status, |lower, new_status| (lower.{})(\
+                 abi::word(HandleKind::File, fh), abi::buffer(buf), new_status));",
+                function.name,
+                function.rust_name()
+            );
+        }
         (Form::Blocking, Some(clocked)) => {
             // Its own copies of the arguments let them stay in registers; but what it writes to must not be a copy.
             let own = if call.contains("&mut ") { "" } else { "move " };
+            // What is under way on files and windows is not begun again.
+            let repeatable = match function.class {
+                Class::Collective => repeatable(function),
+                _ => "false".to_string(),
+            };
             let _ = writeln!(
                 text,
-                "let code = steps::clocked({clocked}, {own}|lower| {call});"
+                "let code = steps::clocked({clocked}, c\"{}\", {repeatable}, {own}|lower| {call});",
+                function.name
             );
         }
         _ => {
@@ -223,7 +299,25 @@ fn crossing(text: &mut String, function: &Function) {
         after(text, function, parameter);
     }
     lasting(text, function);
+    if let Some(begun) = split_begin(function) {
+        let _ = writeln!(
+            text,
+            "files::split_begun(fh, buf, |lower, word, buf, status| (lower.{begun}_end)(word, buf, status));"
+        );
+    }
     text.push_str("0\n");
+}
+
+/// Whether it ends a split collective operation on a file.
+fn split_end(function: &Function) -> bool {
+    function.class == Class::File && function.name.ends_with("_end")
+}
+
+/// What a split collective operation on a file is called in the lower half, without `_end`, if the function begins one.
+fn split_begin(function: &Function) -> Option<String> {
+    let name = function.rust_name();
+    let begun = name.strip_suffix("_begin")?;
+    (function.class == Class::File).then(|| begun.to_string())
 }
 
 /// What a stub does with a neutral error.
@@ -241,11 +335,6 @@ fn failed(function: &Function) -> String {
 /// Notes what no image can hold, as long as it lives.
 fn lasting(text: &mut String, function: &Function) {
     let note = match function.name.as_str() {
-        "MPI_Win_create"
-        | "MPI_Win_allocate"
-        | "MPI_Win_allocate_shared"
-        | "MPI_Win_create_dynamic" => "alive(hindrances::Reason::Window)",
-        "MPI_File_open" => "alive(hindrances::Reason::File)",
         "MPI_Open_port" | "MPI_Publish_name" => "alive(hindrances::Reason::DynamicProcess)",
         "MPI_Close_port" | "MPI_Unpublish_name" => "gone(hindrances::Reason::DynamicProcess)",
         "MPI_T_init_thread"

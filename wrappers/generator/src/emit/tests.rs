@@ -10,7 +10,7 @@ use crate::constants::Sort;
 use crate::table::Form;
 
 /// What is kept in `golden/`: a function of each form, and of each thing that a parameter can be.
-const FUNCTIONS: [&str; 22] = [
+const FUNCTIONS: [&str; 23] = [
     "MPIX_Barrier_init",
     "MPI_Abort",
     "MPI_Allgather",
@@ -28,6 +28,7 @@ const FUNCTIONS: [&str; 22] = [
     "MPI_Ireduce",
     "MPI_Isend",
     "MPI_Op_create",
+    "MPI_Rput",
     "MPI_T_pvar_handle_alloc",
     "MPI_Type_create_darray",
     "MPI_Type_struct",
@@ -45,6 +46,27 @@ const ERRORS: [&str; 4] = [
 ];
 /// And of the kinds of handles.
 const HANDLES: [&str; 2] = ["communicator", "errhandler"];
+
+/// What is made of a packed status. `wrappers/src/packed_status.rs` compiles it.
+const PACKED: &str = "packed_status.rs";
+
+/// MPICH's status, which has the count's high bits and whether it was cancelled in one word, and a field that means nothing.
+fn with_packed_status() -> crate::abi::Abi {
+    let description = "\
+        status 24\n\
+        field count_lo 0 i32\n\
+        field count_hi_and_cancelled 4 i32\n\
+        field source 8 i32\n\
+        field tag 12 i32\n\
+        field error 16 i32\n\
+        field unused 20 i32\n\
+        packed bytes 32 count_lo 0\n\
+        packed bytes 31 count_hi_and_cancelled 1\n\
+        packed cancelled 1 count_hi_and_cancelled 0\n";
+    let abi = crate::abi::read(description, &[]).expect("a good description");
+    assert!(super::abi::status::missing(&abi).is_empty());
+    abi
+}
 
 fn input() -> Input {
     super::input("openmpi").expect("the tables can be read")
@@ -92,6 +114,11 @@ fn what_is_made_of_a_few_functions_is_what_was_reviewed() {
         is_kept(&folder.join(name), &made, "STILLPOINT_WRITE_GOLDEN");
         names.insert(name.to_string());
     }
+    let mut packed = String::from("use core::mem::{offset_of, size_of};\n");
+    super::abi::status::emit(&mut packed, &with_packed_status());
+    let made = super::laid_out(&packed);
+    is_kept(&folder.join(PACKED), &made, "STILLPOINT_WRITE_GOLDEN");
+    names.insert(PACKED.to_string());
     let kept: BTreeSet<String> = std::fs::read_dir(folder)
         .expect("the golden files")
         .map(|entry| {
@@ -110,12 +137,7 @@ fn every_abi_has_what_the_halves_ask_of_one() {
     let constants = input().constants;
     for (name, description) in ABIS {
         let abi = crate::abi::read(description, &constants).expect("a good description");
-        let fields: Vec<&str> = abi.status.iter().map(|it| it.name.as_str()).collect();
-        assert_eq!(
-            fields,
-            ["source", "tag", "error", "cancelled", "bytes"],
-            "{name}"
-        );
+        assert!(super::abi::status::missing(&abi).is_empty(), "{name}");
         assert!(abi.word.len() == 8 && !abi.library.is_empty(), "{name}");
         for sort in [Sort::Address, Sort::Last] {
             for constant in constants.iter().filter(|it| it.sort == sort) {
@@ -131,6 +153,24 @@ fn every_abi_has_what_the_halves_ask_of_one() {
         let all = constants.iter().filter(|it| it.sort == Sort::Integer);
         assert_eq!(sets, all.map(|it| it.set.as_str()).collect(), "{name}");
     }
+}
+
+#[test]
+fn stubs_of_an_abi_whose_handles_are_numbers_convert_them_and_are_not_in_assembly() {
+    let mut input = a_few();
+    let (addresses, types) = (super::stubs::emit(&input), &mut input.abi.types);
+    assert!(addresses.contains("arch::collective!"));
+    for handle in types.iter_mut().filter(|it| it.kind == "*mut Object") {
+        handle.kind = "c_int".to_string();
+    }
+    let numbers = super::stubs::emit(&input);
+    assert!(!numbers.contains("arch::collective!"));
+    for text in [addresses, numbers] {
+        assert!(text.contains("let comm = Handle::object(comm);"));
+        assert!(text.contains("let request = PlaceOf::at(request);"));
+    }
+    let types = super::abi::emit_types(&input);
+    assert!(types.contains("pub struct CommHandle(c_int);"));
 }
 
 #[test]

@@ -6,16 +6,16 @@ use super::{Piece, SYSCALL, after_call};
 const CALLS: [Piece; 16] = [
     Piece::CallPlain,
     Piece::CallNoting,
-    Piece::CallRdiNoting,
-    Piece::CallRsiNoting,
-    Piece::CallMaskRdi,
-    Piece::CallSignalMaskRdi,
-    Piece::CallMaskRsiNoting,
-    Piece::CallMaskR10,
-    Piece::CallMaskR8,
-    Piece::CallMaskR9,
-    Piece::CallRestRsi,
-    Piece::CallRestR10,
+    Piece::CallArgument0Noting,
+    Piece::CallArgument1Noting,
+    Piece::CallMask0,
+    Piece::CallSignalMask0,
+    Piece::CallMask1Noting,
+    Piece::CallMask3,
+    Piece::CallMask4,
+    Piece::CallMask5,
+    Piece::CallRest1,
+    Piece::CallRest3,
     Piece::CallRecvmsg,
     Piece::CallRecvmmsg,
     Piece::CallClose,
@@ -64,9 +64,9 @@ impl Piece {
         matches!(
             self,
             Piece::CallNoting
-                | Piece::CallRdiNoting
-                | Piece::CallRsiNoting
-                | Piece::CallMaskRsiNoting
+                | Piece::CallArgument0Noting
+                | Piece::CallArgument1Noting
+                | Piece::CallMask1Noting
         )
     }
 
@@ -74,7 +74,7 @@ impl Piece {
     pub fn is_bound(self) -> bool {
         matches!(
             self,
-            Piece::CallClose | Piece::CallRdiNoting | Piece::CallRsiNoting
+            Piece::CallClose | Piece::CallArgument0Noting | Piece::CallArgument1Noting
         )
     }
 
@@ -82,7 +82,7 @@ impl Piece {
     pub fn reads_result(self) -> bool {
         matches!(
             self,
-            Piece::CallRecvmsg | Piece::CallRecvmmsg | Piece::CallSignalMaskRdi
+            Piece::CallRecvmsg | Piece::CallRecvmmsg | Piece::CallSignalMask0
         )
     }
 }

@@ -22,6 +22,11 @@ fn every_state_of_every_small_job_keeps_its_promises() {
     look_at_all("", scenarios::all());
 }
 
+#[test]
+fn every_state_with_operations_that_are_begun_again_keeps_its_promises() {
+    look_at_all("begun again: ", scenarios::repeatable());
+}
+
 fn look_at_all(kind: &str, scenarios: Vec<Scenario>) {
     for scenario in scenarios {
         let begun = std::time::Instant::now();

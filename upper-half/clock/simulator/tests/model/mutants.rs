@@ -79,6 +79,27 @@ caught! {
     a_cell_has_to_rest_while_a_checkpoint_is_pending: NoRest in "2 ranks, a cell is used again",
 }
 
+macro_rules! caught_again {
+    ($($test:ident: $mutant:ident in $scenario:literal,)*) => {$(
+        #[test]
+        fn $test() {
+            is_caught::<$mutant>(&scenarios::named_repeatable($scenario));
+        }
+    )*};
+}
+
+caught_again! {
+    who_returns_has_to_tell: NoReturning in "2 ranks, the root returns",
+    who_is_needed_elsewhere_has_to_call: NoCalling in "2 ranks, needed elsewhere",
+    who_has_taken_back_has_to_tell_first: NoTellingFirst in "2 ranks, twice",
+    who_owes_a_word_must_not_be_stopped: StoppedOwing in "2 ranks, the root returns",
+    what_a_thread_is_inside_must_be_left_out: NoLeavingOut in "2 ranks, one is late",
+    what_is_in_place_must_not_be_begun_again: LeavesOutInPlace in "2 ranks, in place",
+    who_stands_inside_has_to_take_its_count_back: StandsBehind in "2 ranks, twice",
+    who_stood_inside_has_not_begun_after_a_restart: CountsTwice in "2 ranks, one is late",
+    who_is_inside_what_binds_has_to_go_on: NoLettingOn in "2 ranks, twice",
+}
+
 /// A clock for each group would not do: nonblocking operations on two communicators of the same members, begun in another order
 /// by each of them, would be taken for each other.
 #[test]

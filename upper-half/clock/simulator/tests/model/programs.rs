@@ -1,6 +1,6 @@
 //! What the ranks of the small jobs do.
 
-use stillpoint_simulator::program::{Communicator, Op, Program, Shape, Until};
+use stillpoint_simulator::program::{Communicator, Kind, Op, Program, Shape, Until};
 
 use Shape::{Alone, Neighbours, Rooted, Synchronizing};
 
@@ -243,4 +243,107 @@ pub fn stays_away() -> Program {
         .then(0, linger(Until::Targeted))
         .then(1, linger(Until::Carried))
         .collective(0, Synchronizing)
+}
+
+/// Operations that can be begun again; the first one lets its root go at once.
+pub fn repeatable_pair() -> Program {
+    Program::on(2, &[&[0, 1]])
+        .repeatable(0, Rooted)
+        .repeatable(0, Synchronizing)
+}
+
+/// A rank comes to an operation whose other member computes for longer than a checkpoint takes.
+pub fn repeatable_late() -> Program {
+    Program::on(2, &[&[0, 1]])
+        .repeatable(0, Rooted)
+        .then(1, linger(Until::Carried))
+        .repeatable(0, Synchronizing)
+}
+
+/// The same with nothing before it.
+pub fn repeatable_away(ranks: usize) -> Program {
+    let members: Vec<usize> = (0..ranks).collect();
+    Program::on(ranks, &[&members])
+        .then(ranks - 1, linger(Until::Carried))
+        .repeatable(0, Synchronizing)
+}
+
+/// The root comes and goes on after a checkpoint has been asked for, and the other member comes when it is over.
+pub fn repeatable_root_returns() -> Program {
+    Program::on(2, &[&[0, 1]])
+        .then(0, linger(Until::Targeted))
+        .repeatable(0, Rooted)
+}
+
+/// Rank 1 is needed by a target of another group while it is inside an operation that rank 0 has not come to.
+pub fn repeatable_needed_elsewhere() -> Program {
+    Program::on(3, &[&[0, 1], &[1, 2]])
+        .repeatable(0, Synchronizing)
+        .repeatable(1, Rooted)
+}
+
+/// Rank 2 begins an operation on one group and comes to another that binds; rank 1 is inside a third between the two.
+pub fn repeatable_called() -> Program {
+    let begin = Op::Start { on: 1, binds: true };
+    let wait = Op::Wait { on: 1, number: 1 };
+    Program::on(2, &[&[0, 1], &[0, 1]])
+        .shaped(1, Rooted)
+        .then(0, begin)
+        .repeatable(0, Synchronizing)
+        .then(1, begin)
+        .then(0, wait)
+        .then(1, wait)
+}
+
+/// A message that its receiver waits for comes from a rank that is inside an operation before.
+pub fn repeatable_before_message() -> Program {
+    Program::on(3, &[&[1, 2], &[0, 1]])
+        .repeatable(0, Synchronizing)
+        .then(2, Op::Send { to: 0 })
+        .then(0, receive(2))
+        .collective(1, Rooted)
+}
+
+/// Three on a ring of neighbours.
+pub fn repeatable_neighbours() -> Program {
+    Program::on(3, &[&[0, 1, 2]]).repeatable(0, Neighbours)
+}
+
+/// An operation in place that one member comes to later.
+pub fn in_place(shape: Shape) -> Program {
+    let kind = Kind::InPlace;
+    Program::on(2, &[&[0, 1]]).all(0, shape, Op::Collective { on: 0, kind })
+}
+
+/// A nonblocking operation, and a blocking one that can be begun again behind it.
+pub fn repeatable_behind_nonblocking() -> Program {
+    let program = Program::on(2, &[&[0, 1]])
+        .all(0, Rooted, start(0))
+        .repeatable(0, Rooted);
+    (0..2).fold(program, |program, rank| program.then(rank, wait(0)))
+}
+
+/// A message that crosses an operation which can be begun again.
+pub fn repeatable_crossed() -> Program {
+    Program::on(2, &[&[0, 1]])
+        .then(0, Op::Send { to: 1 })
+        .repeatable(0, Rooted)
+        .then(1, receive(0))
+}
+
+/// A communicator that is made, and an operation on it.
+pub fn repeatable_made() -> Program {
+    let mut program = Program::on(2, &[&[0, 1]]);
+    program.communicators.push(Communicator::of([0, 1], false));
+    program
+        .all(0, Rooted, Op::Make { on: 0, new: 1 })
+        .repeatable(1, Synchronizing)
+}
+
+/// Four ranks, each group sharing a rank with the next; the last rank stays away.
+pub fn repeatable_chain() -> Program {
+    Program::on(4, &[&[0, 1], &[1, 2], &[2, 3]])
+        .repeatable(0, Rooted)
+        .then(3, linger(Until::Carried))
+        .repeatable(2, Synchronizing)
 }

@@ -34,4 +34,5 @@ compare! {
     NoMaximum NoRaise NoPassingOn NoAwaiting NoReaching NoTelling LooksOnce StaleReports NoAdvance EarlyDrain NoSums
     NoCollisions ReadsBeforeFlag RaisesLate NoTakingBack NoJoining
     NoNoting NoBinding NoCountOfGivingUp CountedOnWhatGoes NoRest
+    NoReturning NoLettingOn NoTellingFirst StoppedOwing NoLeavingOut LeavesOutInPlace StandsBehind CountsTwice
 }

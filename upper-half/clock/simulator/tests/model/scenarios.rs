@@ -4,7 +4,7 @@ use stillpoint_simulator::job::Circumstances;
 use stillpoint_simulator::program::{Program, Shape};
 
 use crate::programs::*;
-use Shape::{Alone, Synchronizing};
+use Shape::{Alone, Rooted, Synchronizing};
 
 /// A program and what happens to it.
 #[derive(Clone, Debug)]
@@ -53,6 +53,28 @@ pub const HELD_BACK: Circumstances = Circumstances {
     hasty_polls: 2,
     patient: true,
     ..ONCE
+};
+
+/// One checkpoint at any moment, and a restart from it or none.
+pub const ONCE_AGAIN: Circumstances = Circumstances {
+    restarts: 1,
+    ..ONCE
+};
+const AGAIN: Circumstances = Circumstances {
+    restarts: 2,
+    ..TWICE
+};
+const GIVEN_UP_AGAIN: Circumstances = Circumstances {
+    restarts: 1,
+    ..GIVEN_UP
+};
+const HASTY_AGAIN: Circumstances = Circumstances {
+    restarts: 1,
+    ..HASTY
+};
+const STAYS_AWAY: Circumstances = Circumstances {
+    restarts: 1,
+    ..HELD_BACK
 };
 
 /// What the checker is to look at.
@@ -116,6 +138,46 @@ pub fn all() -> Vec<Scenario> {
     ])
 }
 
+/// Blocking operations that bind when a member returns from them, each checkpoint followed by a restart or not.
+pub fn repeatable() -> Vec<Scenario> {
+    given([
+        ("2 ranks, twice", AGAIN, repeatable_pair()),
+        ("2 ranks, given up", GIVEN_UP_AGAIN, repeatable_pair()),
+        ("2 ranks, hasty", HASTY_AGAIN, repeatable_pair()),
+        ("2 ranks, one is late", AGAIN, repeatable_late()),
+        ("2 ranks, one stays away", STAYS_AWAY, repeatable_late()),
+        (
+            "2 ranks, the root returns",
+            AGAIN,
+            repeatable_root_returns(),
+        ),
+        ("2 ranks, in place", AGAIN, in_place(Synchronizing)),
+        ("2 ranks, in place, rooted", AGAIN, in_place(Rooted)),
+        ("2 ranks, needed elsewhere", AGAIN, repeatable_called()),
+        (
+            "2 ranks, behind a nonblocking one",
+            AGAIN,
+            repeatable_behind_nonblocking(),
+        ),
+        ("2 ranks, a message crosses", AGAIN, repeatable_crossed()),
+        ("2 ranks, a communicator is made", AGAIN, repeatable_made()),
+        ("3 ranks, one is late", ONCE_AGAIN, repeatable_away(3)),
+        ("3 ranks, one stays away", STAYS_AWAY, repeatable_away(3)),
+        (
+            "3 ranks, needed elsewhere",
+            ONCE_AGAIN,
+            repeatable_needed_elsewhere(),
+        ),
+        (
+            "3 ranks, a message from inside",
+            ONCE_AGAIN,
+            repeatable_before_message(),
+        ),
+        ("3 ranks, neighbours", ONCE_AGAIN, repeatable_neighbours()),
+        ("4 ranks, one stays away", ONCE_AGAIN, repeatable_chain()),
+    ])
+}
+
 /// Names, circumstances and programs as scenarios.
 pub fn given(
     given: impl IntoIterator<Item = (&'static str, Circumstances, Program)>,
@@ -157,12 +219,24 @@ pub fn for_comparison() -> Vec<Scenario> {
         "similar communicators",
         "2 ranks, a communicator is freed",
     ];
-    names.map(named).into()
+    let mut scenarios: Vec<Scenario> = names.map(named).into();
+    scenarios.extend(given([
+        ("begun again, once", ONCE_AGAIN, repeatable_root_returns()),
+        ("in place, once", ONCE_AGAIN, in_place(Rooted)),
+    ]));
+    scenarios
 }
 
 /// The scenario with that name.
 pub fn named(name: &str) -> Scenario {
     let mut all = for_mutants().into_iter();
+    all.find(|scenario| scenario.name == name)
+        .unwrap_or_else(|| panic!("no scenario is called {name}"))
+}
+
+/// The scenario of [`repeatable`] with that name.
+pub fn named_repeatable(name: &str) -> Scenario {
+    let mut all = repeatable().into_iter();
     all.find(|scenario| scenario.name == name)
         .unwrap_or_else(|| panic!("no scenario is called {name}"))
 }

@@ -9,6 +9,7 @@ const SYS_MMAP: usize = 9;
 const SYS_MUNMAP: usize = 11;
 const SYS_SCHED_YIELD: usize = 24;
 const SYS_MINCORE: usize = 27;
+const SYS_GETCWD: usize = 79;
 const SYS_ARCH_PRCTL: usize = 158;
 const SYS_FUTEX: usize = 202;
 const ARCH_SET_FS: usize = 0x1002;
@@ -99,6 +100,16 @@ pub fn is_mapped(address: usize) -> bool {
         )
     };
     result == 0
+}
+
+/// The working directory's path, with the zero at its end; `None` where there is none, or it has no room.
+pub fn working_directory(room: &mut [u8]) -> Option<&[u8]> {
+    // SAFETY: the kernel writes into the room, at most as much as it is told there is.
+    let bytes = unsafe {
+        let at = room.as_mut_ptr() as usize;
+        syscall(SYS_GETCWD, [at, room.len(), 0, 0, 0, 0])
+    };
+    room.get(..usize::try_from(bytes).ok()?)
 }
 
 /// Sleeps while `word` holds `expected`, at most that many nanoseconds.

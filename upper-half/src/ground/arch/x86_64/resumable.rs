@@ -12,7 +12,8 @@ use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 use stillpoint_wrappers::gate::ThreadRecord;
 
-use crate::ground::abi::{Comm, Datatype, Status};
+use crate::ground::abi::Status;
+use crate::ground::object::{Comm, Datatype};
 
 const _: () = {
     // The assembly below spells these offsets out.

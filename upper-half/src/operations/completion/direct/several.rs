@@ -11,6 +11,7 @@ use core::mem::MaybeUninit;
 use stillpoint_wrappers::neutral::Word;
 
 use super::{end, failed};
+use crate::ground::abi::{PlaceOf, RequestHandle};
 use crate::ground::object::Object;
 use crate::ground::{abi, arch};
 use crate::objects::outcome::class;
@@ -22,7 +23,7 @@ const FEW: usize = 64;
 
 /// What the real MPI is asked about.
 struct Asked {
-    handles: *mut abi::Request,
+    handles: PlaceOf<RequestHandle>,
     words: [MaybeUninit<Word>; FEW],
     /// Whether all of them are plain.
     plain: bool,
@@ -30,7 +31,7 @@ struct Asked {
 
 impl Asked {
     #[inline(always)]
-    fn new(handles: *mut abi::Request) -> Self {
+    fn new(handles: PlaceOf<RequestHandle>) -> Self {
         Self {
             handles,
             words: [const { MaybeUninit::uninit() }; FEW],
@@ -54,7 +55,7 @@ impl Asked {
             }
             let stay = direct::enter();
             for (index, word) in self.words[..count].iter_mut().enumerate() {
-                let handle = *self.handles.add(index);
+                let handle = self.handles.add(index).get();
                 if let Some(request) = request::plain(handle) {
                     word.write((*request).head.lower);
                     continue;
@@ -85,8 +86,8 @@ impl Asked {
         unsafe {
             let handle = self.handles.add(index);
             if self.plain {
-                end((*handle).cast());
-                *handle = request::null();
+                end(handle.get().cast());
+                handle.set(request::null());
             } else {
                 tell_any(handle);
             }
@@ -102,7 +103,7 @@ impl Asked {
     unsafe fn keep(&self, index: usize, code: c_int, status: *const abi::Status) {
         // SAFETY: the word was written when the stay began; null and inactive requests have no end to keep.
         unsafe {
-            let handle = *self.handles.add(index);
+            let handle = self.handles.add(index).get();
             let request: *mut Request = handle.cast();
             if handle != request::null() && (*request).state == State::Active {
                 (*request).head.lower = self.words[index].assume_init();
@@ -143,15 +144,15 @@ unsafe fn word_of(handle: *mut Object) -> Option<Word> {
 /// [`Asked::tell`] of any request.
 #[cold]
 #[inline(never)]
-unsafe fn tell_any(handle: *mut abi::Request) {
+unsafe fn tell_any(handle: PlaceOf<RequestHandle>) {
     // SAFETY: the caller's request, null or askable.
     unsafe {
-        if *handle == request::null() {
+        if handle.get() == request::null() {
             return;
         }
-        let request: *mut Request = (*handle).cast();
+        let request: *mut Request = handle.get().cast();
         if (*request).state == State::Active && request::complete(request, None) {
-            *handle = request::null();
+            handle.set(request::null());
         }
     }
 }
@@ -175,7 +176,7 @@ fn place(statuses: *mut abi::Status, room: &mut Statuses) -> *mut abi::Status {
 /// As the MPI function.
 #[inline(always)]
 pub unsafe fn one(
-    handle: *mut abi::Request,
+    handle: PlaceOf<RequestHandle>,
     index: *mut c_int,
     flag: *mut c_int,
     status: *mut abi::Status,
@@ -185,7 +186,7 @@ pub unsafe fn one(
         if !direct::open() {
             return false;
         }
-        let Some(request) = request::plain(*handle) else {
+        let Some(request) = request::plain(handle.get()) else {
             return false;
         };
         let stay = direct::enter();
@@ -200,7 +201,7 @@ pub unsafe fn one(
         }
         if *flag != 0 {
             end(request);
-            *handle = request::null();
+            handle.set(request::null());
         }
     }
     true
@@ -213,7 +214,7 @@ pub unsafe fn one(
 #[inline(always)]
 pub unsafe fn any<const WAITS: bool>(
     count: c_int,
-    handles: *mut abi::Request,
+    handles: PlaceOf<RequestHandle>,
     index: *mut c_int,
     flag: *mut c_int,
     status: *mut abi::Status,
@@ -259,7 +260,7 @@ pub unsafe fn any<const WAITS: bool>(
 #[inline(always)]
 pub unsafe fn all(
     count: c_int,
-    handles: *mut abi::Request,
+    handles: PlaceOf<RequestHandle>,
     flag: *mut c_int,
     statuses: *mut abi::Status,
 ) -> bool {
@@ -298,7 +299,7 @@ pub unsafe fn all(
 #[inline(always)]
 pub unsafe fn some<const WAITS: bool>(
     count: c_int,
-    handles: *mut abi::Request,
+    handles: PlaceOf<RequestHandle>,
     outcount: *mut c_int,
     indices: *mut c_int,
     statuses: *mut abi::Status,

@@ -241,19 +241,23 @@ fn form(name: &str, class: Class) -> Form {
         },
         Class::Query if topology_or_plain(stem) => Form::Plain,
         Class::Query => Form::Written,
-        Class::OneSided if attached || is(&["Win_free"]) => Form::Written,
-        Class::OneSided
-            if is(&[
-                "Win_create",
-                "Win_allocate",
-                "Win_allocate_shared",
-                "Win_create_dynamic",
-                "Win_fence",
-            ]) =>
-        {
-            Form::Blocking
+        Class::OneSided if stem.starts_with("Win_") && !is(&["Win_shared_query", "Win_sync"]) => {
+            Form::Written
         }
-        Class::File if attached || is(&["File_close", "Register_datarep"]) => Form::Written,
+        Class::File
+            if attached
+                || is(&[
+                    "File_open",
+                    "File_close",
+                    "File_get_amode",
+                    "File_get_view",
+                    "File_set_view",
+                    "File_set_info",
+                    "Register_datarep",
+                ]) =>
+        {
+            Form::Written
+        }
         Class::File if is_collective_on_a_file(stem) => Form::Blocking,
         Class::Dynamic if stem.starts_with("Comm_spawn") => Form::Written,
         Class::Dynamic if is(&["Comm_accept", "Comm_connect"]) => Form::Blocking,
@@ -271,19 +275,14 @@ fn topology_or_plain(stem: &str) -> bool {
 }
 
 fn is_collective_on_a_file(stem: &str) -> bool {
-    let nonblocking = stem.starts_with("File_i");
-    !nonblocking
-        && (stem.contains("_all")
-            || stem.contains("_ordered")
-            || [
-                "File_open",
-                "File_set_size",
-                "File_preallocate",
-                "File_set_view",
-                "File_set_info",
-                "File_set_atomicity",
-                "File_sync",
-                "File_seek_shared",
-            ]
-            .contains(&stem))
+    stem.contains("_all")
+        || stem.contains("_ordered")
+        || [
+            "File_set_size",
+            "File_preallocate",
+            "File_set_atomicity",
+            "File_sync",
+            "File_seek_shared",
+        ]
+        .contains(&stem)
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{failed, home, kind};
-use crate::table::{Direction, Function, Parameter};
+use crate::table::{Class, Direction, Function, Parameter};
 
 /// How many elements an array of handles has.
 fn count(function: &Function, length: &str) -> String {
@@ -100,16 +100,17 @@ pub fn after(text: &mut String, function: &Function, parameter: &Parameter) {
             let _ = writeln!(text, "steps::give_status({name}, &new_{name});");
         }
         "request" => {
-            let _ = writeln!(text, "steps::uncarried({name}, new_{name});");
+            let give = match function.class {
+                Class::File => "files::begun",
+                _ => "steps::one_sided",
+            };
+            let _ = writeln!(text, "{give}({name}, new_{name});");
         }
         kind if kind::is_special(kind) => {
             let _ = writeln!(
                 text,
                 "steps::give({name}, abi::{kind}_from_neutral(new_{name}));"
             );
-        }
-        kind @ ("window" | "file") => {
-            let _ = writeln!(text, "steps::opened_{kind}({name}, new_{name}, comm);");
         }
         kind => {
             if let Some(entry) = kind::handle(kind) {

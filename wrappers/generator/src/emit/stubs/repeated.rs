@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{argument, before, home, kind};
-use crate::table::{Form, Function};
+use crate::table::{Form, Function, Parameter};
 
 /// A nonblocking or persistent collective operation: what begins or makes it is kept, to be run again after a
 /// restart.
@@ -64,18 +64,12 @@ pub fn again(function: &Function) -> String {
     format!("(lower.{})({})", function.rust_name(), arguments.join(", "))
 }
 
-/// The expression for whether MPI leaves the operation's input as it is. In gathers and scatters the part that is in place is input
-/// or result, never one after the other.
+/// The expression for whether MPI leaves the operation's input as it is.
 pub fn repeatable(function: &Function) -> String {
-    let name = function.name.to_lowercase();
-    let changes_input = ["reduce", "scan", "alltoall"]
-        .iter()
-        .any(|kind| name.contains(kind));
     let in_place: Vec<String> = function
         .parameters
         .iter()
-        .filter(|p| p.name == "sendbuf" || p.name == "recvbuf")
-        .filter(|_| changes_input)
+        .filter(|parameter| changed_in_place(function, parameter))
         .map(|p| format!("!abi::is_in_place({})", p.name))
         .collect();
     if in_place.is_empty() {
@@ -83,4 +77,14 @@ pub fn repeatable(function: &Function) -> String {
     } else {
         in_place.join(" && ")
     }
+}
+
+/// Whether the parameter is a buffer that may be in place, so that MPI changes what is input too. In gathers and scatters the part that is in
+/// place is input or result, never one after the other.
+pub fn changed_in_place(function: &Function, parameter: &Parameter) -> bool {
+    let name = function.name.to_lowercase();
+    let changes_input = ["reduce", "scan", "alltoall"]
+        .iter()
+        .any(|kind| name.contains(kind));
+    changes_input && (parameter.name == "sendbuf" || parameter.name == "recvbuf")
 }

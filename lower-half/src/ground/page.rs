@@ -1,13 +1,17 @@
 //! The agent's view of the gate page: what it asks of the driver thread and what it reads back.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use stillpoint_clock::rank::all_reached;
 use stillpoint_clock::steps::Every;
 use stillpoint_wrappers::gate::{
-    ClockCell, Command, DriverState, GatePage, HINDRANCES, UpperHooks,
+    CLOCK_NAME, ClockCell, Command, DriverState, GatePage, HINDRANCES, UpperHooks,
 };
+
+/// What `GatePage::direct` held before a checkpoint was pending; 0 where nothing has to be put back.
+static DIRECT: AtomicU64 = AtomicU64::new(0);
 
 /// The gate page together with the upper half that has registered itself in it.
 #[derive(Clone, Copy)]
@@ -33,6 +37,11 @@ impl Page {
         unsafe { address.as_ref() }
     }
 
+    /// The same, of an upper half that knew everything in there that this build knows.
+    fn grown_hooks(&self) -> Option<&'static UpperHooks> {
+        self.hooks().filter(|hooks| hooks.is_whole())
+    }
+
     /// Whether MPI is initialised and not finalised.
     pub fn mpi_active(&self) -> bool {
         self.page.mpi_active.load(Ordering::Acquire) != 0
@@ -47,6 +56,12 @@ impl Page {
             .command
             .store(Command::Reach as u32, Ordering::SeqCst);
         self.page.pending.store(1, Ordering::SeqCst);
+        if let Some(hooks) = self.grown_hooks() {
+            let before = self.page.direct.swap(hooks.again, Ordering::SeqCst);
+            if before != hooks.again {
+                DIRECT.store(before, Ordering::SeqCst);
+            }
+        }
         membarrier();
     }
 
@@ -56,6 +71,10 @@ impl Page {
             .command
             .store(Command::Run as u32, Ordering::SeqCst);
         self.page.pending.store(0, Ordering::SeqCst);
+        let direct = DIRECT.swap(0, Ordering::SeqCst);
+        if direct != 0 {
+            self.page.direct.store(direct, Ordering::SeqCst);
+        }
         self.ring();
     }
 
@@ -95,11 +114,15 @@ impl Page {
     }
 
     /// This rank's clocks: `(ggid, committed seq)` of every communicator and set of ranks that it belongs to. These numbers
-    /// are its targets until it hears of larger ones.
-    pub fn clocks(&self) -> Vec<(u64, u64)> {
+    /// are its targets until it hears of larger ones. Operations that threads are `inside` ([`ThreadRecord::inside`](stillpoint_wrappers::gate::ThreadRecord::inside)) do not bind.
+    pub fn clocks(&self, inside: &[u32]) -> Vec<(u64, u64)> {
         self.in_use()
             .map(|(ggid, cell)| {
-                let committed = cell.count.committed();
+                let here = std::ptr::from_ref(cell).addr() as u32;
+                let committed = match inside.contains(&here) {
+                    true => cell.count.committed_before_newest(),
+                    false => cell.count.committed(),
+                };
                 cell.target.store(committed, Ordering::SeqCst);
                 (ggid, committed)
             })
@@ -132,6 +155,51 @@ impl Page {
             let target = cell.target.load(Ordering::SeqCst);
             (cell.count.seq(), target)
         }))
+    }
+
+    /// What people call the clocks that have not come to their targets.
+    pub fn behind(&self) -> Vec<String> {
+        let Some(hooks) = self.grown_hooks() else {
+            return Vec::new();
+        };
+        let names = hooks.clock_names as *const [u8; CLOCK_NAME];
+        let cells = self.cells().iter().enumerate();
+        let behind = cells.filter(|(_, cell)| {
+            cell.ggid.load(Ordering::SeqCst) != 0
+                && cell.count.seq() < cell.target.load(Ordering::SeqCst)
+        });
+        behind
+            .map(|(index, _)| {
+                // SAFETY: the upper half keeps as many names as cells there. It may write one meanwhile: a text for people.
+                let name = unsafe { names.add(index).read_volatile() };
+                let end = name.iter().position(|byte| *byte == 0);
+                String::from_utf8_lossy(&name[..end.unwrap_or(CLOCK_NAME)]).into_owned()
+            })
+            .collect()
+    }
+
+    /// Asks which collective operation the driver thread is in. The answer comes when the real MPI calls back.
+    pub fn ask(&self) {
+        self.page.asked.store(1, Ordering::SeqCst);
+    }
+
+    /// The answer, or what the thread has noted by itself.
+    pub fn call(&self) -> Option<String> {
+        let name = self.grown_hooks()?.call.load(Ordering::SeqCst) as *const core::ffi::c_char;
+        // SAFETY: the upper half gives a name in its own text, which it keeps.
+        let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) })?;
+        Some(name.to_string_lossy().into_owned())
+    }
+
+    /// What each clock counts of communicators that were given up: see `ClockCell::given_up`.
+    pub fn given_up(&self) -> Vec<(u64, u64)> {
+        if self.grown_hooks().is_none() {
+            return Vec::new();
+        }
+        let sums = self
+            .in_use()
+            .map(|(ggid, cell)| (ggid, cell.given_up.load(Ordering::SeqCst)));
+        sums.filter(|(_, sum)| *sum != 0).collect()
     }
 
     /// Says that the cells hold this checkpoint's targets.

@@ -1,0 +1,91 @@
+//! What a rank does that has not come to its still point for long: for people who wait for it.
+
+use std::time::{Duration, Instant};
+
+use stillpoint_clock::rank::Activity;
+
+use crate::executor::stopping;
+use crate::ground::page::Page;
+
+/// Who takes longer says what it does.
+const LONG: Duration = Duration::from_secs(1);
+/// How often it looks again.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// What the coordinator knows of it.
+pub struct Late {
+    next: Instant,
+    asked: bool,
+    said: String,
+}
+
+impl Late {
+    pub fn new() -> Self {
+        Self {
+            next: Instant::now() + LONG,
+            asked: false,
+            said: String::new(),
+        }
+    }
+
+    /// What is to be said now, if that is something new; empty: the rank keeps nobody waiting any more.
+    pub fn look(&mut self, page: &Page, activity: Activity) -> Option<String> {
+        if Instant::now() < self.next {
+            return None;
+        }
+        self.next = Instant::now() + PAUSE;
+        let inside = stopping::driver_in_collective();
+        if inside && !self.asked {
+            // The answer is there at the next look.
+            page.ask();
+            self.asked = true;
+            return None;
+        }
+        self.asked = inside;
+        let call = page.call().filter(|_| inside);
+        let said = in_words(activity, call.as_deref(), &page.behind());
+        let news = said != self.said;
+        self.said.clone_from(&said);
+        news.then_some(said)
+    }
+}
+
+/// A rank that is parked keeps nobody waiting.
+fn in_words(activity: Activity, call: Option<&str>, behind: &[String]) -> String {
+    let does = match activity {
+        Activity::Parked => return String::new(),
+        Activity::InCollective => format!("in {}", call.unwrap_or("a collective operation")),
+        Activity::Waiting => "waiting for a message".to_owned(),
+        Activity::Running => "computing".to_owned(),
+    };
+    match behind {
+        [] => does,
+        names => format!(
+            "{does}, yet to come to what others have returned from on {}",
+            names.join(", ")
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_says_what_it_does_and_what_it_is_waited_for() {
+        let world = ["MPI_COMM_WORLD".to_owned()];
+        assert_eq!(in_words(Activity::Parked, None, &world), "");
+        assert_eq!(
+            in_words(Activity::Running, None, &world),
+            "computing, yet to come to what others have returned from on MPI_COMM_WORLD"
+        );
+        assert_eq!(
+            in_words(Activity::InCollective, Some("MPI_Bcast"), &[]),
+            "in MPI_Bcast"
+        );
+        assert_eq!(
+            in_words(Activity::Waiting, None, &[]),
+            "waiting for a message"
+        );
+    }
+}

@@ -1,0 +1,59 @@
+//! Storage tiers as the destination of an image.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use stillpoint_faults::{Point, strike};
+use stillpoint_image::store::Store;
+use stillpoint_protocol::agent::{Progress, Written};
+use stillpoint_protocol::tier::Assignment;
+
+use super::super::destination::Destination;
+use super::Staging;
+use super::image::{Image, Staged};
+
+/// The tiers of one image, each with its share of it.
+pub struct Tiers {
+    staging: Staging,
+    attempt: u64,
+    epoch: u64,
+    assignment: Assignment,
+    image: Option<Arc<Image>>,
+}
+
+impl Staging {
+    /// The destination of an image that is planned so.
+    pub fn destination(&self, attempt: u64, epoch: u64, assignment: Assignment) -> Tiers {
+        Tiers {
+            staging: self.clone(),
+            attempt,
+            epoch,
+            assignment,
+            image: None,
+        }
+    }
+}
+
+impl Destination for Tiers {
+    fn open(&mut self, path: &Path) -> Result<Option<Box<dyn Store>>, String> {
+        strike(Point::Stage).map_err(|error| error.to_string())?;
+        let (attempt, epoch) = (self.attempt, self.epoch);
+        let (image, lanes) = self.staging.stage(attempt, epoch, path, &self.assignment)?;
+        self.image = Some(image);
+        Ok(Some(Box::new(lanes)))
+    }
+
+    fn close(&mut self, path: &Path, written: Written) -> Result<Progress, String> {
+        let image = self.image.take().ok_or("it was not opened")?;
+        let Staged {
+            blocks,
+            moved,
+            rates,
+        } = image.staged();
+        blocks
+            .write(&path.with_extension("blocks"))
+            .map_err(|error| error.to_string())?;
+        self.staging.learn(rates);
+        Ok(Progress::Staged(written, moved))
+    }
+}

@@ -1,0 +1,33 @@
+//! What a real MPI does in its own way: what the standard has no function for, and what has to be said to one library alone. A file for each
+//! library; which of them this executable is built for is chosen here, and nowhere else.
+//!
+//! What a library has not got falls back to what the standard offers, where it is used.
+
+use std::ffi::{c_char, c_int};
+
+use stillpoint_linkage::Family;
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
+
+mod openmpi;
+
+/// A library's own ways.
+pub struct Backend {
+    /// What a program must be linked to.
+    pub family: Family,
+    /// Variables that it shall find in its environment, and their values.
+    pub environment: &'static [(&'static str, &'static str)],
+    /// Says what its `MPI_ERRORS_ARE_FATAL` says, and may end the job.
+    pub fatal: Option<Fatal>,
+    /// Has a function called again and again while a blocking function waits. Whether that is so from now on.
+    pub while_it_waits: Option<unsafe fn(Waiting) -> bool>,
+}
+
+/// On an object of a kind, or `None`: where MPI is not running. The code is the library's own, the function a name.
+pub type Fatal =
+    unsafe fn(on: Option<HandleKind>, object: Word, code: i32, function: *const c_char);
+/// Answers how much has happened.
+pub type Waiting = unsafe extern "C" fn() -> c_int;
+
+/// The library that this executable is linked to.
+pub const BACKEND: Backend = openmpi::BACKEND;

@@ -1,0 +1,65 @@
+//! Open MPI's own ways.
+//!
+//! It watches `munmap` by writing a jump over the first bytes of the libc's function while MPI starts, and with it of all others that give
+//! memory back. A thread of the lower half that is in one of them at that moment (a peers' connection gives its stack back) would execute
+//! half of a jump. So that is switched off, with what needs it.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use stillpoint_linkage::Family;
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
+
+use super::{Backend, Waiting};
+
+pub const BACKEND: Backend = Backend {
+    family: Family::OpenMpi,
+    environment: &[
+        // Its handlers of crashes.
+        ("OMPI_MCA_opal_signal", ""),
+        // Its caches of registered memory, and what watches memory for them.
+        ("OMPI_MCA_mpi_leave_pinned", "0"),
+        ("OMPI_MCA_mpi_leave_pinned_pipeline", "0"),
+        ("OMPI_MCA_memory", "^patcher"),
+    ],
+    fatal: Some(fatal),
+    while_it_waits: Some(while_it_waits),
+};
+
+// Its own `MPI_ERRORS_ARE_FATAL`: a null object means that MPI is not running.
+unsafe extern "C" {
+    fn ompi_mpi_errors_are_fatal_comm_handler(object: *mut Word, error: *mut i32, ...);
+    fn ompi_mpi_errors_are_fatal_file_handler(object: *mut Word, error: *mut i32, ...);
+    fn ompi_mpi_errors_are_fatal_win_handler(object: *mut Word, error: *mut i32, ...);
+}
+
+/// [`Backend::fatal`].
+unsafe fn fatal(on: Option<HandleKind>, mut object: Word, mut code: i32, function: *const c_char) {
+    let null = core::ptr::null_mut();
+    // SAFETY: the name of a function, and an object of that kind; handlers as `mpi.h` declares them.
+    unsafe {
+        match on {
+            Some(HandleKind::Window) => {
+                ompi_mpi_errors_are_fatal_win_handler(&mut object, &mut code, function);
+            }
+            Some(HandleKind::File) => {
+                ompi_mpi_errors_are_fatal_file_handler(&mut object, &mut code, function);
+            }
+            Some(_) => ompi_mpi_errors_are_fatal_comm_handler(&mut object, &mut code, function),
+            None => ompi_mpi_errors_are_fatal_comm_handler(null, null.cast(), function),
+        }
+    }
+}
+
+/// `int opal_progress_register_lp(opal_progress_callback_t)` of opal/runtime/opal_progress.h.
+type Register = unsafe extern "C" fn(Waiting) -> c_int;
+
+/// [`Backend::while_it_waits`]: called in one of eight rounds of progress. Its libraries export it, and its own nonblocking collectives call
+/// MPI from there.
+unsafe fn while_it_waits(function: Waiting) -> bool {
+    // SAFETY: looks for a name; what has this one is such a function.
+    unsafe {
+        let found = libc::dlsym(libc::RTLD_DEFAULT, c"opal_progress_register_lp".as_ptr());
+        !found.is_null() && core::mem::transmute::<*mut c_void, Register>(found)(function) == 0
+    }
+}

@@ -1,0 +1,125 @@
+//! What each crate of the project uses of the others, in what it is built from: `dependencies` and `build-dependencies`, not what its tests use.
+
+use std::path::Path;
+
+use crate::manifest;
+
+/// Folder, and the folders of the crates that it uses. A line more is a decision: see the table in ARCHITECTURE.md of what each must not know.
+const USES: [(&str, &[&str]); 14] = [
+    ("wrappers", &["upper-half/clock", "wrappers/generator"]),
+    ("wrappers/generator", &[]),
+    (
+        "upper-half",
+        &["upper-half/clock", "wrappers", "wrappers/generator"],
+    ),
+    ("upper-half/clock", &[]),
+    (
+        "upper-half/clock/simulator",
+        &["coordinator/protocol", "upper-half/clock"],
+    ),
+    (
+        "lower-half",
+        &[
+            "coordinator/directory",
+            "coordinator/faults",
+            "coordinator/protocol",
+            "lower-half/image",
+            "lower-half/linkage",
+            "plugins/api",
+            "upper-half/clock",
+            "wrappers",
+            "wrappers/generator",
+        ],
+    ),
+    (
+        "lower-half/image",
+        &["coordinator/directory", "coordinator/faults"],
+    ),
+    ("lower-half/linkage", &[]),
+    // Not `wrappers`: whoever leads a job knows nothing of what its ranks' halves say to each other.
+    (
+        "coordinator",
+        &[
+            "coordinator/directory",
+            "coordinator/faults",
+            "coordinator/protocol",
+            "lower-half/image",
+            "lower-half/linkage",
+            "plugins/multilevel",
+            "upper-half/clock",
+        ],
+    ),
+    ("coordinator/directory", &["coordinator/faults"]),
+    ("coordinator/faults", &[]),
+    (
+        "coordinator/protocol",
+        &[
+            "coordinator/directory",
+            "coordinator/faults",
+            "upper-half/clock",
+        ],
+    ),
+    ("plugins/api", &[]),
+    ("plugins/multilevel", &[]),
+];
+
+/// The folders that the text of a `Cargo.toml` in `folder` names.
+fn used(folder: &str, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut counts = false;
+    for line in text.lines() {
+        if line.starts_with('[') {
+            counts = line.ends_with("dependencies]") && !line.contains("dev-dependencies");
+        } else if counts && let Some((_, path)) = line.split_once("path = \"") {
+            let path = path.split('"').next().unwrap_or_default();
+            found.push(joined(folder, path));
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Where a relative path leads to from a folder of the project.
+fn joined(folder: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = folder.split('/').collect();
+    for part in path.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+#[test]
+fn a_crate_uses_only_the_crates_that_it_may_know() {
+    for (folder, expected) in USES {
+        assert_eq!(used(folder, &manifest(folder)), expected, "{folder}");
+    }
+}
+
+#[test]
+fn every_crate_has_its_line() {
+    let workspace = manifest("");
+    let members = workspace.split_once("members = [").unwrap().1;
+    let members = members.split_once(']').unwrap().0;
+    let mut members: Vec<&str> = members.split('"').skip(1).step_by(2).collect();
+    members.retain(|member| *member != "tests");
+    let mut listed = USES.map(|(folder, _)| folder);
+    members.sort_unstable();
+    listed.sort_unstable();
+    assert_eq!(members, listed);
+    assert!(
+        members
+            .iter()
+            .all(|member| Path::new("..").join(member).is_dir())
+    );
+}
+
+#[test]
+fn what_is_used_is_read() {
+    let text = "[package]\npath = \"x\"\n[dependencies]\n# Why.\na = { path = \"../../b\" }\nc = \"1\"\n[target.'cfg(unix)'.dependencies]\nd = { path = \
+                \"e\" }\n[dev-dependencies]\nf = { path = \"g\" }\n[lints]\nworkspace = true\n";
+    assert_eq!(used("one/two", text), ["b", "one/two/e"]);
+}

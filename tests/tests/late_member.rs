@@ -1,0 +1,117 @@
+//! One member of a collective operation computes while all others are in it: a checkpoint waits for nobody whom none of them has gone past.
+
+use std::ffi::OsStr;
+
+use stillpoint_tests::command::{self, exit};
+use stillpoint_tests::place::Directory;
+use stillpoint_tests::program::{Kind, Program};
+use stillpoint_tests::trial::Trial;
+use stillpoint_tests::turn::Turn;
+use stillpoint_tests::{Failed, ensure};
+
+/// An operation and its late rank, root, number of elements.
+type Case<'a> = [&'a str; 4];
+
+fn each<'a>(cases: impl IntoIterator<Item = Case<'a>>, test: fn(&Trial) -> Result<(), Failed>) {
+    for case in cases {
+        let tested = (|| {
+            let program = Program::named(Kind::Special, "late_member")?;
+            let _turn = Turn::take()?;
+            Directory::new(&format!("late-{}-{}", case[0], case[1]))?
+                .run(|directory| test(&Trial::new(&program, 3, directory)?.with(&case)))
+        })();
+        if let Err(failed) = tested {
+            panic!("{}: {failed}", case.join(" "));
+        }
+    }
+}
+
+/// The late member never comes before it has been suspended and restarted, and again.
+fn waits_for_nobody(trial: &Trial) -> Result<(), Failed> {
+    let mut job = trial.split()?;
+    trial.ready(&mut job)?;
+    command::checkpoint(trial.directory, &trial.epochs_at())?.expect(exit::DONE)?;
+    trial.suspended(job)?;
+    trial.suspended(trial.resumed()?)?;
+    let job = trial.restarted()?;
+    trial.go()?;
+    trial.ends_well(job)?;
+    Ok(())
+}
+
+/// The checkpoint has to wait, and says for whom.
+fn says_whom_it_waits_for(trial: &Trial) -> Result<(), Failed> {
+    let mut job = trial.split()?;
+    trial.ready(&mut job)?;
+    let target = trial.epochs_at();
+    let request = ["checkpoint", "--timeout", "3"].map(OsStr::new);
+    let answer = command::stillpoint(
+        trial.directory,
+        request.into_iter().chain([target.as_os_str()]),
+    )?;
+    ensure!(answer.status == exit::FAILED, "{}", answer.show());
+    for word in [
+        "given up after 3 s in phase reach",
+        "rank 2 computing, yet to come to what others have returned from on",
+        "rank 1 in MPI_",
+    ] {
+        ensure!(answer.stderr.contains(word), "'{word}': {}", answer.show());
+    }
+    trial.go()?;
+    trial.ends_well(job)?;
+    Ok(())
+}
+
+#[test]
+fn operations_that_everybody_waits_in() {
+    let all = [
+        "barrier",
+        "allgather",
+        "allgatherv",
+        "alltoall",
+        "alltoallv",
+        "alltoallw",
+        "allreduce",
+        "reduce_scatter",
+        "reduce_scatter_block",
+    ];
+    each(all.map(|name| [name, "1", "0", "40"]), waits_for_nobody);
+}
+
+#[test]
+fn rooted_operations_that_begin_with_the_late_member() {
+    let rooted = ["bcast", "scatter", "scatterv", "scan", "exscan"];
+    each(rooted.map(|name| [name, "0", "0", "40"]), waits_for_nobody);
+}
+
+#[test]
+fn neighbours_of_the_late_member() {
+    let all = [
+        "neighbor_allgather",
+        "neighbor_allgatherv",
+        "neighbor_alltoall",
+        "neighbor_alltoallv",
+        "neighbor_alltoallw",
+    ];
+    each(all.map(|name| [name, "0", "0", "8"]), waits_for_nobody);
+}
+
+#[test]
+fn large_buffers() {
+    let large = ["allreduce", "alltoall", "bcast"];
+    each(
+        large.map(|name| [name, "0", "0", "400000"]),
+        waits_for_nobody,
+    );
+}
+
+#[test]
+fn making_communicators_and_the_end() {
+    let calls = ["split", "dup", "create", "finalize"];
+    each(calls.map(|name| [name, "0", "0", "1"]), waits_for_nobody);
+}
+
+#[test]
+fn what_a_member_has_returned_from_is_waited_for() {
+    each([["bcast", "2", "0", "40"]], says_whom_it_waits_for);
+}

@@ -1,0 +1,76 @@
+//! Files that were open through MPI when a job was suspended: a restart that does not find them as they were says so and changes nothing;
+//! one that has become longer is cut back.
+
+use std::fs;
+use std::time::Duration;
+
+use stillpoint_tests::place::Directory;
+use stillpoint_tests::program::{Kind, Program};
+use stillpoint_tests::trial::Trial;
+use stillpoint_tests::turn::Turn;
+use stillpoint_tests::{Failed, ensure};
+
+/// How long a restart may take to say no.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn a_restart_finds_mpi_files_as_they_were() {
+    let tested = (|| {
+        let program = Program::named(Kind::Still, "files_positions")?;
+        let _turn = Turn::take()?;
+        Directory::new("mpi-files")?.run(|directory| {
+            let trial = Trial::new(&program, 2, directory)?;
+            let mut job = trial.split()?;
+            trial.ready(&mut job)?;
+            trial.suspended(job)?;
+            found(&trial)
+        })
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+fn found(trial: &Trial) -> Result<(), Failed> {
+    let failed = |error: std::io::Error| error.to_string();
+    let (path, other) = (trial.directory.file("all"), trial.directory.file("other"));
+    let bytes = fs::read(&path).map_err(failed)?;
+
+    fs::rename(&path, &other).map_err(failed)?;
+    refused(trial, "which cannot be opened: No such file or directory")?;
+    fs::create_dir(&path).map_err(failed)?;
+    refused(trial, "which is no regular file by now")?;
+    fs::remove_dir(&path).map_err(failed)?;
+    fs::write(&path, &bytes[1..]).map_err(failed)?;
+    let lengths = format!(
+        "which has {} bytes; at the checkpoint it had {}",
+        bytes.len() - 1,
+        bytes.len()
+    );
+    refused(trial, &lengths)?;
+
+    let mut longer = bytes.clone();
+    longer.extend(b"written after the checkpoint");
+    fs::write(&path, &longer).map_err(failed)?;
+    trial.go()?;
+    trial.ends_well(trial.restarted()?)?;
+    // Ten integers of each rank, as in a run that nobody has disturbed.
+    let now = fs::metadata(&path).map_err(failed)?.len();
+    ensure!(now == 80, "the file has {now} bytes");
+    Ok(())
+}
+
+/// A restart says these words of the file, and changes nothing.
+fn refused(trial: &Trial, words: &str) -> Result<(), Failed> {
+    let before = fs::read(trial.directory.file("half.0")).ok();
+    let ended = trial.restarted()?.end(PATIENCE)?;
+    let name = trial.directory.file("all").display().to_string();
+    let expected = format!("it has the MPI file {name} open, {words}");
+    ensure!(ended.status != 0, "it was restarted: {}", ended.show());
+    ensure!(ended.stderr.contains(&expected), "{}", ended.show());
+    ensure!(
+        fs::read(trial.directory.file("half.0")).ok() == before,
+        "a file was changed"
+    );
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! Handles of the application, and the objects that they lead to: the one place where a handle becomes an object, and an object a handle.
+//!
+//! A generated stub has the application's handles for parameters. Its first lines turn each into an object, a [`PlaceOf`] or a [`ListOf`], and
+//! whatever it calls knows objects alone. Each kind of handle is a type of its own with nothing in it that others may read (`types.rs`), so
+//! that whoever forgets the conversion is told by the compiler.
+
+use crate::ground::object::Object;
+
+/// What a handle is made of, as the description of the ABI says: it knows its object.
+pub(super) trait Raw: Copy {
+    /// The object. What is no handle leads to none: to null or a small address, as [`word`](super::word) expects it.
+    fn object(self) -> *mut Object;
+    /// The handle of an object.
+    fn of(object: *mut Object) -> Self;
+}
+
+/// A handle that is its object's address.
+impl Raw for *mut Object {
+    #[inline(always)]
+    fn object(self) -> *mut Object {
+        self
+    }
+
+    #[inline(always)]
+    fn of(object: *mut Object) -> Self {
+        object
+    }
+}
+
+/// A handle of the application, of one kind.
+pub trait Handle: Copy {
+    /// The object that it leads to, alive or freed; what is no handle gives null or a small address.
+    fn object(self) -> *mut Object;
+    /// The handle of an object.
+    fn of(object: *mut Object) -> Self;
+}
+
+/// Where the application keeps a handle, or several side by side.
+#[repr(transparent)]
+pub struct PlaceOf<H>(*mut H);
+
+impl<H> Clone for PlaceOf<H> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<H> Copy for PlaceOf<H> {}
+
+impl<H: Handle> PlaceOf<H> {
+    /// The place that the application has given.
+    #[inline(always)]
+    pub fn at(place: *mut H) -> Self {
+        Self(place)
+    }
+
+    /// Whether the application has given none.
+    #[inline(always)]
+    pub fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// The place of the handle so many behind this.
+    ///
+    /// # Safety
+    /// The array must have so many elements, or one less.
+    #[inline(always)]
+    pub unsafe fn add(self, index: usize) -> Self {
+        // SAFETY: the caller's array.
+        Self(unsafe { self.0.add(index) })
+    }
+
+    /// The object of the handle there.
+    ///
+    /// # Safety
+    /// A handle must be there.
+    #[inline(always)]
+    pub unsafe fn get(self) -> *mut Object {
+        // SAFETY: the caller's place.
+        unsafe { *self.0 }.object()
+    }
+
+    /// Puts an object's handle there.
+    ///
+    /// # Safety
+    /// The place must be writable.
+    #[inline(always)]
+    pub unsafe fn set(self, object: *mut Object) {
+        // SAFETY: the caller's place.
+        unsafe { *self.0 = H::of(object) };
+    }
+}
+
+/// Handles that the application has side by side, and that are only read.
+#[repr(transparent)]
+pub struct ListOf<H>(*const H);
+
+impl<H> Clone for ListOf<H> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<H> Copy for ListOf<H> {}
+
+impl<H: Handle> ListOf<H> {
+    /// The array that the application has given.
+    #[inline(always)]
+    pub fn at(first: *const H) -> Self {
+        Self(first)
+    }
+
+    /// Whether the application has given none.
+    #[inline(always)]
+    pub fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// The objects of the first `count` handles.
+    ///
+    /// # Safety
+    /// There must be so many.
+    pub unsafe fn objects(self, count: usize) -> impl Iterator<Item = *mut Object> {
+        // SAFETY: the caller's array.
+        (0..count).map(move |index| unsafe { *self.0.add(index) }.object())
+    }
+}
+
+/// A place of the application's that takes a result.
+pub trait Takes<T>: Copy {
+    /// Whether the application has given none.
+    fn is_nowhere(self) -> bool;
+    /// Puts the result there.
+    ///
+    /// # Safety
+    /// The place must be writable.
+    unsafe fn put(self, value: T);
+}
+
+impl<T> Takes<T> for *mut T {
+    #[inline(always)]
+    fn is_nowhere(self) -> bool {
+        self.is_null()
+    }
+
+    #[inline(always)]
+    unsafe fn put(self, value: T) {
+        // SAFETY: the caller's place.
+        unsafe { self.write(value) };
+    }
+}
+
+impl<H: Handle> Takes<*mut Object> for PlaceOf<H> {
+    #[inline(always)]
+    fn is_nowhere(self) -> bool {
+        self.is_null()
+    }
+
+    #[inline(always)]
+    unsafe fn put(self, object: *mut Object) {
+        // SAFETY: the caller's place.
+        unsafe { self.set(object) };
+    }
+}

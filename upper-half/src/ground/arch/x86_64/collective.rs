@@ -1,0 +1,255 @@
+//! A blocking collective operation by the real MPI's own function, so that it can be begun again: what the stub was called with lies on
+//! the stack while the real function runs.
+//!
+//! ```text
+//! sp at the call ->  arguments that go on the stack, as the real function gets them
+//!                    the registers' arguments, as the application gave them (the first one lowest)
+//!                    nothing, where that makes the stack even
+//!                    return address, the application's arguments that came on the stack
+//! ```
+//!
+//! It is written out because nothing else is cheap enough: each argument is stored once, and none is loaded again unless it is needed.
+//! The real function is found in the table at `GatePage::direct`; while a checkpoint is pending that holds functions which do nothing and
+//! return [`AGAIN`]. The same is what the real function seems to return in a restarted process. Then the stub takes its increment back, tells what binds
+//! nevertheless, and the operation goes the long way with the arguments as they were.
+//!
+//! Rules: as in `direct`. The stubs lie in a section of their own, `stillpoint_collective`, in which no thread is stopped (`UpperHooks::closed`).
+
+use core::ffi::{CStr, c_void};
+
+use stillpoint_wrappers::gate::{Caller, ThreadRecord};
+
+/// What `stillpoint_collective_calls` has of each call: how far behind it the instruction is that it returns to, how many bytes lie below the
+/// registers' arguments, and which of these are buffers that may be in place.
+#[repr(C)]
+struct Call {
+    behind: i32,
+    /// How far behind this the operation's name is.
+    name: i32,
+    below: u16,
+    buffers: u16,
+}
+
+unsafe extern "C" {
+    #[link_name = "__start_stillpoint_collective_calls"]
+    static FIRST: Call;
+    #[link_name = "__stop_stillpoint_collective_calls"]
+    static LAST: Call;
+    #[link_name = "__start_stillpoint_collective"]
+    static CODE_START: u8;
+    #[link_name = "__stop_stillpoint_collective"]
+    static CODE_END: u8;
+}
+
+/// The section that all these stubs are in: where it starts, and where it ends.
+pub fn collective_stubs() -> [u64; 2] {
+    [(&raw const CODE_START).addr(), (&raw const CODE_END).addr()].map(|address| address as u64)
+}
+
+/// The call that a caller made, if a stub of this kind made it.
+fn call_of(caller: &Caller) -> Option<&'static Call> {
+    // SAFETY: the linker lays the calls out one behind the other, between these two.
+    let calls = unsafe {
+        let (first, last) = (&raw const FIRST, &raw const LAST);
+        core::slice::from_raw_parts(first, last.offset_from_unsigned(first))
+    };
+    calls.iter().find(|call| {
+        let here = (&raw const call.behind).addr();
+        here.wrapping_add_signed(call.behind as isize) == caller.pc as usize
+    })
+}
+
+/// The buffers of an operation under way, as the application gave them, that MPI may change although they are input; none where the call was not
+/// made by a stub of this kind.
+///
+/// # Safety
+/// `caller` must be a caller whose call has not returned.
+pub unsafe fn buffers_of(caller: &Caller) -> impl Iterator<Item = *const c_void> {
+    let (below, buffers) = call_of(caller).map_or((0, 0), |call| (call.below, call.buffers));
+    let arguments = (caller.sp as usize + below as usize) as *const *const c_void;
+    (0..6)
+        .filter(move |index| buffers & 1 << index != 0)
+        // SAFETY: the stub has them there until its call returns.
+        .map(move |index| unsafe { arguments.add(index).read() })
+}
+
+/// The operation's name.
+pub fn name_of(caller: &Caller) -> Option<&'static CStr> {
+    let call = call_of(caller)?;
+    let name = (&raw const call.name).wrapping_byte_offset(call.name as isize);
+    // SAFETY: a name that ends in 0 lies there.
+    Some(unsafe { CStr::from_ptr(name.cast()) })
+}
+
+/// Goes back to a caller as if the function that it has called had returned `code`.
+///
+/// # Safety
+/// The call must not have returned, on this very thread's stack, and nothing between here and there may be needed any more. The upper half's FS
+/// must be in place.
+pub unsafe fn return_to(caller: &Caller, code: i32) -> ! {
+    // SAFETY: the caller's.
+    unsafe {
+        core::arch::asm!(
+            "mov rbx, [rdi + 16]",
+            "mov rbp, [rdi + 24]",
+            "mov r12, [rdi + 32]",
+            "mov r13, [rdi + 40]",
+            "mov r14, [rdi + 48]",
+            "mov r15, [rdi + 56]",
+            "mov rsp, [rdi + 8]",
+            "jmp [rdi]",
+            in("rdi") caller,
+            in("eax") code,
+            options(noreturn)
+        )
+    }
+}
+
+/// The body of the naked function that is the stub of a blocking collective operation.
+///
+/// `name` is MPI's; `long` the function that goes every way; `failed(communicator, code, name)` what is called after an error, `returned(communicator)` where
+/// a checkpoint is pending when it is over, or before it goes the long way; `slot` the function's place in the table. Of the `arguments`, whose last one is the communicator, bits say
+/// which are handles (the communicator left out) and which are buffers that may be in place.
+macro_rules! collective {
+    (name: $name:literal, long: $long:path, failed: $failed:path, returned: $returned:path, slot: $slot:expr,
+     arguments: $arguments:literal, handles: $handles:literal, buffers: $buffers:literal $(,)?) => {
+        core::arch::naked_asm!(
+            ".cfi_startproc",
+            "mov eax, dword ptr gs:[0x18]",
+            "or eax, dword ptr gs:[0x1c]",
+            "jne {long}",
+            ".if {handles} & 1", "cmp rdi, 4096", "jb {long}", ".endif",
+            ".if {handles} & 2", "cmp rsi, 4096", "jb {long}", ".endif",
+            ".if {handles} & 4", "cmp rdx, 4096", "jb {long}", ".endif",
+            ".if {handles} & 8", "cmp rcx, 4096", "jb {long}", ".endif",
+            ".if {handles} & 16", "cmp r8, 4096", "jb {long}", ".endif",
+            ".if {handles} & 32", "cmp r9, 4096", "jb {long}", ".endif",
+            ".if {handles} & 64", "mov r11, [rsp + 8]", "cmp r11, 4096", "jb {long}", ".endif",
+            ".if {handles} & 128", "mov r11, [rsp + 16]", "cmp r11, 4096", "jb {long}", ".endif",
+            ".if {arguments} == 1", "cmp rdi, 4096", "jb {long}", "mov rax, [rdi + {counts}]", ".endif",
+            ".if {arguments} == 5", "cmp r8, 4096", "jb {long}", "mov rax, [r8 + {counts}]", ".endif",
+            ".if {arguments} == 6", "cmp r9, 4096", "jb {long}", "mov rax, [r9 + {counts}]", ".endif",
+            ".if {arguments} > 6", "mov r11, [rsp + 8 * ({arguments} - 6)]",
+            "cmp r11, 4096", "jb {long}", "mov rax, [r11 + {counts}]", ".endif",
+            "mov dword ptr gs:[0x18], eax",
+            "inc qword ptr [rax + {seq}]",
+            ".if ({arguments} & 1) == 0", "push rax", ".endif",
+            ".if {arguments} > 5", "push r9", ".endif",
+            ".if {arguments} > 4", "push r8", "push rcx", "push rdx", "push rsi", ".endif",
+            "push rdi",
+            // Each push moves the stack to where the argument before has this distance.
+            ".if {arguments} > 6", "push qword ptr [r11 + {lower}]", ".endif",
+            ".if {arguments} > 8",
+            ".if {handles} & 128", "mov r10, [rsp + 72]", "push qword ptr [r10 + {lower}]", ".else",
+            "push qword ptr [rsp + 72]", ".endif", ".endif",
+            ".if {arguments} > 7",
+            ".if {handles} & 64", "mov r10, [rsp + 72]", "push qword ptr [r10 + {lower}]", ".else",
+            "push qword ptr [rsp + 72]", ".endif", ".endif",
+            ".cfi_adjust_cfa_offset {frame}",
+            "movabs rax, qword ptr [{direct}]",
+            ".if {handles} & 1", "mov rdi, [rdi + {lower}]", ".endif",
+            ".if {handles} & 2", "mov rsi, [rsi + {lower}]", ".endif",
+            ".if {handles} & 4", "mov rdx, [rdx + {lower}]", ".endif",
+            ".if {handles} & 8", "mov rcx, [rcx + {lower}]", ".endif",
+            ".if {handles} & 16", "mov r8, [r8 + {lower}]", ".endif",
+            ".if {handles} & 32", "mov r9, [r9 + {lower}]", ".endif",
+            ".if {arguments} == 1", "mov rdi, [rdi + {lower}]", ".endif",
+            ".if {arguments} == 5", "mov r8, [r8 + {lower}]", ".endif",
+            ".if {arguments} == 6", "mov r9, [r9 + {lower}]", ".endif",
+            "call qword ptr [rax + {slot}]",
+            "8:",
+            "test eax, eax",
+            "jne 2f",
+            "add rsp, {frame}",
+            ".cfi_adjust_cfa_offset -{frame}",
+            // No thread is stopped in this section, so nobody is before it is clear that nothing has to be told.
+            "mov dword ptr gs:[0x18], 0",
+            "movabs rcx, {pending}",
+            "cmp dword ptr [rcx], 0",
+            "jne 4f",
+            "ret",
+            "2:",
+            ".cfi_adjust_cfa_offset {frame}",
+            "cmp eax, {again}",
+            "jne 3f",
+            ".cfi_remember_state",
+            // Taken back; and what the agent has not read, because the thread was about to be inside, is told before the thread may be stopped.
+            "mov rdi, [rsp + {home}]",
+            "mov rax, [rdi + {counts}]",
+            "lock dec qword ptr [rax + {seq}]",
+            "call {returned}",
+            "add rsp, {below}",
+            "pop rdi",
+            ".if {arguments} > 4", "pop rsi", "pop rdx", "pop rcx", "pop r8", ".endif",
+            ".if {arguments} > 5", "pop r9", ".endif",
+            ".if ({arguments} & 1) == 0", "pop rax", ".endif",
+            ".cfi_adjust_cfa_offset -{frame}",
+            "jmp {long}",
+            "3:",
+            ".cfi_restore_state",
+            "mov rdi, [rsp + {home}]",
+            "mov esi, eax",
+            "lea rdx, [rip + 9f]",
+            "add rsp, {frame}",
+            ".cfi_adjust_cfa_offset -{frame}",
+            "jmp {failed}",
+            "4:",
+            "mov dword ptr gs:[0x18], {stub}",
+            "mov rdi, [rsp + {home} - {frame}]",
+            "jmp {returned}",
+            ".cfi_endproc",
+            ".balign 32",
+            ".pushsection .rodata.stillpoint_names, \"a\", @progbits",
+            concat!("9: .asciz \"", $name, "\""),
+            ".popsection",
+            ".pushsection stillpoint_collective_calls, \"aR\", @progbits",
+            ".balign 4",
+            ".long 8b - .",
+            ".long 9b - .",
+            ".short {below}, {buffers}",
+            ".popsection",
+            long = sym $long,
+            failed = sym $failed,
+            returned = sym $returned,
+            arguments = const $arguments,
+            handles = const $handles,
+            buffers = const $buffers,
+            below = const 8 * if $arguments > 6 { $arguments - 6 } else { 0 },
+            frame = const $crate::ground::arch::frame_of($arguments),
+            home = const $crate::ground::arch::home_of($arguments),
+            again = const stillpoint_wrappers::gate::AGAIN,
+            stub = const stillpoint_wrappers::gate::Inside::Stub as u32,
+            slot = const $slot,
+            counts = const core::mem::offset_of!($crate::ground::object::Object, counts),
+            lower = const core::mem::offset_of!($crate::ground::object::Object, lower),
+            seq = const core::mem::offset_of!(stillpoint_wrappers::gate::ClockCell, count),
+            direct = const stillpoint_wrappers::gate::GATE_ADDRESS
+                        + core::mem::offset_of!(stillpoint_wrappers::gate::GatePage, direct),
+            pending = const stillpoint_wrappers::gate::GATE_ADDRESS
+                        + core::mem::offset_of!(stillpoint_wrappers::gate::GatePage, pending),
+        )
+    };
+}
+pub(crate) use collective;
+
+/// Bytes between the return address and the stack pointer at the call: as many as make the stack even there.
+pub const fn frame_of(arguments: usize) -> usize {
+    8 * (arguments + (arguments + 1) % 2)
+}
+
+/// Where the communicator is, seen from there.
+pub const fn home_of(arguments: usize) -> usize {
+    if arguments > 6 {
+        frame_of(arguments) + 8 * (arguments - 6)
+    } else {
+        8 * (arguments - 1)
+    }
+}
+
+const _: () = {
+    // The assembly above spells these out.
+    assert!(core::mem::offset_of!(ThreadRecord, inside) == 0x18);
+    assert!(core::mem::offset_of!(ThreadRecord, reach) == 0x1c);
+    assert!(core::mem::offset_of!(Caller, pc) == 0 && core::mem::offset_of!(Caller, sp) == 8);
+    assert!(core::mem::offset_of!(Caller, kept) == 16);
+};

@@ -1,0 +1,213 @@
+//! Open files: what a restart opens them again with.
+//!
+//! A file object keeps how the application has opened it and what it has set since: view, hints. Where the file stands - positions,
+//! atomicity - the real MPI knows, and is asked at the still point ([`still`]). A restart opens every file again on its
+//! communicator, sets all that, and looks whether it is so ([`again`]).
+//!
+//! A file is not carried where its communicator has processes of other worlds, or where its name cannot be told:
+//! then a checkpoint is refused as long as it is open.
+
+mod again;
+mod still;
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+
+use stillpoint_wrappers::dispatch::Dispatch;
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::{Status, Word};
+
+pub use again::rebuild;
+pub use still::{at_still_point, describe, failed, rehearse};
+
+use crate::ground::hindrances::{Reason, alive, gone};
+use crate::ground::lock::SpinLock;
+use crate::ground::object::Object;
+use crate::ground::{arch, handle};
+use crate::objects::communicator;
+use crate::objects::info::pairs::Pairs;
+
+/// Neutral bits of the mode of a file (`MPI_MODE_*`).
+pub mod mode {
+    pub const APPEND: i32 = 1;
+    pub const CREATE: i32 = 2;
+    pub const DELETE_ON_CLOSE: i32 = 4;
+    pub const EXCLUSIVE: i32 = 8;
+    pub const SEQUENTIAL: i32 = 64;
+}
+
+/// How the application has opened a file.
+pub struct Recipe {
+    /// From the root directory on.
+    pub path: CString,
+    /// Neutral, as the application has asked for it.
+    pub mode: i32,
+    pub hints: Pairs,
+}
+
+/// A file, in messages.
+fn name_of(recipe: &Recipe) -> String {
+    format!("the MPI file {}", recipe.path.to_string_lossy())
+}
+
+/// What the application sees of a file (`MPI_File_set_view`). The datatypes are held.
+pub struct View {
+    pub displacement: i64,
+    pub elementary: *mut Object,
+    pub filetype: *mut Object,
+    pub representation: CString,
+    pub hints: Pairs,
+}
+
+/// What ends a split collective operation.
+pub type End = fn(&'static Dispatch, Word, *mut c_void, *mut Status) -> i32;
+
+/// A split collective operation that the application has begun and not ended.
+pub enum Split {
+    /// The real MPI has it.
+    Begun(End, *mut c_void),
+    /// It was ended at a still point: the application is told of that when it asks.
+    Ended(Status, i32),
+}
+
+/// Where a file stands, as the real MPI says. Positions are in units of the view.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// `None` where there is none (`MPI_MODE_SEQUENTIAL`).
+    pub position: Option<i64>,
+    pub shared: i64,
+    pub atomic: i32,
+}
+
+/// What changes while a file is open.
+#[derive(Default)]
+pub struct Notes {
+    pub view: Option<View>,
+    /// Of `MPI_File_set_info`.
+    pub hints: Pairs,
+    pub split: Option<Split>,
+    pub standing: Standing,
+}
+
+/// What a file keeps.
+pub struct Body {
+    /// Held: it lives as long as the file.
+    pub communicator: *mut Object,
+    /// `None` where the file cannot be carried.
+    pub recipe: Option<Recipe>,
+    /// The mode as the application has it.
+    pub given_mode: c_int,
+    pub notes: SpinLock<Notes>,
+}
+
+/// The body of a live file; `None` for the null one.
+///
+/// # Safety
+/// `object` must be a live file.
+pub unsafe fn body<'a>(object: *mut Object) -> Option<&'a Body> {
+    // SAFETY: the body is the box of `opened`.
+    unsafe { (*object).body.cast::<Body>().as_ref() }
+}
+
+/// The application's name of a file, from the root directory on; `None` where that cannot be told in UTF-8.
+///
+/// # Safety
+/// `name` must be a string.
+pub unsafe fn absolute(name: *const c_char) -> Option<CString> {
+    const ROOM: usize = 4096;
+    // SAFETY: the caller's string.
+    let name = unsafe { CStr::from_ptr(name) }.to_str().ok()?;
+    if name.starts_with('/') {
+        return CString::new(name).ok();
+    }
+    let mut room = [0u8; ROOM];
+    let directory = CStr::from_bytes_until_nul(arch::working_directory(&mut room)?).ok()?;
+    let directory = directory.to_str().ok()?;
+    if !directory.starts_with('/') {
+        return None;
+    }
+    CString::new(format!("{}/{name}", directory.trim_end_matches('/'))).ok()
+}
+
+/// Makes the object of a file that the real MPI has opened on `communicator`.
+///
+/// # Safety
+/// Inside a stub; `communicator` must be alive, `word` a file of the lower half's.
+pub unsafe fn opened(
+    word: Word,
+    communicator: *mut Object,
+    given_mode: c_int,
+    recipe: Option<Recipe>,
+) -> *mut Object {
+    // SAFETY: the caller's objects.
+    unsafe {
+        if recipe.is_none() {
+            alive(Reason::File);
+        }
+        handle::retain(communicator);
+        let body = Box::new(Body {
+            communicator,
+            recipe,
+            given_mode,
+            notes: SpinLock::new(Notes::default()),
+        });
+        let object = handle::create(HandleKind::File, word, Box::into_raw(body).cast());
+        (*object).clock = communicator::group_clock(communicator);
+        object
+    }
+}
+
+/// Ends a file that the application has closed.
+///
+/// # Safety
+/// `object` must be a live file of the slab, closed in the lower half; inside a stub.
+pub unsafe fn end(object: *mut Object) {
+    // SAFETY: the body is the box of `opened`.
+    unsafe {
+        let body = (*object).body.cast::<Body>();
+        (*object).body = std::ptr::null_mut();
+        if body.is_null() {
+            return;
+        }
+        let body = Box::from_raw(body);
+        if body.recipe.is_none() {
+            gone(Reason::File);
+        }
+        set_view(&body, None);
+        handle::release(body.communicator);
+    }
+}
+
+/// The file has a new view; what the old one held is let go of.
+///
+/// # Safety
+/// Inside a stub; the datatypes must be alive.
+pub unsafe fn set_view(body: &Body, view: Option<View>) {
+    // SAFETY: the caller's datatypes; those of the old view were held.
+    unsafe {
+        if let Some(new) = &view {
+            handle::retain(new.elementary);
+            handle::retain(new.filetype);
+        }
+        let old = std::mem::replace(&mut body.notes.lock().view, view);
+        if let Some(old) = old {
+            handle::release(old.elementary);
+            handle::release(old.filetype);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_begin_at_the_root_directory() {
+        // SAFETY: strings.
+        let name = |name: &CStr| unsafe { absolute(name.as_ptr()) };
+        let here = std::env::current_dir().unwrap();
+        let expected = CString::new(format!("{}/a/b", here.display())).unwrap();
+        assert_eq!(name(c"a/b"), Some(expected));
+        assert_eq!(name(c"/x").as_deref(), Some(c"/x"));
+        assert_eq!(name(c"/\xff"), None);
+    }
+}

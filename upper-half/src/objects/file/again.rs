@@ -1,0 +1,98 @@
+//! Opening files again in a fresh real MPI.
+
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
+
+use super::still::{carried, standing};
+use super::{Body, Recipe, mode, name_of};
+use crate::ground::abi::predefined::null_word;
+use crate::ground::crossing::cross;
+use crate::ground::handle;
+use crate::ground::object::Object;
+use crate::objects::info::pairs::Pairs;
+use crate::objects::outcome::{Outcome, check, class};
+use crate::objects::{communicator, info};
+
+/// Neutral `MPI_SEEK_SET`.
+const SET: i32 = 403;
+
+/// What of a mode counts for the first time alone, or for the last.
+const NOT_AGAIN: i32 = mode::CREATE | mode::EXCLUSIVE | mode::APPEND | mode::DELETE_ON_CLOSE;
+
+/// Opens every file again. Collective: all members of a communicator have the same files open on it, opened in the same
+/// order; so nobody waits for somebody who waits. An error comes with what could not be opened.
+///
+/// # Safety
+/// Inside MPI, on the one thread that runs; communicators and datatypes have their words.
+pub unsafe fn rebuild() -> Result<(), (String, i32)> {
+    // SAFETY: the caller's; live files and their communicators.
+    unsafe {
+        let mut files = carried();
+        // The sort keeps those of one communicator in the order in which they were opened.
+        files.sort_by_key(|(_, body, _)| {
+            communicator::body(body.communicator).map(|body| body.identity)
+        });
+        for (file, body, recipe) in files {
+            again(file, body, recipe).map_err(|error| (name_of(recipe), error))?;
+        }
+    }
+    Ok(())
+}
+
+/// # Safety
+/// As [`rebuild`].
+unsafe fn again(file: *mut Object, body: &Body, recipe: &Recipe) -> Outcome {
+    // SAFETY: the caller's file, its communicator and its datatypes, which it holds.
+    unsafe {
+        let how = recipe.mode & !NOT_AGAIN;
+        let (on, path) = ((*body.communicator).lower, recipe.path.as_ptr());
+        let mut word = 0;
+        with_hints(&recipe.hints, |hints| {
+            cross(|d| (d.file_open)(on, path, how, hints, &mut word))
+        })?;
+        (*file).lower = word;
+        let notes = body.notes.lock();
+        if let Some(view) = &notes.view {
+            let (elementary, filetype) = ((*view.elementary).lower, (*view.filetype).lower);
+            let (from, name) = (view.displacement, view.representation.as_ptr());
+            with_hints(&view.hints, |hints| {
+                cross(|d| (d.file_set_view)(word, from, elementary, filetype, name, hints))
+            })?;
+        }
+        if !notes.hints.is_empty() {
+            with_hints(&notes.hints, |hints| {
+                cross(|d| (d.file_set_info)(word, hints))
+            })?;
+        }
+        let expected = notes.standing;
+        if expected.atomic != 0 {
+            check(cross(|d| (d.file_set_atomicity)(word, expected.atomic)))?;
+        }
+        check(cross(|d| (d.file_seek_shared)(word, expected.shared, SET)))?;
+        if let Some(position) = expected.position {
+            check(cross(|d| (d.file_seek)(word, position, SET)))?;
+        }
+        // What is silently different is worse than what is not there.
+        match standing(word, recipe)? == expected {
+            true => Ok(()),
+            false => Err(class::FILE),
+        }
+    }
+}
+
+/// Lends the lower half an info with these hints, for one call.
+///
+/// # Safety
+/// Inside MPI; `call` does nothing but call the lower half.
+unsafe fn with_hints(hints: &Pairs, call: impl FnOnce(Word) -> i32) -> Outcome {
+    if hints.is_empty() {
+        return check(call(null_word(HandleKind::Info)));
+    }
+    let object = info::create(hints.clone());
+    // SAFETY: the caller's; the info is ours.
+    unsafe {
+        let code = info::word(object).map(call);
+        handle::release(object);
+        check(code?)
+    }
+}

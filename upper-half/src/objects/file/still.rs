@@ -1,0 +1,112 @@
+//! Files at a still point: split collective operations come to their end, and the real MPI says where each file stands.
+
+use std::fmt::Write;
+
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::{Status, Word};
+
+use super::{Body, Recipe, Split, Standing, body, mode, name_of};
+use crate::ground::abi;
+use crate::ground::crossing::cross;
+use crate::ground::handle;
+use crate::ground::hindrances::Text;
+use crate::ground::lock::SpinLock;
+use crate::ground::object::Object;
+use crate::objects::outcome::{Outcome, check};
+use crate::objects::tried::Tried;
+
+/// What the last [`at_still_point`] could not find out.
+static UNKNOWN: SpinLock<Option<String>> = SpinLock::new(None);
+
+/// The live files that a restart opens again.
+///
+/// # Safety
+/// Inside MPI; what is lent is to be used while they are alive.
+pub(super) unsafe fn carried<'a>() -> Vec<(*mut Object, &'a Body, &'a Recipe)> {
+    let live = handle::live(HandleKind::File).into_iter();
+    // SAFETY: live files.
+    live.filter_map(|file| unsafe {
+        let body = body(file)?;
+        Some((file, body, body.recipe.as_ref()?))
+    })
+    .collect()
+}
+
+/// Where a file stands, as the real MPI says.
+///
+/// # Safety
+/// Inside MPI; `word` must be a file of the lower half's.
+pub(super) unsafe fn standing(word: Word, recipe: &Recipe) -> Outcome<Standing> {
+    let mut found = Standing::default();
+    let mut position = 0;
+    // SAFETY: inside; the caller's word.
+    unsafe {
+        check(cross(|d| (d.file_get_atomicity)(word, &mut found.atomic)))?;
+        // One that the real MPI does not tell may be kept elsewhere until the file is closed (Open MPI's `individual` shared pointers).
+        check(cross(|d| {
+            (d.file_get_position_shared)(word, &mut found.shared)
+        }))?;
+        if recipe.mode & mode::SEQUENTIAL == 0 {
+            check(cross(|d| (d.file_get_position)(word, &mut position)))?;
+            found.position = Some(position);
+        }
+    }
+    Ok(found)
+}
+
+/// Asks where each file stands: whether that can be found out.
+///
+/// # Safety
+/// Parked on the driver thread, every other thread stopped.
+pub unsafe fn rehearse() -> Tried {
+    // SAFETY: the caller's; live files.
+    unsafe {
+        for (file, _, recipe) in carried() {
+            standing((*file).lower, recipe).map_err(|error| told(recipe, error))?;
+        }
+    }
+    Ok(())
+}
+
+fn told(recipe: &Recipe, error: i32) -> String {
+    let (name, error) = (name_of(recipe), abi::error_from_neutral(error));
+    format!("the real MPI does not say where {name} stands: error class {error}")
+}
+
+/// Nothing is pending on any file but split collective operations, which all members have begun: ends these, and writes
+/// down where each file stands.
+///
+/// # Safety
+/// As [`rehearse`].
+pub unsafe fn at_still_point() {
+    let mut unknown = None;
+    // SAFETY: the caller's; live files.
+    unsafe {
+        for (file, body, recipe) in carried() {
+            let mut notes = body.notes.lock();
+            if let Some(Split::Begun(end, buffer)) = notes.split {
+                let (word, mut status) = ((*file).lower, Status::default());
+                let code = cross(|d| end(d, word, buffer, &mut status));
+                notes.split = Some(Split::Ended(status, code));
+            }
+            match standing((*file).lower, recipe) {
+                Ok(standing) => notes.standing = standing,
+                Err(error) => unknown = Some(told(recipe, error)),
+            }
+        }
+    }
+    *UNKNOWN.lock() = unknown;
+}
+
+/// Whether the last [`at_still_point`] could not find something out.
+pub fn failed() -> bool {
+    UNKNOWN.lock().is_some()
+}
+
+/// Says so.
+pub fn describe(text: &mut Text) {
+    if let Some(unknown) = UNKNOWN.lock().take() {
+        let separator = if text.is_empty() { "" } else { "\n" };
+        let _ = write!(text, "{separator}{unknown}");
+    }
+}

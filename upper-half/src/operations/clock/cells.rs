@@ -1,0 +1,126 @@
+//! The table of clocks' cells, and what people call each clock.
+
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use stillpoint_clock::group::{Collision, Groups, Registered};
+use stillpoint_clock::rank;
+use stillpoint_clock::steps::Every;
+use stillpoint_wrappers::gate::{CLOCK_NAME, ClockCell};
+
+use crate::ground::hooks::HOOKS;
+use crate::ground::lock::SpinLock;
+use crate::ground::{arch, crossing};
+
+/// Clocks that one rank can have.
+const CAPACITY: usize = 1 << 20;
+
+static CELLS: AtomicPtr<ClockCell> = AtomicPtr::new(core::ptr::null_mut());
+static NAMES: AtomicPtr<[u8; CLOCK_NAME]> = AtomicPtr::new(core::ptr::null_mut());
+static GROUPS: SpinLock<Groups> = SpinLock::new(Groups::new());
+
+/// Maps the table of cells, which never moves. Null when there is no memory for it.
+pub fn map_cells() -> *mut ClockCell {
+    let cells = arch::map(CAPACITY * size_of::<ClockCell>()).cast();
+    CELLS.store(cells, Ordering::Relaxed);
+    cells
+}
+
+/// Maps the table of the clocks' names.
+pub fn map_names() -> *mut [u8; CLOCK_NAME] {
+    let names = arch::map(CAPACITY * CLOCK_NAME).cast();
+    NAMES.store(names, Ordering::Relaxed);
+    names
+}
+
+/// What people call a clock: as much as there is room for.
+pub fn call_clock(index: u32, name: &[u8]) {
+    let names = NAMES.load(Ordering::Relaxed);
+    if names.is_null() || index as usize >= CAPACITY {
+        return;
+    }
+    let mut kept = [0; CLOCK_NAME];
+    let length = name.len().min(CLOCK_NAME);
+    kept[..length].copy_from_slice(&name[..length]);
+    // SAFETY: within the table. Whoever reads meanwhile sees a mixture, which is for people.
+    unsafe { names.add(index as usize).write(kept) };
+}
+
+/// A communicator of that name is given up, which the clock counts: see `ClockCell::given_up`.
+pub fn note_given_up(index: u32, name: u128) {
+    cell(index)
+        .given_up
+        .fetch_add(name as u64, Ordering::SeqCst);
+}
+
+/// A group's cell.
+#[inline(always)]
+pub fn cell(index: u32) -> &'static ClockCell {
+    // SAFETY: indices come from `cell_for`, below the capacity of the table, which is never unmapped.
+    unsafe { &*CELLS.load(Ordering::Relaxed).add(index as usize) }
+}
+
+/// The cell of the set of these world ranks (ascending, without duplicates; see
+/// `stillpoint_clock::group::ascending`), which counts what they do together without a communicator of theirs. An error means
+/// that another clock has the same id, or that there are too many; the communicator must not be made.
+///
+/// # Safety
+/// Inside a stub.
+pub unsafe fn cell_for(members: &[u32]) -> Result<u32, Collision> {
+    // SAFETY: the caller's.
+    unsafe { enter(|groups, reuse| groups.register(members, reuse)) }
+}
+
+/// The cell of a communicator with that identity and these world ranks; otherwise as [`cell_for`].
+///
+/// # Safety
+/// Inside a stub.
+pub unsafe fn cell_of(identity: u128, members: &[u32]) -> Result<u32, Collision> {
+    // SAFETY: the caller's.
+    unsafe { enter(|groups, reuse| groups.register_communicator(identity, members, reuse)) }
+}
+
+/// Looks a clock up; makes it if it is new.
+///
+/// A cell that was given up has no id. While a checkpoint is pending it is not used again, so that no target that is
+/// meant for the communicator before gets into it: the agent writes targets into cells by their ids, and the id
+/// was gone before the flag was looked at.
+unsafe fn enter(
+    register: impl FnOnce(&mut Groups, bool) -> Result<Registered, Collision>,
+) -> Result<u32, Collision> {
+    let mut groups = GROUPS.lock();
+    let registered = register(&mut groups, !crossing::pending())?;
+    if !registered.new {
+        return Ok(registered.cell);
+    }
+    if registered.cell as usize >= CAPACITY {
+        return Err(Collision {
+            ggid: registered.ggid,
+        });
+    }
+    let cell = cell(registered.cell);
+    cell.count.clear();
+    cell.target.store(0, Ordering::Relaxed);
+    cell.given_up.store(0, Ordering::Relaxed);
+    cell.ggid.store(registered.ggid, Ordering::SeqCst);
+    HOOKS.clock_count.store(groups.cells(), Ordering::SeqCst);
+    Ok(registered.cell)
+}
+
+/// A communicator is gone, and with it its clock. All members have given it up, or will before the next still point: the
+/// clock of the set of members sees to that (see [`bind_all`]).
+pub fn retire(index: u32) {
+    let cell = cell(index);
+    let mut groups = GROUPS.lock();
+    let ggid = cell.ggid.swap(0, Ordering::SeqCst);
+    cell.target.store(0, Ordering::SeqCst);
+    groups.retire(ggid);
+}
+
+/// Whether this rank has reached every target that it knows.
+pub fn all_reached() -> bool {
+    let count = HOOKS.clock_count.load(Ordering::SeqCst);
+    rank::all_reached::<Every>((0..count).map(|index| {
+        let cell = cell(index);
+        (cell.count.seq(), cell.target.load(Ordering::SeqCst))
+    }))
+}

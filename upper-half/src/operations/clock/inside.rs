@@ -1,0 +1,139 @@
+//! A thread that waits for others inside a blocking collective operation, where that can be begun again: while a checkpoint is pending and nobody
+//! needs the operation, it stands still below the real MPI.
+//!
+//! A checkpoint that lets the job carry on returns to the real MPI, which has noticed nothing. After a restart nothing of that is left: the real MPI's
+//! function returns [`AGAIN`] instead, and the stub begins anew. What members have sent each other by then is forgotten by all of them, since
+//! none has returned.
+//!
+//! Rules: both functions run on the application's stack, in the middle of the real MPI, with any FS; nothing here allocates.
+
+use core::sync::atomic::Ordering;
+
+use stillpoint_clock::rank::{self, Blocked, Pending};
+use stillpoint_clock::steps::Every;
+use stillpoint_wrappers::gate::{AGAIN, Caller, ClockCell};
+
+use crate::ground::crossing::{Place, gate, with_upper_fs};
+use crate::ground::hooks::note_call;
+use crate::ground::{abi, arch};
+use crate::operations::clock::collective::{self, all_reached, raise};
+use crate::operations::clock::points::{self, pending, restarts, stand_aside, stand_still};
+
+/// What the calling thread has to do, which waits in that operation.
+unsafe fn due(cell: &ClockCell, number: u64) -> Blocked {
+    let pending = pending();
+    if pending != Pending::Targeted {
+        return Blocked::GoOn;
+    }
+    // Permissions to pass a park point are the driver thread's.
+    // SAFETY: the thread has a record.
+    let advances = match unsafe { arch::is_driver() } {
+        true => gate().advances.load(Ordering::SeqCst),
+        false => 0,
+    };
+    let target = cell.target.load(Ordering::SeqCst);
+    rank::blocked::<Every>(pending, all_reached(), advances, number, target)
+}
+
+/// `UpperHooks::stands`.
+///
+/// # Safety
+/// On a thread that the real MPI waits on.
+pub unsafe extern "C" fn stands() -> u32 {
+    // SAFETY: the caller's; a stay inside a stub, no lock held.
+    unsafe {
+        let Some((cell, number)) = collective::under_way() else {
+            return 0;
+        };
+        match due(cell, number) {
+            Blocked::GoOn => 0,
+            Blocked::Stand => 1,
+            Blocked::Bind { uses_advance } => {
+                if uses_advance {
+                    points::use_advance();
+                }
+                with_upper_fs(|| raise(cell, number));
+                0
+            }
+        }
+    }
+}
+
+/// `UpperHooks::stand`.
+///
+/// # Safety
+/// As [`stands`], which said so; `caller` must be where the real MPI was called from.
+pub unsafe extern "C" fn stand(caller: *const Caller) {
+    // SAFETY: the caller's. What is below on the stack is not needed after a restart.
+    unsafe {
+        let caller = *caller;
+        let Some((cell, number)) = collective::under_way() else {
+            return;
+        };
+        if arch::buffers_of(&caller).any(abi::is_in_place) {
+            with_upper_fs(|| raise(cell, number));
+            return;
+        }
+        let before = restarts();
+        with_upper_fs(|| {
+            let let_past = wait(cell, number);
+            if restarts() != before {
+                arch::return_to(&caller, AGAIN);
+            }
+            if let_past {
+                raise(cell, number);
+            }
+        });
+    }
+}
+
+/// `UpperHooks::look_up`. Where a stub has gone the long way, it has noted its name itself.
+///
+/// # Safety
+/// As [`stand`].
+pub unsafe extern "C" fn look_up(caller: *const Caller) {
+    // SAFETY: the caller's.
+    if let Some(name) = unsafe { arch::name_of(&*caller) } {
+        note_call(name);
+    }
+}
+
+/// Stands still until the operation has to go on. Returns whether that was allowed although nobody else needs it.
+///
+/// Meanwhile the operation is not begun: so the thread goes on when it becomes a target, and the agent sees that it has to. While it is neither counted nor
+/// taken back for good, the thread says that it is in a collective operation, and of no clock: what the agent reads then is no less than what binds.
+unsafe fn wait(cell: &ClockCell, number: u64) -> bool {
+    // SAFETY: the caller's.
+    unsafe {
+        let inside = arch::inside();
+        arch::set_inside(Place::Collective as u32);
+        cell.count.take_back();
+        // An agent of another checkpoint may have taken the thread for inside until now.
+        collective::returned(cell);
+        let let_past = until_due(cell, number);
+        cell.count.begin();
+        arch::set_inside(inside);
+        let_past
+    }
+}
+
+/// [`wait`], once the operation is taken back.
+unsafe fn until_due(cell: &ClockCell, number: u64) -> bool {
+    // SAFETY: the caller's.
+    unsafe {
+        if arch::is_driver() {
+            points::ADVANCED.store(false, Ordering::Relaxed);
+            stand_still();
+            return points::ADVANCED.swap(false, Ordering::Relaxed);
+        }
+        let before = restarts();
+        while restarts() == before {
+            let bell = gate().bell.load(Ordering::SeqCst);
+            if due(cell, number) != Blocked::Stand {
+                break;
+            }
+            stand_aside(bell);
+        }
+        false
+    }
+}

@@ -1,0 +1,161 @@
+//! What a window keeps.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
+
+use crate::ground::lock::SpinLock;
+use crate::ground::object::{Object, Win};
+use crate::objects::communicator::Identity;
+use crate::objects::info::pairs::Pairs;
+use crate::objects::outcome::{Outcome, live};
+
+/// Standard-ABI values that the real MPI is given.
+pub const RMA_SYNC: i32 = 50;
+pub const NO_CHECK: i32 = 1024;
+pub const NO_SUCCEED: i32 = 16384;
+
+/// Where a window's memory comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavor {
+    Create,
+    /// The memory is ours, and ends with the window.
+    Allocate,
+    Dynamic,
+}
+
+impl Flavor {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Allocate => "allocate",
+            Self::Dynamic => "dynamic",
+        }
+    }
+}
+
+/// Bits of [`Body::open`]: what lets this process access others.
+pub mod open {
+    /// After a fence that does not say `MPI_MODE_NOSUCCEED`.
+    pub const FENCE: u32 = 1;
+    /// Between `MPI_Win_start` and `MPI_Win_complete`.
+    pub const STARTED: u32 = 2;
+    /// Not all of those have posted yet.
+    pub const AWAITS: u32 = 4;
+    /// It holds the locks of some processes.
+    pub const LOCKED: u32 = 8;
+    /// `MPI_Win_lock_all`.
+    pub const ALL: u32 = 16;
+    pub const PASSIVE: u32 = LOCKED | ALL;
+}
+
+/// What a window keeps. The window's word in the lower half is that of the data.
+pub struct Body {
+    pub identity: Identity,
+    /// World ranks, in the order of the window's ranks.
+    pub members: Arc<[i32]>,
+    pub flavor: Flavor,
+    pub base: usize,
+    pub size: isize,
+    pub unit: i32,
+    /// Clock cells: the window's own, that of the set of its members, and that of this process alone.
+    pub clock: u32,
+    pub group_clock: u32,
+    pub own_clock: u32,
+    /// The lower half's words: a communicator of the members, and the window that is locked.
+    pub communicator: AtomicU64,
+    pub locks: AtomicU64,
+    /// Bits of [`open`]. Written with the notes taken.
+    pub open: AtomicU32,
+    /// Operations have been begun since the last flush of all.
+    pub touched: AtomicBool,
+    pub notes: SpinLock<Notes>,
+}
+
+/// A lock that this process holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    pub rank: i32,
+    /// Neutral, like the assertion.
+    pub kind: i32,
+    pub assertion: i32,
+}
+
+/// What changes in a window's life.
+#[derive(Default)]
+pub struct Notes {
+    pub name: Option<Vec<u8>>,
+    /// Keys and values of the application's.
+    pub hints: Pairs,
+    pub held: Vec<Held>,
+    /// The assertion of `MPI_Win_lock_all`.
+    pub all: Option<i32>,
+    /// Ranks of the window: those that were started, and those that were posted to.
+    pub started: Option<Vec<i32>>,
+    pub posted: Option<Vec<i32>>,
+    /// Messages that nobody has waited for yet, by the rank that sent them.
+    pub posts: Vec<u32>,
+    pub completes: Vec<u32>,
+    /// Memory that is attached to a dynamic window: address and bytes.
+    pub attached: Vec<(usize, isize)>,
+}
+
+impl Body {
+    pub fn is_open(&self, bits: u32) -> bool {
+        self.open.load(Ordering::Relaxed) & bits != 0
+    }
+
+    pub fn begin(&self, bits: u32) {
+        self.open.fetch_or(bits, Ordering::Relaxed);
+    }
+
+    pub fn end(&self, bits: u32) {
+        self.open.fetch_and(!bits, Ordering::Relaxed);
+    }
+
+    /// The epochs that are open, by the calls that have opened them.
+    pub fn epochs(&self) -> Vec<&'static str> {
+        let posted = self.notes.lock().posted.is_some();
+        let known = [
+            (self.is_open(open::FENCE), "fence"),
+            (self.is_open(open::STARTED), "start"),
+            (posted, "post"),
+            (self.is_open(open::LOCKED), "lock"),
+            (self.is_open(open::ALL), "lock_all"),
+        ];
+        let open = known.into_iter().filter(|(open, _)| *open);
+        open.map(|(_, name)| name).collect()
+    }
+
+    pub fn communicator(&self) -> Word {
+        self.communicator.load(Ordering::Relaxed)
+    }
+
+    pub fn locks(&self) -> Word {
+        self.locks.load(Ordering::Relaxed)
+    }
+}
+
+/// The body of a live window; `None` for one that is the real MPI's alone, and for the null one.
+///
+/// # Safety
+/// `window` must be a live window.
+pub unsafe fn body<'a>(window: Win) -> Option<&'a Body> {
+    // SAFETY: the body is a box of `make`.
+    unsafe { (*window).body.cast::<Body>().as_ref() }
+}
+
+/// A window that a function may be given.
+///
+/// # Safety
+/// `window` must be null or a handle.
+pub unsafe fn usable<'a>(window: Win) -> Outcome<(*mut Object, Option<&'a Body>)> {
+    // SAFETY: the caller's handle.
+    unsafe {
+        let window = live(window, HandleKind::Window)?;
+        Ok((window, body(window)))
+    }
+}

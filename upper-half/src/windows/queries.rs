@@ -1,0 +1,134 @@
+//! What is asked of windows, and what they are told about themselves.
+
+use std::ffi::{CString, c_char, c_int};
+
+use super::body::usable;
+use super::raw::{below, word_of};
+use crate::ground::abi::{GroupHandle, InfoHandle, PlaceOf};
+use crate::ground::handle;
+use crate::ground::object::{Info, Win};
+use crate::objects::datatype::{give_name, name_below, take_name};
+use crate::objects::errhandler::run;
+use crate::objects::outcome::{class, give};
+use crate::objects::{group, info};
+use crate::operations::clock::collective;
+
+/// `MPI_Win_get_group`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn win_get_group(window: Win, place: PlaceOf<GroupHandle>) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(window, c"MPI_Win_get_group", || {
+            let (window, body) = usable(window)?;
+            if place.is_null() {
+                return Err(class::ARG);
+            }
+            if let Some(body) = body {
+                return give(place, group::create(body.members.clone()));
+            }
+            let mut new = 0;
+            let at = &raw mut new;
+            below(window, |d, word| (d.win_get_group)(word, at))?;
+            give(place, group::adopt(new)?)
+        })
+    }
+}
+
+/// `MPI_Win_get_info`: the hints that the real MPI knows. What it was given for them is the application's, also where it was told
+/// something else.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn win_get_info(window: Win, place: PlaceOf<InfoHandle>) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(window, c"MPI_Win_get_info", || {
+            let (window, body) = usable(window)?;
+            if place.is_null() {
+                return Err(class::ARG);
+            }
+            let mut new = 0;
+            let at = &raw mut new;
+            below(window, |d, word| (d.win_get_info)(word, at))?;
+            let known = info::adopt(new)?;
+            let Some(body) = body else {
+                return give(place, known);
+            };
+            let pairs = info::pairs_of(known);
+            handle::release(known);
+            let mut pairs = pairs?;
+            for (key, value) in body.notes.lock().hints.iter() {
+                pairs.update(key, value);
+            }
+            give(place, info::create(pairs))
+        })
+    }
+}
+
+/// `MPI_Win_set_info`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn win_set_info(window: Win, hints: Info) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(window, c"MPI_Win_set_info", || {
+            let (window, body) = usable(window)?;
+            let Some(body) = body else {
+                let hints = word_of(hints)?;
+                return below(window, |d, word| (d.win_set_info)(word, hints));
+            };
+            let pairs = info::pairs_of(hints)?;
+            let mut notes = body.notes.lock();
+            for (key, value) in pairs.iter() {
+                notes.hints.set(key, value);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// `MPI_Win_get_name`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn win_get_name(window: Win, text: *mut c_char, length: *mut c_int) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(window, c"MPI_Win_get_name", || {
+            if !handle::valid(window, stillpoint_wrappers::gate::HandleKind::Window) {
+                return Err(class::WIN);
+            }
+            if let Some(name) = super::body(window).and_then(|it| it.notes.lock().name.clone()) {
+                return give_name(&name, text, length);
+            }
+            let word = (*window).lower;
+            let name = name_below(|d, text, length| (d.win_get_name)(word, text, length))?;
+            give_name(&name, text, length)
+        })
+    }
+}
+
+/// `MPI_Win_set_name`: the lower half is told too, for what it says when something fails.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn win_set_name(window: Win, text: *const c_char) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(window, c"MPI_Win_set_name", || {
+            let (window, body) = usable(window)?;
+            let name = take_name(text)?;
+            let for_below = CString::new(name.clone()).map_err(|_| class::ARG)?;
+            let text = for_below.as_ptr();
+            below(window, |d, word| (d.win_set_name)(word, text))?;
+            if let Some(body) = body {
+                collective::call_clock(body.clock, &name);
+                body.notes.lock().name = Some(name);
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,93 @@
+//! Windows that are the real MPI's alone, and how they are called there.
+
+use std::ffi::{c_int, c_void};
+
+use stillpoint_wrappers::dispatch::Dispatch;
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
+
+use crate::ground::abi::{Aint, PlaceOf, WinHandle};
+use crate::ground::object::{Comm, Info, Win};
+use crate::ground::{crossing, handle, hindrances};
+use crate::objects::errhandler::run;
+use crate::objects::outcome::{Outcome, check, class};
+use crate::objects::{attribute, communicator, info};
+use crate::operations::clock::collective;
+
+/// Calls the lower half with the word of a window that is its own alone.
+///
+/// # Safety
+/// Inside a stub; `window` must be live; `call` does nothing but call the lower half.
+pub unsafe fn below(window: Win, call: impl FnOnce(&'static Dispatch, Word) -> i32) -> Outcome {
+    // SAFETY: the caller's.
+    unsafe {
+        let word = (*window).lower;
+        check(crossing::cross(|d| call(d, word)))
+    }
+}
+
+/// Makes a window that is the real MPI's alone: it forbids a checkpoint.
+///
+/// # Safety
+/// As `collective::clocked_once`; `call` makes a window of that communicator's members.
+pub unsafe fn make(
+    comm: Comm,
+    call: impl FnOnce(&'static Dispatch, *mut Word) -> i32,
+) -> Outcome<Win> {
+    let mut word = 0;
+    // SAFETY: the caller's communicator.
+    unsafe {
+        let place = &raw mut word;
+        check(collective::clocked_once((*comm).clock, || {
+            crossing::cross(|d| call(d, place))
+        }))?;
+        let window = handle::create(HandleKind::Window, word, std::ptr::null_mut());
+        (*window).clock = communicator::group_clock(comm);
+        attribute::describe_window(window);
+        hindrances::alive(hindrances::Reason::Window);
+        Ok(window)
+    }
+}
+
+/// The word of an info that the application gives.
+///
+/// # Safety
+/// Inside a stub; `hints` must be null or a handle.
+pub unsafe fn word_of(hints: Info) -> Outcome<Word> {
+    // SAFETY: the caller's handle.
+    unsafe {
+        if !handle::valid(hints, HandleKind::Info) {
+            return Err(class::INFO);
+        }
+        info::word(hints)
+    }
+}
+
+/// `MPI_Win_allocate_shared`: memory that several processes share is in no image.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn win_allocate_shared(
+    size: Aint,
+    unit: c_int,
+    hints: Info,
+    comm: Comm,
+    base: *mut c_void,
+    place: PlaceOf<WinHandle>,
+) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(comm, c"MPI_Win_allocate_shared", || {
+            let (comm, _) = communicator::usable(comm)?;
+            let hints = word_of(hints)?;
+            if place.is_null() || base.is_null() {
+                return Err(class::ARG);
+            }
+            let window = make(comm, |d, word| {
+                (d.win_allocate_shared)(size, unit, hints, (*comm).lower, base, word)
+            })?;
+            place.set(window);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,136 @@
+//! Windows at the still point, and after a restart.
+
+use std::sync::atomic::Ordering;
+
+use stillpoint_wrappers::gate::HandleKind;
+
+use super::body::{Body, Flavor, body};
+use super::groups;
+use super::make::open_on;
+use super::passive::flush_all;
+use super::raw::below;
+use crate::communicators;
+use crate::ground::object::{Object, Win};
+use crate::ground::{crossing, handle};
+use crate::objects::outcome::{Outcome, check};
+use crate::objects::tried::{Tried, differs, failed};
+use crate::objects::{attribute, errhandler, group, memory};
+use crate::operations::clock::collective;
+
+/// The windows that are carried, and are in the lower half.
+fn carried<'a>() -> impl Iterator<Item = (Win, &'a Body)> {
+    let windows = handle::live(HandleKind::Window).into_iter();
+    // SAFETY: live windows.
+    let known = windows.filter_map(|window| Some((window, unsafe { body(window) }?)));
+    known.filter(|(_, body)| body.locks() != 0)
+}
+
+/// Takes in the messages of windows. Whether there were any.
+///
+/// # Safety
+/// Parked on the driver thread, every other thread stopped.
+pub unsafe fn pull() -> bool {
+    carried().fold(false, |any, (_, body)| {
+        // SAFETY: the caller's.
+        any | unsafe { groups::take_in(body) }.unwrap_or(false)
+    })
+}
+
+/// Completes what this rank has begun on its windows. The others need do nothing but make progress, as they do while they are parked. Whether
+/// all is complete.
+///
+/// # Safety
+/// Parked on the driver thread, every other thread stopped.
+pub unsafe fn settle() -> bool {
+    // SAFETY: the caller's.
+    carried().all(|(window, body)| unsafe { flush_all(window, body) }.is_ok())
+}
+
+/// Compares what a restart makes each window of with what the real MPI says of it.
+///
+/// # Safety
+/// Parked on the driver thread, every other thread stopped.
+pub unsafe fn rehearse() -> Tried {
+    for (window, body) in carried() {
+        let mut word = 0;
+        let at = &raw mut word;
+        // SAFETY: a live window; the group is ours until it is read.
+        unsafe {
+            let what = format!("window {}", (*window).id);
+            let members = below(window, |d, window| (d.win_get_group)(window, at))
+                .and_then(|()| group::read_and_free(word));
+            if members.map_err(|error| failed(&what, error))?.as_deref() != Some(&*body.members) {
+                return Err(differs(&what));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes all windows again, in the order of their identities, which is the same on all ranks, and takes the locks again that this rank
+/// holds. Nobody goes on before all members have theirs.
+///
+/// # Safety
+/// Inside MPI, on the one thread that runs; communicators are there.
+pub unsafe fn rebuild() -> Outcome {
+    let mut windows: Vec<(Win, &Body)> = carried().collect();
+    windows.sort_by_key(|(_, body)| body.identity);
+    for (window, body) in windows {
+        // SAFETY: inside; words are those of this launch.
+        unsafe {
+            let on = communicators::of_ranks(&body.members, body.identity.tag())?;
+            (*window).lower = open_on(on, body)?;
+            lock_again(body)?;
+            check(crossing::cross(|d| (d.barrier)(on)))?;
+        }
+    }
+    Ok(())
+}
+
+/// # Safety
+/// As [`rebuild`].
+unsafe fn lock_again(body: &Body) -> Outcome {
+    let (held, all) = {
+        let notes = body.notes.lock();
+        (notes.held.clone(), notes.all)
+    };
+    let locks = body.locks();
+    // SAFETY: inside; words are those of this launch.
+    unsafe {
+        for it in held {
+            check(crossing::cross(|d| {
+                (d.win_lock)(it.kind, it.rank, it.assertion, locks)
+            }))?;
+            check(crossing::cross(|d| (d.win_flush)(it.rank, locks)))?;
+        }
+        if let Some(assertion) = all {
+            check(crossing::cross(|d| (d.win_lock_all)(assertion, locks)))?;
+            check(crossing::cross(|d| (d.win_flush_all)(locks)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Ends a window that nobody holds any more. The lower half has freed it before.
+///
+/// # Safety
+/// `window` must be a live window of the slab; inside a stub.
+pub unsafe fn end(window: *mut Object) {
+    // SAFETY: the body is a box of `make`, with memory of its own where it was allocated.
+    unsafe {
+        attribute::forget(window);
+        errhandler::forget(window);
+        let body = (*window).body.cast::<Body>();
+        (*window).body = std::ptr::null_mut();
+        if body.is_null() {
+            return;
+        }
+        let body = Box::from_raw(body);
+        collective::retire(body.clock);
+        if body.flavor == Flavor::Allocate {
+            let block = std::ptr::with_exposed_provenance_mut(body.base);
+            memory::give_back(block, body.size as usize);
+        }
+        debug_assert_eq!(body.locks.load(Ordering::Relaxed), 0);
+    }
+}

@@ -53,7 +53,7 @@ fn says_whom_it_waits_for(trial: &Trial) -> Result<(), Failed> {
     for word in [
         "given up after 3 s in phase reach",
         "rank 2 computing, yet to come to what others have returned from on",
-        "rank 1 in MPI_",
+        "ranks 0, 1 in MPI_Allreduce",
     ] {
         ensure!(answer.stderr.contains(word), "'{word}': {}", answer.show());
     }

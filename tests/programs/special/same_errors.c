@@ -10,6 +10,9 @@ int main(int argc, char **argv) {
     MPI_Win window, no_window = MPI_WIN_NULL;
     MPI_File file, no_file = MPI_FILE_NULL;
     MPI_Request request;
+    MPI_Group group;
+    void *base;
+    MPI_Offset offset;
     MPI_Datatype match, uncommitted;
     MPI_Status status;
     int x = 1, y = 0, number;
@@ -54,6 +57,19 @@ int main(int argc, char **argv) {
     GIVES(MPI_Win_create(&x, 4, 1, NULL, world, &window));
     GIVES(MPI_Win_create(&x, 4, 1, MPI_INFO_NULL, MPI_COMM_NULL, &window));
     GIVES(MPI_Win_create(&x, 4, 1, MPI_INFO_NULL, world, NULL));
+    GIVES(MPI_Win_create(&x, 4, 1, NULL, world, NULL));
+    GIVES(MPI_Win_create(&x, 4, 0, MPI_INFO_NULL, world, &window));
+    GIVES(MPI_Win_create_dynamic(MPI_INFO_NULL, world, NULL));
+    GIVES(MPI_Win_create_dynamic(NULL, world, &window));
+    GIVES(MPI_Win_create_dynamic(MPI_INFO_NULL, NULL, &window));
+    GIVES(MPI_Win_allocate(4, 1, MPI_INFO_NULL, world, &base, NULL));
+    GIVES(MPI_Win_allocate(-4, 1, MPI_INFO_NULL, world, &base, &window));
+    GIVES(MPI_Win_allocate(4, 1, NULL, world, &base, &window));
+    GIVES(MPI_Win_allocate(4, 1, MPI_INFO_NULL, MPI_COMM_NULL, &base, &window));
+    GIVES(MPI_Win_allocate_shared(4, 1, MPI_INFO_NULL, world, &base, NULL));
+    GIVES(MPI_Win_set_name(MPI_WIN_NULL, "name"));
+    GIVES(MPI_Put(&x, 1, MPI_INT, 0, 0, 1, MPI_INT, MPI_WIN_NULL));
+    GIVES(MPI_Win_get_group(MPI_WIN_NULL, &group));
     GIVES(MPI_Win_fence(0, MPI_WIN_NULL));
     GIVES(MPI_Win_lock(77, 0, 0, MPI_WIN_NULL));
     GIVES(MPI_Win_free(&no_window));
@@ -62,6 +78,13 @@ int main(int argc, char **argv) {
     GIVES(MPI_File_delete("/nonexistent/file", MPI_INFO_NULL));
     GIVES(MPI_File_sync(MPI_FILE_NULL));
     GIVES(MPI_File_close(&no_file));
+    GIVES(MPI_File_close(NULL));
+    GIVES(MPI_File_open(world, "/dev/null", MPI_MODE_RDONLY, NULL, &file));
+    GIVES(MPI_File_open(MPI_COMM_NULL, "/dev/null", MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
+    GIVES(MPI_File_delete("/nonexistent/file", NULL));
+    GIVES(MPI_File_read(no_file, &x, 1, MPI_INT, &status));
+    GIVES(MPI_File_set_view(no_file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+    GIVES(MPI_File_get_size(no_file, &offset));
     GIVES(MPI_Comm_spawn("/nonexistent", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 5, world, &new_comm,
                          MPI_ERRCODES_IGNORE));
     GIVES(MPI_Lookup_name("nobody", MPI_INFO_NULL, port));

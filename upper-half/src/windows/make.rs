@@ -213,15 +213,13 @@ unsafe fn open(
     // SAFETY: the caller's.
     unsafe {
         let (comm, known) = communicator::usable(comm)?;
+        let below = word_of(hints)?;
         if place.is_null() {
-            return Err(class::ARG);
+            return Err(class::WIN);
         }
         let window = match carried(known) {
             Some(members) => make(comm, known, members, info::pairs_of(hints)?, wanted)?,
-            None => {
-                let hints = word_of(hints)?;
-                make_raw(comm, |d, word| call(d, hints, (*comm).lower, word))?
-            }
+            None => make_raw(comm, |d, word| call(d, below, (*comm).lower, word))?,
         };
         place.set(window);
         Ok(())
@@ -293,13 +291,13 @@ pub unsafe fn win_allocate(
     unsafe {
         run(comm, c"MPI_Win_allocate", || {
             let (comm, known) = communicator::usable(comm)?;
-            if place.is_null() || base.is_null() {
-                return Err(class::ARG);
+            let below = word_of(hints)?;
+            if place.is_null() {
+                return Err(class::WIN);
             }
             let Some(members) = carried(known).filter(|_| size >= 0) else {
-                let hints = word_of(hints)?;
                 place.set(make_raw(comm, |d, word| {
-                    (d.win_allocate)(size, unit, hints, (*comm).lower, base, word)
+                    (d.win_allocate)(size, unit, below, (*comm).lower, base, word)
                 })?);
                 return Ok(());
             };

@@ -20,8 +20,9 @@
 //! Every field that changes while threads run is atomic. The layout is `repr(C)`; an image records the version of the contract
 //! ([`crate::contract`]) that its upper half was built with.
 
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64};
 
+use stillpoint_clock::absent::{Operation, REMEMBERED};
 use stillpoint_clock::count::Count;
 
 use crate::neutral::Word;
@@ -66,6 +67,8 @@ pub enum Command {
     Seal = 4,
     /// Memory is being written: touch nothing, sleep.
     Hold = 5,
+    /// Not at the still point yet: carry out what [`GatePage::absent`] says, and stand still.
+    CarryOut = 6,
 }
 
 /// What the driver thread says about itself, in answer to a [`Command`].
@@ -86,9 +89,11 @@ pub enum DriverState {
     Sealed = 5,
     /// Answer to [`Command::Hold`].
     Held = 6,
+    /// Answer to [`Command::CarryOut`].
+    CarriedOut = 7,
 }
 
-/// One collective clock, of a communicator or of a set of ranks: a cell of the table at [`UpperHooks::clock_cells`].
+/// One collective clock, of a communicator or of a set of ranks: what a [`ClockRoom`] begins with.
 ///
 /// `count` is written by the application's threads only, `target` by the agent and, when the rank itself goes past it, by the stub
 /// (which then tells the agent through [`Services::raise`]).
@@ -105,6 +110,31 @@ pub struct ClockCell {
     /// Sum of the names of communicators that this rank has given up and that this clock counts: the same on all members at a still point,
     /// whichever threads gave them up in which order.
     pub given_up: AtomicU64,
+    /// A communicator's: this process's rank there and how many members it has; of any other clock -1.
+    pub rank: AtomicI32,
+    pub size: AtomicI32,
+}
+
+/// What a clock remembers of the newest blocking operations that this rank has begun on it. That with number n is at place n - 1, of which the last byte
+/// counts. It is written before the operation is counted. One that was nonblocking is not noted, so nothing is known of the operations up to `Count::tentative`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Log {
+    /// A [`Kind`](stillpoint_clock::absent::Kind); the rest means something where it is not `Unknown`.
+    pub kinds: [AtomicU8; REMEMBERED],
+    pub counts: [AtomicI32; REMEMBERED],
+    /// Ranks as the application's ABI has them.
+    pub roots: [AtomicI32; REMEMBERED],
+    /// Addresses of the upper half's objects.
+    pub types: [AtomicU64; REMEMBERED],
+}
+
+/// A clock's place in the table at [`UpperHooks::clock_cells`].
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct ClockRoom {
+    pub cell: ClockCell,
+    pub log: Log,
 }
 
 /// The page itself.
@@ -160,7 +190,9 @@ pub struct GatePage {
     pub direct: AtomicU64,
     /// Set by the agent where it wants to know which call the driver thread is inside ([`UpperHooks::call`]); cleared when that has been looked up.
     pub asked: AtomicU32,
-    pub reserved: u32,
+    /// For [`Command::CarryOut`]: how many operations are at `absent` (`*const` [`Operation`](stillpoint_clock::absent::Operation)).
+    pub absent_count: AtomicU32,
+    pub absent: AtomicU64,
 }
 
 const _: () = assert!(core::mem::size_of::<GatePage>() <= GATE_BYTES);
@@ -232,7 +264,7 @@ pub struct UpperHooks {
     pub version: u32,
     /// Bytes of this structure; 0 where `hindrances` is its last field.
     pub reserved: u32,
-    /// `*const ClockCell`: never moves.
+    /// `*const ClockCell`, each `clock_stride` bytes behind the one before: never moves.
     pub clock_cells: u64,
     /// Cells in use.
     pub clock_count: AtomicU32,
@@ -276,6 +308,13 @@ pub struct UpperHooks {
     pub call: AtomicU64,
     /// The code of stubs in which no thread may be stopped, whatever it says of where it is: first address, and first one past it.
     pub closed: [u64; 2],
+    /// Bytes of a [`ClockRoom`]; without this field 64.
+    pub clock_stride: u32,
+    /// Reasons for which blocking collective operations go the long way, also where no checkpoint is pending.
+    pub long_way: AtomicU32,
+    /// `(place of a clock in the table, number, result)`: what this rank remembers of an operation; 0: nothing. May be called at any time by any thread, with any
+    /// FS: it reads memory that never goes away.
+    pub remembered: Option<unsafe extern "C" fn(u32, u64, *mut Operation) -> u32>,
 }
 
 /// Bytes of a clock's name.

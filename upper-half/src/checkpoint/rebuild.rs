@@ -12,6 +12,7 @@ use crate::communicators;
 use crate::ground::{abi, arch, crossing};
 use crate::objects::outcome::{Outcome, check};
 use crate::objects::{datatype, file, group, info, operator};
+use crate::operations::ahead;
 use crate::operations::clock::{points, two_phase};
 use crate::operations::{p2p, persistent};
 use crate::stubs::{init, local};
@@ -56,6 +57,7 @@ unsafe fn everything() -> Result<(), (Cow<'static, str>, i32)> {
         init::rebuild();
         points::restarted();
         two_phase::restarted();
+        ahead::restarted();
         step("the control communicator", communicators::make_control())?;
         step("a group", group::rebuild())?;
         step("an info", info::rebuild())?;

@@ -78,6 +78,8 @@ pub unsafe extern "C" fn stand(caller: *const Caller) {
         with_upper_fs(|| {
             let let_past = wait(cell, number);
             if restarts() != before {
+                // As the functions of the table do that are called while a checkpoint is pending.
+                cell.count.take_back();
                 arch::return_to(&caller, AGAIN);
             }
             if let_past {

@@ -15,7 +15,7 @@ use crate::gate::{ClockCell, ClockRoom, GatePage, Room, Services, ThreadRecord, 
 use crate::neutral::Status;
 
 /// Where the definitions are.
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 8] = [
     include_str!("gate.rs"),
     include_str!(concat!(env!("OUT_DIR"), "/dispatch.rs")),
     include_str!(concat!(env!("OUT_DIR"), "/direct.rs")),
@@ -23,6 +23,7 @@ const SOURCES: [&str; 7] = [
     include_str!("neutral.rs"),
     // The words of a clock's cell, which the agent reads in the upper half's memory.
     include_str!("../../upper-half/clock/src/count.rs"),
+    include_str!("clocks.rs"),
     // What is told of an operation that is carried out in advance.
     include_str!("../../upper-half/clock/src/absent.rs"),
 ];

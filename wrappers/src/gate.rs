@@ -20,11 +20,11 @@
 //! Every field that changes while threads run is atomic. The layout is `repr(C)`; an image records the version of the contract
 //! ([`crate::contract`]) that its upper half was built with.
 
-use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
-use stillpoint_clock::absent::{Operation, REMEMBERED};
-use stillpoint_clock::count::Count;
+use stillpoint_clock::absent::Operation;
 
+pub use crate::clocks::{CLOCK_NAME, ClockCell, ClockRoom, Log};
 use crate::neutral::Word;
 
 /// Where the gate page is mapped, in every launch.
@@ -91,50 +91,6 @@ pub enum DriverState {
     Held = 6,
     /// Answer to [`Command::CarryOut`].
     CarriedOut = 7,
-}
-
-/// One collective clock, of a communicator or of a set of ranks: what a [`ClockRoom`] begins with.
-///
-/// `count` is written by the application's threads only, `target` by the agent and, when the rank itself goes past it, by the stub
-/// (which then tells the agent through [`Services::raise`]).
-#[repr(C, align(64))]
-#[derive(Debug)]
-pub struct ClockCell {
-    /// Global group id (`stillpoint_clock::group`); never 0 in a cell in use, and written last when one is taken into use.
-    pub ggid: AtomicU64,
-    /// Collective operations that this rank has begun on the group, and how many of them bind the others.
-    pub count: Count<AtomicU64>,
-    /// Where every member must get to before the job is at its still point. Means something only
-    /// while a checkpoint is pending.
-    pub target: AtomicU64,
-    /// Sum of the names of communicators that this rank has given up and that this clock counts: the same on all members at a still point,
-    /// whichever threads gave them up in which order.
-    pub given_up: AtomicU64,
-    /// A communicator's: this process's rank there and how many members it has; of any other clock -1.
-    pub rank: AtomicI32,
-    pub size: AtomicI32,
-}
-
-/// What a clock remembers of the newest blocking operations that this rank has begun on it. That with number n is at place n - 1, of which the last byte
-/// counts. It is written before the operation is counted. One that was nonblocking is not noted, so nothing is known of the operations up to `Count::tentative`.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Log {
-    /// A [`Kind`](stillpoint_clock::absent::Kind); the rest means something where it is not `Unknown`.
-    pub kinds: [AtomicU8; REMEMBERED],
-    pub counts: [AtomicI32; REMEMBERED],
-    /// Ranks as the application's ABI has them.
-    pub roots: [AtomicI32; REMEMBERED],
-    /// Addresses of the upper half's objects.
-    pub types: [AtomicU64; REMEMBERED],
-}
-
-/// A clock's place in the table at [`UpperHooks::clock_cells`].
-#[repr(C, align(64))]
-#[derive(Debug)]
-pub struct ClockRoom {
-    pub cell: ClockCell,
-    pub log: Log,
 }
 
 /// The page itself.
@@ -316,9 +272,6 @@ pub struct UpperHooks {
     /// FS: it reads memory that never goes away.
     pub remembered: Option<unsafe extern "C" fn(u32, u64, *mut Operation) -> u32>,
 }
-
-/// Bytes of a clock's name.
-pub const CLOCK_NAME: usize = 64;
 
 impl UpperHooks {
     /// Whether the upper half that filled this in knew all fields of this build's.

@@ -153,21 +153,23 @@ unsafe fn take_part(on: *mut Object, told: &[Operation]) -> Outcome<Vec<Part>> {
         match Kind::from_word(operation.kind) {
             Kind::Unknown => Err(class::INTERN),
             Kind::Bcast => {
-                let mut buffer = vec![0u8; bytes];
+                let mut buffer = room(bytes);
                 let to = buffer.as_mut_ptr().cast::<c_void>();
                 check(cross(|d| (d.bcast)(to, count, datatype, root, word)))?;
+                buffer.truncate(bytes);
                 Ok(vec![Part::new(root as usize, buffer)])
             }
             Kind::Scatter => {
-                let mut buffer = vec![0u8; bytes];
+                let mut buffer = room(bytes);
                 let to = buffer.as_mut_ptr().cast::<c_void>();
                 check(cross(|d| {
                     (d.scatter)(null(), 0, datatype, to, count, datatype, root, word)
                 }))?;
+                buffer.truncate(bytes);
                 Ok(vec![Part::new(root as usize, buffer)])
             }
             Kind::Gather => {
-                let mut buffer = vec![0u8; bytes.checked_mul(size).ok_or(class::NO_MEM)?];
+                let mut buffer = room(bytes.checked_mul(size).ok_or(class::NO_MEM)?);
                 let to = buffer.as_mut_ptr().cast::<c_void>();
                 check(cross(|d| {
                     (d.gather)(in_place(), 0, datatype, to, count, datatype, root, word)
@@ -197,7 +199,7 @@ unsafe fn gatherv_from(on: *mut Object, told: &[Operation]) -> Outcome<Vec<Part>
         if i32::try_from(all).is_err() {
             return Err(class::NO_MEM);
         }
-        let mut buffer = vec![0u8; all];
+        let mut buffer = room(all);
         let to = buffer.as_mut_ptr().cast::<c_void>();
         let (root, byte) = (told[0].root, byte());
         let (counts, places) = (counts.as_ptr(), places.as_ptr());
@@ -224,6 +226,11 @@ impl Part {
 fn bytes_of(operation: &Operation) -> Outcome<usize> {
     let bytes = i64::from(operation.count) * i64::from(operation.size);
     usize::try_from(bytes).map_err(|_| class::NO_MEM)
+}
+
+/// Memory for so many bytes: at least one, because the address of none may be `MPI_IN_PLACE`.
+fn room(bytes: usize) -> Vec<u8> {
+    vec![0u8; bytes.max(1)]
 }
 
 fn in_place() -> *const c_void {

@@ -7,7 +7,7 @@ use core::ffi::c_void;
 use stillpoint_clock::absent::Kind;
 use stillpoint_wrappers::neutral::Status;
 
-use super::{Part, take};
+use super::{Part, room, take};
 use crate::ground::abi;
 use crate::ground::crossing::cross;
 use crate::ground::object::{Comm, Datatype};
@@ -97,13 +97,13 @@ unsafe fn first(
     datatype: Datatype,
 ) -> Outcome {
     let parts = parts?;
-    let room = Room {
+    let into = Room {
         at: abi::buffer(buffer),
         count,
         datatype,
     };
     // SAFETY: the caller's.
-    unsafe { put(parts.first().ok_or(class::INTERN)?, room) }
+    unsafe { put(parts.first().ok_or(class::INTERN)?, into) }
 }
 
 /// # Safety
@@ -183,7 +183,7 @@ unsafe fn gathered(
             (d.type_get_extent)(word, &raw mut low, &raw mut extent)
         }))?;
         let buffer = abi::buffer(buffer);
-        let room = |from: usize| {
+        let place_of = |from: usize| {
             let (count, elements) = place(from);
             Room {
                 at: buffer.wrapping_byte_offset(elements as isize * extent),
@@ -192,7 +192,7 @@ unsafe fn gathered(
             }
         };
         for part in parts? {
-            put(&part, room(part.from))?;
+            put(&part, place_of(part.from))?;
         }
         let (from, count, datatype) = own;
         if abi::is_in_place(from) {
@@ -201,7 +201,7 @@ unsafe fn gathered(
         let me = (*comm).rank as usize;
         put(
             &packed(me, abi::buffer(from), count, datatype, comm)?,
-            room(me),
+            place_of(me),
         )
     }
 }
@@ -221,7 +221,7 @@ unsafe fn packed(
         check(cross(|d| {
             (d.pack_size)(count, datatype, word, &raw mut size)
         }))?;
-        let mut bytes = vec![0u8; size as usize];
+        let mut bytes = room(size as usize);
         let to = bytes.as_mut_ptr().cast::<c_void>();
         check(cross(|d| {
             (d.pack)(from, count, datatype, to, size, &raw mut position, word)

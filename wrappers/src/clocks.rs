@@ -1,8 +1,8 @@
 //! The table of collective clocks: the upper half's memory, where the agent reads how far each one is and writes how far it has to come.
 
-use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU64};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
-use stillpoint_clock::absent::REMEMBERED;
+use stillpoint_clock::absent::{KINDS, REMEMBERED};
 use stillpoint_clock::count::Count;
 
 /// Bytes of a clock's name.
@@ -30,13 +30,13 @@ pub struct ClockCell {
     pub size: AtomicI32,
 }
 
-/// What a clock remembers of the newest blocking operations that this rank has begun on it. That with number n is at place n - 1, of which the last byte
-/// counts. It is written before the operation is counted. One that was nonblocking is not noted, so nothing is known of the operations up to `Count::tentative`.
+/// What a clock remembers of the newest blocking operations that this rank has begun on it and that have a [`Kind`](stillpoint_clock::absent::Kind) other than
+/// `Unknown`. That with number n is at place n - 1, of which the last byte counts. It is written before the operation is counted.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Log {
-    /// A [`Kind`](stillpoint_clock::absent::Kind); the rest means something where it is not `Unknown`.
-    pub kinds: [AtomicU8; REMEMBERED],
+    /// For each kind, `Bcast` first: n - 1 (its lower half) where operation n was of that kind. Other numbers are of older operations, or of none.
+    pub numbers: [[AtomicU32; REMEMBERED]; KINDS],
     pub counts: [AtomicI32; REMEMBERED],
     /// Ranks as the application's ABI has them.
     pub roots: [AtomicI32; REMEMBERED],

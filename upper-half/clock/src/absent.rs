@@ -20,6 +20,9 @@ use crate::group::Ggid;
 /// Operations that a clock remembers: the place of one is its number's last byte.
 pub const REMEMBERED: usize = 256;
 
+/// Kinds that are remembered.
+pub const KINDS: usize = 4;
+
 /// What a member remembers an operation as.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,6 +37,9 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The kinds that are remembered, in their order.
+    pub const REMEMBERED: [Kind; KINDS] = [Kind::Bcast, Kind::Scatter, Kind::Gather, Kind::Gatherv];
+
     /// Reads a kind; an unknown number is [`Kind::Unknown`].
     pub const fn from_word(word: u32) -> Kind {
         match word {

@@ -27,7 +27,6 @@ use crate::ground::object::Object;
 use crate::ground::shared::concurrent;
 use crate::objects::communicator;
 use crate::objects::outcome::{Outcome, check, class};
-use crate::operations::clock::log::Note;
 use crate::operations::clock::{collective, points};
 use crate::operations::direct;
 use crate::operations::messages::drain;
@@ -119,7 +118,6 @@ unsafe fn carry_out() {
                 error,
                 parts,
             });
-            Note::NOTHING.write(clock);
             count.begin();
         }
     }

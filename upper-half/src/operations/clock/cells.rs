@@ -2,7 +2,6 @@
 
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use stillpoint_clock::absent::Kind;
 use stillpoint_clock::group::{Collision, Groups, Registered};
 use stillpoint_clock::rank;
 use stillpoint_clock::steps::Every;
@@ -119,13 +118,17 @@ unsafe fn enter(
         });
     }
     let cell = cell(registered.cell);
+    let used = cell.count.seq() != 0;
     cell.count.clear();
     cell.target.store(0, Ordering::Relaxed);
     cell.given_up.store(0, Ordering::Relaxed);
     cell.rank.store(-1, Ordering::Relaxed);
     cell.size.store(-1, Ordering::Relaxed);
-    for kind in &room(registered.cell).log.kinds {
-        kind.store(Kind::Unknown as u8, Ordering::Relaxed);
+    for numbers in &room(registered.cell).log.numbers {
+        // In a clock that is new there are zeros, which say something of the first operation only.
+        for number in &numbers[..if used { numbers.len() } else { 1 }] {
+            number.store(u32::MAX, Ordering::Relaxed);
+        }
     }
     cell.ggid.store(registered.ggid, Ordering::SeqCst);
     HOOKS.clock_count.store(groups.cells(), Ordering::SeqCst);

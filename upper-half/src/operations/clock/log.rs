@@ -34,14 +34,16 @@ impl Note {
     /// Notes the operation that is about to be counted on a clock.
     #[inline]
     pub fn write(&self, index: u32) {
-        let room = cells::room(index);
-        let (log, place) = (&room.log, room.cell.count.seq() as usize % REMEMBERED);
-        if self.kind != Kind::Unknown {
-            log.counts[place].store(self.count, Ordering::Relaxed);
-            log.roots[place].store(self.root, Ordering::Relaxed);
-            log.types[place].store(self.datatype as u64, Ordering::Relaxed);
+        if self.kind == Kind::Unknown {
+            return;
         }
-        log.kinds[place].store(self.kind as u8, Ordering::Release);
+        let room = cells::room(index);
+        let (log, number) = (&room.log, room.cell.count.seq());
+        let place = number as usize % REMEMBERED;
+        log.counts[place].store(self.count, Ordering::Relaxed);
+        log.roots[place].store(self.root, Ordering::Relaxed);
+        log.types[place].store(self.datatype as u64, Ordering::Relaxed);
+        log.numbers[self.kind as usize - 1][place].store(number as u32, Ordering::Release);
     }
 }
 
@@ -56,14 +58,20 @@ pub unsafe extern "C" fn remembered(index: u32, number: u64, result: *mut Operat
         return 0;
     }
     let room = cells::room(index);
-    let there = |seq: u64| number <= seq && number + REMEMBERED as u64 > seq + 1;
-    if number <= room.cell.count.tentative() || !there(room.cell.count.seq()) {
+    let there = |seq: u64| 0 < number && number <= seq && number + REMEMBERED as u64 > seq + 1;
+    if !there(room.cell.count.seq()) {
         return 0;
     }
-    let (log, place) = (&room.log, (number - 1) as usize % REMEMBERED);
-    let kind = Kind::from_word(u32::from(log.kinds[place].load(Ordering::Acquire)));
+    let (log, before) = (&room.log, number - 1);
+    let place = before as usize % REMEMBERED;
+    let is_of = |kind: &Kind| {
+        log.numbers[*kind as usize - 1][place].load(Ordering::Acquire) == before as u32
+    };
+    let Some(kind) = Kind::REMEMBERED.into_iter().find(is_of) else {
+        return 0;
+    };
     let datatype = log.types[place].load(Ordering::Acquire) as *const Object;
-    if kind == Kind::Unknown || !arch::is_address(datatype.cast_mut()) {
+    if !arch::is_address(datatype.cast_mut()) {
         return 0;
     }
     // SAFETY: objects are never unmapped.

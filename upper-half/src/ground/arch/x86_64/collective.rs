@@ -13,8 +13,8 @@
 //! return [`AGAIN`]. The same is what the real function seems to return in a restarted process. Then the stub tells what binds
 //! nevertheless, and the operation goes the long way with the arguments as they were.
 //!
-//! Before it is counted an operation is noted in the clock's log: its kind, and what a late member would need to know of it, if members may return
-//! before others have come. Then `count` is not on the stack (nor is `root`, where that is in a register): the log has it.
+//! An operation that members may return from before others have come is noted in the clock's log before it is counted: its kind, and what a late member
+//! would need to know of it. Then `count` is not on the stack (nor is `root`, where that is in a register): the log has it.
 //!
 //! Rules: as in `direct`. The stubs lie in a section of their own, `stillpoint_collective`, in which no thread is stopped (`UpperHooks::closed`).
 
@@ -135,10 +135,11 @@ macro_rules! collective {
             ".if {arguments} > 6", "mov r11, [rsp + 8 * ({arguments} - 6)]",
             "cmp r11, 4096", "jb {long}", "mov rax, [r11 + {counts}]", ".endif",
             "mov dword ptr gs:[0x18], eax",
-            // The place in the log: 256 operations are remembered.
-            "movzx r10d, byte ptr [rax + {seq}]",
-            "mov byte ptr [rax + r10 + {kinds}], {noted}",
             ".if {noted}",
+            // The place in the log: 256 operations are remembered.
+            "mov r11d, dword ptr [rax + {seq}]",
+            "movzx r10d, r11b",
+            "mov dword ptr [rax + r10 * 4 + {numbers}], r11d",
             "mov dword ptr [rax + r10 * 4 + {log_counts}], esi",
             "mov qword ptr [rax + r10 * 8 + {log_types}], rdx",
             ".if {arguments} == 5", "mov dword ptr [rax + r10 * 4 + {log_roots}], ecx", ".else",
@@ -256,7 +257,8 @@ macro_rules! collective {
             counts = const core::mem::offset_of!($crate::ground::object::Object, counts),
             lower = const core::mem::offset_of!($crate::ground::object::Object, lower),
             seq = const core::mem::offset_of!(stillpoint_wrappers::gate::ClockRoom, cell.count),
-            kinds = const core::mem::offset_of!(stillpoint_wrappers::gate::ClockRoom, log.kinds),
+            numbers = const core::mem::offset_of!(stillpoint_wrappers::gate::ClockRoom, log.numbers)
+                      + 4 * stillpoint_clock::absent::REMEMBERED * ($noted as usize).saturating_sub(1),
             log_counts = const core::mem::offset_of!(stillpoint_wrappers::gate::ClockRoom, log.counts),
             log_roots = const core::mem::offset_of!(stillpoint_wrappers::gate::ClockRoom, log.roots),
             log_types = const core::mem::offset_of!(stillpoint_wrappers::gate::ClockRoom, log.types),

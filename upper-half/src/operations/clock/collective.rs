@@ -360,7 +360,8 @@ pub unsafe fn clocked(clock: u32, mut call: impl FnMut(&'static Dispatch) -> i32
     }
 }
 
-/// As [`clocked`], of what cannot be begun again: it binds when it is begun.
+/// As [`clocked`], of what cannot be begun again: it binds when it is begun. A restart may come before that: so `work` takes words of handles from
+/// their objects too.
 ///
 /// # Safety
 /// Inside a stub, no lock held; `clock` a group's cell.

@@ -120,6 +120,8 @@ unsafe fn prepare(
         let identity = Identity::new(communicators::next_of_all(comm), members);
         let clock = collective::cell_of(identity.0, &all_of(members));
         let own_clock = collective::cell_for(&[group::world_rank() as u32]);
+        let own_clock = own_clock.map_err(|_| class::INTERN)?;
+        collective::cell(own_clock).size.store(1, Ordering::Relaxed);
         Ok(Body {
             identity,
             members: members.local.clone(),
@@ -129,7 +131,7 @@ unsafe fn prepare(
             unit: wanted.unit,
             clock: clock.map_err(|_| class::INTERN)?,
             group_clock: known.group_clock,
-            own_clock: own_clock.map_err(|_| class::INTERN)?,
+            own_clock,
             communicator: AtomicU64::new(0),
             locks: AtomicU64::new(0),
             open: AtomicU32::new(0),

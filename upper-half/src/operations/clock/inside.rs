@@ -11,7 +11,7 @@ use core::sync::atomic::Ordering;
 
 use stillpoint_clock::rank::{self, Blocked, Pending};
 use stillpoint_clock::steps::Every;
-use stillpoint_wrappers::gate::{AGAIN, Caller, ClockCell};
+use stillpoint_wrappers::gate::{AGAIN, Caller, ClockCell, DriverState};
 
 use crate::ground::crossing::{Place, gate, with_upper_fs};
 use crate::ground::hooks::note_call;
@@ -46,7 +46,14 @@ pub unsafe extern "C" fn stands() -> u32 {
             return 0;
         };
         match due(cell, number) {
-            Blocked::GoOn => 0,
+            Blocked::GoOn => {
+                // What one member alone has begun waits for something that others hold, and they may be parked: it waits as a receive does.
+                let alone = cell.size.load(Ordering::Relaxed) == 1;
+                if alone && pending() == Pending::Targeted && arch::is_driver() {
+                    points::say(DriverState::Waiting);
+                }
+                0
+            }
             Blocked::Stand => 1,
             Blocked::Bind { uses_advance } => {
                 if uses_advance {

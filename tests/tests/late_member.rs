@@ -16,9 +16,9 @@ fn each<'a>(cases: impl IntoIterator<Item = Case<'a>>, test: fn(&Trial) -> Resul
     each_on(3, cases, test);
 }
 
-fn each_on<'a>(
+fn each_on<'a, const ARGUMENTS: usize>(
     ranks: u32,
-    cases: impl IntoIterator<Item = Case<'a>>,
+    cases: impl IntoIterator<Item = [&'a str; ARGUMENTS]>,
     test: fn(&Trial) -> Result<(), Failed>,
 ) {
     for case in cases {
@@ -157,6 +157,24 @@ fn several_members_are_late() {
 #[test]
 fn a_member_that_waits_for_a_message_is_late_too() {
     each([["behind", "1", "0", "40"]], waits_for_nobody);
+}
+
+/// Many programs ask for several threads that call MPI, and have one.
+#[test]
+fn one_thread_where_several_may_call() {
+    let threads = |case: [&'static str; 4]| [case[0], case[1], case[2], case[3], "threads"];
+    let taken_back = ["allreduce", "barrier", "alltoall", "split", "finalize"];
+    each_on(
+        3,
+        taken_back.map(|name| threads([name, "1", "0", "42"])),
+        waits_for_nobody,
+    );
+    let ahead = ["bcast", "scatter", "several"];
+    each_on(
+        3,
+        ahead.map(|name| threads([name, "2", "0", "42"])),
+        waits_for_nobody,
+    );
 }
 
 #[test]

@@ -12,9 +12,6 @@ use stillpoint_wrappers::gate::{
     CLOCK_NAME, ClockCell, Command, DriverState, GatePage, HINDRANCES, UpperHooks,
 };
 
-/// The standard's ABI's `MPI_THREAD_SERIALIZED`.
-const SERIALIZED: i32 = 2048;
-
 /// Bytes from one cell to the next in an upper half that does not say so.
 const OLD_STRIDE: u64 = 64;
 
@@ -183,19 +180,12 @@ impl Page {
 
     /// The clocks that have not come to their targets.
     pub fn late(&self) -> Vec<Behind> {
-        // Where several threads call MPI, one of them may be about to begin what would be carried out.
-        let alone = self
-            .hooks()
-            .is_some_and(|hooks| hooks.mpi_thread_level.load(Ordering::SeqCst) < SERIALIZED);
         self.in_use()
             .map(|(ggid, cell)| Behind {
                 ggid,
                 begun: cell.count.seq(),
                 target: cell.target.load(Ordering::SeqCst),
-                rank: match alone {
-                    true => cell.rank.load(Ordering::SeqCst),
-                    false => -1,
-                },
+                rank: cell.rank.load(Ordering::SeqCst),
                 size: cell.size.load(Ordering::SeqCst),
             })
             .filter(|behind| behind.begun < behind.target)

@@ -1,5 +1,6 @@
 /* One member of a collective operation (or several) computes (until `go`) while all others are in it. Arguments: the operation's name (as in collectives.h, or
- * split, dup, create, free, finalize, several, behind), the late ranks, the root, the number of elements, and "in_place" for MPI_IN_PLACE.
+ * split, dup, create, free, finalize, several, behind), the late ranks, the root, the number of elements, and "in_place" for MPI_IN_PLACE
+ * or "threads" for MPI_THREAD_MULTIPLE, with one thread.
  * trial: ranks=3 */
 #include "../collectives.h"
 
@@ -107,13 +108,14 @@ static void behind(int late, int root, int count, MPI_Comm own) {
 }
 
 int main(int argc, char **argv) {
-    trial_start(&argc, &argv);
+    int threads = argc > 5 && strcmp(argv[5], "threads") == 0;
+    trial_start_threads(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
     if (argc < 5) {
         if (trial_rank == 0) fprintf(stderr, "usage: late_member OPERATION LATE ROOT COUNT [in_place]\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     const char *name = argv[1];
-    int late = is_among(argv[2]), root = atoi(argv[3]), count = atoi(argv[4]), place = argc > 5;
+    int late = is_among(argv[2]), root = atoi(argv[3]), count = atoi(argv[4]), place = argc > 5 && !threads;
     int kind = kind_of(name);
     MPI_Comm own, made = MPI_COMM_NULL;
     MUST(MPI_Comm_dup(MPI_COMM_WORLD, &own));

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use crate::checkpoint::answer;
 use crate::communicators;
-use crate::ground::{abi, arch, crossing};
+use crate::ground::{abi, arch, crossing, shared};
 use crate::objects::outcome::{Outcome, check};
 use crate::objects::{datatype, file, group, info, operator};
 use crate::operations::ahead;
@@ -56,6 +56,7 @@ unsafe fn everything() -> Result<(), (Cow<'static, str>, i32)> {
         speak_for_mpi();
         init::rebuild();
         points::restarted();
+        shared::restarted();
         two_phase::restarted();
         ahead::restarted();
         step("the control communicator", communicators::make_control())?;

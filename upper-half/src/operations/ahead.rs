@@ -24,7 +24,6 @@ use crate::ground::description::NEUTRAL_IN_PLACE;
 use crate::ground::hooks::HOOKS;
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
-use crate::ground::shared::concurrent;
 use crate::objects::communicator;
 use crate::objects::outcome::{Outcome, check, class};
 use crate::operations::clock::{collective, points};
@@ -64,7 +63,7 @@ pub unsafe fn held() -> bool {
     // SAFETY: the caller's.
     unsafe {
         if gate.driver_state.load(Ordering::SeqCst) != DriverState::CarriedOut as u32 {
-            if active && !concurrent() {
+            if active {
                 carry_out();
             }
             points::say(DriverState::CarriedOut);
@@ -76,7 +75,7 @@ pub unsafe fn held() -> bool {
 /// Takes part in the operations that the agent names, in their order. One that the application has come to by itself is left out.
 ///
 /// # Safety
-/// On the parked driver thread of a process with one thread that calls MPI, MPI running.
+/// On the driver thread, parked or in a call that waits for a message, MPI running.
 unsafe fn carry_out() {
     let gate = gate();
     let (count, first) = (
@@ -95,13 +94,14 @@ unsafe fn carry_out() {
         let Some(on) = communicator_of(operation.ggid) else {
             return;
         };
-        // SAFETY: a live communicator; nobody else is inside MPI.
+        // SAFETY: a live communicator.
         unsafe {
             let clock = (*on).clock;
             let count = &collective::cell(clock).count;
             if count.seq() >= operation.number {
                 continue;
             }
+            // Another thread that is about to begin something waits until this is over (`collective::begin`).
             if count.seq() + 1 != operation.number {
                 return;
             }
@@ -118,7 +118,7 @@ unsafe fn carry_out() {
                 error,
                 parts,
             });
-            count.begin();
+            count.begin_shared();
         }
     }
 }

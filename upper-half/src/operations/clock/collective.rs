@@ -19,12 +19,12 @@ use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use stillpoint_clock::rank::{self, Begin, Pending, Tell};
 use stillpoint_clock::steps::Every;
 use stillpoint_wrappers::dispatch::Dispatch;
-use stillpoint_wrappers::gate::{AGAIN, ClockCell, DriverState};
+use stillpoint_wrappers::gate::{AGAIN, ClockCell, Command, DriverState};
 
 use crate::ground::arch;
 use crate::ground::crossing::{self, Place, cross, cross_service, gate};
 use crate::ground::object::Object;
-use crate::ground::shared::concurrent;
+use crate::ground::shared::{concurrent, several};
 use crate::operations::clock::log::Note;
 use crate::operations::clock::{persistent, points};
 
@@ -192,7 +192,7 @@ pub unsafe fn bind_all(communicator: *mut Object) {
 /// Not to be stopped before: at `inside` the thread says that it is in a stub, or in a collective operation, and no clock.
 ///
 /// # Safety
-/// Inside a stub; the thread is the only one that calls MPI.
+/// Inside a stub.
 #[cold]
 pub unsafe fn returned(cell: &ClockCell) {
     // SAFETY: the caller's.
@@ -202,7 +202,7 @@ pub unsafe fn returned(cell: &ClockCell) {
 /// Runs a blocking operation of a clock that can be begun again: it binds when it is over. `call` is run anew after a restart that finds the thread
 /// inside it ([`AGAIN`]).
 ///
-/// Where several threads call MPI it binds when it is begun: of those that wait, Open MPI lets one alone make progress, and the others cannot stand
+/// Where several threads have called MPI it binds when it is begun: of those that wait, Open MPI lets one alone make progress, and the others cannot stand
 /// still inside.
 ///
 /// # Safety
@@ -212,7 +212,7 @@ pub unsafe fn repeatable(index: u32, note: &Note, mut call: impl FnMut() -> i32)
     // SAFETY: the caller's; the thread has a record.
     unsafe {
         begin_noted(index, note);
-        if concurrent() {
+        if several() {
             return call();
         }
         let cell = cell(index);
@@ -302,6 +302,11 @@ unsafe fn begin_pending(index: u32, note: &Note) {
         let driver = arch::is_driver();
         loop {
             let bell = gate.bell.load(Ordering::SeqCst);
+            if !driver && gate.command.load(Ordering::SeqCst) == Command::CarryOut as u32 {
+                // It may be this very operation that the driver thread carries out.
+                points::sleep(bell, points::SHORT);
+                continue;
+            }
             let seq = cell.count.seq();
             let pending = Pending::from_word(gate.pending.load(Ordering::SeqCst));
             let target = cell.target.load(Ordering::SeqCst);

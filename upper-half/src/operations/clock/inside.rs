@@ -15,6 +15,7 @@ use stillpoint_wrappers::gate::{AGAIN, Caller, ClockCell, DriverState};
 
 use crate::ground::crossing::{Place, gate, with_upper_fs};
 use crate::ground::hooks::note_call;
+use crate::ground::shared::several;
 use crate::ground::{abi, arch};
 use crate::operations::clock::collective::{self, all_reached, raise};
 use crate::operations::clock::points::{self, pending, restarts, stand_aside, stand_still};
@@ -24,6 +25,12 @@ unsafe fn due(cell: &ClockCell, number: u64) -> Blocked {
     let pending = pending();
     if pending != Pending::Targeted {
         return Blocked::GoOn;
+    }
+    if several() {
+        // Another thread has called MPI since, and may wait for this one to make progress.
+        return Blocked::Bind {
+            uses_advance: false,
+        };
     }
     // Permissions to pass a park point are the driver thread's.
     // SAFETY: the thread has a record.

@@ -25,7 +25,7 @@ const SOURCES: [&str; 8] = [
     include_str!("../../upper-half/clock/src/count.rs"),
     include_str!("clocks.rs"),
     // What is told of an operation that is carried out in advance.
-    include_str!("../../upper-half/clock/src/absent.rs"),
+    include_str!("../../upper-half/clock/src/absent/operation.rs"),
 ];
 
 /// What the definitions do not say.

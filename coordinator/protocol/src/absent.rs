@@ -32,6 +32,7 @@ pub struct Behind {
     pub target: u64,
     pub rank: i32,
     pub size: i32,
+    pub able: bool,
 }
 
 /// [`absent::Told`].
@@ -97,6 +98,7 @@ impl From<absent::Behind> for Behind {
             target,
             rank,
             size,
+            able,
         } = behind;
         Behind {
             ggid,
@@ -104,6 +106,7 @@ impl From<absent::Behind> for Behind {
             target,
             rank,
             size,
+            able,
         }
     }
 }
@@ -116,6 +119,7 @@ impl From<Behind> for absent::Behind {
             target,
             rank,
             size,
+            able,
         } = behind;
         absent::Behind {
             ggid,
@@ -123,6 +127,7 @@ impl From<Behind> for absent::Behind {
             target,
             rank,
             size,
+            able,
         }
     }
 }
@@ -158,6 +163,7 @@ mod tests {
             target: 3,
             rank: 4,
             size: 5,
+            able: true,
         };
         let told = Told {
             behind: vec![behind.into()],

@@ -118,13 +118,14 @@ mod tests {
 
     use super::*;
 
-    fn late(rank: i32) -> Told {
+    fn late(able: bool) -> Told {
         let behind = Behind {
             ggid: 1,
             begun: 4,
             target: 5,
-            rank,
+            rank: 1,
             size: 2,
+            able,
         };
         Told {
             behind: vec![behind],
@@ -175,7 +176,7 @@ mod tests {
         };
         assert!(!absent.late(vec![more]));
         assert_eq!(absent.told(0, knows(Kind::Bcast)), Next::Nothing);
-        assert_eq!(absent.told(1, late(1)), Next::Hold);
+        assert_eq!(absent.told(1, late(true)), Next::Hold);
         let order = absent.ask(true, 2);
         let missing = vec![Missing {
             first: 3,
@@ -188,7 +189,7 @@ mod tests {
                 missing
             }
         );
-        absent.told(1, late(1));
+        absent.told(1, late(true));
         let Next::CarryOut(granted) = absent.told(0, knows(Kind::Bcast)) else {
             panic!("nothing is carried out");
         };
@@ -202,11 +203,11 @@ mod tests {
         absent.late(vec![MISSING]);
         absent.ask(false, 2);
         absent.told(0, knows(Kind::Bcast));
-        absent.told(1, late(1));
+        absent.told(1, late(true));
         absent.ask(true, 2);
         absent.told(0, knows(Kind::Bcast));
         // It was in a call that waits for others.
-        assert_eq!(absent.told(1, late(-1)), Next::CarryOut(vec![]));
+        assert_eq!(absent.told(1, late(false)), Next::CarryOut(vec![]));
     }
 
     #[test]
@@ -215,7 +216,11 @@ mod tests {
         absent.late(vec![MISSING]);
         absent.ask(false, 2);
         absent.told(0, knows(Kind::Gather));
-        assert_eq!(absent.told(1, late(1)), Next::Nothing);
-        assert_eq!(absent.told(1, late(1)), Next::Nothing, "no question is out");
+        assert_eq!(absent.told(1, late(true)), Next::Nothing);
+        assert_eq!(
+            absent.told(1, late(true)),
+            Next::Nothing,
+            "no question is out"
+        );
     }
 }

@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use stillpoint_clock::absent::Operation;
+use stillpoint_clock::absent::{Behind, Operation};
 use stillpoint_clock::rank::Activity;
 use stillpoint_protocol::absent::{Missing, Told};
 use stillpoint_wrappers::gate::Command;
@@ -105,9 +105,16 @@ impl Absent {
     }
 
     /// `Order::Tell`: the answer, if it can be given at once.
-    pub fn tell(&mut self, page: &Page, hold: bool, missing: Vec<Missing>) -> Option<Told> {
-        if !hold || page.late().is_empty() {
-            return Some(told(page, &missing, !hold));
+    pub fn tell(
+        &mut self,
+        page: &Page,
+        activity: Activity,
+        hold: bool,
+        missing: Vec<Missing>,
+    ) -> Option<Told> {
+        let able = matches!(activity, Activity::Running | Activity::Waiting);
+        if !hold || !able || page.late().is_empty() {
+            return Some(told(page, &missing, able && !hold));
         }
         page.carry_out(&[]);
         self.stage = Stage::Holding {
@@ -126,6 +133,8 @@ impl Absent {
             self.let_on(page);
             return;
         }
+        // What follows may be as near.
+        (self.next, self.pause) = (None, FIRST_PAUSE);
         let operations = operations.into_boxed_slice();
         page.carry_out(&operations);
         self.stage = Stage::CarryingOut {
@@ -150,12 +159,10 @@ impl Absent {
     }
 }
 
-/// What this rank says; where its application does not stand, it can carry nothing out.
+/// What this rank says; `able` where its application stands or can: otherwise it can carry nothing out.
 fn told(page: &Page, missing: &[Missing], able: bool) -> Told {
-    let behind = page.late().into_iter().map(|mut behind| {
-        if !able {
-            behind.rank = -1;
-        }
+    let behind = page.late().into_iter().map(|behind| {
+        let behind = Behind { able, ..behind };
         behind.into()
     });
     let remembered = |it: &Missing| page.remembered(it.ggid, it.first, it.last);

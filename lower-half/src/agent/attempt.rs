@@ -141,7 +141,8 @@ impl Attempt {
                 self.applied(version, sender)?;
             }
             Order::Tell { hold, missing } => {
-                if let Some(told) = self.absent.tell(&self.page, hold, missing) {
+                let activity = self.activity();
+                if let Some(told) = self.absent.tell(&self.page, activity, hold, missing) {
                     self.say(Progress::Told(told), sender)?;
                 }
             }

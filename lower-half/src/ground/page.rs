@@ -187,6 +187,7 @@ impl Page {
                 target: cell.target.load(Ordering::SeqCst),
                 rank: cell.rank.load(Ordering::SeqCst),
                 size: cell.size.load(Ordering::SeqCst),
+                able: true,
             })
             .filter(|behind| behind.begun < behind.target)
             .collect()

@@ -8,75 +8,18 @@
 //! That is right where the late member gives nothing: in a broadcast or a scatter whose root is another one, and in a gather whose root it is (its own part
 //! need not travel). Where a member gives something that others need, only its application knows what.
 //!
-//! A real MPI's operation waits for others. What is carried out in advance must not wait for one who never comes: so it is begun only where every
-//! late member can do its part ([`Question::grant`]), and in an order that cannot go round in a circle: all of them are late on one clock, which numbers
-//! its operations, or one member alone is late.
+//! A real MPI's operation waits for others. What is carried out in advance must not wait for one who never comes: so it is begun only as far as every
+//! member has begun it or can do its part as well ([`Question::grant`]), and in an order that cannot go round in a circle: all who are held are late on one clock, which numbers
+//! its operations, or one alone is held.
+
+mod operation;
 
 use alloc::vec;
 use alloc::vec::Vec;
 
+pub use operation::{KINDS, Kind, Operation, REMEMBERED};
+
 use crate::group::Ggid;
-
-/// Operations that a clock remembers: the place of one is its number's last byte.
-pub const REMEMBERED: usize = 256;
-
-/// Kinds that are remembered.
-pub const KINDS: usize = 4;
-
-/// What a member remembers an operation as.
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// Any that cannot be carried out in advance.
-    #[default]
-    Unknown = 0,
-    Bcast = 1,
-    Scatter = 2,
-    Gather = 3,
-    Gatherv = 4,
-}
-
-impl Kind {
-    /// The kinds that are remembered, in their order.
-    pub const REMEMBERED: [Kind; KINDS] = [Kind::Bcast, Kind::Scatter, Kind::Gather, Kind::Gatherv];
-
-    /// Reads a kind; an unknown number is [`Kind::Unknown`].
-    pub const fn from_word(word: u32) -> Kind {
-        match word {
-            1 => Kind::Bcast,
-            2 => Kind::Scatter,
-            3 => Kind::Gather,
-            4 => Kind::Gatherv,
-            _ => Kind::Unknown,
-        }
-    }
-
-    /// Whether a late member with that rank has nothing to give.
-    const fn gives_nothing(self, rank: i32, root: i32) -> bool {
-        match self {
-            Kind::Unknown => false,
-            Kind::Bcast | Kind::Scatter => rank != root,
-            Kind::Gather | Kind::Gatherv => rank == root,
-        }
-    }
-}
-
-/// An operation as one of those remembers it who have begun it.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Operation {
-    pub ggid: Ggid,
-    pub number: u64,
-    /// A [`Kind`].
-    pub kind: u32,
-    /// The root's rank in the communicator, and that of who remembers.
-    pub root: i32,
-    pub teller: i32,
-    /// Elements, and bytes of each: of a broadcast's buffer, of what a root scatters to one member, of what a member gives to a gather.
-    pub count: i32,
-    pub size: i32,
-    pub reserved: u32,
-}
 
 /// What one member has yet to come to on a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -88,6 +31,8 @@ pub struct Behind {
     /// Its rank in the communicator, and how many members that has; -1: the clock is of no communicator, or of one of two groups.
     pub rank: i32,
     pub size: i32,
+    /// Whether the rank's application stands, or can: it computes, or waits for a message. One that is in another call comes when that is over.
+    pub able: bool,
 }
 
 /// What one rank answers.
@@ -121,33 +66,55 @@ impl Question {
 
     /// What each late rank is to carry out, in this order; `None` where somebody has to be waited for.
     pub fn grant(&self) -> Option<Vec<(u32, Vec<Operation>)>> {
-        let told = || self.told.iter().flatten();
-        let late: Vec<(u32, &Told)> = (0u32..)
-            .zip(told())
-            .filter(|(_, told)| !told.behind.is_empty())
-            .collect();
-        let alone = late.len() == 1;
-        let first = late.first()?.1.behind.first()?.ggid;
-        let one_clock = late
-            .iter()
-            .all(|(_, told)| told.behind.iter().all(|it| it.ggid == first));
-        if !alone && !one_clock {
+        let told = || (0u32..).zip(self.told.iter().flatten());
+        let held: Vec<(u32, &Told)> = told().filter(|(_, told)| told.can_be_held()).collect();
+        let mut behind = held.iter().flat_map(|(_, told)| &told.behind);
+        let first = behind.next()?.ggid;
+        if held.len() > 1 && behind.any(|it| it.ggid != first) {
             return None;
         }
-        let operations: Vec<Operation> = told()
-            .flat_map(|told| told.operations.iter().copied())
+        let busy: Vec<&Behind> = told()
+            .filter(|(_, told)| !told.can_be_held())
+            .flat_map(|(_, told)| &told.behind)
             .collect();
-        late.into_iter()
+        let operations: Vec<Operation> = told()
+            .flat_map(|(_, told)| told.operations.iter().copied())
+            .collect();
+        // Up to where each late rank can go by itself; together they go no further than all of them can.
+        let reach = |behind: &Behind| {
+            let begun_by_all = (busy.iter())
+                .filter(|it| it.ggid == behind.ggid)
+                .map(|it| it.begun)
+                .fold(behind.target, u64::min);
+            (behind.begun + 1..=begun_by_all)
+                .find(|number| part(&operations, behind, *number).is_none())
+                .map_or(begun_by_all, |number| number - 1)
+        };
+        let limit = |ggid: Ggid| {
+            let on_clock = held.iter().flat_map(|(_, told)| &told.behind);
+            on_clock.filter(|it| it.ggid == ggid).map(reach).min()
+        };
+        let granted: Vec<(u32, Vec<Operation>)> = held
+            .iter()
             .map(|(rank, told)| {
-                let mut granted = vec![];
-                for behind in &told.behind {
-                    for number in behind.begun + 1..=behind.target {
-                        granted.extend(part(&operations, behind, number)?);
-                    }
-                }
-                Some((rank, granted))
+                let parts = told.behind.iter().flat_map(|behind| {
+                    let last = limit(behind.ggid).unwrap_or(0);
+                    let parts = (behind.begun + 1..=last)
+                        .filter_map(|number| part(&operations, behind, number));
+                    parts.flatten().collect::<Vec<_>>()
+                });
+                (*rank, parts.collect())
             })
-            .collect()
+            .collect();
+        let something = granted.iter().any(|(_, operations)| !operations.is_empty());
+        something.then_some(granted)
+    }
+}
+
+impl Told {
+    /// Whether the rank is late, and its application stands or can.
+    fn can_be_held(&self) -> bool {
+        self.behind.iter().any(|behind| behind.able)
     }
 }
 
@@ -201,6 +168,7 @@ mod tests {
             target,
             rank,
             size: 3,
+            able: true,
         }
     }
 
@@ -344,6 +312,55 @@ mod tests {
             asked([(vec![], vec![known]), (late(1), vec![]), (late(2), vec![])]),
             None
         );
+    }
+
+    #[test]
+    fn as_many_are_carried_out_as_can_be() {
+        // The third one is a gather to another rank.
+        let known = |number, kind| operation(A, number, kind, 0, 0);
+        let all = vec![
+            known(1, Kind::Bcast),
+            known(2, Kind::Bcast),
+            known(3, Kind::Gather),
+        ];
+        let late = |begun, rank| vec![behind(A, begun, 3, rank)];
+        let granted = asked([
+            (vec![], all.clone()),
+            (late(1, 1), vec![]),
+            (late(0, 2), vec![]),
+        ]);
+        assert_eq!(
+            granted,
+            Some(vec![(1, vec![all[1]]), (2, all[..2].to_vec())])
+        );
+    }
+
+    #[test]
+    fn nobody_goes_further_than_a_member_that_is_in_another_call() {
+        let known = |number| operation(A, number, Kind::Bcast, 0, 0);
+        let all = vec![known(1), known(2)];
+        let busy = |ggid, begun| {
+            vec![Behind {
+                able: false,
+                ..behind(ggid, begun, 2, 1)
+            }]
+        };
+        let late = vec![behind(A, 0, 2, 2)];
+        let granted = asked([
+            (vec![], all.clone()),
+            (busy(A, 1), vec![]),
+            (late.clone(), vec![]),
+        ]);
+        assert_eq!(granted, Some(vec![(2, all[..1].to_vec())]));
+        let granted = asked([
+            (vec![], all.clone()),
+            (busy(A, 0), vec![]),
+            (late.clone(), vec![]),
+        ]);
+        assert_eq!(granted, None);
+        // It is late elsewhere.
+        let granted = asked([(vec![], all.clone()), (busy(B, 0), vec![]), (late, vec![])]);
+        assert_eq!(granted, Some(vec![(2, all)]));
     }
 
     #[test]

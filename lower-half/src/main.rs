@@ -31,6 +31,8 @@ use launch::restart;
 use stillpoint_protocol::launch::Launch;
 
 fn main() {
+    // While there is one thread.
+    ground::page::prepare_fence();
     let arguments: Vec<Vec<u8>> = std::env::args_os()
         .skip(1)
         .map(OsStringExt::into_vec)

@@ -336,16 +336,24 @@ impl Page {
     }
 }
 
+/// Registers for [`membarrier`]. A process with one thread is registered at once; one with several waits until every processor has been through
+/// the scheduler, which takes seconds on a busy machine.
+pub fn prepare_fence() {
+    const REGISTER: i32 = 1 << 4;
+    // SAFETY: membarrier(2) touches no memory of ours.
+    unsafe { libc::syscall(libc::SYS_membarrier, REGISTER, 0, 0) };
+}
+
 /// `membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)`: a full fence on every running thread of the
 /// process (man 2 membarrier).
 fn membarrier() {
-    const REGISTER: i32 = 1 << 4;
     const EXPEDITED: i32 = 1 << 3;
-    // SAFETY: membarrier(2) touches no memory of ours.
-    unsafe {
-        if libc::syscall(libc::SYS_membarrier, EXPEDITED, 0, 0) != 0 {
-            libc::syscall(libc::SYS_membarrier, REGISTER, 0, 0);
-            libc::syscall(libc::SYS_membarrier, EXPEDITED, 0, 0);
-        }
+    let fence = || {
+        // SAFETY: membarrier(2) touches no memory of ours.
+        unsafe { libc::syscall(libc::SYS_membarrier, EXPEDITED, 0, 0) }
+    };
+    if fence() != 0 {
+        prepare_fence();
+        fence();
     }
 }

@@ -106,8 +106,8 @@ int main(int argc, char **argv) {
             if (kind == A_REDUCE || kind == A_SCAN) kind = A_BCAST;
             if (kind == A_GATHER) root = straggler;
             if ((kind == A_BCAST || kind == A_SCATTER) && round == BEFORE && draw(3) == 0) root = straggler;
-            /* Of nothing some return at once. */
-            if (kind <= AN_ALLTOALL && count == 0) count = 1;
+            /* Of nothing some return at once, and what it was only a broadcast tells. */
+            if (kind != A_BCAST && count == 0) count = 1;
         }
         operation(round, kind, root, count, all[which]);
     }

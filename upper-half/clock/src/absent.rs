@@ -128,13 +128,15 @@ fn part(operations: &[Operation], behind: &Behind, number: u64) -> Option<Vec<Op
     let first = known.first()?;
     let kind = Kind::from_word(first.kind);
     let agrees = |it: &&Operation| it.kind == first.kind && it.root == first.root;
+    let bytes = |it: &Operation| i64::from(it.count) * i64::from(it.size);
+    // From a broadcast of nothing everybody may return at once.
+    let of_nothing = kind == Kind::Bcast && bytes(first) == 0;
     if behind.rank < 0
         || !known.iter().all(|it| agrees(&it))
-        || !kind.gives_nothing(behind.rank, first.root)
+        || !(of_nothing || kind.gives_nothing(behind.rank, first.root))
     {
         return None;
     }
-    let bytes = |it: &Operation| i64::from(it.count) * i64::from(it.size);
     match kind {
         Kind::Unknown => None,
         Kind::Bcast | Kind::Gather => {
@@ -312,6 +314,20 @@ mod tests {
             asked([(vec![], vec![known]), (late(1), vec![]), (late(2), vec![])]),
             None
         );
+    }
+
+    #[test]
+    fn a_root_gives_nothing_to_a_broadcast_of_nothing() {
+        let told = |count| {
+            let known = Operation {
+                count,
+                ..operation(A, 1, Kind::Bcast, 2, 0)
+            };
+            let late = vec![behind(A, 0, 1, 2)];
+            asked([(vec![], vec![known]), (vec![], vec![]), (late, vec![])])
+        };
+        assert!(told(0).is_some());
+        assert!(told(1).is_none());
     }
 
     #[test]

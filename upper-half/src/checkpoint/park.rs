@@ -100,7 +100,8 @@ unsafe fn stay() {
                     moved = drain::pull();
                 }
             } else if command == Command::CarryOut as u32 {
-                moved = ahead::held();
+                ahead::held();
+                moved = active && drain::pull();
             } else if command == Command::Check as u32 {
                 let asked_anew =
                     gate.driver_state.load(Ordering::SeqCst) != DriverState::Checked as u32;

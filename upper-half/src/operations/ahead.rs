@@ -28,7 +28,6 @@ use crate::objects::communicator;
 use crate::objects::outcome::{Outcome, check, class};
 use crate::operations::clock::{collective, points};
 use crate::operations::direct;
-use crate::operations::messages::drain;
 
 /// Standard-ABI value of `MPI_BYTE`.
 const BYTE: i32 = 583;
@@ -53,23 +52,20 @@ struct Part {
 /// In the order in which they were carried out.
 static KEPT: SpinLock<VecDeque<Ahead>> = SpinLock::new(VecDeque::new());
 
-/// One round of `Command::CarryOut`: carries out what the agent names, if that is new, and says so. Whether messages have come in.
+/// One round of `Command::CarryOut`: carries out what the agent names, if that is new, and says so.
 ///
 /// # Safety
 /// On the driver thread, parked or in a call that waits for a message.
-pub unsafe fn held() -> bool {
+pub unsafe fn held() {
     let gate = gate();
-    let active = gate.mpi_active.load(Ordering::SeqCst) != 0;
-    // SAFETY: the caller's.
-    unsafe {
-        if gate.driver_state.load(Ordering::SeqCst) != DriverState::CarriedOut as u32 {
-            if active {
-                carry_out();
-            }
-            points::say(DriverState::CarriedOut);
-        }
-        active && drain::pull()
+    if gate.driver_state.load(Ordering::SeqCst) == DriverState::CarriedOut as u32 {
+        return;
     }
+    if gate.mpi_active.load(Ordering::SeqCst) != 0 {
+        // SAFETY: the caller's.
+        unsafe { carry_out() };
+    }
+    points::say(DriverState::CarriedOut);
 }
 
 /// Takes part in the operations that the agent names, in their order. One that the application has come to by itself is left out.

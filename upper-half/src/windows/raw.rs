@@ -80,8 +80,8 @@ pub unsafe fn win_allocate_shared(
         run(comm, c"MPI_Win_allocate_shared", || {
             let (comm, _) = communicator::usable(comm)?;
             word_of(hints)?;
-            if place.is_null() || base.is_null() {
-                return Err(class::ARG);
+            if place.is_null() {
+                return Err(class::WIN);
             }
             let window = make(comm, |d, word| {
                 let hints = abi::word(HandleKind::Info, hints);

@@ -41,7 +41,8 @@ pub unsafe fn blocked() {
         } else if pending != Pending::No {
             while gate.command.load(Ordering::SeqCst) == Command::CarryOut as u32 {
                 let bell = gate.bell.load(Ordering::SeqCst);
-                if !ahead::held() {
+                ahead::held();
+                if !drain::pull() {
                     sleep(bell, LOOK);
                 }
             }

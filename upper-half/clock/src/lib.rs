@@ -33,6 +33,7 @@
 
 extern crate alloc;
 
+pub mod absent;
 pub mod cells;
 pub mod count;
 pub mod drain;

@@ -11,7 +11,7 @@
 //! * the driver thread's way through a stub, at the grain at which the agent can see it.
 //!
 //! [`job`] is the job and what may happen next, [`rank`] the application's side with its [`clocks`], [`mod@step`] what its driver thread
-//! does next, [`barrier`] its way through the barriers of two-phase commit, [`inside`] through operations that can be begun again, [`wire`] messages, [`agent`] its agent,
+//! does next, [`barrier`] its way through the barriers of two-phase commit, [`inside`] through operations that can be begun again, [`ahead`] through those that are carried out ahead of it, [`wire`] messages, [`agent`] its agent,
 //! [`coordinator`] the job's side, [`promise`] what must hold. [`program`] says what ranks do, [`random`] makes
 //! correct programs from a seed, [`mutant`] leaves essential steps out, [`reduction`]
 //! says what a search may leave out. [`scale`] is another, coarser one for very
@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod ahead;
 pub mod barrier;
 pub mod clocks;
 pub mod coordinator;

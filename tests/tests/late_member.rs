@@ -13,12 +13,20 @@ use stillpoint_tests::{Failed, ensure};
 type Case<'a> = [&'a str; 4];
 
 fn each<'a>(cases: impl IntoIterator<Item = Case<'a>>, test: fn(&Trial) -> Result<(), Failed>) {
+    each_on(3, cases, test);
+}
+
+fn each_on<'a, const ARGUMENTS: usize>(
+    ranks: u32,
+    cases: impl IntoIterator<Item = [&'a str; ARGUMENTS]>,
+    test: fn(&Trial) -> Result<(), Failed>,
+) {
     for case in cases {
         let tested = (|| {
             let program = Program::named(Kind::Special, "late_member")?;
             let _turn = Turn::take()?;
             Directory::new(&format!("late-{}-{}", case[0], case[1]))?
-                .run(|directory| test(&Trial::new(&program, 3, directory)?.with(&case)))
+                .run(|directory| test(&Trial::new(&program, ranks, directory)?.with(&case)))
         })();
         if let Err(failed) = tested {
             panic!("{}: {failed}", case.join(" "));
@@ -53,7 +61,8 @@ fn says_whom_it_waits_for(trial: &Trial) -> Result<(), Failed> {
     for word in [
         "given up after 3 s in phase reach",
         "rank 2 computing, yet to come to what others have returned from on",
-        "ranks 0, 1 in MPI_Allreduce",
+        "rank 1 in MPI_Allreduce",
+        "rank 0 in MPI_Reduce",
     ] {
         ensure!(answer.stderr.contains(word), "'{word}': {}", answer.show());
     }
@@ -112,6 +121,63 @@ fn making_communicators_and_the_end() {
 }
 
 #[test]
-fn what_a_member_has_returned_from_is_waited_for() {
-    each([["bcast", "2", "0", "40"]], says_whom_it_waits_for);
+fn what_a_late_member_gives_nothing_to_is_carried_out_for_it() {
+    each(
+        [
+            ["bcast", "2", "0", "40"],
+            ["bcast", "0", "1", "0"],
+            ["bcast", "1", "0", "400000"],
+            ["scatter", "2", "0", "42"],
+            ["scatter", "0", "2", "400002"],
+            ["gather", "0", "0", "42"],
+            ["gather", "2", "2", "400002"],
+            ["gatherv", "1", "1", "42"],
+        ],
+        waits_for_nobody,
+    );
+}
+
+#[test]
+fn several_operations_are_carried_out_for_it() {
+    each([["several", "2", "0", "60"]], waits_for_nobody);
+}
+
+/// One of the two gets from the root what the other one needs.
+#[test]
+fn several_members_are_late() {
+    let late = ["1,2,3", "2,3", "1,3"];
+    each_on(
+        4,
+        late.map(|late| ["bcast", late, "0", "40"]),
+        waits_for_nobody,
+    );
+    each_on(4, [["scatter", "1,3", "0", "400"]], waits_for_nobody);
+}
+
+#[test]
+fn a_member_that_waits_for_a_message_is_late_too() {
+    each([["behind", "1", "0", "40"]], waits_for_nobody);
+}
+
+/// Many programs ask for several threads that call MPI, and have one.
+#[test]
+fn one_thread_where_several_may_call() {
+    let threads = |case: [&'static str; 4]| [case[0], case[1], case[2], case[3], "threads"];
+    let taken_back = ["allreduce", "barrier", "alltoall", "split", "finalize"];
+    each_on(
+        3,
+        taken_back.map(|name| threads([name, "1", "0", "42"])),
+        waits_for_nobody,
+    );
+    let ahead = ["bcast", "scatter", "several"];
+    each_on(
+        3,
+        ahead.map(|name| threads([name, "2", "0", "42"])),
+        waits_for_nobody,
+    );
+}
+
+#[test]
+fn what_a_late_member_gives_something_to_is_waited_for() {
+    each([["reduce", "2", "0", "40"]], says_whom_it_waits_for);
 }

@@ -17,6 +17,7 @@ mod rehearse;
 pub mod topology;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use stillpoint_wrappers::neutral::Word;
 
@@ -72,6 +73,10 @@ unsafe fn equip(
         (*object).counts = cell;
         if alike && !two_phase::chosen() {
             (*object).cell = cell;
+        }
+        if alike {
+            (*cell).rank.store(rank, Ordering::SeqCst);
+            (*cell).size.store(sizes.0, Ordering::SeqCst);
         }
         (*object).rank = rank;
         (*object).size = sizes.0;

@@ -1,5 +1,6 @@
 //! What goes on between ranks: collective operations and their clocks, messages, requests and their completion.
 
+pub mod ahead;
 pub mod clock;
 pub mod completion;
 pub mod direct;

@@ -11,11 +11,11 @@
 use core::mem::size_of;
 
 use crate::dispatch::Dispatch;
-use crate::gate::{ClockCell, GatePage, Room, Services, ThreadRecord, UpperHooks};
+use crate::gate::{ClockCell, ClockRoom, GatePage, Room, Services, ThreadRecord, UpperHooks};
 use crate::neutral::Status;
 
 /// Where the definitions are.
-const SOURCES: [&str; 6] = [
+const SOURCES: [&str; 8] = [
     include_str!("gate.rs"),
     include_str!(concat!(env!("OUT_DIR"), "/dispatch.rs")),
     include_str!(concat!(env!("OUT_DIR"), "/direct.rs")),
@@ -23,13 +23,17 @@ const SOURCES: [&str; 6] = [
     include_str!("neutral.rs"),
     // The words of a clock's cell, which the agent reads in the upper half's memory.
     include_str!("../../upper-half/clock/src/count.rs"),
+    include_str!("clocks.rs"),
+    // What is told of an operation that is carried out in advance.
+    include_str!("../../upper-half/clock/src/absent.rs"),
 ];
 
 /// What the definitions do not say.
-const SIZES: [usize; 8] = [
+const SIZES: [usize; 9] = [
     size_of::<GatePage>(),
     size_of::<UpperHooks>(),
     size_of::<ClockCell>(),
+    size_of::<ClockRoom>(),
     size_of::<ThreadRecord>(),
     size_of::<Services>(),
     size_of::<Dispatch>(),

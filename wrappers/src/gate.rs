@@ -22,8 +22,9 @@
 
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
-use stillpoint_clock::count::Count;
+use stillpoint_clock::absent::Operation;
 
+pub use crate::clocks::{CLOCK_NAME, ClockCell, ClockRoom, Log};
 use crate::neutral::Word;
 
 /// Where the gate page is mapped, in every launch.
@@ -66,6 +67,8 @@ pub enum Command {
     Seal = 4,
     /// Memory is being written: touch nothing, sleep.
     Hold = 5,
+    /// Not at the still point yet: carry out what [`GatePage::absent`] says, and stand still.
+    CarryOut = 6,
 }
 
 /// What the driver thread says about itself, in answer to a [`Command`].
@@ -86,25 +89,8 @@ pub enum DriverState {
     Sealed = 5,
     /// Answer to [`Command::Hold`].
     Held = 6,
-}
-
-/// One collective clock, of a communicator or of a set of ranks: a cell of the table at [`UpperHooks::clock_cells`].
-///
-/// `count` is written by the application's threads only, `target` by the agent and, when the rank itself goes past it, by the stub
-/// (which then tells the agent through [`Services::raise`]).
-#[repr(C, align(64))]
-#[derive(Debug)]
-pub struct ClockCell {
-    /// Global group id (`stillpoint_clock::group`); never 0 in a cell in use, and written last when one is taken into use.
-    pub ggid: AtomicU64,
-    /// Collective operations that this rank has begun on the group, and how many of them bind the others.
-    pub count: Count<AtomicU64>,
-    /// Where every member must get to before the job is at its still point. Means something only
-    /// while a checkpoint is pending.
-    pub target: AtomicU64,
-    /// Sum of the names of communicators that this rank has given up and that this clock counts: the same on all members at a still point,
-    /// whichever threads gave them up in which order.
-    pub given_up: AtomicU64,
+    /// Answer to [`Command::CarryOut`].
+    CarriedOut = 7,
 }
 
 /// The page itself.
@@ -160,7 +146,9 @@ pub struct GatePage {
     pub direct: AtomicU64,
     /// Set by the agent where it wants to know which call the driver thread is inside ([`UpperHooks::call`]); cleared when that has been looked up.
     pub asked: AtomicU32,
-    pub reserved: u32,
+    /// For [`Command::CarryOut`]: how many operations are at `absent` (`*const` [`Operation`](stillpoint_clock::absent::Operation)).
+    pub absent_count: AtomicU32,
+    pub absent: AtomicU64,
 }
 
 const _: () = assert!(core::mem::size_of::<GatePage>() <= GATE_BYTES);
@@ -232,7 +220,7 @@ pub struct UpperHooks {
     pub version: u32,
     /// Bytes of this structure; 0 where `hindrances` is its last field.
     pub reserved: u32,
-    /// `*const ClockCell`: never moves.
+    /// `*const ClockCell`, each `clock_stride` bytes behind the one before: never moves.
     pub clock_cells: u64,
     /// Cells in use.
     pub clock_count: AtomicU32,
@@ -276,10 +264,14 @@ pub struct UpperHooks {
     pub call: AtomicU64,
     /// The code of stubs in which no thread may be stopped, whatever it says of where it is: first address, and first one past it.
     pub closed: [u64; 2],
+    /// Bytes of a [`ClockRoom`]; without this field 64.
+    pub clock_stride: u32,
+    /// Reasons for which blocking collective operations go the long way, also where no checkpoint is pending.
+    pub long_way: AtomicU32,
+    /// `(place of a clock in the table, number, result)`: what this rank remembers of an operation; 0: nothing. May be called at any time by any thread, with any
+    /// FS: it reads memory that never goes away.
+    pub remembered: Option<unsafe extern "C" fn(u32, u64, *mut Operation) -> u32>,
 }
-
-/// Bytes of a clock's name.
-pub const CLOCK_NAME: usize = 64;
 
 impl UpperHooks {
     /// Whether the upper half that filled this in knew all fields of this build's.

@@ -13,6 +13,9 @@
 //!   Joined, Raise, State     ──────▶                      as they happen, in order
 //!                            ◀──────    Raised, Advance   to whom it concerns; each answered by a State
 //!                            ◀──────    Poll              answered by a State that names it
+//!   Asks                     ──────▶                      late, and computes
+//!                            ◀──────    Tell              to everybody, twice; answered by Told
+//!                            ◀──────    CarryOut          to who is late
 //!                            ◀──────    Check
 //!   CheckResult              ──────▶
 //!                            ◀──────    Drain             round 1, 2, ...
@@ -33,6 +36,7 @@
 //!
 //! An agent answers an order of an attempt that it does not know (or that is over) with nothing.
 
+use crate::absent::{Missing, Operation, Told};
 use crate::codec::{Decode, Encode};
 use crate::tier::{Announced, Assignment, Gathered, Moved, Rates, Sized};
 use stillpoint_clock::rank::Activity;
@@ -125,6 +129,10 @@ pub enum Progress {
     Released,
     /// What a rank does that has not come to its still point for long, in words; empty: it has come.
     Waits { what: String },
+    /// This rank is late for what others have returned from, and computes: can it be carried out for it in advance? Said again and again until it has come.
+    Asks { missing: Vec<Missing> },
+    /// The answer to [`Order::Tell`].
+    Told(Told),
     /// Said at the check: (ggid, sum of the names of communicators that this rank has given up there); on all members the same.
     GivenUp { sums: Vec<(u64, u64)> },
 }
@@ -246,6 +254,11 @@ pub enum Order {
     },
     /// One more park point may be passed.
     Advance { version: u64 },
+    /// Say [`Progress::Told`] of these operations. A rank that is late itself holds its application, if `hold`, before it says so, until
+    /// [`Order::CarryOut`] comes.
+    Tell { hold: bool, missing: Vec<Missing> },
+    /// Carry these out in advance, in this order, and let the application run on; none: only that.
+    CarryOut { operations: Vec<Operation> },
     /// Say [`Progress::State`] now, with this number.
     Poll { poll: u32 },
     /// Say what forbids a checkpoint.

@@ -16,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod absent;
 pub mod agent;
 pub mod client;
 pub mod codec;

@@ -10,6 +10,7 @@ use stillpoint_protocol::agent::{Order, Written};
 use stillpoint_protocol::command::{Outcome, Staging};
 
 use super::Wanted;
+use super::absent::Absent;
 use super::phase::Phase;
 use super::roster::ranks_in_words;
 
@@ -37,6 +38,8 @@ pub struct Attempt {
     refusals: Vec<Vec<String>>,
     /// What each rank does that takes long on its way to the still point; empty: nothing.
     late: Vec<String>,
+    /// What is carried out in advance for ranks that come late.
+    pub absent: Absent,
     /// What each rank has given up, by group: see `Progress::GivenUp`.
     given_up: BTreeMap<u64, (u32, u64)>,
     pub written: Vec<Option<Written>>,
@@ -70,6 +73,7 @@ impl Attempt {
             done: vec![false; ranks],
             refusals: vec![vec![]; ranks],
             late: vec![String::new(); ranks],
+            absent: Absent::default(),
             given_up: BTreeMap::new(),
             written: vec![None; ranks],
             staging: None,

@@ -59,6 +59,8 @@ impl Job {
                     self.tell(watchers, ToCommand::Hindered { reasons });
                 }
             }
+            (Phase::Reach, Progress::Asks { missing }) => self.on_late(missing),
+            (Phase::Reach, Progress::Told(told)) => self.on_told(rank, told),
             (Phase::Flag | Phase::Reach, progress) => self.on_clock(rank, progress, now),
             (Phase::Check, Progress::GivenUp { sums }) => attempt.gave_up(rank, sums),
             (Phase::Check, Progress::CheckResult { refusals }) => {
@@ -222,7 +224,12 @@ impl Job {
     }
 
     /// To some ranks; a poll that was to go out has been overtaken by it.
-    fn order_to(&mut self, ranks: impl IntoIterator<Item = u32>, attempt: u64, order: Order) {
+    pub(super) fn order_to(
+        &mut self,
+        ranks: impl IntoIterator<Item = u32>,
+        attempt: u64,
+        order: Order,
+    ) {
         if let Some(attempt) = &mut self.attempt {
             attempt.moved();
         }

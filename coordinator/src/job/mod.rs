@@ -3,6 +3,7 @@
 //! [`Job::on`] takes what has happened and the time, and says what is to be done. The server carries
 //! it out and reports back; tests and simulations do the same without sockets.
 
+mod absent;
 mod attempt;
 mod checkpoint;
 mod departure;

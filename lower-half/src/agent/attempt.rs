@@ -10,6 +10,7 @@ use stillpoint_protocol::Sender;
 use stillpoint_protocol::agent::{Begin, FromAgent, Order, Progress, State};
 use stillpoint_protocol::client::ClientError;
 
+use super::absent::{Absent, Said};
 use super::late::Late;
 use crate::executor::carrier::{Executor, Means, Task};
 use crate::executor::destination::InFile;
@@ -47,6 +48,7 @@ pub struct Attempt {
     /// What the latest tick saw.
     looked: Option<Activity>,
     late: Late,
+    absent: Absent,
     /// Clocks that the coordinator knows this rank to have.
     told: HashSet<u64>,
 }
@@ -100,6 +102,7 @@ impl Attempt {
             said: None,
             looked: None,
             late: Late::new(),
+            absent: Absent::new(),
             told: clocks.iter().map(|(ggid, _)| *ggid).collect(),
         };
         attempt.say(Progress::Clocks { clocks }, sender)?;
@@ -136,6 +139,15 @@ impl Attempt {
                 self.stopping.advance();
                 self.page.advance();
                 self.applied(version, sender)?;
+            }
+            Order::Tell { hold, missing } => {
+                if let Some(told) = self.absent.tell(&self.page, hold, missing) {
+                    self.say(Progress::Told(told), sender)?;
+                }
+            }
+            Order::CarryOut { operations } => {
+                let operations = operations.into_iter().map(Into::into).collect();
+                self.absent.carry_out(&self.page, operations);
             }
             Order::Poll { poll } => self.report(poll, sender)?,
             Order::Check => self.give(Task::Check, sender)?,
@@ -223,12 +235,17 @@ impl Attempt {
                 reason: hindrances.join("; "),
             });
         }
-        self.stopping.tick(&self.page);
+        self.stopping.tick(&self.page, self.absent.holds());
         let activity = self.activity();
         let lasts = self.looked == Some(activity);
         self.looked = Some(activity);
         if worth_saying(activity, lasts) && self.said != Some((activity, self.seen)) {
             self.report(0, sender)?;
+        }
+        match self.absent.look(&self.page, activity) {
+            Some(Said::Asks(missing)) => self.say(Progress::Asks { missing }, sender)?,
+            Some(Said::Told(told)) => self.say(Progress::Told(told), sender)?,
+            None => {}
         }
         if let Some(what) = self.late.look(&self.page, activity) {
             self.say(Progress::Waits { what }, sender)?;
@@ -246,6 +263,7 @@ impl Attempt {
         if let Some(executor) = self.executor.take() {
             executor.stop();
         }
+        self.absent.end(&self.page);
         self.page.end();
         stop::release_all();
     }

@@ -3,6 +3,7 @@
 //! It carries out the coordinator's orders (`stillpoint_protocol::agent`) by means of the gate page and
 //! the thread registry, has the executor do what takes long, and reports what it sees. It never calls MPI while the application lives.
 //!
+//! * [`absent`] - what it does for an application that comes late
 //! * [`attempt`] - one attempt at a checkpoint, from Begin to its end
 //! * [`ending`] - leaving after a suspend
 //! * [`late`] - what it says when it takes long to come to its still point
@@ -10,6 +11,7 @@
 //! * [`successor`] - starts another coordinator
 //! * [`voice`] - what the user is told
 
+mod absent;
 pub mod attempt;
 pub mod ending;
 mod late;

@@ -40,9 +40,9 @@ impl Stopping {
         self.grace = (self.grace * 2).min(LONGEST_GRACE);
     }
 
-    /// Stops or releases threads as the targets demand.
-    pub fn tick(&mut self, page: &Page) {
-        if !page.all_reached() || page.advances() > 0 {
+    /// Stops or releases threads as the targets demand; all are to stand, if `held`.
+    pub fn tick(&mut self, page: &Page, held: bool) {
+        if !held && (!page.all_reached() || page.advances() > 0) {
             if page.driver_state() != DriverState::Parked as u32 {
                 stop::release_all();
             }

@@ -2,16 +2,18 @@
 
 use std::collections::HashMap;
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use stillpoint_clock::absent::{Behind, Operation, REMEMBERED};
 use stillpoint_clock::rank::all_reached;
 use stillpoint_clock::steps::Every;
+use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::{
     CLOCK_NAME, ClockCell, Command, DriverState, GatePage, HINDRANCES, UpperHooks,
 };
 
-/// What `GatePage::direct` held before a checkpoint was pending; 0 where nothing has to be put back.
-static DIRECT: AtomicU64 = AtomicU64::new(0);
+/// Bytes from one cell to the next in an upper half that does not say so.
+const OLD_STRIDE: u64 = 64;
 
 /// The gate page together with the upper half that has registered itself in it.
 #[derive(Clone, Copy)]
@@ -57,10 +59,7 @@ impl Page {
             .store(Command::Reach as u32, Ordering::SeqCst);
         self.page.pending.store(1, Ordering::SeqCst);
         if let Some(hooks) = self.grown_hooks() {
-            let before = self.page.direct.swap(hooks.again, Ordering::SeqCst);
-            if before != hooks.again {
-                DIRECT.store(before, Ordering::SeqCst);
-            }
+            self.page.direct.store(hooks.again, Ordering::SeqCst);
         }
         membarrier();
     }
@@ -71,9 +70,13 @@ impl Page {
             .command
             .store(Command::Run as u32, Ordering::SeqCst);
         self.page.pending.store(0, Ordering::SeqCst);
-        let direct = DIRECT.swap(0, Ordering::SeqCst);
-        if direct != 0 {
-            self.page.direct.store(direct, Ordering::SeqCst);
+        if let Some(hooks) = self.grown_hooks()
+            && hooks.long_way.load(Ordering::SeqCst) == 0
+        {
+            let table = self.page.dispatch as *const Dispatch;
+            // SAFETY: the tables of this launch's MPI, which are never freed.
+            let direct = unsafe { &raw const (*table).direct };
+            self.page.direct.store(direct as u64, Ordering::SeqCst);
         }
         self.ring();
     }
@@ -137,21 +140,18 @@ impl Page {
     /// The cells that are somebody's. A cell has its id last, after the numbers that it begins with.
     fn in_use(&self) -> impl Iterator<Item = (u64, &'static ClockCell)> {
         let with_id = |cell: &'static ClockCell| (cell.ggid.load(Ordering::SeqCst), cell);
-        self.cells()
-            .iter()
-            .map(with_id)
-            .filter(|(ggid, _)| *ggid != 0)
+        self.cells().map(with_id).filter(|(ggid, _)| *ggid != 0)
     }
 
     /// Collective operations that this rank has begun, over all groups.
     pub fn begun(&self) -> u64 {
         let begun = |cell: &ClockCell| cell.count.seq();
-        self.cells().iter().map(begun).sum()
+        self.cells().map(begun).sum()
     }
 
     /// Whether every group is where the job wants it.
     pub fn all_reached(&self) -> bool {
-        all_reached::<Every>(self.cells().iter().map(|cell| {
+        all_reached::<Every>(self.cells().map(|cell| {
             let target = cell.target.load(Ordering::SeqCst);
             (cell.count.seq(), target)
         }))
@@ -163,7 +163,7 @@ impl Page {
             return Vec::new();
         };
         let names = hooks.clock_names as *const [u8; CLOCK_NAME];
-        let cells = self.cells().iter().enumerate();
+        let cells = self.cells().enumerate();
         let behind = cells.filter(|(_, cell)| {
             cell.ggid.load(Ordering::SeqCst) != 0
                 && cell.count.seq() < cell.target.load(Ordering::SeqCst)
@@ -176,6 +176,59 @@ impl Page {
                 String::from_utf8_lossy(&name[..end.unwrap_or(CLOCK_NAME)]).into_owned()
             })
             .collect()
+    }
+
+    /// The clocks that have not come to their targets.
+    pub fn late(&self) -> Vec<Behind> {
+        self.in_use()
+            .map(|(ggid, cell)| Behind {
+                ggid,
+                begun: cell.count.seq(),
+                target: cell.target.load(Ordering::SeqCst),
+                rank: cell.rank.load(Ordering::SeqCst),
+                size: cell.size.load(Ordering::SeqCst),
+            })
+            .filter(|behind| behind.begun < behind.target)
+            .collect()
+    }
+
+    /// What this rank remembers of operations `first` to `last` of a clock.
+    pub fn remembered(&self, ggid: u64, first: u64, last: u64) -> Vec<Operation> {
+        let Some(tell) = self.grown_hooks().and_then(|hooks| hooks.remembered) else {
+            return Vec::new();
+        };
+
+        let of_clock = |cell: &ClockCell| cell.ggid.load(Ordering::SeqCst) == ggid;
+        let Some(index) = self.cells().position(of_clock) else {
+            return Vec::new();
+        };
+        let first = first.max(last.saturating_sub(REMEMBERED as u64));
+        let operation = |number| {
+            let mut operation = Operation::default();
+            // SAFETY: called as the hook demands.
+            let there = unsafe { tell(index as u32, number, &raw mut operation) } != 0;
+            there.then_some(operation)
+        };
+        (first..=last).filter_map(operation).collect()
+    }
+
+    /// Has the driver thread stand still before its targets are reached, as soon as it is out of MPI or waits for a message, and carry these operations out. They must stay
+    /// where they are until it has.
+    pub fn carry_out(&self, operations: &[Operation]) {
+        let first = operations.as_ptr() as u64;
+        self.page.absent.store(first, Ordering::SeqCst);
+        let count = operations.len() as u32;
+        self.page.absent_count.store(count, Ordering::SeqCst);
+        let carried_out = DriverState::CarriedOut as u32;
+        if self.driver_state() == carried_out {
+            self.set(&self.page.driver_state, DriverState::Running as u32);
+        }
+        self.command(Command::CarryOut);
+    }
+
+    /// Whether it stands, and has.
+    pub fn carried_out(&self) -> bool {
+        self.driver_state() == DriverState::CarriedOut as u32
     }
 
     /// Asks which collective operation the driver thread is in. The answer comes when the real MPI calls back.
@@ -253,16 +306,23 @@ impl Page {
             .collect()
     }
 
-    fn cells(&self) -> &'static [ClockCell] {
-        let Some(hooks) = self.hooks() else {
-            return &[];
+    /// Every cell of the table, in its order.
+    fn cells(&self) -> impl Iterator<Item = &'static ClockCell> + use<> {
+        let (first, count) = match self.hooks() {
+            Some(hooks) => (
+                hooks.clock_cells,
+                u64::from(hooks.clock_count.load(Ordering::SeqCst)),
+            ),
+            None => (0, 0),
         };
-        let count = hooks.clock_count.load(Ordering::SeqCst) as usize;
-        if count == 0 {
-            return &[];
-        }
-        // SAFETY: the upper half keeps `count` cells there that never move; every field in use is atomic.
-        unsafe { std::slice::from_raw_parts(hooks.clock_cells as *const ClockCell, count) }
+        let stride = match self.grown_hooks() {
+            Some(hooks) => u64::from(hooks.clock_stride),
+            None => OLD_STRIDE,
+        };
+        (0..count).map(move |index| {
+            // SAFETY: the upper half keeps `count` cells there that never move; every field in use is atomic.
+            unsafe { &*((first + index * stride) as *const ClockCell) }
+        })
     }
 
     fn ring(&self) {

@@ -10,7 +10,7 @@ use stillpoint_image::tables::RegionKind;
 use stillpoint_image::{Reader, Region};
 
 use super::objects::Objects;
-use super::{RestoreError, files, shared};
+use super::{RestoreError, files, loader, shared};
 use crate::gate::memory;
 
 const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
@@ -65,7 +65,7 @@ pub unsafe fn map(
             advise(region);
         }
     }
-    Ok(())
+    loader::make_room(reader)
 }
 
 /// Which regions have any page in the image.

@@ -18,6 +18,7 @@ mod fetched;
 mod files;
 pub mod ipc;
 pub mod job;
+mod loader;
 mod memory;
 pub mod mpi_files;
 mod objects;

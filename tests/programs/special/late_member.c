@@ -1,5 +1,6 @@
-/* One member of a collective operation computes (until `go`) while all others are in it. Arguments: the operation's name (as in collectives.h, or
- * split, dup, create, free, finalize), the late rank, the root, the number of elements, and "in_place" for MPI_IN_PLACE.
+/* One member of a collective operation (or several) computes (until `go`) while all others are in it. Arguments: the operation's name (as in collectives.h, or
+ * split, dup, create, free, finalize, several, behind), the late ranks, the root, the number of elements, and "in_place" for MPI_IN_PLACE
+ * or "threads" for MPI_THREAD_MULTIPLE, with one thread.
  * trial: ranks=3 */
 #include "../collectives.h"
 
@@ -62,14 +63,59 @@ static void in_place_check(enum kind kind, const int *values, int count, int roo
     }
 }
 
+/* Whether this rank is one of a list like "1,3". */
+static int is_among(const char *ranks) {
+    for (const char *at = ranks; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (trial_rank == atoi(at)) return 1;
+    return 0;
+}
+
+/* A row of operations that a root returns from at once, of different sizes and datatypes, on the world and on a communicator of all. */
+static void several(int root, int count, MPI_Comm own) {
+    int size = trial_size, bytes = 4 * count * size;
+    int *values = malloc((size_t)bytes), *mine = malloc((size_t)bytes);
+    for (int round = 0; round < 24; round++) {
+        MPI_Comm on = round % 2 ? own : MPI_COMM_WORLD;
+        int elements = round % 5 == 4 ? 0 : 1 + (round * 7) % count;
+        MPI_Datatype type = round % 3 == 2 ? MPI_DOUBLE : MPI_INT;
+        int words = type == MPI_DOUBLE ? 2 : 1;
+        for (int i = 0; i < bytes / 4; i++) values[i] = mine[i] = trial_rank == root ? 1000 * round + i : -1;
+        if (round % 4 == 3) {
+            MUST(MPI_Scatter(values, elements, MPI_INT, mine, elements, MPI_INT, root, on));
+            for (int i = 0; i < elements; i++) {
+                int expected = 1000 * round + trial_rank * elements + i;
+                CHECK(mine[i] == expected, "round %d: element %d is %d and not %d", round, i, mine[i], expected);
+            }
+        } else {
+            MUST(MPI_Bcast(mine, elements / words, type, root, on));
+            for (int i = 0; i < elements / words * words; i++)
+                CHECK(mine[i] == 1000 * round + i, "round %d: element %d is %d", round, i, mine[i]);
+        }
+    }
+    free(values);
+    free(mine);
+}
+
+/* The late rank sends to the last one, which waits for that before it comes to the broadcast too. */
+static void behind(int late, int root, int count, MPI_Comm own) {
+    int *values = malloc((size_t)count * sizeof(int)), message = 7, last = trial_size - 1;
+    for (int i = 0; i < count; i++) values[i] = trial_rank == root ? 3 * i : -1;
+    if (late) MUST(MPI_Send(&message, 1, MPI_INT, last, 5, own));
+    else if (trial_rank == last) MUST(MPI_Recv(&message, 1, MPI_INT, MPI_ANY_SOURCE, 5, own, MPI_STATUS_IGNORE));
+    MUST(MPI_Bcast(values, count, MPI_INT, root, own));
+    for (int i = 0; i < count; i++) CHECK(values[i] == 3 * i, "element %d is %d", i, values[i]);
+    free(values);
+}
+
 int main(int argc, char **argv) {
-    trial_start(&argc, &argv);
+    int threads = argc > 5 && strcmp(argv[5], "threads") == 0;
+    trial_start_threads(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
     if (argc < 5) {
         if (trial_rank == 0) fprintf(stderr, "usage: late_member OPERATION LATE ROOT COUNT [in_place]\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     const char *name = argv[1];
-    int late = trial_rank == atoi(argv[2]), root = atoi(argv[3]), count = atoi(argv[4]), place = argc > 5;
+    int late = is_among(argv[2]), root = atoi(argv[3]), count = atoi(argv[4]), place = argc > 5 && !threads;
     int kind = kind_of(name);
     MPI_Comm own, made = MPI_COMM_NULL;
     MUST(MPI_Comm_dup(MPI_COMM_WORLD, &own));
@@ -96,6 +142,10 @@ int main(int argc, char **argv) {
     } else if (kind >= 0) {
         in_place(kind, values, count, root, own);
         in_place_check(kind, values, count, root);
+    } else if (strcmp(name, "several") == 0) {
+        several(root, count, own);
+    } else if (strcmp(name, "behind") == 0) {
+        behind(late, root, count, own);
     } else if (strcmp(name, "split") == 0) {
         MUST(MPI_Comm_split(own, trial_rank % 2, -trial_rank, &made));
     } else if (strcmp(name, "dup") == 0) {

@@ -77,11 +77,6 @@ impl<W: Word> Count<W> {
         self.seq.load()
     }
 
-    /// The number of the newest operation that did not bind when it was begun; 0: there was none.
-    pub fn tentative(&self) -> u64 {
-        self.tentative.load()
-    }
-
     /// Up to where `seq` binds the other members: what targets are made of. Read while others write it is no less than what binds,
     /// and at most some operations more that have begun.
     pub fn committed(&self) -> u64 {

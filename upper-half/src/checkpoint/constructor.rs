@@ -15,7 +15,7 @@ use crate::ground::above::{self, Above};
 use crate::ground::arch;
 use crate::ground::hooks::HOOKS;
 use crate::objects::operator;
-use crate::operations::clock::{collective, inside};
+use crate::operations::clock::{collective, inside, log};
 use crate::operations::{direct, grequest, p2p, request};
 
 /// The contract that this library was built with, for the lower half to read in the file before anything of it runs.
@@ -83,6 +83,7 @@ unsafe extern "C" fn construct(
         (*hooks).stand = Some(inside::stand);
         (*hooks).look_up = Some(inside::look_up);
         (*hooks).closed = arch::collective_stubs();
+        (*hooks).remembered = Some(log::remembered);
         (*hooks).clock_names = collective::map_names() as u64;
         crate::ground::abi::initialise_predefined(&gate::page().services);
         crate::stubs::conversion::initialise();

@@ -16,6 +16,7 @@ use crate::communicators;
 use crate::ground::arch;
 use crate::ground::crossing::{Place, gate};
 use crate::objects::file;
+use crate::operations::ahead;
 use crate::operations::clock::collective::all_reached;
 use crate::operations::clock::persistent;
 use crate::operations::clock::points::{self, pending, say, sleep, stand_still, use_advance};
@@ -98,6 +99,8 @@ unsafe fn stay() {
                 if active {
                     moved = drain::pull();
                 }
+            } else if command == Command::CarryOut as u32 {
+                moved = ahead::held();
             } else if command == Command::Check as u32 {
                 let asked_anew =
                     gate.driver_state.load(Ordering::SeqCst) != DriverState::Checked as u32;

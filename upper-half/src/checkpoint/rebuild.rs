@@ -9,9 +9,10 @@ use std::sync::atomic::Ordering;
 
 use crate::checkpoint::answer;
 use crate::communicators;
-use crate::ground::{abi, arch, crossing};
+use crate::ground::{abi, arch, crossing, shared};
 use crate::objects::outcome::{Outcome, check};
 use crate::objects::{datatype, file, group, info, operator};
+use crate::operations::ahead;
 use crate::operations::clock::{points, two_phase};
 use crate::operations::{p2p, persistent};
 use crate::stubs::{init, local};
@@ -55,7 +56,9 @@ unsafe fn everything() -> Result<(), (Cow<'static, str>, i32)> {
         speak_for_mpi();
         init::rebuild();
         points::restarted();
+        shared::restarted();
         two_phase::restarted();
+        ahead::restarted();
         step("the control communicator", communicators::make_control())?;
         step("a group", group::rebuild())?;
         step("an info", info::rebuild())?;

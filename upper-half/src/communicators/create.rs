@@ -23,7 +23,7 @@ use crate::operations::request::{self, Kind};
 /// Has all members of `parent` make a communicator: clocked on the parent's group.
 ///
 /// # Safety
-/// Inside a stub, nothing locked; `call` does nothing but call the lower half.
+/// Inside a stub, nothing locked; `call` does nothing but call the lower half, and takes words of handles from their objects.
 pub unsafe fn together(
     parent: *mut Object,
     topology: Option<Topology>,
@@ -200,9 +200,9 @@ pub unsafe fn comm_split_type(
         run(comm, c"MPI_Comm_split_type", || {
             let (comm, _) = usable(comm)?;
             info::pairs_of(hints)?;
-            let none = (*abi::predefined(HandleKind::Info, 304)).lower;
             let kind = abi::split_to_neutral(split_type);
             let new = together(comm, None, Pairs::new(), |d, word| {
+                let none = (*abi::predefined(HandleKind::Info, 304)).lower;
                 (d.comm_split_type)((*comm).lower, kind, key, none, word)
             })?;
             give(place, new)

@@ -13,7 +13,7 @@ use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::{self, GatePage, Reach, Room, Services};
 
 use crate::ground::above::above;
-use crate::ground::arch;
+use crate::ground::{arch, shared};
 
 pub use stillpoint_wrappers::gate::Inside as Place;
 
@@ -188,6 +188,8 @@ pub unsafe fn cross_service<R>(call: impl FnOnce(&'static Services) -> R) -> R {
 /// A thread's first crossing: asks for a thread area.
 #[cold]
 unsafe fn borrow_thread_area() -> u64 {
+    // The thread that the program began with has one from the beginning.
+    shared::another_calls();
     // SAFETY: the service works with any FS; the record is this thread's own.
     unsafe {
         if let Some(borrow) = gate().services.borrow_thread_area {

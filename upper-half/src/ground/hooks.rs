@@ -6,7 +6,7 @@ use core::ops::Deref;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use stillpoint_wrappers::contract;
-use stillpoint_wrappers::gate::UpperHooks;
+use stillpoint_wrappers::gate::{ClockRoom, UpperHooks};
 
 /// What the lower half may call, in memory that never moves.
 pub struct Hooks(UnsafeCell<UpperHooks>);
@@ -56,6 +56,9 @@ pub static HOOKS: Hooks = Hooks(UnsafeCell::new(UpperHooks {
     look_up: None,
     call: AtomicU64::new(0),
     closed: [0; 2],
+    clock_stride: size_of::<ClockRoom>() as u32,
+    long_way: AtomicU32::new(0),
+    remembered: None,
 }));
 
 /// Notes which operation the calling thread is in, for whoever asks.

@@ -9,7 +9,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use stillpoint_wrappers::gate::{ClockCell, HandleKind};
+use stillpoint_wrappers::gate::{ClockCell, ClockRoom, HandleKind};
 use stillpoint_wrappers::neutral::Word;
 
 use crate::ground::description::internals;
@@ -46,6 +46,7 @@ pub struct Object {
     /// Communicators and groups: this process's rank and the (local) group's size, so that both are
     /// answered here.
     pub rank: i32,
+    /// Predefined datatypes: bytes of an element, once MPI has started.
     pub size: i32,
     /// Communicators: nonblocking collective operations begun, and the newest of them that the
     /// application knows to be over (or that cannot be begun again): see `collective`.
@@ -58,16 +59,19 @@ pub struct Object {
 }
 
 /// A cell for whatever has no clock: the real MPI refuses the operation. Never null, so that nobody has to look.
-pub static NOT_COUNTED: NotCounted = NotCounted([const { AtomicU64::new(0) }; 8]);
+pub static NOT_COUNTED: NotCounted = NotCounted([const { AtomicU64::new(0) }; ROOM_WORDS]);
 
-/// Room for a [`ClockCell`] that nobody reads.
+/// Words of a [`ClockRoom`].
+const ROOM_WORDS: usize = size_of::<ClockRoom>() / 8;
+
+/// A [`ClockRoom`] that nobody reads.
 #[repr(C, align(64))]
-pub struct NotCounted([AtomicU64; 8]);
+pub struct NotCounted([AtomicU64; ROOM_WORDS]);
 
 impl NotCounted {
     /// Its address.
     pub const fn cell(&'static self) -> *const ClockCell {
-        const { assert!(size_of::<ClockCell>() <= size_of::<NotCounted>()) };
+        const { assert!(size_of::<ClockRoom>() <= size_of::<NotCounted>()) };
         core::ptr::from_ref(self).cast()
     }
 }

@@ -5,7 +5,7 @@
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::ground::lock::{SpinGuard, SpinLock};
 
@@ -20,6 +20,25 @@ pub fn concurrent() -> bool {
 /// Says that more than one thread may call MPI; before a second one does.
 pub fn set_concurrent() {
     CONCURRENT.store(true, Ordering::Relaxed);
+}
+
+/// Threads beside the one that the program began with that have called MPI in this launch.
+static OTHERS: AtomicU32 = AtomicU32::new(0);
+
+/// One more thread has called MPI.
+pub fn another_calls() {
+    OTHERS.fetch_add(1, Ordering::SeqCst);
+}
+
+/// Called in a restart: threads are counted anew as they call.
+pub fn restarted() {
+    OTHERS.store(0, Ordering::SeqCst);
+}
+
+/// Whether more than one thread has called MPI: many programs ask for that and never do it.
+#[inline]
+pub fn several() -> bool {
+    concurrent() && OTHERS.load(Ordering::SeqCst) != 0
 }
 
 /// A value behind a lock that is taken only if threads can meet.

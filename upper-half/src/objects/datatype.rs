@@ -26,6 +26,8 @@ pub use names::*;
 pub use rehearse::rehearse;
 pub use words::{adopt, by_word};
 
+use crate::ground::abi;
+use crate::ground::abi::predefined::null_word;
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
 use crate::ground::{crossing, handle};
@@ -108,6 +110,23 @@ pub unsafe fn end(object: *mut Object) {
             let body = Box::from_raw(body);
             for part in body.recipe.iter().flat_map(|recipe| &recipe.datatypes) {
                 handle::release(*part);
+            }
+        }
+    }
+}
+
+/// Called once when MPI has started: how large the elements of predefined datatypes are, where whoever remembers an operation finds it.
+///
+/// # Safety
+/// Inside a stub; predefined objects have their words.
+pub unsafe fn note_sizes() {
+    for (entry, object) in abi::predefined_handles() {
+        // SAFETY: predefined objects, which nobody else uses yet.
+        unsafe {
+            let (word, mut size) = ((*object).lower, 0);
+            let is_one = entry.kind == HandleKind::Datatype && word != null_word(entry.kind);
+            if is_one && crossing::cross(|d| (d.type_size)(word, &raw mut size)) == 0 {
+                (*object).size = size;
             }
         }
     }

@@ -3,6 +3,7 @@
 mod cells;
 pub mod collective;
 pub mod inside;
+pub mod log;
 pub mod persistent;
 pub mod points;
 pub mod two_phase;

@@ -82,9 +82,13 @@ pub unsafe fn enter() -> Stay {
     Stay(())
 }
 
-/// The functions of the table that blocking collective operations find while a checkpoint is pending.
+/// The functions of the table that blocking collective operations find while a checkpoint is pending: the operation is not begun.
 pub static AGAIN: [unsafe extern "C" fn() -> c_int; size_of::<Direct>() / 8] = {
     unsafe extern "C" fn again() -> c_int {
+        // SAFETY: the stub's thread has a record.
+        if let Some((cell, _)) = unsafe { collective::under_way() } {
+            cell.count.take_back();
+        }
         gate::AGAIN
     }
     [again; size_of::<Direct>() / 8]

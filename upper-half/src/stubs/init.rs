@@ -14,7 +14,7 @@ use crate::ground::object::{Comm, Object};
 use crate::ground::{arch, shared};
 use crate::objects::errhandler::{self, raise};
 use crate::objects::outcome::class;
-use crate::objects::{attribute, error_codes, group};
+use crate::objects::{attribute, datatype, error_codes, group};
 use crate::operations::clock::{collective, two_phase};
 use crate::stubs::crash;
 
@@ -80,6 +80,7 @@ unsafe fn begin(required: i32, name: &'static core::ffi::CStr) -> Result<i32, c_
         become_driver();
         keep_errors();
         name_world();
+        datatype::note_sizes();
         errhandler::initialise();
         group::initialise();
         if let Err(error) = communicators::initialise() {

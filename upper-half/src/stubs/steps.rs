@@ -16,6 +16,7 @@ use crate::ground::hooks::note_call;
 use crate::ground::object::{Comm, File, Group, Info, Object};
 use crate::objects::outcome::Outcome;
 use crate::objects::{datatype, group, info};
+use crate::operations::clock::log::Note;
 use crate::operations::clock::{collective, persistent as clocks, two_phase};
 use crate::operations::request::{self, Arguments, Kind, Recipe};
 
@@ -112,6 +113,22 @@ pub unsafe fn clocked(
     on: *mut Object,
     name: &'static CStr,
     repeatable: bool,
+    call: impl FnMut(&'static Dispatch) -> i32,
+) -> i32 {
+    // SAFETY: the caller's.
+    unsafe { noted(on, name, repeatable, &Note::NOTHING, call) }
+}
+
+/// [`clocked`], of an operation that may be carried out in advance by members that come late.
+///
+/// # Safety
+/// As [`clocked`].
+#[inline(always)]
+pub unsafe fn noted(
+    on: *mut Object,
+    name: &'static CStr,
+    repeatable: bool,
+    note: &Note,
     mut call: impl FnMut(&'static Dispatch) -> i32,
 ) -> i32 {
     // SAFETY: the caller's.
@@ -127,7 +144,7 @@ pub unsafe fn clocked(
             return cross_near(call);
         }
         if repeatable {
-            return collective::repeatable((*on).clock, || cross_near(&mut call));
+            return collective::repeatable((*on).clock, note, || cross_near(&mut call));
         }
         collective::begin((*on).clock);
         cross_near(call)

@@ -120,6 +120,8 @@ unsafe fn prepare(
         let identity = Identity::new(communicators::next_of_all(comm), members);
         let clock = collective::cell_of(identity.0, &all_of(members));
         let own_clock = collective::cell_for(&[group::world_rank() as u32]);
+        let own_clock = own_clock.map_err(|_| class::INTERN)?;
+        collective::cell(own_clock).size.store(1, Ordering::Relaxed);
         Ok(Body {
             identity,
             members: members.local.clone(),
@@ -129,7 +131,7 @@ unsafe fn prepare(
             unit: wanted.unit,
             clock: clock.map_err(|_| class::INTERN)?,
             group_clock: known.group_clock,
-            own_clock: own_clock.map_err(|_| class::INTERN)?,
+            own_clock,
             communicator: AtomicU64::new(0),
             locks: AtomicU64::new(0),
             open: AtomicU32::new(0),
@@ -213,13 +215,15 @@ unsafe fn open(
     // SAFETY: the caller's.
     unsafe {
         let (comm, known) = communicator::usable(comm)?;
-        let below = word_of(hints)?;
+        word_of(hints)?;
         if place.is_null() {
             return Err(class::WIN);
         }
         let window = match carried(known) {
             Some(members) => make(comm, known, members, info::pairs_of(hints)?, wanted)?,
-            None => make_raw(comm, |d, word| call(d, below, (*comm).lower, word))?,
+            None => make_raw(comm, |d, word| {
+                call(d, abi::word(HandleKind::Info, hints), (*comm).lower, word)
+            })?,
         };
         place.set(window);
         Ok(())
@@ -291,13 +295,14 @@ pub unsafe fn win_allocate(
     unsafe {
         run(comm, c"MPI_Win_allocate", || {
             let (comm, known) = communicator::usable(comm)?;
-            let below = word_of(hints)?;
+            word_of(hints)?;
             if place.is_null() {
                 return Err(class::WIN);
             }
             let Some(members) = carried(known).filter(|_| size >= 0) else {
                 place.set(make_raw(comm, |d, word| {
-                    (d.win_allocate)(size, unit, below, (*comm).lower, base, word)
+                    let hints = abi::word(HandleKind::Info, hints);
+                    (d.win_allocate)(size, unit, hints, (*comm).lower, base, word)
                 })?);
                 return Ok(());
             };
@@ -340,14 +345,14 @@ pub unsafe fn win_free(place: PlaceOf<WinHandle>) -> c_int {
                 return Err(RMA_SYNC);
             }
             attribute::delete_all(window).map_err(abi::error_to_neutral)?;
-            let mut word = (*window).lower;
             match body {
                 Some(body) => {
                     collective::bind_cell(body.clock);
-                    collective::clocked_once(body.group_clock, || close(word, body))?;
+                    collective::clocked_once(body.group_clock, || close((*window).lower, body))?;
                 }
                 None => {
                     check(collective::clocked_once((*window).clock, || {
+                        let mut word = (*window).lower;
                         crossing::cross(|d| (d.win_free)(&raw mut word))
                     }))?;
                     hindrances::gone(hindrances::Reason::Window);

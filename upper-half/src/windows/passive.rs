@@ -16,6 +16,7 @@ use crate::ground::{abi, crossing, handle};
 use crate::objects::errhandler::run;
 use crate::objects::outcome::{Outcome, check};
 use crate::operations::clock::collective;
+use crate::operations::messages::points;
 
 /// To be called before every operation on a window: whether an epoch is open that allows it, and that there is something to flush.
 /// What is no window is left to the lower half.
@@ -51,7 +52,13 @@ pub unsafe fn access(window: Win) -> Outcome {
 /// Inside a stub, nothing locked; `call` does nothing but call the lower half.
 unsafe fn take(body: &Body, call: impl FnMut(&'static Dispatch) -> i32) -> Outcome {
     // SAFETY: the caller's.
-    unsafe { check(collective::clocked(body.own_clock, call)) }
+    unsafe {
+        let code = collective::clocked(body.own_clock, call);
+        if crossing::pending() {
+            points::unblocked();
+        }
+        check(code)
+    }
 }
 
 /// `MPI_Win_lock`. When it returns the lock is there, also where the real MPI only asks for it at first.

@@ -6,7 +6,7 @@ use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
-use crate::ground::abi::{Aint, PlaceOf, WinHandle};
+use crate::ground::abi::{self, Aint, PlaceOf, WinHandle};
 use crate::ground::object::{Comm, Info, Win};
 use crate::ground::{crossing, handle, hindrances};
 use crate::objects::errhandler::run;
@@ -29,7 +29,7 @@ pub unsafe fn below(window: Win, call: impl FnOnce(&'static Dispatch, Word) -> i
 /// Makes a window that is the real MPI's alone: it forbids a checkpoint.
 ///
 /// # Safety
-/// As `collective::clocked_once`; `call` makes a window of that communicator's members.
+/// As `collective::clocked_once`; `call` makes a window of that communicator's members, and takes words of handles from their objects.
 pub unsafe fn make(
     comm: Comm,
     call: impl FnOnce(&'static Dispatch, *mut Word) -> i32,
@@ -49,7 +49,7 @@ pub unsafe fn make(
     }
 }
 
-/// The word of an info that the application gives.
+/// The word of an info that the application gives. A restart may come before a collective call's beginning: there the word is taken again after it.
 ///
 /// # Safety
 /// Inside a stub; `hints` must be null or a handle.
@@ -79,11 +79,12 @@ pub unsafe fn win_allocate_shared(
     unsafe {
         run(comm, c"MPI_Win_allocate_shared", || {
             let (comm, _) = communicator::usable(comm)?;
-            let hints = word_of(hints)?;
+            word_of(hints)?;
             if place.is_null() || base.is_null() {
                 return Err(class::ARG);
             }
             let window = make(comm, |d, word| {
+                let hints = abi::word(HandleKind::Info, hints);
                 (d.win_allocate_shared)(size, unit, hints, (*comm).lower, base, word)
             })?;
             place.set(window);

@@ -160,7 +160,9 @@ mod collective {
     use crate::ground::export::export;
     use crate::ground::{abi, arch, crossing};
     use crate::objects::errhandler;
-    use crate::operations::direct;
+    use crate::operations::{ahead, direct};
+    use crate::operations::clock::log::Note;
+    use stillpoint_clock::absent::Kind;
     use crate::stubs::steps;
 
     #[unsafe(export_name = "MPI_Allgather")]
@@ -184,6 +186,7 @@ mod collective {
             arguments: 7,
             handles: 36,
             buffers: 0,
+            noted: Kind::Unknown,
         )
     }
 
@@ -297,6 +300,7 @@ mod collective {
             arguments: 5,
             handles: 4,
             buffers: 0,
+            noted: Kind::Bcast,
         )
     }
 
@@ -314,10 +318,18 @@ mod collective {
             let datatype = Handle::object(datatype);
             let comm = Handle::object(comm);
             let _inside = crossing::enter_as(Place::Collective);
-            let code = steps::clocked(
+            if let Some(code) = ahead::bcast(buffer, count, datatype, root, comm) {
+                if code != 0 {
+                    return errhandler::raise(comm, code, c"MPI_Bcast");
+                }
+                return 0;
+            }
+            let note = Note { kind: Kind::Bcast, count: count, root: root, datatype: datatype };
+            let code = steps::noted(
                 comm,
                 c"MPI_Bcast",
                 true,
+                &note,
                 move |lower| (lower.bcast)(
                     abi::buffer(buffer),
                     count,

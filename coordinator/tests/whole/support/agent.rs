@@ -4,6 +4,7 @@ use std::path::Path;
 
 use stillpoint_image::descriptors::Descriptors;
 use stillpoint_image::{Environment, Identity, PageRun, Region, Writer};
+use stillpoint_protocol::absent::Told;
 use stillpoint_protocol::agent::{
     Begin, Doing, FromAgent, Hello, Order, Progress, State, ToAgent, Written,
 };
@@ -185,7 +186,8 @@ impl Agent {
                 self.released += 1;
                 self.say(attempt, Progress::Released);
             }
-            Order::Terminate | Order::Size | Order::Stage(_) => {}
+            Order::Tell { .. } => self.say(attempt, Progress::Told(Told::default())),
+            Order::CarryOut { .. } | Order::Terminate | Order::Size | Order::Stage(_) => {}
         }
     }
 }
@@ -241,6 +243,8 @@ fn name(order: &Order) -> &'static str {
         Order::Raised { .. } => "raised",
         Order::Advance { .. } => "advance",
         Order::Poll { .. } => "poll",
+        Order::Tell { .. } => "tell",
+        Order::CarryOut { .. } => "carry out",
         Order::Check => "check",
         Order::Drain { .. } => "drain",
         Order::Seal => "seal",

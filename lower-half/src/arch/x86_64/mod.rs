@@ -3,6 +3,7 @@
 pub mod calls;
 pub mod enter;
 pub mod frame;
+pub mod lazy;
 pub mod registers;
 pub mod springboard;
 pub mod syscall;

@@ -19,8 +19,8 @@ pub struct Cell {
     pub log: Log,
 }
 
-/// What the newest operations are remembered as: here two, where the runtime has more. A place knows no number.
-pub type Log = [Kind; 2];
+/// Numbers of operations and what they are remembered as, by the number's last bit (in the runtime by its last byte).
+pub type Log = [(u64, Kind); 2];
 
 /// A word of one rank, which takes its steps and its agent's one at a time. An atomic one, because the checker shows states to
 /// several threads. Changed by who may change the cell only: ranks share what they have not changed with the state before.

@@ -7,7 +7,7 @@ use stillpoint_clock::safe_state::{Action, Event, SafeState};
 use stillpoint_clock::two_phase::has_safe_state;
 
 use crate::agent::{FromRank, ToRank};
-use crate::ahead::Asking;
+use crate::asking::Asking;
 use crate::job::State;
 use crate::mutant::Mutant;
 use crate::promise::Broken;

@@ -50,8 +50,8 @@ pub trait Mutant: Steps {
     const ALL_ANSWER: bool = true;
     /// All who are late carry out what they are granted in one order.
     const ONE_ORDER: bool = true;
-    /// Of what may have been a nonblocking operation nothing is told.
-    const UNTOLD: bool = true;
+    /// What is noted of an operation is noted with its number.
+    const OWN_NUMBER: bool = true;
     /// What is carried out in advance is counted.
     const COUNT_AHEAD: bool = true;
     /// ... when it is over.
@@ -171,7 +171,7 @@ leave_out! {
     /// Everybody carries out what it is late for in an order of its own.
     NoOrder:; ONE_ORDER,
     /// What was in an operation's place in the log is told of a nonblocking one.
-    TellsOlder:; UNTOLD,
+    TellsOlder:; OWN_NUMBER,
     /// What is carried out in advance is not counted.
     NoCountAhead:; COUNT_AHEAD,
     /// What is carried out in advance is counted when it is begun.

@@ -5,24 +5,25 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use stillpoint_clock::group::{Collision, Groups, Registered};
 use stillpoint_clock::rank;
 use stillpoint_clock::steps::Every;
-use stillpoint_wrappers::gate::{CLOCK_NAME, ClockCell};
+use stillpoint_wrappers::gate::{CLOCK_NAME, ClockCell, ClockRoom};
 
 use crate::ground::hooks::HOOKS;
 use crate::ground::lock::SpinLock;
+use crate::ground::object::NOT_COUNTED;
 use crate::ground::{arch, crossing};
 
 /// Clocks that one rank can have.
-const CAPACITY: usize = 1 << 20;
+const CAPACITY: usize = 1 << 17;
 
-static CELLS: AtomicPtr<ClockCell> = AtomicPtr::new(core::ptr::null_mut());
+static ROOMS: AtomicPtr<ClockRoom> = AtomicPtr::new(core::ptr::null_mut());
 static NAMES: AtomicPtr<[u8; CLOCK_NAME]> = AtomicPtr::new(core::ptr::null_mut());
 static GROUPS: SpinLock<Groups> = SpinLock::new(Groups::new());
 
-/// Maps the table of cells, which never moves. Null when there is no memory for it.
-pub fn map_cells() -> *mut ClockCell {
-    let cells = arch::map(CAPACITY * size_of::<ClockCell>()).cast();
-    CELLS.store(cells, Ordering::Relaxed);
-    cells
+/// Maps the table of clocks, which never moves. Null when there is no memory for it.
+pub fn map_cells() -> *mut ClockRoom {
+    let rooms = arch::map(CAPACITY * size_of::<ClockRoom>()).cast();
+    ROOMS.store(rooms, Ordering::Relaxed);
+    rooms
 }
 
 /// Maps the table of the clocks' names.
@@ -55,8 +56,27 @@ pub fn note_given_up(index: u32, name: u128) {
 /// A group's cell.
 #[inline(always)]
 pub fn cell(index: u32) -> &'static ClockCell {
+    &room(index).cell
+}
+
+/// A clock's cell and log.
+#[inline(always)]
+pub fn room(index: u32) -> &'static ClockRoom {
     // SAFETY: indices come from `cell_for`, below the capacity of the table, which is never unmapped.
-    unsafe { &*CELLS.load(Ordering::Relaxed).add(index as usize) }
+    unsafe { &*ROOMS.load(Ordering::Relaxed).add(index as usize) }
+}
+
+/// The place of the cell whose address has this lower half; `None` where no clock in use has.
+pub fn index_of(address: u32) -> Option<u32> {
+    let distance = address.wrapping_sub(address_of(0)) as usize;
+    let index = (distance / size_of::<ClockRoom>()) as u32;
+    let there = index < HOOKS.clock_count.load(Ordering::SeqCst) && address_of(index) == address;
+    (there && address != (NOT_COUNTED.cell().addr() as u32)).then_some(index)
+}
+
+/// The lower half of the address of a clock's cell: what `ThreadRecord::inside` says of a thread in an operation that can be begun again.
+pub fn address_of(index: u32) -> u32 {
+    core::ptr::from_ref(cell(index)).addr() as u32
 }
 
 /// The cell of the set of these world ranks (ascending, without duplicates; see
@@ -98,9 +118,18 @@ unsafe fn enter(
         });
     }
     let cell = cell(registered.cell);
+    let used = cell.count.seq() != 0;
     cell.count.clear();
     cell.target.store(0, Ordering::Relaxed);
     cell.given_up.store(0, Ordering::Relaxed);
+    cell.rank.store(-1, Ordering::Relaxed);
+    cell.size.store(-1, Ordering::Relaxed);
+    for numbers in &room(registered.cell).log.numbers {
+        // In a clock that is new there are zeros, which say something of the first operation only.
+        for number in &numbers[..if used { numbers.len() } else { 1 }] {
+            number.store(u32::MAX, Ordering::Relaxed);
+        }
+    }
     cell.ggid.store(registered.ggid, Ordering::SeqCst);
     HOOKS.clock_count.store(groups.cells(), Ordering::SeqCst);
     Ok(registered.cell)

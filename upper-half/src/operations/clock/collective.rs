@@ -19,16 +19,18 @@ use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use stillpoint_clock::rank::{self, Begin, Pending, Tell};
 use stillpoint_clock::steps::Every;
 use stillpoint_wrappers::dispatch::Dispatch;
-use stillpoint_wrappers::gate::{AGAIN, ClockCell, DriverState};
+use stillpoint_wrappers::gate::{AGAIN, ClockCell, Command, DriverState};
 
 use crate::ground::arch;
 use crate::ground::crossing::{self, Place, cross, cross_service, gate};
 use crate::ground::object::Object;
-use crate::ground::shared::concurrent;
+use crate::ground::shared::{concurrent, several};
+use crate::operations::clock::log::Note;
 use crate::operations::clock::{persistent, points};
 
 pub use super::cells::{
-    all_reached, call_clock, cell, cell_for, cell_of, map_cells, map_names, note_given_up, retire,
+    address_of, all_reached, call_clock, cell, cell_for, cell_of, index_of, map_cells, map_names,
+    note_given_up, retire,
 };
 
 /// COMMIT_BEGIN: to be called before every collective operation on the group with that cell.
@@ -37,7 +39,18 @@ pub use super::cells::{
 /// Inside a stub, with no lock held.
 #[inline(always)]
 pub unsafe fn begin(index: u32) {
+    // SAFETY: the caller's.
+    unsafe { begin_noted(index, &Note::NOTHING) };
+}
+
+/// [`begin`] of an operation that may be carried out in advance by members that come late.
+///
+/// # Safety
+/// As [`begin`].
+#[inline(always)]
+unsafe fn begin_noted(index: u32, note: &Note) {
     let cell = cell(index);
+    note.write(index);
     if concurrent() {
         cell.count.begin_shared();
     } else {
@@ -46,7 +59,7 @@ pub unsafe fn begin(index: u32) {
     compiler_fence(Ordering::SeqCst);
     if crossing::pending() {
         // SAFETY: the caller's.
-        unsafe { begin_pending(cell) };
+        unsafe { begin_pending(index, note) };
     }
 }
 
@@ -179,7 +192,7 @@ pub unsafe fn bind_all(communicator: *mut Object) {
 /// Not to be stopped before: at `inside` the thread says that it is in a stub, or in a collective operation, and no clock.
 ///
 /// # Safety
-/// Inside a stub; the thread is the only one that calls MPI.
+/// Inside a stub.
 #[cold]
 pub unsafe fn returned(cell: &ClockCell) {
     // SAFETY: the caller's.
@@ -189,37 +202,35 @@ pub unsafe fn returned(cell: &ClockCell) {
 /// Runs a blocking operation of a clock that can be begun again: it binds when it is over. `call` is run anew after a restart that finds the thread
 /// inside it ([`AGAIN`]).
 ///
-/// Where several threads call MPI it binds when it is begun: of those that wait, Open MPI lets one alone make progress, and the others cannot stand
+/// Where several threads have called MPI it binds when it is begun: of those that wait, Open MPI lets one alone make progress, and the others cannot stand
 /// still inside.
 ///
 /// # Safety
 /// Inside a stub, as `Place::Collective`, with no lock held; `call` does nothing but call the lower half.
 #[inline(always)]
-pub unsafe fn repeatable(index: u32, mut call: impl FnMut() -> i32) -> i32 {
+pub unsafe fn repeatable(index: u32, note: &Note, mut call: impl FnMut() -> i32) -> i32 {
     // SAFETY: the caller's; the thread has a record.
     unsafe {
-        begin(index);
-        if concurrent() {
+        begin_noted(index, note);
+        if several() {
             return call();
         }
         let cell = cell(index);
-        let mut code = AGAIN;
-        while code == AGAIN {
+        let code = loop {
             // The record is another one after a restart.
-            arch::set_inside(place_of(cell));
-            code = call();
-        }
+            arch::set_inside(address_of(index));
+            match call() {
+                // Taken back.
+                AGAIN => cell.count.begin(),
+                code => break code,
+            }
+        };
         arch::set_inside(Place::Collective as u32);
         if crossing::pending() {
             returned(cell);
         }
         code
     }
-}
-
-/// What `record.inside` says of a thread in a blocking operation that can be begun again.
-fn place_of(cell: &ClockCell) -> u32 {
-    core::ptr::from_ref(cell).addr() as u32
 }
 
 /// The cell and the number of the operation that the calling thread is inside; `None` where it is in none that can be begun again.
@@ -233,8 +244,7 @@ pub unsafe fn under_way() -> Option<(&'static ClockCell, u64)> {
         if inside <= Place::Collective as u32 {
             return None;
         }
-        let distance = inside.wrapping_sub(place_of(cell(0))) as usize;
-        let cell = cell((distance / size_of::<ClockCell>()) as u32);
+        let cell = cell(index_of(inside)?);
         Some((cell, cell.count.seq()))
     }
 }
@@ -283,7 +293,8 @@ pub fn binding(index: u32, begun: u64) -> bool {
 
 /// [`begin`] while a checkpoint is pending: the decision comes before the increment.
 #[cold]
-unsafe fn begin_pending(cell: &ClockCell) {
+unsafe fn begin_pending(index: u32, note: &Note) {
+    let cell = cell(index);
     cell.count.take_back();
     // SAFETY: the caller's thread is inside a stub.
     unsafe {
@@ -291,6 +302,11 @@ unsafe fn begin_pending(cell: &ClockCell) {
         let driver = arch::is_driver();
         loop {
             let bell = gate.bell.load(Ordering::SeqCst);
+            if !driver && gate.command.load(Ordering::SeqCst) == Command::CarryOut as u32 {
+                // It may be this very operation that the driver thread carries out.
+                points::sleep(bell, points::SHORT);
+                continue;
+            }
             let seq = cell.count.seq();
             let pending = Pending::from_word(gate.pending.load(Ordering::SeqCst));
             let target = cell.target.load(Ordering::SeqCst);
@@ -317,6 +333,8 @@ unsafe fn begin_pending(cell: &ClockCell) {
             if uses_advance {
                 points::use_advance();
             }
+            // What came between may have been carried out in advance.
+            note.write(index);
             let begun = cell.count.begin_shared();
             // Another checkpoint may have been asked for since, whose agent has read the clock before.
             match points::pending() {
@@ -341,13 +359,14 @@ pub unsafe fn clocked(clock: u32, mut call: impl FnMut(&'static Dispatch) -> i32
     unsafe {
         let before = arch::inside();
         arch::set_inside(Place::Collective as u32);
-        let code = repeatable(clock, || cross(&mut call));
+        let code = repeatable(clock, &Note::NOTHING, || cross(&mut call));
         arch::set_inside(before);
         code
     }
 }
 
-/// As [`clocked`], of what cannot be begun again: it binds when it is begun.
+/// As [`clocked`], of what cannot be begun again: it binds when it is begun. A restart may come before that: so `work` takes words of handles from
+/// their objects too.
 ///
 /// # Safety
 /// Inside a stub, no lock held; `clock` a group's cell.

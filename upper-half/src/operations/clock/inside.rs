@@ -11,10 +11,11 @@ use core::sync::atomic::Ordering;
 
 use stillpoint_clock::rank::{self, Blocked, Pending};
 use stillpoint_clock::steps::Every;
-use stillpoint_wrappers::gate::{AGAIN, Caller, ClockCell};
+use stillpoint_wrappers::gate::{AGAIN, Caller, ClockCell, DriverState};
 
 use crate::ground::crossing::{Place, gate, with_upper_fs};
 use crate::ground::hooks::note_call;
+use crate::ground::shared::several;
 use crate::ground::{abi, arch};
 use crate::operations::clock::collective::{self, all_reached, raise};
 use crate::operations::clock::points::{self, pending, restarts, stand_aside, stand_still};
@@ -24,6 +25,12 @@ unsafe fn due(cell: &ClockCell, number: u64) -> Blocked {
     let pending = pending();
     if pending != Pending::Targeted {
         return Blocked::GoOn;
+    }
+    if several() {
+        // Another thread has called MPI since, and may wait for this one to make progress.
+        return Blocked::Bind {
+            uses_advance: false,
+        };
     }
     // Permissions to pass a park point are the driver thread's.
     // SAFETY: the thread has a record.
@@ -46,7 +53,14 @@ pub unsafe extern "C" fn stands() -> u32 {
             return 0;
         };
         match due(cell, number) {
-            Blocked::GoOn => 0,
+            Blocked::GoOn => {
+                // What one member alone has begun waits for something that others hold, and they may be parked: it waits as a receive does.
+                let alone = cell.size.load(Ordering::Relaxed) == 1;
+                if alone && pending() == Pending::Targeted && arch::is_driver() {
+                    points::say(DriverState::Waiting);
+                }
+                0
+            }
             Blocked::Stand => 1,
             Blocked::Bind { uses_advance } => {
                 if uses_advance {
@@ -78,6 +92,8 @@ pub unsafe extern "C" fn stand(caller: *const Caller) {
         with_upper_fs(|| {
             let let_past = wait(cell, number);
             if restarts() != before {
+                // As the functions of the table do that are called while a checkpoint is pending.
+                cell.count.take_back();
                 arch::return_to(&caller, AGAIN);
             }
             if let_past {

@@ -42,12 +42,9 @@ pub fn chosen() -> bool {
 pub fn choose() {
     let wanted = gate().two_phase.load(Ordering::Relaxed) != 0;
     CHOSEN.store(wanted, Ordering::Relaxed);
-    close_direct_way();
-}
-
-/// No blocking operation goes the direct way.
-fn close_direct_way() {
-    if chosen() {
+    if wanted {
+        // No blocking operation goes the direct way.
+        HOOKS.long_way.fetch_add(1, Ordering::Relaxed);
         gate().direct.store(HOOKS.again, Ordering::Relaxed);
     }
 }
@@ -55,7 +52,6 @@ fn close_direct_way() {
 /// Called in a restart: what the lower half had begun is gone with it.
 pub fn restarted() {
     LAUNCH.fetch_add(1, Ordering::SeqCst);
-    close_direct_way();
 }
 
 /// This rank's part of a trivial barrier.

@@ -3,10 +3,11 @@
 use core::sync::atomic::Ordering;
 
 use stillpoint_clock::rank::Pending;
-use stillpoint_wrappers::gate::DriverState;
+use stillpoint_wrappers::gate::{Command, DriverState};
 
 use crate::ground::arch;
 use crate::ground::crossing::gate;
+use crate::operations::ahead;
 use crate::operations::clock::collective::all_reached;
 use crate::operations::clock::points::{pending, say, sleep, stand_aside, stand_still};
 use crate::operations::messages::drain;
@@ -38,6 +39,12 @@ pub unsafe fn blocked() {
             // An advance, if there is one, is used up inside.
             stand_still();
         } else if pending != Pending::No {
+            while gate.command.load(Ordering::SeqCst) == Command::CarryOut as u32 {
+                let bell = gate.bell.load(Ordering::SeqCst);
+                if !ahead::held() {
+                    sleep(bell, LOOK);
+                }
+            }
             say(DriverState::Waiting);
             if !drain::pull() {
                 sleep(bell, LOOK);

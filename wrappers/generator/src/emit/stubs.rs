@@ -65,7 +65,9 @@ fn imports(stubs: &str, functions: &[&Function]) -> String {
     imports.from("crate::ground::object", &["Object"]);
     imports.modules("crate::ground", &["abi", "arch", "crossing", "hindrances"]);
     imports.modules("crate::objects", &["errhandler"]);
-    imports.modules("crate::operations", &["direct"]);
+    imports.modules("crate::operations", &["ahead", "direct"]);
+    imports.from("crate::operations::clock::log", &["Note"]);
+    imports.from("stillpoint_clock::absent", &["Kind"]);
     imports.modules("crate::stubs", &["by_hand", "files", "steps"]);
     imports.modules("crate", &["windows"]);
     imports.text()
@@ -217,11 +219,20 @@ fn in_assembly(text: &mut String, function: &Function, long: &str) {
         text,
         "\n{}#[unsafe(naked)]\n#[unsafe(link_section = \"stillpoint_collective\")]\nunsafe extern \"C\" fn {name}{signature} {{\n\
          arch::collective!(name: \"{}\", long: {long}, failed: direct::failed, returned: direct::returned, \
-         slot: core::mem::offset_of!(Direct, {name}), arguments: {}, handles: {handles}, buffers: {buffers})\n}}",
+         slot: core::mem::offset_of!(Direct, {name}), arguments: {}, handles: {handles}, buffers: {buffers}, noted: Kind::{})\n}}",
         export_name(function),
         function.name,
         last + 1,
+        noted(function).unwrap_or("Unknown"),
     );
+}
+
+/// The kind of an operation that members may return from before others have come, and that can be carried out for these in advance
+/// (`stillpoint_clock::absent`).
+fn noted(function: &Function) -> Option<&'static str> {
+    ["Bcast", "Scatter", "Gather", "Gatherv"]
+        .into_iter()
+        .find(|kind| function.name == format!("MPI_{kind}"))
 }
 
 /// The parameter whose object has the clock and the error handler.
@@ -266,6 +277,15 @@ fn crossing(text: &mut String, function: &Function) {
     let arguments: Vec<String> = function.parameters.iter().map(argument).collect();
     let call = format!("(lower.{})({})", function.rust_name(), arguments.join(", "));
     let clocked = home(function).map(|parameter| parameter.name.clone());
+    if noted(function).is_some() {
+        let name = function.rust_name();
+        let _ = writeln!(
+            text,
+            "if let Some(code) = ahead::{name}({}) {{\nif code != 0 {{\n{}\n}}\nreturn 0;\n}}",
+            names(function),
+            failed(function)
+        );
+    }
     match (function.form, clocked) {
         _ if split_end(function) => {
             let _ = writeln!(
@@ -284,11 +304,23 @@ fn crossing(text: &mut String, function: &Function) {
                 Class::Collective => repeatable(function),
                 _ => "false".to_string(),
             };
-            let _ = writeln!(
-                text,
-                "let code = steps::clocked({clocked}, c\"{}\", {repeatable}, {own}|lower| {call});",
-                function.name
-            );
+            let name = &function.name;
+            let _ = match noted(function) {
+                Some(kind) => {
+                    let given = |index: usize| &function.parameters[index].name;
+                    let (count, datatype) = (given(1), given(2));
+                    let root = given(function.parameters.len() - 2);
+                    writeln!(
+                        text,
+                        "let note = Note {{ kind: Kind::{kind}, count: {count}, root: {root}, datatype: {datatype} }};\n\
+                         let code = steps::noted({clocked}, c\"{name}\", {repeatable}, &note, {own}|lower| {call});"
+                    )
+                }
+                None => writeln!(
+                    text,
+                    "let code = steps::clocked({clocked}, c\"{name}\", {repeatable}, {own}|lower| {call});"
+                ),
+            };
         }
         _ => {
             let _ = writeln!(text, "let code = crossing::cross(|lower| {call});");

@@ -9,9 +9,12 @@
 //! ```
 //!
 //! It is written out because nothing else is cheap enough: each argument is stored once, and none is loaded again unless it is needed.
-//! The real function is found in the table at `GatePage::direct`; while a checkpoint is pending that holds functions which do nothing and
-//! return [`AGAIN`]. The same is what the real function seems to return in a restarted process. Then the stub takes its increment back, tells what binds
+//! The real function is found in the table at `GatePage::direct`; while a checkpoint is pending that holds functions which take the increment back and
+//! return [`AGAIN`]. The same is what the real function seems to return in a restarted process. Then the stub tells what binds
 //! nevertheless, and the operation goes the long way with the arguments as they were.
+//!
+//! An operation that members may return from before others have come is noted in the clock's log before it is counted: its kind, and what a late member
+//! would need to know of it. Then `count` is not on the stack (nor is `root`, where that is in a register): the log has it.
 //!
 //! Rules: as in `direct`. The stubs lie in a section of their own, `stillpoint_collective`, in which no thread is stopped (`UpperHooks::closed`).
 
@@ -109,14 +112,14 @@ pub unsafe fn return_to(caller: &Caller, code: i32) -> ! {
 ///
 /// `name` is MPI's; `long` the function that goes every way; `failed(communicator, code, name)` what is called after an error, `returned(communicator)` where
 /// a checkpoint is pending when it is over, or before it goes the long way; `slot` the function's place in the table. Of the `arguments`, whose last one is the communicator, bits say
-/// which are handles (the communicator left out) and which are buffers that may be in place.
+/// which are handles (the communicator left out) and which are buffers that may be in place. `noted` is the operation's `absent::Kind`; where it is not `Unknown`,
+/// the second argument is a count, the third one a datatype, and `root` the last but one.
 macro_rules! collective {
     (name: $name:literal, long: $long:path, failed: $failed:path, returned: $returned:path, slot: $slot:expr,
-     arguments: $arguments:literal, handles: $handles:literal, buffers: $buffers:literal $(,)?) => {
+     arguments: $arguments:literal, handles: $handles:literal, buffers: $buffers:literal, noted: $noted:expr $(,)?) => {
         core::arch::naked_asm!(
             ".cfi_startproc",
-            "mov eax, dword ptr gs:[0x18]",
-            "or eax, dword ptr gs:[0x1c]",
+            "cmp qword ptr gs:[0x18], 0",
             "jne {long}",
             ".if {handles} & 1", "cmp rdi, 4096", "jb {long}", ".endif",
             ".if {handles} & 2", "cmp rsi, 4096", "jb {long}", ".endif",
@@ -132,19 +135,34 @@ macro_rules! collective {
             ".if {arguments} > 6", "mov r11, [rsp + 8 * ({arguments} - 6)]",
             "cmp r11, 4096", "jb {long}", "mov rax, [r11 + {counts}]", ".endif",
             "mov dword ptr gs:[0x18], eax",
+            ".if {noted}",
+            // The place in the log: 256 operations are remembered.
+            "mov r11d, dword ptr [rax + {seq}]",
+            "movzx r10d, r11b",
+            "mov dword ptr [rax + r10 * 4 + {numbers}], r11d",
+            "mov dword ptr [rax + r10 * 4 + {log_counts}], esi",
+            "mov qword ptr [rax + r10 * 8 + {log_types}], rdx",
+            ".if {arguments} == 5", "mov dword ptr [rax + r10 * 4 + {log_roots}], ecx", ".else",
+            "mov r11d, dword ptr [rsp + 8 * ({arguments} - 7)]",
+            "mov dword ptr [rax + r10 * 4 + {log_roots}], r11d",
+            "mov r11, [rsp + 8 * ({arguments} - 6)]",
+            ".endif", ".endif",
             "inc qword ptr [rax + {seq}]",
-            ".if ({arguments} & 1) == 0", "push rax", ".endif",
+            ".if {pad}", "push rax", ".endif",
             ".if {arguments} > 5", "push r9", ".endif",
-            ".if {arguments} > 4", "push r8", "push rcx", "push rdx", "push rsi", ".endif",
+            ".if {arguments} > 4", "push r8",
+            ".if {root_kept}", "push rcx", ".endif",
+            "push rdx",
+            ".if {noted} == 0", "push rsi", ".endif", ".endif",
             "push rdi",
             // Each push moves the stack to where the argument before has this distance.
             ".if {arguments} > 6", "push qword ptr [r11 + {lower}]", ".endif",
             ".if {arguments} > 8",
-            ".if {handles} & 128", "mov r10, [rsp + 72]", "push qword ptr [r10 + {lower}]", ".else",
-            "push qword ptr [rsp + 72]", ".endif", ".endif",
+            ".if {handles} & 128", "mov r10, [rsp + {stacked}]", "push qword ptr [r10 + {lower}]", ".else",
+            "push qword ptr [rsp + {stacked}]", ".endif", ".endif",
             ".if {arguments} > 7",
-            ".if {handles} & 64", "mov r10, [rsp + 72]", "push qword ptr [r10 + {lower}]", ".else",
-            "push qword ptr [rsp + 72]", ".endif", ".endif",
+            ".if {handles} & 64", "mov r10, [rsp + {stacked}]", "push qword ptr [r10 + {lower}]", ".else",
+            "push qword ptr [rsp + {stacked}]", ".endif", ".endif",
             ".cfi_adjust_cfa_offset {frame}",
             "movabs rax, qword ptr [{direct}]",
             ".if {handles} & 1", "mov rdi, [rdi + {lower}]", ".endif",
@@ -158,45 +176,57 @@ macro_rules! collective {
             ".if {arguments} == 6", "mov r9, [r9 + {lower}]", ".endif",
             "call qword ptr [rax + {slot}]",
             "8:",
-            "test eax, eax",
-            "jne 2f",
-            "add rsp, {frame}",
-            ".cfi_adjust_cfa_offset -{frame}",
             // No thread is stopped in this section, so nobody is before it is clear that nothing has to be told.
             "mov dword ptr gs:[0x18], 0",
             "movabs rcx, {pending}",
-            "cmp dword ptr [rcx], 0",
-            "jne 4f",
+            "mov ecx, dword ptr [rcx]",
+            "or ecx, eax",
+            "jne 2f",
+            "add rsp, {frame}",
+            ".cfi_adjust_cfa_offset -{frame}",
             "ret",
             "2:",
             ".cfi_adjust_cfa_offset {frame}",
+            "mov dword ptr gs:[0x18], {stub}",
+            "mov rdi, [rsp + {home}]",
             "cmp eax, {again}",
             "jne 3f",
             ".cfi_remember_state",
-            // Taken back; and what the agent has not read, because the thread was about to be inside, is told before the thread may be stopped.
-            "mov rdi, [rsp + {home}]",
+            // Taken back; and what the agent has not read, because the thread was about to be inside, is told before the thread may be stopped. What the log
+            // has is taken from there before.
+            ".if {noted}",
             "mov rax, [rdi + {counts}]",
-            "lock dec qword ptr [rax + {seq}]",
+            "movzx r10d, byte ptr [rax + {seq}]",
+            "mov esi, dword ptr [rax + r10 * 4 + {log_counts}]",
+            "mov ecx, dword ptr [rax + r10 * 4 + {log_roots}]",
+            "push rsi", ".cfi_adjust_cfa_offset 8",
+            "push rcx", ".cfi_adjust_cfa_offset 8",
             "call {returned}",
+            "pop rcx", ".cfi_adjust_cfa_offset -8",
+            "pop rsi", ".cfi_adjust_cfa_offset -8",
+            ".else",
+            "call {returned}",
+            ".endif",
             "add rsp, {below}",
             "pop rdi",
-            ".if {arguments} > 4", "pop rsi", "pop rdx", "pop rcx", "pop r8", ".endif",
+            ".if {arguments} > 4",
+            ".if {noted} == 0", "pop rsi", ".endif",
+            "pop rdx",
+            ".if {root_kept}", "pop rcx", ".endif",
+            "pop r8", ".endif",
             ".if {arguments} > 5", "pop r9", ".endif",
-            ".if ({arguments} & 1) == 0", "pop rax", ".endif",
+            ".if {pad}", "pop rax", ".endif",
             ".cfi_adjust_cfa_offset -{frame}",
             "jmp {long}",
             "3:",
             ".cfi_restore_state",
-            "mov rdi, [rsp + {home}]",
-            "mov esi, eax",
-            "lea rdx, [rip + 9f]",
             "add rsp, {frame}",
             ".cfi_adjust_cfa_offset -{frame}",
+            "test eax, eax",
+            "je {returned}",
+            "mov esi, eax",
+            "lea rdx, [rip + 9f]",
             "jmp {failed}",
-            "4:",
-            "mov dword ptr gs:[0x18], {stub}",
-            "mov rdi, [rsp + {home} - {frame}]",
-            "jmp {returned}",
             ".cfi_endproc",
             ".balign 32",
             ".pushsection .rodata.stillpoint_names, \"a\", @progbits",
@@ -215,14 +245,23 @@ macro_rules! collective {
             handles = const $handles,
             buffers = const $buffers,
             below = const 8 * if $arguments > 6 { $arguments - 6 } else { 0 },
-            frame = const $crate::ground::arch::frame_of($arguments),
-            home = const $crate::ground::arch::home_of($arguments),
+            noted = const $noted as u32,
+            root_kept = const ($noted as u32 == 0 || $arguments > 5) as u32,
+            pad = const $crate::ground::arch::pad_of($arguments, $noted as u32),
+            stacked = const $crate::ground::arch::stacked_of($arguments, $noted as u32),
+            frame = const $crate::ground::arch::frame_of($arguments, $noted as u32),
+            home = const $crate::ground::arch::home_of($arguments, $noted as u32),
             again = const stillpoint_wrappers::gate::AGAIN,
             stub = const stillpoint_wrappers::gate::Inside::Stub as u32,
             slot = const $slot,
             counts = const core::mem::offset_of!($crate::ground::object::Object, counts),
             lower = const core::mem::offset_of!($crate::ground::object::Object, lower),
-            seq = const core::mem::offset_of!(stillpoint_wrappers::gate::ClockCell, count),
+            seq = const core::mem::offset_of!(stillpoint_wrappers::gate::ClockRoom, cell.count),
+            numbers = const core::mem::offset_of!(stillpoint_wrappers::gate::ClockRoom, log.numbers)
+                      + 4 * stillpoint_clock::absent::REMEMBERED * ($noted as usize).saturating_sub(1),
+            log_counts = const core::mem::offset_of!(stillpoint_wrappers::gate::ClockRoom, log.counts),
+            log_roots = const core::mem::offset_of!(stillpoint_wrappers::gate::ClockRoom, log.roots),
+            log_types = const core::mem::offset_of!(stillpoint_wrappers::gate::ClockRoom, log.types),
             direct = const stillpoint_wrappers::gate::GATE_ADDRESS
                         + core::mem::offset_of!(stillpoint_wrappers::gate::GatePage, direct),
             pending = const stillpoint_wrappers::gate::GATE_ADDRESS
@@ -232,17 +271,42 @@ macro_rules! collective {
 }
 pub(crate) use collective;
 
-/// Bytes between the return address and the stack pointer at the call: as many as make the stack even there.
-pub const fn frame_of(arguments: usize) -> usize {
-    8 * (arguments + (arguments + 1) % 2)
+/// The registers' arguments that are on the stack, where the log has none of them or some.
+const fn pushed_of(arguments: usize, noted: u32) -> usize {
+    let in_registers = if arguments > 6 { 6 } else { arguments };
+    match (noted, arguments) {
+        (0, _) => in_registers,
+        (_, 5) => in_registers - 2,
+        _ => in_registers - 1,
+    }
 }
 
-/// Where the communicator is, seen from there.
-pub const fn home_of(arguments: usize) -> usize {
-    if arguments > 6 {
-        frame_of(arguments) + 8 * (arguments - 6)
-    } else {
-        8 * (arguments - 1)
+/// The arguments on the caller's stack, which the real function gets on its own.
+const fn below_of(arguments: usize) -> usize {
+    arguments.saturating_sub(6)
+}
+
+/// Whether the stack has to be made even: 0 or 1.
+pub const fn pad_of(arguments: usize, noted: u32) -> usize {
+    (pushed_of(arguments, noted) + below_of(arguments) + 1) % 2
+}
+
+/// Bytes between the return address and the stack pointer at the call.
+pub const fn frame_of(arguments: usize, noted: u32) -> usize {
+    8 * (pushed_of(arguments, noted) + below_of(arguments) + pad_of(arguments, noted))
+}
+
+/// Where the last but one of the arguments on the caller's stack is, once the registers' and the last one are pushed; each push moves the stack to where the
+/// argument before has this distance.
+pub const fn stacked_of(arguments: usize, noted: u32) -> usize {
+    8 * (pushed_of(arguments, noted) + pad_of(arguments, noted) + below_of(arguments))
+}
+
+/// Where the communicator is at the call.
+pub const fn home_of(arguments: usize, noted: u32) -> usize {
+    match arguments {
+        0..=6 => 8 * (pushed_of(arguments, noted) - 1),
+        _ => frame_of(arguments, noted) + 8 * below_of(arguments),
     }
 }
 

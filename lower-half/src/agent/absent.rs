@@ -1,0 +1,167 @@
+//! A rank that computes, and is late for operations that others have returned from: they are carried out for its application in advance
+//! (`stillpoint_clock::absent`).
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use stillpoint_clock::absent::Operation;
+use stillpoint_clock::rank::Activity;
+use stillpoint_protocol::absent::{Missing, Told};
+use stillpoint_wrappers::gate::Command;
+
+use crate::ground::page::Page;
+
+/// A rank that is on its way comes by itself.
+const GRACE: Duration = Duration::from_millis(100);
+/// Pause after the first question that had no effect; twice as long after each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// ... and at most.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How long an application may take to stand before it is said that it cannot: it is in a call that waits for others.
+const HOLD: Duration = Duration::from_millis(200);
+
+/// How far it is.
+enum Stage {
+    /// Nobody has been asked.
+    Idle,
+    /// The application is to stand; until then the answer waits.
+    Holding {
+        until: Instant,
+        missing: Vec<Missing>,
+    },
+    /// It stands until the coordinator says what follows.
+    Held,
+    /// It carries something out.
+    CarryingOut { _operations: Box<[Operation]> },
+}
+
+/// One rank's side of it, for one attempt.
+pub struct Absent {
+    stage: Stage,
+    next: Option<Instant>,
+    pause: Duration,
+}
+
+/// What is to be said.
+pub enum Said {
+    Asks(Vec<Missing>),
+    Told(Told),
+}
+
+impl Absent {
+    pub fn new() -> Self {
+        Self {
+            stage: Stage::Idle,
+            next: None,
+            pause: FIRST_PAUSE,
+        }
+    }
+
+    /// Whether the application's threads are to be stopped although targets are ahead.
+    pub fn holds(&self) -> bool {
+        !matches!(self.stage, Stage::Idle)
+    }
+
+    /// Looks how far it is.
+    pub fn look(&mut self, page: &Page, activity: Activity) -> Option<Said> {
+        match &self.stage {
+            Stage::Idle => self.question(page, activity).map(Said::Asks),
+            Stage::Holding { until, missing } => {
+                let stands = page.carried_out();
+                if !stands && Instant::now() < *until && !page.late().is_empty() {
+                    return None;
+                }
+                let told = told(page, missing, stands);
+                self.stage = Stage::Held;
+                Some(Said::Told(told))
+            }
+            Stage::CarryingOut { .. } if page.carried_out() => {
+                self.let_on(page);
+                None
+            }
+            Stage::Held | Stage::CarryingOut { .. } => None,
+        }
+    }
+
+    /// What this rank asks, if it is time for that.
+    fn question(&mut self, page: &Page, activity: Activity) -> Option<Vec<Missing>> {
+        if !matches!(activity, Activity::Running | Activity::Waiting) || page.all_reached() {
+            self.next = None;
+            return None;
+        }
+        let now = Instant::now();
+        let next = *self.next.get_or_insert(now + GRACE);
+        if now < next {
+            return None;
+        }
+        self.next = Some(now + self.pause);
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        let missing = page.late().into_iter().map(|behind| Missing {
+            ggid: behind.ggid,
+            first: behind.begun + 1,
+            last: behind.target,
+        });
+        Some(missing.collect())
+    }
+
+    /// `Order::Tell`: the answer, if it can be given at once.
+    pub fn tell(&mut self, page: &Page, hold: bool, missing: Vec<Missing>) -> Option<Told> {
+        if !hold || page.late().is_empty() {
+            return Some(told(page, &missing, !hold));
+        }
+        page.carry_out(&[]);
+        self.stage = Stage::Holding {
+            until: Instant::now() + HOLD,
+            missing,
+        };
+        None
+    }
+
+    /// `Order::CarryOut`.
+    pub fn carry_out(&mut self, page: &Page, operations: Vec<Operation>) {
+        if !matches!(self.stage, Stage::Held) {
+            return;
+        }
+        if operations.is_empty() {
+            self.let_on(page);
+            return;
+        }
+        let operations = operations.into_boxed_slice();
+        page.carry_out(&operations);
+        self.stage = Stage::CarryingOut {
+            _operations: operations,
+        };
+    }
+
+    /// The application runs on.
+    fn let_on(&mut self, page: &Page) {
+        page.command(Command::Reach);
+        self.stage = Stage::Idle;
+    }
+
+    /// The attempt is over. What is being carried out has to come to its end first: other ranks take part in it, and do.
+    pub fn end(&mut self, page: &Page) {
+        if matches!(self.stage, Stage::CarryingOut { .. }) {
+            while !page.carried_out() {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        self.stage = Stage::Idle;
+    }
+}
+
+/// What this rank says; where its application does not stand, it can carry nothing out.
+fn told(page: &Page, missing: &[Missing], able: bool) -> Told {
+    let behind = page.late().into_iter().map(|mut behind| {
+        if !able {
+            behind.rank = -1;
+        }
+        behind.into()
+    });
+    let remembered = |it: &Missing| page.remembered(it.ggid, it.first, it.last);
+    let operations = missing.iter().flat_map(remembered).map(Into::into);
+    Told {
+        behind: behind.collect(),
+        operations: operations.collect(),
+    }
+}

@@ -1,0 +1,92 @@
+//! The application's dynamic loader on another processor: what it has found out about the one that it was started on, and that must be true here.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use stillpoint_image::{Reader, Region};
+
+use super::RestoreError;
+use crate::arch::lazy;
+
+/// Sizes of registers that are believed.
+const BELIEVED: std::ops::Range<u64> = 512..1 << 16;
+
+/// Gives the loader as much room for registers as this processor's need. Its memory must be in place.
+pub fn make_room(reader: &Reader) -> Result<(), RestoreError> {
+    let Some(room) = lazy::room_for_registers() else {
+        return Ok(());
+    };
+    let code = reader.regions().iter().filter(|it| is_loaders_code(it));
+    let numbers: Vec<u64> = code
+        .flat_map(|region| {
+            // SAFETY: the region is mapped and readable.
+            let code = unsafe {
+                let start = std::ptr::with_exposed_provenance::<u8>(region.start as usize);
+                std::slice::from_raw_parts(start, region.bytes() as usize)
+            };
+            lazy::numbers(code, region.start)
+        })
+        .filter(|address| is_mapped(reader, *address))
+        .collect();
+    widen(&numbers, room).map_err(|source| RestoreError::System {
+        what: "cannot tell the program's dynamic loader of this processor's registers".to_owned(),
+        source,
+    })
+}
+
+/// Makes the numbers that large, unless they are larger. They lie where the loader has forbidden itself to write.
+fn widen(numbers: &[u64], room: u64) -> io::Result<()> {
+    if numbers.is_empty() {
+        return Ok(());
+    }
+    let memory = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/proc/self/mem")?;
+    for &address in numbers {
+        let mut number = [0; 8];
+        memory.read_exact_at(&mut number, address)?;
+        let before = u64::from_le_bytes(number);
+        if BELIEVED.contains(&before) && before < room {
+            memory.write_all_at(&room.to_le_bytes(), address)?;
+        }
+    }
+    Ok(())
+}
+
+fn is_loaders_code(region: &Region) -> bool {
+    let executable = libc::PROT_READ | libc::PROT_EXEC;
+    let name = Path::new(&region.name).file_name();
+    let name = name.map_or(String::new(), |name| name.to_string_lossy().into_owned());
+    region.protection as i32 & executable == executable
+        && name.starts_with("ld")
+        && name.contains(".so")
+}
+
+fn is_mapped(reader: &Reader, address: u64) -> bool {
+    let mut regions = reader.regions().iter();
+    regions.any(|region| region.start <= address && address + 8 <= region.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_grows_and_never_shrinks() {
+        let numbers = [1024u64, 4096, 3];
+        let addresses: Vec<u64> = numbers
+            .iter()
+            .map(|it| std::ptr::from_ref(it).expose_provenance() as u64)
+            .collect();
+        widen(&addresses, 2048).unwrap();
+        // SAFETY: written behind the compiler's back.
+        let now: Vec<u64> = numbers
+            .iter()
+            .map(|it| unsafe { std::ptr::from_ref(it).read_volatile() })
+            .collect();
+        assert_eq!(now, [2048, 4096, 3]);
+    }
+}

@@ -100,7 +100,7 @@ pub struct Behind {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Told {
     pub behind: Vec<Behind>,
-    /// Of what was asked for, as much as it remembers of what it has begun.
+    /// Of what was asked for, what it has begun: as it remembers it, or as [`Kind::Unknown`].
     pub operations: Vec<Operation>,
 }
 
@@ -174,10 +174,12 @@ impl Known {
     /// What a late member needs to know of an operation; `None` where that is not known, or does not do.
     fn part(&self, behind: &Behind, number: u64) -> Option<Vec<Operation>> {
         let key = (behind.ggid, number);
-        let known = self.begun.get(&key)?;
-        let first = known.first()?;
+        let begun = self.begun.get(&key)?;
+        let is_known = |it: &&Operation| it.kind != Kind::Unknown as u32;
+        let mut known: Vec<Operation> = begun.iter().filter(is_known).copied().collect();
+        let first = *known.first()?;
         let kind = Kind::from_word(first.kind);
-        let agrees = |it: &Operation| it.kind == first.kind && it.root == first.root;
+        let agrees = |it: &Operation| (it.kind, it.root) == (first.kind, first.root);
         if behind.rank < 0
             || !known.iter().all(agrees)
             || !kind.gives_nothing(behind.rank, first.root)
@@ -189,18 +191,17 @@ impl Known {
         match kind {
             Kind::Unknown => None,
             Kind::Bcast | Kind::Gather => {
-                let alike = known.iter().all(|it| bytes(it) == bytes(first));
-                alike.then(|| vec![*first])
+                let alike = known.iter().all(|it| bytes(it) == bytes(&first));
+                alike.then(|| vec![first])
             }
             Kind::Scatter => {
                 let root = known.iter().find(|it| it.teller == it.root)?;
                 Some(vec![*root])
             }
             Kind::Gatherv => {
-                let mut known = known.clone();
                 known.sort_by_key(|it| it.teller);
                 known.dedup_by_key(|it| it.teller);
-                Some(known)
+                (known.len() as i64 == i64::from(behind.size) - 1).then_some(known)
             }
         }
     }

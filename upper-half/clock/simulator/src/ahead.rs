@@ -151,12 +151,14 @@ impl Rank {
         let index = self.clocks.find(ggid as usize)?;
         let cell = self.clocks.at(index);
         let seq = cell.count.seq();
-        let is_there = number <= seq && number + cell.log.len() as u64 > seq;
-        let (noted, kind) = cell.log[number as usize % cell.log.len()];
-        if !is_there || teller < 0 || S::OWN_NUMBER && noted != number {
+        if number > seq || teller < 0 {
             return None;
         }
-        (kind != Kind::Unknown).then_some(Operation {
+        let (noted, kind) = cell.log[number as usize % cell.log.len()];
+        let is_remembered =
+            number + cell.log.len() as u64 > seq && (!S::OWN_NUMBER || noted == number);
+        let kind = if is_remembered { kind } else { Kind::Unknown };
+        Some(Operation {
             ggid,
             number,
             kind: kind as u32,

@@ -173,6 +173,29 @@ fn a_member_that_says_nothing_of_it_is_waited_for() {
 }
 
 #[test]
+fn who_has_begun_and_forgotten_comes_all_the_same() {
+    for (kind, granted) in [
+        (Kind::Bcast, true),
+        (Kind::Scatter, true),
+        (Kind::Gather, true),
+        (Kind::Gatherv, false),
+    ] {
+        let root = if (kind as u32) < 3 { 0 } else { 2 };
+        let forgotten = operation(A, 1, Kind::Unknown, 0, 1);
+        let known = vec![operation(A, 1, kind, root, 0)];
+        let late = vec![behind(A, 0, 1, 2)];
+        let told = [(vec![], known), (vec![], vec![forgotten]), (late, vec![])];
+        assert_eq!(asked(told).is_some(), granted, "{kind:?}");
+    }
+    let forgotten = vec![operation(A, 1, Kind::Unknown, 0, 0)];
+    let late = |rank| vec![behind(A, 0, 1, rank)];
+    assert_eq!(
+        asked([(vec![], forgotten), (late(1), vec![]), (late(2), vec![])]),
+        None
+    );
+}
+
+#[test]
 fn who_does_not_stand_is_waited_for() {
     let known = operation(A, 1, Kind::Bcast, 0, 0);
     for ranks in [[1, 2], [-1, 2], [1, -1]] {

@@ -32,7 +32,6 @@ pub struct Behind {
     pub target: u64,
     pub rank: i32,
     pub size: i32,
-    pub able: bool,
 }
 
 /// [`absent::Told`].
@@ -98,7 +97,6 @@ impl From<absent::Behind> for Behind {
             target,
             rank,
             size,
-            able,
         } = behind;
         Behind {
             ggid,
@@ -106,7 +104,6 @@ impl From<absent::Behind> for Behind {
             target,
             rank,
             size,
-            able,
         }
     }
 }
@@ -119,7 +116,6 @@ impl From<Behind> for absent::Behind {
             target,
             rank,
             size,
-            able,
         } = behind;
         absent::Behind {
             ggid,
@@ -127,7 +123,6 @@ impl From<Behind> for absent::Behind {
             target,
             rank,
             size,
-            able,
         }
     }
 }
@@ -163,7 +158,6 @@ mod tests {
             target: 3,
             rank: 4,
             size: 5,
-            able: true,
         };
         let told = Told {
             behind: vec![behind.into()],

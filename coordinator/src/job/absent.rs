@@ -118,14 +118,13 @@ mod tests {
 
     use super::*;
 
-    fn late(able: bool) -> Told {
+    fn late(rank: i32) -> Told {
         let behind = Behind {
             ggid: 1,
             begun: 4,
             target: 5,
-            rank: 1,
+            rank,
             size: 2,
-            able,
         };
         Told {
             behind: vec![behind],
@@ -176,7 +175,7 @@ mod tests {
         };
         assert!(!absent.late(vec![more]));
         assert_eq!(absent.told(0, knows(Kind::Bcast)), Next::Nothing);
-        assert_eq!(absent.told(1, late(true)), Next::Hold);
+        assert_eq!(absent.told(1, late(1)), Next::Hold);
         let order = absent.ask(true, 2);
         let missing = vec![Missing {
             first: 3,
@@ -189,7 +188,7 @@ mod tests {
                 missing
             }
         );
-        absent.told(1, late(true));
+        absent.told(1, late(1));
         let Next::CarryOut(granted) = absent.told(0, knows(Kind::Bcast)) else {
             panic!("nothing is carried out");
         };
@@ -203,11 +202,11 @@ mod tests {
         absent.late(vec![MISSING]);
         absent.ask(false, 2);
         absent.told(0, knows(Kind::Bcast));
-        absent.told(1, late(true));
+        absent.told(1, late(1));
         absent.ask(true, 2);
         absent.told(0, knows(Kind::Bcast));
         // It was in a call that waits for others.
-        assert_eq!(absent.told(1, late(false)), Next::CarryOut(vec![]));
+        assert_eq!(absent.told(1, late(-1)), Next::CarryOut(vec![]));
     }
 
     #[test]
@@ -216,11 +215,7 @@ mod tests {
         absent.late(vec![MISSING]);
         absent.ask(false, 2);
         absent.told(0, knows(Kind::Gather));
-        assert_eq!(absent.told(1, late(true)), Next::Nothing);
-        assert_eq!(
-            absent.told(1, late(true)),
-            Next::Nothing,
-            "no question is out"
-        );
+        assert_eq!(absent.told(1, late(1)), Next::Nothing);
+        assert_eq!(absent.told(1, late(1)), Next::Nothing, "no question is out");
     }
 }

@@ -162,8 +162,8 @@ impl Absent {
 /// What this rank says; `able` where its application stands or can: otherwise it can carry nothing out.
 fn told(page: &Page, missing: &[Missing], able: bool) -> Told {
     let behind = page.late().into_iter().map(|behind| {
-        let behind = Behind { able, ..behind };
-        behind.into()
+        let rank = if able { behind.rank } else { -1 };
+        Behind { rank, ..behind }.into()
     });
     let remembered = |it: &Missing| page.remembered(it.ggid, it.first, it.last);
     let operations = missing.iter().flat_map(remembered).map(Into::into);

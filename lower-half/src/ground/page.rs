@@ -187,13 +187,12 @@ impl Page {
                 target: cell.target.load(Ordering::SeqCst),
                 rank: cell.rank.load(Ordering::SeqCst),
                 size: cell.size.load(Ordering::SeqCst),
-                able: true,
             })
             .filter(|behind| behind.begun < behind.target)
             .collect()
     }
 
-    /// What this rank remembers of operations `first` to `last` of a clock.
+    /// What this rank has begun of operations `first` to `last` of a clock, and what it remembers of them.
     pub fn remembered(&self, ggid: u64, first: u64, last: u64) -> Vec<Operation> {
         let Some(tell) = self.grown_hooks().and_then(|hooks| hooks.remembered) else {
             return Vec::new();
@@ -204,13 +203,23 @@ impl Page {
             return Vec::new();
         };
         let first = first.max(last.saturating_sub(REMEMBERED as u64));
-        let operation = |number| {
-            let mut operation = Operation::default();
-            // SAFETY: called as the hook demands.
-            let there = unsafe { tell(index as u32, number, &raw mut operation) } != 0;
-            there.then_some(operation)
+        let Some(cell) = self.cells().nth(index) else {
+            return Vec::new();
         };
-        (first..=last).filter_map(operation).collect()
+        let begun = cell.count.seq();
+        let operation = |number| {
+            // That it has begun one it says also of one that it knows no more of.
+            let mut operation = Operation {
+                ggid,
+                number,
+                teller: cell.rank.load(Ordering::SeqCst),
+                ..Operation::default()
+            };
+            // SAFETY: called as the hook demands; where it says 0, nothing is written.
+            unsafe { tell(index as u32, number, &raw mut operation) };
+            operation
+        };
+        (first..=last.min(begun)).map(operation).collect()
     }
 
     /// Has the driver thread stand still before its targets are reached, as soon as it is out of MPI or waits for a message, and carry these operations out. They must stay

@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 
+use stillpoint_clock::absent::{Operation, Told};
 use stillpoint_clock::rank::{Activity, Pending, observe};
 use stillpoint_clock::safe_state::Report;
 
+use crate::ahead::Asked;
 use crate::mutant::Mutant;
 use crate::rank::Rank;
 
@@ -71,6 +73,9 @@ pub enum FromRank {
         sent: u64,
         received: u64,
     },
+    /// Its rank computes, and is behind on these: who knows what they are?
+    Ask(Vec<Asked>),
+    Told(Told),
     Released,
 }
 
@@ -81,19 +86,28 @@ impl FromRank {
         match self {
             FromRank::Clocks(_) | FromRank::Counts { .. } | FromRank::Released => true,
             FromRank::Report(report) => report.activity != Activity::Parked,
-            FromRank::Joined(_) | FromRank::Raise(..) => false,
+            FromRank::Joined(_) | FromRank::Raise(..) | FromRank::Ask(_) | FromRank::Told(_) => {
+                false
+            }
         }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ToRank {
-    Begin { attempt: u32 },
+    Begin {
+        attempt: u32,
+    },
     Targets(u64, Vec<(u64, u64)>),
     Raised(u64, u64, u64),
     Advance(u64),
     Poll(u32),
-    Count { round: u32 },
+    Count {
+        round: u32,
+    },
+    Tell(Vec<Asked>),
+    /// The answer to a rank that is late: what it is to carry out; nothing where it has to be waited for.
+    CarryOut(Vec<Operation>),
     Release,
 }
 
@@ -108,7 +122,7 @@ impl Agent {
 }
 
 impl Rank {
-    fn say(&mut self, word: FromRank) {
+    pub fn say(&mut self, word: FromRank) {
         let attempt = self.agent.attempt;
         self.agent.outbox.push_back((attempt, word));
     }
@@ -194,6 +208,8 @@ impl Rank {
                 self.advances += 1;
                 self.ordered(version);
             }
+            ToRank::Tell(asked) => self.tell_what_it_knows::<S>(&asked),
+            ToRank::CarryOut(operations) => self.ahead.given(operations),
             ToRank::Poll(poll) => self.look(poll, true),
             ToRank::Count { round } => {
                 self.held = true;

@@ -3,6 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use stillpoint_clock::absent::Kind;
 use stillpoint_clock::cells::Cells;
 use stillpoint_clock::count::{Count, Word};
 
@@ -15,7 +16,11 @@ pub struct Cell {
     pub clock: Option<usize>,
     pub count: Count<Plain>,
     pub target: u64,
+    pub log: Log,
 }
+
+/// Numbers of operations and what they are remembered as, by the number's last bit (in the runtime by its last byte).
+pub type Log = [(u64, Kind); 2];
 
 /// A word of one rank, which takes its steps and its agent's one at a time. An atomic one, because the checker shows states to
 /// several threads. Changed by who may change the cell only: ranks share what they have not changed with the state before.
@@ -102,6 +107,10 @@ impl Clocks {
     pub fn of_mut(&mut self, clock: usize) -> &mut Cell {
         let index = self.find(clock);
         &mut self.cells[index.expect("programs use communicators that they have")]
+    }
+
+    pub fn at(&self, index: usize) -> &Cell {
+        &self.cells[index]
     }
 
     pub fn at_mut(&mut self, index: usize) -> &mut Cell {

@@ -7,6 +7,7 @@ use stillpoint_clock::safe_state::{Action, Event, SafeState};
 use stillpoint_clock::two_phase::has_safe_state;
 
 use crate::agent::{FromRank, ToRank};
+use crate::asking::Asking;
 use crate::job::State;
 use crate::mutant::Mutant;
 use crate::promise::Broken;
@@ -26,6 +27,7 @@ pub enum Coordinator<S: Mutant> {
         safe: Arc<SafeState<S>>,
         /// A poll that goes out after a pause.
         poll: Option<Poll>,
+        asking: Asking,
     },
     Draining(Drain<S>),
     /// The image is there; how it goes on is somebody else's choice.
@@ -35,13 +37,13 @@ pub enum Coordinator<S: Mutant> {
 }
 
 impl<S: Mutant> State<S> {
-    fn broadcast(&mut self, order: &ToRank) {
+    pub fn broadcast(&mut self, order: &ToRank) {
         for rank in self.ranks.iter_mut() {
             rank.agent.inbox.push_back(order.clone());
         }
     }
 
-    fn send(&mut self, rank: u32, order: ToRank) {
+    pub fn send(&mut self, rank: u32, order: ToRank) {
         self.ranks[rank as usize].agent.inbox.push_back(order);
     }
 
@@ -52,6 +54,7 @@ impl<S: Mutant> State<S> {
         self.coordinator = Coordinator::Seeking {
             safe: Arc::new(SafeState::new(self.ranks.len())),
             poll: None,
+            asking: Asking::default(),
         };
         let attempt = self.attempt;
         self.broadcast(&ToRank::Begin { attempt });
@@ -91,6 +94,14 @@ impl<S: Mutant> State<S> {
                 sent,
                 received,
             } => return self.on_counts(number, round, sent, received),
+            FromRank::Ask(asked) => {
+                self.ask(asked);
+                return Ok(());
+            }
+            FromRank::Told(told) => {
+                self.told(number, told);
+                return Ok(());
+            }
             FromRank::Released => {
                 self.on_released();
                 return Ok(());

@@ -10,11 +10,11 @@ use crate::barrier;
 use crate::clocks::Clocks;
 use crate::coordinator::{Coordinator, Poll};
 use crate::mutant::Mutant;
-use crate::program::{Op, Program};
+use crate::program::{Op, Program, Until};
 use crate::promise::Broken;
 use crate::rank::Rank;
 use crate::ranks::Ranks;
-use crate::{inside, step, wire};
+use crate::{ahead, asking, inside, step, wire};
 
 /// What does not change.
 #[derive(Clone, Debug)]
@@ -45,6 +45,8 @@ pub struct Circumstances {
     pub patient: bool,
     /// When the last checkpoint is over, the job comes to its end in one action.
     pub ends_early: bool,
+    /// Late members have operations carried out ahead of them: how often one asks although something else could still happen.
+    pub asks: Option<u32>,
 }
 
 /// What changes.
@@ -62,6 +64,10 @@ pub struct State<S: Mutant> {
     pub two_phase: bool,
     /// Polls may go out although something else can still happen.
     pub hasty: bool,
+    pub asks: bool,
+    pub hasty_asks: u32,
+    /// Ranks that have asked, and nothing has happened since, as bits.
+    pub inquired: u32,
     /// The members of each communicator.
     pub members: Arc<Vec<Vec<usize>>>,
     pub broken: Option<Broken>,
@@ -80,6 +86,10 @@ pub enum Action {
     Test(usize),
     /// A rank that is blocked in a collective operation asks whether it is to stand still there.
     Ask(usize),
+    /// A rank goes on with what it carries out ahead of its application.
+    Carry(usize),
+    /// The agent of a rank that computes asks what it is late for.
+    Inquire(usize),
     /// Messages come in.
     Pull(usize),
     /// An agent takes its next step.
@@ -115,6 +125,11 @@ impl<S: Mutant> Job<S> {
         })
     }
 
+    /// Whether late members ask what they are late for.
+    pub fn asks(&self) -> bool {
+        self.circumstances.asks.is_some()
+    }
+
     /// Before anything has happened.
     pub fn start(&self) -> State<S> {
         let communicators = &self.program.communicators;
@@ -122,11 +137,15 @@ impl<S: Mutant> Job<S> {
         let rank = |number: usize| {
             let mut clocks = Clocks::default();
             for (communicator, clock) in communicators.iter().zip(&self.clocks) {
-                if communicator.given && communicator.members.contains(&number) {
+                let is_known = communicator.given && communicator.unknown_to != Some(number);
+                if is_known && communicator.members.contains(&number) {
                     clocks.learn::<S>(*clock, true);
                 }
             }
             let mut rank = Rank::new(ranks, communicators.len(), clocks);
+            if self.asks() {
+                rank.ahead = self.places(number);
+            }
             let frees = |op: &Op| matches!(op, Op::Free { .. });
             rank.agent.takes_its_time = self.program.ranks[number].iter().any(frees);
             rank
@@ -143,6 +162,9 @@ impl<S: Mutant> Job<S> {
             hasty_counts: self.circumstances.hasty_counts,
             two_phase: self.circumstances.two_phase,
             hasty: self.circumstances.hasty_polls > 0,
+            asks: self.asks(),
+            hasty_asks: self.circumstances.asks.unwrap_or(0),
+            inquired: 0,
             members: Arc::new(communicators.iter().map(|c| c.members.clone()).collect()),
             broken: None,
         }
@@ -171,6 +193,13 @@ impl<S: Mutant> Job<S> {
         if actions.is_empty() || state.hasty_polls > 0 {
             let changed = (0..state.ranks.len()).filter(|rank| state.ranks[*rank].has_changed());
             actions.extend(changed.map(Action::Look));
+        }
+        if self.asks() && (actions.is_empty() || state.hasty_asks > 0) {
+            let late = |rank: &usize| {
+                let anew = state.hasty_asks > 0 || state.inquired >> rank & 1 == 0;
+                anew && state.ranks[*rank].can_inquire::<S>()
+            };
+            actions.extend((0..state.ranks.len()).filter(late).map(Action::Inquire));
         }
         let seeks = matches!(state.coordinator, Coordinator::Seeking { .. });
         let draining = matches!(state.coordinator, Coordinator::Draining(_));
@@ -202,6 +231,9 @@ impl<S: Mutant> Job<S> {
         if step::can_step(self, &state.ranks, number) {
             actions.push(Action::Step(number));
         }
+        if ahead::can_carry(self, &state.ranks, number) {
+            actions.push(Action::Carry(number));
+        }
         if barrier::can_test(self, &state.ranks, number) {
             actions.push(Action::Test(number));
         }
@@ -209,7 +241,8 @@ impl<S: Mutant> Job<S> {
             actions.push(Action::Ask(number));
         }
         let next = self.program.ranks[number].get(it.at);
-        let busy = next.is_some_and(|op| !matches!(op, Op::Linger { .. }));
+        let lingers = |until| matches!(until, Until::Targeted | Until::Carried);
+        let busy = next.is_some_and(|op| !matches!(op, Op::Linger { until } if lingers(*until)));
         if it.can_stop::<S>(busy) {
             actions.push(Action::Stop(number));
         }
@@ -255,6 +288,14 @@ impl<S: Mutant> Job<S> {
         if self.circumstances.ends_early && state.wanted == 0 {
             self.run_out(state);
         }
+        if self.asks() {
+            let mut all = 0..state.ranks.len();
+            let astray = all.find(|number| state.ranks[*number].ahead.astray);
+            state.broken = state.broken.or(astray.map(Broken::AnotherOperation));
+            let mut all = 0..state.ranks.len();
+            let alone = all.find(|number| state.ranks[*number].ahead.alone);
+            state.broken = state.broken.or(alone.map(Broken::WaitsAhead));
+        }
     }
 
     /// A nonblocking operation that is under way while the image of a job under two-phase commit is written.
@@ -270,9 +311,20 @@ impl<S: Mutant> Job<S> {
     }
 
     fn carry_out(&self, state: &mut State<S>, action: Action) {
+        if self.asks() && asking::changes(action) {
+            state.inquired = 0;
+        }
         let ranks = &mut state.ranks;
         match action {
             Action::Step(number) => step::step(self, ranks, number),
+            Action::Carry(number) => {
+                ahead::carry(self, ranks, number);
+            }
+            Action::Inquire(number) => {
+                state.hasty_asks = state.hasty_asks.saturating_sub(1);
+                state.inquired |= 1 << number;
+                ranks[number].inquire();
+            }
             Action::Stop(number) => ranks[number].doing = Activity::Parked,
             Action::Wake(number) => ranks[number].wake::<S>(),
             Action::Test(number) => barrier::test(self, ranks, number),
@@ -307,6 +359,10 @@ impl<S: Mutant> Job<S> {
                     .err();
             }
             Action::Pause => {
+                if let Some(number) = self.waits_ahead(state) {
+                    state.broken = Some(Broken::WaitsAhead(number));
+                    return;
+                }
                 // Hasty only if something else could have happened.
                 state.hasty_polls = state.hasty_polls.saturating_sub(1);
                 state.pause_over();
@@ -320,67 +376,18 @@ impl<S: Mutant> Job<S> {
             Action::Restart => state.restart(self),
         }
     }
-
-    /// Once the last checkpoint is over, everything comes to the same end in any order.
-    fn run_out(&self, state: &mut State<S>) {
-        if !matches!(
-            state.coordinator,
-            Coordinator::Releasing(_) | Coordinator::Idle
-        ) {
-            return;
-        }
-        state.all_released();
-        let ranks = &mut state.ranks;
-        let all = 0..ranks.len();
-        loop {
-            if let Some(number) = all.clone().find(|rank| step::can_step(self, ranks, *rank)) {
-                step::step(self, ranks, number);
-            } else if let Some(number) = all
-                .clone()
-                .find(|rank| barrier::can_test(self, ranks, *rank))
-            {
-                barrier::test(self, ranks, number);
-            } else {
-                return;
-            }
-        }
-    }
 }
 
 impl<S: Mutant> State<S> {
-    /// Every rank runs on, whatever the orders that are on their way.
-    fn all_released(&mut self) {
-        for rank in self.ranks.iter_mut() {
-            rank.agent = rank.agent.anew();
-            rank.release::<S>();
-            rank.raises.clear();
-        }
-        self.coordinator = Coordinator::Idle;
-    }
-
-    /// The job begins again from the image that has been written, on another lower half.
-    fn restart(&mut self, job: &Job<S>) {
-        self.restarts -= 1;
-        for (rank, ops) in self.ranks.iter_mut().zip(&job.program.ranks) {
-            if let Some(op) = ops.get(rank.at) {
-                rank.lose_operation::<S>(*op);
-            }
-        }
-        self.all_released();
-        for rank in self.ranks.iter_mut() {
-            rank.lose_barriers();
-        }
-    }
-
     /// How far the ranks have come, for whoever has to understand a failure.
     pub fn in_words(&self, job: &Job<S>) -> String {
         let mut lines = vec![format!("{:?}, broken: {:?}", self.coordinator, self.broken)];
         for (number, rank) in self.ranks.iter().enumerate() {
             let op = job.program.ranks[number].get(rank.at);
             lines.push(format!(
-                "rank {number}: operation {} {op:?} {:?} {:?} {:?} advances {} begun {:?} bound {:?} {:?} \
+                "rank {number}: {:?} operation {} {op:?} {:?} {:?} {:?} advances {} begun {:?} bound {:?} {:?} \
                  sent {:?} pulled {:?} taken {:?} {:?}",
-                rank.at, rank.step, rank.doing, rank.pending, rank.advances, rank.begun, rank.bound, rank.clocks,
+                rank.ahead, rank.at, rank.step, rank.doing, rank.pending, rank.advances, rank.begun, rank.bound, rank.clocks,
                 rank.sent, rank.pulled, rank.taken, rank.agent
             ));
         }

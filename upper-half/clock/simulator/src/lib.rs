@@ -11,17 +11,20 @@
 //! * the driver thread's way through a stub, at the grain at which the agent can see it.
 //!
 //! [`job`] is the job and what may happen next, [`rank`] the application's side with its [`clocks`], [`mod@step`] what its driver thread
-//! does next, [`barrier`] its way through the barriers of two-phase commit, [`inside`] through operations that can be begun again, [`wire`] messages, [`agent`] its agent,
-//! [`coordinator`] the job's side, [`promise`] what must hold. [`program`] says what ranks do, [`random`] makes
+//! does next, [`barrier`] its way through the barriers of two-phase commit, [`inside`] through operations that can be begun again, [`ahead`] through those that are carried out ahead of it, [`wire`] messages, [`agent`] its agent,
+//! [`coordinator`] the job's side, [`asking`] what it asks and answers late members, [`ending`] how a checkpoint ends, [`promise`] what must hold. [`program`] says what ranks do, [`random`] makes
 //! correct programs from a seed, [`mutant`] leaves essential steps out, [`reduction`]
 //! says what a search may leave out. [`scale`] is another, coarser one for very
 //! many ranks, with time.
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod ahead;
+pub mod asking;
 pub mod barrier;
 pub mod clocks;
 pub mod coordinator;
+pub mod ending;
 pub mod inside;
 pub mod job;
 pub mod mutant;

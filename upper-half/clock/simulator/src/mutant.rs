@@ -36,6 +36,36 @@ pub trait Mutant: Steps {
     const ENTER_AGAIN: bool = true;
     /// What a rank raises is a target of its own too, when its agent says so.
     const OWN_RAISES: bool = true;
+    /// Who is late stands still until it is answered.
+    const STAND: bool = true;
+    /// Nothing is carried out in advance before every rank that is late stands.
+    const ALL_STAND: bool = true;
+    /// Nobody carries anything out where it stands still inside a collective operation, or before one.
+    const STAND_OUTSIDE: bool = true;
+    /// Nothing is carried out before every rank that is late has nothing to give.
+    const ALL_ABLE: bool = true;
+    /// ... and every member has begun it or stands.
+    const ALL_COME: bool = true;
+    /// Who has not answered is waited for.
+    const ALL_ANSWER: bool = true;
+    /// All who are late carry out what they are granted in one order.
+    const ONE_ORDER: bool = true;
+    /// What is noted of an operation is noted with its number.
+    const OWN_NUMBER: bool = true;
+    /// What is carried out in advance is counted.
+    const COUNT_AHEAD: bool = true;
+    /// ... when it is over.
+    const COUNT_WHEN_OVER: bool = true;
+    /// ... and only then: not when the application comes to it.
+    const COUNT_ONCE: bool = true;
+    /// The application is served what was carried out in advance.
+    const SERVE: bool = true;
+    /// ... after a restart as well.
+    const KEEP: bool = true;
+    /// What has been granted is carried out, whatever becomes of the checkpoint.
+    const CARRY_ON: bool = true;
+    /// Who stands until it is answered goes on when the checkpoint is over.
+    const LET_GO: bool = true;
 }
 
 impl Mutant for Every {}
@@ -126,4 +156,34 @@ leave_out! {
     NoEnteringAgain:; ENTER_AGAIN,
     /// A rank has others come to an operation, and need not come itself.
     NoOwnRaises:; OWN_RAISES,
+    /// Who is late goes on while it waits for an answer.
+    NoStanding:; STAND,
+    /// Who is somewhere else is taken for one that stands.
+    AnySomewhereElse:; ALL_STAND,
+    /// Who stands still inside an operation, or before one, carries others out there.
+    StandsInOne:; STAND_OUTSIDE,
+    /// Who can do its part does it, though somebody else cannot.
+    AnyUnable:; ALL_ABLE,
+    /// Who says nothing of an operation is taken for one that has begun it.
+    AnyUnknown:; ALL_COME,
+    /// Who has not answered is taken for one that has begun everything.
+    AnyUnanswered:; ALL_ANSWER,
+    /// Everybody carries out what it is late for in an order of its own.
+    NoOrder:; ONE_ORDER,
+    /// What was in an operation's place in the log is told of a nonblocking one.
+    TellsOlder:; OWN_NUMBER,
+    /// What is carried out in advance is not counted.
+    NoCountAhead:; COUNT_AHEAD,
+    /// What is carried out in advance is counted when it is begun.
+    CountsEarly:; COUNT_WHEN_OVER,
+    /// The application counts what has been counted in advance.
+    CountsServed:; COUNT_ONCE,
+    /// The application begins what has been carried out in advance.
+    NoServing:; SERVE,
+    /// What was kept for the application is gone after a restart.
+    NoKeeping:; KEEP,
+    /// What has been granted is forgotten when the checkpoint is over.
+    NoCarryingOn:; CARRY_ON,
+    /// Who stands until it is answered stands when the checkpoint is over.
+    NoLettingGo:; LET_GO,
 }

@@ -1,5 +1,6 @@
 //! What the ranks of a job do.
 
+use stillpoint_clock::absent;
 use stillpoint_clock::group::{Collision, Ggid, Groups, ascending};
 use stillpoint_clock::steps::Steps;
 
@@ -10,6 +11,10 @@ pub enum Shape {
     Synchronizing,
     /// The first member, which waits for nobody, as in a broadcast.
     Rooted,
+    /// Every member before: what the first one gives is handed on from each to the next.
+    Chained,
+    /// The first member waits for every other one, and these wait for nobody, as in a gather.
+    Gathered,
     /// The neighbours on the ring of the members.
     Neighbours,
     /// Nobody: the lower half frees a communicator later.
@@ -23,6 +28,8 @@ pub enum Until {
     Targeted,
     /// Longer than a checkpoint takes.
     Carried,
+    /// ... unless it turns out that it has to be waited for: then it comes.
+    Refused,
 }
 
 /// What a blocking collective operation leaves of its input.
@@ -122,6 +129,8 @@ pub struct Communicator {
     pub set: Option<usize>,
     /// There from the beginning, not made by an [`Op::Make`].
     pub given: bool,
+    /// Who has yet to come to know it all the same.
+    pub unknown_to: Option<usize>,
     /// The shapes of its operations in their order.
     pub shapes: Vec<Shape>,
     /// A group id other than the true one: so that ids collide.
@@ -134,6 +143,7 @@ impl Communicator {
             members: members.into_iter().collect(),
             set: None,
             given,
+            unknown_to: None,
             shapes: vec![],
             id: None,
         }
@@ -207,6 +217,30 @@ impl Program {
     pub fn repeatable(self, on: usize, shape: Shape) -> Program {
         let kind = Kind::Repeatable;
         self.all(on, shape, Op::Collective { on, kind })
+    }
+
+    /// The number on its communicator that the operation has with which a rank goes on.
+    pub fn number_of(&self, rank: usize, at: usize) -> u32 {
+        let on = self.ranks[rank][at].on();
+        let before = self.ranks[rank][..at].iter();
+        1 + before.filter(|op| op.on() == on).count() as u32
+    }
+
+    /// What an operation is remembered as by those who have begun it.
+    pub fn remembered_as(&self, op: Op, number: u32) -> absent::Kind {
+        match op {
+            Op::Collective { on, kind } if kind != Kind::InPlace => {
+                match self.communicators[on].shapes[number as usize - 1] {
+                    Shape::Rooted => absent::Kind::Scatter,
+                    Shape::Chained => absent::Kind::Bcast,
+                    Shape::Gathered => absent::Kind::Gather,
+                    Shape::Synchronizing | Shape::Neighbours | Shape::Alone => {
+                        absent::Kind::Unknown
+                    }
+                }
+            }
+            _ => absent::Kind::Unknown,
+        }
     }
 
     /// Has communicators given up on clocks of their own: what must not be done.

@@ -29,6 +29,12 @@ pub enum Broken {
     StandsInVain(usize),
     /// Parked ranks were let on at a standstill of nothing but collective operations, which need none of them.
     LetOnInVain,
+    /// An application has come to an operation that is not its next one, or has got what another one gives.
+    AnotherOperation(usize),
+    /// What is carried out ahead of an application waits for somebody who does not come.
+    WaitsAhead(usize),
+    /// A clock does not stand at what has begun on its communicator.
+    CountedOtherwise { communicator: usize },
     /// A message would be lost with the lower half.
     OnTheWire,
     /// More messages were received than sent.
@@ -42,7 +48,9 @@ impl<S: Mutant> State<S> {
     pub fn is_safe(&self) -> Result<(), Broken> {
         for (number, rank) in self.ranks.iter().enumerate() {
             let moves = match rank.step {
-                Step::Inside | Step::Incremented | Step::Said | Step::Counted => true,
+                Step::Inside | Step::Incremented | Step::Said | Step::Counted | Step::Carrying => {
+                    true
+                }
                 Step::Open => !rank.stands_inside(),
                 _ => false,
             };
@@ -59,6 +67,17 @@ impl<S: Mutant> State<S> {
             let begun = members()
                 .map(|rank| rank.begun_for_good(communicator))
                 .min();
+            // Without collisions a communicator's clock has its number.
+            let counted = |rank: &Rank| {
+                let index = rank.clocks.find(communicator);
+                index.is_none_or(|_| {
+                    let count = &rank.clocks.of(communicator).count;
+                    count.seq() == u64::from(rank.begun_for_good(communicator))
+                })
+            };
+            if self.asks && !members().all(counted) {
+                return Err(Broken::CountedOtherwise { communicator });
+            }
             if bound > begun {
                 return Err(Broken::NotBegunByAll { communicator });
             }

@@ -4,7 +4,7 @@
 //! what comes later - and each rank gets its part of it. So the program cannot deadlock, however it is
 //! interleaved.
 
-use crate::program::{Communicator, Kind, Op, Program, Shape};
+use crate::program::{Communicator, Kind, Op, Program, Shape, Until};
 
 /// Numbers that follow from a seed (SplitMix64, Steele, Lea and Flood 2014).
 #[derive(Clone, Debug)]
@@ -48,19 +48,27 @@ struct Maker {
     happening: usize,
     /// Communicators that have not been given up.
     live: Vec<usize>,
-    /// Nonblocking operations are left out.
-    blocking: bool,
+    style: Style,
 }
 
-/// A correct program of `happenings` happenings on `ranks` ranks; `blocking`: without nonblocking operations.
-pub fn program(numbers: &mut Numbers, ranks: usize, happenings: usize, blocking: bool) -> Program {
+/// What a program is made of.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Style {
+    /// Nonblocking operations are left out.
+    pub blocking: bool,
+    /// Members come late to operations that others have returned from.
+    pub late: bool,
+}
+
+/// A correct program of `happenings` happenings on `ranks` ranks.
+pub fn program(numbers: &mut Numbers, ranks: usize, happenings: usize, style: Style) -> Program {
     let mut maker = Maker {
         numbers: Numbers(numbers.draw()),
         program: Program::on(ranks, &[]),
         later: vec![],
         happening: 0,
         live: vec![],
-        blocking,
+        style,
     };
     maker.make_communicators(ranks);
     maker.live = (0..maker.program.communicators.len()).collect();
@@ -111,6 +119,9 @@ impl Maker {
 
     fn happens(&mut self, ranks: usize) {
         let on = self.live[self.numbers.below(self.live.len())];
+        if self.style.late && self.numbers.one_in(2) {
+            return self.late(on, ranks);
+        }
         let shape = match self.numbers.below(4) {
             0 => Shape::Rooted,
             1 => Shape::Neighbours,
@@ -118,7 +129,7 @@ impl Maker {
         };
         match self.numbers.below(15) {
             0..4 => self.collective(on, shape),
-            4..6 | 11 if self.blocking => self.collective(on, shape),
+            4..6 | 11 if self.style.blocking => self.collective(on, shape),
             4..6 => self.nonblocking(on, shape),
             6..9 => self.message(ranks),
             9 => self.rendezvous(ranks),
@@ -134,6 +145,22 @@ impl Maker {
 
     fn all(&mut self, on: usize, shape: Shape, op: Op) {
         self.program = std::mem::take(&mut self.program).all(on, shape, op);
+    }
+
+    /// Some compute for longer than a checkpoint takes, if nobody has to wait for them, before an operation that lets others return.
+    fn late(&mut self, on: usize, ranks: usize) {
+        for rank in 0..ranks {
+            if self.numbers.one_in(3) {
+                let until = Until::Refused;
+                self.program.ranks[rank].push(Op::Linger { until });
+            }
+        }
+        let shape = match self.numbers.below(4) {
+            0 => Shape::Rooted,
+            1 => Shape::Gathered,
+            _ => Shape::Chained,
+        };
+        self.collective(on, shape);
     }
 
     fn collective(&mut self, on: usize, shape: Shape) {

@@ -2,7 +2,7 @@
 
 use crate::job::{Action, Circumstances, Job, State};
 use crate::mutant::Mutant;
-use crate::random::Numbers;
+use crate::random::{Numbers, Style};
 
 /// The actor of an action, which may be asleep: kind and rank in one number.
 fn actor(action: Action) -> Option<usize> {
@@ -12,30 +12,61 @@ fn actor(action: Action) -> Option<usize> {
         | Action::Wake(rank)
         | Action::Test(rank)
         | Action::Ask(rank)
+        | Action::Carry(rank)
         | Action::Pull(rank) => Some(rank),
-        Action::Obey(rank) | Action::CountHastily(rank) | Action::Look(rank) => Some(16 + rank),
+        Action::Obey(rank)
+        | Action::CountHastily(rank)
+        | Action::Look(rank)
+        | Action::Inquire(rank) => Some(16 + rank),
         Action::Deliver(rank) => Some(32 + rank),
         Action::Pause => Some(48),
         Action::Request | Action::Abort | Action::CarryOn | Action::Restart => None,
     }
 }
 
-/// Runs the random job of a seed to its end, with checkpoints and restarts, in at most so many steps; how many checkpoints were drained, or what went
+/// What has happened in a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Checkpoints that were drained.
+    pub checkpoints: u32,
+    /// Operations that were carried out ahead of an application.
+    pub ahead: u32,
+}
+
+/// Runs the random job of a seed to its end, with checkpoints and restarts, in at most so many steps; what has happened, or what went
 /// wrong.
-pub fn run<S: Mutant>(seed: u64, most_steps: usize) -> Result<u32, String> {
-    run_kept_by::<S>(seed, most_steps, false)
+pub fn run<S: Mutant>(seed: u64, most_steps: usize) -> Result<Figures, String> {
+    run_kept_by::<S>(seed, most_steps, false, Style::default())
 }
 
 /// The same under two-phase commit: without nonblocking collective operations.
-pub fn run_two_phase<S: Mutant>(seed: u64, most_steps: usize) -> Result<u32, String> {
-    run_kept_by::<S>(seed, most_steps, true)
+pub fn run_two_phase<S: Mutant>(seed: u64, most_steps: usize) -> Result<Figures, String> {
+    let style = Style {
+        blocking: true,
+        ..Style::default()
+    };
+    run_kept_by::<S>(seed, most_steps, true, style)
 }
 
-fn run_kept_by<S: Mutant>(seed: u64, most_steps: usize, two_phase: bool) -> Result<u32, String> {
+/// The same with members that come late, for whom operations are carried out in advance.
+pub fn run_late<S: Mutant>(seed: u64, most_steps: usize) -> Result<Figures, String> {
+    let style = Style {
+        late: true,
+        ..Style::default()
+    };
+    run_kept_by::<S>(seed, most_steps, false, style)
+}
+
+fn run_kept_by<S: Mutant>(
+    seed: u64,
+    most_steps: usize,
+    two_phase: bool,
+    style: Style,
+) -> Result<Figures, String> {
     let mut numbers = Numbers(seed);
     let ranks = 1 + numbers.below(8);
     let happenings = numbers.below(40);
-    let program = crate::random::program(&mut numbers, ranks, happenings, two_phase);
+    let program = crate::random::program(&mut numbers, ranks, happenings, style);
     let circumstances = Circumstances {
         checkpoints: 3,
         aborts: u32::from(numbers.below(4) == 0),
@@ -45,6 +76,7 @@ fn run_kept_by<S: Mutant>(seed: u64, most_steps: usize, two_phase: bool) -> Resu
         restarts: 3,
         patient: false,
         ends_early: false,
+        asks: style.late.then_some(20),
     };
     let job: Job<S> = Job::new(program, circumstances).map_err(|error| error.to_string())?;
     walk(&job, &mut numbers, most_steps)
@@ -55,11 +87,12 @@ pub fn walk<S: Mutant>(
     job: &Job<S>,
     numbers: &mut Numbers,
     most_steps: usize,
-) -> Result<u32, String> {
+) -> Result<Figures, String> {
     let mut state = job.start();
     let mut actions = vec![];
     // Some actors sleep for a while, so that the others get far ahead of them.
     let mut asleep = 0;
+    let mut carried = 0;
     for steps in 0..most_steps {
         if steps % 64 == 0 {
             asleep = numbers.draw() & numbers.draw();
@@ -67,7 +100,7 @@ pub fn walk<S: Mutant>(
         actions.clear();
         job.actions(&state, &mut actions);
         if actions.is_empty() {
-            return end(job, &state);
+            return end(job, &state, carried / 2);
         }
         let action = actions[numbers.below(actions.len())];
         let rare = matches!(action, Action::Request | Action::Abort) && actions.len() > 1;
@@ -75,6 +108,8 @@ pub fn walk<S: Mutant>(
         if rare && numbers.below(16) > 0 || sleeps && actions.len() > 1 {
             continue;
         }
+        // One step begins an operation, another one ends it.
+        carried += u32::from(matches!(action, Action::Carry(_)));
         job.happen(&mut state, action);
     }
     Err(format!(
@@ -83,9 +118,12 @@ pub fn walk<S: Mutant>(
     ))
 }
 
-fn end<S: Mutant>(job: &Job<S>, state: &State<S>) -> Result<u32, String> {
+fn end<S: Mutant>(job: &Job<S>, state: &State<S>, ahead: u32) -> Result<Figures, String> {
     match job.ended(state) {
-        true => Ok(state.done),
+        true => Ok(Figures {
+            checkpoints: state.done,
+            ahead,
+        }),
         false => Err(format!("{:?}\n{}", state.broken, state.in_words(job))),
     }
 }

@@ -6,6 +6,7 @@ use stillpoint_clock::rank::{
 };
 
 use crate::agent::Agent;
+use crate::ahead::Ahead;
 use crate::barrier::Barrier;
 use crate::clocks::{Cell, Clocks};
 use crate::inside::Place;
@@ -53,6 +54,8 @@ pub enum Step {
     Telling { begun: u64 },
     /// At the end of a call.
     Leaving,
+    /// In an operation that it carries out ahead of its application, which is stopped or waits for a message.
+    Carrying,
 }
 
 /// A rank with its agent.
@@ -89,6 +92,7 @@ pub struct Rank {
     pub sent: Vec<u32>,
     pub pulled: Vec<u32>,
     pub taken: Vec<u32>,
+    pub ahead: Ahead,
     pub agent: Agent,
 }
 
@@ -114,6 +118,7 @@ impl Rank {
             sent: vec![0; ranks],
             pulled: vec![0; ranks],
             taken: vec![0; ranks],
+            ahead: Ahead::default(),
             agent: Agent::default(),
         }
     }
@@ -152,6 +157,7 @@ impl Rank {
                 | Step::Open
                 | Step::LetPast
                 | Step::Again
+                | Step::Carrying
         );
         match self.doing {
             Activity::Running if collective => Activity::InCollective,
@@ -164,13 +170,15 @@ impl Rank {
         let owes = matches!(self.step, Step::TakenBack | Step::Returned);
         (self.step == Step::Before || owes && !S::OWES_INSIDE)
             && self.doing == Activity::Running
+            && !self.ahead.stands
             && !(self.let_on && busy)
             && may_park(self.pending, self.reached::<S>(), self.advances)
     }
 
     /// Whether a parked rank has to go on.
     pub fn can_wake<S: Mutant>(&self) -> bool {
-        self.doing == Activity::Parked && !self.held && (!self.reached::<S>() || self.advances > 0)
+        let stays = self.held || self.ahead.stands;
+        self.doing == Activity::Parked && !stays && (!self.reached::<S>() || self.advances > 0)
     }
 
     /// A parked rank goes on, because a target is ahead or because it is let past.
@@ -197,6 +205,9 @@ impl Rank {
     pub fn release<S: Mutant>(&mut self) {
         if self.stands_inside() {
             self.count_again::<S>();
+        }
+        if self.pending != Pending::No {
+            self.ahead.answered::<S>();
         }
         self.pending = Pending::No;
         self.advances = 0;

@@ -13,6 +13,7 @@
 use stillpoint_clock::rank::Activity;
 
 use crate::agent::{FromRank, ToRank};
+use crate::ahead;
 use crate::barrier::{self, Barrier, Stage};
 use crate::coordinator::Coordinator;
 use crate::job::{Action, Job, State};
@@ -29,6 +30,8 @@ fn actor(action: Action) -> Option<usize> {
         | Action::Wake(rank)
         | Action::Test(rank)
         | Action::Ask(rank)
+        | Action::Carry(rank)
+        | Action::Inquire(rank)
         | Action::Pull(rank) => Some(rank),
         Action::Obey(rank) | Action::CountHastily(rank) | Action::Look(rank) => Some(rank),
         Action::Deliver(_)
@@ -131,6 +134,12 @@ impl<S: Mutant> Set<'_, S> {
         if S::PULL && matches!(it.doing, Activity::Parked | Activity::Waiting) {
             self.add_all(|set, from| set.future(from).iter().any(|op| sends_to(*op, number)));
         }
+        if let Some(on) = ahead::carries_on(job, it) {
+            match it.step {
+                Step::Carrying => self.add_lacking(number, on, it.begun[on]),
+                _ => self.add_who_waits(on),
+            }
+        }
         let Some(op) = step::next_op(job, &state.ranks, number) else {
             return;
         };
@@ -159,7 +168,7 @@ impl<S: Mutant> Set<'_, S> {
                 | Step::Unsaid
                 | Step::Again,
                 Op::Collective { on, .. } | Op::Make { on, .. } | Op::Start { on, .. },
-            ) => self.add_all(|set, other| set.future(other).iter().any(|op| waits_on(*op, on))),
+            ) => self.add_who_waits(on),
             (
                 Step::Inside | Step::Open,
                 Op::Collective { on, .. } | Op::Make { on, .. } | Op::Free { set: on, .. },
@@ -171,6 +180,11 @@ impl<S: Mutant> Set<'_, S> {
             }
             _ => {}
         }
+    }
+
+    /// Whoever may look whether a nonblocking operation is over.
+    fn add_who_waits(&mut self, on: usize) {
+        self.add_all(|set, other| set.future(other).iter().any(|op| waits_on(*op, on)));
     }
 
     fn add_lacking(&mut self, number: usize, on: usize, which: u32) {
@@ -189,6 +203,12 @@ impl<S: Mutant> Set<'_, S> {
                 state.wanted == 0 || self.add_one(later)
             }
             _ if state.aborts > 0 => false,
+            // A question may be asked, or answered.
+            Coordinator::Seeking { asking, .. }
+                if state.hasty_asks > 0 || asking.is_out() || state.is_asked() =>
+            {
+                false
+            }
             Coordinator::Draining(drain) => self.add_one(|rank| drain.lacks(rank)),
             Coordinator::Seeking { safe, .. } if safe.version() == 0 => self.add_one(|rank| {
                 safe.clocks_missing()

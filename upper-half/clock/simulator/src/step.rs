@@ -2,6 +2,7 @@
 
 use stillpoint_clock::rank::{Activity, Pending};
 
+use crate::ahead;
 use crate::barrier;
 use crate::inside::Place;
 use crate::job::Job;
@@ -23,6 +24,9 @@ pub fn can_step<S: Mutant>(job: &Job<S>, ranks: &Ranks, number: usize) -> bool {
         return false;
     };
     let rank = &ranks[number];
+    if rank.ahead.stands || rank.step == Step::Carrying {
+        return false;
+    }
     match (rank.step, op) {
         (Step::Before, Op::Receive { from, busy }) => {
             rank.taken[from] < ranks[from].sent[number] || rank.would_block::<S>(busy)
@@ -33,6 +37,7 @@ pub fn can_step<S: Mutant>(job: &Job<S>, ranks: &Ranks, number: usize) -> bool {
         (Step::Before, Op::Linger { until }) => match until {
             Until::Targeted => rank.pending == Pending::Targeted || rank.carried,
             Until::Carried => rank.carried,
+            Until::Refused => rank.carried || rank.ahead.refused || rank.let_on,
         },
         (Step::Barrier(barrier), _) => {
             rank.can_decide_in_barrier::<S>(barrier, job.clocks[barrier.on])
@@ -51,10 +56,25 @@ pub fn can_step<S: Mutant>(job: &Job<S>, ranks: &Ranks, number: usize) -> bool {
 
 /// The rank's next step.
 pub fn step<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
+    if !job.asks() {
+        return take(job, ranks, number);
+    }
+    let before = (ranks[number].at, ranks[number].begun.clone());
+    take(job, ranks, number);
+    ahead::see_what_began(job, ranks, number, &before);
+}
+
+fn take<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
     let Some(op) = next_op(job, ranks, number) else {
         return;
     };
     let clock = op.on().map_or(0, |on| job.clocks[on]);
+    if ranks[number].step == Step::Before && op.on().is_some() && job.asks() {
+        if ahead::serve(job, ranks, number, op) {
+            return over(job, ranks, number, op);
+        }
+        ahead::note(job, ranks, number, op);
+    }
     match (ranks[number].step, op) {
         (Step::Leaving, _) => ranks[number].finish::<S>(),
         (Step::Before, Op::Compute | Op::Linger { .. }) => ranks[number].next(),
@@ -217,7 +237,12 @@ pub fn lacking<'a, S: Mutant>(
     let communicator = &job.program.communicators[on];
     let members = &communicator.members;
     let shape = match which.checked_sub(1) {
-        Some(index) => communicator.shapes[index as usize],
+        // One that there is not only a mutant begins.
+        Some(index) => communicator
+            .shapes
+            .get(index as usize)
+            .copied()
+            .unwrap_or(Shape::Alone),
         // Nothing of it has been counted.
         None => Shape::Alone,
     };
@@ -228,6 +253,8 @@ pub fn lacking<'a, S: Mutant>(
         Shape::Synchronizing => true,
         Shape::Alone => false,
         Shape::Rooted => place == 0 && own != 0,
+        Shape::Chained => place < own,
+        Shape::Gathered => own == 0,
         Shape::Neighbours => place == (own + 1) % count || own == (place + 1) % count,
     };
     (0..count)

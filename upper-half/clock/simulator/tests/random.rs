@@ -4,7 +4,7 @@
 //! A seed that fails is printed; `STILLPOINT_TEST_SEED=<seed>` runs it alone.
 
 use stillpoint_clock::steps::Every;
-use stillpoint_simulator::random_run::{run, run_two_phase};
+use stillpoint_simulator::random_run::{Figures, run, run_late, run_two_phase};
 
 const SEEDS: u64 = 2000;
 /// Far more than any of these jobs needs.
@@ -21,18 +21,36 @@ fn two_phase_commit_finds_a_still_point_too() {
     all_seeds(run_two_phase::<Every>);
 }
 
-fn all_seeds(run: fn(u64, usize) -> Result<u32, String>) {
-    let given = std::env::var("STILLPOINT_TEST_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    let seeds = given.map_or(0..SEEDS, |seed| seed..seed + 1);
-    let mut done = 0;
+/// With members that come late, as well.
+#[test]
+fn late_members_are_carried_out_for() {
+    let Figures { ahead, .. } = all_seeds(run_late::<Every>);
+    assert!(is_one_seed() || ahead > 300, "only {ahead} operations");
+}
+
+fn given() -> Option<u64> {
+    let text = std::env::var("STILLPOINT_TEST_SEED").ok()?;
+    text.parse().ok()
+}
+
+fn is_one_seed() -> bool {
+    given().is_some()
+}
+
+fn all_seeds(run: fn(u64, usize) -> Result<Figures, String>) -> Figures {
+    let seeds = given().map_or(0..SEEDS, |seed| seed..seed + 1);
+    let mut all = Figures::default();
     for seed in seeds {
         match run(seed, MAX_STEPS) {
-            Ok(checkpoints) => done += checkpoints,
+            Ok(figures) => {
+                all.checkpoints += figures.checkpoints;
+                all.ahead += figures.ahead;
+            }
             Err(error) => panic!("STILLPOINT_TEST_SEED={seed}: {error}"),
         }
     }
-    println!("{done} checkpoints");
-    assert!(given.is_some() || done > 4000, "only {done} checkpoints");
+    println!("{all:?}");
+    let enough = is_one_seed() || all.checkpoints > 4000;
+    assert!(enough, "only {} checkpoints", all.checkpoints);
+    all
 }

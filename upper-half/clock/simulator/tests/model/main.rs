@@ -6,6 +6,7 @@
 //! parks for ever while another needs it, or a nonblocking operation never completes.
 
 mod checker;
+mod late;
 mod mutants;
 mod programs;
 mod reduction;

@@ -24,6 +24,7 @@ pub const ONCE: Circumstances = Circumstances {
     restarts: 0,
     patient: false,
     ends_early: true,
+    asks: None,
 };
 /// Two in a row.
 pub const TWICE: Circumstances = Circumstances {

@@ -47,6 +47,22 @@ fn waits_for_nobody(trial: &Trial) -> Result<(), Failed> {
     Ok(())
 }
 
+/// The checkpoint has to wait; the result is right all the same.
+fn waits_for_the_late_one(trial: &Trial) -> Result<(), Failed> {
+    let mut job = trial.split()?;
+    trial.ready(&mut job)?;
+    let target = trial.epochs_at();
+    let request = ["checkpoint", "--timeout", "2"].map(OsStr::new);
+    let answer = command::stillpoint(
+        trial.directory,
+        request.into_iter().chain([target.as_os_str()]),
+    )?;
+    ensure!(answer.status == exit::FAILED, "{}", answer.show());
+    trial.go()?;
+    trial.ends_well(job)?;
+    Ok(())
+}
+
 /// The checkpoint has to wait, and says for whom.
 fn says_whom_it_waits_for(trial: &Trial) -> Result<(), Failed> {
     let mut job = trial.split()?;
@@ -174,6 +190,26 @@ fn one_thread_where_several_may_call() {
         3,
         ahead.map(|name| threads([name, "2", "0", "42"])),
         waits_for_nobody,
+    );
+}
+
+/// The part that is in place may have been moved: what has it is not begun anew. A scatter's input is not where its result will be.
+#[test]
+fn operations_in_place() {
+    let in_place = |case: [&'static str; 4]| [case[0], case[1], case[2], case[3], "in_place"];
+    let found = [["scatter", "1", "0", "42"], ["scatter", "0", "0", "42"]];
+    each_on(3, found.map(in_place), waits_for_nobody);
+    let waits = [
+        "allgather",
+        "allreduce",
+        "alltoall",
+        "reduce_scatter_block",
+        "scan",
+    ];
+    each_on(
+        3,
+        waits.map(|name| in_place([name, "0", "0", "42"])),
+        waits_for_the_late_one,
     );
 }
 

@@ -12,9 +12,9 @@ use stillpoint_wrappers::gate::Command;
 use crate::ground::page::Page;
 
 /// A rank that is on its way comes by itself.
-const GRACE: Duration = Duration::from_millis(100);
+const GRACE: Duration = Duration::from_millis(50);
 /// Pause after the first question that had no effect; twice as long after each further one.
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// ... and at most.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// How long an application may take to stand before it is said that it cannot: it is in a call that waits for others.

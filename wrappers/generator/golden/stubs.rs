@@ -185,7 +185,7 @@ mod collective {
             slot: core::mem::offset_of!(Direct, allgather),
             arguments: 7,
             handles: 36,
-            buffers: 0,
+            buffers: 1,
             noted: Kind::Unknown,
         )
     }
@@ -210,7 +210,7 @@ mod collective {
             let code = steps::clocked(
                 comm,
                 c"MPI_Allgather",
-                true,
+                !abi::is_in_place(sendbuf),
                 move |lower| (lower.allgather)(
                     abi::buffer(sendbuf),
                     sendcount,
@@ -260,7 +260,7 @@ mod collective {
             let code = steps::clocked(
                 comm,
                 c"MPI_Alltoallw",
-                !abi::is_in_place(sendbuf) && !abi::is_in_place(recvbuf),
+                !abi::is_in_place(sendbuf),
                 move |lower| (lower.alltoallw)(
                     abi::buffer(sendbuf),
                     sendcounts,
@@ -394,7 +394,7 @@ mod nonblocking_collective {
             let code = steps::started(
                 comm,
                 request,
-                !abi::is_in_place(sendbuf) && !abi::is_in_place(recvbuf),
+                true,
                 &[&[comm][..], new_sendtypes.objects(), new_recvtypes.objects()].concat(),
                 move |lower, word| (lower.ineighbor_alltoallw)(
                     abi::buffer(sendbuf),
@@ -434,7 +434,7 @@ mod nonblocking_collective {
             let op = Handle::object(op);
             let comm = Handle::object(comm);
             let request = PlaceOf::at(request);
-            if direct::open() && direct::predefined([datatype, op]) && !abi::is_in_place(sendbuf) && !abi::is_in_place(recvbuf) && let Some(begun) = direct::initiate(
+            if direct::open() && direct::predefined([datatype, op]) && !abi::is_in_place(sendbuf) && let Some(begun) = direct::initiate(
                 comm,
                 request,
                 move |lower, word| (lower.ireduce)(
@@ -482,7 +482,7 @@ mod nonblocking_collective {
             let code = steps::started(
                 comm,
                 request,
-                !abi::is_in_place(sendbuf) && !abi::is_in_place(recvbuf),
+                !abi::is_in_place(sendbuf),
                 &[datatype, op, comm],
                 move |lower, word| (lower.ireduce)(
                     abi::buffer(sendbuf),

@@ -115,15 +115,18 @@ fn a_job_that_is_not_there_is_3_and_one_that_is_not_mine_4() {
     );
     let ranks = house.launch(1, "", &["run", "sh"]);
     house.until_state("running");
-    // Another key than the job's.
-    let dir = house.checkpoints();
-    let job = JobFile::read(&dir).unwrap();
-    let mut forged = job.clone();
+    // Another key than the job's, where the coordinator does not write over it.
+    let mut forged = JobFile::read(&house.checkpoints()).unwrap();
     forged.key = stillpoint_protocol::Key::random().unwrap();
-    // The coordinator may be writing its own: both drafts have one name.
-    while forged.write(&dir).is_err() {}
-    house.refuses(&["suspend", "d"], 4, &["does not hold this job's key"]);
-    job.write(&dir).unwrap();
+    let elsewhere = house.path("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    forged.directory = Some(elsewhere.clone());
+    forged.write(&elsewhere).unwrap();
+    house.refuses(
+        &["suspend", "elsewhere"],
+        4,
+        &["does not hold this job's key"],
+    );
     house.succeeds(&["suspend"]);
     ranks.end_well();
 }

@@ -79,12 +79,12 @@ pub fn repeatable(function: &Function) -> String {
     }
 }
 
-/// Whether the parameter is a buffer that may be in place, so that MPI changes what is input too. In gathers and scatters the part that is in
-/// place is input or result, never one after the other.
+/// Whether the parameter says that the input lies in the buffer for the result, where MPI may change it before the operation is over: what is sent may be in
+/// place. It does so in gathers too: some of Open MPI's algorithms for `MPI_Allgather` move the blocks at the end. Where the *result* may be in
+/// place, in a scatter, the input is a buffer of its own; and neighbours have nothing in place.
 pub fn changed_in_place(function: &Function, parameter: &Parameter) -> bool {
     let name = function.name.to_lowercase();
-    let changes_input = ["reduce", "scan", "alltoall"]
-        .iter()
-        .any(|kind| name.contains(kind));
-    changes_input && (parameter.name == "sendbuf" || parameter.name == "recvbuf")
+    let scatters = name.contains("scatter") && !name.contains("reduce");
+    let both = function.parameters.iter().any(|it| it.name == "recvbuf");
+    parameter.name == "sendbuf" && both && !scatters && !name.contains("neighbor")
 }

@@ -26,7 +26,7 @@ use crate::group::Ggid;
 pub const REMEMBERED: usize = 256;
 
 /// Kinds that are remembered.
-pub const KINDS: usize = 4;
+pub const KINDS: usize = Kind::Gatherv as usize;
 
 /// What a member remembers an operation as.
 #[repr(u32)]

@@ -6,7 +6,7 @@
 //! ```
 //! Columns: the application with its dynamic linker's stubs, Stillpoint's upper half, its lower half (with the gate), everything else (the real
 //! MPI and the libraries below it), and how many of all these write FS, the thread pointer. The empty call's instructions (the mark itself)
-//! have been taken off.
+//! have been taken off. A repeated string instruction (`rep movsb`) counts once, as in the processor's own counters, however often it is stepped.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
@@ -120,9 +120,19 @@ fn writes_fs(code: &[u8], registers: &libc::user_regs_struct) -> bool {
     }
 }
 
+/// Whether the instruction that begins with these bytes is a repeated string instruction, which stops at each step of a single-stepped program.
+fn is_repeated(code: &[u8]) -> bool {
+    let behind_prefix = match code {
+        [0xf2 | 0xf3, 0x40..=0x4f, rest @ ..] | [0xf2 | 0xf3, rest @ ..] => rest,
+        _ => return false,
+    };
+    matches!(behind_prefix, [0xa4..=0xa7 | 0xaa..=0xaf, ..])
+}
+
 /// Steps to the next mark.
 fn step(pid: Pid, map: &Map, trace: bool) -> Result<Counts, Failure> {
     let mut counts = Counts::default();
+    let mut before = 0;
     loop {
         let registers = ptrace::getregs(pid)?;
         let at = registers.rip;
@@ -131,7 +141,9 @@ fn step(pid: Pid, map: &Map, trace: bool) -> Result<Counts, Failure> {
         if code[0] == 0xcc && place == Place::Application {
             return Ok(counts);
         }
-        *counts.places.entry(place).or_insert(0) += 1;
+        let goes_on = at == before && is_repeated(&code);
+        before = at;
+        *counts.places.entry(place).or_insert(0) += u64::from(!goes_on);
         counts.switches += u64::from(writes_fs(&code, &registers));
         if trace && place != Place::Real {
             eprintln!("{text}");
@@ -155,7 +167,7 @@ fn count(command: &[String], traced: Option<&str>) -> Result<ExitCode, Failure> 
     unsafe { child.pre_exec(|| ptrace::traceme().map_err(Into::into)) };
     let pid = Pid::from_raw(child.spawn()?.id() as i32);
     println!(
-        "{:<30}{:>12}{:>12}{:>12}{:>12}{:>12}",
+        "{:<34}{:>12}{:>12}{:>12}{:>12}{:>12}",
         "call", "application", "upper", "lower", "real MPI", "FS writes"
     );
     let mut empty = Counts::default();
@@ -177,7 +189,7 @@ fn count(command: &[String], traced: Option<&str>) -> Result<ExitCode, Failure> 
                     let name = text_at(pid, registers.rax)?;
                     let map = map.get_or_insert(Map::read(pid, &program)?);
                     let counts = step(pid, map, traced == Some(name.as_str()))?;
-                    print!("{name:<30}");
+                    print!("{name:<34}");
                     for place in PLACES {
                         print!("{:>12}", counts.of(place).saturating_sub(empty.of(place)));
                     }

@@ -193,22 +193,50 @@ fn one_thread_where_several_may_call() {
     );
 }
 
-/// The part that is in place may have been moved: what has it is not begun anew. A scatter's input is not where its result will be.
+/// MPI may change the input on the way. What is small is copied before, on the stub's stack or by the long way, and put back. A scatter's input is not where its
+/// result will be.
 #[test]
 fn operations_in_place() {
-    let in_place = |case: [&'static str; 4]| [case[0], case[1], case[2], case[3], "in_place"];
-    let found = [["scatter", "1", "0", "42"], ["scatter", "0", "0", "42"]];
-    each_on(3, found.map(in_place), waits_for_nobody);
-    let waits = [
+    let of = |name: &'static str, elements, how| [name, "0", "0", elements, how];
+    let kept = [
         "allgather",
         "allreduce",
         "alltoall",
+        "exscan",
         "reduce_scatter_block",
         "scan",
     ];
+    for elements in ["42", "3000"] {
+        each_on(
+            3,
+            kept.map(|name| of(name, elements, "in_place")),
+            waits_for_nobody,
+        );
+    }
+    let pairs = ["allgather", "alltoall"];
     each_on(
         3,
-        waits.map(|name| in_place([name, "0", "0", "42"])),
+        pairs.map(|name| of(name, "42", "in_pairs")),
+        waits_for_nobody,
+    );
+    let scatters = [
+        ["scatter", "1", "0", "42", "in_place"],
+        of("scatter", "42", "in_place"),
+    ];
+    each_on(3, scatters, waits_for_nobody);
+}
+
+/// Of what is in place, large input and what no count tells of is not copied.
+#[test]
+fn operations_in_place_that_are_waited_for() {
+    let waits = [
+        ["allreduce", "30000"],
+        ["alltoall", "30000"],
+        ["gather", "42"],
+    ];
+    each_on(
+        3,
+        waits.map(|[name, elements]| [name, "1", "0", elements, "in_place"]),
         waits_for_the_late_one,
     );
 }

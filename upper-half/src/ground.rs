@@ -13,6 +13,7 @@ pub mod fortran;
 pub mod handle;
 pub mod hindrances;
 pub mod hooks;
+pub mod keeps;
 pub mod lock;
 pub mod object;
 pub mod shared;

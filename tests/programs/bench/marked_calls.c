@@ -38,6 +38,15 @@ int main(int argc, char **argv) {
     MARKED("MPI_Bcast", NOTHING, MPI_Bcast(&one, 1, MPI_DOUBLE, 0, world), NOTHING);
     MARKED("MPI_Allreduce", NOTHING, MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, world), NOTHING);
     MARKED("MPI_Alltoall", NOTHING, MPI_Alltoall(out, 8, MPI_CHAR, in, 8, MPI_CHAR, world), NOTHING);
+    double several[64] = {0};
+    MARKED("MPI_Allreduce/in-place", NOTHING, MPI_Allreduce(MPI_IN_PLACE, several, 1, MPI_DOUBLE, MPI_SUM, world), NOTHING);
+    MARKED("MPI_Allreduce/in-place/512-B", NOTHING, MPI_Allreduce(MPI_IN_PLACE, several, 64, MPI_DOUBLE, MPI_SUM, world), NOTHING);
+    MARKED("MPI_Reduce_scatter_block/in-place", NOTHING, MPI_Reduce_scatter_block(MPI_IN_PLACE, several, 1, MPI_DOUBLE, MPI_SUM, world), NOTHING);
+    MARKED("MPI_Scan/in-place", NOTHING, MPI_Scan(MPI_IN_PLACE, several, 1, MPI_DOUBLE, MPI_SUM, world), NOTHING);
+    MARKED("MPI_Alltoall/in-place", NOTHING, MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, several, 1, MPI_DOUBLE, world), NOTHING);
+    MARKED("MPI_Allgather/in-place", NOTHING, MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, several, 1, MPI_DOUBLE, world), NOTHING);
+    MARKED("MPI_Allgather", NOTHING, MPI_Allgather(&one, 1, MPI_DOUBLE, several, 1, MPI_DOUBLE, world), NOTHING);
+    MARKED("MPI_Scan", NOTHING, MPI_Scan(&one, several, 1, MPI_DOUBLE, MPI_SUM, world), NOTHING);
     MARKED("MPI_Iallreduce+MPI_Wait", NOTHING,
            (MPI_Iallreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, world, &request), MPI_Wait(&request, MPI_STATUS_IGNORE)),
            NOTHING);

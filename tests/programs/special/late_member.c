@@ -1,5 +1,5 @@
 /* One member of a collective operation (or several) computes (until `go`) while all others are in it. Arguments: the operation's name (as in collectives.h, or
- * split, dup, create, free, finalize, several, behind), the late ranks, the root, the number of elements, and "in_place" for MPI_IN_PLACE
+ * split, dup, create, free, finalize, several, behind), the late ranks, the root, the number of elements, and "in_place" or "in_pairs" for MPI_IN_PLACE
  * or "threads" for MPI_THREAD_MULTIPLE, with one thread.
  * trial: ranks=3 */
 #include "../collectives.h"
@@ -8,6 +8,17 @@ static int kind_of(const char *name) {
     for (int kind = 0; kind < ALL_KINDS; kind++)
         if (strcmp(name, kind_names[kind]) == 0) return kind;
     return -1;
+}
+
+/* As in_place, with a datatype made of two integers. */
+static void in_place_in_pairs(enum kind kind, int *values, int count, MPI_Comm comm) {
+    int pairs = count / trial_size / 2;
+    MPI_Datatype pair;
+    MUST(MPI_Type_contiguous(2, MPI_INT, &pair));
+    MUST(MPI_Type_commit(&pair));
+    if (kind == ALLTOALL) MUST(MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, values, pairs, pair, comm));
+    else MUST(MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, values, pairs, pair, comm));
+    MUST(MPI_Type_free(&pair));
 }
 
 /* What is in place has its input where its result will be. */
@@ -140,7 +151,8 @@ int main(int argc, char **argv) {
         collective_call(c, BLOCKING);
         collective_check(c);
     } else if (kind >= 0) {
-        in_place(kind, values, count, root, own);
+        if (strcmp(argv[5], "in_pairs") == 0) in_place_in_pairs(kind, values, count, own);
+        else in_place(kind, values, count, root, own);
         in_place_check(kind, values, count, root);
     } else if (strcmp(name, "several") == 0) {
         several(root, count, own);

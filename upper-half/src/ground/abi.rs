@@ -106,10 +106,13 @@ pub fn buffer<T>(buffer: T) -> T {
     buffer
 }
 
+/// What `MPI_IN_PLACE` is.
+pub const IN_PLACE: usize = description::IN_PLACE;
+
 /// Whether a buffer is `MPI_IN_PLACE`.
 #[inline(always)]
 pub fn is_in_place(buffer: *const c_void) -> bool {
-    buffer.addr() == description::IN_PLACE
+    buffer.addr() == IN_PLACE
 }
 
 /// Whether a pointer to one status or an array of them says `MPI_STATUS(ES)_IGNORE`.

@@ -95,6 +95,7 @@ pub fn create(kind: HandleKind, lower: Word, body: *mut ()) -> *mut Object {
             told: 0,
             cell: std::ptr::null(),
             counts: NOT_COUNTED.cell(),
+            between: u64::MAX,
         });
         fortran::mirror(object);
     }

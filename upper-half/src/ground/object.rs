@@ -56,6 +56,8 @@ pub struct Object {
     pub cell: *const ClockCell,
     /// What a blocking collective operation counts that goes the direct way: a communicator's own cell, otherwise [`NOT_COUNTED`].
     pub counts: *const ClockCell,
+    /// Predefined datatypes whose elements have no gaps: bytes from one element to the next, once MPI has started. Otherwise `u64::MAX`.
+    pub between: u64,
 }
 
 /// A cell for whatever has no clock: the real MPI refuses the operation. Never null, so that nobody has to look.

@@ -115,7 +115,7 @@ pub unsafe fn end(object: *mut Object) {
     }
 }
 
-/// Called once when MPI has started: how large the elements of predefined datatypes are, where whoever remembers an operation finds it.
+/// Called once when MPI has started: how large the elements of predefined datatypes are, where whoever remembers an operation, or keeps its input, finds it.
 ///
 /// # Safety
 /// Inside a stub; predefined objects have their words.
@@ -125,8 +125,15 @@ pub unsafe fn note_sizes() {
         unsafe {
             let (word, mut size) = ((*object).lower, 0);
             let is_one = entry.kind == HandleKind::Datatype && word != null_word(entry.kind);
-            if is_one && crossing::cross(|d| (d.type_size)(word, &raw mut size)) == 0 {
-                (*object).size = size;
+            if !is_one || crossing::cross(|d| (d.type_size)(word, &raw mut size)) != 0 {
+                continue;
+            }
+            (*object).size = size;
+            let (mut first, mut extent) = (0, 0);
+            let code =
+                crossing::cross(|d| (d.type_get_extent)(word, &raw mut first, &raw mut extent));
+            if code == 0 && first == 0 && i64::from(size) == extent as i64 && size > 0 {
+                (*object).between = size as u64;
             }
         }
     }

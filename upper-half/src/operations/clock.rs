@@ -3,6 +3,7 @@
 mod cells;
 pub mod collective;
 pub mod inside;
+pub mod kept;
 pub mod log;
 pub mod persistent;
 pub mod points;

@@ -17,6 +17,7 @@ use crate::objects::file::{self, Recipe, View};
 use crate::objects::info::pairs::Pairs;
 use crate::objects::outcome::{Outcome, check, class};
 use crate::objects::{communicator, datatype, errhandler, info};
+use crate::operations::clock::kept::Input;
 use crate::stubs::{steps, uncarried};
 
 mod under_way;
@@ -60,7 +61,7 @@ pub unsafe fn file_open(
             Some(_) => mode & !file::mode::DELETE_ON_CLOSE,
             None => mode,
         };
-        let code = steps::clocked(comm, NAME, false, |lower| {
+        let code = steps::clocked(comm, NAME, Input::Changed, |lower| {
             (lower.file_open)(
                 abi::word(HandleKind::Communicator, comm),
                 filename,
@@ -112,7 +113,7 @@ pub unsafe fn file_close(place: PlaceOf<FileHandle>) -> c_int {
         let Some(file) = uncarried::live(place, HandleKind::File) else {
             return errhandler::raise(steps::null_file(), class::FILE, NAME);
         };
-        let code = steps::clocked(file, NAME, false, |lower| {
+        let code = steps::clocked(file, NAME, Input::Changed, |lower| {
             let mut word = (*file).lower;
             (lower.file_close)(&mut word)
         });
@@ -180,7 +181,7 @@ pub unsafe fn file_set_view(
             return errhandler::raise(file, code, NAME);
         }
         let from = abi::displacement_to_neutral(displacement);
-        let code = steps::clocked(file, NAME, false, |lower| {
+        let code = steps::clocked(file, NAME, Input::Changed, |lower| {
             (lower.file_set_view)(
                 abi::word(HandleKind::File, file),
                 from,
@@ -321,7 +322,7 @@ pub unsafe fn file_set_info(file: File, info: Info) -> c_int {
         if let Err(code) = steps::info_below(info) {
             return errhandler::raise(file, code, NAME);
         }
-        let code = steps::clocked(file, NAME, false, |lower| {
+        let code = steps::clocked(file, NAME, Input::Changed, |lower| {
             (lower.file_set_info)(
                 abi::word(HandleKind::File, file),
                 abi::word(HandleKind::Info, info),

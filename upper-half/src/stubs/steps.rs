@@ -5,7 +5,7 @@
 use core::ffi::{CStr, c_void};
 
 use stillpoint_wrappers::dispatch::Dispatch;
-use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::gate::{AGAIN, HandleKind};
 use stillpoint_wrappers::neutral::{self, Word};
 
 use crate::communicators;
@@ -16,6 +16,7 @@ use crate::ground::hooks::note_call;
 use crate::ground::object::{Comm, File, Group, Info, Object};
 use crate::objects::outcome::Outcome;
 use crate::objects::{datatype, group, info};
+use crate::operations::clock::kept::Input;
 use crate::operations::clock::log::Note;
 use crate::operations::clock::{collective, persistent as clocks, two_phase};
 use crate::operations::request::{self, Arguments, Kind, Recipe};
@@ -104,7 +105,7 @@ pub(super) unsafe fn has_clock(object: *mut Object) -> bool {
 }
 
 /// Runs a collective operation on a communicator or file, on its group's clock. On what is none of them
-/// the real MPI is asked for its error. `name` is the function's; `repeatable`: MPI leaves the input as it is, so that the operation can be begun again.
+/// the real MPI is asked for its error. `name` is the function's; `input` what there is of the operation's, so that it can be begun again.
 ///
 /// # Safety
 /// Inside a stub, as `Place::Collective`; `call` does nothing but call the lower half.
@@ -112,11 +113,11 @@ pub(super) unsafe fn has_clock(object: *mut Object) -> bool {
 pub unsafe fn clocked(
     on: *mut Object,
     name: &'static CStr,
-    repeatable: bool,
+    input: Input,
     call: impl FnMut(&'static Dispatch) -> i32,
 ) -> i32 {
     // SAFETY: the caller's.
-    unsafe { noted(on, name, repeatable, &Note::NOTHING, call) }
+    unsafe { noted(on, name, input, &Note::NOTHING, call) }
 }
 
 /// [`clocked`], of an operation that may be carried out in advance by members that come late.
@@ -127,7 +128,7 @@ pub unsafe fn clocked(
 pub unsafe fn noted(
     on: *mut Object,
     name: &'static CStr,
-    repeatable: bool,
+    input: Input,
     note: &Note,
     mut call: impl FnMut(&'static Dispatch) -> i32,
 ) -> i32 {
@@ -143,11 +144,20 @@ pub unsafe fn noted(
             }
             return cross_near(call);
         }
-        if repeatable {
-            return collective::repeatable((*on).clock, note, || cross_near(&mut call));
+        match input {
+            Input::Untouched => collective::repeatable((*on).clock, note, || cross_near(&mut call)),
+            Input::Kept(..) => collective::repeatable((*on).clock, note, || {
+                let code = cross_near(&mut call);
+                if code == AGAIN {
+                    input.put_back();
+                }
+                code
+            }),
+            Input::Changed => {
+                collective::begin((*on).clock);
+                cross_near(call)
+            }
         }
-        collective::begin((*on).clock);
-        cross_near(call)
     }
 }
 
@@ -208,7 +218,7 @@ pub unsafe fn persistent(
             Err(code) => return code,
         };
         let asked = communicators::body(on).and_then(|body| clocks::to_ask(body, named.number));
-        let code = clocked(on, PERSISTENT, false, |lower| {
+        let code = clocked(on, PERSISTENT, Input::Changed, |lower| {
             let asked = (asked.as_ref()).map_or(0, |asked| clocks::ask(on, lower, asked));
             match asked {
                 0 => call(lower, self::place(place, &mut word)),

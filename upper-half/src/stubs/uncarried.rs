@@ -12,6 +12,7 @@ use crate::ground::crossing::{self, Place};
 use crate::ground::handle;
 use crate::ground::object::{Comm, Info, Object};
 use crate::objects::errhandler;
+use crate::operations::clock::kept::Input;
 use crate::stubs::steps;
 
 /// The live object that a place leads to.
@@ -79,7 +80,7 @@ pub unsafe fn comm_spawn(
             ptr::null_mut()
         };
         let mut word = 0;
-        let code = steps::clocked(comm, c"MPI_Comm_spawn", false, |lower| {
+        let code = steps::clocked(comm, c"MPI_Comm_spawn", Input::Changed, |lower| {
             (lower.comm_spawn)(
                 command,
                 argv,
@@ -121,7 +122,7 @@ pub unsafe fn comm_spawn_multiple(
         };
         let infos = steps::Words::new(HandleKind::Info, array_of_info, infos);
         let mut word = 0;
-        let code = steps::clocked(comm, c"MPI_Comm_spawn_multiple", false, |lower| {
+        let code = steps::clocked(comm, c"MPI_Comm_spawn_multiple", Input::Changed, |lower| {
             (lower.comm_spawn_multiple)(
                 count,
                 array_of_commands,

@@ -169,5 +169,6 @@ fn head(entry: &Predefined, lower: Word) -> Object {
         told: 0,
         cell: core::ptr::null(),
         counts: NOT_COUNTED.cell(),
+        between: u64::MAX,
     }
 }

@@ -26,7 +26,8 @@ mod resumable;
 pub use behalf::{is_on_behalf, on_behalf};
 pub(crate) use collective::collective;
 pub use collective::{
-    buffers_of, collective_stubs, frame_of, home_of, name_of, pad_of, return_to, stacked_of,
+    KEPT_BESIDE, buffers_of, collective_stubs, frame_of, home_of, kept_of, name_of, pad_of,
+    return_to, stacked_of,
 };
 pub use kernel::{futex_wait, is_mapped, map, set_fs, unmap, working_directory, yield_processor};
 pub(crate) use resumable::resumable_receive;

@@ -10,7 +10,7 @@ mod arguments;
 mod repeated;
 
 use arguments::{after, argument, before};
-use repeated::{again, changed_in_place, repeatable, repeated};
+use repeated::{again, changed_in_place, input, keeps, repeatable, repeated};
 
 /// Words that a stub uses for itself.
 const RESERVED: [&str; 5] = ["lower", "code", "home", "_inside", "word"];
@@ -66,6 +66,8 @@ fn imports(stubs: &str, functions: &[&Function]) -> String {
     imports.modules("crate::ground", &["abi", "arch", "crossing", "hindrances"]);
     imports.modules("crate::objects", &["errhandler"]);
     imports.modules("crate::operations", &["ahead", "direct"]);
+    imports.modules("crate::operations::clock", &["kept"]);
+    imports.from("crate::operations::clock::kept", &["Input", "Keeps"]);
     imports.from("crate::operations::clock::log", &["Note"]);
     imports.from("stillpoint_clock::absent", &["Kind"]);
     imports.modules("crate::stubs", &["by_hand", "files", "steps"]);
@@ -215,16 +217,29 @@ fn in_assembly(text: &mut String, function: &Function, long: &str) {
     }
     assert!(buffers < 1 << 6 && handles & 0x100 == 0, "{name}");
     let signature = signature(function, kind::application_type);
-    let _ = writeln!(
-        text,
-        "\n{}#[unsafe(naked)]\n#[unsafe(link_section = \"stillpoint_collective\")]\nunsafe extern \"C\" fn {name}{signature} {{\n\
-         arch::collective!(name: \"{}\", long: {long}, failed: direct::failed, returned: direct::returned, \
-         slot: core::mem::offset_of!(Direct, {name}), arguments: {}, handles: {handles}, buffers: {buffers}, noted: Kind::{})\n}}",
-        export_name(function),
-        function.name,
-        last + 1,
-        noted(function).unwrap_or("Unknown"),
-    );
+    let keeps = keeps(function);
+    let mut stub = |exported: &str, own: &str, buffers: u32, copy: &str| {
+        let _ = writeln!(
+            text,
+            "\n{exported}#[unsafe(naked)]\n#[unsafe(link_section = \"stillpoint_collective\")]\nunsafe extern \"C\" fn {own}{signature} {{\n\
+             arch::collective!(name: \"{}\", long: {long}, failed: direct::failed, returned: direct::returned, \
+             slot: core::mem::offset_of!(Direct, {name}), arguments: {}, handles: {handles}, buffers: {buffers}, noted: Kind::{}, {copy})\n}}",
+            function.name,
+            last + 1,
+            noted(function).unwrap_or("Unknown"),
+        );
+    };
+    let exported = export_name(function);
+    let Some(keeps) = keeps else {
+        let copy = format!("has_copy: false, copy: {long}, keeps: Keeps::Nothing");
+        return stub(&exported, &name, buffers, &copy);
+    };
+    assert!(buffers == 1 && [6, 7].contains(&(last + 1)), "{name}");
+    let own = format!("{name}_in_place");
+    let copy = format!("has_copy: true, copy: {own}, keeps: Keeps::Nothing");
+    stub(&exported, &name, 0, &copy);
+    let copy = format!("has_copy: false, copy: kept::put_back, keeps: Keeps::{keeps}");
+    stub("", &own, 0, &copy);
 }
 
 /// The kind of an operation that members may return from before others have come, and that can be carried out for these in advance
@@ -299,11 +314,7 @@ fn crossing(text: &mut String, function: &Function) {
         (Form::Blocking, Some(clocked)) => {
             // Its own copies of the arguments let them stay in registers; but what it writes to must not be a copy.
             let own = if call.contains("&mut ") { "" } else { "move " };
-            // What is under way on files and windows is not begun again.
-            let repeatable = match function.class {
-                Class::Collective => repeatable(function),
-                _ => "false".to_string(),
-            };
+            let input = input(function);
             let name = &function.name;
             let _ = match noted(function) {
                 Some(kind) => {
@@ -313,12 +324,12 @@ fn crossing(text: &mut String, function: &Function) {
                     writeln!(
                         text,
                         "let note = Note {{ kind: Kind::{kind}, count: {count}, root: {root}, datatype: {datatype} }};\n\
-                         let code = steps::noted({clocked}, c\"{name}\", {repeatable}, &note, {own}|lower| {call});"
+                         let code = steps::noted({clocked}, c\"{name}\", {input}, &note, {own}|lower| {call});"
                     )
                 }
                 None => writeln!(
                     text,
-                    "let code = steps::clocked({clocked}, c\"{name}\", {repeatable}, {own}|lower| {call});"
+                    "let code = steps::clocked({clocked}, c\"{name}\", {input}, {own}|lower| {call});"
                 ),
             };
         }

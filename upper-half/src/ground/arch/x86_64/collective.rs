@@ -4,6 +4,7 @@
 //! ```text
 //! sp at the call ->  arguments that go on the stack, as the real function gets them
 //!                    the registers' arguments, as the application gave them (the first one lowest)
+//!                    a copy of the input, where that is in place and small
 //!                    nothing, where that makes the stack even
 //!                    return address, the application's arguments that came on the stack
 //! ```
@@ -15,6 +16,9 @@
 //!
 //! An operation that members may return from before others have come is noted in the clock's log before it is counted: its kind, and what a late member
 //! would need to know of it. Then `count` is not on the stack (nor is `root`, where that is in a register): the log has it.
+//!
+//! Whatever is called with `MPI_IN_PLACE`, and says by a count and a datatype what its input is, has a second stub for that: it copies the input, and puts it
+//! back before the operation goes the long way (`operations::clock::kept`).
 //!
 //! Rules: as in `direct`. The stubs lie in a section of their own, `stillpoint_collective`, in which no thread is stopped (`UpperHooks::closed`).
 
@@ -43,6 +47,9 @@ unsafe extern "C" {
     #[link_name = "__stop_stillpoint_collective"]
     static CODE_END: u8;
 }
+
+/// Bytes of input that a stub copies to its stack.
+pub const KEPT_BESIDE: usize = 256;
 
 /// The section that all these stubs are in: where it starts, and where it ends.
 pub fn collective_stubs() -> [u64; 2] {
@@ -114,11 +121,16 @@ pub unsafe fn return_to(caller: &Caller, code: i32) -> ! {
 /// a checkpoint is pending when it is over, or before it goes the long way; `slot` the function's place in the table. Of the `arguments`, whose last one is the communicator, bits say
 /// which are handles (the communicator left out) and which are buffers that may be in place. `noted` is the operation's `absent::Kind`; where it is not `Unknown`,
 /// the second argument is a count, the third one a datatype, and `root` the last but one.
+///
+/// Where `has_copy`, `copy` is the stub for calls in place (of the first argument); where `keeps` is not `Nothing` this is that stub, and `copy` the function that
+/// puts the input back.
 macro_rules! collective {
     (name: $name:literal, long: $long:path, failed: $failed:path, returned: $returned:path, slot: $slot:expr,
-     arguments: $arguments:literal, handles: $handles:literal, buffers: $buffers:literal, noted: $noted:expr $(,)?) => {
+     arguments: $arguments:literal, handles: $handles:literal, buffers: $buffers:literal, noted: $noted:expr,
+     has_copy: $has_copy:literal, copy: $copy:path, keeps: $keeps:expr $(,)?) => {
         core::arch::naked_asm!(
             ".cfi_startproc",
+            ".if {has_copy}", "cmp rdi, {in_place}", "je {copy}", ".endif",
             "cmp qword ptr gs:[0x18], 0",
             "jne {long}",
             ".if {handles} & 1", "cmp rdi, 4096", "jb {long}", ".endif",
@@ -134,6 +146,19 @@ macro_rules! collective {
             ".if {arguments} == 6", "cmp r9, 4096", "jb {long}", "mov rax, [r9 + {counts}]", ".endif",
             ".if {arguments} > 6", "mov r11, [rsp + 8 * ({arguments} - 6)]",
             "cmp r11, 4096", "jb {long}", "mov rax, [r11 + {counts}]", ".endif",
+            // How long the input is, in r10. Of what is no address MPI says so; `between` makes it too long where it has gaps.
+            ".if {keeps}",
+            ".if {arguments} == 6",
+            "test rsi, rsi", "je {long}", "mov r10d, edx", "imul r10, [rcx + {between}]",
+            ".if {keeps} == {each}", "mov r11d, dword ptr [r9 + {members}]", "imul r10, r11", ".endif",
+            ".else",
+            "test rcx, rcx", "je {long}", "mov r10d, r8d", "imul r10, [r9 + {between}]",
+            ".if {keeps} == {each}",
+            "mov esi, dword ptr [r11 + {members}]", "imul r10, rsi",
+            ".endif", ".endif",
+            "cmp r10, {beside}",
+            "ja {long}",
+            ".endif",
             "mov dword ptr gs:[0x18], eax",
             ".if {noted}",
             // The place in the log: 256 operations are remembered.
@@ -148,7 +173,8 @@ macro_rules! collective {
             "mov r11, [rsp + 8 * ({arguments} - 6)]",
             ".endif", ".endif",
             "inc qword ptr [rax + {seq}]",
-            ".if {pad}", "push rax", ".endif",
+            ".if {keeps}", "sub rsp, {kept}",
+            ".elseif {pad}", "push rax", ".endif",
             ".if {arguments} > 5", "push r9", ".endif",
             ".if {arguments} > 4", "push r8",
             ".if {root_kept}", "push rcx", ".endif",
@@ -164,6 +190,17 @@ macro_rules! collective {
             ".if {handles} & 64", "mov r10, [rsp + {stacked}]", "push qword ptr [r10 + {lower}]", ".else",
             "push qword ptr [rsp + {stacked}]", ".endif", ".endif",
             ".cfi_adjust_cfa_offset {frame}",
+            ".if {keeps}",
+            ".if {keeps} == {own}", "mov esi, dword ptr [r11 + {rank}]", "imul rsi, r10", "add rsi, rcx",
+            ".elseif {arguments} > 6", "mov rsi, rcx", ".endif",
+            "mov ecx, r10d",
+            "lea rdi, [rsp + {below} + 48]",
+            "rep movsb",
+            "mov rcx, [rsp + {below} + 24]",
+            // How much is sent is nobody's concern where it is in place.
+            ".if {arguments} == 6", "mov rsi, [rsp + {below} + 8]", ".endif",
+            "mov edi, {in_place}",
+            ".endif",
             "movabs rax, qword ptr [{direct}]",
             ".if {handles} & 1", "mov rdi, [rdi + {lower}]", ".endif",
             ".if {handles} & 2", "mov rsi, [rsi + {lower}]", ".endif",
@@ -207,6 +244,14 @@ macro_rules! collective {
             ".else",
             "call {returned}",
             ".endif",
+            ".if {keeps}",
+            "lea rdi, [rsp + {below}]",
+            "lea rsi, [rsp + {below} + 48]",
+            "mov rdx, [rsp + {home}]",
+            "mov ecx, {keeps}",
+            "mov r8d, {arguments} - 6",
+            "call {copy}",
+            ".endif",
             "add rsp, {below}",
             "pop rdi",
             ".if {arguments} > 4",
@@ -215,7 +260,8 @@ macro_rules! collective {
             ".if {root_kept}", "pop rcx", ".endif",
             "pop r8", ".endif",
             ".if {arguments} > 5", "pop r9", ".endif",
-            ".if {pad}", "pop rax", ".endif",
+            ".if {keeps}", "add rsp, {kept}",
+            ".elseif {pad}", "pop rax", ".endif",
             ".cfi_adjust_cfa_offset -{frame}",
             "jmp {long}",
             "3:",
@@ -246,11 +292,22 @@ macro_rules! collective {
             buffers = const $buffers,
             below = const 8 * if $arguments > 6 { $arguments - 6 } else { 0 },
             noted = const $noted as u32,
+            has_copy = const $has_copy as u32,
+            copy = sym $copy,
+            in_place = const $crate::ground::abi::IN_PLACE,
+            keeps = const $keeps as u32,
+            each = const $crate::ground::keeps::Keeps::EachMember as u32,
+            own = const $crate::ground::keeps::Keeps::OwnBlock as u32,
+            beside = const $crate::ground::arch::KEPT_BESIDE,
+            kept = const $crate::ground::arch::kept_of($arguments),
+            between = const core::mem::offset_of!($crate::ground::object::Object, between),
+            members = const core::mem::offset_of!($crate::ground::object::Object, size),
+            rank = const core::mem::offset_of!($crate::ground::object::Object, rank),
             root_kept = const ($noted as u32 == 0 || $arguments > 5) as u32,
             pad = const $crate::ground::arch::pad_of($arguments, $noted as u32),
             stacked = const $crate::ground::arch::stacked_of($arguments, $noted as u32),
-            frame = const $crate::ground::arch::frame_of($arguments, $noted as u32),
-            home = const $crate::ground::arch::home_of($arguments, $noted as u32),
+            frame = const $crate::ground::arch::frame_of($arguments, $noted as u32, $keeps as u32),
+            home = const $crate::ground::arch::home_of($arguments, $noted as u32, $keeps as u32),
             again = const stillpoint_wrappers::gate::AGAIN,
             stub = const stillpoint_wrappers::gate::Inside::Stub as u32,
             slot = const $slot,
@@ -292,8 +349,14 @@ pub const fn pad_of(arguments: usize, noted: u32) -> usize {
 }
 
 /// Bytes between the return address and the stack pointer at the call.
-pub const fn frame_of(arguments: usize, noted: u32) -> usize {
-    8 * (pushed_of(arguments, noted) + below_of(arguments) + pad_of(arguments, noted))
+pub const fn frame_of(arguments: usize, noted: u32, keeps: u32) -> usize {
+    let copy = if keeps == 0 { 0 } else { KEPT_BESIDE };
+    copy + 8 * (pushed_of(arguments, noted) + below_of(arguments) + pad_of(arguments, noted))
+}
+
+/// The place for a copy of the input, with what makes the stack even.
+pub const fn kept_of(arguments: usize) -> usize {
+    KEPT_BESIDE + 8 * pad_of(arguments, 0)
 }
 
 /// Where the last but one of the arguments on the caller's stack is, once the registers' and the last one are pushed; each push moves the stack to where the
@@ -303,10 +366,10 @@ pub const fn stacked_of(arguments: usize, noted: u32) -> usize {
 }
 
 /// Where the communicator is at the call.
-pub const fn home_of(arguments: usize, noted: u32) -> usize {
+pub const fn home_of(arguments: usize, noted: u32, keeps: u32) -> usize {
     match arguments {
         0..=6 => 8 * (pushed_of(arguments, noted) - 1),
-        _ => frame_of(arguments, noted) + 8 * below_of(arguments),
+        _ => frame_of(arguments, noted, keeps) + 8 * below_of(arguments),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{argument, before, home, kind};
-use crate::table::{Form, Function, Parameter};
+use crate::table::{Class, Form, Function, Parameter};
 
 /// A nonblocking or persistent collective operation: what begins or makes it is kept, to be run again after a
 /// restart.
@@ -76,6 +76,42 @@ pub fn repeatable(function: &Function) -> String {
         "true".to_string()
     } else {
         in_place.join(" && ")
+    }
+}
+
+/// The expression for what there is of a blocking operation's input when it has to begin anew (`upper-half/src/operations/clock/kept.rs`). What is under way on
+/// files and windows is not begun again.
+pub fn input(function: &Function) -> String {
+    if function.class != Class::Collective {
+        return "Input::Changed".to_string();
+    }
+    match (keeps(function), repeatable(function).as_str()) {
+        (_, "true") => "Input::Untouched".to_string(),
+        (None, condition) => format!("Input::untouched({condition})"),
+        (Some(keeps), condition) => {
+            let buffer = "recvbuf";
+            let at = function.parameters.iter().position(|it| it.name == buffer);
+            let given = |behind: usize| {
+                let at = at.expect("a receive buffer") + behind;
+                function.parameters[at].name.as_str()
+            };
+            let (count, datatype) = (given(1), given(2));
+            format!(
+                "if {condition} {{ Input::Untouched }} else {{ \
+                 Input::in_place(Keeps::{keeps}, {buffer}, {count}, {datatype}, comm) }}"
+            )
+        }
+    }
+}
+
+/// Which part of the buffer is the input of an operation in place, where one count and one datatype, the arguments behind the buffer, tell it: `Keeps` of
+/// `upper-half/src/operations/clock/kept.rs`.
+pub fn keeps(function: &Function) -> Option<&'static str> {
+    match function.name.as_str() {
+        "MPI_Allreduce" | "MPI_Scan" | "MPI_Exscan" => Some("Once"),
+        "MPI_Reduce_scatter_block" | "MPI_Alltoall" => Some("EachMember"),
+        "MPI_Allgather" => Some("OwnBlock"),
+        _ => None,
     }
 }
 

@@ -115,10 +115,11 @@ impl Setting {
 /// Bytes of the paper's micro-benchmarks.
 const SIZES: [(u32, &str); 3] = [(4, "4 B"), (1024, "1 KB"), (1 << 20, "1 MB")];
 
-const BLOCKING: [(&str, &str); 4] = [
+const BLOCKING: [(&str, &str); 5] = [
     ("bcast", "Bcast"),
     ("alltoall", "Alltoall"),
     ("allreduce", "Allreduce"),
+    ("allreduce_in_place", "Allreduce in place"),
     ("allgather", "Allgather"),
 ];
 const NONBLOCKING: [(&str, &str); 4] = [
@@ -179,17 +180,17 @@ fn collectives() -> Vec<Setting> {
         0,
         ns,
     )];
-    let mut add = |group, unit, names: [(&'static str, &str); 4]| {
-        for (measure, name) in names {
+    let mut add = |group, unit, names: &[(&'static str, &str)]| {
+        for &(measure, name) in names {
             for (bytes, size) in SIZES {
                 let label = format!("`MPI_{name}`, {size}");
                 all.push(Setting::new(group, label, measure, bytes, unit));
             }
         }
     };
-    add(Group::Blocking, ns, BLOCKING);
-    add(Group::Nonblocking, ns, NONBLOCKING);
-    add(Group::Overlap, Unit::Percent, OVERLAPS);
+    add(Group::Blocking, ns, &BLOCKING);
+    add(Group::Nonblocking, ns, &NONBLOCKING);
+    add(Group::Overlap, Unit::Percent, &OVERLAPS);
     let barrier = Setting::new(Group::Nonblocking, "`MPI_Ibarrier`", "ibarrier", 0, ns);
     all.push(barrier);
     all

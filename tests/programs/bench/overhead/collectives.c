@@ -32,6 +32,11 @@ static double allreduce(int size, int calls) {
     REPEATED(calls, MPI_Allreduce(out, in, size / 4, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
 }
 
+static double allreduce_in_place(int size, int calls) {
+    char *in = room(IN, size);
+    REPEATED(calls, MPI_Allreduce(MPI_IN_PLACE, in, size / 4, MPI_INT, MPI_MAX, MPI_COMM_WORLD));
+}
+
 static double ibarrier(int size, int calls) {
     MPI_Request request;
     (void)size;
@@ -64,7 +69,7 @@ static double iallreduce(int size, int calls) {
 
 const struct measure blocking_collectives[] = {
     {"barrier", barrier},     {"bcast", bcast}, {"alltoall", alltoall}, {"allgather", allgather},
-    {"allreduce", allreduce}, {0},
+    {"allreduce", allreduce}, {"allreduce_in_place", allreduce_in_place}, {0},
 };
 
 const struct measure nonblocking_collectives[] = {

@@ -49,7 +49,7 @@ unsafe extern "C" {
 }
 
 /// Bytes of input that a stub copies to its stack.
-pub const KEPT_BESIDE: usize = 256;
+pub const KEPT_BESIDE: usize = 1024;
 
 /// The section that all these stubs are in: where it starts, and where it ends.
 pub fn collective_stubs() -> [u64; 2] {

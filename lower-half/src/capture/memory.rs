@@ -12,6 +12,7 @@ use stillpoint_image::tables::RegionKind;
 use super::contents::{Contents, FileKey, data};
 use super::maps::Mapping;
 use super::pages::{PAGE, PageMap};
+use super::window_memory;
 
 /// Whether a System V segment goes with its last attachment. `/proc/self/maps` says of each that it is deleted.
 fn marked_for_removal(id: libc::c_int) -> bool {
@@ -71,11 +72,19 @@ impl Memory {
     ///
     /// # Safety
     /// Every thread of the upper half must be stopped, until [`Memory::opened`] is dropped.
-    pub unsafe fn survey(mappings: &[Mapping], contents: &mut Contents) -> io::Result<Memory> {
+    pub unsafe fn survey(
+        mappings: &[Mapping],
+        contents: &mut Contents,
+        rank: i32,
+    ) -> io::Result<Memory> {
         let mut memory = Memory::default();
         let mut pages = PageMap::open()?;
         let mut file_kinds = HashMap::new();
         for mapping in mappings {
+            if let Some(holder) = window_memory::of(mapping) {
+                memory.add_window(mapping, holder == rank, &mut pages)?;
+                continue;
+            }
             let kind = match mapping.inode {
                 0 => kind(mapping),
                 _ => *file_kinds
@@ -139,6 +148,31 @@ impl Memory {
             memory.regions.push(region);
         }
         Ok(memory)
+    }
+
+    /// Memory of a window, as if nobody else had it; its bytes only where they are to be in this image.
+    fn add_window(
+        &mut self,
+        mapping: &Mapping,
+        with_bytes: bool,
+        pages: &mut PageMap,
+    ) -> io::Result<()> {
+        if with_bytes {
+            self.open(mapping)?;
+            let stretches = shared_stretches(mapping, RegionKind::SharedAnonymous, pages)?;
+            self.private.extend(stretches);
+        }
+        self.regions.push(Region {
+            start: mapping.start as u64,
+            end: mapping.end as u64,
+            protection: mapping.protection as u32,
+            kind: RegionKind::Anonymous,
+            vm_flags: mapping.vm_flags,
+            file_offset: 0,
+            name: String::new(),
+            content: None,
+        });
+        Ok(())
     }
 
     /// Makes a mapping readable until the survey is dropped.

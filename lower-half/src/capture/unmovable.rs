@@ -4,7 +4,7 @@ use stillpoint_image::tables::RegionKind;
 use stillpoint_wrappers::gate::is_upper;
 
 use super::maps::Mapping;
-use super::memory;
+use super::{memory, window_memory};
 
 /// Why a mapping cannot be carried, in words for people.
 pub fn mapping(mapping: &Mapping) -> Option<String> {
@@ -42,7 +42,7 @@ pub fn mapping(mapping: &Mapping) -> Option<String> {
             mapping.range()
         ));
     }
-    if !mapping.shared || mapping.inode == 0 {
+    if !mapping.shared || mapping.inode == 0 || window_memory::of(mapping).is_some() {
         return None;
     }
     if mapping.path().starts_with("/dev/shm/") {

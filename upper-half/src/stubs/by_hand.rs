@@ -74,5 +74,6 @@ pub use crate::windows::{
     win_allocate, win_allocate_shared, win_attach, win_complete, win_create, win_create_dynamic,
     win_detach, win_fence, win_flush, win_flush_all, win_flush_local, win_flush_local_all,
     win_free, win_get_group, win_get_info, win_get_name, win_lock, win_lock_all, win_post,
-    win_set_info, win_set_name, win_start, win_test, win_unlock, win_unlock_all, win_wait,
+    win_set_info, win_set_name, win_shared_query, win_start, win_test, win_unlock, win_unlock_all,
+    win_wait,
 };

@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
+use super::shared::Shared;
 use crate::ground::lock::SpinLock;
 use crate::ground::object::{Object, Win};
 use crate::objects::communicator::Identity;
+use crate::objects::group;
 use crate::objects::info::pairs::Pairs;
 use crate::objects::outcome::{Outcome, live};
 
@@ -24,6 +26,8 @@ pub enum Flavor {
     /// The memory is ours, and ends with the window.
     Allocate,
     Dynamic,
+    /// The members have one memory, each a part of it.
+    Shared,
 }
 
 impl Flavor {
@@ -33,6 +37,7 @@ impl Flavor {
             Self::Create => "create",
             Self::Allocate => "allocate",
             Self::Dynamic => "dynamic",
+            Self::Shared => "shared",
         }
     }
 }
@@ -61,6 +66,8 @@ pub struct Body {
     pub base: usize,
     pub size: isize,
     pub unit: i32,
+    /// Of a window of shared memory, once that is there.
+    pub shared: Option<Shared>,
     /// Clock cells: the window's own, that of the set of its members, and that of this process alone.
     pub clock: u32,
     pub group_clock: u32,
@@ -114,6 +121,12 @@ impl Body {
 
     pub fn end(&self, bits: u32) {
         self.open.fetch_and(!bits, Ordering::Relaxed);
+    }
+
+    /// This process's rank in the window.
+    pub fn own_place(&self) -> Option<usize> {
+        let me = group::world_rank();
+        self.members.iter().position(|rank| *rank == me)
     }
 
     /// The epochs that are open, by the calls that have opened them.

@@ -7,6 +7,7 @@ use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
+use super::allocate_shared::share;
 use super::body::{Body, Flavor, NO_CHECK, Notes, RMA_SYNC, usable};
 use super::raw::{make as make_raw, word_of};
 use crate::communicators;
@@ -25,15 +26,17 @@ use crate::operations::clock::collective;
 
 /// Standard-ABI value of `MPI_WIN_FLAVOR_ALLOCATE`.
 const ALLOCATE: i32 = 312;
+/// Standard-ABI value of `MPI_WIN_FLAVOR_SHARED`.
+const SHARED: i32 = 314;
 /// The hint that a window is never locked: ours always is.
 const NO_LOCKS: &[u8] = b"no_locks";
 
 /// What a window is made of.
-struct Wanted {
-    flavor: Flavor,
-    base: usize,
-    size: isize,
-    unit: i32,
+pub struct Wanted {
+    pub flavor: Flavor,
+    pub base: usize,
+    pub size: isize,
+    pub unit: i32,
 }
 
 /// Makes the lower half's two windows of a communicator of the members. Collective over these.
@@ -129,6 +132,7 @@ unsafe fn prepare(
             base: wanted.base,
             size: wanted.size,
             unit: wanted.unit,
+            shared: None,
             clock: clock.map_err(|_| class::INTERN)?,
             group_clock: known.group_clock,
             own_clock,
@@ -150,7 +154,7 @@ unsafe fn prepare(
 ///
 /// # Safety
 /// As [`prepare`], nothing locked.
-unsafe fn make(
+pub unsafe fn make(
     comm: Comm,
     known: &communicator::Body,
     members: &Members,
@@ -159,13 +163,13 @@ unsafe fn make(
 ) -> Outcome<Win> {
     // SAFETY: the caller's communicator; the copy of it is ours.
     unsafe {
-        let body = prepare(comm, known, members, hints, wanted)?;
+        let mut body = prepare(comm, known, members, hints, wanted)?;
         let made = collective::clocked_once((*comm).clock, || {
             let mut on = 0;
             check(crossing::cross(|d| {
                 (d.comm_dup)((*comm).lower, &raw mut on)
             }))?;
-            let made = open_on(on, &body);
+            let made = share(on, &mut body).and_then(|()| open_on(on, &body));
             if made.is_err() {
                 crossing::cross(|d| (d.comm_free)(&raw mut on));
             }
@@ -189,15 +193,17 @@ unsafe fn make(
         let window = handle::create(HandleKind::Window, word, body);
         (*window).clock = clock;
         attribute::describe_window(window);
-        if wanted.flavor == Flavor::Allocate {
-            attribute::say_flavor(window, ALLOCATE);
+        match wanted.flavor {
+            Flavor::Allocate => attribute::say_flavor(window, ALLOCATE),
+            Flavor::Shared => attribute::say_flavor(window, SHARED),
+            Flavor::Create | Flavor::Dynamic => {}
         }
         Ok(window)
     }
 }
 
 /// The members of a communicator of this world alone.
-fn carried(known: &communicator::Body) -> Option<&Members> {
+pub fn carried(known: &communicator::Body) -> Option<&Members> {
     known.members.as_ref().filter(|it| it.remote.is_none())
 }
 
@@ -299,11 +305,12 @@ pub unsafe fn win_allocate(
             if place.is_null() {
                 return Err(class::WIN);
             }
-            let Some(members) = carried(known).filter(|_| size >= 0) else {
-                place.set(make_raw(comm, |d, word| {
-                    let hints = abi::word(HandleKind::Info, hints);
-                    (d.win_allocate)(size, unit, hints, (*comm).lower, base, word)
-                })?);
+            let raw = |d: &'static Dispatch, word| {
+                let hints = abi::word(HandleKind::Info, hints);
+                (d.win_allocate)(size, unit, hints, (*comm).lower, base, word)
+            };
+            let Some(members) = carried(known).filter(|_| size >= 0 && !base.is_null()) else {
+                place.set(make_raw(comm, raw)?);
                 return Ok(());
             };
             let pairs = info::pairs_of(hints)?;
@@ -317,11 +324,13 @@ pub unsafe fn win_allocate(
                 size,
                 unit,
             };
-            let made = make(comm, known, members, pairs, &wanted);
-            if made.is_err() {
+            let Ok(window) = make(comm, known, members, pairs, &wanted) else {
+                // The real MPI has a way of its own where processes share memory; where there is one process no other.
                 memory::give_back(block, size as usize);
-            }
-            place.set(made?);
+                place.set(make_raw(comm, raw)?);
+                return Ok(());
+            };
+            place.set(window);
             base.cast::<*mut u8>().write(block);
             Ok(())
         })

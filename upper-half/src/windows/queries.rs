@@ -1,10 +1,12 @@
 //! What is asked of windows, and what they are told about themselves.
 
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{CString, c_char, c_int, c_void};
 
 use super::body::usable;
 use super::raw::{below, word_of};
-use crate::ground::abi::{GroupHandle, InfoHandle, PlaceOf};
+use stillpoint_wrappers::neutral::constants::PROC_NULL;
+
+use crate::ground::abi::{self, Aint, GroupHandle, InfoHandle, PlaceOf};
 use crate::ground::handle;
 use crate::ground::object::{Info, Win};
 use crate::objects::datatype::{give_name, name_below, take_name};
@@ -36,6 +38,40 @@ pub unsafe fn win_get_group(window: Win, place: PlaceOf<GroupHandle>) -> c_int {
     }
 }
 
+/// `MPI_Win_shared_query`.
+///
+/// # Safety
+/// As the MPI function: `base` is the address of a pointer.
+pub unsafe fn win_shared_query(
+    window: Win,
+    rank: c_int,
+    size: *mut Aint,
+    unit: *mut c_int,
+    base: *mut c_void,
+) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(window, c"MPI_Win_shared_query", || {
+            let (window, body) = usable(window)?;
+            let rank = abi::rank_to_neutral(rank);
+            let Some(shared) = body.and_then(|body| body.shared.as_ref()) else {
+                return below(window, |d, word| {
+                    (d.win_shared_query)(word, rank, size, unit, base)
+                });
+            };
+            let of = (rank != PROC_NULL).then_some(rank as usize);
+            let (address, bytes, own_unit) = shared.part(of).ok_or(class::RANK)?;
+            if size.is_null() || unit.is_null() || base.is_null() {
+                return Err(class::ARG);
+            }
+            size.write(bytes);
+            unit.write(own_unit);
+            base.cast::<usize>().write(address);
+            Ok(())
+        })
+    }
+}
+
 /// `MPI_Win_get_info`: the hints that the real MPI knows. What it was given for them is the application's, also where it was told
 /// something else.
 ///
@@ -58,7 +94,11 @@ pub unsafe fn win_get_info(window: Win, place: PlaceOf<InfoHandle>) -> c_int {
             };
             let pairs = info::pairs_of(known);
             handle::release(known);
-            let mut pairs = pairs?;
+            let mut pairs = match &body.shared {
+                // What the real MPI says of windows of shared memory it does not say of others, and the other way round.
+                Some(shared) => shared.hints(),
+                None => pairs?,
+            };
             for (key, value) in body.notes.lock().hints.iter() {
                 pairs.update(key, value);
             }

@@ -1,15 +1,11 @@
 //! Windows that are the real MPI's alone, and how they are called there.
 
-use std::ffi::{c_int, c_void};
-
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
-use crate::ground::abi::{self, Aint, PlaceOf, WinHandle};
 use crate::ground::object::{Comm, Info, Win};
 use crate::ground::{crossing, handle, hindrances};
-use crate::objects::errhandler::run;
 use crate::objects::outcome::{Outcome, check, class};
 use crate::objects::{attribute, communicator, info};
 use crate::operations::clock::collective;
@@ -60,35 +56,5 @@ pub unsafe fn word_of(hints: Info) -> Outcome<Word> {
             return Err(class::INFO);
         }
         info::word(hints)
-    }
-}
-
-/// `MPI_Win_allocate_shared`: memory that several processes share is in no image.
-///
-/// # Safety
-/// As the MPI function.
-pub unsafe fn win_allocate_shared(
-    size: Aint,
-    unit: c_int,
-    hints: Info,
-    comm: Comm,
-    base: *mut c_void,
-    place: PlaceOf<WinHandle>,
-) -> c_int {
-    // SAFETY: handles are checked before they are used.
-    unsafe {
-        run(comm, c"MPI_Win_allocate_shared", || {
-            let (comm, _) = communicator::usable(comm)?;
-            word_of(hints)?;
-            if place.is_null() {
-                return Err(class::WIN);
-            }
-            let window = make(comm, |d, word| {
-                let hints = abi::word(HandleKind::Info, hints);
-                (d.win_allocate_shared)(size, unit, hints, (*comm).lower, base, word)
-            })?;
-            place.set(window);
-            Ok(())
-        })
     }
 }

@@ -1,14 +1,17 @@
 //! Windows at the still point, and after a restart.
 
+use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
 use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
 
 use super::body::{Body, Flavor, body};
 use super::groups;
 use super::make::open_on;
 use super::passive::flush_all;
 use super::raw::below;
+use super::shared;
 use crate::communicators;
 use crate::ground::object::{Object, Win};
 use crate::ground::{crossing, handle};
@@ -72,19 +75,49 @@ pub unsafe fn rehearse() -> Tried {
 ///
 /// # Safety
 /// Inside MPI, on the one thread that runs; communicators are there.
-pub unsafe fn rebuild() -> Outcome {
+pub unsafe fn rebuild() -> Result<(), (Cow<'static, str>, i32)> {
     let mut windows: Vec<(Win, &Body)> = carried().collect();
     windows.sort_by_key(|(_, body)| body.identity);
     for (window, body) in windows {
         // SAFETY: inside; words are those of this launch.
         unsafe {
-            let on = communicators::of_ranks(&body.members, body.identity.tag())?;
-            (*window).lower = open_on(on, body)?;
-            lock_again(body)?;
-            check(crossing::cross(|d| (d.barrier)(on)))?;
+            let on = communicators::of_ranks(&body.members, body.identity.tag())
+                .map_err(|error| ("a window's communicator".into(), error))?;
+            map_again(on, body)?;
+            open_again(on, window, body).map_err(|error| ("a window".into(), error))?;
         }
     }
     Ok(())
+}
+
+/// The memory that the members of a window share.
+///
+/// # Safety
+/// As [`rebuild`].
+unsafe fn map_again(on: Word, body: &Body) -> Result<(), (Cow<'static, str>, i32)> {
+    let (Some(shared), Some(me)) = (&body.shared, body.own_place()) else {
+        return Ok(());
+    };
+    // SAFETY: the caller's.
+    unsafe { shared::map_again(on, &body.members, me, shared) }.map_err(|error| {
+        let what = format!(
+            "the memory of {} bytes that ranks {:?} share in a window (MPI_Win_allocate_shared: they need one host, with room in /dev/shm)",
+            shared.bytes(),
+            &body.members[..]
+        );
+        (what.into(), error)
+    })
+}
+
+/// # Safety
+/// As [`rebuild`].
+unsafe fn open_again(on: Word, window: Win, body: &Body) -> Outcome {
+    // SAFETY: the caller's.
+    unsafe {
+        (*window).lower = open_on(on, body)?;
+        lock_again(body)?;
+        check(crossing::cross(|d| (d.barrier)(on)))
+    }
 }
 
 /// # Safety

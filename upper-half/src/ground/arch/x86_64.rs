@@ -22,6 +22,7 @@ mod behalf;
 mod collective;
 mod kernel;
 mod resumable;
+mod shared_memory;
 
 pub use behalf::{is_on_behalf, on_behalf};
 pub(crate) use collective::collective;
@@ -35,6 +36,7 @@ pub use resumable::{
     CODE, UNDER_WAY, code_of_receive, give_receive_back, leave_receive, outside_and_receives,
     receive, take_receive,
 };
+pub use shared_memory::{SharedFile, random, unlink};
 
 const _: () = {
     // The assembly below spells these offsets out.

@@ -19,7 +19,7 @@ const ARCH_SET_FS: usize = 0x1002;
 /// # Safety
 /// As the call itself.
 #[inline]
-unsafe fn syscall(number: usize, arguments: [usize; 6]) -> isize {
+pub(super) unsafe fn syscall(number: usize, arguments: [usize; 6]) -> isize {
     let result;
     // SAFETY: the kernel keeps all registers but rax, rcx and r11.
     unsafe {

@@ -229,3 +229,20 @@ AFTER(error_handler_of_ones_own) {
     MUST(MPI_Errhandler_free(&own_handler));
     MUST(MPI_Comm_free(&handled));
 }
+
+static MPI_Win window;
+static int *window_memory;
+CARRIED(window_of_shared_memory)
+SET(window_of_shared_memory) {
+    MUST(MPI_Win_allocate_shared(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &window_memory, &window));
+    *window_memory = -1;
+    MUST(MPI_Win_fence(0, window));
+}
+AFTER(window_of_shared_memory) {
+    int value = trial_rank, to = (trial_rank + 1) % trial_size;
+    MUST(MPI_Win_fence(0, window));
+    MUST(MPI_Put(&value, 1, MPI_INT, to, 0, 1, MPI_INT, window));
+    MUST(MPI_Win_fence(0, window));
+    CHECK(*window_memory == (trial_rank + trial_size - 1) % trial_size, "%d", *window_memory);
+    MUST(MPI_Win_free(&window));
+}

@@ -60,19 +60,19 @@ AFTER(child_that_lives) {
     CHECK(waitpid(sleeper, &status, 0) == sleeper && WTERMSIG(status) == SIGTERM, "%x", status);
 }
 
-static MPI_Win window;
-static int *window_memory;
-REFUSED("window", window_of_shared_memory)
-SET(window_of_shared_memory) {
-    MUST(MPI_Win_allocate_shared(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &window_memory, &window));
-    *window_memory = -1;
-    MUST(MPI_Win_fence(0, window));
+static MPI_Win window_alone;
+static int *window_alone_memory;
+REFUSED("window", window_of_one_process)
+SET(window_of_one_process) {
+    MUST(MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_SELF, &window_alone_memory, &window_alone));
+    *window_alone_memory = -1;
+    MUST(MPI_Win_fence(0, window_alone));
 }
-AFTER(window_of_shared_memory) {
-    int value = trial_rank, to = (trial_rank + 1) % trial_size;
-    MUST(MPI_Win_fence(0, window));
-    MUST(MPI_Put(&value, 1, MPI_INT, to, 0, 1, MPI_INT, window));
-    MUST(MPI_Win_fence(0, window));
-    CHECK(*window_memory == (trial_rank + trial_size - 1) % trial_size, "%d", *window_memory);
-    MUST(MPI_Win_free(&window));
+AFTER(window_of_one_process) {
+    int value = trial_rank;
+    MUST(MPI_Win_fence(0, window_alone));
+    MUST(MPI_Put(&value, 1, MPI_INT, 0, 0, 1, MPI_INT, window_alone));
+    MUST(MPI_Win_fence(0, window_alone));
+    CHECK(*window_alone_memory == trial_rank, "%d", *window_alone_memory);
+    MUST(MPI_Win_free(&window_alone));
 }

@@ -365,7 +365,7 @@ mod collective {
                 }
                 return 0;
             }
-            let note = Note { kind: Kind::Bcast, count: count, root: root, datatype: datatype };
+            let note = Note { kind: Kind::Bcast, count, root, datatype };
             let code = steps::noted(
                 comm,
                 c"MPI_Bcast",

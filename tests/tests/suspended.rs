@@ -124,3 +124,37 @@ fn a_suspended_job_is_requeued_once_it_is_committed_unless_it_was_cancelled() {
         });
     }
 }
+
+/// Also where the request finds the ranks ending: `mpirun` sees no failure, and the job is over or suspended.
+#[test]
+fn a_job_that_is_suspended_while_it_ends_is_finished_or_suspended() {
+    for milliseconds in (0..24).step_by(2) {
+        on_trial("ends_soon", Kind::Special, 8, |trial, directory| {
+            let target = trial.epochs_at();
+            let mut command = job::under_stillpoint(8, &target)?;
+            command
+                .arg(trial.executable())
+                .arg(milliseconds.to_string());
+            let mut job = trial.launch(command)?;
+            let files: Vec<_> = (0..8)
+                .map(|rank| directory.file(&format!("ready.{rank}")))
+                .collect();
+            job.until("ready", PATIENCE, |_| {
+                files.iter().all(|file| file.exists())
+            })?;
+            let answer = command::suspend(directory, &target)?;
+            let state = |ended: job::Ended| {
+                let told = format!("asked after {milliseconds} ms: {}", answer.show());
+                ensure!(ended.status == 0, "{told}\n{}", ended.show());
+                command::state(directory, &target)
+            };
+            let mut state = state(job.end(PATIENCE)?)?;
+            if state == "suspended" {
+                trial.ends_well(trial.restarted()?)?;
+                state = command::state(directory, &target)?;
+            }
+            ensure!(state == "finished", "it is '{state}'");
+            Ok(())
+        });
+    }
+}

@@ -12,6 +12,7 @@ use crate::ground::arch;
 use crate::ground::crossing::{self, cross};
 use crate::ground::object::{Comm, Datatype, Object};
 use crate::objects::errhandler::raise;
+use crate::operations::completion::EMPTY;
 use crate::operations::messages::drain;
 use crate::operations::request::{
     self, Arguments, CANCELLED, GONE, Kind, NO_MESSAGE, PERSISTENT, Request, State,
@@ -151,6 +152,7 @@ unsafe fn begin(request: *mut Request) -> i32 {
                 request::start_again(it);
                 start_below(it)
             }
+            Kind::BufferedSend => send_buffered(it),
             _ => {
                 let code = cross(|dispatch| (dispatch.start)(word));
                 if code == 0 {
@@ -162,6 +164,26 @@ unsafe fn begin(request: *mut Request) -> i32 {
                 code
             }
         }
+    }
+}
+
+/// A started buffered send is one of its own, and over at once: the application's bytes are in the buffer. Open MPI's persistent one packs what
+/// the start before has left in the buffer, where that message has gone meanwhile; and at a checkpoint all have gone.
+unsafe fn send_buffered(it: &mut Request) -> i32 {
+    // SAFETY: inside a stub; arguments that the application gave, of objects that the request holds.
+    unsafe {
+        let datatype = abi::word(HandleKind::Datatype, it.datatype);
+        let comm = abi::word(HandleKind::Communicator, it.communicator);
+        let (buffer, count, peer, tag) = (it.buffer, it.count, it.peer, it.tag);
+        let code = cross(|dispatch| (dispatch.bsend)(buffer, count, datatype, peer, tag, comm));
+        if code == 0 {
+            it.status = EMPTY;
+            it.state = State::Done;
+            if it.flags & NO_MESSAGE == 0 {
+                arch::count_sent();
+            }
+        }
+        code
     }
 }
 

@@ -207,14 +207,15 @@ pub unsafe fn finalize() -> c_int {
         }
         // What the application's delete functions return does not keep MPI from ending.
         let _ = attribute::delete_all(self_communicator());
-        // Others may compute for long. Here they are waited for as in any operation; what follows takes no time.
+        // Others may compute for long. Here they are waited for as in any operation; what follows takes no time, and binds: a process that a
+        // suspend ends inside the real MPI's could not call it a second time.
         let clock = (*world()).clock;
         let code = collective::clocked(clock, |dispatch| (dispatch.barrier)((*world()).lower));
         if code != 0 {
             return raise(ptr::null_mut(), code, c"MPI_Finalize");
         }
         communicators::finish_all();
-        let code = collective::clocked(clock, |dispatch| (dispatch.finalize)());
+        let code = collective::clocked_once(clock, || cross(|dispatch| (dispatch.finalize)()));
         gate().mpi_active.store(0, Ordering::SeqCst);
         FINALIZED.store(true, Ordering::Relaxed);
         abi::error_from_neutral(code)

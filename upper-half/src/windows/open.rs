@@ -201,8 +201,13 @@ unsafe fn complete(on: Word, data: Word, body: &Body) -> Outcome {
     unsafe {
         let none = (*abi::predefined(HandleKind::Info, 304)).lower;
         let returning = (*abi::predefined(HandleKind::Errhandler, 323)).lower;
-        check(crossing::cross(|d| {
-            (d.win_create)(std::ptr::null_mut(), 0, 1, none, on, &raw mut locks)
+        // The way that Open MPI goes with its own memory, where the data have it too: between processes of one host its locks are faster.
+        let is_its_memory = matches!(body.memory, Memory::Mapped(_));
+        let mut nowhere: *mut c_void = std::ptr::null_mut();
+        let place = (&raw mut nowhere).cast();
+        check(crossing::cross(|d| match is_its_memory {
+            true => (d.win_allocate)(0, 1, none, on, place, &raw mut locks),
+            false => (d.win_create)(nowhere, 0, 1, none, on, &raw mut locks),
         }))?;
         crossing::cross(|d| (d.win_set_errhandler)(data, returning));
         crossing::cross(|d| (d.win_set_errhandler)(locks, returning));

@@ -6,25 +6,23 @@
 //! moment by the rank that has begun it, without the others: `MPI_Win_flush_all`. What epochs are open stands in memory that the image
 //! holds, and after a restart only locks have to be taken again, none of which anybody else holds.
 //!
-//! `MPI_Win_allocate` gives memory of this library's, `MPI_Win_allocate_shared` such memory that all members map ([`shared`]). Windows that cannot be carried, with
-//! processes of other worlds, have no [`Body`] and are the real MPI's alone; a checkpoint is refused as long as one lives.
+//! Of the memory that MPI gives for a window, [`memory`] tells. Windows that cannot be carried, of one process or with processes of other worlds, have no [`Body`] and are the real MPI's alone; a checkpoint is refused as long as one lives.
 
 mod active;
-mod allocate_shared;
 mod body;
 mod groups;
 mod make;
+mod memory;
+mod open;
 mod passive;
 mod queries;
 mod raw;
 mod regions;
-mod shared;
 mod still;
 
 pub use active::{win_complete, win_fence, win_post, win_start, win_test, win_wait};
-pub use allocate_shared::win_allocate_shared;
 pub use body::{Body, body};
-pub use make::{win_allocate, win_create, win_create_dynamic, win_free};
+pub use make::{win_allocate, win_allocate_shared, win_create, win_create_dynamic, win_free};
 pub use passive::{
     access, win_flush, win_flush_all, win_flush_local, win_flush_local_all, win_lock, win_lock_all,
     win_unlock, win_unlock_all,

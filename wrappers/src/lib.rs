@@ -10,7 +10,6 @@ pub mod direct;
 pub mod dispatch;
 pub mod extra;
 pub mod gate;
-pub mod names;
 pub mod neutral;
 pub mod openmpi;
 #[cfg(test)]

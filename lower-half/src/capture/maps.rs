@@ -77,6 +77,11 @@ pub fn upper() -> io::Result<Vec<Mapping>> {
     Ok(read(file)?.into_iter().flat_map(own).collect())
 }
 
+/// All mappings of both halves, without what smaps adds.
+pub(super) fn without_details() -> io::Result<Vec<Mapping>> {
+    read(std::fs::File::open("/proc/self/maps")?)
+}
+
 pub(super) fn read(smaps: impl Read) -> io::Result<Vec<Mapping>> {
     let mut mappings: Vec<Mapping> = Vec::new();
     let mut lines = BufReader::with_capacity(1 << 16, smaps);

@@ -12,7 +12,7 @@ use stillpoint_image::tables::RegionKind;
 use super::contents::{Contents, FileKey, data};
 use super::maps::Mapping;
 use super::pages::{PAGE, PageMap};
-use super::window_memory;
+use super::window_memory::{self, Below};
 
 /// Whether a System V segment goes with its last attachment. `/proc/self/maps` says of each that it is deleted.
 fn marked_for_removal(id: libc::c_int) -> bool {
@@ -72,17 +72,14 @@ impl Memory {
     ///
     /// # Safety
     /// Every thread of the upper half must be stopped, until [`Memory::opened`] is dropped.
-    pub unsafe fn survey(
-        mappings: &[Mapping],
-        contents: &mut Contents,
-        rank: i32,
-    ) -> io::Result<Memory> {
+    pub unsafe fn survey(mappings: &[Mapping], contents: &mut Contents) -> io::Result<Memory> {
         let mut memory = Memory::default();
         let mut pages = PageMap::open()?;
+        let below = Below::survey(mappings)?;
         let mut file_kinds = HashMap::new();
         for mapping in mappings {
-            if let Some(holder) = window_memory::of(mapping) {
-                memory.add_window(mapping, holder == rank, &mut pages)?;
+            if below.has(mapping) {
+                memory.add_window(mapping, window_memory::is_held(mapping), &mut pages)?;
                 continue;
             }
             let kind = match mapping.inode {

@@ -29,7 +29,7 @@ pub mod scheduling;
 pub mod signals;
 pub mod still;
 pub mod unmovable;
-mod window_memory;
+pub mod window_memory;
 
 use std::path::{Path, PathBuf};
 
@@ -113,7 +113,6 @@ unsafe fn write_to(
 ) -> Result<Written, CaptureError> {
     let inside = access.enter()?;
     let mut contents = Contents::default();
-    let rank = request.identity.rank as i32;
     strike(Point::CaptureMemory).map_err(CaptureError::process("memory map"))?;
     let mappings = maps::upper().map_err(CaptureError::process("memory map"))?;
     strike(Point::CaptureDescriptors).map_err(CaptureError::process("open files"))?;
@@ -121,7 +120,7 @@ unsafe fn write_to(
         let descriptors = descriptors::survey(&request.descriptors, &mut contents)
             .map_err(|refusals| CaptureError::Refused(refusals.join("; ")))?;
         // SAFETY: the caller's, and inside.
-        let memory = unsafe { memory::Memory::survey(&mappings, &mut contents, rank) }
+        let memory = unsafe { memory::Memory::survey(&mappings, &mut contents) }
             .map_err(CaptureError::process("page map"))?;
         Ok::<_, CaptureError>((descriptors, memory))
     });

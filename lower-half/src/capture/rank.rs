@@ -56,10 +56,8 @@ pub unsafe fn size(begin: &Begin, access: &Access) -> Result<u64, CaptureError> 
     let inside = access.enter()?;
     let mut contents = Contents::default();
     let mappings = maps::upper().map_err(CaptureError::process("memory map"))?;
-    // SAFETY: an application runs, so the page is mapped.
-    let rank = unsafe { gate::page() }.rank.load(Ordering::Relaxed);
     // SAFETY: the caller's.
-    let mut memory = apart(|| unsafe { Memory::survey(&mappings, &mut contents, rank) })
+    let mut memory = apart(|| unsafe { Memory::survey(&mappings, &mut contents) })
         .flatten()
         .map_err(CaptureError::process("page map"))?;
     inside.changes(std::mem::take(&mut memory.opened));

@@ -4,10 +4,11 @@ use stillpoint_image::tables::RegionKind;
 use stillpoint_wrappers::gate::is_upper;
 
 use super::maps::Mapping;
-use super::{memory, window_memory};
+use super::memory;
+use super::window_memory::Below;
 
 /// Why a mapping cannot be carried, in words for people.
-pub fn mapping(mapping: &Mapping) -> Option<String> {
+pub fn mapping(mapping: &Mapping, below: &Below) -> Option<String> {
     let what = || {
         if mapping.name.is_empty() {
             "memory".to_owned()
@@ -42,7 +43,7 @@ pub fn mapping(mapping: &Mapping) -> Option<String> {
             mapping.range()
         ));
     }
-    if !mapping.shared || mapping.inode == 0 || window_memory::of(mapping).is_some() {
+    if !mapping.shared || mapping.inode == 0 || below.has(mapping) {
         return None;
     }
     if mapping.path().starts_with("/dev/shm/") {

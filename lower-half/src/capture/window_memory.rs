@@ -1,16 +1,44 @@
-//! Memory that the members of a window share (`MPI_Win_allocate_shared`).
+//! Memory that the real MPI gives for a window.
 //!
-//! The library in the upper half makes it, and maps it anew in a restart. So an image has it as memory that nobody shares: one member's image with its bytes, the
-//! others' with nothing but its place.
+//! Where it is shared, the library in the upper half has mapped it a second time, and maps the new one there in a restart (`upper-half/src/windows/memory.rs`). So an
+//! image has it as memory that nobody shares. What another member's image has is marked to be left out (`MADV_DONTDUMP`).
 
-use stillpoint_wrappers::names::holder_of_window_memory;
+use std::collections::HashSet;
+use std::io;
 
-use super::maps::Mapping;
+use stillpoint_image::format::vm_flags;
+use stillpoint_wrappers::gate::is_upper;
 
-/// The world rank of the member whose image holds the bytes, if the mapping is such memory.
-pub fn of(mapping: &Mapping) -> Option<i32> {
-    if !mapping.shared || !mapping.deleted() {
-        return None;
+use super::maps::{self, Mapping};
+
+/// Files that the lower half has mapped shared, and may write to: device and inode.
+pub struct Below(HashSet<(u64, u64)>);
+
+impl Below {
+    /// Looks, if any of the application's mappings might be such memory.
+    pub fn survey(mappings: &[Mapping]) -> io::Result<Below> {
+        if !mappings.iter().any(may_be) {
+            return Ok(Below(HashSet::new()));
+        }
+        let all = maps::without_details()?;
+        let below = all.iter().filter(|it| {
+            let is_written = it.protection & libc::PROT_WRITE != 0;
+            it.shared && is_written && it.inode != 0 && !is_upper(it.start)
+        });
+        Ok(Below(below.map(|it| (it.device, it.inode)).collect()))
     }
-    holder_of_window_memory(mapping.path())
+
+    /// Whether the mapping is such memory.
+    pub fn has(&self, mapping: &Mapping) -> bool {
+        may_be(mapping) && self.0.contains(&(mapping.device, mapping.inode))
+    }
+}
+
+fn may_be(mapping: &Mapping) -> bool {
+    mapping.shared && mapping.may_write && mapping.inode != 0
+}
+
+/// Whether this process's image has the bytes.
+pub fn is_held(mapping: &Mapping) -> bool {
+    mapping.vm_flags & vm_flags::DONT_DUMP == 0
 }

@@ -4,6 +4,7 @@
 use stillpoint_part::{Done, Part};
 
 use crate::capture::still::Still;
+use crate::capture::window_memory::Below;
 use crate::capture::{maps, unmovable};
 use crate::restore::back::Back;
 use crate::restore::rehearsal;
@@ -28,10 +29,18 @@ impl Part<Still<'_>, Back> for Memory {
         };
         let inside = still.enter()?;
         reasons.extend(rehearsal::of_memory(&mappings));
+        let below = Below::survey(&mappings);
         drop(inside);
+        let below = match below {
+            Ok(below) => below,
+            Err(error) => {
+                reasons.push(format!("its memory map cannot be read: {error}"));
+                return Ok(());
+            }
+        };
         for one in &mappings {
             let _inside = still.enter()?;
-            reasons.extend(unmovable::mapping(one));
+            reasons.extend(unmovable::mapping(one, &below));
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ pub mod store;
 use stillpoint_wrappers::gate::HandleKind;
 
 pub use calls::*;
-pub use predefined::{describe_window, initialise, note_last_used_code, say_flavor};
+pub use predefined::{describe_window, initialise, note_last_used_code, say_memory};
 
 use crate::ground::object::Object;
 use store::{Attribute, Language, STORE, Value};

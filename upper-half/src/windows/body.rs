@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
-use super::shared::Shared;
+use super::memory::Memory;
 use crate::ground::lock::SpinLock;
 use crate::ground::object::{Object, Win};
 use crate::objects::communicator::Identity;
@@ -23,10 +23,10 @@ pub const NO_SUCCEED: i32 = 16384;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavor {
     Create,
-    /// The memory is ours, and ends with the window.
+    /// Each member has memory of the window's.
     Allocate,
     Dynamic,
-    /// The members have one memory, each a part of it.
+    /// All members have the same memory, each a part of it as its own.
     Shared,
 }
 
@@ -66,8 +66,8 @@ pub struct Body {
     pub base: usize,
     pub size: isize,
     pub unit: i32,
-    /// Of a window of shared memory, once that is there.
-    pub shared: Option<Shared>,
+    /// What it ends with.
+    pub memory: Memory,
     /// Clock cells: the window's own, that of the set of its members, and that of this process alone.
     pub clock: u32,
     pub group_clock: u32,

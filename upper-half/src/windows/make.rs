@@ -1,14 +1,15 @@
 //! How windows are made and freed.
 
-use std::ffi::{CString, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
-use super::allocate_shared::share;
-use super::body::{Body, Flavor, NO_CHECK, Notes, RMA_SYNC, usable};
+use super::body::{Body, Flavor, Notes, RMA_SYNC, body, usable};
+use super::memory::Memory;
+use super::open::{close, open as open_below};
 use super::raw::{make as make_raw, word_of};
 use crate::communicators;
 use crate::ground::abi::{self, Aint, PlaceOf, WinHandle};
@@ -21,90 +22,31 @@ use crate::objects::datatype::name_below;
 use crate::objects::errhandler::run;
 use crate::objects::info::pairs::Pairs;
 use crate::objects::outcome::{Outcome, check, class};
-use crate::objects::{group, info, memory};
+use crate::objects::{group, info};
 use crate::operations::clock::collective;
 
-/// Standard-ABI value of `MPI_WIN_FLAVOR_ALLOCATE`.
+/// Standard-ABI values of `MPI_WIN_FLAVOR_ALLOCATE` and `MPI_WIN_FLAVOR_SHARED`.
 const ALLOCATE: i32 = 312;
-/// Standard-ABI value of `MPI_WIN_FLAVOR_SHARED`.
 const SHARED: i32 = 314;
-/// The hint that a window is never locked: ours always is.
-const NO_LOCKS: &[u8] = b"no_locks";
 
 /// What a window is made of.
-pub struct Wanted {
-    pub flavor: Flavor,
-    pub base: usize,
-    pub size: isize,
-    pub unit: i32,
+struct Wanted {
+    flavor: Flavor,
+    base: usize,
+    size: isize,
+    unit: i32,
 }
 
-/// Makes the lower half's two windows of a communicator of the members. Collective over these.
-///
-/// # Safety
-/// Inside a stub; `on` must be a communicator of the lower half's, and nothing of the body's be in the lower half.
-pub unsafe fn open_on(on: Word, body: &Body) -> Outcome<Word> {
-    let mut below = Pairs::new();
-    let (hints, name, attached) = {
-        let notes = body.notes.lock();
-        let name = notes.name.clone();
-        (notes.hints.clone(), name, notes.attached.clone())
-    };
-    for (key, value) in hints.iter().filter(|(key, _)| *key != NO_LOCKS) {
-        below.set(key, value);
-    }
-    let hints = info::create(below);
-    let (mut data, mut locks) = (0, 0);
-    // SAFETY: inside; the info is ours, the memory the application's.
-    unsafe {
-        let word = info::word(hints);
-        let made = word.and_then(|hints| {
-            let none = (*abi::predefined(HandleKind::Info, 304)).lower;
-            let returning = (*abi::predefined(HandleKind::Errhandler, 323)).lower;
-            let base = std::ptr::with_exposed_provenance_mut(body.base);
-            let (size, unit) = (body.size, body.unit);
-            check(crossing::cross(|d| match body.flavor {
-                Flavor::Dynamic => (d.win_create_dynamic)(hints, on, &raw mut data),
-                _ => (d.win_create)(base, size, unit, hints, on, &raw mut data),
-            }))?;
-            check(crossing::cross(|d| {
-                (d.win_create)(std::ptr::null_mut(), 0, 1, none, on, &raw mut locks)
-            }))?;
-            crossing::cross(|d| (d.win_set_errhandler)(data, returning));
-            crossing::cross(|d| (d.win_set_errhandler)(locks, returning));
-            check(crossing::cross(|d| (d.win_lock_all)(NO_CHECK, data)))
-        });
-        handle::release(hints);
-        made?;
-        for (base, size) in attached {
-            let base = std::ptr::with_exposed_provenance_mut(base);
-            check(crossing::cross(|d| (d.win_attach)(data, base, size)))?;
-        }
-        if let Some(name) = name.and_then(|name| CString::new(name).ok()) {
-            let text = name.as_ptr();
-            crossing::cross(|d| (d.win_set_name)(data, text));
+impl Wanted {
+    /// With memory that MPI gives.
+    fn of(flavor: Flavor, size: isize, unit: i32) -> Wanted {
+        Wanted {
+            flavor,
+            base: 0,
+            size,
+            unit,
         }
     }
-    body.communicator.store(on, Ordering::Relaxed);
-    body.locks.store(locks, Ordering::Relaxed);
-    Ok(data)
-}
-
-/// Closes what [`open_on`] has made. Collective over the members.
-///
-/// # Safety
-/// Inside a stub; `data` must be the window's word.
-unsafe fn close(mut data: Word, body: &Body) -> Outcome {
-    let mut locks = body.locks.swap(0, Ordering::Relaxed);
-    let mut on = body.communicator.swap(0, Ordering::Relaxed);
-    // SAFETY: the words are ours, and used no more.
-    unsafe {
-        check(crossing::cross(|d| (d.win_unlock_all)(data)))?;
-        check(crossing::cross(|d| (d.win_free)(&raw mut data)))?;
-        check(crossing::cross(|d| (d.win_free)(&raw mut locks)))?;
-        crossing::cross(|d| (d.comm_free)(&raw mut on));
-    }
-    Ok(())
 }
 
 /// What is known of a new window before the lower half has it.
@@ -132,7 +74,7 @@ unsafe fn prepare(
             base: wanted.base,
             size: wanted.size,
             unit: wanted.unit,
-            shared: None,
+            memory: Memory::Given,
             clock: clock.map_err(|_| class::INTERN)?,
             group_clock: known.group_clock,
             own_clock,
@@ -154,7 +96,7 @@ unsafe fn prepare(
 ///
 /// # Safety
 /// As [`prepare`], nothing locked.
-pub unsafe fn make(
+unsafe fn make(
     comm: Comm,
     known: &communicator::Body,
     members: &Members,
@@ -169,7 +111,7 @@ pub unsafe fn make(
             check(crossing::cross(|d| {
                 (d.comm_dup)((*comm).lower, &raw mut on)
             }))?;
-            let made = share(on, &mut body).and_then(|()| open_on(on, &body));
+            let made = open_below(on, &mut body);
             if made.is_err() {
                 crossing::cross(|d| (d.comm_free)(&raw mut on));
             }
@@ -188,22 +130,23 @@ pub unsafe fn make(
             collective::call_clock(body.clock, name);
         }
         body.notes.lock().name = name.ok();
-        let clock = body.clock;
+        let (clock, base) = (body.clock, body.base);
         let body = Box::into_raw(Box::new(body)).cast();
         let window = handle::create(HandleKind::Window, word, body);
         (*window).clock = clock;
         attribute::describe_window(window);
         match wanted.flavor {
-            Flavor::Allocate => attribute::say_flavor(window, ALLOCATE),
-            Flavor::Shared => attribute::say_flavor(window, SHARED),
             Flavor::Create | Flavor::Dynamic => {}
+            // In the lower half it may be another one, of memory that lies elsewhere.
+            Flavor::Allocate => attribute::say_memory(window, ALLOCATE, base),
+            Flavor::Shared => attribute::say_memory(window, SHARED, base),
         }
         Ok(window)
     }
 }
 
 /// The members of a communicator of this world alone.
-pub fn carried(known: &communicator::Body) -> Option<&Members> {
+fn carried(known: &communicator::Body) -> Option<&Members> {
     known.members.as_ref().filter(|it| it.remote.is_none())
 }
 
@@ -285,7 +228,7 @@ pub unsafe fn win_create_dynamic(hints: Info, comm: Comm, place: PlaceOf<WinHand
     }
 }
 
-/// `MPI_Win_allocate`: of memory of this library's, which stays where it is in every launch.
+/// `MPI_Win_allocate`.
 ///
 /// # Safety
 /// As the MPI function: `base` is the address of a pointer.
@@ -300,40 +243,72 @@ pub unsafe fn win_allocate(
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(comm, c"MPI_Win_allocate", || {
-            let (comm, known) = communicator::usable(comm)?;
-            word_of(hints)?;
-            if place.is_null() {
-                return Err(class::WIN);
-            }
-            let raw = |d: &'static Dispatch, word| {
-                let hints = abi::word(HandleKind::Info, hints);
-                (d.win_allocate)(size, unit, hints, (*comm).lower, base, word)
-            };
-            let Some(members) = carried(known).filter(|_| size >= 0 && !base.is_null()) else {
-                place.set(make_raw(comm, raw)?);
-                return Ok(());
-            };
-            let pairs = info::pairs_of(hints)?;
-            let block = memory::take(size as usize);
-            if block.is_null() {
-                return Err(class::NO_MEM);
-            }
-            let wanted = Wanted {
-                flavor: Flavor::Allocate,
-                base: block.expose_provenance(),
-                size,
-                unit,
-            };
-            let Ok(window) = make(comm, known, members, pairs, &wanted) else {
-                // The real MPI has a way of its own where processes share memory; where there is one process no other.
-                memory::give_back(block, size as usize);
-                place.set(make_raw(comm, raw)?);
-                return Ok(());
-            };
-            place.set(window);
-            base.cast::<*mut u8>().write(block);
-            Ok(())
+            let wanted = Wanted::of(Flavor::Allocate, size, unit);
+            allocate(comm, hints, base, place, &wanted, |d, hints, on, word| {
+                (d.win_allocate)(size, unit, hints, on, base, word)
+            })
         })
+    }
+}
+
+/// `MPI_Win_allocate_shared`.
+///
+/// # Safety
+/// As the MPI function: `base` is the address of a pointer.
+pub unsafe fn win_allocate_shared(
+    size: Aint,
+    unit: c_int,
+    hints: Info,
+    comm: Comm,
+    base: *mut c_void,
+    place: PlaceOf<WinHandle>,
+) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(comm, c"MPI_Win_allocate_shared", || {
+            let wanted = Wanted::of(Flavor::Shared, size, unit);
+            allocate(comm, hints, base, place, &wanted, |d, hints, on, word| {
+                (d.win_allocate_shared)(size, unit, hints, on, base, word)
+            })
+        })
+    }
+}
+
+/// Makes a window with memory of its own, or, where it cannot be carried, one that is the real MPI's alone, by `call`.
+///
+/// # Safety
+/// Inside a stub; `base` must be null or the address of a pointer, `place` null or writable; `call` makes a window of the communicator's members.
+unsafe fn allocate(
+    comm: Comm,
+    hints: Info,
+    base: *mut c_void,
+    place: PlaceOf<WinHandle>,
+    wanted: &Wanted,
+    call: impl FnOnce(&'static Dispatch, Word, Word, *mut Word) -> i32,
+) -> Outcome {
+    // SAFETY: the caller's.
+    unsafe {
+        let (comm, known) = communicator::usable(comm)?;
+        word_of(hints)?;
+        if place.is_null() {
+            return Err(class::WIN);
+        }
+        let members = carried(known).filter(|_| wanted.size >= 0 && !base.is_null());
+        let made = match members {
+            Some(members) => make(comm, known, members, info::pairs_of(hints)?, wanted).ok(),
+            None => None,
+        };
+        if let Some(window) = made {
+            let own = body(window).map_or(0, |body| body.base);
+            base.cast::<usize>().write(own);
+            place.set(window);
+            return Ok(());
+        }
+        // What cannot be had in memory that a restart has again: so it is where there is one process. Or it is an error, which the real MPI says.
+        place.set(make_raw(comm, |d, word| {
+            call(d, abi::word(HandleKind::Info, hints), (*comm).lower, word)
+        })?);
+        Ok(())
     }
 }
 

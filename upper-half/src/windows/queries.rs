@@ -3,9 +3,8 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 
 use super::body::usable;
+use super::memory::Memory;
 use super::raw::{below, word_of};
-use stillpoint_wrappers::neutral::constants::PROC_NULL;
-
 use crate::ground::abi::{self, Aint, GroupHandle, InfoHandle, PlaceOf};
 use crate::ground::handle;
 use crate::ground::object::{Info, Win};
@@ -54,19 +53,13 @@ pub unsafe fn win_shared_query(
         run(window, c"MPI_Win_shared_query", || {
             let (window, body) = usable(window)?;
             let rank = abi::rank_to_neutral(rank);
-            let Some(shared) = body.and_then(|body| body.shared.as_ref()) else {
-                return below(window, |d, word| {
-                    (d.win_shared_query)(word, rank, size, unit, base)
-                });
-            };
-            let of = (rank != PROC_NULL).then_some(rank as usize);
-            let (address, bytes, own_unit) = shared.part(of).ok_or(class::RANK)?;
-            if size.is_null() || unit.is_null() || base.is_null() {
-                return Err(class::ARG);
+            below(window, |d, word| {
+                (d.win_shared_query)(word, rank, size, unit, base)
+            })?;
+            if let Some(Memory::Mapped(mapped)) = body.map(|body| &body.memory) {
+                let place = base.cast::<usize>();
+                place.write(mapped.above(place.read()));
             }
-            size.write(bytes);
-            unit.write(own_unit);
-            base.cast::<usize>().write(address);
             Ok(())
         })
     }
@@ -94,11 +87,7 @@ pub unsafe fn win_get_info(window: Win, place: PlaceOf<InfoHandle>) -> c_int {
             };
             let pairs = info::pairs_of(known);
             handle::release(known);
-            let mut pairs = match &body.shared {
-                // What the real MPI says of windows of shared memory it does not say of others, and the other way round.
-                Some(shared) => shared.hints(),
-                None => pairs?,
-            };
+            let mut pairs = pairs?;
             for (key, value) in body.notes.lock().hints.iter() {
                 pairs.update(key, value);
             }

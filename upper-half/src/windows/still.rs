@@ -8,16 +8,16 @@ use stillpoint_wrappers::neutral::Word;
 
 use super::body::{Body, Flavor, body};
 use super::groups;
-use super::make::open_on;
+use super::memory::Memory;
+use super::open::open_again;
 use super::passive::flush_all;
 use super::raw::below;
-use super::shared;
 use crate::communicators;
 use crate::ground::object::{Object, Win};
 use crate::ground::{crossing, handle};
 use crate::objects::outcome::{Outcome, check};
 use crate::objects::tried::{Tried, differs, failed};
-use crate::objects::{attribute, errhandler, group, memory};
+use crate::objects::{attribute, errhandler, group};
 use crate::operations::clock::collective;
 
 /// The windows that are carried, and are in the lower half.
@@ -83,38 +83,31 @@ pub unsafe fn rebuild() -> Result<(), (Cow<'static, str>, i32)> {
         unsafe {
             let on = communicators::of_ranks(&body.members, body.identity.tag())
                 .map_err(|error| ("a window's communicator".into(), error))?;
-            map_again(on, body)?;
-            open_again(on, window, body).map_err(|error| ("a window".into(), error))?;
+            make_again(on, window, body).map_err(|error| (what(body), error))?;
         }
     }
     Ok(())
 }
 
-/// The memory that the members of a window share.
-///
-/// # Safety
-/// As [`rebuild`].
-unsafe fn map_again(on: Word, body: &Body) -> Result<(), (Cow<'static, str>, i32)> {
-    let (Some(shared), Some(me)) = (&body.shared, body.own_place()) else {
-        return Ok(());
-    };
-    // SAFETY: the caller's.
-    unsafe { shared::map_again(on, &body.members, me, shared) }.map_err(|error| {
-        let what = format!(
-            "the memory of {} bytes that ranks {:?} share in a window (MPI_Win_allocate_shared: they need one host, with room in /dev/shm)",
-            shared.bytes(),
+/// A window in words, where it could not be made again.
+fn what(body: &Body) -> Cow<'static, str> {
+    match &body.memory {
+        Memory::Mapped(mapped) if body.flavor == Flavor::Shared => format!(
+            "the {} bytes that ranks {:?} share in a window (MPI_Win_allocate_shared: they need one host, with room for it)",
+            mapped.len(),
             &body.members[..]
-        );
-        (what.into(), error)
-    })
+        )
+        .into(),
+        _ => "a window".into(),
+    }
 }
 
 /// # Safety
 /// As [`rebuild`].
-unsafe fn open_again(on: Word, window: Win, body: &Body) -> Outcome {
+unsafe fn make_again(on: Word, window: Win, body: &Body) -> Outcome {
     // SAFETY: the caller's.
     unsafe {
-        (*window).lower = open_on(on, body)?;
+        (*window).lower = open_again(on, body)?;
         lock_again(body)?;
         check(crossing::cross(|d| (d.barrier)(on)))
     }
@@ -149,7 +142,7 @@ unsafe fn lock_again(body: &Body) -> Outcome {
 /// # Safety
 /// `window` must be a live window of the slab; inside a stub.
 pub unsafe fn end(window: *mut Object) {
-    // SAFETY: the body is a box of `make`, with memory of its own where it was allocated.
+    // SAFETY: the body is a box of `make`; memory of the window's goes with it.
     unsafe {
         attribute::forget(window);
         errhandler::forget(window);
@@ -160,10 +153,6 @@ pub unsafe fn end(window: *mut Object) {
         }
         let body = Box::from_raw(body);
         collective::retire(body.clock);
-        if body.flavor == Flavor::Allocate {
-            let block = std::ptr::with_exposed_provenance_mut(body.base);
-            memory::give_back(block, body.size as usize);
-        }
         debug_assert_eq!(body.locks.load(Ordering::Relaxed), 0);
     }
 }

@@ -161,6 +161,8 @@ mod collective {
     use crate::ground::{abi, arch, crossing};
     use crate::objects::errhandler;
     use crate::operations::{ahead, direct};
+    use crate::operations::clock::kept;
+    use crate::operations::clock::kept::{Input, Keeps};
     use crate::operations::clock::log::Note;
     use stillpoint_clock::absent::Kind;
     use crate::stubs::steps;
@@ -185,8 +187,38 @@ mod collective {
             slot: core::mem::offset_of!(Direct, allgather),
             arguments: 7,
             handles: 36,
-            buffers: 1,
+            buffers: 0,
             noted: Kind::Unknown,
+            has_copy: true,
+            copy: allgather_in_place,
+            keeps: Keeps::Nothing,
+        )
+    }
+
+    #[unsafe(naked)]
+    #[unsafe(link_section = "stillpoint_collective")]
+    unsafe extern "C" fn allgather_in_place(
+        sendbuf: *const c_void,
+        sendcount: c_int,
+        sendtype: DatatypeHandle,
+        recvbuf: *mut c_void,
+        recvcount: c_int,
+        recvtype: DatatypeHandle,
+        comm: CommHandle,
+    ) -> c_int {
+        arch::collective!(
+            name: "MPI_Allgather",
+            long: allgather_converted,
+            failed: direct::failed,
+            returned: direct::returned,
+            slot: core::mem::offset_of!(Direct, allgather),
+            arguments: 7,
+            handles: 36,
+            buffers: 0,
+            noted: Kind::Unknown,
+            has_copy: false,
+            copy: kept::put_back,
+            keeps: Keeps::OwnBlock,
         )
     }
 
@@ -210,7 +242,13 @@ mod collective {
             let code = steps::clocked(
                 comm,
                 c"MPI_Allgather",
-                !abi::is_in_place(sendbuf),
+                if !abi::is_in_place(sendbuf) { Input::Untouched } else { Input::in_place(
+                    Keeps::OwnBlock,
+                    recvbuf,
+                    recvcount,
+                    recvtype,
+                    comm,
+                ) },
                 move |lower| (lower.allgather)(
                     abi::buffer(sendbuf),
                     sendcount,
@@ -260,7 +298,7 @@ mod collective {
             let code = steps::clocked(
                 comm,
                 c"MPI_Alltoallw",
-                !abi::is_in_place(sendbuf),
+                Input::untouched(!abi::is_in_place(sendbuf)),
                 move |lower| (lower.alltoallw)(
                     abi::buffer(sendbuf),
                     sendcounts,
@@ -301,6 +339,9 @@ mod collective {
             handles: 4,
             buffers: 0,
             noted: Kind::Bcast,
+            has_copy: false,
+            copy: bcast_converted,
+            keeps: Keeps::Nothing,
         )
     }
 
@@ -324,11 +365,11 @@ mod collective {
                 }
                 return 0;
             }
-            let note = Note { kind: Kind::Bcast, count: count, root: root, datatype: datatype };
+            let note = Note { kind: Kind::Bcast, count, root, datatype };
             let code = steps::noted(
                 comm,
                 c"MPI_Bcast",
-                true,
+                Input::Untouched,
                 &note,
                 move |lower| (lower.bcast)(
                     abi::buffer(buffer),

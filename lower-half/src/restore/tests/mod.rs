@@ -37,7 +37,7 @@ fn write(path: &Path, numbers: &[RawFd]) -> Descriptors {
     writer.use_threads(2);
     // SAFETY: nobody but this test uses the arena.
     unsafe {
-        let memory = Memory::survey(&mappings, &mut contents, 0).unwrap();
+        let memory = Memory::survey(&mappings, &mut contents).unwrap();
         let access = Access::default();
         let live = access::Memory::through(&access);
         let run = |range: &std::ops::Range<usize>| PageRun {

@@ -22,7 +22,6 @@ mod behalf;
 mod collective;
 mod kernel;
 mod resumable;
-mod shared_memory;
 
 pub use behalf::{is_on_behalf, on_behalf};
 pub(crate) use collective::collective;
@@ -30,13 +29,15 @@ pub use collective::{
     KEPT_BESIDE, buffers_of, collective_stubs, frame_of, home_of, kept_of, name_of, pad_of,
     return_to, stacked_of,
 };
-pub use kernel::{futex_wait, is_mapped, map, set_fs, unmap, working_directory, yield_processor};
+pub use kernel::{
+    futex_wait, is_mapped, leave_out, map, map_again, set_fs, unmap, working_directory,
+    yield_processor,
+};
 pub(crate) use resumable::resumable_receive;
 pub use resumable::{
     CODE, UNDER_WAY, code_of_receive, give_receive_back, leave_receive, outside_and_receives,
     receive, take_receive,
 };
-pub use shared_memory::{SharedFile, random, unlink};
 
 const _: () = {
     // The assembly below spells these offsets out.

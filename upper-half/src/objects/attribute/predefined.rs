@@ -133,10 +133,16 @@ pub unsafe fn describe_window(window: *mut Object) {
     }
 }
 
-/// Says of a window how it was made, which may be in another way than the lower half knows. `flavor` is the standard ABI's.
-pub fn say_flavor(window: *mut Object, flavor: i32) {
+/// Says of a window how it was made, and where its memory is: both may be otherwise in the lower half. `flavor` is the standard ABI's.
+pub fn say_memory(window: *mut Object, flavor: i32, base: usize) {
     let value = Value::Integer(Box::new(abi::flavor_from_neutral(flavor)));
     hang(window, HandleKind::Window, FLAVOR, value);
+    hang(
+        window,
+        HandleKind::Window,
+        WINDOW_BASE,
+        Value::Pointer(base),
+    );
 }
 
 /// A window's value in the application's terms.

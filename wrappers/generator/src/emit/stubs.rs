@@ -318,12 +318,15 @@ fn crossing(text: &mut String, function: &Function) {
             let name = &function.name;
             let _ = match noted(function) {
                 Some(kind) => {
-                    let given = |index: usize| &function.parameters[index].name;
-                    let (count, datatype) = (given(1), given(2));
-                    let root = given(function.parameters.len() - 2);
+                    let given = |field: &str, index: usize| match &function.parameters[index].name {
+                        name if name == field => field.to_string(),
+                        name => format!("{field}: {name}"),
+                    };
+                    let (count, datatype) = (given("count", 1), given("datatype", 2));
+                    let root = given("root", function.parameters.len() - 2);
                     writeln!(
                         text,
-                        "let note = Note {{ kind: Kind::{kind}, count: {count}, root: {root}, datatype: {datatype} }};\n\
+                        "let note = Note {{ kind: Kind::{kind}, {count}, {root}, {datatype} }};\n\
                          let code = steps::noted({clocked}, c\"{name}\", {input}, &note, {own}|lower| {call});"
                     )
                 }

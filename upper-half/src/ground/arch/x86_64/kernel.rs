@@ -8,7 +8,9 @@ use core::sync::atomic::AtomicU32;
 const SYS_MMAP: usize = 9;
 const SYS_MUNMAP: usize = 11;
 const SYS_SCHED_YIELD: usize = 24;
+const SYS_MREMAP: usize = 25;
 const SYS_MINCORE: usize = 27;
+const SYS_MADVISE: usize = 28;
 const SYS_GETCWD: usize = 79;
 const SYS_ARCH_PRCTL: usize = 158;
 const SYS_FUTEX: usize = 202;
@@ -19,7 +21,7 @@ const ARCH_SET_FS: usize = 0x1002;
 /// # Safety
 /// As the call itself.
 #[inline]
-pub(super) unsafe fn syscall(number: usize, arguments: [usize; 6]) -> isize {
+unsafe fn syscall(number: usize, arguments: [usize; 6]) -> isize {
     let result;
     // SAFETY: the kernel keeps all registers but rax, rcx and r11.
     unsafe {
@@ -132,4 +134,25 @@ pub fn yield_processor() {
     unsafe {
         syscall(SYS_SCHED_YIELD, [0; 6]);
     }
+}
+
+/// Maps shared memory a second time, in the place of what is at `to`; the memory stays mapped at `from`. Not possible where it is nobody else's (mremap(2)).
+///
+/// # Safety
+/// What is at `to` must be nobody's but the caller's; `from` must be a page's beginning.
+pub unsafe fn map_again(from: usize, bytes: usize, to: usize) -> bool {
+    const MAYMOVE_FIXED: usize = 1 | 2;
+    // SAFETY: the caller's.
+    let result = unsafe { syscall(SYS_MREMAP, [from, 0, bytes, MAYMOVE_FIXED, to, 0]) };
+    result == to as isize
+}
+
+/// Says of memory that another process's image has it (`MADV_DONTDUMP`).
+///
+/// # Safety
+/// It must be a mapping of the caller's.
+pub unsafe fn leave_out(at: usize, bytes: usize) {
+    const MADV_DONTDUMP: usize = 16;
+    // SAFETY: the caller's; nothing of the memory changes.
+    unsafe { syscall(SYS_MADVISE, [at, bytes, MADV_DONTDUMP, 0, 0, 0]) };
 }

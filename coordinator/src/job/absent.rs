@@ -48,6 +48,12 @@ impl Absent {
         self.asked.is_none()
     }
 
+    /// Whether a question is out. Until it is answered nobody is to be let past a park point for want of progress: what is carried out is progress, and
+    /// what is let on binds.
+    pub fn is_asking(&self) -> bool {
+        self.asked.is_some()
+    }
+
     /// Asks a question of that many ranks: what everybody is to be told.
     fn ask(&mut self, hold: bool, ranks: usize) -> Order {
         let question = Question::new(ranks);
@@ -104,7 +110,7 @@ impl Job {
                 for rank in 0..self.settings.ranks {
                     let operations = granted.remove(&rank).unwrap_or_default();
                     let operations = operations.into_iter().map(Into::into).collect();
-                    self.order_to([rank], number, Order::CarryOut { operations });
+                    self.order_beside([rank], number, Order::CarryOut { operations });
                 }
             }
         }
@@ -158,7 +164,9 @@ mod tests {
     fn everybody_is_asked_twice_before_something_is_carried_out() {
         let mut absent = Absent::default();
         assert!(absent.late(vec![MISSING]));
+        assert!(!absent.is_asking());
         let order = absent.ask(false, 2);
+        assert!(absent.is_asking());
         let missing = vec![MISSING];
         assert_eq!(
             order,
@@ -193,6 +201,7 @@ mod tests {
             panic!("nothing is carried out");
         };
         assert_eq!((granted.len(), granted[0].0, granted[0].1.len()), (1, 1, 1));
+        assert!(!absent.is_asking());
         assert!(absent.late(vec![MISSING]), "and may be asked again");
     }
 

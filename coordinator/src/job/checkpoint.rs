@@ -233,6 +233,16 @@ impl Job {
         if let Some(attempt) = &mut self.attempt {
             attempt.moved();
         }
+        self.order_beside(ranks, attempt, order);
+    }
+
+    /// To some ranks, what does not overtake a poll.
+    pub(super) fn order_beside(
+        &mut self,
+        ranks: impl IntoIterator<Item = u32>,
+        attempt: u64,
+        order: Order,
+    ) {
         for rank in ranks {
             let order = order.clone();
             let message = ToAgent::Checkpoint { attempt, order };

@@ -11,6 +11,9 @@ use super::phase::Phase;
 use super::roster::Life;
 use super::{Job, Output};
 
+/// Pause of a poll that is due while ranks are asked what they are late for.
+const ASKING: Duration = Duration::from_millis(50);
+
 /// Why there will be no epoch.
 pub(super) enum Why {
     Refused(Vec<String>),
@@ -106,7 +109,13 @@ impl Job {
             return;
         };
         if let Some((_, order)) = attempt.delayed.take_if(|(due, _)| *due <= now) {
-            self.order(order);
+            match order {
+                // Two polls without a change let ranks on; what is asked of them now may be what moves them.
+                Order::Poll { .. } if attempt.absent.is_asking() => {
+                    attempt.delayed = Some((now + ASKING, order));
+                }
+                order => self.order(order),
+            }
         }
         let Some(attempt) = &self.attempt else {
             return;

@@ -9,6 +9,7 @@ use stillpoint_clock::rank::Activity;
 use stillpoint_protocol::absent::{Missing, Told};
 use stillpoint_wrappers::gate::Command;
 
+use crate::executor::stopping;
 use crate::ground::page::Page;
 
 /// A rank that is on its way comes by itself.
@@ -17,7 +18,7 @@ const GRACE: Duration = Duration::from_millis(50);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// ... and at most.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// How long an application may take to stand before it is said that it cannot: it is in a call that waits for others.
+/// How long an application may take to stand, once it is inside MPI, before it is said that it cannot: it is in a call that waits for others.
 const HOLD: Duration = Duration::from_millis(200);
 
 /// How far it is.
@@ -64,10 +65,13 @@ impl Absent {
 
     /// Looks how far it is.
     pub fn look(&mut self, page: &Page, activity: Activity) -> Option<Said> {
-        match &self.stage {
+        match &mut self.stage {
             Stage::Idle => self.question(page, activity).map(Said::Asks),
             Stage::Holding { until, missing } => {
                 let stands = page.carried_out();
+                if !stands && stopping::driver_is_outside() {
+                    *until = Instant::now() + HOLD;
+                }
                 if !stands && Instant::now() < *until && !page.late().is_empty() {
                     return None;
                 }

@@ -107,6 +107,13 @@ pub fn inside_of() -> Vec<u32> {
         .collect()
 }
 
+/// Whether the driver thread is in the application: there it can be stopped, however long that takes on a busy machine.
+pub fn driver_is_outside() -> bool {
+    threads::list()
+        .iter()
+        .any(|thread| thread.is_driver() && inside(thread) == Inside::No as u32)
+}
+
 /// Whether the driver thread is in a blocking collective operation.
 pub fn driver_in_collective() -> bool {
     threads::list()

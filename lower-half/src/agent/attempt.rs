@@ -278,7 +278,11 @@ impl Attempt {
         let before = Stopping::activity(&self.page);
         let advances = self.page.advances();
         let reached = self.page.all_reached();
-        observe::<Every>(before, reached, advances, Stopping::activity(&self.page))
+        match observe::<Every>(before, reached, advances, Stopping::activity(&self.page)) {
+            // It is about to park, as soon as it gets a processor. Said to wait, it would have those let on that stand still already, and what they are let on with binds.
+            Activity::Waiting if reached => Activity::Running,
+            seen => seen,
+        }
     }
 
     /// What the rank does after everything that it has raised. A raise happened before the state that followed it: the report must not

@@ -11,7 +11,7 @@ static int draw(int below) {
     return (int)((state * 2685821657736338717UL >> 33) % (unsigned long)below);
 }
 
-enum { BEFORE = 14, AFTER = 30, LARGEST = 3000 };
+enum { BEFORE = 14, AFTER = 30, LARGEST = 3000, KEPT = 4096 };
 enum own_kind { A_BARRIER, AN_ALLREDUCE, AN_ALLGATHER, AN_ALLTOALL, A_BCAST, A_SCATTER, A_GATHER, A_REDUCE, A_SCAN, KINDS_HERE };
 
 static int *in, *out;
@@ -23,15 +23,19 @@ static void check(int round, int at, long is, long expected) {
 /* What rank `r` of a communicator puts at `i` in a round. */
 static int value(int round, int r, int i) { return (round * 131 + r * 17 + i * 3) % 1000003; }
 
-static void operation(int round, enum own_kind kind, int root, int count, MPI_Comm on) {
+/* In place, what is sent lies in `out` already. */
+static void operation(int round, enum own_kind kind, int root, int count, int in_place, MPI_Comm on) {
     int rank, size;
     MUST(MPI_Comm_rank(on, &rank));
     MUST(MPI_Comm_size(on, &size));
     for (int i = 0; i < count * size; i++) in[i] = value(round, rank, i), out[i] = -1;
+    const void *sent = in_place ? MPI_IN_PLACE : in;
+    if (in_place && kind == AN_ALLGATHER) memcpy(out + rank * count, in, (size_t)count * sizeof *in);
+    else if (in_place) memcpy(out, in, (size_t)(count * size) * sizeof *in);
     switch (kind) {
     case A_BARRIER: MUST(MPI_Barrier(on)); break;
     case AN_ALLREDUCE:
-        MUST(MPI_Allreduce(in, out, count, MPI_INT, MPI_MAX, on));
+        MUST(MPI_Allreduce(sent, out, count, MPI_INT, MPI_MAX, on));
         for (int i = 0; i < count; i++) {
             int most = 0;
             for (int r = 0; r < size; r++) most = value(round, r, i) > most ? value(round, r, i) : most;
@@ -39,11 +43,11 @@ static void operation(int round, enum own_kind kind, int root, int count, MPI_Co
         }
         break;
     case AN_ALLGATHER:
-        MUST(MPI_Allgather(in, count, MPI_INT, out, count, MPI_INT, on));
+        MUST(MPI_Allgather(sent, count, MPI_INT, out, count, MPI_INT, on));
         for (int i = 0; i < count * size; i++) check(round, i, out[i], value(round, i / count, i % count));
         break;
     case AN_ALLTOALL:
-        MUST(MPI_Alltoall(in, count, MPI_INT, out, count, MPI_INT, on));
+        MUST(MPI_Alltoall(sent, count, MPI_INT, out, count, MPI_INT, on));
         for (int i = 0; i < count * size; i++) check(round, i, out[i], value(round, i / count, rank * count + i % count));
         break;
     case A_BCAST:
@@ -97,6 +101,7 @@ int main(int argc, char **argv) {
     for (int round = 0; round < BEFORE + AFTER; round++) {
         int late = round >= BEFORE, which = draw(3), kind = draw(KINDS_HERE), large = draw(8) == 0;
         int count = draw(4) == 0 ? 0 : 1 + draw(large ? LARGEST : 60), root = draw(which == 2 ? smaller : size);
+        int in_place = draw(2);
         if (round == BEFORE && trial_rank == straggler) {
             trial_ready();
             trial_wait();
@@ -109,7 +114,10 @@ int main(int argc, char **argv) {
             /* Of nothing some return at once, and what it was only a broadcast tells. */
             if (kind != A_BCAST && count == 0) count = 1;
         }
-        operation(round, kind, root, count, all[which]);
+        in_place = in_place && (kind == AN_ALLREDUCE || kind == AN_ALLGATHER || kind == AN_ALLTOALL);
+        /* What is larger than 16 KiB is not kept. */
+        if (in_place && kind == AN_ALLTOALL && count > KEPT / size) count = KEPT / size;
+        operation(round, kind, root, count, in_place, all[which]);
     }
     MUST(MPI_Barrier(MPI_COMM_WORLD));
     MUST(MPI_Comm_free(&all[1]));

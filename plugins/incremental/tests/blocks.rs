@@ -237,3 +237,24 @@ fn what_cannot_be_compared_is_refused() {
         .expect("nothing is read");
     assert_eq!((none.table.runs().count(), none.changes.len()), (0, 0));
 }
+
+/// A region that ends in the middle of a page: its last block is short, and dirty with the page.
+#[test]
+fn a_short_last_block_is_looked_at() {
+    let (old, mut new) = (vec![1; 4196], vec![1; 4196]);
+    let compare = |table: &Table, bytes: &[u8]| {
+        let mut slice = Slice { start: 0, bytes };
+        let dirty = std::slice::from_ref(&(1..2));
+        table.compare(0..4196, dirty, &mut slice).unwrap()
+    };
+    let first = compare(&Table::new(BlockSize::PAGE), &old);
+    new[4195] = 2;
+    let second = compare(&first.table, &new);
+    let changes: Vec<_> = second
+        .changes
+        .iter()
+        .map(|change| change.at.clone())
+        .collect();
+    assert_eq!(changes, std::slice::from_ref(&(4096..4196)));
+    assert_eq!((second.counts.page_dirty, second.counts.hashed), (100, 100));
+}

@@ -14,6 +14,10 @@ fn compare(criterion: &mut Criterion) {
     let words = (0..BYTES / 8).map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
     let region = 0..BYTES;
+    #[expect(
+        clippy::single_range_in_vec_init,
+        reason = "a list of one range is meant"
+    )]
     let dirty = [0..BYTES / PAGE];
     for name in ["same", "changed"] {
         let mut group = criterion.benchmark_group(name);

@@ -1,5 +1,10 @@
 //! What a comparison says, held against the bytes themselves.
 
+#![expect(
+    clippy::single_range_in_vec_init,
+    reason = "a list of one range is meant"
+)]
+
 mod memory;
 
 use memory::{History, PAGES, histories};
@@ -128,14 +133,14 @@ fn pages_that_were_written_without_hashes_are_forgotten() {
     let mut table = compare(&Table::new(block), &[], &old).table;
     // An epoch by pages.
     bytes[5000] = 2;
-    table.forget_pages(std::slice::from_ref(&(1..2)));
-    let compared = compare(&table, std::slice::from_ref(&(1..2)), &old);
+    table.forget_pages(&[1..2]);
+    let compared = compare(&table, &[1..2], &old);
     let changes: Vec<_> = compared
         .changes
         .iter()
         .map(|change| change.at.clone())
         .collect();
-    assert_eq!(changes, std::slice::from_ref(&(4096..8192)));
+    assert_eq!(changes, [4096..8192]);
     assert_eq!(compared.counts.alpha(), None);
     assert_eq!(
         compared.table.runs().map(|(region, _)| region).next(),
@@ -153,7 +158,7 @@ fn alpha_is_what_hashing_has_saved() {
         bytes: &bytes,
     };
     let first = Table::new(block)
-        .compare(region.clone(), std::slice::from_ref(&(0..4)), &mut slice)
+        .compare(region.clone(), &[0..4], &mut slice)
         .unwrap();
     assert_eq!(
         (first.counts.alpha(), first.counts.page_dirty),
@@ -165,10 +170,7 @@ fn alpha_is_what_hashing_has_saved() {
         start: 0,
         bytes: &bytes,
     };
-    let second = first
-        .table
-        .compare(region, std::slice::from_ref(&(1..3)), &mut slice)
-        .unwrap();
+    let second = first.table.compare(region, &[1..3], &mut slice).unwrap();
     let counts = Counts {
         page_dirty: 8192,
         page_dirty_known: 8192,
@@ -244,7 +246,7 @@ fn a_short_last_block_is_looked_at() {
     let (old, mut new) = (vec![1; 4196], vec![1; 4196]);
     let compare = |table: &Table, bytes: &[u8]| {
         let mut slice = Slice { start: 0, bytes };
-        let dirty = std::slice::from_ref(&(1..2));
+        let dirty = &[1..2];
         table.compare(0..4196, dirty, &mut slice).unwrap()
     };
     let first = compare(&Table::new(BlockSize::PAGE), &old);
@@ -255,6 +257,6 @@ fn a_short_last_block_is_looked_at() {
         .iter()
         .map(|change| change.at.clone())
         .collect();
-    assert_eq!(changes, std::slice::from_ref(&(4096..4196)));
+    assert_eq!(changes, [4096..4196]);
     assert_eq!((second.counts.page_dirty, second.counts.hashed), (100, 100));
 }

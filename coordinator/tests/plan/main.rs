@@ -1,5 +1,6 @@
 //! `stillpoint plan` as people and scripts call it.
 
+mod incremental;
 mod wrong_input;
 
 use std::path::Path;

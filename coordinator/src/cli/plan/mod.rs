@@ -1,5 +1,6 @@
-//! `stillpoint plan`: how often to write checkpoints, and where to put what does not fit.
+//! `stillpoint plan`: how often to write checkpoints, where to put what does not fit, and whether to write only what has changed.
 
+mod incremental;
 mod interval;
 mod measured;
 mod progress;
@@ -9,11 +10,11 @@ mod streams;
 use std::path::Path;
 
 use clap::{Args, Subcommand};
-use stillpoint_multilevel::units::{parse_bytes, parse_seconds};
+use stillpoint_multilevel::units::{parse_bandwidth, parse_bytes, parse_seconds};
 
 use super::{Failure, Outcome};
 
-/// Plan checkpoint intervals and staging
+/// Plan checkpoint intervals, staging and increments
 #[derive(Debug, Args)]
 pub struct Plan {
     #[command(subcommand)]
@@ -25,6 +26,7 @@ enum What {
     Staging(staging::Staging),
     Interval(interval::Interval),
     Streams(streams::Streams),
+    Incremental(incremental::Incremental),
 }
 
 impl Plan {
@@ -33,6 +35,7 @@ impl Plan {
             What::Staging(staging) => staging.execute(),
             What::Interval(interval) => interval.execute(),
             What::Streams(streams) => streams.execute(),
+            What::Incremental(incremental) => incremental.execute(),
         }
     }
 }
@@ -40,6 +43,30 @@ impl Plan {
 /// A number of bytes on the command line.
 fn size(text: &str) -> Result<u64, String> {
     parse_bytes(text).map_err(|error| error.to_string())
+}
+
+/// Bytes a second on the command line.
+fn rate(text: &str) -> Result<u64, String> {
+    match parse_bandwidth(text) {
+        Ok(0) => Err("give more than 0 bytes a second".to_owned()),
+        Ok(rate) => Ok(rate),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A share on the command line: `0.3`, `30%`.
+fn share(text: &str) -> Result<f64, String> {
+    let wrong = || format!("'{text}' is no share: write 0 to 1, or 0% to 100%");
+    let (number, unit) = match text.trim().strip_suffix('%') {
+        Some(number) => (number, 100.0),
+        None => (text, 1.0),
+    };
+    let number: f64 = number.trim().parse().map_err(|_| wrong())?;
+    let share = number / unit;
+    (0.0..=1.0)
+        .contains(&share)
+        .then_some(share)
+        .ok_or_else(wrong)
 }
 
 /// A time on the command line, in seconds.
@@ -93,5 +120,22 @@ mod tests {
         );
         let error = sizes("1M,-2M").expect_err("negative");
         assert_eq!(error, "number 2: '-2M' is negative");
+    }
+
+    #[test]
+    fn shares_are_read_as_people_write_them() {
+        for (text, value) in [("0.3", 0.3), ("30%", 0.3), ("100 %", 1.0), ("0", 0.0)] {
+            assert_eq!(share(text), Ok(value));
+        }
+        for wrong in ["", "%", "30", "101%", "-1%", "nan", "some"] {
+            let error = share(wrong).expect_err(wrong);
+            assert!(error.ends_with("is no share: write 0 to 1, or 0% to 100%"));
+        }
+    }
+
+    #[test]
+    fn nothing_is_no_rate() {
+        assert_eq!(rate("1.5 GB/s"), Ok(1_500_000_000));
+        assert!(rate("0").is_err() && rate("-1").is_err() && rate("fast").is_err());
     }
 }

@@ -1,0 +1,235 @@
+//! `stillpoint plan incremental`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use stillpoint_incremental::blocks::{BlockSize, HASH};
+use stillpoint_incremental::viability::{Cost, Estimate, Load, Method, Rates};
+use stillpoint_multilevel::chart::{Axis, Chart, Mark, Series};
+use stillpoint_multilevel::units::{parse_bytes, show_bandwidth, show_bytes, show_seconds};
+
+use super::{rate, seconds, share, size, write};
+use crate::cli::{Failure, Outcome, print, print_json};
+
+/// Tell whether hashing pays in incremental checkpoints
+///
+/// Compares writing all memory, the pages that were written to, and only those of their blocks that have other hashes than in the
+/// last epoch. With --json: {"beta_ckpt", "beta_hash", "memory", "c", "alpha", "t_dirty", "ratio", "least_alpha", "pays", "costs",
+/// "fastest", "block", "table_bytes"}; docs/incremental.md says what is what.
+#[derive(Debug, Args)]
+pub struct Incremental {
+    /// How fast one process writes a checkpoint: 500MB/s
+    #[arg(long, env = "STILLPOINT_BETA_CKPT", value_parser = rate, allow_hyphen_values = true, value_name = "RATE")]
+    beta_ckpt: u64,
+
+    /// How fast one process hashes its memory: 10GB/s
+    #[arg(long, env = "STILLPOINT_BETA_HASH", value_parser = rate, allow_hyphen_values = true, value_name = "RATE")]
+    beta_hash: u64,
+
+    /// Memory of one process
+    #[arg(long, env = "STILLPOINT_MEMORY", value_parser = size, allow_hyphen_values = true, value_name = "SIZE", default_value = "1GiB")]
+    memory: u64,
+
+    /// Share of the memory in pages that were written to since the last epoch: 0.4, 40%
+    #[arg(long, env = "STILLPOINT_DIRTY", value_parser = share, allow_hyphen_values = true, value_name = "SHARE", default_value = "100%")]
+    dirty: f64,
+
+    /// Share of these pages in blocks that have changed, 1 - alpha
+    #[arg(long, env = "STILLPOINT_CHANGED", value_parser = share, allow_hyphen_values = true, value_name = "SHARE")]
+    changed: f64,
+
+    /// How long the application was held up to mark dirty pages since the last epoch, T_dirty
+    #[arg(long, env = "STILLPOINT_DIRTY_TIME", value_parser = seconds, allow_hyphen_values = true, value_name = "TIME", default_value = "0")]
+    dirty_time: f64,
+
+    /// Size of the blocks that are hashed, which says how large the table of hashes is: a power of two from 256 to 64KiB
+    #[arg(long, env = "STILLPOINT_BLOCK", value_parser = block, allow_hyphen_values = true, value_name = "SIZE", default_value = "4KiB")]
+    block: BlockSize,
+
+    /// Draw from what alpha on hashing pays into a file, over the ratio of the rates
+    #[arg(long, env = "STILLPOINT_CHART", value_name = "FILE")]
+    chart: Option<PathBuf>,
+
+    /// Print JSON
+    #[arg(long, env = "STILLPOINT_JSON")]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    estimate: Estimate,
+    block: u64,
+    table_bytes: u64,
+}
+
+fn block(text: &str) -> Result<BlockSize, String> {
+    let bytes = parse_bytes(text).map_err(|error| error.to_string())?;
+    BlockSize::new(bytes).map_err(|error| error.to_string())
+}
+
+impl Incremental {
+    pub fn execute(self) -> Outcome {
+        let failed = |error: stillpoint_incremental::viability::ModelError| {
+            Failure::failed(error.to_string())
+        };
+        let rates = Rates::new(self.beta_ckpt as f64, self.beta_hash as f64).map_err(failed)?;
+        let load = Load::new(self.memory, self.dirty, self.dirty_time).map_err(failed)?;
+        let estimate = Estimate::of(rates, load, self.changed).map_err(failed)?;
+        if let Some(file) = &self.chart {
+            write(file, &chart(&estimate, &load).to_svg())?;
+        }
+        let shown = Shown {
+            estimate,
+            block: self.block.bytes(),
+            table_bytes: HASH * self.block.count(&(0..self.memory)),
+        };
+        match self.json {
+            true => print_json(&shown),
+            false => print(&shown.in_words()),
+        }
+    }
+}
+
+fn percent(share: f64) -> String {
+    let text = format!("{:.2}", 100.0 * share);
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{text} %")
+}
+
+fn bytes(number: f64) -> String {
+    show_bytes(number.round() as u64)
+}
+
+fn name(method: Method) -> &'static str {
+    match method {
+        Method::Full => "full",
+        Method::Page => "page-based",
+        Method::Hash => "hash-based",
+    }
+}
+
+impl Shown {
+    fn in_words(&self) -> String {
+        let Estimate {
+            rates,
+            memory,
+            c,
+            alpha,
+            ..
+        } = &self.estimate;
+        let rate = |rate: f64| show_bandwidth(rate as u64);
+        let mut text = format!(
+            "checkpoints at {}, hashes at {}: {}\n\
+             {} of memory, {} in dirty pages, {} of that in changed blocks: alpha is {}\n\
+             {:<10} {:>10} {:>10} {:>10} {:>10} {:>10}\n",
+            rate(rates.beta_ckpt),
+            rate(rates.beta_hash),
+            self.threshold(),
+            bytes(*memory),
+            bytes(*c),
+            percent(1.0 - alpha),
+            percent(*alpha),
+            "METHOD",
+            "TO MARK",
+            "TO HASH",
+            "TO WRITE",
+            "TOTAL",
+            "WRITTEN",
+        );
+        for cost in &self.estimate.costs {
+            text.push_str(&row(cost));
+        }
+        text + &self.verdict()
+            + &format!(
+                "table of hashes: {}, for blocks of {} B\n",
+                show_bytes(self.table_bytes),
+                self.block
+            )
+    }
+
+    fn threshold(&self) -> String {
+        match self.estimate.least_alpha {
+            Some(least) if least < 1.0 => {
+                format!("hashing pays where alpha is above {}", percent(least))
+            }
+            Some(least) => format!(
+                "hashing never pays, since alpha would have to be above {}",
+                percent(least)
+            ),
+            None => "hashing never pays, since there is nothing to leave out".to_owned(),
+        }
+    }
+
+    /// The fastest, and what it gains over the others.
+    fn verdict(&self) -> String {
+        let Estimate { costs, fastest, .. } = &self.estimate;
+        let of = |method| costs.iter().find(|cost| cost.method == method);
+        let best = of(*fastest).map_or(0.0, |cost| cost.seconds);
+        let others = costs.iter().filter(|cost| cost.method != *fastest);
+        let others = others.map(|other| {
+            let other_name = name(other.method);
+            match best > 0.0 {
+                true => format!(
+                    "{other_name} takes {:.2} times as long",
+                    other.seconds / best
+                ),
+                false => format!("{other_name} takes {}", show_seconds(other.seconds)),
+            }
+        });
+        let others = others.collect::<Vec<_>>().join(", ");
+        format!("fastest: {}; {others}\n", name(*fastest))
+    }
+}
+
+fn row(cost: &Cost) -> String {
+    format!(
+        "{:<10} {:>10} {:>10} {:>10} {:>10} {:>10}\n",
+        name(cost.method),
+        show_seconds(cost.t_dirty),
+        show_seconds(cost.t_hash),
+        show_seconds(cost.t_write),
+        show_seconds(cost.seconds),
+        bytes(cost.written),
+    )
+}
+
+/// Least alpha over the ratio of the rates, from a thousandth or a third of this machine's ratio on.
+fn chart(estimate: &Estimate, load: &Load) -> Chart {
+    let Estimate {
+        rates,
+        ratio,
+        alpha,
+        ..
+    } = estimate;
+    let lowest = f64::min(0.001, ratio / 3.0);
+    let highest = f64::max(1.0, ratio * 3.0);
+    let decades = (highest / lowest).log10();
+    let ratios = |steps: u32| {
+        (0..=steps)
+            .map(move |step| lowest * 10f64.powf(decades * f64::from(step) / f64::from(steps)))
+    };
+    let least = |ratio: f64| {
+        let rates = Rates {
+            beta_hash: rates.beta_ckpt / ratio,
+            ..*rates
+        };
+        load.least_alpha(&rates).filter(|least| *least <= 1.0)
+    };
+    let border = ratios(300).filter_map(|ratio| Some((ratio, least(ratio)?)));
+    let grid =
+        ratios(40).flat_map(|ratio| (0..=20).map(move |step| (ratio, f64::from(step) / 20.0)));
+    let region = grid.filter(|&(ratio, alpha)| least(ratio).is_some_and(|least| alpha > least));
+    Chart::of(
+        "Where hashing pays",
+        Axis::logarithmic("beta_ckpt / beta_hash").within(lowest, highest),
+        Axis::linear("alpha").within(0.0, 1.0),
+        [
+            Series::of("least alpha", Mark::Line, border.collect()),
+            Series::of("this machine", Mark::Dots, vec![(*ratio, *alpha)]),
+            Series::of("hashing pays", Mark::Dots, region.collect()),
+        ],
+    )
+}

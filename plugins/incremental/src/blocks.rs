@@ -1,0 +1,139 @@
+//! Block hashing: a table of the hashes of all blocks, and what has changed since it was made.
+//!
+//! A block is a stretch of memory that begins at a multiple of the block size, wherever its region begins. So a region may grow and
+//! shrink at both ends, be cut in two or joined with another, and the blocks in its middle stay what they were. At a region's ends
+//! blocks may be short. A hash holds for the bytes between two addresses: a short block that has grown is another block.
+//!
+//! xxh3 is no cryptographic hash. Two different blocks of no one's choice have the same 128 bits once in 2^128 pairs; who makes such
+//! blocks on purpose harms the images of their own job alone.
+
+mod compare;
+mod table;
+
+pub use compare::{Change, CompareError, Compared, Counts, Memory, Slice};
+pub use table::{Table, TableError};
+
+use std::ops::Range;
+
+/// Bytes of a page, as page numbers count them.
+pub const PAGE: u64 = 4096;
+
+/// Bytes of a hash.
+pub const HASH: u64 = 16;
+
+/// How many bytes a block has: a power of two, so that blocks and pages lie in each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockSize(u64);
+
+/// Not a size for blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0} bytes are no block size: take a power of two from 256 to 65536")]
+pub struct BlockSizeError(u64);
+
+impl BlockSize {
+    pub const SMALLEST: BlockSize = BlockSize(256);
+    pub const LARGEST: BlockSize = BlockSize(64 << 10);
+    /// A block a page.
+    pub const PAGE: BlockSize = BlockSize(PAGE);
+
+    pub fn new(bytes: u64) -> Result<BlockSize, BlockSizeError> {
+        let sizes = BlockSize::SMALLEST.0..=BlockSize::LARGEST.0;
+        match bytes.is_power_of_two() && sizes.contains(&bytes) {
+            true => Ok(BlockSize(bytes)),
+            false => Err(BlockSizeError(bytes)),
+        }
+    }
+
+    /// All of them, the smallest first.
+    pub fn all() -> impl Iterator<Item = BlockSize> {
+        let sizes = std::iter::successors(Some(BlockSize::SMALLEST), |size| {
+            BlockSize::new(2 * size.0).ok()
+        });
+        sizes.into_iter()
+    }
+
+    pub fn bytes(self) -> u64 {
+        self.0
+    }
+
+    /// The numbers of the blocks that a region has a part of.
+    fn numbers(self, region: &Range<u64>) -> Range<u64> {
+        match region.is_empty() {
+            true => 0..0,
+            false => region.start / self.0..region.end.div_ceil(self.0),
+        }
+    }
+
+    /// Where a block of a region begins and ends.
+    fn extent(self, number: u64, region: &Range<u64>) -> Range<u64> {
+        let start = number * self.0;
+        start.max(region.start)..start.saturating_add(self.0).min(region.end)
+    }
+
+    /// Blocks that a region has, short ones too.
+    pub fn count(self, region: &Range<u64>) -> u64 {
+        let numbers = self.numbers(region);
+        numbers.end - numbers.start
+    }
+}
+
+/// The hash of a block's bytes.
+pub fn hash(bytes: &[u8]) -> u128 {
+    xxhash_rust::xxh3::xxh3_128(bytes)
+}
+
+/// Whether there is nothing but zeros.
+pub fn is_zero(bytes: &[u8]) -> bool {
+    let (lines, rest) = bytes.as_chunks::<64>();
+    lines.iter().all(|line| *line == [0; 64]) && rest.iter().all(|byte| *byte == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn block_sizes_are_powers_of_two_within_bounds() {
+        let sizes: Vec<u64> = BlockSize::all().map(BlockSize::bytes).collect();
+        assert_eq!(
+            sizes,
+            [256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536]
+        );
+        for wrong in [0, 128, 255, 3000, 128 << 10, u64::MAX] {
+            let error = BlockSize::new(wrong).expect_err("no size").to_string();
+            assert!(error.starts_with(&format!("{wrong} bytes are no block size: take")));
+        }
+    }
+
+    #[test]
+    fn blocks_begin_at_multiples_of_their_size_and_are_short_at_the_ends() {
+        let size = BlockSize::SMALLEST;
+        let region = 100..700;
+        assert_eq!(size.numbers(&region), 0..3);
+        let extents = [0, 1, 2].map(|number| size.extent(number, &region));
+        assert_eq!(extents, [100..256, 256..512, 512..700]);
+        assert_eq!((size.count(&region), size.count(&(512..512))), (3, 0));
+        // At the end of all addresses.
+        let last = u64::MAX - 10..u64::MAX;
+        assert_eq!(size.extent(size.numbers(&last).start, &last), last);
+    }
+
+    #[test]
+    fn the_hash_is_xxh3_of_128_bits() {
+        // From the test vectors of the reference, with seed 0: no bytes.
+        assert_eq!(hash(b""), 0x99aa_06d3_0147_98d8_6001_c324_468d_497f);
+    }
+
+    #[test]
+    fn one_byte_anywhere_is_not_zero() {
+        for length in [1, 63, 64, 65, 256, 300] {
+            let mut bytes = vec![0; length];
+            assert!(is_zero(&bytes));
+            for at in 0..length {
+                bytes[at] = 1;
+                assert!(!is_zero(&bytes), "{at} of {length}");
+                bytes[at] = 0;
+            }
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! What has changed in a region since its table was made, and its new table.
+
+use std::ops::Range;
+
+use super::{BlockSize, PAGE, Table, hash, is_zero};
+
+/// Bytes that are asked for at once, at most.
+const PIECE: u64 = BlockSize::LARGEST.0;
+
+/// Hashes that room is made for beforehand, at most: a region may be too large to be read, and then fails at its first bytes.
+const ROOM: u64 = 1 << 20;
+
+/// Where the bytes come from: as they are, or copied out first.
+pub trait Memory {
+    type Error;
+
+    /// The bytes between two addresses of the region; never more than 64 KiB.
+    fn bytes(&mut self, range: Range<u64>) -> Result<&[u8], Self::Error>;
+}
+
+/// Bytes that lie there, beginning at an address.
+#[derive(Clone, Copy, Debug)]
+pub struct Slice<'a> {
+    pub start: u64,
+    pub bytes: &'a [u8],
+}
+
+impl Memory for Slice<'_> {
+    type Error = std::convert::Infallible;
+
+    /// Fewer bytes if some lie outside.
+    fn bytes(&mut self, range: Range<u64>) -> Result<&[u8], Self::Error> {
+        let place = |address: u64| {
+            let offset = address.checked_sub(self.start)?;
+            usize::try_from(offset).ok()
+        };
+        let range = place(range.start).zip(place(range.end));
+        let bytes = range.and_then(|(start, end)| self.bytes.get(start..end));
+        Ok(bytes.unwrap_or_default())
+    }
+}
+
+/// A comparison that cannot be made.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CompareError<E> {
+    #[error("the region ends at {:#x}, before it begins at {:#x}", .0.end, .0.start)]
+    Backwards(Range<u64>),
+    #[error("the dirty pages {} to {} end before they begin, or begin before the range before them ends: sort and join the ranges", .0.start, .0.end)]
+    Order(Range<u64>),
+    #[error("{:#x} to {:#x} was to be read, and {given} bytes came", .asked.start, .asked.end)]
+    Short { asked: Range<u64>, given: usize },
+    #[error("{0}")]
+    Memory(E),
+}
+
+/// One or more blocks, side by side, that have changed or are new.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Change {
+    /// Whole blocks, but for short ones at the region's ends.
+    pub at: Range<u64>,
+    /// Nothing but zeros: there are no bytes to keep.
+    pub zero: bool,
+}
+
+/// What a comparison has come to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Compared {
+    /// The region's hashes now: they go into the next epoch's table.
+    pub table: Table,
+    /// By address.
+    pub changes: Vec<Change>,
+    pub counts: Counts,
+}
+
+/// Bytes of a region, or of several.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Counts {
+    /// In dirty pages: `|c|`, what a page-based checkpoint writes.
+    pub page_dirty: u64,
+    /// Those of `page_dirty` in blocks that the last epoch's table knew.
+    pub page_dirty_known: u64,
+    /// That were hashed.
+    pub hashed: u64,
+    /// In blocks that have changed or are new: what a hash-based checkpoint writes.
+    pub changed: u64,
+    /// Those of `changed` in blocks that the last epoch's table knew.
+    pub changed_known: u64,
+    /// Those of `changed` in blocks of zeros.
+    pub zero: u64,
+}
+
+impl Counts {
+    /// The paper's alpha as it turned out: how much less was to be written than in whole pages. Of blocks that the table knew alone, since
+    /// new ones are written in any case; `None` where there were none. Below zero where blocks are larger than pages and most of a
+    /// block's pages were not dirty.
+    pub fn alpha(&self) -> Option<f64> {
+        let share = self.changed_known as f64 / self.page_dirty_known as f64;
+        (self.page_dirty_known > 0).then_some(1.0 - share)
+    }
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.page_dirty += other.page_dirty;
+        self.page_dirty_known += other.page_dirty_known;
+        self.hashed += other.hashed;
+        self.changed += other.changed;
+        self.changed_known += other.changed_known;
+        self.zero += other.zero;
+    }
+}
+
+impl Table {
+    /// Says what has changed in a region since this table was made.
+    ///
+    /// `dirty` are the numbers of pages that were written to since, ascending; ranges outside of the region may be among them. A page
+    /// that was mapped anew counts as written to. Hashed are all blocks with a byte in such a page, as a whole, and all that
+    /// the table does not know. Those that it does not know count as changed.
+    pub fn compare<M: Memory>(
+        &self,
+        region: Range<u64>,
+        dirty: &[Range<u64>],
+        memory: &mut M,
+    ) -> Result<Compared, CompareError<M::Error>> {
+        if region.end < region.start {
+            return Err(CompareError::Backwards(region));
+        }
+        let mut dirty = Dirty::of(dirty, &region)?;
+        let block = self.block_size();
+        let numbers = block.numbers(&region);
+        let extent = |number| block.extent(number, &region);
+        let mut made = Made::new(numbers.end - numbers.start);
+        let mut number = numbers.start;
+        while number < numbers.end {
+            let mut piece = Vec::new();
+            let mut length = 0;
+            while number < numbers.end && length + block.bytes() <= PIECE {
+                let at = extent(number);
+                let (old, written) = (self.get(&at), dirty.within(&at));
+                if let (Some(old), 0) = (old, written) {
+                    // What is known and was not written to is not looked at.
+                    if !piece.is_empty() {
+                        break;
+                    }
+                    made.hashes.push(old);
+                } else {
+                    length += at.end - at.start;
+                    piece.push(Looked { at, old, written });
+                }
+                number += 1;
+            }
+            if let (Some(first), Some(last)) = (piece.first(), piece.last()) {
+                let asked = first.at.start..last.at.end;
+                let bytes = memory.bytes(asked.clone()).map_err(CompareError::Memory)?;
+                if bytes.len() as u64 != length {
+                    let given = bytes.len();
+                    return Err(CompareError::Short { asked, given });
+                }
+                made.look(&piece, bytes);
+            }
+        }
+        let Made {
+            hashes,
+            changes,
+            counts,
+        } = made;
+        let table = Table::of(block, region, hashes).expect("a hash for each block");
+        Ok(Compared {
+            table,
+            changes,
+            counts,
+        })
+    }
+}
+
+/// A block that is to be hashed.
+struct Looked {
+    at: Range<u64>,
+    old: Option<u128>,
+    /// Bytes in dirty pages.
+    written: u64,
+}
+
+/// What there is so far.
+struct Made {
+    hashes: Vec<u128>,
+    changes: Vec<Change>,
+    counts: Counts,
+}
+
+impl Made {
+    fn new(blocks: u64) -> Made {
+        Made {
+            hashes: Vec::with_capacity(blocks.min(ROOM) as usize),
+            changes: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Hashes blocks that lie side by side.
+    fn look(&mut self, piece: &[Looked], bytes: &[u8]) {
+        let mut rest = bytes;
+        for Looked { at, old, written } in piece {
+            let length = at.end - at.start;
+            let (bytes, behind) = rest.split_at(length as usize);
+            rest = behind;
+            let new = hash(bytes);
+            self.hashes.push(new);
+            self.counts.hashed += length;
+            self.counts.page_dirty += written;
+            if old.is_some() {
+                self.counts.page_dirty_known += written;
+            }
+            if *old == Some(new) {
+                continue;
+            }
+            let zero = is_zero(bytes);
+            self.counts.changed += length;
+            if old.is_some() {
+                self.counts.changed_known += length;
+            }
+            if zero {
+                self.counts.zero += length;
+            }
+            match self.changes.last_mut() {
+                Some(last) if last.at.end == at.start && last.zero == zero => last.at.end = at.end,
+                _ => self.changes.push(Change {
+                    at: at.clone(),
+                    zero,
+                }),
+            }
+        }
+    }
+}
+
+/// The dirty pages, gone through once.
+struct Dirty<'a> {
+    ranges: &'a [Range<u64>],
+}
+
+impl<'a> Dirty<'a> {
+    fn of<E>(ranges: &'a [Range<u64>], region: &Range<u64>) -> Result<Dirty<'a>, CompareError<E>> {
+        let mut end = 0;
+        for range in ranges {
+            if range.start < end || range.end < range.start {
+                return Err(CompareError::Order(range.clone()));
+            }
+            end = range.end;
+        }
+        let first = ranges.partition_point(|range| addresses(range).end <= region.start);
+        let ranges = &ranges[first..];
+        Ok(Dirty { ranges })
+    }
+
+    /// How many bytes of a block lie in dirty pages. The blocks ascend.
+    fn within(&mut self, at: &Range<u64>) -> u64 {
+        while let [first, rest @ ..] = self.ranges
+            && addresses(first).end <= at.start
+        {
+            self.ranges = rest;
+        }
+        let ranges = self.ranges.iter().map(addresses);
+        let inside = ranges.take_while(|range| range.start < at.end);
+        let common = inside.map(|range| {
+            let (start, end) = (range.start.max(at.start), range.end.min(at.end));
+            end.saturating_sub(start)
+        });
+        common.sum()
+    }
+}
+
+/// The addresses of pages.
+fn addresses(pages: &Range<u64>) -> Range<u64> {
+    pages.start.saturating_mul(PAGE)..pages.end.saturating_mul(PAGE)
+}

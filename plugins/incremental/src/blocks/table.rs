@@ -1,0 +1,313 @@
+//! The hashes of an epoch.
+
+use std::ops::Range;
+
+use super::{BlockSize, HASH, PAGE};
+
+/// The hashes of the blocks of any number of regions, by their addresses.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Table {
+    block: BlockSize,
+    /// By their addresses; no two overlap.
+    runs: Vec<Run>,
+}
+
+/// A stretch of memory of which every block's hash is known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Run {
+    region: Range<u64>,
+    hashes: Vec<u128>,
+}
+
+/// Tables that cannot be.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum TableError {
+    #[error("a table of blocks of {} bytes cannot take hashes of blocks of {} bytes: start again with a whole epoch", .mine.bytes(), .theirs.bytes())]
+    BlockSize { mine: BlockSize, theirs: BlockSize },
+    #[error("{:#x} to {:#x} is in the table already: give each region once", .0.start, .0.end)]
+    Twice(Range<u64>),
+    #[error("{:#x} to {:#x} has {} blocks, and {hashes} hashes are given", .region.start, .region.end, .blocks)]
+    Count {
+        region: Range<u64>,
+        blocks: u64,
+        hashes: usize,
+    },
+}
+
+impl Run {
+    /// The blocks that lie within a range as a whole.
+    fn within(&self, block: BlockSize, range: Range<u64>) -> Option<Run> {
+        let size = block.bytes();
+        let start = match range.start <= self.region.start {
+            true => self.region.start,
+            false => range.start.checked_next_multiple_of(size)?,
+        };
+        let end = match range.end >= self.region.end {
+            true => self.region.end,
+            false => range.end / size * size,
+        };
+        if start >= end {
+            return None;
+        }
+        let region = start..end;
+        let first = block.numbers(&self.region).start;
+        let numbers = block.numbers(&region);
+        let hashes = &self.hashes[(numbers.start - first) as usize..(numbers.end - first) as usize];
+        let hashes = hashes.to_vec();
+        Some(Run { region, hashes })
+    }
+}
+
+impl Table {
+    /// A table that knows nothing, as before the first epoch.
+    pub fn new(block: BlockSize) -> Table {
+        Table {
+            block,
+            runs: Vec::new(),
+        }
+    }
+
+    /// A table that was kept elsewhere: the hashes of all blocks of one region.
+    pub fn of(
+        block: BlockSize,
+        region: Range<u64>,
+        hashes: Vec<u128>,
+    ) -> Result<Table, TableError> {
+        let blocks = block.count(&region);
+        if blocks != hashes.len() as u64 {
+            let hashes = hashes.len();
+            return Err(TableError::Count {
+                region,
+                blocks,
+                hashes,
+            });
+        }
+        let runs = match region.is_empty() {
+            true => Vec::new(),
+            false => vec![Run { region, hashes }],
+        };
+        Ok(Table { block, runs })
+    }
+
+    pub fn block_size(&self) -> BlockSize {
+        self.block
+    }
+
+    /// Stretches of memory with the hashes of their blocks, by address.
+    pub fn runs(&self) -> impl Iterator<Item = (Range<u64>, &[u128])> {
+        let runs = self.runs.iter();
+        runs.map(|run| (run.region.clone(), &run.hashes[..]))
+    }
+
+    /// Bytes that the hashes take.
+    pub fn bytes(&self) -> u64 {
+        HASH * self
+            .runs
+            .iter()
+            .map(|run| run.hashes.len() as u64)
+            .sum::<u64>()
+    }
+
+    /// Takes in the hashes of other regions.
+    pub fn add(&mut self, other: Table) -> Result<(), TableError> {
+        if self.block != other.block {
+            return Err(TableError::BlockSize {
+                mine: self.block,
+                theirs: other.block,
+            });
+        }
+        let places = other.runs.iter().map(|run| self.place(&run.region));
+        places.collect::<Result<Vec<_>, _>>()?;
+        for run in other.runs {
+            let at = self.place(&run.region)?;
+            self.runs.insert(at, run);
+        }
+        Ok(())
+    }
+
+    /// Where a region belongs among the others, if it overlaps with none.
+    fn place(&self, region: &Range<u64>) -> Result<usize, TableError> {
+        let at = self.first_beyond(region.start);
+        match self.runs.get(at) {
+            Some(run) if run.region.start < region.end => Err(TableError::Twice(region.clone())),
+            _ => Ok(at),
+        }
+    }
+
+    /// The first run that ends beyond an address.
+    fn first_beyond(&self, address: u64) -> usize {
+        self.runs.partition_point(|run| run.region.end <= address)
+    }
+
+    /// The hash of the block that has just these bytes.
+    pub fn get(&self, extent: &Range<u64>) -> Option<u128> {
+        let run = self.runs.get(self.first_beyond(extent.start))?;
+        let number = extent.start / self.block.bytes();
+        let first = run.region.start / self.block.bytes();
+        let known =
+            run.region.start <= extent.start && self.block.extent(number, &run.region) == *extent;
+        known.then(|| run.hashes[(number - first) as usize])
+    }
+
+    /// Forgets all blocks that have a byte in pages which were written without being hashed. What the table said of them is older
+    /// than what was written: a block that came back to it would be taken for unchanged.
+    pub fn forget_pages(&mut self, pages: &[Range<u64>]) {
+        let gone = pages
+            .iter()
+            .map(|pages| pages.start.saturating_mul(PAGE)..pages.end.saturating_mul(PAGE));
+        let mut gone: Vec<_> = gone.filter(|range| !range.is_empty()).collect();
+        gone.sort_by_key(|range| range.start);
+        gone.dedup_by(|next, range| {
+            let joined = next.start <= range.end;
+            if joined {
+                range.end = range.end.max(next.end);
+            }
+            joined
+        });
+        self.forget(&gone);
+    }
+
+    /// Forgets all blocks with a byte in these ranges, which ascend and do not overlap.
+    fn forget(&mut self, gone: &[Range<u64>]) {
+        let mut kept = Vec::with_capacity(self.runs.len());
+        for run in self.runs.drain(..) {
+            let first = gone.partition_point(|range| range.end <= run.region.start);
+            let inside = gone[first..].iter();
+            let mut inside = inside
+                .take_while(|range| range.start < run.region.end)
+                .peekable();
+            if inside.peek().is_none() {
+                kept.push(run);
+                continue;
+            }
+            let mut from = run.region.start;
+            for range in inside {
+                kept.extend(run.within(self.block, from..range.start));
+                from = from.max(range.end);
+            }
+            kept.extend(run.within(self.block, from..run.region.end));
+        }
+        self.runs = kept;
+    }
+
+    /// Memory has moved (`mremap`): what was known of the old place is known of the new one, and nothing of the old one any more. False
+    /// if the distance is no multiple of the block size: then the blocks are others, and nothing is known of them.
+    pub fn moved(&mut self, from: Range<u64>, to: u64) -> bool {
+        let length = from.end.saturating_sub(from.start);
+        let runs = self.runs.iter();
+        let moving: Vec<Run> = runs
+            .filter_map(|run| run.within(self.block, from.clone()))
+            .collect();
+        for gone in [from.clone(), to..to.saturating_add(length)] {
+            if !gone.is_empty() {
+                self.forget(&[gone]);
+            }
+        }
+        let fits = to.abs_diff(from.start).is_multiple_of(self.block.bytes())
+            && to.checked_add(length).is_some();
+        if fits {
+            for mut run in moving {
+                let place = |address: u64| to + (address - from.start);
+                run.region = place(run.region.start)..place(run.region.end);
+                let at = self.first_beyond(run.region.start);
+                self.runs.insert(at, run);
+            }
+        }
+        fits
+    }
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::single_range_in_vec_init,
+    reason = "a list of one range is meant"
+)]
+mod tests {
+    use super::*;
+
+    const BLOCK: BlockSize = BlockSize::SMALLEST;
+
+    /// Hashes that tell their block's number.
+    fn table(region: Range<u64>) -> Table {
+        let hashes = BLOCK.numbers(&region).map(u128::from).collect();
+        Table::of(BLOCK, region, hashes).expect("a hash a block")
+    }
+
+    fn regions(table: &Table) -> Vec<Range<u64>> {
+        for (region, hashes) in table.runs() {
+            assert_eq!(hashes.len() as u64, BLOCK.count(&region));
+        }
+        table.runs().map(|(region, _)| region).collect()
+    }
+
+    #[test]
+    fn a_hash_is_that_of_its_very_bytes() {
+        let mut both = table(8192..9000);
+        both.add(table(100..700)).expect("apart");
+        assert_eq!(regions(&both), [100..700, 8192..9000]);
+        assert_eq!(both.get(&(256..512)), Some(1));
+        assert_eq!(both.get(&(100..256)), Some(0));
+        assert_eq!(both.get(&(512..700)), Some(2));
+        assert_eq!(both.get(&(8960..9000)), Some(35));
+        // Other ends, other blocks.
+        for unknown in [0..256, 512..768, 512..699, 768..1024, 9000..9216] {
+            assert_eq!(both.get(&unknown), None, "{unknown:?}");
+        }
+        assert_eq!(both.bytes(), 16 * (3 + 4));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let mut some = table(4096..8192);
+        for twice in [4000..4097, 8191..9000, 5000..6000, 0..10_000] {
+            let error = some.add(table(twice.clone())).expect_err("overlaps");
+            assert_eq!(error, TableError::Twice(twice));
+        }
+        let other = Table::new(BlockSize::PAGE);
+        let error = some.add(other).expect_err("other blocks").to_string();
+        assert!(error.contains("256 bytes") && error.contains("4096 bytes"));
+        let error = Table::of(BLOCK, 0..512, vec![1]).expect_err("one is missing");
+        assert_eq!(
+            error.to_string(),
+            "0x0 to 0x200 has 2 blocks, and 1 hashes are given"
+        );
+        assert_eq!(regions(&some), [4096..8192]);
+    }
+
+    #[test]
+    fn what_is_forgotten_is_forgotten_in_whole_blocks() {
+        let mut some = table(4096..20_480);
+        some.add(table(40_960..45_056)).expect("apart");
+        // In any order, and more than once.
+        some.forget_pages(&[4..6, 1..1, 2..3, 4..5]);
+        assert_eq!(regions(&some), [4096..8192, 12_288..16_384, 40_960..45_056]);
+        assert_eq!(some.get(&(12_288..12_544)), Some(48));
+        some.forget(&[4500..4501]);
+        assert_eq!(
+            regions(&some),
+            [4096..4352, 4608..8192, 12_288..16_384, 40_960..45_056]
+        );
+        some.forget_pages(&[0..100]);
+        assert_eq!(regions(&some), [0..0; 0]);
+        // A block of several pages goes with any of them.
+        let block = BlockSize::LARGEST;
+        let mut large = Table::of(block, 0..131_072, vec![1, 2]).expect("two blocks");
+        large.forget_pages(&[20..21]);
+        assert_eq!(large.get(&(0..65_536)), Some(1));
+        assert_eq!(large.get(&(65_536..131_072)), None);
+    }
+
+    #[test]
+    fn hashes_move_with_their_memory() {
+        let mut some = table(4096..12_288);
+        some.add(table(65_536..69_632)).expect("apart");
+        // The second of its pages, over what was there.
+        assert!(some.moved(8192..12_288, 65_536));
+        assert_eq!(regions(&some), [4096..8192, 65_536..69_632]);
+        assert_eq!(some.get(&(65_792..66_048)), Some(33));
+        assert_eq!(some.get(&(8192..8448)), None);
+        // By what is no multiple of the block size.
+        assert!(!some.moved(4096..8192, 100_000));
+        assert_eq!(regions(&some), [65_536..69_632]);
+    }
+}

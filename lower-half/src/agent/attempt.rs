@@ -2,6 +2,7 @@
 //! the process is told to end.
 
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 use stillpoint_clock::rank::{Activity, observe};
 use stillpoint_clock::steps::Every;
@@ -20,6 +21,9 @@ use crate::gate::stop;
 use crate::ground::page::Page;
 use crate::ground::wake;
 use crate::mpi::progress;
+
+/// How long the answer to a poll waits at most for a rank that is about to stand.
+const STANDS_SOON: Duration = Duration::from_secs(2);
 
 /// What follows for the agent.
 pub enum Outcome {
@@ -49,6 +53,8 @@ pub struct Attempt {
     looked: Option<Activity>,
     late: Late,
     absent: Absent,
+    /// A poll, and when it has to be answered.
+    unanswered: Option<(u32, Instant)>,
     /// Clocks that the coordinator knows this rank to have.
     told: HashSet<u64>,
 }
@@ -103,6 +109,7 @@ impl Attempt {
             looked: None,
             late: Late::new(),
             absent: Absent::new(),
+            unanswered: None,
             told: clocks.iter().map(|(ggid, _)| *ggid).collect(),
         };
         attempt.say(Progress::Clocks { clocks }, sender)?;
@@ -150,7 +157,10 @@ impl Attempt {
                 let operations = operations.into_iter().map(Into::into).collect();
                 self.absent.carry_out(&self.page, operations);
             }
-            Order::Poll { poll } => self.report(poll, sender)?,
+            Order::Poll { poll } => {
+                self.unanswered = Some((poll, Instant::now() + STANDS_SOON));
+                self.answer(sender)?;
+            }
             Order::Check => self.give(Task::Check, sender)?,
             Order::Drain { round } => self.give(Task::Drain { round }, sender)?,
             Order::Seal => self.give(Task::Seal, sender)?,
@@ -237,6 +247,7 @@ impl Attempt {
             });
         }
         self.stopping.tick(&self.page, self.absent.holds());
+        self.answer(sender)?;
         let activity = self.activity();
         let lasts = self.looked == Some(activity);
         self.looked = Some(activity);
@@ -297,6 +308,23 @@ impl Attempt {
             }
             self.raise(raises, sender)?;
         }
+    }
+
+    /// Answers the poll, but for a while not of a rank that is about to stand inside a collective operation. On a busy machine that takes longer than two
+    /// polls; and what those who stand already would be let on with binds.
+    fn answer(&mut self, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
+        let Some((poll, until)) = self.unanswered else {
+            return Ok(());
+        };
+        let stands_soon = stopping::may_stand_inside()
+            && self.activity() == Activity::InCollective
+            && self.page.all_reached()
+            && self.page.is_beyond_target(&stopping::inside_of());
+        if stands_soon && Instant::now() < until {
+            return Ok(());
+        }
+        self.unanswered = None;
+        self.report(poll, sender)
     }
 
     fn report(&mut self, poll: u32, sender: &Sender<FromAgent>) -> Result<(), ClientError> {

@@ -12,6 +12,7 @@ use stillpoint_wrappers::gate::{DriverState, Inside};
 
 use crate::gate::stop;
 use crate::ground::page::Page;
+use crate::mpi::progress;
 use crate::threads::{self, Thread};
 
 /// How long a driver that was allowed past a park point is left alone at first.
@@ -105,6 +106,11 @@ pub fn inside_of() -> Vec<u32> {
         .map(|thread| inside(&thread))
         .filter(|inside| *inside > Inside::Collective as u32)
         .collect()
+}
+
+/// Whether a thread that waits inside a collective operation can stand still there: the real MPI calls back, and nobody else calls it.
+pub fn may_stand_inside() -> bool {
+    progress::calls_back() && threads::list().len() == 1
 }
 
 /// Whether the driver thread is in the application: there it can be stopped, however long that takes on a busy machine.

@@ -157,6 +157,14 @@ impl Page {
         }))
     }
 
+    /// Whether a thread is inside an operation that nobody needs: of the clocks that they are `inside` of ([`Page::clocks`]).
+    pub fn is_beyond_target(&self, inside: &[u32]) -> bool {
+        self.cells().any(|cell| {
+            let here = std::ptr::from_ref(cell).addr() as u32;
+            inside.contains(&here) && cell.count.seq() > cell.target.load(Ordering::SeqCst)
+        })
+    }
+
     /// What people call the clocks that have not come to their targets.
     pub fn behind(&self) -> Vec<String> {
         let Some(hooks) = self.grown_hooks() else {

@@ -20,7 +20,7 @@ pub type Found = MappedFile;
 /// while it is looked at, or the checkpoint has been given up.
 pub fn look(
     candidate: &Candidate<'_>,
-    lasting: Option<&Lasting>,
+    lasting: &Lasting,
     sums: &Mutex<BTreeMap<Summed, Sum>>,
     goes_on: &impl Fn() -> bool,
 ) -> Option<Found> {
@@ -31,7 +31,7 @@ pub fn look(
     // Some file systems tell another device where a file is mapped.
     let is_it = (identity.device, identity.inode) == mapped_as
         || shown_as(&file).is_ok_and(|shown| shown == mapped_as);
-    if !is_it || lasting.is_some_and(|lasting| !lasting.is(candidate, &file, &identity)) {
+    if !is_it || !lasting.is(candidate, &file, &identity) {
         return None;
     }
     let mut found = MappedFile {
@@ -119,7 +119,7 @@ mod tests {
         };
         let path = path.to_str().unwrap();
         let (sums, yes) = (Mutex::default(), || true);
-        let found = look(&candidate(path, &mapping), None, &sums, &yes).unwrap();
+        let found = look(&candidate(path, &mapping), &Lasting::default(), &sums, &yes).unwrap();
         assert_eq!(
             (found.identity.bytes, &*found.mapped),
             (5000, &[(0, 5000)][..])
@@ -128,22 +128,33 @@ mod tests {
         // Once more without being read; of another part there is no sum yet.
         let no = || false;
         assert_eq!(
-            look(&candidate(path, &mapping), None, &sums, &no),
+            look(&candidate(path, &mapping), &Lasting::default(), &sums, &no),
             Some(found)
         );
         let other = Mapping {
             offset: 4096,
             ..mapping.clone()
         };
-        assert_eq!(look(&candidate(path, &other), None, &sums, &no), None);
+        assert_eq!(
+            look(&candidate(path, &other), &Lasting::default(), &sums, &no),
+            None
+        );
         // Another file has the name.
         let other = Mapping {
             inode: mapping.inode + 1,
             ..mapping
         };
-        assert_eq!(look(&candidate(path, &other), None, &sums, &yes), None);
         assert_eq!(
-            look(&candidate("/nowhere", &other), None, &sums, &yes),
+            look(&candidate(path, &other), &Lasting::default(), &sums, &yes),
+            None
+        );
+        assert_eq!(
+            look(
+                &candidate("/nowhere", &other),
+                &Lasting::default(),
+                &sums,
+                &yes
+            ),
             None
         );
     }

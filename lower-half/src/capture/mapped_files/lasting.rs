@@ -1,5 +1,6 @@
-//! Which mapped files will be there for a restart as they are now, as far as anybody can tell: not those that are temporary, and not those that are
-//! being written.
+//! Which mapped files will be there for a restart as they are now, as far as anybody can tell: not those that this process writes to, which a restart
+//! brings back to what they were, after it has looked at what is mapped; and, unless the launch says otherwise, not those that are temporary or
+//! have changed lately.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -65,8 +66,10 @@ fn places(called: impl Iterator<Item = OsString>) -> Vec<PathBuf> {
 }
 
 /// What tells lasting files from others.
+#[derive(Default)]
 pub struct Lasting {
-    begun: i64,
+    /// When the job began, where temporary files and those that have changed since do not count as lasting.
+    begun: Option<i64>,
     /// Device and inode: of files that are open for writing, as files tell them; of those that are mapped so, as mappings do.
     open: Vec<(u64, u64)>,
     mapped: Vec<(u64, u64)>,
@@ -74,7 +77,7 @@ pub struct Lasting {
 
 impl Lasting {
     /// To be made inside.
-    pub fn new(begun: i64, mappings: &[Mapping]) -> Lasting {
+    pub fn new(begun: Option<i64>, mappings: &[Mapping]) -> Lasting {
         let written = mappings.iter().filter(|one| one.shared && one.may_write);
         Lasting {
             begun,
@@ -87,10 +90,13 @@ impl Lasting {
     pub fn is(&self, candidate: &Candidate<'_>, file: &File, identity: &FileIdentity) -> bool {
         let path = Path::new(candidate.path);
         let places = PLACES.get().map_or(&[][..], Vec::as_slice);
-        !places.iter().any(|place| path.starts_with(place))
-            && !fleeting(file)
-            && !since(identity.modified, self.begun)
-            && !since(identity.changed, self.begun)
+        let likely = |begun: i64| {
+            !places.iter().any(|place| path.starts_with(place))
+                && !fleeting(file)
+                && !since(identity.modified, begun)
+                && !since(identity.changed, begun)
+        };
+        self.begun.is_none_or(likely)
             && !self.open.contains(&(identity.device, identity.inode))
             && !self.mapped.contains(&(candidate.device, candidate.inode))
     }
@@ -174,14 +180,14 @@ mod tests {
         let file = File::open(&path).unwrap();
         let later = identity(&file).changed + SECOND;
         let mut lasting = Lasting {
-            begun: later,
+            begun: Some(later),
             open: vec![],
             mapped: vec![],
         };
         assert!(lasts(&lasting, "/usr/bin/this", &file));
-        lasting.begun = identity(&file).changed;
+        lasting.begun = Some(identity(&file).changed);
         assert!(!lasts(&lasting, "/usr/bin/this", &file));
-        lasting.begun = later;
+        lasting.begun = None;
         let about = file.metadata().unwrap();
         lasting.mapped.push((about.dev(), about.ino()));
         assert!(!lasts(&lasting, "/usr/bin/this", &file));
@@ -192,13 +198,15 @@ mod tests {
         PLACES.get_or_init(|| places(["/scratch/job".into(), "relative".into()].into_iter()));
         let file = File::open("/proc/self/exe").unwrap();
         let lasting = Lasting {
-            begun: i64::MAX,
+            begun: Some(i64::MAX),
             open: vec![],
             mapped: vec![],
         };
         for path in ["/tmp/a", "/var/tmp/a/b", "/dev/shm/a", "/scratch/job/a"] {
             assert!(!lasts(&lasting, path, &file), "{path}");
         }
+        let whatever = Lasting::default();
+        assert!(lasts(&whatever, "/tmp/a", &file));
         for path in ["/tmpfile", "/scratch/jobs/a", "/usr/lib/relative"] {
             assert!(lasts(&lasting, path, &file), "{path}");
         }

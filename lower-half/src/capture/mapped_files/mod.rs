@@ -80,15 +80,13 @@ pub fn survey(access: &Access, page: Page) -> Result<MappedFiles, CaptureError> 
     let inside = access.enter()?;
     let mappings = maps::upper().map_err(CaptureError::process("memory map"))?;
     let below = Below::survey(&mappings).map_err(CaptureError::process("memory map"))?;
-    let lasting = match how {
-        How::Auto => Some(Lasting::new(BEGUN.load(Ordering::Relaxed), &mappings)),
-        How::Refer | How::Keep => None,
-    };
+    let begun = (how == How::Auto).then(|| BEGUN.load(Ordering::Relaxed));
+    let lasting = Lasting::new(begun, &mappings);
     let candidates = candidates(&mappings, &below, own_library(&mappings, page));
     drop(inside);
     let look = || {
         let found = candidates.iter().map(|one| {
-            let found = files::look(one, lasting.as_ref(), &SUMS, &|| !access.revoked())?;
+            let found = files::look(one, &lasting, &SUMS, &|| !access.revoked())?;
             Some((found, one))
         });
         found.flatten().collect::<Vec<(Found, &Candidate<'_>)>>()

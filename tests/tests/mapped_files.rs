@@ -107,12 +107,13 @@ impl Mapping<'_> {
         Ok(answer.expect(exit::DONE)?.stdout)
     }
 
-    fn restarts(&self, file_is_gone: bool) -> Result<(), Failed> {
-        let mut command = job::restarted(2, &self.trial.epochs_at())?;
-        if file_is_gone {
-            command.env("FILE_IS_GONE", "1");
+    /// Restarts it, and has it look at its memory; of what was `kept` in the image it need not be a file's.
+    fn restarts(&self, kept: bool) -> Result<(), Failed> {
+        if kept {
+            let place = self.trial.directory.file("kept");
+            fs::write(&place, b"").map_err(failed(&place))?;
         }
-        let job = self.trial.launch(command)?;
+        let job = self.trial.restarted()?;
         self.trial.go()?;
         self.trial.ends_well(job)?;
         Ok(())
@@ -175,8 +176,16 @@ fn what_was_not_written_to_is_in_no_image_and_comes_from_the_file() {
         let told = mapping.verified()?;
         ensure!(!told.contains("note:"), "{told}");
         // Once more, after a restart.
-        let job = mapping.trial.resumed()?;
+        let mut command = job::restarted(2, &epochs)?;
+        command.args(["--mapped-files", "refer"]);
+        let mut job = mapping.trial.launch(command)?;
+        job.until("running again", PATIENCE, |_| {
+            let state = command::state(mapping.trial.directory, &epochs);
+            state.as_deref() == Ok("running")
+        })?;
         mapping.trial.suspended(job)?;
+        let bytes = mapping.image_bytes()?;
+        ensure!(bytes < SMALL, "after a restart the image has {bytes} bytes");
         mapping.restarts(false)
     });
 }
@@ -293,6 +302,6 @@ fn a_file_that_has_changed_since_the_job_began_is_kept() {
         mapping.trial.suspended(job)?;
         let left = mapping.left_to(&path)?;
         ensure!(left.is_none(), "{left:?} bytes are left to it");
-        mapping.restarts(false)
+        mapping.restarts(true)
     });
 }

@@ -1,5 +1,6 @@
 //! `stillpoint inspect`: what is in an epoch.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -75,6 +76,11 @@ impl Shown {
             "RANK", "HOST", "ON DISK", "MEMORY", "MAPPED", "REGIONS", "THREADS", "FILES"
         ));
         let mut sums = (0, 0, 0);
+        let referred: u64 = self
+            .images
+            .iter()
+            .map(|image| image.sizes.referred_bytes)
+            .sum();
         for image in &self.images {
             let sizes = &image.sizes;
             sums.0 += sizes.file_bytes;
@@ -101,10 +107,12 @@ impl Shown {
             bytes(sums.2)
         ));
         text.push_str(&format!(
-            "saved: {} never touched or zero, {} by compression\n",
-            bytes(sums.2.saturating_sub(sums.1)),
+            "saved: {} never touched or zero, {} by compression, {} left to mapped files\n",
+            bytes(sums.2.saturating_sub(sums.1).saturating_sub(referred)),
             bytes(sums.1.saturating_sub(sums.0)),
+            bytes(referred),
         ));
+        text.push_str(&files_in_words(&self.images));
         for image in &self.images {
             if let Some(objects) = in_words(&image.objects) {
                 text.push_str(&format!("rank {}: {objects}\n", image.identity.rank));
@@ -112,6 +120,24 @@ impl Shown {
         }
         text
     }
+}
+
+/// The files that a restart needs, each once, with what all ranks leave to it.
+fn files_in_words(images: &[Description]) -> String {
+    let mut files: BTreeMap<&str, (u64, usize)> = BTreeMap::new();
+    for file in images.iter().flat_map(|image| &image.mapped_files) {
+        let sum = files.entry(&file.path).or_default();
+        sum.0 += file.referred_bytes;
+        sum.1 += 1;
+    }
+    if files.is_empty() {
+        return String::new();
+    }
+    let lines = files
+        .iter()
+        .map(|(path, (sum, ranks))| format!("{:>10} in {ranks} ranks: {path}\n", bytes(*sum)));
+    let head = "mapped files that a restart needs as they were, with what is left to them:\n";
+    std::iter::once(head.to_owned()).chain(lines).collect()
 }
 
 /// MPI objects by kind, with how many there are of each.

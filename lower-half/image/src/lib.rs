@@ -11,6 +11,7 @@
 //! * [`verify`], [`inspect`] - read every byte; say what is inside
 //! * [`Manifest`] - which images make an epoch
 //! * [`blocks`] - where the parts of an image are that was staged on several tiers
+//! * [`mapped_files`] - what of private mappings is left to their files
 //! * [`fast_tier`], [`nearest`] - what lies where on a fast tier; reading from there
 //!
 //! Nothing that is read is trusted: every count is compared with the size of the file before memory is
@@ -31,6 +32,7 @@ pub mod features;
 pub mod format;
 mod inspect;
 pub mod manifest;
+pub mod mapped_files;
 pub mod nearest;
 mod pack;
 pub mod pages;
@@ -45,7 +47,7 @@ pub use compression::Compression;
 pub use error::ImageError;
 pub use estimate::estimate;
 pub use facts::{Environment, Identity};
-pub use inspect::{Description, Summary, inspect, verify, verify_opened};
+pub use inspect::{Description, FileDescription, Summary, inspect, verify, verify_opened};
 pub use manifest::{Manifest, RankImage};
 pub use pages::PageRun;
 pub use reader::{Blob, Reader};

@@ -18,6 +18,7 @@ pub mod environment;
 pub mod file_limit;
 pub mod ipc;
 pub mod locked;
+pub mod mapped_files;
 pub mod maps;
 pub mod memory;
 pub mod mpi_files;
@@ -38,6 +39,7 @@ use std::path::{Path, PathBuf};
 
 use stillpoint_faults::{Point, strike};
 use stillpoint_image::descriptors::Descriptors;
+use stillpoint_image::mapped_files::MappedFiles;
 use stillpoint_image::pages::{Bytes, Pages};
 use stillpoint_image::store::Store;
 use stillpoint_image::{
@@ -93,6 +95,8 @@ pub struct Request {
     pub inventory: Vec<u8>,
     /// What the parts have put down.
     pub payloads: Vec<Payload>,
+    /// What is left to files.
+    pub mapped_files: MappedFiles,
     /// The descriptor numbers that belong to the upper half.
     pub descriptors: Vec<i32>,
 }
@@ -131,8 +135,9 @@ unsafe fn write_to(
         let descriptors = descriptors::survey(&request.descriptors, &mut contents)
             .map_err(|refusals| CaptureError::Refused(refusals.join("; ")))?;
         // SAFETY: the caller's, and inside.
-        let memory = unsafe { memory::Memory::survey(&mappings, &mut contents) }
-            .map_err(CaptureError::process("page map"))?;
+        let memory =
+            unsafe { memory::Memory::survey(&mappings, &request.mapped_files, &mut contents) }
+                .map_err(CaptureError::process("page map"))?;
         Ok::<_, CaptureError>((descriptors, memory))
     });
     let (descriptors, mut memory) = surveyed.map_err(CaptureError::process("open files"))??;

@@ -66,6 +66,7 @@ fn taken_back(writes: u32) {
         threads: vec![],
         inventory: vec![],
         payloads: vec![],
+        mapped_files: Default::default(),
         descriptors: vec![],
     };
     let access = Access::default();

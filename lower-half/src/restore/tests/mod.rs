@@ -3,6 +3,7 @@
 
 mod files;
 mod held_up;
+mod in_files;
 mod regions;
 
 use std::ffi::CString;
@@ -14,6 +15,7 @@ use std::sync::Mutex;
 
 use stillpoint_image::descriptors::{DescriptorKind, Descriptors};
 use stillpoint_image::format::vm_flags;
+use stillpoint_image::mapped_files::MappedFiles;
 use stillpoint_image::tables::RegionKind;
 use stillpoint_image::{Compression, Environment, Identity, PageRun, Reader, Writer};
 use stillpoint_wrappers::gate::ARENA_START;
@@ -23,13 +25,32 @@ use super::{Restore, RestoreError, descriptors, memory, shared};
 use crate::capture::access::{self, Access};
 use crate::capture::contents::Contents;
 use crate::capture::memory::Memory;
-use crate::capture::{self, environment, maps, process};
+use crate::capture::{self, environment, mapped_files, maps, process};
 
 /// The arena and descriptor numbers are the process's: one test at a time.
 static PROCESS: Mutex<()> = Mutex::new(());
 
 /// Writes an image of the arena and of some descriptors.
 fn write(path: &Path, numbers: &[RawFd]) -> Descriptors {
+    write_but(path, numbers, &MappedFiles::default())
+}
+
+/// One that says something else of files than what it leaves to them.
+fn write_unsound(path: &Path, said: &MappedFiles) {
+    write_saying(path, &[], &MappedFiles::default(), said);
+}
+
+/// Writes one that leaves something to files.
+fn write_but(path: &Path, numbers: &[RawFd], in_files: &MappedFiles) -> Descriptors {
+    write_saying(path, numbers, in_files, in_files)
+}
+
+fn write_saying(
+    path: &Path,
+    numbers: &[RawFd],
+    in_files: &MappedFiles,
+    said: &MappedFiles,
+) -> Descriptors {
     let mut contents = Contents::default();
     let table = capture::descriptors::survey(numbers, &mut contents).unwrap();
     let mappings = maps::upper().unwrap();
@@ -37,7 +58,7 @@ fn write(path: &Path, numbers: &[RawFd]) -> Descriptors {
     writer.use_threads(2);
     // SAFETY: nobody but this test uses the arena.
     unsafe {
-        let memory = Memory::survey(&mappings, &mut contents).unwrap();
+        let memory = Memory::survey(&mappings, in_files, &mut contents).unwrap();
         let access = Access::default();
         let live = access::Memory::through(&access);
         let run = |range: &std::ops::Range<usize>| PageRun {
@@ -60,6 +81,8 @@ fn write(path: &Path, numbers: &[RawFd]) -> Descriptors {
             &process::survey().unwrap().to_bytes(),
         )
         .unwrap();
+    let (files, kind) = (serde_json::to_vec(said).unwrap(), mapped_files::KIND);
+    writer.blob(kind.name, kind.version, &files).unwrap();
     writer.finish().unwrap();
     table
 }

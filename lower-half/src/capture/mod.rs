@@ -31,6 +31,7 @@ pub mod scheduling;
 pub mod signals;
 pub mod snapshot;
 pub mod still;
+pub mod tracking;
 pub mod unmovable;
 pub mod window_memory;
 

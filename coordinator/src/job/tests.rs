@@ -228,5 +228,6 @@ fn written() -> Written {
         digest: 1,
         seconds: 0.1,
         contract: 5,
+        needs: vec![],
     }
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::descriptors::Descriptors;
 use crate::error::ImageError;
 use crate::facts::{Environment, Identity};
+use crate::origins::Share;
 use crate::reader::Reader;
 use crate::tables::{Region, thread_flags};
 
@@ -36,19 +37,11 @@ pub fn verify_opened(reader: &Reader, threads: usize) -> Result<Summary, ImageEr
         identity: reader.identity().clone(),
         bytes: reader.file_bytes(),
         digest: reader.digest(),
-        page_bytes: page_bytes(reader),
+        page_bytes: reader.tables().page_bytes(),
         regions: reader.regions().len(),
         threads: reader.threads().len(),
         chunks: reader.chunks().len(),
     })
-}
-
-fn page_bytes(reader: &Reader) -> u64 {
-    reader
-        .chunks()
-        .iter()
-        .map(|chunk| u64::from(chunk.bytes))
-        .sum()
 }
 
 /// What is in an image, for people and scripts.
@@ -57,6 +50,8 @@ pub struct Description {
     pub identity: Identity,
     pub environment: Environment,
     pub sizes: Sizes,
+    /// What lies in images of earlier epochs, the oldest first.
+    pub carried: Vec<Share>,
     pub regions: Vec<Region>,
     pub threads: Vec<ThreadDescription>,
     pub descriptors: Descriptors,
@@ -72,8 +67,10 @@ pub struct Sizes {
     pub file_bytes: u64,
     /// Address space of all regions.
     pub region_bytes: u64,
-    /// Pages in the image, before compression; the rest is zero or was never touched.
+    /// Pages in the image, before compression, carried ones too; the rest is zero or was never touched.
     pub page_bytes: u64,
+    /// Those that the file itself has, before compression.
+    pub own_page_bytes: u64,
     /// The same, as stored.
     pub stored_page_bytes: u64,
 }
@@ -109,19 +106,18 @@ pub fn inspect(path: &Path) -> Result<Description, ImageError> {
         version: blob.version,
         bytes: blob.bytes.len(),
     });
+    let own = reader.chunks().iter().filter(|chunk| chunk.origin == 0);
     Ok(Description {
         identity: reader.identity().clone(),
         environment: reader.environment().clone(),
         sizes: Sizes {
             file_bytes: reader.file_bytes(),
             region_bytes: reader.regions().iter().map(Region::bytes).sum(),
-            page_bytes: page_bytes(&reader),
-            stored_page_bytes: reader
-                .chunks()
-                .iter()
-                .map(|chunk| u64::from(chunk.stored_bytes))
-                .sum(),
+            page_bytes: reader.tables().page_bytes(),
+            own_page_bytes: own.clone().map(|chunk| u64::from(chunk.bytes)).sum(),
+            stored_page_bytes: own.map(|chunk| u64::from(chunk.stored_bytes)).sum(),
         },
+        carried: reader.tables().shares(),
         regions: reader.regions().to_vec(),
         threads: threads.collect(),
         descriptors: reader.descriptors().clone(),

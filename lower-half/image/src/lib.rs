@@ -10,6 +10,7 @@
 //! * [`pages`] - where a writer's bytes come from
 //! * [`verify`], [`inspect`] - read every byte; say what is inside
 //! * [`Manifest`] - which images make an epoch
+//! * [`delta`], [`Origin`] - what an image leaves where earlier ones have it
 //! * [`blocks`] - where the parts of an image are that was staged on several tiers
 //! * [`fast_tier`], [`nearest`] - what lies where on a fast tier; reading from there
 //!
@@ -22,6 +23,7 @@
 pub mod blocks;
 mod check;
 pub mod compression;
+pub mod delta;
 pub mod descriptors;
 pub mod error;
 mod estimate;
@@ -32,6 +34,7 @@ pub mod format;
 mod inspect;
 pub mod manifest;
 pub mod nearest;
+mod origins;
 mod pack;
 pub mod pages;
 mod reader;
@@ -42,11 +45,13 @@ pub mod tables;
 mod writer;
 
 pub use compression::Compression;
+pub use delta::{Base, Carried};
 pub use error::ImageError;
 pub use estimate::estimate;
 pub use facts::{Environment, Identity};
 pub use inspect::{Description, Summary, inspect, verify, verify_opened};
 pub use manifest::{Manifest, RankImage};
+pub use origins::{Origin, Share, Tables};
 pub use pages::PageRun;
 pub use reader::{Blob, Reader};
 pub use tables::{Region, Thread};

@@ -232,6 +232,7 @@ impl Agent {
             digest: written.digest,
             seconds: 0.0,
             contract: 5,
+            needs: vec![],
         }
     }
 }

@@ -109,6 +109,9 @@ points! {
     10 GivenUp "given-up" Rank dies [Checkpoint] after Write: "the checkpoint is given up, and the application is released";
     11 Terminated "terminated" Rank dies [Suspend]: "the epoch is committed, and the rank ends";
 
+    12 Apart "apart" Rank fails [Checkpoint]: "the application's memory is set apart from what it changes";
+    13 RunOn "run-on" Rank dies [Checkpoint]: "every rank is apart, and the application is released";
+
     // What goes into an image.
     20 CaptureGate "capture-gate" Rank fails [Checkpoint]: "state of the gate page and the gate";
     21 CaptureScheduling "capture-scheduling" Rank fails [Checkpoint]: "scheduling of the threads";

@@ -24,6 +24,10 @@
 //!   Sealed                   ──────▶
 //!                            ◀──────    Write
 //!   Written | WriteFailed    ──────▶
+//!                            ◀──────    WriteApart        in the place of Write, where the application is to run on meanwhile
+//!   Apart                    ──────▶
+//!                            ◀──────    RunOn             every rank is apart
+//!   Written | WriteFailed    ──────▶
 //!                            ◀──────    Committed         release, carry on   ┐
 //!                            ◀──────    Abort             release, carry on   ├ one of them,
 //!                            ◀──────    Terminate         end with status 0   ┘ at any time for Abort
@@ -117,6 +121,8 @@ pub enum Progress {
     },
     /// MPI objects are in the form that a restart starts from.
     Sealed,
+    /// What is left to be written does not change any more when the application runs on.
+    Apart,
     /// The image is on disk and synced.
     Written(Written),
     /// How much there is to write.
@@ -271,6 +277,11 @@ pub enum Order {
     Seal,
     /// Write the image to [`Begin::image`] and sync it.
     Write,
+    /// The same, but say [`Progress::Apart`] as soon as the application may run on. Copies of what it changes meanwhile take at most so
+    /// many bytes; `None`: a fair part of what is free.
+    WriteApart { most: Option<u64> },
+    /// Every rank is apart: release the application, and go on writing.
+    RunOn,
     /// Say [`Progress::Sized`].
     Size,
     /// Write the image's blocks to their tiers.

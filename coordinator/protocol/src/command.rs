@@ -56,6 +56,8 @@ pub struct Outcome {
     pub stored_bytes: u64,
     /// Phase and seconds, in order.
     pub phases: Vec<(String, f64)>,
+    /// Seconds that the application stood still, on the rank that stood longest.
+    pub stopped: f64,
     pub suspended: bool,
     /// How it was staged, where the job has tiers.
     pub staging: Option<Staging>,

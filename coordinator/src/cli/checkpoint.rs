@@ -150,6 +150,7 @@ impl Request {
                 "memory_bytes": outcome.bytes,
                 "seconds": seconds,
                 "phases": phases,
+                "stopped_seconds": outcome.stopped,
                 "suspended": outcome.suspended,
                 "waited_for": waited_for,
                 "staging": outcome.staging.map(|staging| json!({
@@ -168,10 +169,11 @@ impl Request {
             .map(|(name, seconds)| format!("{name} {seconds:.3} s"))
             .collect();
         let mut text = format!(
-            "epoch {} committed: {} on disk ({} of memory) in {seconds:.3} s\n  {}\n  {}\n",
+            "epoch {} committed: {} on disk ({} of memory) in {seconds:.3} s, the application stood still for {:.3} s\n  {}\n  {}\n",
             outcome.epoch,
             bytes(outcome.stored_bytes),
             bytes(outcome.bytes),
+            outcome.stopped,
             phases.join(", "),
             outcome.directory,
         );

@@ -6,9 +6,12 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use nix::sys::signal::Signal;
 
+use stillpoint_multilevel::units::parse_bytes;
+
 use super::tiers::TierOptions;
 use super::units::parse_duration;
 use super::{Failure, batch};
+use crate::job::Copies;
 use crate::server::BatchJob;
 
 #[derive(Clone, Debug, Args)]
@@ -30,6 +33,21 @@ pub struct LaunchOptions {
     #[arg(long, env = "STILLPOINT_COMPRESS", value_name = "HOW", default_value = "lz4",
           value_parser = parse_compression)]
     pub compress: String,
+
+    /// Whether the application runs on while its images are written, and what it changes meanwhile is copied: auto does where there is room for
+    /// the copies, on does in any case, off never
+    #[arg(
+        long,
+        env = "STILLPOINT_COPY",
+        value_name = "WHEN",
+        default_value = "auto"
+    )]
+    pub copy: Copy,
+
+    /// Most memory for these copies, each rank (4GiB, 500MB); what is beyond it is written before the application runs on [default: half of what
+    /// is free, shared by the ranks of a node]
+    #[arg(long, env = "STILLPOINT_COPY_MEMORY", value_name = "BYTES", value_parser = parse_bytes)]
+    pub copy_memory: Option<u64>,
 
     /// Write only what has changed since the epoch before
     #[arg(long, env = "STILLPOINT_INCREMENTAL")]
@@ -80,6 +98,13 @@ pub enum SafeState {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Copy {
+    Auto,
+    On,
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Mpi {
     Auto,
     Openmpi,
@@ -99,6 +124,18 @@ impl LaunchOptions {
     pub fn suspended_status(&self) -> u8 {
         self.suspended_status
             .unwrap_or_else(batch::suspended_status)
+    }
+
+    /// What ranks may hold on to while they write behind the application's back.
+    pub fn copies(&self) -> Option<Copies> {
+        let most = self.copy_memory;
+        match self.copy {
+            Copy::Off => None,
+            Copy::Auto => Some(Copies { most }),
+            Copy::On => Some(Copies {
+                most: most.or(Some(u64::MAX)),
+            }),
+        }
     }
 
     /// The batch job that is to be started again after a suspend.

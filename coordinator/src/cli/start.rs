@@ -243,6 +243,7 @@ fn start_coordinator(
         suspended_status: options.suspended_status(),
         requeue: options.requeued()?,
         compress: options.compress.clone(),
+        copies: options.copies(),
         staging: options.tiers.staging(),
         recovers: task.recovers,
         predecessor: None,

@@ -43,6 +43,11 @@ pub struct Attempt {
     /// What each rank has given up, by group: see `Progress::GivenUp`.
     given_up: BTreeMap<u64, (u32, u64)>,
     pub written: Vec<Option<Written>>,
+    /// The application has been told to run on, with images that are not written yet.
+    pub ran_on: bool,
+    /// When every rank stood, and for how long they did.
+    stood_since: Option<Duration>,
+    stood: Option<Duration>,
     /// How its images were staged, once they are.
     pub staging: Option<Staging>,
     /// The epoch's directory has been made.
@@ -76,6 +81,9 @@ impl Attempt {
             absent: Absent::default(),
             given_up: BTreeMap::new(),
             written: vec![None; ranks],
+            ran_on: false,
+            stood_since: None,
+            stood: None,
             staging: None,
             prepared: false,
             delayed: None,
@@ -92,6 +100,11 @@ impl Attempt {
 
     /// Goes on to the next phase.
     pub fn enter(&mut self, phase: Phase, now: Duration) {
+        match phase {
+            Phase::Check => self.stood_since = Some(now),
+            Phase::Release | Phase::End => self.runs_on(now),
+            _ => {}
+        }
         self.phases
             .push((self.phase, now.saturating_sub(self.phase_began)));
         self.phase = phase;
@@ -99,6 +112,23 @@ impl Attempt {
         self.done.fill(false);
         self.delayed = None;
         self.repeats = 0;
+    }
+
+    /// The application runs again, or has ended; said twice, the first counts.
+    pub fn runs_on(&mut self, now: Duration) {
+        if let (None, Some(since)) = (self.stood, self.stood_since) {
+            self.stood = Some(now.saturating_sub(since));
+        }
+    }
+
+    pub fn has_written(&mut self, rank: u32, written: Written) {
+        if let Some(slot) = self.written.get_mut(rank as usize) {
+            *slot = Some(written);
+        }
+    }
+
+    pub fn all_written(&self) -> bool {
+        self.written.iter().all(Option::is_some)
     }
 
     pub fn began(&self) -> Duration {
@@ -234,7 +264,7 @@ impl Attempt {
                     .map(|(rank, _)| rank)
                     .collect();
                 let words = match phase {
-                    Phase::Write => "still writing (is the file system busy?)",
+                    Phase::Copy | Phase::Write => "still writing (is the file system busy?)",
                     _ => "did not answer",
                 };
                 format!("{} {words}", ranks_in_words(&missing, size))
@@ -255,6 +285,11 @@ impl Attempt {
             phases: phases
                 .map(|(phase, time)| (phase.name().to_owned(), time.as_secs_f64()))
                 .collect(),
+            stopped: self
+                .stood
+                .or_else(|| Some(now.saturating_sub(self.stood_since?)))
+                .unwrap_or_default()
+                .as_secs_f64(),
             suspended: self.suspend,
             staging: self.staging,
         }

@@ -89,6 +89,8 @@ impl Job {
                 attempt.done(rank);
                 self.write_if_ready(now);
             }
+            (Phase::Copy, Progress::Apart) => self.on_apart(rank, None, now),
+            (Phase::Copy, Progress::Written(written)) => self.on_apart(rank, Some(written), now),
             (Phase::Write, Progress::Written(written)) => self.on_written(rank, written, now),
             (Phase::Plan, Progress::Sized(sized)) => self.on_sized(rank, sized, now),
             (Phase::Write, Progress::Staged(written, moved)) => {
@@ -166,10 +168,16 @@ impl Job {
         let Some(attempt) = &mut self.attempt else {
             return;
         };
-        if let Some(slot) = attempt.written.get_mut(rank as usize) {
-            *slot = Some(written);
-        }
-        if attempt.done(rank) {
+        attempt.has_written(rank, written);
+        attempt.done(rank);
+        self.commit_if_written(now);
+    }
+
+    pub(super) fn commit_if_written(&mut self, now: Duration) {
+        let Some(attempt) = &mut self.attempt else {
+            return;
+        };
+        if attempt.all_written() {
             let images = attempt.written.iter().flatten().cloned().collect();
             let epoch = attempt.epoch;
             self.enter(Phase::Commit, now);
@@ -272,6 +280,9 @@ impl Job {
         if self.attempt.as_ref().is_some_and(ready) {
             if self.stages() {
                 return self.begin_plan(now);
+            }
+            if self.writes_behind() {
+                return self.begin_copy(now);
             }
             self.enter(Phase::Write, now);
             self.order(Order::Write);

@@ -64,7 +64,7 @@ impl Job {
         };
         attempt.aborted = true;
         let epoch = attempt.epoch;
-        if attempt.phase >= Phase::Write {
+        if attempt.phase >= Phase::Copy {
             // Who is held up by the disk removes its image when the disk lets it: that name is not used again.
             self.next_epoch = self.next_epoch.max(epoch + 1);
         }

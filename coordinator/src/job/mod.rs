@@ -5,6 +5,7 @@
 
 mod absent;
 mod attempt;
+mod behind;
 mod checkpoint;
 mod departure;
 mod ending;
@@ -31,7 +32,7 @@ pub use phase::Phase;
 use recovery::Recovery;
 use request::Hindered;
 use roster::{Life, Roster};
-pub use settings::{Patience, Settings};
+pub use settings::{Copies, Patience, Settings};
 use staging::Staging;
 
 /// A checkpoint that somebody wants.

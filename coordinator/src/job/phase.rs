@@ -17,6 +17,8 @@ pub enum Phase {
     Seal,
     /// Where there are storage tiers: who writes what where is decided.
     Plan,
+    /// Each rank writes what it cannot set apart, and sets the rest apart, which is copied where the application changes it.
+    Copy,
     /// Images are written and synced; or staged: every block is on some tier.
     Write,
     /// Manifest, sync, rename.
@@ -36,6 +38,7 @@ impl Phase {
             Phase::Drain => "drain",
             Phase::Seal => "seal",
             Phase::Plan => "plan",
+            Phase::Copy => "copy",
             Phase::Write => "write",
             Phase::Commit => "commit",
             Phase::Release => "release",

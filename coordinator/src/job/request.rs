@@ -46,6 +46,11 @@ pub(super) struct Hindered {
     again: Duration,
 }
 
+/// What runs on is no longer what was asked for; and what is set apart was told that it would run on.
+fn too_late_for_copies(attempt: &Attempt, wanted: &Wanted) -> bool {
+    attempt.ran_on || wanted.suspend && attempt.phase == Phase::Copy
+}
+
 impl Job {
     /// Somebody wants a checkpoint: joins the attempt under way, or waits for its turn.
     pub(super) fn want(&mut self, wanted: Wanted) {
@@ -60,6 +65,7 @@ impl Job {
             && !attempt.aborted
             && attempt.phase < Phase::Commit
             && !(too_late && attempt.phase >= Phase::Plan)
+            && !too_late_for_copies(attempt, &wanted)
         {
             attempt.suspend |= wanted.suspend;
             attempt.requests.push(wanted);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use stillpoint_multilevel::placement::Rules;
 
 use crate::epoch::Mark;
@@ -18,6 +19,8 @@ pub struct Settings {
     pub mark: Mark,
     /// As `--compress` takes it.
     pub compress: String,
+    /// Whether the application runs on while images are written.
+    pub copies: Option<Copies>,
     /// The number that the next epoch gets.
     pub next_epoch: u64,
     /// The newest epoch that is committed already.
@@ -37,6 +40,13 @@ pub struct Settings {
     /// Attempts are numbered from here.
     pub attempts_before: u64,
     pub patience: Patience,
+}
+
+/// What a rank may hold on to while it writes behind the application's back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Copies {
+    /// Bytes of memory that the application has changed meanwhile, at most; `None`: a fair part of what is free.
+    pub most: Option<u64>,
 }
 
 /// How long the job waits for what ought to happen soon.

@@ -42,6 +42,7 @@ impl World {
             mark: crate::epoch::Mark::none(),
             attempts_before: 0,
             compress: "lz4".into(),
+            copies: None,
             next_epoch: 5,
             newest_epoch: Some(4),
             interval,

@@ -11,7 +11,7 @@ use stillpoint_protocol::Key;
 use stillpoint_protocol::job_file::{FORMAT, JobFile, JobState, Process};
 
 use crate::epoch::{Mark, seconds_since_1970};
-use crate::job::{Patience, Settings};
+use crate::job::{Copies, Patience, Settings};
 
 use super::requeue::BatchJob;
 
@@ -40,6 +40,8 @@ pub struct Spec {
     /// The batch job that is to be started again after a suspend.
     pub requeue: Option<BatchJob>,
     pub compress: String,
+    /// Whether the application runs on while images are written.
+    pub copies: Option<Copies>,
     /// How images are staged, where the launch has tiers.
     pub staging: Option<Staging>,
     /// The staged epoch that is to be made whole, and then restarted from.
@@ -125,6 +127,7 @@ impl Spec {
             directory: self.directory.clone(),
             mark,
             compress: self.compress.clone(),
+            copies: self.copies,
             // An epoch that was read from another directory counts too: numbers go up all through a job's life.
             next_epoch: newest_staged
                 .or(newest_epoch)

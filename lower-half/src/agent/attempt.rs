@@ -13,6 +13,7 @@ use stillpoint_protocol::client::ClientError;
 
 use super::absent::{Absent, Said};
 use super::late::Late;
+use crate::capture::behind::Behind;
 use crate::executor::carrier::{Executor, Means, Task};
 use crate::executor::destination::InFile;
 use crate::executor::staging::Staging;
@@ -46,6 +47,8 @@ pub struct Attempt {
     seen: u64,
     /// Past the safe state: the driver answers its commands, threads stay where they are.
     executor: Option<Executor>,
+    /// The application runs, and its image is being written.
+    ran_on: bool,
     /// Has said that it cannot take part.
     refused: bool,
     said: Option<(Activity, u64)>,
@@ -104,6 +107,7 @@ impl Attempt {
             stopping: Stopping::new(),
             seen: 0,
             executor: None,
+            ran_on: false,
             refused: false,
             said: None,
             looked: None,
@@ -164,7 +168,15 @@ impl Attempt {
             Order::Check => self.give(Task::Check, sender)?,
             Order::Drain { round } => self.give(Task::Drain { round }, sender)?,
             Order::Seal => self.give(Task::Seal, sender)?,
-            Order::Write => self.give(Task::Write(Box::new(InFile)), sender)?,
+            Order::Write => self.give(Task::Write(Box::new(InFile), None), sender)?,
+            Order::WriteApart { most } => {
+                let behind = Some(Behind { most });
+                self.give(Task::Write(Box::new(InFile), behind), sender)?;
+            }
+            Order::RunOn => {
+                pass(Point::RunOn);
+                self.run_on();
+            }
             Order::Size => match self.staging.clone() {
                 Some(staging) => {
                     let attempt = self.number;
@@ -177,7 +189,7 @@ impl Attempt {
                 Some(staging) => {
                     let (attempt, epoch) = (self.number, self.begin.epoch);
                     let tiers = staging.destination(attempt, epoch, assignment);
-                    self.give(Task::Write(Box::new(tiers)), sender)?;
+                    self.give(Task::Write(Box::new(tiers), None), sender)?;
                 }
                 None => self.has_no_tier(sender)?,
             },
@@ -206,6 +218,9 @@ impl Attempt {
         raises: Vec<(u64, u64)>,
         sender: &Sender<FromAgent>,
     ) -> Result<(), ClientError> {
+        if self.ran_on {
+            return Ok(());
+        }
         self.join(sender)?;
         if !raises.is_empty() {
             self.page.set_targets(&raises);
@@ -270,11 +285,33 @@ impl Attempt {
         self.release();
     }
 
+    /// The application runs on, and the executor writes what is apart from it.
+    fn run_on(&mut self) {
+        self.ran_on = true;
+        wake::put_off_end(true);
+        if let Some(executor) = &self.executor {
+            executor.let_go();
+        }
+        self.let_run();
+    }
+
+    /// The application runs while its image is written: it is not to end before that.
+    pub fn is_behind(&self) -> bool {
+        self.ran_on
+    }
+
     /// From here on nothing of this attempt touches the application, which runs on.
     fn release(&mut self) {
         if let Some(executor) = self.executor.take() {
             executor.stop();
         }
+        match self.ran_on {
+            true => wake::put_off_end(false),
+            false => self.let_run(),
+        }
+    }
+
+    fn let_run(&mut self) {
         self.absent.end(&self.page);
         self.page.end();
         stop::release_all();

@@ -329,7 +329,8 @@ impl Agent {
 
     /// Passes on that the process ends, if it does.
     fn last_words(&self) {
-        if let Some(status) = wake::ending() {
+        let behind = self.attempt.as_ref().is_some_and(Attempt::is_behind);
+        if let Some(status) = wake::ending().filter(|_| !behind) {
             self.leave_tiers();
             // A coordinator that has gone needs no message.
             let _ = self.sender.send(&FromAgent::Exiting { status });

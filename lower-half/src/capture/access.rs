@@ -31,6 +31,7 @@ pub struct Access {
 #[derive(Default)]
 struct State {
     revoked: bool,
+    given_up: bool,
     inside: usize,
     /// Changes to the upper half that are undone when these are dropped.
     changes: Vec<Box<dyn Any + Send>>,
@@ -59,8 +60,19 @@ impl Access {
         self.state().revoked
     }
 
-    /// Takes it back: when this returns nobody is inside, and the upper half is as it was.
+    /// Whether the checkpoint has been given up, or is over.
+    pub fn given_up(&self) -> bool {
+        self.state().given_up
+    }
+
+    /// Takes it back, and the checkpoint is over: when this returns nobody is inside, and the upper half is as it was.
     pub fn revoke(&self) {
+        self.state().given_up = true;
+        self.let_go();
+    }
+
+    /// Takes it back, but the checkpoint goes on: what is left to do does not need it.
+    pub fn let_go(&self) {
         let mut state = self.state();
         state.revoked = true;
         while state.inside > 0 {

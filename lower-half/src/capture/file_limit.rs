@@ -28,6 +28,11 @@ impl FileLimit {
         }
     }
 
+    /// Whether there is a limit.
+    pub fn is_set() -> bool {
+        get().is_some_and(|own| own.rlim_cur != libc::RLIM_INFINITY)
+    }
+
     /// Says so, in words for people, if no file may have so many bytes.
     pub fn shorter_than(bytes: u64) -> Option<String> {
         let limit = get()?.rlim_cur;

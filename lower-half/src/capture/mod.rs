@@ -8,6 +8,7 @@ pub mod access;
 pub mod apart;
 pub mod appearance;
 pub mod attributes;
+pub mod behind;
 pub mod children;
 pub mod contents;
 pub mod credentials;
@@ -27,14 +28,17 @@ pub mod rank;
 pub mod records;
 pub mod scheduling;
 pub mod signals;
+pub mod snapshot;
 pub mod still;
 pub mod unmovable;
 pub mod window_memory;
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use stillpoint_faults::{Point, strike};
 use stillpoint_image::descriptors::Descriptors;
+use stillpoint_image::pages::{Bytes, Pages};
 use stillpoint_image::store::Store;
 use stillpoint_image::{
     Compression, Environment, Identity, ImageError, PageRun, Reader, Thread, Writer, Written,
@@ -44,9 +48,11 @@ use stillpoint_part::Payload;
 
 use access::{Access, Memory, Revoked};
 use apart::apart;
+use behind::{Behind, Parted};
 use contents::Contents;
 use file_limit::FileLimit;
 pub use rank::{remember, size, write};
+use snapshot::Snapshot;
 
 /// Why an image could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -95,10 +101,14 @@ pub struct Request {
 ///
 /// # Safety
 /// Every thread of the upper half must be stopped as long as `access` is not revoked.
-pub unsafe fn write_image(request: Request, access: &Access) -> Result<Written, CaptureError> {
+pub unsafe fn write_image(
+    request: Request,
+    access: &Access,
+    behind: Option<(Behind, &dyn Fn())>,
+) -> Result<Written, CaptureError> {
     let path = request.path.clone();
     // SAFETY: the caller's.
-    let result = unsafe { write_to(&path, request, access) };
+    let result = unsafe { write_to(&path, request, access, behind) };
     if result.is_err() {
         // The error itself matters more than whether there was a file to remove.
         let _ = strike(Point::ImageRemove).and_then(|()| std::fs::remove_file(&path));
@@ -110,6 +120,7 @@ unsafe fn write_to(
     path: &Path,
     request: Request,
     access: &Access,
+    behind: Option<(Behind, &dyn Fn())>,
 ) -> Result<Written, CaptureError> {
     let inside = access.enter()?;
     let mut contents = Contents::default();
@@ -126,17 +137,26 @@ unsafe fn write_to(
     });
     let (descriptors, mut memory) = surveyed.map_err(CaptureError::process("open files"))??;
     inside.changes(std::mem::take(&mut memory.opened));
+    // The limit is the application's, and the image is not its file.
+    let behind = behind.filter(|_| !FileLimit::is_set());
+    let set_apart = behind.map(|(behind, say)| (behind.part(&memory.private, &mappings), say));
     // The image is not the application's file.
     inside.changes(FileLimit::lift());
     // From here on the disk may hold this thread up.
     drop(inside);
+    let (parted, say) = set_apart.unzip();
+    let parted = parted.unwrap_or_else(|| Parted {
+        first: std::mem::take(&mut memory.private),
+        ..Parted::default()
+    });
     let surveyed = Surveyed {
         contents,
         descriptors,
         memory,
+        parted,
     };
     // SAFETY: the caller's.
-    let result = unsafe { put_down(path, request, &surveyed, access) };
+    let result = unsafe { put_down(path, request, &surveyed, access, say) };
     let too_short = FileLimit::shorter_than(u64::MAX);
     if let Ok(inside) = access.enter() {
         inside.put_back();
@@ -154,6 +174,7 @@ struct Surveyed {
     contents: Contents,
     descriptors: Descriptors,
     memory: memory::Memory,
+    parted: Parted,
 }
 
 /// Writes, and reads again what says how the process is to be made.
@@ -165,22 +186,32 @@ unsafe fn put_down(
     request: Request,
     surveyed: &Surveyed,
     access: &Access,
+    apart: Option<&dyn Fn()>,
 ) -> Result<Written, CaptureError> {
     let in_a_file = request.store.is_none();
     let mut writer = match request.store {
         Some(store) => Writer::into_store(path, store, request.compression),
         None => Writer::create(path, request.compression)?,
     };
-    writer.use_threads(request.workers);
+    let workers = request.workers;
+    writer.use_threads(workers);
     // SAFETY: the survey has made readable what is to be written; the threads are stopped, the caller says.
     let live = unsafe { Memory::through(access) };
-    let run = |range: &std::ops::Range<usize>| PageRun {
-        address: range.start as u64,
-        bytes: live.bytes(range.clone()),
-    };
-    let runs: Vec<_> = surveyed.memory.private.iter().map(run).collect();
-    writer.memory(&runs)?;
+    let parted = &surveyed.parted;
     surveyed.contents.write(&mut writer, &live)?;
+    writer.memory(&runs(
+        parted.first.iter().chain(&parted.without_room),
+        &live,
+    ))?;
+    let snapshot = match apart.filter(|_| !parted.later.is_empty()) {
+        Some(say) => set_apart(parted, access, workers, say)?,
+        None => None,
+    };
+    match &snapshot {
+        Some(snapshot) => writer.memory(&runs(&parted.later, snapshot))?,
+        None => writer.memory(&runs(&parted.later, &live))?,
+    }
+    drop(snapshot);
     writer.identity(&request.identity)?;
     writer.environment(&request.environment)?;
     writer.regions(&surveyed.memory.regions)?;
@@ -196,6 +227,41 @@ unsafe fn put_down(
         read_again(path, surveyed, &request.payloads, &written)?;
     }
     Ok(written)
+}
+
+/// Sets apart what is to be written later, and says so. `None` where the kernel makes no process for it: then it is written at once.
+fn set_apart<'a>(
+    parted: &Parted,
+    access: &'a Access,
+    workers: usize,
+    say: &dyn Fn(),
+) -> Result<Option<Snapshot<'a>>, CaptureError> {
+    strike(Point::Apart).map_err(CaptureError::process("memory as it is"))?;
+    let inside = access.enter()?;
+    let Ok(snapshot) = Snapshot::take(access, workers, &parted.without_room) else {
+        return Ok(None);
+    };
+    inside.put_back();
+    drop(inside);
+    behind::give_way();
+    say();
+    Ok(Some(snapshot))
+}
+
+/// What is to be written of these addresses, from there.
+fn runs<'a>(
+    ranges: impl IntoIterator<Item = &'a Range<usize>>,
+    pages: &'a dyn Pages,
+) -> Vec<PageRun<'a>> {
+    let run = |range: &Range<usize>| PageRun {
+        address: range.start as u64,
+        bytes: Bytes::Elsewhere {
+            pages,
+            from: range.start as u64,
+            length: range.len(),
+        },
+    };
+    ranges.into_iter().map(run).collect()
 }
 
 /// The reader of a restart must find what was surveyed.

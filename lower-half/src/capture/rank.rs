@@ -15,6 +15,7 @@ use stillpoint_wrappers::gate::{self, UpperHooks};
 
 use super::access::{self, Access};
 use super::apart::apart;
+use super::behind::Behind;
 use super::contents::Contents;
 use super::file_limit::FileLimit;
 use super::memory::Memory;
@@ -78,7 +79,7 @@ pub unsafe fn size(begin: &Begin, access: &Access) -> Result<u64, CaptureError> 
 }
 
 /// Writes this rank's image to `path`, or to `store`, where the image is then called by that path. `payloads` are what the parts have put
-/// down.
+/// down. With `behind` the application may run as soon as the function there has been called, if it is.
 ///
 /// # Errors
 /// See [`CaptureError`]; nothing is left at `path` then.
@@ -91,6 +92,7 @@ pub unsafe fn write(
     store: Option<Box<dyn Store>>,
     still: &Still<'_>,
     payloads: Vec<Payload>,
+    behind: Option<(Behind, &dyn Fn())>,
 ) -> Result<Written, CaptureError> {
     let begun = Instant::now();
     let inside = still.enter()?;
@@ -133,7 +135,7 @@ pub unsafe fn write(
     };
     drop(inside);
     // SAFETY: the caller's.
-    let written = unsafe { super::write_image(request, still.access())? };
+    let written = unsafe { super::write_image(request, still.access(), behind)? };
     Ok(Written {
         stored_bytes: written.bytes,
         bytes: written.page_bytes,

@@ -17,6 +17,7 @@ use stillpoint_protocol::agent::{Begin, FromAgent, Progress};
 use super::destination::Destination;
 use super::stopping;
 use crate::capture::access::Access;
+use crate::capture::behind::Behind;
 use crate::capture::driver;
 use crate::capture::still::Still;
 use crate::ground::page::Page;
@@ -37,7 +38,8 @@ pub enum Task {
     Seal,
     /// Finds out about how long the image will be.
     Size(Planned),
-    Write(Box<dyn Destination>),
+    /// Writes the image; with [`Behind`], while the application runs on, if that can be.
+    Write(Box<dyn Destination>, Option<Behind>),
 }
 
 /// Makes the report of an image's length: whoever plans where it goes says what else belongs to it.
@@ -96,10 +98,19 @@ impl Executor {
         let _ = self.tasks.send(task);
     }
 
+    /// What is left to do goes on without the upper half, which may run.
+    pub fn let_go(&self) {
+        self.access.let_go();
+        parts::release();
+    }
+
     /// Ends everything that is under way: when this returns the thread leaves the upper half alone.
     pub fn stop(self) {
+        let let_go = self.access.revoked();
         self.access.revoke();
-        parts::release();
+        if !let_go {
+            parts::release();
+        }
     }
 }
 
@@ -131,9 +142,9 @@ impl Carrier {
             Task::Drain { round } => self.drain(round),
             Task::Seal => self.seal(),
             Task::Size(planned) => self.size(planned),
-            Task::Write(destination) => self.write(destination),
+            Task::Write(destination, behind) => self.write(destination, behind),
         };
-        if self.access.revoked() {
+        if self.access.given_up() {
             return;
         }
         if let Some(progress) = told(done) {
@@ -185,15 +196,21 @@ impl Carrier {
         Ok(planned(bytes))
     }
 
-    fn write(&self, mut destination: Box<dyn Destination>) -> Result<Progress, Failure> {
+    fn write(
+        &self,
+        mut destination: Box<dyn Destination>,
+        behind: Option<Behind>,
+    ) -> Result<Progress, Failure> {
         let begin = &self.means.begin;
         let path = PathBuf::from(&begin.directory).join(&begin.image);
         let store = destination.open(&path)?;
         let still = self.still();
         driver::hold(&still)?;
         let payloads = parts::capture(&still)?;
+        let apart = || self.say(Progress::Apart);
+        let behind = behind.map(|behind| (behind, &apart as &dyn Fn()));
         // SAFETY: the driver holds.
-        let written = unsafe { capture::write(&path, begin, store, &still, payloads) }?;
+        let written = unsafe { capture::write(&path, begin, store, &still, payloads, behind) }?;
         Ok(destination.close(&path, written)?)
     }
 

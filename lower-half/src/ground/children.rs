@@ -19,6 +19,18 @@ pub fn while_mpi_starts<R>(start: impl FnOnce() -> R) -> R {
     result
 }
 
+/// One of the lower half's own has been started.
+pub fn add(pid: u32) {
+    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+    started.push(pid);
+}
+
+/// It has ended, and been waited for.
+pub fn remove(pid: u32) {
+    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+    started.retain(|one| *one != pid);
+}
+
 /// Those processes.
 pub fn started() -> Vec<u32> {
     STARTED

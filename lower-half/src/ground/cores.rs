@@ -17,13 +17,21 @@ const LOCAL_SIZE: [&str; 3] = [
 
 /// Threads for this rank, one of `ranks`.
 pub fn for_one_of(ranks: u32) -> usize {
-    let said = LOCAL_SIZE.iter().find_map(|name| {
-        let value = std::env::var(name).ok()?;
-        value.parse().ok()
-    });
     // Who is bound to some cores uses no others.
     let mine = available_parallelism().map_or(1, usize::from);
-    share(online(), mine, said.unwrap_or(ranks as usize))
+    share(online(), mine, said().unwrap_or(ranks as usize))
+}
+
+/// The job's ranks on this node, as far as the launcher says.
+pub fn ranks_here() -> usize {
+    said().unwrap_or(1)
+}
+
+fn said() -> Option<usize> {
+    LOCAL_SIZE.iter().find_map(|name| {
+        let value = std::env::var(name).ok()?;
+        value.parse().ok()
+    })
 }
 
 /// Of so many cores, `mine` being those that this process may use, among so many ranks.

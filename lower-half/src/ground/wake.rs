@@ -22,6 +22,8 @@ static ENDING: AtomicU32 = AtomicU32::new(0);
 static TOLD: AtomicU32 = AtomicU32::new(0);
 /// (ggid, seq) raises not yet sent.
 static RAISES: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
+/// Whether the process's end is put off.
+static PUT_OFF: AtomicU32 = AtomicU32::new(0);
 static BELL: OnceLock<EventFd> = OnceLock::new();
 
 /// How long a process that ends waits for its agent to say so to the coordinator.
@@ -92,12 +94,19 @@ pub fn process_ends(status: i32) {
     ENDING.store((status as u32 & 0xff) + 1, Ordering::SeqCst);
     ring();
     // A signal ends a wait early; a dead agent must not keep the process for ever.
-    for _ in 0..LAST_WAITS {
-        if TOLD.load(Ordering::SeqCst) != 0 {
-            break;
-        }
+    let mut waits = 0;
+    while waits < LAST_WAITS && TOLD.load(Ordering::SeqCst) == 0 {
         syscall::futex_wait(&TOLD, 0, LAST_WAIT_NANOSECONDS);
+        // An image that is being written has somebody who waits for it; its end puts this to an end too.
+        if PUT_OFF.load(Ordering::SeqCst) == 0 {
+            waits += 1;
+        }
     }
+}
+
+/// The process is not to end meanwhile.
+pub fn put_off_end(put_off: bool) {
+    PUT_OFF.store(u32::from(put_off), Ordering::SeqCst);
 }
 
 /// The exit status, once the process is ending.

@@ -175,7 +175,7 @@ impl Agent {
                 },
             ),
             Order::Seal => self.say(attempt, Progress::Sealed),
-            Order::Write => match &self.character.disk_full {
+            Order::Write | Order::WriteApart { .. } => match &self.character.disk_full {
                 Some(reason) => {
                     let reason = reason.clone();
                     self.say(attempt, Progress::WriteFailed { reason });
@@ -187,7 +187,11 @@ impl Agent {
                 self.say(attempt, Progress::Released);
             }
             Order::Tell { .. } => self.say(attempt, Progress::Told(Told::default())),
-            Order::CarryOut { .. } | Order::Terminate | Order::Size | Order::Stage(_) => {}
+            Order::CarryOut { .. }
+            | Order::RunOn
+            | Order::Terminate
+            | Order::Size
+            | Order::Stage(_) => {}
         }
     }
 }
@@ -250,6 +254,8 @@ fn name(order: &Order) -> &'static str {
         Order::Drain { .. } => "drain",
         Order::Seal => "seal",
         Order::Write => "write",
+        Order::WriteApart { .. } => "write apart",
+        Order::RunOn => "run on",
         Order::Size => "size",
         Order::Stage(_) => "stage",
         Order::Committed => "committed",

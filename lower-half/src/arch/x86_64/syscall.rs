@@ -91,6 +91,15 @@ pub fn tgkill(pid: u32, tid: u32, signal: i32) -> isize {
 
 /// Waits until the word no longer holds `expected`, at most `nanoseconds` (0: for ever). May return early.
 pub fn futex_wait(word: &core::sync::atomic::AtomicU32, expected: u32, nanoseconds: u64) {
+    wait(word, expected, nanoseconds, libc::FUTEX_PRIVATE_FLAG);
+}
+
+/// The same, of a word that another process has as well.
+pub fn futex_wait_shared(word: &core::sync::atomic::AtomicU32, expected: u32, nanoseconds: u64) {
+    wait(word, expected, nanoseconds, 0);
+}
+
+fn wait(word: &core::sync::atomic::AtomicU32, expected: u32, nanoseconds: u64, whose: i32) {
     let timeout = libc::timespec {
         tv_sec: (nanoseconds / 1_000_000_000) as i64,
         tv_nsec: (nanoseconds % 1_000_000_000) as i64,
@@ -106,7 +115,7 @@ pub fn futex_wait(word: &core::sync::atomic::AtomicU32, expected: u32, nanosecon
             libc::SYS_futex,
             [
                 word as *const _ as usize,
-                (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize,
+                (libc::FUTEX_WAIT | whose) as usize,
                 expected as usize,
                 timeout,
                 0,
@@ -118,12 +127,21 @@ pub fn futex_wait(word: &core::sync::atomic::AtomicU32, expected: u32, nanosecon
 
 /// Wakes everybody who waits on the word.
 pub fn futex_wake(word: &core::sync::atomic::AtomicU32) {
+    wake(word, libc::FUTEX_PRIVATE_FLAG);
+}
+
+/// The same, of a word that another process has as well.
+pub fn futex_wake_shared(word: &core::sync::atomic::AtomicU32) {
+    wake(word, 0);
+}
+
+fn wake(word: &core::sync::atomic::AtomicU32, whose: i32) {
     // SAFETY: FUTEX_WAKE only looks the address up.
     unsafe {
         syscall3(
             libc::SYS_futex,
             word as *const _ as usize,
-            (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize,
+            (libc::FUTEX_WAKE | whose) as usize,
             i32::MAX as usize,
         )
     };

@@ -1,0 +1,151 @@
+//! How much memory is free on this node, for this process's control groups too.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::cores;
+
+/// What this rank may take for copies of its own memory: half of what is free, shared by the ranks of the node.
+pub fn for_copies() -> u64 {
+    let node = available(&fs::read_to_string("/proc/meminfo").unwrap_or_default()).unwrap_or(0);
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let groups = groups.lines().filter_map(group);
+    let group = groups.filter_map(|group| group.left()).min();
+    group.map_or(node, |group| group.min(node)) / 2 / cores::ranks_here().max(1) as u64
+}
+
+/// `MemAvailable:   123456 kB`.
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kilobytes << 10)
+}
+
+/// A control group that bounds memory, and its names for that.
+#[derive(Debug, PartialEq, Eq)]
+struct Group {
+    /// Where the groups are.
+    root: &'static str,
+    path: PathBuf,
+    limit: &'static str,
+    used: &'static str,
+    /// In `memory.stat`: what files take, and could give back.
+    files: &'static str,
+}
+
+/// A line of `/proc/self/cgroup`: `4:memory:/path` (version 1), `0::/path` (version 2).
+fn group(line: &str) -> Option<Group> {
+    let mut fields = line.splitn(3, ':');
+    let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+    let path = PathBuf::from(path.trim_start_matches('/'));
+    if controllers
+        .split(',')
+        .any(|controller| controller == "memory")
+    {
+        return Some(Group {
+            root: "/sys/fs/cgroup/memory",
+            path,
+            limit: "memory.limit_in_bytes",
+            used: "memory.usage_in_bytes",
+            files: "total_inactive_file",
+        });
+    }
+    (number == "0" && controllers.is_empty()).then_some(Group {
+        root: "/sys/fs/cgroup",
+        path,
+        limit: "memory.max",
+        used: "memory.current",
+        files: "inactive_file",
+    })
+}
+
+impl Group {
+    /// What is left in it and in those that it lies in; `None`: nothing bounds it.
+    fn left(&self) -> Option<u64> {
+        let here = Path::new(self.root).join(&self.path);
+        let groups = here
+            .ancestors()
+            .take_while(|group| group.starts_with(self.root));
+        groups.filter_map(|group| self.left_in(group)).min()
+    }
+
+    fn left_in(&self, group: &Path) -> Option<u64> {
+        let number = |name| -> Option<u64> {
+            fs::read_to_string(group.join(name))
+                .ok()?
+                .trim()
+                .parse()
+                .ok()
+        };
+        let (limit, used) = (number(self.limit)?, number(self.used)?);
+        let statistics = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
+        let files = statistics
+            .lines()
+            .find_map(|line| line.strip_prefix(self.files));
+        let files = files
+            .and_then(|files| files.trim().parse().ok())
+            .unwrap_or(0);
+        Some(limit.saturating_sub(used.saturating_sub(files)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_words_are_understood() {
+        let meminfo = "MemTotal:       24000000 kB\nMemFree: 1 kB\nMemAvailable:   2048 kB\n";
+        assert_eq!(available(meminfo), Some(2 << 20));
+        assert_eq!(available(""), None);
+        let one = group("4:cpuset,memory:/slurm/job_7").unwrap();
+        assert_eq!(
+            (one.root, one.limit),
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+        );
+        assert_eq!(one.path, Path::new("slurm/job_7"));
+        let two = group("0::/system.slice/a:b").unwrap();
+        assert_eq!(
+            (two.limit, two.path.as_path()),
+            ("memory.max", Path::new("system.slice/a:b"))
+        );
+        assert_eq!(group("8:pids:/"), None);
+        assert!(for_copies() > 0);
+    }
+
+    #[test]
+    fn the_tightest_of_the_groups_around_counts_and_files_give_way() {
+        let directory = tempfile::tempdir().unwrap();
+        let root: &'static str = directory.path().to_str().unwrap().to_owned().leak();
+        let inner = directory.path().join("job/step");
+        fs::create_dir_all(&inner).unwrap();
+        let write = |group: &Path, limit: &str, used: &str, files: &str| {
+            fs::write(group.join("memory.max"), limit).unwrap();
+            fs::write(group.join("memory.current"), used).unwrap();
+            fs::write(
+                group.join("memory.stat"),
+                format!("anon 5\ninactive_file {files}\n"),
+            )
+            .unwrap();
+        };
+        let group = Group {
+            root,
+            path: PathBuf::from("job/step"),
+            ..group("0::/job/step").unwrap()
+        };
+        assert_eq!(group.left(), None);
+        write(&inner, "max\n", "700\n", "0");
+        assert_eq!(group.left(), None);
+        write(
+            directory.path().join("job").as_path(),
+            "1000\n",
+            "800\n",
+            "300",
+        );
+        assert_eq!(group.left(), Some(500));
+        write(&inner, "400\n", "390\n", "0");
+        assert_eq!(group.left(), Some(10));
+    }
+}

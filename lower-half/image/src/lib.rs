@@ -49,7 +49,7 @@ pub use delta::{Base, Carried};
 pub use error::ImageError;
 pub use estimate::estimate;
 pub use facts::{Environment, Identity};
-pub use inspect::{Description, Summary, inspect, verify, verify_opened};
+pub use inspect::{Description, Sizes, Summary, inspect, verify, verify_opened};
 pub use manifest::{Manifest, RankImage};
 pub use origins::{Origin, Share, Tables};
 pub use pages::PageRun;

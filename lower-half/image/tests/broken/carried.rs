@@ -68,7 +68,10 @@ fn chunks_that_no_origin_has() {
         &["chunk 3", "several spaces"],
     );
     says(&chunk(1, |chunk| chunk.origin = 1), &["chunk 1"]);
-    says(&chunk(0, |chunk| chunk.origin = 1), &["chunk 0"]);
+    says(
+        &chunk(0, |chunk| chunk.origin = 1),
+        &["page data", "chunks end at 64"],
+    );
     for offset in [0, 63, 1 << 20, u64::MAX, u64::MAX - 10, 1 << 63] {
         let text = chunk(3, |chunk| chunk.offset = offset);
         says(&text, &["chunk 3", "in epoch 3", "are left"]);

@@ -1,6 +1,7 @@
 //! What is captured in this process is restored in this process: descriptors and memory, without an
 //! application.
 
+mod carried;
 mod files;
 mod held_up;
 mod regions;
@@ -8,6 +9,7 @@ mod regions;
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::Mutex;
@@ -15,7 +17,7 @@ use std::sync::Mutex;
 use stillpoint_image::descriptors::{DescriptorKind, Descriptors};
 use stillpoint_image::format::vm_flags;
 use stillpoint_image::tables::RegionKind;
-use stillpoint_image::{Compression, Environment, Identity, PageRun, Reader, Writer};
+use stillpoint_image::{Base, Compression, Environment, Identity, PageRun, Reader, Region, Writer};
 use stillpoint_wrappers::gate::ARENA_START;
 
 use super::objects::Objects;
@@ -30,6 +32,16 @@ static PROCESS: Mutex<()> = Mutex::new(());
 
 /// Writes an image of the arena and of some descriptors.
 fn write(path: &Path, numbers: &[RawFd]) -> Descriptors {
+    write_upon(path, numbers, 0, None)
+}
+
+/// The same of an epoch; upon an earlier image, only these addresses are written.
+fn write_upon(
+    path: &Path,
+    numbers: &[RawFd],
+    epoch: u64,
+    upon: Option<(&Base, &[Range<u64>])>,
+) -> Descriptors {
     let mut contents = Contents::default();
     let table = capture::descriptors::survey(numbers, &mut contents).unwrap();
     let mappings = maps::upper().unwrap();
@@ -40,16 +52,35 @@ fn write(path: &Path, numbers: &[RawFd]) -> Descriptors {
         let memory = Memory::survey(&mappings, &mut contents).unwrap();
         let access = Access::default();
         let live = access::Memory::through(&access);
-        let run = |range: &std::ops::Range<usize>| PageRun {
+        let run = |range: &Range<usize>| PageRun {
             address: range.start as u64,
             bytes: live.bytes(range.clone()),
         };
-        let runs: Vec<_> = memory.private.iter().map(run).collect();
+        let mut written = memory.private.clone();
+        if let Some((base, changed)) = upon {
+            let starts = changed.iter().map(|range| range.end);
+            let ends = changed.iter().map(|range| range.start);
+            let between = std::iter::once(0).chain(starts).zip(ends.chain([u64::MAX]));
+            let unchanged: Vec<_> = between.map(|(start, end)| start..end).collect();
+            let regions: Vec<_> = memory.regions.iter().map(Region::range).collect();
+            let (carried, renewed) = base.carry_within(&unchanged, &regions, 4);
+            assert!(renewed.is_empty());
+            writer.carry(carried);
+            let changed = changed.iter();
+            written = changed
+                .map(|range| range.start as usize..range.end as usize)
+                .collect();
+        }
+        let runs: Vec<_> = written.iter().map(run).collect();
         writer.memory(&runs).unwrap();
         contents.write(&mut writer, &live).unwrap();
         writer.regions(&memory.regions).unwrap();
     }
-    writer.identity(&Identity::default()).unwrap();
+    let identity = Identity {
+        epoch,
+        ..Identity::default()
+    };
+    writer.identity(&identity).unwrap();
     writer.environment(&environment::here()).unwrap();
     writer.threads(&[]).unwrap();
     writer.descriptors(&table).unwrap();

@@ -208,24 +208,32 @@ impl Coordinator {
     }
 }
 
+/// The jobs that run here. Those that a reboot or a kill has ended without a word count only where there is no other: then it can be said of them.
+fn living() -> Vec<Target> {
+    let running = Registry::of_this_user().running().into_iter();
+    let targets = running.map(|(entry, job)| Target {
+        directory: entry.directory,
+        job,
+    });
+    let (gone, living): (Vec<Target>, Vec<Target>) = targets.partition(Target::all_gone);
+    match living.is_empty() {
+        true => gone,
+        false => living,
+    }
+}
+
 fn only_one() -> Result<Target, Failure> {
-    let mut running = Registry::of_this_user().running();
+    let mut running = living();
     match running.len() {
         0 => Err(Failure::new(
             Failure::MISSING,
             "no job of yours runs on this host: name its checkpoint directory",
         )),
-        1 => {
-            let (entry, job) = running.remove(0);
-            Ok(Target {
-                directory: entry.directory,
-                job,
-            })
-        }
+        1 => Ok(running.remove(0)),
         count => {
             let names: Vec<String> = running
                 .iter()
-                .map(|(entry, _)| format!("{} ({})", entry.name, entry.directory.display()))
+                .map(|target| format!("{} ({})", target.job.name, target.directory.display()))
                 .collect();
             Err(Failure::new(
                 Failure::MISSING,
@@ -239,15 +247,8 @@ fn only_one() -> Result<Target, Failure> {
 }
 
 fn by_name(name: &str) -> Result<Option<Target>, Failure> {
-    let running = Registry::of_this_user().running();
-    let mut named: Vec<Target> = running
-        .into_iter()
-        .filter(|(entry, _)| entry.name == name)
-        .map(|(entry, job)| Target {
-            directory: entry.directory,
-            job,
-        })
-        .collect();
+    let mut named = living();
+    named.retain(|target| target.job.name == name);
     if named.len() > 1 {
         let places: Vec<String> = named
             .iter()

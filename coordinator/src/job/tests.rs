@@ -1,5 +1,6 @@
 //! The job, driven by ranks and commands that are made of plain values.
 
+mod behind;
 mod commit;
 mod giving_up;
 mod hindered;

@@ -175,6 +175,10 @@ impl Agent {
                 },
             ),
             Order::Seal => self.say(attempt, Progress::Sealed),
+            Order::WriteApart { .. } if self.character.disk_full.is_none() => {
+                self.say(attempt, Progress::Apart);
+            }
+            Order::RunOn => self.say(attempt, Progress::Written(self.write())),
             Order::Write | Order::WriteApart { .. } => match &self.character.disk_full {
                 Some(reason) => {
                     let reason = reason.clone();
@@ -193,11 +197,7 @@ impl Agent {
                 self.say(attempt, Progress::Released);
             }
             Order::Tell { .. } => self.say(attempt, Progress::Told(Told::default())),
-            Order::CarryOut { .. }
-            | Order::RunOn
-            | Order::Terminate
-            | Order::Size
-            | Order::Stage(_) => {}
+            Order::CarryOut { .. } | Order::Terminate | Order::Size | Order::Stage(_) => {}
         }
     }
 }

@@ -25,7 +25,7 @@ pub struct LaunchOptions {
     #[arg(long, env = "STILLPOINT_INTERVAL", value_name = "TIME", value_parser = parse_duration)]
     pub interval: Option<Duration>,
 
-    /// Committed epochs to keep
+    /// Committed epochs to keep; those that they need stay too
     #[arg(long, env = "STILLPOINT_KEEP", value_name = "K", default_value_t = 2,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub keep: u32,

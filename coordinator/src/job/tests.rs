@@ -230,5 +230,6 @@ fn written() -> Written {
         digest: 1,
         seconds: 0.1,
         contract: 5,
+        needs: vec![],
     }
 }

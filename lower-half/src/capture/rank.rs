@@ -147,6 +147,7 @@ pub unsafe fn write(
         digest: written.digest,
         seconds: begun.elapsed().as_secs_f64(),
         contract: page.version,
+        needs: written.tables.needs(),
     })
 }
 

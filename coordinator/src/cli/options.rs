@@ -59,7 +59,7 @@ pub struct LaunchOptions {
     #[arg(long, env = "STILLPOINT_COPY_MEMORY", value_name = "BYTES", value_parser = parse_bytes)]
     pub copy_memory: Option<u64>,
 
-    /// Write only what has changed since the epoch before
+    /// Write only what has changed since the epoch before, which is kept as long as it is needed
     #[arg(long, env = "STILLPOINT_INCREMENTAL")]
     pub incremental: bool,
 
@@ -176,11 +176,6 @@ impl LaunchOptions {
 
     /// Refuses what this version does not offer, before anything is started.
     pub fn refuse_unavailable(&self) -> Result<(), Failure> {
-        if self.incremental {
-            return Err(Failure::failed(
-                "--incremental is not available in this version: leave it out, every epoch is then whole",
-            ));
-        }
         self.tiers.check()
     }
 }

@@ -34,6 +34,8 @@ pub struct Tracker {
     pages: PageMap,
     /// Written since the epoch that the next one is to build on.
     written: Vec<Range<usize>>,
+    /// What has been registered, whether it is mapped any more or not.
+    registered: Vec<Range<usize>>,
 }
 
 impl Tracker {
@@ -61,6 +63,7 @@ impl Tracker {
             faults,
             pages: PageMap::open()?,
             written: Vec::new(),
+            registered: Vec::new(),
         })
     }
 
@@ -76,12 +79,14 @@ impl Tracker {
     pub fn look(&mut self, mappings: &[Mapping]) -> io::Result<()> {
         let mut found = std::mem::take(&mut self.written);
         let mut done = Ok(());
+        let mut registered = Vec::new();
         for mapping in mappings {
             let whole = mapping.start..mapping.end;
             if !Self::follows(mapping) || done.is_err() || !self.register(&whole) {
                 found.push(whole);
                 continue;
             }
+            registered.push(whole.clone());
             match self.pages.written(whole.clone()) {
                 Ok(written) => found.extend(written),
                 Err(error) => {
@@ -91,6 +96,8 @@ impl Tracker {
             }
         }
         self.written = ranges::joined(found);
+        registered.append(&mut self.registered);
+        self.registered = ranges::joined(registered);
         done
     }
 
@@ -102,6 +109,12 @@ impl Tracker {
     /// The image of what it last looked at is committed: the next one builds on it.
     pub fn committed(&mut self) {
         self.written.clear();
+    }
+
+    /// Whether the mapping lies in what it has registered.
+    pub fn has_registered(&self, mapping: &Mapping) -> bool {
+        let whole = [mapping.start..mapping.end];
+        ranges::split(&whole, &self.registered).1.is_empty()
     }
 
     /// `false` where somebody else handles the mapping's faults. What is registered already stays so.

@@ -198,10 +198,16 @@ pub fn manifest(held: &Directory, name: &str) -> Result<Manifest, ImageError> {
 
 /// A staged epoch: whether the fast tiers still hold their part of it the ranks find out together.
 fn decide_staged(epoch: u64, held: &Directory, wanted: &Wanted) -> Result<Task, Failure> {
-    let manifest = manifest(held, &staged_name(epoch)).map_err(|error| {
+    let broken = |error: ImageError| {
         let text = format!("epoch {epoch} cannot be restarted: {error}");
         Failure::because(&error, text)
-    })?;
+    };
+    let manifest = manifest(held, &staged_name(epoch)).map_err(broken)?;
+    match own_needed(held, &manifest) {
+        // As with blocks that are lost, the ranks find out, and go back to the newest durable epoch.
+        Err(error) if error.is_missing() => {}
+        owned => owned.map_err(broken)?,
+    }
     fits(&manifest, wanted.size)?;
     Ok(gathering(task(held, manifest, wanted, false)?, epoch))
 }
@@ -244,18 +250,20 @@ fn task(
 fn readable(held: &Directory, epoch: u64) -> Result<(), ImageError> {
     let name = epoch_name(epoch);
     let manifest = manifest(held, &name)?;
-    for needed in manifest.needs.iter().map(|needed| epoch_name(*needed)) {
-        let path = held.path().join(&needed);
-        // What is in it gets the caller's rights too.
-        let owned = held.below(&needed);
-        owned.map_err(ImageError::io(
-            &path,
-            "open the directory of an epoch that it needs",
-        ))?;
-    }
+    own_needed(held, &manifest)?;
     let path = held.path().join(name);
     for entry in &manifest.ranks {
         manifest.open_image(&path, entry.rank)?;
     }
     Ok(())
+}
+
+/// What is in the epochs that one needs gets the caller's rights too.
+fn own_needed(held: &Directory, manifest: &Manifest) -> Result<(), ImageError> {
+    manifest.needs.iter().try_for_each(|needed| {
+        let name = epoch_name(*needed);
+        let path = held.path().join(&name);
+        let failed = ImageError::io(&path, "open the directory of an epoch that it needs");
+        held.below(&name).map(drop).map_err(failed)
+    })
 }

@@ -121,6 +121,11 @@ impl ImageError {
         matches!(self, ImageError::Io { source, .. } if source.kind() == io::ErrorKind::FileTooLarge)
     }
 
+    /// Whether there is no such file or directory.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, ImageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
     pub fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> ImageError {
         move |source| ImageError::Io {
             path: path.to_owned(),

@@ -2,9 +2,7 @@
 
 use stillpoint_image::Identity;
 use stillpoint_protocol::absent::Told;
-use stillpoint_protocol::agent::{
-    Begin, Doing, FromAgent, Hello, Order, Progress, State, ToAgent, Written,
-};
+use stillpoint_protocol::agent::{Begin, Doing, FromAgent, Hello, Order, Progress, State, ToAgent};
 use stillpoint_protocol::client::AgentConnection;
 use stillpoint_protocol::job_file::JobFile;
 use stillpoint_protocol::{Received, Receiver, Sender};
@@ -178,19 +176,13 @@ impl Agent {
             Order::WriteApart { .. } if self.character.disk_full.is_none() => {
                 self.say(attempt, Progress::Apart);
             }
-            Order::RunOn => {
-                let written = self.write();
-                self.say(attempt, Progress::Written(written));
-            }
+            Order::RunOn => self.write(attempt),
             Order::Write | Order::WriteApart { .. } => match &self.character.disk_full {
                 Some(reason) => {
                     let reason = reason.clone();
                     self.say(attempt, Progress::WriteFailed { reason });
                 }
-                None => {
-                    let written = self.write();
-                    self.say(attempt, Progress::Written(written));
-                }
+                None => self.write(attempt),
             },
             Order::Committed | Order::Abort { .. } => {
                 if let Some(builds) = &mut self.character.builds {
@@ -206,7 +198,7 @@ impl Agent {
 }
 
 impl Agent {
-    fn write(&mut self) -> Written {
+    fn write(&mut self, attempt: u64) {
         let begin = self.begin.as_ref().unwrap();
         let identity = Identity {
             job: self.job.clone(),
@@ -215,7 +207,8 @@ impl Agent {
             size: self.size,
             command: vec![],
         };
-        image::write(begin, &identity, self.character.builds.as_mut())
+        let written = image::write(begin, &identity, self.character.builds.as_mut());
+        self.say(attempt, Progress::Written(written));
     }
 }
 

@@ -12,6 +12,7 @@
 //! elsewhere by now. The part's name has a mark of the coordinator's own: ranks write by path, and what they write must not
 //! come to an epoch of another job that has made its directory there meanwhile.
 
+mod keep;
 mod staged;
 #[cfg(test)]
 mod tests;
@@ -53,6 +54,15 @@ pub enum EpochError {
         rank: usize,
         found: u32,
         expected: u32,
+    },
+    #[error(
+        "{}: epoch {epoch} has parts in epoch {needed}, which is not there: leave the epochs in their directory while the job runs",
+        path.display()
+    )]
+    Base {
+        path: PathBuf,
+        epoch: u64,
+        needed: u64,
     },
     #[error(transparent)]
     Image(#[from] ImageError),
@@ -236,6 +246,7 @@ impl Epochs {
         images: &[Written],
         about: &Description,
     ) -> Result<(), EpochError> {
+        let needs = self.needs_of(epoch, images)?;
         let held = self.directory.below(part);
         let part = held.map_err(io_error(&self.named(part), "open the epoch's directory"))?;
         let mut ranks = Vec::with_capacity(images.len());
@@ -273,6 +284,7 @@ impl Epochs {
             gate_version: contract_of(images)?,
             stillpoint: env!("CARGO_PKG_VERSION").to_owned(),
             compression: about.compression.clone(),
+            needs,
             ranks,
         };
         // Syncs itself and the names of the images, which their writers may have synced without
@@ -295,42 +307,6 @@ impl Epochs {
             return Err(io_error(directory.path(), "sync the directory")(error));
         }
         Ok(())
-    }
-
-    /// Removes the oldest committed epochs beyond `keep`, and parts older than the newest epoch.
-    /// Returns which could not be removed and why: that is no reason to fail a commit.
-    pub fn prune(&self, keep: usize) -> Vec<EpochError> {
-        let listed = self.in_place().and_then(|()| self.listed());
-        let Listed {
-            committed,
-            parts,
-            staged,
-        } = match listed {
-            Ok(listed) => listed,
-            Err(error) => return vec![error],
-        };
-        let newest = committed.last().copied().unwrap_or(0);
-        let surplus = committed.len().saturating_sub(keep.max(1));
-        let old = committed[..surplus].iter().map(|epoch| {
-            // Renamed first: an epoch that is half-removed must not look like one.
-            let part = self.mark.part(*epoch);
-            self.directory
-                .rename(&epoch_name(*epoch), &part, Some(Point::PruneRename))
-                .map_err(io_error(&self.path(*epoch), "remove an older epoch"))?;
-            self.remove(&part, Point::PruneRemove)
-        });
-        let stale = parts
-            .iter()
-            .filter(|(epoch, _)| *epoch < newest)
-            .map(|(_, name)| self.remove(name, Point::PrunePart));
-        let overtaken = staged
-            .iter()
-            .filter(|epoch| **epoch < newest)
-            .map(|epoch| self.discard_staged(*epoch));
-        old.chain(stale)
-            .chain(overtaken)
-            .filter_map(Result::err)
-            .collect()
     }
 
     fn listed(&self) -> Result<Listed, EpochError> {

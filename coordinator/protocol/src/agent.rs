@@ -210,7 +210,7 @@ impl From<State> for Report {
 pub struct Written {
     /// Length of the image file.
     pub stored_bytes: u64,
-    /// Bytes of memory that it holds, before compression.
+    /// Bytes of memory that it holds, before compression, those in images of earlier epochs too.
     pub bytes: u64,
     /// The image's digest (`stillpoint_image::format`).
     pub digest: u128,
@@ -218,6 +218,8 @@ pub struct Written {
     pub seconds: f64,
     /// The contract between the halves that the upper half in it was built with.
     pub contract: u32,
+    /// Earlier epochs whose images hold parts of it, ascending.
+    pub needs: Vec<u64>,
 }
 
 /// To a rank's agent.
@@ -303,6 +305,8 @@ pub struct Begin {
     pub image: String,
     /// `none`, `lz4` or `zstd[:level]`.
     pub compress: String,
+    /// Whether the image may have chunks in earlier epochs' images.
+    pub incremental: bool,
 }
 
 #[cfg(test)]

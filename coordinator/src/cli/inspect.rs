@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use stillpoint_image::{Description, Manifest, inspect};
+use stillpoint_image::{Description, Manifest, Share, Sizes, inspect};
 
 use super::units::bytes;
 use super::verify::find;
@@ -75,17 +75,8 @@ impl Shown {
             "{:>6} {:<16} {:>10} {:>10} {:>10} {:>7} {:>7} {:>7}\n",
             "RANK", "HOST", "ON DISK", "MEMORY", "MAPPED", "REGIONS", "THREADS", "FILES"
         ));
-        let mut sums = (0, 0, 0);
-        let referred: u64 = self
-            .images
-            .iter()
-            .map(|image| image.sizes.referred_bytes)
-            .sum();
         for image in &self.images {
             let sizes = &image.sizes;
-            sums.0 += sizes.file_bytes;
-            sums.1 += sizes.page_bytes;
-            sums.2 += sizes.region_bytes;
             text.push_str(&format!(
                 "{:>6} {:<16} {:>10} {:>10} {:>10} {:>7} {:>7} {:>7}\n",
                 image.identity.rank,
@@ -98,20 +89,7 @@ impl Shown {
                 image.descriptors.numbers.len(),
             ));
         }
-        text.push_str(&format!(
-            "{:>6} {:<16} {:>10} {:>10} {:>10}\n",
-            "all",
-            "",
-            bytes(sums.0),
-            bytes(sums.1),
-            bytes(sums.2)
-        ));
-        text.push_str(&format!(
-            "saved: {} never touched or zero, {} by compression, {} left to mapped files\n",
-            bytes(sums.2.saturating_sub(sums.1).saturating_sub(referred)),
-            bytes(sums.1.saturating_sub(sums.0)),
-            bytes(referred),
-        ));
+        text.push_str(&self.sums_in_words());
         text.push_str(&files_in_words(&self.images));
         for image in &self.images {
             if let Some(objects) = in_words(&image.objects) {
@@ -120,6 +98,55 @@ impl Shown {
         }
         text
     }
+
+    /// Of all images together.
+    fn sums_in_words(&self) -> String {
+        let sum = |of: fn(&Sizes) -> u64| self.images.iter().map(|image| of(&image.sizes)).sum();
+        let on_disk: u64 = sum(|sizes| sizes.file_bytes);
+        let memory: u64 = sum(|sizes| sizes.page_bytes);
+        let own: u64 = sum(|sizes| sizes.own_page_bytes);
+        let mapped: u64 = sum(|sizes| sizes.region_bytes);
+        let referred: u64 = sum(|sizes| sizes.referred_bytes);
+        let mut text = format!(
+            "{:>6} {:<16} {:>10} {:>10} {:>10}\n",
+            "all",
+            "",
+            bytes(on_disk),
+            bytes(memory),
+            bytes(mapped)
+        );
+        text.push_str(&format!(
+            "saved: {} never touched or zero, {} by compression, {} left to mapped files\n",
+            bytes(mapped.saturating_sub(memory).saturating_sub(referred)),
+            bytes(own.saturating_sub(on_disk)),
+            bytes(referred),
+        ));
+        let shares = self.images.iter().flat_map(|image| &image.carried);
+        if let Some(carried) = carried_in_words(shares) {
+            text.push_str(&format!("{} of its own, carried: {carried}\n", bytes(own)));
+            for image in &self.images {
+                if let Some(carried) = carried_in_words(image.carried.iter()) {
+                    text.push_str(&format!(
+                        "rank {}: {} of its own, carried: {carried}\n",
+                        image.identity.rank,
+                        bytes(image.sizes.own_page_bytes)
+                    ));
+                }
+            }
+        }
+        text
+    }
+}
+
+/// What lies in images of earlier epochs, by epoch.
+fn carried_in_words<'a>(shares: impl Iterator<Item = &'a Share>) -> Option<String> {
+    let mut by_epoch: BTreeMap<u64, u64> = BTreeMap::new();
+    for share in shares {
+        *by_epoch.entry(share.epoch).or_default() += share.bytes;
+    }
+    let of = |(epoch, sum): (u64, u64)| format!("{} from epoch {epoch}", bytes(sum));
+    let words: Vec<String> = by_epoch.into_iter().map(of).collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 /// The files that a restart needs, each once, with what all ranks leave to it.

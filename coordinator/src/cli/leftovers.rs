@@ -14,7 +14,8 @@ use stillpoint_protocol::job_file::{JobFile, JobFileError, JobState};
 use super::target::Target;
 use crate::epoch::Epochs;
 
-/// What is to be done with a job's part of a fast tier.
+/// What is to be done with a job's part of a fast tier. What an epoch needs of earlier ones is never there alone: it is built upon
+/// durable epochs only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Nobody needs it.
@@ -202,6 +203,24 @@ mod tests {
         stage(root.path(), 5, JOB);
         assert_eq!(cleaned(root.path(), None)[0].verdict, Verdict::KeepOnly(5));
         assert_eq!(part.epochs(), [5]);
+    }
+
+    #[test]
+    fn what_a_staged_epoch_needs_is_durable() {
+        let (root, part) = left(JobState::Running, gone());
+        stage(root.path(), 5, JOB);
+        let staged = root
+            .path()
+            .join("melt.d")
+            .join(crate::epoch::staged_name(5));
+        let manifest = Manifest {
+            needs: vec![4],
+            ..Manifest::read(&staged).unwrap()
+        };
+        manifest.write(&staged).unwrap();
+        assert_eq!(cleaned(root.path(), None)[0].verdict, Verdict::KeepOnly(5));
+        assert_eq!(part.epochs(), [5]);
+        assert!(staged.exists());
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub struct LaunchOptions {
     #[arg(long, env = "STILLPOINT_INTERVAL", value_name = "TIME", value_parser = parse_duration)]
     pub interval: Option<Duration>,
 
-    /// Committed epochs to keep
+    /// Committed epochs to keep; those that they need stay too
     #[arg(long, env = "STILLPOINT_KEEP", value_name = "K", default_value_t = 2,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub keep: u32,
@@ -59,7 +59,7 @@ pub struct LaunchOptions {
     #[arg(long, env = "STILLPOINT_COPY_MEMORY", value_name = "BYTES", value_parser = parse_bytes)]
     pub copy_memory: Option<u64>,
 
-    /// Write only what has changed since the epoch before
+    /// Write only what has changed since the epoch before, which is kept as long as it is needed
     #[arg(long, env = "STILLPOINT_INCREMENTAL")]
     pub incremental: bool,
 
@@ -176,11 +176,6 @@ impl LaunchOptions {
 
     /// Refuses what this version does not offer, before anything is started.
     pub fn refuse_unavailable(&self) -> Result<(), Failure> {
-        if self.incremental {
-            return Err(Failure::failed(
-                "--incremental is not available in this version: leave it out, every epoch is then whole",
-            ));
-        }
         self.tiers.check()
     }
 }

@@ -240,10 +240,19 @@ fn task(
     })
 }
 
-/// Reads the manifest and looks into every image; page data is checked as it is loaded.
+/// Reads the manifest and looks into every image, and those of earlier epochs that they need; page data is checked as it is loaded.
 fn readable(held: &Directory, epoch: u64) -> Result<(), ImageError> {
     let name = epoch_name(epoch);
     let manifest = manifest(held, &name)?;
+    for needed in manifest.needs.iter().map(|needed| epoch_name(*needed)) {
+        let path = held.path().join(&needed);
+        // What is in it gets the caller's rights too.
+        let owned = held.below(&needed);
+        owned.map_err(ImageError::io(
+            &path,
+            "open the directory of an epoch that it needs",
+        ))?;
+    }
     let path = held.path().join(name);
     for entry in &manifest.ranks {
         manifest.open_image(&path, entry.rank)?;

@@ -252,6 +252,7 @@ fn start_coordinator(
         suspended_status: options.suspended_status(),
         requeue: options.requeued()?,
         compress: options.compress.clone(),
+        incremental: options.incremental,
         copies: options.copies(),
         staging: options.tiers.staging(),
         recovers: task.recovers,

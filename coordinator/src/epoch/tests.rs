@@ -17,6 +17,7 @@ pub(super) fn written(part: &Path, rank: u32, bytes: usize) -> Written {
         digest: 7,
         seconds: 0.0,
         contract: 5,
+        needs: vec![],
     }
 }
 

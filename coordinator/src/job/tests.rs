@@ -43,6 +43,7 @@ impl World {
             mark: crate::epoch::Mark::none(),
             attempts_before: 0,
             compress: "lz4".into(),
+            incremental: false,
             copies: None,
             next_epoch: 5,
             newest_epoch: Some(4),
@@ -230,5 +231,6 @@ fn written() -> Written {
         digest: 1,
         seconds: 0.1,
         contract: 5,
+        needs: vec![],
     }
 }

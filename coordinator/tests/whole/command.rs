@@ -3,6 +3,7 @@
 //! The lower half is a stand-in beside a copy of the command: this very test program, started as a rank
 //! that has an agent and no application.
 
+mod carried;
 mod directories;
 mod house;
 mod jobs;

@@ -1,6 +1,7 @@
 //! Ranks without applications, and jobs of them.
 
 mod agent;
+mod image;
 mod job;
 
 use std::fs;
@@ -12,6 +13,7 @@ use stillpoint::server::InDirectory;
 use stillpoint_directory::{Directory, Whose};
 
 pub use agent::{Agent, Character, End};
+pub use image::Builds;
 pub use job::Job;
 
 /// Longest that an answer may take.

@@ -149,6 +149,7 @@ impl Blocks {
             return Err(ImageError::Version {
                 path: path.to_owned(),
                 found: header.version,
+                oldest: VERSION,
                 expected: VERSION,
             });
         }

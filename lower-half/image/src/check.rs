@@ -1,19 +1,21 @@
 //! What must hold between the tables of an image before anything is done with them.
 
+mod pages;
 mod threads;
 
 use std::path::Path;
 
-use crate::compression::Codec;
 use crate::error::ImageError;
 use crate::format::{
-    CHUNK_BYTES, ChunkRecord, ContentRecord, HEADER_BYTES, Header, PAGE, RegionRecord, RunRecord,
-    SectionKind, SectionRecord,
+    CARRIES_SINCE, ContentRecord, HEADER_BYTES, Header, MAX_ORIGINS, PAGE, RegionRecord,
+    SectionKind, SectionRecord, TRAILER_BYTES,
 };
+use crate::origins::Origin;
 use crate::sections::Sections;
-use crate::sums::page_data_checksum;
 use crate::tables::{Region, RegionKind};
 use crate::writer::Content;
+use crate::{epoch_name, image_name};
+pub(crate) use pages::{overlapping, pages};
 pub(crate) use threads::threads;
 
 /// Sections follow one another without a gap from the header to the table, none twice.
@@ -27,7 +29,9 @@ pub(crate) fn section_table(
         let offset = header.table_offset + (index * size_of::<SectionRecord>()) as u64;
         let bad =
             |field: &str, problem: String| Err(ImageError::malformed(path, offset, field, problem));
-        let Some(kind) = SectionKind::from_u32(record.kind) else {
+        let kind = SectionKind::from_u32(record.kind)
+            .filter(|kind| *kind != SectionKind::Origins || header.version >= CARRIES_SINCE);
+        let Some(kind) = kind else {
             return bad("section kind", format!("{} is unknown", record.kind));
         };
         if kind != SectionKind::Blob
@@ -176,129 +180,45 @@ pub(crate) fn regions(
     Ok(regions)
 }
 
-/// Runs lie inside regions and contents and do not overlap; chunks hold each run once, and fill the
-/// page data section.
-pub(crate) fn pages(
+/// The images that chunks of this one lie in: of earlier epochs, each by the name that it has in the checkpoint directory, and
+/// nowhere else.
+pub(crate) fn origins(
     sections: &Sections<'_>,
-    regions: &[Region],
-    contents: &[Content],
-    runs: &[RunRecord],
-    chunks: &[ChunkRecord],
-) -> Result<(), ImageError> {
-    let mut order: Vec<&RunRecord> = runs.iter().collect();
-    order.sort_unstable_by_key(|run| (run.space, run.address));
-    let mut previous: Option<&RunRecord> = None;
-    for run in order {
-        let bad = |problem: &str| {
-            let problem = format!(
-                "{:#x} + {} in space {}: {problem}",
-                run.address, run.bytes, run.space
-            );
-            Err(sections.malformed(SectionKind::Runs, problem))
-        };
-        let Some(end) = run.address.checked_add(u64::from(run.bytes)) else {
-            return bad("wraps around");
-        };
-        if run.bytes == 0 || run.bytes as usize > CHUNK_BYTES {
-            return bad("impossible length");
-        }
-        if let Some(previous) = previous
-            && previous.space == run.space
-            && previous.address + u64::from(previous.bytes) > run.address
-        {
-            return bad("overlaps another run");
-        }
-        let inside = match run.space {
-            0 => {
-                let next = regions.partition_point(|region| region.end <= run.address);
-                regions
-                    .get(next)
-                    .is_some_and(|region| region.start <= run.address && end <= region.end)
-            }
-            number => contents
-                .get(number as usize - 1)
-                .is_some_and(|content| end <= content.bytes),
-        };
-        if !inside {
-            return bad("outside of every region or content");
-        }
-        previous = Some(run);
+    epoch: u64,
+    rank: u32,
+) -> Result<Vec<Origin>, ImageError> {
+    if sections.find(SectionKind::Origins).is_none() {
+        return Ok(vec![]);
     }
-    chunks_fill(sections, runs, chunks)
-}
-
-fn chunks_fill(
-    sections: &Sections<'_>,
-    runs: &[RunRecord],
-    chunks: &[ChunkRecord],
-) -> Result<(), ImageError> {
-    let data = sections.find(SectionKind::PageData);
-    let data =
-        data.ok_or_else(|| sections.malformed(SectionKind::PageData, "there is no such section"))?;
-    let (mut next_run, mut next_offset) = (0_u64, data.offset);
-    for (index, chunk) in chunks.iter().enumerate() {
-        let bad = |problem: String| {
-            Err(sections.malformed(SectionKind::Chunks, format!("chunk {index}: {problem}")))
-        };
-        if u64::from(chunk.first_run) != next_run || chunk.runs == 0 {
+    let origins: Vec<Origin> = sections.json(SectionKind::Origins)?;
+    let bad = |problem: String| Err(sections.malformed(SectionKind::Origins, problem));
+    if origins.len() > MAX_ORIGINS {
+        return bad(format!("{}, at most {MAX_ORIGINS} expected", origins.len()));
+    }
+    let mut previous = None;
+    for origin in &origins {
+        let Origin {
+            epoch: of,
+            directory,
+            file,
+            bytes,
+            ..
+        } = origin;
+        if *of >= epoch {
+            return bad(format!("epoch {of} is not before epoch {epoch}"));
+        }
+        if previous.is_some_and(|previous| *of <= previous) {
+            return bad(format!("epoch {of} is not in its place"));
+        }
+        previous = Some(*of);
+        if (directory, file) != (&epoch_name(*of), &image_name(rank)) {
             return bad(format!(
-                "runs {} + {}, {next_run} expected",
-                chunk.first_run, chunk.runs
+                "'{directory}' and '{file}' are not where epoch {of} has rank {rank}"
             ));
         }
-        next_run += u64::from(chunk.runs);
-        let Some(mine) = runs.get(chunk.first_run as usize..next_run as usize) else {
-            return bad(format!(
-                "runs {} + {} of {}",
-                chunk.first_run,
-                chunk.runs,
-                runs.len()
-            ));
-        };
-        let bytes: u64 = mine.iter().map(|run| u64::from(run.bytes)).sum();
-        if bytes != u64::from(chunk.bytes) || bytes > CHUNK_BYTES as u64 {
-            return bad(format!("{} bytes, its runs have {bytes}", chunk.bytes));
+        if *bytes < HEADER_BYTES + TRAILER_BYTES || *bytes > i64::MAX as u64 {
+            return bad(format!("the image of epoch {of} has {bytes} bytes"));
         }
-        if mine.iter().any(|run| run.space != mine[0].space) {
-            return bad("runs of several spaces".into());
-        }
-        let Some(codec) = Codec::from_u32(chunk.codec) else {
-            return bad(format!("codec {}", chunk.codec));
-        };
-        if chunk.stored_bytes > chunk.bytes
-            || (codec == Codec::None) != (chunk.stored_bytes == chunk.bytes)
-        {
-            return bad(format!(
-                "{} bytes stored for {}",
-                chunk.stored_bytes, chunk.bytes
-            ));
-        }
-        if chunk.offset != next_offset {
-            return bad(format!("at {} instead of {next_offset}", chunk.offset));
-        }
-        next_offset += u64::from(chunk.stored_bytes);
     }
-    if next_run != runs.len() as u64 {
-        return Err(sections.malformed(
-            SectionKind::Runs,
-            format!("{} runs, chunks hold {next_run}", runs.len()),
-        ));
-    }
-    if next_offset != data.offset + data.bytes {
-        return Err(sections.malformed(
-            SectionKind::PageData,
-            format!("{} bytes, chunks end at {next_offset}", data.bytes),
-        ));
-    }
-    let found = page_data_checksum(chunks);
-    if found != data.checksum {
-        return Err(ImageError::Checksum {
-            path: sections.path.to_owned(),
-            offset: data.offset,
-            field: "page data".into(),
-            found,
-            expected: data.checksum,
-        });
-    }
-    Ok(())
+    Ok(origins)
 }

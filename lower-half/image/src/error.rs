@@ -17,12 +17,15 @@ pub enum ImageError {
     NotOurs { path: PathBuf, what: &'static str },
 
     #[error(
-        "{}: offset 8, version: written in format version {found}, this build reads version {expected}: \
-         use the Stillpoint release that wrote it", path.display()
+        "{}: offset 8, version: written in format version {found}, this build reads {}: \
+         use the Stillpoint release that wrote it", path.display(), versions(*oldest, *expected)
     )]
     Version {
         path: PathBuf,
         found: u32,
+        /// The oldest that is read.
+        oldest: u32,
+        /// The newest.
         expected: u32,
     },
 
@@ -73,8 +76,29 @@ pub enum ImageError {
         expected: u128,
     },
 
+    #[error(
+        "{}: it needs epoch {epoch}: {}: {problem}: put that epoch's directory back beside this one, or use another epoch",
+        path.display(), file.display()
+    )]
+    Origin {
+        /// The image that needs another one.
+        path: PathBuf,
+        epoch: u64,
+        /// The one that is needed.
+        file: PathBuf,
+        problem: String,
+        source: Option<io::Error>,
+    },
+
     #[error("{}: {problem}: this is an error in Stillpoint, please report it", path.display())]
     Unwritable { path: PathBuf, problem: String },
+}
+
+fn versions(oldest: u32, newest: u32) -> String {
+    match oldest == newest {
+        true => format!("version {newest}"),
+        false => format!("versions {oldest} to {newest}"),
+    }
 }
 
 /// What to do about an operating system's error.

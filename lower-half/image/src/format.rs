@@ -17,6 +17,7 @@
 //!          │                memory: unlinked files, shared mappings, pipes │
 //!          │   RUNS         RunRecord[]: which pages, chunk by chunk       │
 //!          │   CHUNKS       ChunkRecord[]: where their bytes are           │
+//!          │   ORIGINS      JSON: earlier epochs' images that hold chunks  │
 //!          │   STRINGS      UTF-8 text that records point into             │
 //!          │   DESCRIPTORS  JSON                                           │
 //!          │   INVENTORY    JSON: the MPI objects alive                    │
@@ -38,6 +39,13 @@
 //!   covers is zero. `space` 0 is memory, where `address` is an address; `space` k is the k-th record
 //!   of CONTENTS, where it is an offset. Runs of one space never overlap.
 //! * A chunk holds the bytes of `runs` consecutive runs, the first being `first_run`.
+//! * The tables name every byte of memory, but a chunk may lie in an earlier epoch's image: `origin` 0 is this file, k the k-th
+//!   of ORIGINS. Such a chunk is *carried*. The file's own chunks come first, then the carried ones, by origin and offset; the
+//!   checksum of the page data section covers the own ones. ORIGINS says of each image its epoch, directory and file name, length and
+//!   digest. An image never needs what its origins' own origins hold: each is named itself.
+//! * Of a carried chunk some bytes may not be memory any more. Its runs still have all of its bytes, one behind the other; those that
+//!   are *dead* have `space` [`NOWHERE`] and address 0.
+//! * Runs of memory may begin at any address and have any length: of a page, some bytes may be in one chunk, others in another.
 //! * Checksums are 64-bit XXH3. The image's *digest*, which the manifest records, is the 128-bit XXH3
 //!   of header, section table and trailer; through their checksums it covers every byte.
 
@@ -48,7 +56,11 @@ pub const MAGIC: [u8; 8] = *b"STILLIMG";
 /// The first eight bytes of the trailer.
 pub const END_MAGIC: [u8; 8] = *b"STILLEND";
 /// Changes with every change that an older reader would misunderstand.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
+/// The oldest version that is still read.
+pub const OLDEST_VERSION: u32 = 2;
+/// The first version whose images may have carried chunks.
+pub const CARRIES_SINCE: u32 = 3;
 /// Reads as this on a machine of the writer's byte order.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
 /// Bytes of a page, whatever the machine's base page: the granularity of zero detection and of runs.
@@ -57,6 +69,10 @@ pub const PAGE: usize = 4096;
 pub const CHUNK_BYTES: usize = 1 << 20;
 /// Most sections that an image may have.
 pub const MAX_SECTIONS: u32 = 4096;
+/// [`RunRecord::space`] of bytes of a carried chunk that belong to no memory any more.
+pub const NOWHERE: u32 = u32::MAX;
+/// Most earlier images that one image may have chunks in.
+pub const MAX_ORIGINS: usize = 64;
 /// Most bytes that a table may have.
 pub const MAX_SECTION_BYTES: u64 = 1 << 30;
 /// Most bytes that facts, inventory and all blobs together may have, each: whoever looks at an image holds them in memory.
@@ -104,10 +120,11 @@ pub enum SectionKind {
     Descriptors = 10,
     Inventory = 11,
     Blob = 12,
+    Origins = 13,
 }
 
 impl SectionKind {
-    pub const ALL: [SectionKind; 12] = [
+    pub const ALL: [SectionKind; 13] = [
         SectionKind::PageData,
         SectionKind::Identity,
         SectionKind::Environment,
@@ -120,6 +137,7 @@ impl SectionKind {
         SectionKind::Descriptors,
         SectionKind::Inventory,
         SectionKind::Blob,
+        SectionKind::Origins,
     ];
 
     pub fn name(self) -> &'static str {
@@ -136,6 +154,7 @@ impl SectionKind {
             SectionKind::Descriptors => "descriptors",
             SectionKind::Inventory => "inventory",
             SectionKind::Blob => "blob",
+            SectionKind::Origins => "origins",
         }
     }
 
@@ -153,7 +172,8 @@ impl SectionKind {
             | SectionKind::Environment
             | SectionKind::Descriptors
             | SectionKind::Inventory
-            | SectionKind::Blob => MAX_STATE_BYTES,
+            | SectionKind::Blob
+            | SectionKind::Origins => MAX_STATE_BYTES,
         }
     }
 
@@ -269,7 +289,7 @@ pub struct ContentRecord {
     pub name_bytes: u32,
 }
 
-/// A stretch of bytes that are in the image.
+/// A stretch of bytes that are in the image, or in a carried chunk.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 pub struct RunRecord {
@@ -283,7 +303,7 @@ pub struct RunRecord {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 pub struct ChunkRecord {
-    /// In the file.
+    /// In the file that holds it.
     pub offset: u64,
     /// Of the stored bytes.
     pub checksum: u64,
@@ -294,7 +314,8 @@ pub struct ChunkRecord {
     pub runs: u32,
     /// A [`crate::compression::Codec`].
     pub codec: u32,
-    pub reserved: u32,
+    /// 0: this file; k: the k-th of ORIGINS.
+    pub origin: u32,
 }
 
 pub const HEADER_BYTES: u64 = 64;

@@ -8,6 +8,7 @@ use crate::descriptors::Descriptors;
 use crate::error::ImageError;
 use crate::facts::{Environment, Identity};
 use crate::mapped_files::MappedFiles;
+use crate::origins::Share;
 use crate::reader::Reader;
 use crate::tables::{Region, thread_flags};
 
@@ -41,7 +42,7 @@ pub fn verify_opened(reader: &Reader, threads: usize) -> Result<Summary, ImageEr
         identity: reader.identity().clone(),
         bytes: reader.file_bytes(),
         digest: reader.digest(),
-        page_bytes: page_bytes(reader),
+        page_bytes: reader.tables().page_bytes(),
         regions: reader.regions().len(),
         threads: reader.threads().len(),
         chunks: reader.chunks().len(),
@@ -57,20 +58,14 @@ fn mapped_files(reader: &Reader) -> Result<MappedFiles, ImageError> {
     })
 }
 
-fn page_bytes(reader: &Reader) -> u64 {
-    reader
-        .chunks()
-        .iter()
-        .map(|chunk| u64::from(chunk.bytes))
-        .sum()
-}
-
 /// What is in an image, for people and scripts.
 #[derive(Clone, Debug, Serialize)]
 pub struct Description {
     pub identity: Identity,
     pub environment: Environment,
     pub sizes: Sizes,
+    /// What lies in images of earlier epochs, the oldest first.
+    pub carried: Vec<Share>,
     pub regions: Vec<Region>,
     /// Files that a restart needs as they were.
     pub mapped_files: Vec<FileDescription>,
@@ -88,8 +83,10 @@ pub struct Sizes {
     pub file_bytes: u64,
     /// Address space of all regions.
     pub region_bytes: u64,
-    /// Pages in the image, before compression; the rest is zero or was never touched.
+    /// Pages in the image, before compression, carried ones too; the rest is zero or was never touched.
     pub page_bytes: u64,
+    /// Those that the file itself has, before compression.
+    pub own_page_bytes: u64,
     /// The same, as stored.
     pub stored_page_bytes: u64,
     /// What is left to files.
@@ -174,20 +171,19 @@ pub fn inspect(path: &Path) -> Result<Description, ImageError> {
         bytes: blob.bytes.len(),
     });
     let mapped_files = describe(&mapped_files(&reader)?);
+    let own = reader.chunks().iter().filter(|chunk| chunk.origin == 0);
     Ok(Description {
         identity: reader.identity().clone(),
         environment: reader.environment().clone(),
         sizes: Sizes {
             file_bytes: reader.file_bytes(),
             region_bytes: reader.regions().iter().map(Region::bytes).sum(),
-            page_bytes: page_bytes(&reader),
-            stored_page_bytes: reader
-                .chunks()
-                .iter()
-                .map(|chunk| u64::from(chunk.stored_bytes))
-                .sum(),
+            page_bytes: reader.tables().page_bytes(),
+            own_page_bytes: own.clone().map(|chunk| u64::from(chunk.bytes)).sum(),
+            stored_page_bytes: own.map(|chunk| u64::from(chunk.stored_bytes)).sum(),
             referred_bytes: mapped_files.iter().map(|file| file.referred_bytes).sum(),
         },
+        carried: reader.tables().shares(),
         regions: reader.regions().to_vec(),
         mapped_files,
         threads: threads.collect(),

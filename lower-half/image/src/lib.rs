@@ -10,6 +10,7 @@
 //! * [`pages`] - where a writer's bytes come from
 //! * [`verify`], [`inspect`] - read every byte; say what is inside
 //! * [`Manifest`] - which images make an epoch
+//! * [`delta`], [`Origin`] - what an image leaves where earlier ones have it
 //! * [`blocks`] - where the parts of an image are that was staged on several tiers
 //! * [`mapped_files`] - what of private mappings is left to their files
 //! * [`fast_tier`], [`nearest`] - what lies where on a fast tier; reading from there
@@ -23,6 +24,7 @@
 pub mod blocks;
 mod check;
 pub mod compression;
+pub mod delta;
 pub mod descriptors;
 pub mod error;
 mod estimate;
@@ -34,6 +36,7 @@ mod inspect;
 pub mod manifest;
 pub mod mapped_files;
 pub mod nearest;
+mod origins;
 mod pack;
 pub mod pages;
 mod reader;
@@ -44,11 +47,13 @@ pub mod tables;
 mod writer;
 
 pub use compression::Compression;
+pub use delta::{Base, Carried};
 pub use error::ImageError;
 pub use estimate::estimate;
 pub use facts::{Environment, Identity};
-pub use inspect::{Description, FileDescription, Summary, inspect, verify, verify_opened};
+pub use inspect::{Description, FileDescription, Sizes, Summary, inspect, verify, verify_opened};
 pub use manifest::{Manifest, RankImage};
+pub use origins::{Origin, Share, Tables};
 pub use pages::PageRun;
 pub use reader::{Blob, Reader};
 pub use tables::{Region, Thread};

@@ -46,6 +46,9 @@ pub struct Manifest {
     pub stillpoint: String,
     /// As `--compress` takes it.
     pub compression: String,
+    /// Earlier epochs whose images hold chunks of this one's, ascending: without them it cannot be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<u64>,
     /// In order of rank, none missing.
     pub ranks: Vec<RankImage>,
 }
@@ -187,6 +190,15 @@ impl Manifest {
             );
             return Err(ImageError::malformed(&path, 0, "identity", problem));
         }
+        // Whoever keeps epochs goes by the manifest.
+        let mut origins = reader.origins().iter();
+        if let Some(origin) = origins.find(|origin| !self.needs.contains(&origin.epoch)) {
+            let problem = format!(
+                "it needs epoch {}, of which the manifest does not know",
+                origin.epoch
+            );
+            return Err(ImageError::malformed(&path, 0, "origins", problem));
+        }
         Ok(())
     }
 }
@@ -213,6 +225,7 @@ fn parse(path: &Path, text: &[u8]) -> Result<Manifest, ImageError> {
         return Err(ImageError::Version {
             path: path.to_owned(),
             found: version,
+            oldest: VERSION,
             expected: VERSION,
         });
     }
@@ -251,21 +264,27 @@ fn parse(path: &Path, text: &[u8]) -> Result<Manifest, ImageError> {
     }
     let manifest: Manifest =
         serde_json::from_slice(body).map_err(|error| bad(offset, "manifest", error.to_string()))?;
+    sound(&manifest).map_err(|(field, problem)| bad(offset, field, problem))?;
+    Ok(manifest)
+}
+
+/// What must hold within a manifest; else the field, and what is wrong with it.
+fn sound(manifest: &Manifest) -> Result<(), (&'static str, String)> {
+    let in_order = manifest.needs.is_sorted_by(|one, next| one < next);
+    let last = manifest.needs.last();
+    if !in_order || last.is_some_and(|last| *last >= manifest.epoch) {
+        let problem = format!("{:?} are no earlier epochs in order", manifest.needs);
+        return Err(("needs", problem));
+    }
     for (index, rank) in manifest.ranks.iter().enumerate() {
         if rank.rank as usize != index {
-            return Err(bad(
-                offset,
-                "ranks",
-                format!("rank {} stands in the place of rank {index}", rank.rank),
-            ));
+            let problem = format!("rank {} stands in the place of rank {index}", rank.rank);
+            return Err(("ranks", problem));
         }
         if rank.file.is_empty() || rank.file.contains('/') || rank.file == ".." {
-            return Err(bad(
-                offset,
-                "file",
-                format!("'{}' of rank {index} is no file name", rank.file),
-            ));
+            let problem = format!("'{}' of rank {index} is no file name", rank.file);
+            return Err(("file", problem));
         }
     }
-    Ok(manifest)
+    Ok(())
 }

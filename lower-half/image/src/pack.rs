@@ -176,7 +176,7 @@ fn work_until_done(shared: &Shared<'_>) -> io::Result<Packed> {
             first_run: packed.runs.len() as u32,
             runs: kept.len() as u32,
             codec: codec as u32,
-            reserved: 0,
+            origin: 0,
         });
         packed.runs.extend(kept.iter().map(|run: &Kept| RunRecord {
             address: run.address,

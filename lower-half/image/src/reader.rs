@@ -2,15 +2,18 @@
 //! chunk by chunk as it is loaded.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::check;
 use crate::compression::{Codec, decompress};
+use crate::delta::Base;
 use crate::descriptors::Descriptors;
 use crate::error::ImageError;
 use crate::facts::{Environment, Identity};
-use crate::format::{CHUNK_BYTES, ChunkRecord, RunRecord, SectionKind, checksum};
+use crate::format::{CHUNK_BYTES, ChunkRecord, NOWHERE, RunRecord, SectionKind, checksum};
 use crate::nearest::Nearest;
+use crate::origins::{Opened, Origin, Tables};
 use crate::sections::{Sections, read_at, read_table};
 use crate::store::Source;
 use crate::tables::{Region, Thread};
@@ -36,15 +39,17 @@ pub struct Reader {
     regions: Vec<Region>,
     threads: Vec<Thread>,
     contents: Vec<Content>,
-    runs: Vec<RunRecord>,
-    chunks: Vec<ChunkRecord>,
+    tables: Arc<Tables>,
+    /// By number, the first being 1.
+    origins: Vec<Opened>,
     descriptors: Descriptors,
     inventory: Vec<u8>,
     blobs: Vec<Blob>,
 }
 
 impl Reader {
-    /// Opens an image and checks everything in it but page data.
+    /// Opens an image and checks everything in it but page data; and opens the earlier images that it has chunks in, which lie in
+    /// the directories of their epochs beside its own.
     pub fn open(path: &Path) -> Result<Reader, ImageError> {
         let file =
             stillpoint_directory::open(path).map_err(ImageError::io(path, "open the image"))?;
@@ -85,41 +90,28 @@ impl Reader {
         let strings = check::strings(path, &sections, strings)?;
         let contents = check::contents(&sections, &strings)?;
         let regions = check::regions(&sections, &strings, contents.len())?;
-        let runs: Vec<RunRecord> = sections.table(SectionKind::Runs)?;
-        let chunks: Vec<ChunkRecord> = sections.table(SectionKind::Chunks)?;
-        check::pages(&sections, &regions, &contents, &runs, &chunks)?;
+        let identity: Identity = sections.json(SectionKind::Identity)?;
+        let tables = Tables {
+            origins: check::origins(&sections, identity.epoch, identity.rank)?,
+            runs: sections.table(SectionKind::Runs)?,
+            chunks: sections.table(SectionKind::Chunks)?,
+        };
+        check::pages(&sections, &regions, &contents, &tables)?;
         let inventory = sections
             .read_optional(SectionKind::Inventory)?
             .unwrap_or_default();
-        let mut blobs: Vec<Blob> = Vec::new();
-        for record in table
-            .iter()
-            .filter(|record| record.kind == SectionKind::Blob as u32)
-        {
-            let name = String::from_utf8_lossy(&record.name)
-                .trim_end_matches('\0')
-                .to_owned();
-            if blobs.iter().any(|blob| blob.name == name) {
-                return Err(sections.malformed(
-                    SectionKind::Blob,
-                    format!("there are two blobs named '{name}'"),
-                ));
-            }
-            blobs.push(Blob {
-                name,
-                version: record.version,
-                bytes: sections.bytes(record)?,
-            });
-        }
+        let blobs = blobs(&sections)?;
+        let origins = tables.origins.iter();
+        let origins = origins.map(|origin| origin.open(path));
         Ok(Reader {
-            identity: sections.json(SectionKind::Identity)?,
+            origins: origins.collect::<Result<_, _>>()?,
+            identity,
             environment: sections.json(SectionKind::Environment)?,
             threads: check::threads(&sections, &regions)?,
             descriptors: sections.json(SectionKind::Descriptors)?,
             regions,
             contents,
-            runs,
-            chunks,
+            tables: Arc::new(tables),
             inventory,
             blobs,
             digest,
@@ -181,13 +173,48 @@ impl Reader {
         self.blobs.iter().find(|blob| blob.name == name)
     }
 
+    /// Those of the file itself first, then those that lie in its origins.
     pub fn chunks(&self) -> &[ChunkRecord] {
-        &self.chunks
+        &self.tables.chunks
     }
 
-    /// The runs of a chunk: all of one space.
+    /// The runs of a chunk, one behind the other: all of one space, and in a carried one dead ones, which belong to no memory
+    /// ([`NOWHERE`]).
     pub fn runs(&self, chunk: &ChunkRecord) -> &[RunRecord] {
-        &self.runs[chunk.first_run as usize..(chunk.first_run + chunk.runs) as usize]
+        self.tables.runs_of(chunk)
+    }
+
+    /// The runs of a chunk that belong to memory or to a content.
+    pub fn live_runs(&self, chunk: &ChunkRecord) -> impl Iterator<Item = &RunRecord> {
+        let runs = self.runs(chunk).iter();
+        runs.filter(|run| run.space != NOWHERE)
+    }
+
+    /// The earlier images that hold chunks of this one, the oldest first.
+    pub fn origins(&self) -> &[Origin] {
+        &self.tables.origins
+    }
+
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// The image as one that the next epoch's may have chunks in.
+    pub fn base(&self) -> Base {
+        let Identity { epoch, rank, .. } = self.identity;
+        Base {
+            image: Origin::of(epoch, rank, self.file_bytes, self.digest),
+            tables: Arc::clone(&self.tables),
+        }
+    }
+
+    /// The file that holds a chunk.
+    fn holder(&self, chunk: &ChunkRecord) -> (&dyn Source, &Path) {
+        let origin = (chunk.origin as usize).checked_sub(1);
+        match origin.and_then(|origin| self.origins.get(origin)) {
+            None => (&*self.file, &self.path),
+            Some(origin) => (&origin.file, &origin.path),
+        }
     }
 
     /// A buffer for [`Reader::load`]: stored bytes on their way.
@@ -203,8 +230,8 @@ impl Reader {
         scratch: &mut Vec<u8>,
         output: &mut [u8],
     ) -> Result<(), ImageError> {
-        let bad =
-            |problem: String| ImageError::malformed(&self.path, chunk.offset, "page data", problem);
+        let (file, path) = self.holder(chunk);
+        let bad = |problem: String| ImageError::malformed(path, chunk.offset, "page data", problem);
         if output.len() != chunk.bytes as usize {
             return Err(bad(format!(
                 "asked for {} bytes of a chunk of {}",
@@ -216,19 +243,14 @@ impl Reader {
             Codec::from_u32(chunk.codec).ok_or_else(|| bad(format!("codec {}", chunk.codec)))?;
         let stored = chunk.stored_bytes as usize;
         if codec == Codec::None {
-            read_at(&*self.file, &self.path, chunk.offset, output, "page data")?;
+            read_at(file, path, chunk.offset, output, "page data")?;
             return self.check_chunk(chunk, output);
         }
         if scratch.len() < stored {
             scratch.resize(stored, 0);
         }
-        read_at(
-            &*self.file,
-            &self.path,
-            chunk.offset,
-            &mut scratch[..stored],
-            "page data",
-        )?;
+        let room = &mut scratch[..stored];
+        read_at(file, path, chunk.offset, room, "page data")?;
         self.check_chunk(chunk, &scratch[..stored])?;
         decompress(codec, &scratch[..stored], output).map_err(bad)
     }
@@ -238,9 +260,9 @@ impl Reader {
         if found == chunk.checksum {
             return Ok(());
         }
-        let address = self.runs(chunk).first().map_or(0, |run| run.address);
+        let address = self.live_runs(chunk).next().map_or(0, |run| run.address);
         Err(ImageError::Checksum {
-            path: self.path.clone(),
+            path: self.holder(chunk).1.to_owned(),
             offset: chunk.offset,
             field: format!("page data of {address:#x}"),
             found,
@@ -253,12 +275,12 @@ impl Reader {
         let next = AtomicUsize::new(0);
         let work = || -> Result<(), ImageError> {
             let (mut scratch, mut output) = (Reader::scratch(), vec![0; CHUNK_BYTES]);
-            while let Some(chunk) = self.chunks.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some(chunk) = self.chunks().get(next.fetch_add(1, Ordering::Relaxed)) {
                 self.load(chunk, &mut scratch, &mut output[..chunk.bytes as usize])?;
             }
             Ok(())
         };
-        let threads = threads.clamp(1, self.chunks.len().div_ceil(8).max(1));
+        let threads = threads.clamp(1, self.chunks().len().div_ceil(8).max(1));
         std::thread::scope(|scope| {
             let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
             let mine = work();
@@ -307,12 +329,34 @@ impl Reader {
         Ok(bytes)
     }
 
-    /// The chunks of one space: 0 memory, else a content's number.
+    /// The chunks of one space: 0 memory, else a content's number, of which none is carried.
     pub fn chunks_of(&self, space: u32) -> impl Iterator<Item = &ChunkRecord> {
-        self.chunks.iter().filter(move |chunk| {
-            self.runs(chunk)
-                .first()
+        self.chunks().iter().filter(move |chunk| {
+            self.live_runs(chunk)
+                .next()
                 .is_some_and(|run| run.space == space)
         })
     }
+}
+
+fn blobs(sections: &Sections<'_>) -> Result<Vec<Blob>, ImageError> {
+    let mut blobs: Vec<Blob> = Vec::new();
+    let records = sections.table.iter();
+    for record in records.filter(|record| record.kind == SectionKind::Blob as u32) {
+        let name = String::from_utf8_lossy(&record.name)
+            .trim_end_matches('\0')
+            .to_owned();
+        if blobs.iter().any(|blob| blob.name == name) {
+            return Err(sections.malformed(
+                SectionKind::Blob,
+                format!("there are two blobs named '{name}'"),
+            ));
+        }
+        blobs.push(Blob {
+            name,
+            version: record.version,
+            bytes: sections.bytes(record)?,
+        });
+    }
+    Ok(blobs)
 }

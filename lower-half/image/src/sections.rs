@@ -8,8 +8,8 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use crate::check;
 use crate::error::ImageError;
 use crate::format::{
-    BYTE_ORDER, END_MAGIC, HEADER_BYTES, Header, MAGIC, MAX_SECTIONS, SectionKind, SectionRecord,
-    TRAILER_BYTES, Trailer, VERSION, checksum,
+    BYTE_ORDER, END_MAGIC, HEADER_BYTES, Header, MAGIC, MAX_SECTIONS, OLDEST_VERSION, SectionKind,
+    SectionRecord, TRAILER_BYTES, Trailer, VERSION, checksum,
 };
 use crate::store::Source;
 use crate::sums::digest;
@@ -61,10 +61,11 @@ fn read_header(file: &dyn Source, path: &Path, file_bytes: u64) -> Result<Header
             path: path.to_owned(),
         });
     }
-    if header.version != VERSION {
+    if !(OLDEST_VERSION..=VERSION).contains(&header.version) {
         return Err(ImageError::Version {
             path: path.to_owned(),
             found: header.version,
+            oldest: OLDEST_VERSION,
             expected: VERSION,
         });
     }

@@ -5,10 +5,10 @@ use zerocopy::IntoBytes;
 
 use crate::format::{ChunkRecord, Header, SectionRecord, Trailer};
 
-/// The checksum of the page data section: that of its chunks' checksums.
+/// The checksum of the page data section: that of its chunks' checksums. What lies in other images is covered by the table of chunks.
 pub(crate) fn page_data_checksum(chunks: &[ChunkRecord]) -> u64 {
     let mut hash = Xxh3::new();
-    for chunk in chunks {
+    for chunk in chunks.iter().filter(|chunk| chunk.origin == 0) {
         hash.update(&chunk.checksum.to_le_bytes());
     }
     hash.digest()

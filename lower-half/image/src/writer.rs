@@ -1,6 +1,9 @@
 //! Writes an image: pages first, as they come, then the small sections, the table and the header.
 
+mod finish;
+
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use serde::Serialize;
@@ -8,19 +11,17 @@ use stillpoint_faults::{Point, strike};
 use zerocopy::IntoBytes;
 
 use crate::compression::Compression;
+use crate::delta::{Base, Carried};
 use crate::descriptors::Descriptors;
 use crate::error::ImageError;
 use crate::facts::{Environment, Identity};
-use crate::format::{
-    BYTE_ORDER, CHUNK_BYTES, ChunkRecord, ContentRecord, END_MAGIC, HEADER_BYTES, Header, MAGIC,
-    MAX_SECTION_BYTES, MAX_SECTIONS, RegionRecord, RunRecord, SectionKind, SectionRecord, Trailer,
-    VERSION, checksum,
-};
+use crate::format::{ContentRecord, HEADER_BYTES, MAX_SECTION_BYTES, RegionRecord, SectionKind};
+use crate::origins::{Origin, Tables};
 use crate::pack::{Packed, pack};
 use crate::pages::PageRun;
 use crate::store::Store;
-use crate::sums::{digest, page_data_checksum};
 use crate::tables::{Region, Thread};
+use finish::MOST_RUNS;
 
 /// Bytes kept besides memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,14 +32,26 @@ pub struct Content {
 }
 
 /// What has been written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// The file's length.
     pub bytes: u64,
     /// See [`crate::format`].
     pub digest: u128,
-    /// Bytes of pages that are in the image, before compression.
+    /// Bytes of pages that are in the image, before compression; carried ones too.
     pub page_bytes: u64,
+    /// Which of them are where: what the next epoch carries some of.
+    pub tables: Arc<Tables>,
+}
+
+impl Written {
+    /// The image as one that the next epoch's may have chunks in. It must be committed before.
+    pub fn base(&self, epoch: u64, rank: u32) -> Base {
+        Base {
+            image: Origin::of(epoch, rank, self.bytes, self.digest),
+            tables: Arc::clone(&self.tables),
+        }
+    }
 }
 
 /// Writes one image. A writer that is dropped before [`Writer::finish`] leaves a file that no reader
@@ -50,6 +63,9 @@ pub struct Writer {
     compression: Compression,
     threads: usize,
     pages: Packed,
+    carried: Carried,
+    /// Of the identity.
+    epoch: Option<u64>,
     contents: Vec<ContentRecord>,
     strings: Vec<u8>,
     pending: Vec<Pending>,
@@ -80,6 +96,8 @@ impl Writer {
             compression,
             threads: 1,
             pages: Packed::default(),
+            carried: Carried::default(),
+            epoch: None,
             contents: Vec::new(),
             strings: Vec::new(),
             pending: Vec::new(),
@@ -91,9 +109,15 @@ impl Writer {
         self.threads = threads;
     }
 
-    /// Writes memory. Zero pages are left out. Stretches of one image must not overlap.
+    /// Writes memory. Zero pages are left out. Stretches of one image must not overlap; they may begin anywhere and have any length.
     pub fn memory(&mut self, runs: &[PageRun<'_>]) -> Result<(), ImageError> {
         self.pack(0, runs)
+    }
+
+    /// Memory that stays where earlier images have it; [`Writer::memory`] writes what has changed. Both together are all memory: what is
+    /// in neither is zero.
+    pub fn carry(&mut self, carried: Carried) {
+        self.carried = carried;
     }
 
     /// Writes bytes kept besides memory, and gives the content's number, the first being 1; in `runs`
@@ -126,7 +150,7 @@ impl Writer {
         )
         .map_err(ImageError::io(&self.path, "write page data"))?;
         let before = self.pages.runs.len();
-        if before + packed.runs.len() > MAX_SECTION_BYTES as usize / size_of::<RunRecord>() {
+        if before + packed.runs.len() > MOST_RUNS {
             return Err(self.unwritable("memory is scattered over too many runs of pages"));
         }
         self.pages
@@ -140,6 +164,7 @@ impl Writer {
     }
 
     pub fn identity(&mut self, identity: &Identity) -> Result<(), ImageError> {
+        self.epoch = Some(identity.epoch);
         self.json(SectionKind::Identity, identity)
     }
 
@@ -255,135 +280,4 @@ impl Writer {
             problem: problem.into(),
         }
     }
-
-    /// Writes the rest and waits until the disk has it all.
-    pub fn finish(mut self) -> Result<Written, ImageError> {
-        let chunks = std::mem::take(&mut self.pages.chunks);
-        let page_bytes = chunks.iter().map(|chunk| u64::from(chunk.bytes)).sum();
-        self.last_sections(&chunks)?;
-        let end = *self.end.get_mut();
-        let page_data = SectionRecord {
-            kind: SectionKind::PageData as u32,
-            version: 0,
-            offset: HEADER_BYTES,
-            bytes: end - HEADER_BYTES,
-            checksum: page_data_checksum(&chunks),
-            name: [0; 32],
-        };
-        let tail = self.write_sections(page_data)?;
-        let (header, trailer) = ends(&tail);
-        self.write_ends(&tail, &header, &trailer)?;
-        strike(Point::ImageSync)
-            .and_then(|()| self.store.finish(header.file_bytes))
-            .map_err(ImageError::io(&self.path, "sync the image"))?;
-        Ok(Written {
-            bytes: header.file_bytes,
-            digest: digest(&header, &tail.table, &trailer),
-            page_bytes,
-        })
-    }
-
-    /// The sections that are complete only now.
-    fn last_sections(&mut self, chunks: &[ChunkRecord]) -> Result<(), ImageError> {
-        let contents = std::mem::take(&mut self.contents).as_bytes().to_vec();
-        let runs = std::mem::take(&mut self.pages.runs).as_bytes().to_vec();
-        let strings = std::mem::take(&mut self.strings);
-        for (kind, bytes) in [
-            (SectionKind::Contents, contents),
-            (SectionKind::Runs, runs),
-            (SectionKind::Chunks, chunks.as_bytes().to_vec()),
-            (SectionKind::Strings, strings),
-        ] {
-            self.pending_section(kind, [0; 32], 0, bytes)?;
-        }
-        Ok(())
-    }
-
-    /// Writes the sections behind the page data, but for what is left of them at the end.
-    fn write_sections(&self, page_data: SectionRecord) -> Result<Tail, ImageError> {
-        let mut offset = page_data.offset + page_data.bytes;
-        let mut table = vec![page_data];
-        let mut bytes = Vec::new();
-        for section in &self.pending {
-            let length = section.bytes.len() as u64;
-            table.push(SectionRecord {
-                kind: section.kind as u32,
-                version: section.version,
-                offset,
-                bytes: length,
-                checksum: checksum(&section.bytes),
-                name: section.name,
-            });
-            offset += length;
-            bytes.extend_from_slice(&section.bytes);
-            if bytes.len() >= CHUNK_BYTES {
-                self.write_at(&bytes, offset - bytes.len() as u64, Point::ImageSections)?;
-                bytes.clear();
-            }
-        }
-        if table.len() > MAX_SECTIONS as usize {
-            return Err(self.unwritable(format!("{} sections", table.len())));
-        }
-        Ok(Tail {
-            table,
-            bytes,
-            end: offset,
-        })
-    }
-
-    /// Writes the tail with table and trailer, and then the header, which makes an image of the file.
-    fn write_ends(
-        &self,
-        tail: &Tail,
-        header: &Header,
-        trailer: &Trailer,
-    ) -> Result<(), ImageError> {
-        let parts = [
-            tail.bytes.as_slice(),
-            tail.table.as_bytes(),
-            trailer.as_bytes(),
-        ];
-        let at = tail.end - tail.bytes.len() as u64;
-        self.write_at(&parts.concat(), at, Point::ImageSections)?;
-        self.write_at(header.as_bytes(), 0, Point::ImageHeader)
-    }
-
-    fn write_at(&self, bytes: &[u8], offset: u64, at: Point) -> Result<(), ImageError> {
-        strike(at)
-            .and_then(|()| self.store.write_all_at(bytes, offset))
-            .map_err(ImageError::io(&self.path, "write the image"))
-    }
-}
-
-/// What comes behind the page data.
-struct Tail {
-    table: Vec<SectionRecord>,
-    /// What has not been written yet of the sections.
-    bytes: Vec<u8>,
-    /// Where the sections end and the table begins.
-    end: u64,
-}
-
-/// Header and trailer of an image with that tail.
-fn ends(tail: &Tail) -> (Header, Trailer) {
-    let table = tail.table.as_bytes();
-    let mut header = Header {
-        magic: MAGIC,
-        version: VERSION,
-        byte_order: BYTE_ORDER,
-        section_count: tail.table.len() as u32,
-        reserved: 0,
-        table_offset: tail.end,
-        table_checksum: checksum(table),
-        file_bytes: tail.end + (table.len() + size_of::<Trailer>()) as u64,
-        reserved2: 0,
-        checksum: 0,
-    };
-    header.checksum = checksum(&header.as_bytes()[..56]);
-    let trailer = Trailer {
-        magic: END_MAGIC,
-        file_bytes: header.file_bytes,
-        header_checksum: header.checksum,
-    };
-    (header, trailer)
 }

@@ -29,6 +29,7 @@ fn write(directory: &Path) -> Manifest {
         gate_version: 1,
         stillpoint: "0.1.0".into(),
         compression: "lz4".into(),
+        needs: vec![],
         ranks: vec![image(0), image(1)],
     };
     manifest.write(directory).unwrap();
@@ -48,6 +49,20 @@ fn what_is_written_is_read() {
             .rank,
         1
     );
+}
+
+#[test]
+fn what_needs_nothing_says_nothing_of_it() {
+    // As manifests were before epochs could need others; those are still read.
+    let directory = tempfile::tempdir().unwrap();
+    let manifest = write(directory.path());
+    let text = std::fs::read_to_string(directory.path().join(NAME)).unwrap();
+    assert!(!text.contains("needs"), "{text}");
+    let needs = vec![1, 2];
+    Manifest { needs, ..manifest }
+        .write(directory.path())
+        .unwrap();
+    assert_eq!(Manifest::read(directory.path()).unwrap().needs, [1, 2]);
 }
 
 #[test]

@@ -16,6 +16,7 @@ pub mod descriptors;
 pub mod driver;
 pub mod environment;
 pub mod file_limit;
+pub mod increment;
 pub mod ipc;
 pub mod locked;
 pub mod mapped_files;
@@ -31,6 +32,7 @@ pub mod scheduling;
 pub mod signals;
 pub mod snapshot;
 pub mod still;
+pub mod tracking;
 pub mod unmovable;
 pub mod window_memory;
 
@@ -43,7 +45,8 @@ use stillpoint_image::mapped_files::MappedFiles;
 use stillpoint_image::pages::{Bytes, Pages};
 use stillpoint_image::store::Store;
 use stillpoint_image::{
-    Compression, Environment, Identity, ImageError, PageRun, Reader, Thread, Writer, Written,
+    Carried, Compression, Environment, Identity, ImageError, PageRun, Reader, Thread, Writer,
+    Written,
 };
 
 use stillpoint_part::Payload;
@@ -87,6 +90,8 @@ pub struct Request {
     pub identity: Identity,
     pub environment: Environment,
     pub compression: Compression,
+    /// Whether it may build on earlier ones.
+    pub incremental: bool,
     /// Threads that pack pages.
     pub workers: usize,
     /// The upper half's threads, the main one first.
@@ -142,6 +147,17 @@ unsafe fn write_to(
     });
     let (descriptors, mut memory) = surveyed.map_err(CaptureError::process("open files"))??;
     inside.changes(std::mem::take(&mut memory.opened));
+    let carried = match request.incremental {
+        true => {
+            // SAFETY: the caller's.
+            let increment = unsafe {
+                increment::since_the_last(path, &memory.private, &mappings, &memory.regions)
+            };
+            memory.private = increment.changed;
+            increment.carried
+        }
+        false => Carried::default(),
+    };
     // The limit is the application's, and the image is not its file.
     let behind = behind.filter(|_| !FileLimit::is_set());
     let set_apart = behind.map(|(behind, say)| (behind.part(&memory.private, &mappings), say));
@@ -159,6 +175,7 @@ unsafe fn write_to(
         descriptors,
         memory,
         parted,
+        carried,
     };
     // SAFETY: the caller's.
     let result = unsafe { put_down(path, request, &surveyed, access, say) };
@@ -180,6 +197,7 @@ struct Surveyed {
     descriptors: Descriptors,
     memory: memory::Memory,
     parted: Parted,
+    carried: Carried,
 }
 
 /// Writes, and reads again what says how the process is to be made.
@@ -203,6 +221,7 @@ unsafe fn put_down(
     // SAFETY: the survey has made readable what is to be written; the threads are stopped, the caller says.
     let live = unsafe { Memory::through(access) };
     let parted = &surveyed.parted;
+    writer.carry(surveyed.carried.clone());
     surveyed.contents.write(&mut writer, &live)?;
     writer.memory(&runs(
         parted.first.iter().chain(&parted.without_room),

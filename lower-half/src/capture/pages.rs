@@ -13,10 +13,14 @@ pub use crate::arch::PAGE;
 
 /// `_IOWR('f', 16, struct pm_scan_arg)` (linux/fs.h, since Linux 6.7).
 const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
+const IS_WRITTEN: u64 = 1 << 1;
 const IS_FILE: u64 = 1 << 2;
 const IS_PRESENT: u64 = 1 << 3;
 const IS_SWAPPED: u64 = 1 << 4;
 const IS_ZERO_PAGE: u64 = 1 << 5;
+
+/// Takes the right to write away from what is found; only where the kernel gives it back by itself.
+const PROTECT: u64 = 1 | 1 << 1;
 
 /// Bits of an entry of `/proc/self/pagemap`.
 const ENTRY_PRESENT: u64 = 1 << 63;
@@ -31,6 +35,8 @@ enum Which {
     /// Those that exist and are no file's: what a private mapping has got when it was written to. Swapped out, they are still its own; so is the
     /// shared zero page, which may stand where the file has something else.
     Own,
+    /// Those that have been written to since they were protected, or never were. They are protected from here on.
+    Written,
 }
 
 impl Which {
@@ -39,13 +45,22 @@ impl Which {
         match self {
             Which::Touched => IS_ZERO_PAGE,
             Which::Own => IS_FILE,
+            Which::Written => 0,
+        }
+    }
+
+    /// What a page must be.
+    fn demanded(self) -> u64 {
+        match self {
+            Which::Touched | Which::Own => 0,
+            Which::Written => IS_WRITTEN,
         }
     }
 
     /// Whether an entry of `/proc/self/pagemap` is of such a page.
     fn has(self, entry: u64) -> bool {
         let exists = entry & (ENTRY_PRESENT | ENTRY_SWAPPED) != 0;
-        exists && (self == Which::Touched || entry & ENTRY_FILE == 0)
+        exists && (self != Which::Own || entry & ENTRY_FILE == 0)
     }
 }
 
@@ -74,6 +89,12 @@ impl PageMap {
         self.look(Which::Own, mapping)
     }
 
+    /// The stretches of a mapping that have been written to since this was last asked; protected by
+    /// [`Tracker`](super::tracking::Tracker).
+    pub fn written(&self, range: Range<usize>) -> io::Result<Vec<Range<usize>>> {
+        self.scan(Which::Written, range)
+    }
+
     fn look(&mut self, which: Which, mapping: &Mapping) -> io::Result<Vec<Range<usize>>> {
         let range = mapping.start..mapping.end;
         if self.scans {
@@ -99,7 +120,7 @@ impl PageMap {
         while start < range.end {
             let mut argument = pm_scan_arg {
                 size: size_of::<pm_scan_arg>() as u64,
-                flags: 0,
+                flags: if which == Which::Written { PROTECT } else { 0 },
                 start: start as u64,
                 end: range.end as u64,
                 walk_end: 0,
@@ -108,7 +129,7 @@ impl PageMap {
                 max_pages: 0,
                 // Present or swapped out, and not that.
                 category_inverted: which.excluded(),
-                category_mask: which.excluded(),
+                category_mask: which.excluded() | which.demanded(),
                 category_anyof_mask: IS_PRESENT | IS_SWAPPED,
                 return_mask: IS_PRESENT,
             };

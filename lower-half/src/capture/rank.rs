@@ -18,6 +18,7 @@ use super::apart::apart;
 use super::behind::Behind;
 use super::contents::Contents;
 use super::file_limit::FileLimit;
+use super::increment;
 use super::memory::Memory;
 use super::still::Still;
 use super::{CaptureError, Request, environment, mapped_files, maps, records};
@@ -118,6 +119,7 @@ pub unsafe fn write(
         (Some(hooks), 1..) => hooks.mpi_thread_level.load(Ordering::Relaxed),
         _ => -1,
     };
+    let rank = page.rank.load(Ordering::Relaxed).max(0) as u32;
     let size = page.size.load(Ordering::Relaxed).max(1) as u32;
     let request = Request {
         path: path.to_owned(),
@@ -125,12 +127,13 @@ pub unsafe fn write(
         identity: Identity {
             job: JOB.get().map_or(String::new(), |job| job.id.clone()),
             epoch: begin.epoch,
-            rank: page.rank.load(Ordering::Relaxed).max(0) as u32,
+            rank,
             size,
             command: JOB.get().map_or(Vec::new(), |job| job.command.clone()),
         },
         environment,
         compression,
+        incremental: begin.incremental,
         workers: JOB.get().map_or(1, |job| job.workers),
         threads,
         inventory,
@@ -141,12 +144,16 @@ pub unsafe fn write(
     drop(inside);
     // SAFETY: the caller's.
     let written = unsafe { super::write_image(request, still.access(), behind)? };
+    if begin.incremental {
+        increment::written(begin.epoch, rank, &written);
+    }
     Ok(Written {
         stored_bytes: written.bytes,
         bytes: written.page_bytes,
         digest: written.digest,
         seconds: begun.elapsed().as_secs_f64(),
         contract: page.version,
+        needs: written.tables.needs(),
     })
 }
 

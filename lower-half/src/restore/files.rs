@@ -98,7 +98,7 @@ pub unsafe fn correct(address: usize, bytes: &[u8]) {
     }
 }
 
-/// An image leaves out pages that are zero; the file's may not be.
+/// An image leaves out pages that are zero, and pieces of pages; the file's may not be.
 ///
 /// # Safety
 /// The ranges must be mapped, readable, writable, and nobody's.
@@ -108,7 +108,7 @@ pub unsafe fn clear(reader: &Reader, ranges: &[Range<usize>]) {
     }
     let mut runs: Vec<Range<usize>> = reader
         .chunks_of(0)
-        .flat_map(|chunk| reader.runs(chunk))
+        .flat_map(|chunk| reader.live_runs(chunk))
         .map(|run| run.address as usize..run.address as usize + run.bytes as usize)
         .filter(|run| holds(ranges, run.start))
         .collect();
@@ -124,9 +124,10 @@ pub unsafe fn clear(reader: &Reader, ranges: &[Range<usize>]) {
             .take_while(|run| run.start < range.end);
         for run in inside.chain([&last]) {
             while at < run.start {
-                // SAFETY: the caller's; runs and ranges consist of whole pages.
-                unsafe { correct(at, &zeros) };
-                at += PAGE;
+                let bytes = PAGE.min(run.start - at);
+                // SAFETY: the caller's; what no run covers up to the next one.
+                unsafe { correct(at, &zeros[..bytes]) };
+                at += bytes;
             }
             at = at.max(run.end);
         }

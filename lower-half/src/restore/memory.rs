@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use stillpoint_image::format::{CHUNK_BYTES, ChunkRecord, vm_flags};
+use stillpoint_image::format::{CHUNK_BYTES, ChunkRecord, NOWHERE, vm_flags};
 use stillpoint_image::tables::RegionKind;
 use stillpoint_image::{Reader, Region};
 
@@ -77,7 +77,7 @@ pub unsafe fn map(
 fn filled_regions(reader: &Reader) -> Vec<bool> {
     let mut filled = vec![false; reader.regions().len()];
     for chunk in reader.chunks_of(0) {
-        for run in reader.runs(chunk) {
+        for run in reader.live_runs(chunk) {
             let index = reader
                 .regions()
                 .partition_point(|region| region.end <= run.address);
@@ -267,6 +267,10 @@ unsafe fn load(
     let mut rest = &*gathered;
     for run in runs {
         let (mine, more) = rest.split_at(run.bytes as usize);
+        rest = more;
+        if run.space == NOWHERE {
+            continue;
+        }
         // SAFETY: the caller's; the source is a buffer of our own.
         unsafe {
             match files::holds(from_files, run.address as usize) {
@@ -276,7 +280,6 @@ unsafe fn load(
                 }
             }
         };
-        rest = more;
     }
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! The lower half's stand-in.
 
+use stillpoint_image::Reader;
 use stillpoint_protocol::job_file::JobFile;
 use stillpoint_protocol::launch::Launch;
 
-use crate::support::{Agent, Character, End};
+use crate::support::{Agent, Builds, Character, End};
 
 /// Set for the stand-in; its value says how it behaves.
 pub const STAND_IN: &str = "STILLPOINT_TEST_RANK";
@@ -19,6 +20,13 @@ fn a_rank_without_an_application() {
     let mut character = Character::default();
     if behaviour == "refuses" {
         character.refusals = vec!["a window is open".into()];
+    }
+    if behaviour == "builds" {
+        let before = launch.restart.as_ref().map(|restart| {
+            let reader = Reader::open(&restart.image).unwrap();
+            Builds::upon(reader.base())
+        });
+        character.builds = Some(before.unwrap_or_default());
     }
     let agent = Agent::connect(&job, launch.rank, character);
     match behaviour.as_str() {

@@ -1,9 +1,6 @@
 //! A rank without an application: an agent that does what the protocol asks of it.
 
-use std::path::Path;
-
-use stillpoint_image::descriptors::Descriptors;
-use stillpoint_image::{Environment, Identity, PageRun, Region, Writer};
+use stillpoint_image::Identity;
 use stillpoint_protocol::absent::Told;
 use stillpoint_protocol::agent::{
     Begin, Doing, FromAgent, Hello, Order, Progress, State, ToAgent, Written,
@@ -13,6 +10,7 @@ use stillpoint_protocol::job_file::JobFile;
 use stillpoint_protocol::{Received, Receiver, Sender};
 
 use super::PATIENCE;
+use super::image::{self, Builds};
 
 /// What a rank does out of the ordinary.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,6 +29,8 @@ pub struct Character {
     pub clocks: Vec<(u64, u64)>,
     /// Goes past the target of this group once, after it knows its targets.
     pub raises: Option<(u64, u64)>,
+    /// Each of its images has chunks in those before it; the first one in this one.
+    pub builds: Option<Builds>,
 }
 
 /// How a rank has ended.
@@ -178,15 +178,24 @@ impl Agent {
             Order::WriteApart { .. } if self.character.disk_full.is_none() => {
                 self.say(attempt, Progress::Apart);
             }
-            Order::RunOn => self.say(attempt, Progress::Written(self.write())),
+            Order::RunOn => {
+                let written = self.write();
+                self.say(attempt, Progress::Written(written));
+            }
             Order::Write | Order::WriteApart { .. } => match &self.character.disk_full {
                 Some(reason) => {
                     let reason = reason.clone();
                     self.say(attempt, Progress::WriteFailed { reason });
                 }
-                None => self.say(attempt, Progress::Written(self.write())),
+                None => {
+                    let written = self.write();
+                    self.say(attempt, Progress::Written(written));
+                }
             },
             Order::Committed | Order::Abort { .. } => {
+                if let Some(builds) = &mut self.character.builds {
+                    builds.settled(order == Order::Committed);
+                }
                 self.released += 1;
                 self.say(attempt, Progress::Released);
             }
@@ -197,46 +206,16 @@ impl Agent {
 }
 
 impl Agent {
-    /// Writes a real image, of one page.
-    fn write(&self) -> Written {
+    fn write(&mut self) -> Written {
         let begin = self.begin.as_ref().unwrap();
-        let mut writer =
-            Writer::create(Path::new(&begin.image), begin.compress.parse().unwrap()).unwrap();
-        let page = [(self.rank % 255) as u8 + 1; 4096];
-        let address = 0x1000_0000_0000;
-        writer
-            .memory(&[PageRun {
-                address,
-                bytes: page[..].into(),
-            }])
-            .unwrap();
-        let region = Region {
-            start: address,
-            end: address + 4096,
-            ..Region::default()
+        let identity = Identity {
+            job: self.job.clone(),
+            epoch: begin.epoch,
+            rank: self.rank,
+            size: self.size,
+            command: vec![],
         };
-        writer.regions(&[region]).unwrap();
-        writer.threads(&[]).unwrap();
-        writer
-            .identity(&Identity {
-                job: self.job.clone(),
-                epoch: begin.epoch,
-                rank: self.rank,
-                size: self.size,
-                command: vec![],
-            })
-            .unwrap();
-        writer.environment(&Environment::default()).unwrap();
-        writer.descriptors(&Descriptors::default()).unwrap();
-        writer.inventory(b"{\"communicators\": [1, 2]}").unwrap();
-        let written = writer.finish().unwrap();
-        Written {
-            stored_bytes: written.bytes,
-            bytes: written.page_bytes,
-            digest: written.digest,
-            seconds: 0.0,
-            contract: 5,
-        }
+        image::write(begin, &identity, self.character.builds.as_mut())
     }
 }
 

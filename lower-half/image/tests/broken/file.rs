@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use stillpoint_image::format::{SectionKind, VERSION};
+use stillpoint_image::format::{OLDEST_VERSION, SectionKind, VERSION};
 use stillpoint_image::{ImageError, verify};
 
-use super::{patch::Patch, sample, says};
+use super::carried::carrying;
+use super::{Sample, patch::Patch, sample, says};
 
 #[test]
 fn a_missing_file() {
@@ -49,16 +50,34 @@ fn an_empty_file() {
 
 #[test]
 fn another_version() {
+    let text =
+        sample().changed(|patch| patch.change_header(|header| header.version = OLDEST_VERSION - 1));
+    says(&text, &[&format!("format version {}", OLDEST_VERSION - 1)]);
     let text = sample().changed(|patch| patch.change_header(|header| header.version = VERSION + 1));
     says(
         &text,
         &[
             "offset 8",
             &format!("format version {}", VERSION + 1),
-            &format!("reads version {VERSION}"),
+            &format!("reads versions {OLDEST_VERSION} to {VERSION}"),
             "use the Stillpoint release",
         ],
     );
+}
+
+#[test]
+fn the_version_before() {
+    // Nothing is carried: the images of both versions differ in the number alone.
+    let sample = sample();
+    let mut patch = Patch {
+        bytes: sample.bytes.clone(),
+    };
+    patch.change_header(|header| header.version = OLDEST_VERSION);
+    std::fs::write(&sample.path, &patch.bytes).unwrap();
+    verify(&sample.path, 1).unwrap();
+    let text =
+        carrying().changed(|patch| patch.change_header(|header| header.version = OLDEST_VERSION));
+    says(&text, &["section kind", "13 is unknown"]);
 }
 
 #[test]
@@ -116,7 +135,11 @@ fn bytes_behind_the_end() {
 
 #[test]
 fn one_bit_flipped_anywhere() {
-    let sample = sample();
+    flipped_anywhere(&sample());
+    flipped_anywhere(&carrying());
+}
+
+fn flipped_anywhere(sample: &Sample) {
     // Every byte of what is small; page data at a stride that meets every chunk many times.
     let data_end = Patch {
         bytes: sample.bytes.clone(),

@@ -1,6 +1,7 @@
 //! Every way in which an image can be broken: each is noticed, and said in a way that names the file, the
 //! place and the field.
 
+mod carried;
 #[path = "../common/mod.rs"]
 mod common;
 mod file;

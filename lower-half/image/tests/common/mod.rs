@@ -1,4 +1,5 @@
 //! An image to try things on.
+#![allow(dead_code, reason = "not every test needs all of it")]
 
 use std::path::Path;
 
@@ -104,7 +105,6 @@ pub fn descriptors() -> Descriptors {
 /// Writes a small image with one of everything.
 pub fn write(path: &Path, compression: Compression) -> Written {
     let memory = some_bytes(1, 40 * PAGE);
-    let shared = some_bytes(2, 2 * PAGE);
     let mut writer = Writer::create(path, compression).unwrap();
     writer
         .memory(&[
@@ -118,6 +118,12 @@ pub fn write(path: &Path, compression: Compression) -> Written {
             },
         ])
         .unwrap();
+    the_rest(writer, &identity())
+}
+
+/// Everything but memory.
+pub fn the_rest(mut writer: Writer, identity: &Identity) -> Written {
+    let shared = some_bytes(2, 2 * PAGE);
     writer
         .content(
             "/tmp/shared",
@@ -128,7 +134,7 @@ pub fn write(path: &Path, compression: Compression) -> Written {
             }],
         )
         .unwrap();
-    writer.identity(&identity()).unwrap();
+    writer.identity(identity).unwrap();
     writer.environment(&environment()).unwrap();
     writer.regions(&regions()).unwrap();
     writer.threads(&threads()).unwrap();

@@ -59,6 +59,31 @@ impl Patch {
         self.seal_section(kind);
     }
 
+    /// Puts other bytes, as many as there may be, in the place of a section's.
+    pub fn replace_section(&mut self, kind: SectionKind, bytes: &[u8]) {
+        let (index, section) = self.section(kind);
+        let start = section.offset as usize;
+        let end = start + section.bytes as usize;
+        let longer = bytes.len() as u64;
+        let moved = |at: u64| at - section.bytes + longer;
+        self.bytes.splice(start..end, bytes.iter().copied());
+        let mut header = self.bytes[..64].to_vec();
+        let mut changed = Header::read_from_bytes(&header).unwrap();
+        changed.table_offset = moved(changed.table_offset);
+        changed.file_bytes = moved(changed.file_bytes);
+        header.copy_from_slice(changed.as_bytes());
+        self.bytes[..64].copy_from_slice(&header);
+        let end = self.bytes.len() - TRAILER_BYTES as usize;
+        let mut trailer = Trailer::read_from_bytes(&self.bytes[end..]).unwrap();
+        trailer.file_bytes = changed.file_bytes;
+        self.bytes[end..].copy_from_slice(trailer.as_bytes());
+        self.table_record(index, |record| record.bytes = longer);
+        for later in index + 1..self.table().len() {
+            self.table_record(later, |record| record.offset = moved(record.offset));
+        }
+        self.seal_section(kind);
+    }
+
     fn seal_section(&mut self, kind: SectionKind) {
         let (index, section) = self.section(kind);
         let (start, end) = (
@@ -72,12 +97,9 @@ impl Patch {
                 &self.bytes[chunks.offset as usize..(chunks.offset + chunks.bytes) as usize];
             bytes
                 .chunks_exact(40)
-                .flat_map(|record| {
-                    ChunkRecord::read_from_bytes(record)
-                        .unwrap()
-                        .checksum
-                        .to_le_bytes()
-                })
+                .map(|record| ChunkRecord::read_from_bytes(record).unwrap())
+                .filter(|chunk| chunk.origin == 0)
+                .flat_map(|chunk| chunk.checksum.to_le_bytes())
                 .collect()
         };
         let (data, _) = self.section(SectionKind::PageData);

@@ -61,6 +61,7 @@ fn taken_back(writes: u32) {
         })),
         identity: Identity::default(),
         environment: environment::here(),
+        incremental: false,
         compression: Compression::None,
         workers: 1,
         threads: vec![],

@@ -1,6 +1,7 @@
 //! What is captured in this process is restored in this process: descriptors and memory, without an
 //! application.
 
+mod carried;
 mod files;
 mod held_up;
 mod in_files;
@@ -9,6 +10,7 @@ mod regions;
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::Mutex;
@@ -17,7 +19,7 @@ use stillpoint_image::descriptors::{DescriptorKind, Descriptors};
 use stillpoint_image::format::vm_flags;
 use stillpoint_image::mapped_files::MappedFiles;
 use stillpoint_image::tables::RegionKind;
-use stillpoint_image::{Compression, Environment, Identity, PageRun, Reader, Writer};
+use stillpoint_image::{Base, Compression, Environment, Identity, PageRun, Reader, Region, Writer};
 use stillpoint_wrappers::gate::ARENA_START;
 
 use super::objects::Objects;
@@ -32,25 +34,57 @@ static PROCESS: Mutex<()> = Mutex::new(());
 
 /// Writes an image of the arena and of some descriptors.
 fn write(path: &Path, numbers: &[RawFd]) -> Descriptors {
-    write_but(path, numbers, &MappedFiles::default())
+    write_what(path, numbers, What::default())
+}
+
+/// The same of an epoch; upon an earlier image, only these addresses are written.
+fn write_upon(
+    path: &Path,
+    numbers: &[RawFd],
+    epoch: u64,
+    upon: Option<(&Base, &[Range<u64>])>,
+) -> Descriptors {
+    let what = What {
+        epoch,
+        upon,
+        ..What::default()
+    };
+    write_what(path, numbers, what)
 }
 
 /// One that says something else of files than what it leaves to them.
 fn write_unsound(path: &Path, said: &MappedFiles) {
-    write_saying(path, &[], &MappedFiles::default(), said);
+    let what = What {
+        said: Some(said),
+        ..What::default()
+    };
+    write_what(path, &[], what);
 }
 
 /// Writes one that leaves something to files.
 fn write_but(path: &Path, numbers: &[RawFd], in_files: &MappedFiles) -> Descriptors {
-    write_saying(path, numbers, in_files, in_files)
+    let what = What {
+        in_files: Some(in_files),
+        said: Some(in_files),
+        ..What::default()
+    };
+    write_what(path, numbers, what)
 }
 
-fn write_saying(
-    path: &Path,
-    numbers: &[RawFd],
-    in_files: &MappedFiles,
-    said: &MappedFiles,
-) -> Descriptors {
+/// What an image is to be of.
+#[derive(Clone, Copy, Default)]
+struct What<'a> {
+    epoch: u64,
+    upon: Option<(&'a Base, &'a [Range<u64>])>,
+    in_files: Option<&'a MappedFiles>,
+    said: Option<&'a MappedFiles>,
+}
+
+fn write_what(path: &Path, numbers: &[RawFd], what: What<'_>) -> Descriptors {
+    let none = MappedFiles::default();
+    let What { epoch, upon, .. } = what;
+    let in_files = what.in_files.unwrap_or(&none);
+    let said = what.said.unwrap_or(&none);
     let mut contents = Contents::default();
     let table = capture::descriptors::survey(numbers, &mut contents).unwrap();
     let mappings = maps::upper().unwrap();
@@ -61,16 +95,35 @@ fn write_saying(
         let memory = Memory::survey(&mappings, in_files, &mut contents).unwrap();
         let access = Access::default();
         let live = access::Memory::through(&access);
-        let run = |range: &std::ops::Range<usize>| PageRun {
+        let run = |range: &Range<usize>| PageRun {
             address: range.start as u64,
             bytes: live.bytes(range.clone()),
         };
-        let runs: Vec<_> = memory.private.iter().map(run).collect();
+        let mut written = memory.private.clone();
+        if let Some((base, changed)) = upon {
+            let starts = changed.iter().map(|range| range.end);
+            let ends = changed.iter().map(|range| range.start);
+            let between = std::iter::once(0).chain(starts).zip(ends.chain([u64::MAX]));
+            let unchanged: Vec<_> = between.map(|(start, end)| start..end).collect();
+            let regions: Vec<_> = memory.regions.iter().map(Region::range).collect();
+            let (carried, renewed) = base.carry_within(&unchanged, &regions, 4);
+            assert!(renewed.is_empty());
+            writer.carry(carried);
+            let changed = changed.iter();
+            written = changed
+                .map(|range| range.start as usize..range.end as usize)
+                .collect();
+        }
+        let runs: Vec<_> = written.iter().map(run).collect();
         writer.memory(&runs).unwrap();
         contents.write(&mut writer, &live).unwrap();
         writer.regions(&memory.regions).unwrap();
     }
-    writer.identity(&Identity::default()).unwrap();
+    let identity = Identity {
+        epoch,
+        ..Identity::default()
+    };
+    writer.identity(&identity).unwrap();
     writer.environment(&environment::here()).unwrap();
     writer.threads(&[]).unwrap();
     writer.descriptors(&table).unwrap();

@@ -1,0 +1,253 @@
+//! Which epochs stay: the newest, and those that they need.
+//!
+//! An epoch may have parts in earlier ones ([`Manifest::needs`]). Each of those stays, whole, as long as an epoch needs it that is kept for
+//! itself. What it needs itself is no reason to keep anything: its own parts are what others have of it. So an epoch that is only needed
+//! may have lost what it needed, and cannot be carried on from any more; the newest `keep` can. How many it adds is bounded by whoever writes.
+
+use std::collections::BTreeSet;
+
+use stillpoint_faults::Point;
+use stillpoint_image::{Manifest, epoch_name};
+use stillpoint_protocol::agent::Written;
+
+use super::{EpochError, Epochs, Listed, io_error, staged_name};
+
+impl Epochs {
+    /// Removes the oldest committed epochs beyond `keep` that no other one needs, and parts older than the newest epoch.
+    /// Returns which could not be removed and why: that is no reason to fail a commit.
+    pub fn prune(&self, keep: usize) -> Vec<EpochError> {
+        let listed = self.in_place().and_then(|()| self.listed());
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(error) => return vec![error],
+        };
+        let newest = listed.committed.last().copied().unwrap_or(0);
+        let (surplus, unknown) = match self.surplus(&listed, keep) {
+            Ok(surplus) => (surplus, None),
+            // What it needs is not known, so it may be anything.
+            Err(error) => (vec![], Some(error)),
+        };
+        let old = surplus.iter().map(|epoch| {
+            // Renamed first: an epoch that is half-removed must not look like one.
+            let part = self.mark.part(*epoch);
+            self.directory
+                .rename(&epoch_name(*epoch), &part, Some(Point::PruneRename))
+                .map_err(io_error(&self.path(*epoch), "remove an older epoch"))?;
+            self.remove(&part, Point::PruneRemove)
+        });
+        let stale = listed.parts.iter().filter(|(epoch, _)| *epoch < newest);
+        let stale = stale.map(|(_, name)| self.remove(name, Point::PrunePart));
+        let overtaken = listed.staged.iter().filter(|epoch| **epoch < newest);
+        let overtaken = overtaken.map(|epoch| self.discard_staged(*epoch));
+        unknown
+            .map(Err)
+            .into_iter()
+            .chain(old)
+            .chain(stale)
+            .chain(overtaken)
+            .filter_map(Result::err)
+            .collect()
+    }
+
+    /// The committed epochs that go.
+    fn surplus(&self, listed: &Listed, keep: usize) -> Result<Vec<u64>, EpochError> {
+        let (old, kept) = kept_for_itself(&listed.committed, keep);
+        if old.is_empty() {
+            return Ok(vec![]);
+        }
+        // One that is staged may still become durable.
+        let newest = kept.last().copied().unwrap_or(0);
+        let staged = listed.staged.iter().filter(|epoch| **epoch > newest);
+        let names = kept.iter().map(|epoch| epoch_name(*epoch));
+        let names = names.chain(staged.map(|epoch| staged_name(*epoch)));
+        let mut needed = BTreeSet::new();
+        for name in names {
+            let epoch = self.directory.below(&name);
+            let epoch =
+                epoch.map_err(io_error(&self.named(&name), "open the epoch's directory"))?;
+            needed.extend(Manifest::read_in(&epoch)?.needs);
+        }
+        let gone = old.iter().copied();
+        Ok(gone.filter(|epoch| !needed.contains(epoch)).collect())
+    }
+
+    /// What an epoch needs that is made of these images; all of it must be committed.
+    pub(super) fn needs_of(&self, epoch: u64, images: &[Written]) -> Result<Vec<u64>, EpochError> {
+        let needs: BTreeSet<u64> = images
+            .iter()
+            .flat_map(|image| &image.needs)
+            .copied()
+            .collect();
+        if !needs.is_empty() {
+            let committed = self.committed()?;
+            let missing = needs.iter().find(|needed| !committed.contains(needed));
+            if let Some(needed) = missing.copied() {
+                let path = self.directory.path().to_owned();
+                return Err(EpochError::Base {
+                    path,
+                    epoch,
+                    needed,
+                });
+            }
+        }
+        Ok(needs.into_iter().collect())
+    }
+}
+
+/// All but the newest, and the newest `keep`, of which there is one at least.
+fn kept_for_itself(committed: &[u64], keep: usize) -> (&[u64], &[u64]) {
+    committed.split_at(committed.len().saturating_sub(keep.max(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use stillpoint_image::{Manifest, image_name};
+
+    use super::super::Description;
+    use super::super::tests::{epochs_in, written};
+    use super::*;
+
+    fn images(part: &Path, needs: &[&[u64]]) -> Vec<Written> {
+        let image = |(rank, needs): (u32, &&[u64])| Written {
+            needs: needs.to_vec(),
+            ..written(part, rank, 10)
+        };
+        (0..).zip(needs).map(image).collect()
+    }
+
+    /// Commits an epoch whose ranks need others.
+    fn commit(epochs: &Epochs, epoch: u64, needs: &[&[u64]]) -> Result<Manifest, EpochError> {
+        let part = epochs.prepare(epoch)?;
+        let images = images(&part, needs);
+        let path = epochs.commit(epoch, &images, &Description::default())?;
+        Ok(Manifest::read(&path)?)
+    }
+
+    #[test]
+    fn an_epoch_needs_what_any_of_its_images_needs() {
+        let directory = tempfile::tempdir().unwrap();
+        let epochs = epochs_in(directory.path());
+        for epoch in 1..=3 {
+            let manifest = commit(&epochs, epoch, &[&[], &[]]).unwrap();
+            assert!(manifest.needs.is_empty());
+        }
+        let manifest = commit(&epochs, 4, &[&[1, 3], &[], &[2, 3]]).unwrap();
+        assert_eq!(manifest.needs, [1, 2, 3]);
+    }
+
+    #[test]
+    fn what_a_kept_epoch_needs_stays_until_nobody_needs_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let epochs = epochs_in(directory.path());
+        let after = |epoch: u64, needs: &[u64]| {
+            commit(&epochs, epoch, &[&[], needs]).unwrap();
+            assert!(epochs.prune(2).is_empty());
+            epochs.committed().unwrap()
+        };
+        assert_eq!(after(1, &[]), [1]);
+        assert_eq!(after(2, &[1]), [1, 2]);
+        assert_eq!(after(3, &[1, 2]), [1, 2, 3]);
+        assert_eq!(after(4, &[2, 3]), [1, 2, 3, 4], "3 needs 1");
+        // 3 is only needed now; that it needs 1 itself keeps nothing.
+        assert_eq!(after(5, &[3]), [2, 3, 4, 5]);
+        assert_eq!(after(6, &[]), [3, 5, 6]);
+        assert_eq!(after(7, &[]), [6, 7]);
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_built_upon() {
+        let directory = tempfile::tempdir().unwrap();
+        let epochs = epochs_in(directory.path());
+        commit(&epochs, 1, &[&[]]).unwrap();
+        let error = commit(&epochs, 3, &[&[1], &[2]]).unwrap_err().to_string();
+        assert!(error.contains("epoch 3 has parts in epoch 2"), "{error}");
+        let part = epochs.prepare(4).unwrap();
+        let images = images(&part, &[&[2]]);
+        let staged = epochs.stage(4, &images, &Description::default());
+        let error = staged.unwrap_err().to_string();
+        assert!(error.contains("epoch 4 has parts in epoch 2"), "{error}");
+        assert_eq!(epochs.committed().unwrap(), [1]);
+    }
+
+    #[test]
+    fn what_a_staged_epoch_needs_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let epochs = epochs_in(directory.path());
+        for epoch in 1..=4 {
+            commit(&epochs, epoch, &[&[]]).unwrap();
+        }
+        let part = epochs.prepare(5).unwrap();
+        let images = images(&part, &[&[2]]);
+        epochs.stage(5, &images, &Description::default()).unwrap();
+        assert!(epochs.prune(1).is_empty());
+        assert_eq!(epochs.committed().unwrap(), [2, 4]);
+        epochs.secure(5).unwrap();
+        assert!(epochs.prune(1).is_empty());
+        assert_eq!(epochs.committed().unwrap(), [2, 5]);
+    }
+
+    #[test]
+    fn nothing_goes_while_it_is_not_known_what_a_kept_epoch_needs() {
+        let directory = tempfile::tempdir().unwrap();
+        let epochs = epochs_in(directory.path());
+        for epoch in 1..=3 {
+            commit(&epochs, epoch, &[&[]]).unwrap();
+        }
+        let manifest = epochs.path(3).join("manifest");
+        let sound = fs::read(&manifest).unwrap();
+        fs::write(&manifest, b"no manifest").unwrap();
+        let said: Vec<String> = epochs.prune(2).iter().map(EpochError::to_string).collect();
+        assert!(
+            said.len() == 1 && said[0].contains("epoch-000003/manifest"),
+            "{said:?}"
+        );
+        assert_eq!(epochs.committed().unwrap(), [1, 2, 3]);
+        fs::write(&manifest, sound).unwrap();
+        assert!(epochs.prune(2).is_empty());
+        assert_eq!(epochs.committed().unwrap(), [2, 3]);
+        // Of one that goes itself it does not matter.
+        fs::remove_file(epochs.path(2).join("manifest")).unwrap();
+        assert!(epochs.prune(1).is_empty());
+        assert!(!epochs.path(2).join(image_name(0)).exists());
+    }
+
+    /// Whatever needs what: the newest stay, and what they need.
+    #[test]
+    fn no_kept_epoch_ever_lacks_anything() {
+        for seed in 1..=20_u64 {
+            let directory = tempfile::tempdir().unwrap();
+            let epochs = epochs_in(directory.path());
+            let mut state = seed;
+            let mut random = move |below: u64| {
+                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                (state >> 33) % below
+            };
+            let keep = 1 + random(3) as usize;
+            let mut kept: Vec<u64> = vec![];
+            for epoch in 1..=12 {
+                // As a writer does: the newest, and some of what it needs itself.
+                let newest = kept.last().copied();
+                let mut needs: Vec<u64> = newest.map_or(vec![], |newest| {
+                    Manifest::read(&epochs.path(newest)).unwrap().needs
+                });
+                needs.retain(|_| random(3) > 0);
+                needs.extend(newest.filter(|_| random(5) > 0));
+                let needs = &needs[needs.len().saturating_sub(3)..];
+                commit(&epochs, epoch, &[needs]).unwrap();
+                assert!(epochs.prune(keep).is_empty());
+                kept = epochs.committed().unwrap();
+                assert!(kept.len() <= keep * 4);
+                for whole in kept.iter().rev().take(keep) {
+                    let needs = Manifest::read(&epochs.path(*whole)).unwrap().needs;
+                    assert!(
+                        needs.iter().all(|needed| kept.contains(needed)),
+                        "seed {seed}"
+                    );
+                }
+            }
+        }
+    }
+}

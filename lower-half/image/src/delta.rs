@@ -1,0 +1,218 @@
+//! What an epoch takes over of the one before it: memory that has not changed stays where it was written.
+//!
+//! ```text
+//! base (epoch 4)      chunk a: epoch 1's image      chunk b: epoch 4's own
+//!                     ├── live ──┼─ dead ─┤         ├────────── live ──────────┤
+//! unchanged                ├────────┤                    ├───┤      ├───┤
+//! carried (epoch 5)   ├dead┼live┼── dead ─┤         ├dead┼───┼ dead ┼───┼─ dead ┤
+//! ```
+//!
+//! Everything here is pure. A chunk that is carried is never read for it, and is referred to where it lies, however often it has been
+//! carried before.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::error::ImageError;
+use crate::format::{ChunkRecord, NOWHERE, RunRecord};
+use crate::origins::{Origin, Share, Tables};
+
+/// An image that the next epoch's may have chunks in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Base {
+    /// The image itself.
+    pub image: Origin,
+    pub tables: Arc<Tables>,
+}
+
+/// What an image has in earlier ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// None of the chunks is the image's own.
+    pub(crate) tables: Tables,
+}
+
+impl Base {
+    /// What is carried of memory that has not changed since. `unchanged` is sorted and does not overlap; a run is cut at every border
+    /// of it, also where one range begins as another ends.
+    pub fn carry(&self, unchanged: &[Range<u64>]) -> Carried {
+        let mut origins = self.tables.origins.clone();
+        origins.push(self.image.clone());
+        let mut tables = Tables {
+            origins,
+            ..Tables::default()
+        };
+        let itself = tables.origins.len() as u32;
+        let own = |chunk: &&ChunkRecord| chunk.origin == 0;
+        let chunks = &self.tables.chunks;
+        let mut pieces = Vec::new();
+        // Those of earlier images first: in order of origin.
+        for chunk in chunks
+            .iter()
+            .filter(|chunk| !own(chunk))
+            .chain(chunks.iter().filter(own))
+        {
+            pieces.clear();
+            for run in self.tables.runs_of(chunk) {
+                cut(run, unchanged, &mut pieces);
+            }
+            let origin = match chunk.origin {
+                0 => itself,
+                origin => origin,
+            };
+            if pieces.iter().any(|run: &RunRecord| run.space != NOWHERE) {
+                tables.push(ChunkRecord { origin, ..*chunk }, &pieces);
+            }
+        }
+        let mut carried = Carried { tables };
+        carried.drop_unneeded();
+        carried
+    }
+
+    /// The same for the next epoch's regions, from no more than `most` images: what is carried; and what has not changed but has to be
+    /// written again, because it lies in images that are too old.
+    pub fn carry_within(
+        &self,
+        unchanged: &[Range<u64>],
+        regions: &[Range<u64>],
+        most: usize,
+    ) -> (Carried, Vec<Range<u64>>) {
+        let mut carried = self.carry(&within(unchanged, regions));
+        let renewed = carried.keep_newest(most);
+        (carried, renewed)
+    }
+
+    /// Whether the image, and what it needs, is still there for a new one at `image`.
+    pub fn check(&self, image: &std::path::Path) -> Result<(), ImageError> {
+        let mut needed = self.tables.origins.iter().chain([&self.image]);
+        needed.try_for_each(|origin| origin.check(image))
+    }
+}
+
+impl Carried {
+    pub fn is_empty(&self) -> bool {
+        self.tables.chunks.is_empty()
+    }
+
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// What each earlier image is still needed for, the oldest first.
+    pub fn shares(&self) -> Vec<Share> {
+        self.tables.shares()
+    }
+
+    /// Drops what lies in the oldest images until no more than `most` are left. Gives the memory that was in them, sorted: it has to be
+    /// written.
+    pub fn keep_newest(&mut self, most: usize) -> Vec<Range<u64>> {
+        let surplus = self.tables.origins.len().saturating_sub(most) as u32;
+        self.drop_where(|chunk| chunk.origin <= surplus)
+    }
+
+    /// Drops what lies in the images of these epochs, and gives the memory that was in them, sorted: it has to be written.
+    pub fn leave(&mut self, epochs: &[u64]) -> Vec<Range<u64>> {
+        let origins = self.tables.origins.clone();
+        self.drop_where(|chunk| {
+            let origin = origins.get(chunk.origin as usize - 1);
+            origin.is_some_and(|origin| epochs.contains(&origin.epoch))
+        })
+    }
+
+    fn drop_where(&mut self, dropped: impl Fn(&ChunkRecord) -> bool) -> Vec<Range<u64>> {
+        let old = std::mem::take(&mut self.tables);
+        self.tables.origins = old.origins.clone();
+        let mut memory = Vec::new();
+        for chunk in &old.chunks {
+            let runs = old.runs_of(chunk);
+            if dropped(chunk) {
+                let live = runs.iter().filter(|run| run.space != NOWHERE);
+                memory.extend(live.map(|run| run.address..run.address + u64::from(run.bytes)));
+            } else {
+                self.tables.push(*chunk, runs);
+            }
+        }
+        self.drop_unneeded();
+        memory.sort_unstable_by_key(|range| range.start);
+        memory
+    }
+
+    /// Drops origins in which no chunk lies, and gives the others new numbers.
+    fn drop_unneeded(&mut self) {
+        let tables = &mut self.tables;
+        let mut needed = vec![false; tables.origins.len()];
+        for chunk in &tables.chunks {
+            needed[chunk.origin as usize - 1] = true;
+        }
+        let mut count = 0;
+        let numbers: Vec<u32> = needed
+            .iter()
+            .map(|needed| {
+                count += u32::from(*needed);
+                count
+            })
+            .collect();
+        for chunk in &mut tables.chunks {
+            chunk.origin = numbers[chunk.origin as usize - 1];
+        }
+        let mut kept = needed.into_iter();
+        tables.origins.retain(|_| kept.next().unwrap_or(false));
+    }
+}
+
+/// A run in pieces: those in `unchanged` are live, all others dead.
+fn cut(run: &RunRecord, unchanged: &[Range<u64>], pieces: &mut Vec<RunRecord>) {
+    if run.space != 0 {
+        return dead(u64::from(run.bytes), pieces);
+    }
+    let mut at = run.address;
+    let end = run.address + u64::from(run.bytes);
+    let first = unchanged.partition_point(|range| range.end <= at);
+    for range in unchanged[first..]
+        .iter()
+        .take_while(|range| range.start < end)
+    {
+        let (from, to) = (range.start.max(at), range.end.min(end));
+        if from < to {
+            dead(from - at, pieces);
+            pieces.push(RunRecord {
+                address: from,
+                bytes: (to - from) as u32,
+                space: 0,
+            });
+            at = to;
+        }
+    }
+    dead(end - at, pieces);
+}
+
+/// Adds dead bytes, to those before them where these are dead too.
+fn dead(bytes: u64, pieces: &mut Vec<RunRecord>) {
+    let bytes = bytes as u32;
+    match pieces.last_mut() {
+        _ if bytes == 0 => {}
+        Some(last) if last.space == NOWHERE => last.bytes += bytes,
+        _ => pieces.push(RunRecord {
+            address: 0,
+            bytes,
+            space: NOWHERE,
+        }),
+    }
+}
+
+/// Ranges cut at the borders of regions, without what lies in none of them. Both are sorted and do not overlap.
+pub fn within(ranges: &[Range<u64>], regions: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut inside = Vec::new();
+    for range in ranges {
+        let first = regions.partition_point(|region| region.end <= range.start);
+        let touched = regions[first..]
+            .iter()
+            .take_while(|region| region.start < range.end);
+        let parts = touched.map(|region| region.start.max(range.start)..region.end.min(range.end));
+        inside.extend(parts.filter(|part| part.start < part.end));
+    }
+    inside
+}
+
+#[cfg(test)]
+mod tests;

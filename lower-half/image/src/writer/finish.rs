@@ -1,0 +1,190 @@
+//! The end of an image: the tables, what is left of the sections, the section table and the header.
+
+use std::sync::Arc;
+
+use stillpoint_faults::{Point, strike};
+use zerocopy::IntoBytes;
+
+use super::{Writer, Written};
+use crate::check;
+use crate::error::ImageError;
+use crate::format::{
+    BYTE_ORDER, CHUNK_BYTES, END_MAGIC, HEADER_BYTES, Header, MAGIC, MAX_ORIGINS,
+    MAX_SECTION_BYTES, MAX_SECTIONS, RunRecord, SectionKind, SectionRecord, Trailer, VERSION,
+    checksum,
+};
+use crate::origins::Tables;
+use crate::pack::Packed;
+use crate::sums::{digest, page_data_checksum};
+
+/// As many runs as an image may have.
+pub(super) const MOST_RUNS: usize = MAX_SECTION_BYTES as usize / size_of::<RunRecord>();
+
+impl Writer {
+    /// Writes the rest and waits until the disk has it all.
+    pub fn finish(mut self) -> Result<Written, ImageError> {
+        let tables = self.tables()?;
+        self.last_sections(&tables)?;
+        let end = *self.end.get_mut();
+        let page_data = SectionRecord {
+            kind: SectionKind::PageData as u32,
+            version: 0,
+            offset: HEADER_BYTES,
+            bytes: end - HEADER_BYTES,
+            checksum: page_data_checksum(&tables.chunks),
+            name: [0; 32],
+        };
+        let tail = self.write_sections(page_data)?;
+        let (header, trailer) = ends(&tail);
+        self.write_ends(&tail, &header, &trailer)?;
+        strike(Point::ImageSync)
+            .and_then(|()| self.store.finish(header.file_bytes))
+            .map_err(ImageError::io(&self.path, "sync the image"))?;
+        Ok(Written {
+            bytes: header.file_bytes,
+            digest: digest(&header, &tail.table, &trailer),
+            page_bytes: tables.page_bytes(),
+            tables: Arc::new(tables),
+        })
+    }
+
+    /// What was written and what is carried.
+    fn tables(&mut self) -> Result<Tables, ImageError> {
+        let Packed { chunks, runs } = std::mem::take(&mut self.pages);
+        let mut tables = Tables {
+            chunks,
+            runs,
+            ..Tables::default()
+        };
+        if self.carried.is_empty() {
+            return Ok(tables);
+        }
+        let carried = std::mem::take(&mut self.carried).tables;
+        if tables.runs.len() + carried.runs.len() > MOST_RUNS {
+            return Err(self.unwritable("memory is scattered over too many runs of pages"));
+        }
+        if carried.origins.len() > MAX_ORIGINS {
+            return Err(self.unwritable(format!("it needs {} images", carried.origins.len())));
+        }
+        let newest = carried.origins.last().map(|origin| origin.epoch);
+        if newest >= self.epoch {
+            return Err(self.unwritable(format!("{newest:?} is not before epoch {:?}", self.epoch)));
+        }
+        for chunk in &carried.chunks {
+            tables.push(*chunk, carried.runs_of(chunk));
+        }
+        tables.origins = carried.origins;
+        if let Some(run) = check::overlapping(&tables.runs) {
+            let problem = format!("{:#x} in space {} is in it twice", run.address, run.space);
+            return Err(self.unwritable(problem));
+        }
+        Ok(tables)
+    }
+
+    /// The sections that are complete only now.
+    fn last_sections(&mut self, tables: &Tables) -> Result<(), ImageError> {
+        let contents = std::mem::take(&mut self.contents).as_bytes().to_vec();
+        let runs = tables.runs.as_bytes().to_vec();
+        let strings = std::mem::take(&mut self.strings);
+        for (kind, bytes) in [
+            (SectionKind::Contents, contents),
+            (SectionKind::Runs, runs),
+            (SectionKind::Chunks, tables.chunks.as_bytes().to_vec()),
+            (SectionKind::Strings, strings),
+        ] {
+            self.pending_section(kind, [0; 32], 0, bytes)?;
+        }
+        match tables.origins.is_empty() {
+            true => Ok(()),
+            false => self.json(SectionKind::Origins, &tables.origins),
+        }
+    }
+
+    /// Writes the sections behind the page data, but for what is left of them at the end.
+    fn write_sections(&self, page_data: SectionRecord) -> Result<Tail, ImageError> {
+        let mut offset = page_data.offset + page_data.bytes;
+        let mut table = vec![page_data];
+        let mut bytes = Vec::new();
+        for section in &self.pending {
+            let length = section.bytes.len() as u64;
+            table.push(SectionRecord {
+                kind: section.kind as u32,
+                version: section.version,
+                offset,
+                bytes: length,
+                checksum: checksum(&section.bytes),
+                name: section.name,
+            });
+            offset += length;
+            bytes.extend_from_slice(&section.bytes);
+            if bytes.len() >= CHUNK_BYTES {
+                self.write_at(&bytes, offset - bytes.len() as u64, Point::ImageSections)?;
+                bytes.clear();
+            }
+        }
+        if table.len() > MAX_SECTIONS as usize {
+            return Err(self.unwritable(format!("{} sections", table.len())));
+        }
+        Ok(Tail {
+            table,
+            bytes,
+            end: offset,
+        })
+    }
+
+    /// Writes the tail with table and trailer, and then the header, which makes an image of the file.
+    fn write_ends(
+        &self,
+        tail: &Tail,
+        header: &Header,
+        trailer: &Trailer,
+    ) -> Result<(), ImageError> {
+        let parts = [
+            tail.bytes.as_slice(),
+            tail.table.as_bytes(),
+            trailer.as_bytes(),
+        ];
+        let at = tail.end - tail.bytes.len() as u64;
+        self.write_at(&parts.concat(), at, Point::ImageSections)?;
+        self.write_at(header.as_bytes(), 0, Point::ImageHeader)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64, at: Point) -> Result<(), ImageError> {
+        strike(at)
+            .and_then(|()| self.store.write_all_at(bytes, offset))
+            .map_err(ImageError::io(&self.path, "write the image"))
+    }
+}
+
+/// What comes behind the page data.
+struct Tail {
+    table: Vec<SectionRecord>,
+    /// What has not been written yet of the sections.
+    bytes: Vec<u8>,
+    /// Where the sections end and the table begins.
+    end: u64,
+}
+
+/// Header and trailer of an image with that tail.
+fn ends(tail: &Tail) -> (Header, Trailer) {
+    let table = tail.table.as_bytes();
+    let mut header = Header {
+        magic: MAGIC,
+        version: VERSION,
+        byte_order: BYTE_ORDER,
+        section_count: tail.table.len() as u32,
+        reserved: 0,
+        table_offset: tail.end,
+        table_checksum: checksum(table),
+        file_bytes: tail.end + (table.len() + size_of::<Trailer>()) as u64,
+        reserved2: 0,
+        checksum: 0,
+    };
+    header.checksum = checksum(&header.as_bytes()[..56]);
+    let trailer = Trailer {
+        magic: END_MAGIC,
+        file_bytes: header.file_bytes,
+        header_checksum: header.checksum,
+    };
+    (header, trailer)
+}

@@ -50,7 +50,10 @@ pub unsafe fn since_the_last(
     let mut state = state();
     let state = state.get_or_insert_default();
     state.next = None;
-    let private = ranges::joined(private.to_vec());
+    // A stretch of an image lies in one mapping.
+    let mapped: Vec<Range<usize>> = mappings.iter().map(|one| one.start..one.end).collect();
+    let cut = |ranges| ranges::split(&ranges::joined(ranges), &mapped).0;
+    let private = cut(private.to_vec());
     if state.tracker.is_none() {
         // On an older kernel every page counts as written.
         state.tracker = Tracker::open().ok();
@@ -78,7 +81,7 @@ pub unsafe fn since_the_last(
     let changed = written.into_iter().chain(renewed.into_iter().map(narrow));
     Increment {
         carried,
-        changed: ranges::joined(changed.collect()),
+        changed: cut(changed.collect()),
     }
 }
 

@@ -144,9 +144,7 @@ impl MappedFiles {
         match (reasons.next(), reasons.count()) {
             (None, _) => Ok(()),
             (Some(only), 0) => Err(only),
-            (Some(first), others) => {
-                Err(format!("{first} (and so it is with {others} more files)"))
-            }
+            (Some(first), others) => Err(format!("{first} (and {others} more)")),
         }
     }
 

@@ -59,8 +59,17 @@ pub struct Outcome {
     /// Seconds that the application stood still, on the rank that stood longest.
     pub stopped: f64,
     pub suspended: bool,
+    /// The epoch that was written ahead of it.
+    pub ahead: Option<Ahead>,
     /// How it was staged, where the job has tiers.
     pub staging: Option<Staging>,
+}
+
+/// An epoch that was written ahead of a suspend, while the application ran.
+#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode)]
+pub struct Ahead {
+    pub epoch: u64,
+    pub seconds: f64,
 }
 
 /// How an epoch was staged.

@@ -100,9 +100,10 @@ impl Request {
             let patience = limit.map(|limit| limit.saturating_sub(asked.elapsed()));
             match coordinator.answer(patience).map_err(lost)? {
                 ToCommand::Phase { epoch, phase } => {
-                    if PAST_RETURN.contains(&phase.as_str()) {
-                        beyond = FOR_THE_COMMIT;
-                    }
+                    beyond = match PAST_RETURN.contains(&phase.as_str()) {
+                        true => FOR_THE_COMMIT,
+                        false => FOR_AN_ANSWER,
+                    };
                     progress.phase(epoch, &phase);
                 }
                 ToCommand::Hindered { reasons } => {
@@ -152,6 +153,10 @@ impl Request {
                 "phases": phases,
                 "stopped_seconds": outcome.stopped,
                 "suspended": outcome.suspended,
+                "ahead": outcome.ahead.map(|ahead| json!({
+                    "epoch": ahead.epoch,
+                    "seconds": ahead.seconds,
+                })),
                 "waited_for": waited_for,
                 "staging": outcome.staging.map(|staging| json!({
                     "blocking_seconds": staging.blocking,
@@ -177,6 +182,12 @@ impl Request {
             phases.join(", "),
             outcome.directory,
         );
+        if let Some(ahead) = outcome.ahead {
+            text.push_str(&format!(
+                "  epoch {} was written ahead of it, in {:.3} s while the application ran\n",
+                ahead.epoch, ahead.seconds,
+            ));
+        }
         if let Some(staging) = outcome.staging {
             text.push_str(&format!(
                 "  staged in {:.3} s ({:.3} s planned): {} on the nodes' own tiers, {} with peers, {} on the slow tier \

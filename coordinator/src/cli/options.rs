@@ -12,7 +12,7 @@ use stillpoint_multilevel::units::parse_bytes;
 use super::tiers::TierOptions;
 use super::units::parse_duration;
 use super::{Failure, batch};
-use crate::job::Copies;
+use crate::job::{self, Copies};
 use crate::server::BatchJob;
 
 #[derive(Clone, Debug, Args)]
@@ -63,6 +63,16 @@ pub struct LaunchOptions {
     #[arg(long, env = "STILLPOINT_INCREMENTAL")]
     pub incremental: bool,
 
+    /// Whether a suspend of a job with --incremental writes an epoch while the application runs, and then what has changed since: auto does
+    /// where that makes the stop shorter, as far as earlier epochs tell
+    #[arg(
+        long,
+        env = "STILLPOINT_PRECOPY",
+        value_name = "WHEN",
+        default_value = "auto"
+    )]
+    pub precopy: Precopy,
+
     /// The MPI that the application was built for
     #[arg(
         long,
@@ -109,6 +119,13 @@ pub enum SafeState {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Copy {
+    Auto,
+    On,
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Precopy {
     Auto,
     On,
     Off,
@@ -169,6 +186,15 @@ impl LaunchOptions {
         }
     }
 
+    /// Whether a suspend copies ahead.
+    pub fn precopy(&self) -> job::Precopy {
+        match self.precopy {
+            Precopy::Auto => job::Precopy::Auto,
+            Precopy::On => job::Precopy::On,
+            Precopy::Off => job::Precopy::Off,
+        }
+    }
+
     /// The batch job that is to be started again after a suspend.
     pub fn requeued(&self) -> Result<Option<BatchJob>, Failure> {
         self.requeue.then(batch::to_be_requeued).transpose()
@@ -176,6 +202,13 @@ impl LaunchOptions {
 
     /// Refuses what this version does not offer, before anything is started.
     pub fn refuse_unavailable(&self) -> Result<(), Failure> {
+        let useless = !self.incremental || self.copy == Copy::Off || self.tiers.staging().is_some();
+        if self.precopy == Precopy::On && useless {
+            return Err(Failure::new(
+                Failure::USAGE,
+                "--precopy on needs --incremental, and neither --copy off nor --tier",
+            ));
+        }
         self.tiers.check()
     }
 }

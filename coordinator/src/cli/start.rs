@@ -254,6 +254,7 @@ fn start_coordinator(
         compress: options.compress.clone(),
         incremental: options.incremental,
         copies: options.copies(),
+        precopy: options.precopy(),
         staging: options.tiers.staging(),
         recovers: task.recovers,
         predecessor: None,

@@ -21,6 +21,8 @@ pub struct Attempt {
     pub number: u64,
     pub epoch: u64,
     pub suspend: bool,
+    /// Suspends wait for it, to write only what changes from here on.
+    pub ahead: bool,
     /// Where the committed epoch is; empty before the commit.
     pub directory: String,
     /// Who wants it.
@@ -66,6 +68,7 @@ impl Attempt {
             number,
             epoch,
             suspend,
+            ahead: false,
             directory: String::new(),
             requests: vec![],
             phase: Phase::Flag,
@@ -129,6 +132,24 @@ impl Attempt {
 
     pub fn all_written(&self) -> bool {
         self.written.iter().all(Option::is_some)
+    }
+
+    /// When the memory was as it is written, and how long writing took.
+    pub fn writing(&self) -> (Duration, Duration) {
+        let sum = |which: fn(Phase) -> bool| {
+            let phases = self.phases.iter().filter(|(phase, _)| which(*phase));
+            phases.map(|(_, time)| *time).sum::<Duration>()
+        };
+        let before = sum(|phase| phase < Phase::Copy);
+        let writing = sum(|phase| matches!(phase, Phase::Copy | Phase::Write));
+        (self.began + before, writing)
+    }
+
+    /// From its beginning to its commit, once it is committed.
+    pub fn until_committed(&self) -> Duration {
+        let phases = self.phases.iter();
+        let phases = phases.filter(|(phase, _)| *phase <= Phase::Commit);
+        phases.map(|(_, time)| *time).sum()
     }
 
     pub fn began(&self) -> Duration {
@@ -291,6 +312,7 @@ impl Attempt {
                 .unwrap_or_default()
                 .as_secs_f64(),
             suspended: self.suspend,
+            ahead: self.requests.iter().find_map(|wanted| wanted.ahead),
             staging: self.staging,
         }
     }

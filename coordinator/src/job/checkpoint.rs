@@ -55,7 +55,7 @@ impl Job {
             (Phase::Reach, Progress::Waits { what }) => {
                 attempt.waits(rank, what);
                 let reasons = attempt.late();
-                let watchers = attempt.watchers();
+                let watchers = self.listeners();
                 if !reasons.is_empty() {
                     self.tell(watchers, ToCommand::Hindered { reasons });
                 }
@@ -310,6 +310,7 @@ impl Job {
             return self.on_staged(epoch, now);
         }
         let (outcome, suspend) = (attempt.outcome(now), attempt.suspend);
+        self.experience.gain(attempt);
         self.next_epoch = epoch + 1;
         self.fate.newest_epoch = Some(epoch);
         self.committed += 1;
@@ -357,7 +358,7 @@ impl Job {
             epoch: attempt.epoch,
             phase: attempt.phase.name().to_owned(),
         };
-        let watchers = attempt.watchers();
+        let watchers = self.listeners();
         self.tell(watchers, message);
     }
 

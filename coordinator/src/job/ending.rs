@@ -74,6 +74,11 @@ impl Job {
             Why::Failed(reason) => reason.clone(),
         };
         let answered = match why {
+            // Whoever has joined it waits for the suspend with the others.
+            _ if attempt.ahead => {
+                self.wanted.extend(requests);
+                true
+            }
             Why::Refused(reasons) => self.try_again_or_refuse(requests, &reasons, now),
             Why::Failed(reason) => {
                 let watchers: Vec<u64> = requests.iter().filter_map(|w| w.watcher).collect();
@@ -167,6 +172,7 @@ impl Job {
             let epoch = attempt.epoch;
             self.outputs.push(Output::Discard { epoch });
         }
+        self.end_ahead(&attempt, now);
         if self.suspended {
             let outcome = attempt.outcome(now);
             self.tell(attempt.watchers(), ToCommand::Committed(outcome));

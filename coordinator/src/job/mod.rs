@@ -4,6 +4,7 @@
 //! it out and reports back; tests and simulations do the same without sockets.
 
 mod absent;
+mod ahead;
 mod attempt;
 mod behind;
 mod checkpoint;
@@ -23,16 +24,17 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use stillpoint_protocol::agent::{FromAgent, Hello, ToAgent};
-use stillpoint_protocol::command::{JobStatus, ToCommand};
+use stillpoint_protocol::command::{Ahead, JobStatus, ToCommand};
 use stillpoint_protocol::job_file::JobState;
 
+use ahead::Experience;
 use attempt::Attempt;
 pub use exchange::{Fate, Input, Output};
 pub use phase::Phase;
 use recovery::Recovery;
 use request::Hindered;
 use roster::{Life, Roster};
-pub use settings::{Copies, Patience, Settings};
+pub use settings::{Copies, Patience, Precopy, Settings};
 use staging::Staging;
 
 /// A checkpoint that somebody wants.
@@ -44,6 +46,9 @@ struct Wanted {
     /// How long after `since` it is tried again when it is refused.
     patience: Duration,
     since: Duration,
+    /// A suspend's epoch ahead has been begun; and what has come of it.
+    tried_ahead: bool,
+    ahead: Option<Ahead>,
 }
 
 /// The job.
@@ -56,6 +61,7 @@ pub struct Job {
     hindered: Option<Hindered>,
     attempt: Option<Attempt>,
     attempts: u64,
+    experience: Experience,
     staging: Staging,
     recovery: Recovery,
     next_epoch: u64,
@@ -84,6 +90,7 @@ impl Job {
             hindered: None,
             attempt: None,
             attempts: settings.attempts_before,
+            experience: Experience::default(),
             staging: Staging::new(settings.staging, settings.ranks),
             recovery: Recovery::new(settings.recovers, settings.ranks),
             next_epoch: settings.next_epoch,
@@ -141,6 +148,8 @@ impl Job {
                     timeout,
                     patience,
                     since: now,
+                    tried_ahead: false,
+                    ahead: None,
                 });
             }
             Input::Prepared { epoch, result } => self.on_prepared(epoch, result, now),

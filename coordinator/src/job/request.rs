@@ -28,6 +28,8 @@ impl Wanted {
             timeout: None,
             patience,
             since: now,
+            tried_ahead: false,
+            ahead: None,
         }
     }
 
@@ -58,6 +60,11 @@ impl Job {
         if self.suspended || self.ended {
             let reason = "the job is ending".to_owned();
             return self.tell(wanted.watcher, ToCommand::Aborted { reason });
+        }
+        if self.waits_behind_attempt(&wanted) {
+            self.wanted.push_back(wanted);
+            self.put_ahead(now);
+            return self.begin_wanted(now);
         }
         // An epoch that is being staged is no good for a suspend, which wants a durable one.
         let too_late = wanted.suspend && self.stages();
@@ -117,12 +124,14 @@ impl Job {
             return;
         }
         self.attempts += 1;
-        let suspend = self.wanted.iter().any(|wanted| wanted.suspend);
+        let ahead = self.begins_ahead(now);
+        let (waiting, requests): (Vec<Wanted>, Vec<Wanted>) =
+            self.wanted.drain(..).partition(|w| ahead && w.suspend);
+        let suspend = requests.iter().any(|wanted| wanted.suspend);
         let ranks = self.roster.size();
         let mut attempt = Attempt::new(self.attempts, self.next_epoch, suspend, ranks, now);
         let still_point = self.settings.patience.still_point;
-        attempt.deadline = self
-            .wanted
+        attempt.deadline = requests
             .iter()
             .map(|wanted| {
                 wanted
@@ -131,11 +140,19 @@ impl Job {
             })
             .chain(hindered.map(|_| now + ONE_TRY))
             .max();
-        attempt.requests = self.wanted.drain(..).collect();
+        attempt.requests = requests;
         let epoch = attempt.epoch;
         self.attempt = Some(attempt);
+        self.wanted = waiting.into();
+        if ahead {
+            self.put_ahead(now);
+        }
         if hindered.is_none() {
-            let what = if suspend { "suspend" } else { "checkpoint" };
+            let what = match (suspend, ahead) {
+                (true, _) => "suspend",
+                (_, true) => "checkpoint ahead of a suspend",
+                _ => "checkpoint",
+            };
             self.log(format!("epoch {epoch}: {what}"));
         }
         self.outputs.push(Output::Prepare { epoch });

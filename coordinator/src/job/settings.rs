@@ -23,6 +23,8 @@ pub struct Settings {
     pub incremental: bool,
     /// Whether the application runs on while images are written.
     pub copies: Option<Copies>,
+    /// Whether a suspend is preceded by an epoch behind which the application runs on.
+    pub precopy: Precopy,
     /// The number that the next epoch gets.
     pub next_epoch: u64,
     /// The newest epoch that is committed already.
@@ -49,6 +51,16 @@ pub struct Settings {
 pub struct Copies {
     /// Bytes of memory that the application has changed meanwhile, at most; `None`: a fair part of what is free.
     pub most: Option<u64>,
+}
+
+/// When a suspend copies ahead: an epoch is written while the application runs on, and then what has changed since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Precopy {
+    /// Where that makes the stop shorter, as far as the epochs before tell.
+    #[default]
+    Auto,
+    On,
+    Off,
 }
 
 /// How long the job waits for what ought to happen soon.

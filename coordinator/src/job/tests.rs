@@ -1,5 +1,6 @@
 //! The job, driven by ranks and commands that are made of plain values.
 
+mod ahead;
 mod behind;
 mod commit;
 mod giving_up;
@@ -45,6 +46,7 @@ impl World {
             compress: "lz4".into(),
             incremental: false,
             copies: None,
+            precopy: super::Precopy::Auto,
             next_epoch: 5,
             newest_epoch: Some(4),
             interval,

@@ -11,7 +11,7 @@ use stillpoint_protocol::Key;
 use stillpoint_protocol::job_file::{FORMAT, JobFile, JobState, Process};
 
 use crate::epoch::{Mark, seconds_since_1970};
-use crate::job::{Copies, Patience, Settings};
+use crate::job::{Copies, Patience, Precopy, Settings};
 
 use super::requeue::BatchJob;
 
@@ -44,6 +44,8 @@ pub struct Spec {
     pub incremental: bool,
     /// Whether the application runs on while images are written.
     pub copies: Option<Copies>,
+    /// Whether a suspend copies ahead.
+    pub precopy: Precopy,
     /// How images are staged, where the launch has tiers.
     pub staging: Option<Staging>,
     /// The staged epoch that is to be made whole, and then restarted from.
@@ -131,6 +133,7 @@ impl Spec {
             compress: self.compress.clone(),
             incremental: self.incremental,
             copies: self.copies,
+            precopy: self.precopy,
             // An epoch that was read from another directory counts too: numbers go up all through a job's life.
             next_epoch: newest_staged
                 .or(newest_epoch)

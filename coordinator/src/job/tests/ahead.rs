@@ -1,0 +1,257 @@
+//! Suspends that copy ahead.
+
+use super::*;
+use crate::job::{Copies, Precopy};
+
+fn running(precopy: Precopy) -> World {
+    let mut world = World::of(Settings {
+        copies: Some(Copies { most: None }),
+        incremental: true,
+        precopy,
+        ..World::settings(None)
+    });
+    world.connect_all();
+    world
+}
+
+impl World {
+    /// An epoch that is written behind the application in so many seconds.
+    fn behind(&mut self, attempt: u64, epoch: u64, seconds: f64) {
+        self.up_to_seal(attempt);
+        assert_eq!(
+            self.orders().last(),
+            Some(&&Order::WriteApart { most: None }),
+            "attempt {attempt} stops the application"
+        );
+        self.all_say(attempt, Progress::Apart);
+        self.now += Duration::from_secs_f64(seconds);
+        self.all_say(attempt, Progress::Written(written()));
+        self.committed(epoch);
+        self.all_say(attempt, Progress::Released);
+    }
+
+    /// A suspend that writes at once.
+    fn suspended(&mut self, attempt: u64, epoch: u64) {
+        self.up_to_commit(attempt);
+        self.committed(epoch);
+        assert_eq!(self.orders().last(), Some(&&Order::Terminate));
+        for rank in 0..RANKS {
+            self.input(Input::Disconnected { rank });
+        }
+    }
+
+    fn ask_within(&mut self, watcher: u64, seconds: u64) {
+        self.input(Input::Checkpoint {
+            watcher,
+            suspend: true,
+            timeout: Some(Duration::from_secs(seconds)),
+            waits: false,
+        });
+    }
+
+    fn signal(&mut self) {
+        for rank in 0..RANKS {
+            self.agent(rank, FromAgent::SuspendWanted { signal: 10 });
+        }
+    }
+
+    /// Whether the attempt, from its request on, is one that stops the application.
+    fn stops(&mut self, attempt: u64) -> bool {
+        self.up_to_seal(attempt);
+        match self.orders().last() {
+            Some(Order::Write) => true,
+            Some(Order::WriteApart { .. }) => false,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn ahead(world: &World, watcher: u64) -> Option<u64> {
+    match world.told(watcher)[..] {
+        [ToCommand::Committed(outcome)] if outcome.suspended => {
+            outcome.ahead.map(|ahead| ahead.epoch)
+        }
+        ref other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_suspend_comes_after_an_epoch_behind_the_application() {
+    for by_signal in [false, true] {
+        let mut world = running(Precopy::On);
+        match by_signal {
+            false => world.ask(1, true),
+            true => world.signal(),
+        }
+        world.behind(1, 5, 3.0);
+        assert!(world.told(1).is_empty());
+        let heard = |output: &Output| matches!(output, Output::Tell { watcher: 1, .. });
+        assert_eq!(world.outputs.iter().any(heard), !by_signal);
+        world.suspended(2, 6);
+        if !by_signal {
+            assert_eq!(ahead(&world, 1), Some(5));
+        }
+        assert_eq!(world.job.fate().newest_epoch, Some(6));
+    }
+}
+
+#[test]
+fn no_epoch_comes_ahead_where_nothing_is_gained_by_it() {
+    assert!({
+        let mut world = running(Precopy::Off);
+        world.ask(1, true);
+        world.stops(1)
+    });
+    let without = [
+        Settings {
+            incremental: true,
+            precopy: Precopy::On,
+            ..World::settings(None)
+        },
+        Settings {
+            copies: Some(Copies { most: None }),
+            precopy: Precopy::On,
+            ..World::settings(None)
+        },
+    ];
+    for settings in without {
+        let mut world = World::of(settings);
+        world.connect_all();
+        world.ask(1, true);
+        assert!(world.stops(1));
+    }
+}
+
+#[test]
+fn what_goes_wrong_ahead_leaves_the_suspend_its_turn() {
+    let mut world = running(Precopy::On);
+    world.ask(1, true);
+    world.up_to_seal(1);
+    // Whoever joins it is served by the suspend then.
+    world.ask(2, false);
+    world.all_say(1, Progress::Apart);
+    let reason = "the disk is full".to_owned();
+    world.say(1, 1, Progress::WriteFailed { reason });
+    assert!(world.told(1).is_empty() && world.told(2).is_empty());
+    world.all_say(1, Progress::Released);
+    assert!(world.has(&Output::Discard { epoch: 5 }));
+    world.suspended(2, 6);
+    assert_eq!(ahead(&world, 1), None);
+    assert_eq!(ahead(&world, 2), None);
+
+    // A refusal counts when it is the suspend's own.
+    let mut world = running(Precopy::On);
+    world.ask(1, true);
+    let hindrance = Progress::CheckResult {
+        refusals: vec!["a child lives".to_owned()],
+    };
+    for attempt in 1..=2 {
+        world.all_say(attempt, Progress::Clocks { clocks: vec![] });
+        world.all_say(attempt, parked(1));
+        assert!(world.told(1).is_empty());
+        world.all_say(attempt, hindrance.clone());
+        world.all_say(attempt, Progress::Released);
+    }
+    assert!(matches!(world.told(1)[..], [ToCommand::Refused { .. }]));
+}
+
+#[test]
+fn auto_looks_at_what_the_last_epochs_took() {
+    // Nothing is known: all is to be written.
+    let mut world = running(Precopy::Auto);
+    world.ask(1, true);
+    assert!(!world.stops(1));
+    // What is written in no time, and what has just been written, is not worth it.
+    for (seconds, pause, stops) in [(0.1, 100, true), (3.0, 3, true), (3.0, 100, false)] {
+        let mut world = running(Precopy::Auto);
+        world.ask(1, false);
+        world.behind(1, 5, seconds);
+        world.now += Duration::from_secs(pause);
+        world.ask(2, true);
+        assert_eq!(world.stops(2), stops, "{seconds} s, {pause} s ago");
+    }
+}
+
+#[test]
+fn auto_expects_as_many_bytes_as_the_time_since_tells() {
+    let mut world = running(Precopy::Auto);
+    world.ask(1, false);
+    world.behind(1, 5, 3.0);
+    world.now += Duration::from_secs(1000);
+    world.ask(2, false);
+    // A tenth of a second in a thousand.
+    world.behind(2, 6, 0.1);
+    world.now += Duration::from_secs(500);
+    world.ask(3, true);
+    assert!(world.stops(3));
+}
+
+#[test]
+fn an_epoch_ahead_takes_no_more_than_half_of_the_time_there_is() {
+    for (precopy, limit, stops) in [
+        (Precopy::Auto, 5, true),
+        (Precopy::Auto, 10, false),
+        (Precopy::On, 5, false),
+    ] {
+        let mut world = running(precopy);
+        world.ask(1, false);
+        world.behind(1, 5, 3.0);
+        world.now += Duration::from_secs(100);
+        world.ask_within(2, limit);
+        assert_eq!(world.stops(2), stops, "{precopy:?}, {limit} s");
+    }
+    // It takes longer than one could tell.
+    let mut world = running(Precopy::On);
+    world.ask_within(1, 10);
+    world.up_to_seal(1);
+    world.all_say(1, Progress::Apart);
+    let asked = Duration::ZERO;
+    world.sleep();
+    assert_eq!(world.now, asked + Duration::from_secs(5));
+    assert!(matches!(world.orders().last(), Some(Order::Abort { .. })));
+    world.all_say(1, Progress::Released);
+    world.suspended(2, 6);
+    assert_eq!(ahead(&world, 1), None);
+}
+
+#[test]
+fn after_a_signal_auto_copies_ahead_only_where_it_knows_that_there_is_time() {
+    let mut world = running(Precopy::Auto);
+    world.signal();
+    assert!(world.stops(1));
+    for (seconds, stops) in [(3.0, false), (12.0, true)] {
+        let mut world = running(Precopy::Auto);
+        world.ask(1, false);
+        world.behind(1, 5, seconds);
+        world.now += Duration::from_secs(100);
+        world.signal();
+        assert_eq!(world.stops(2), stops, "{seconds} s");
+    }
+}
+
+#[test]
+fn a_checkpoint_that_is_on_its_way_to_the_still_point_is_the_epoch_ahead() {
+    let mut world = running(Precopy::On);
+    world.ask(1, false);
+    world.all_say(1, Progress::Clocks { clocks: vec![] });
+    world.ask(2, true);
+    world.ask(3, true);
+    world.all_say(1, parked(1));
+    world.all_say(1, Progress::CheckResult { refusals: vec![] });
+    world.all_say(1, counts(1));
+    world.sleep();
+    world.all_say(1, counts(2));
+    world.all_say(1, Progress::Sealed);
+    world.input(Input::Prepared {
+        epoch: 5,
+        result: Ok(()),
+    });
+    world.all_say(1, Progress::Apart);
+    world.all_say(1, Progress::Written(written()));
+    world.committed(5);
+    assert!(matches!(world.told(1)[..], [ToCommand::Committed(_)]));
+    world.all_say(1, Progress::Released);
+    world.suspended(2, 6);
+    assert_eq!(ahead(&world, 2), Some(5));
+    assert_eq!(ahead(&world, 3), Some(5));
+}

@@ -70,6 +70,7 @@ fn start(directory: &Path, ranks: u32) -> Result<Child, Failure> {
         compress: "none".into(),
         incremental: false,
         copies: None,
+        precopy: stillpoint::job::Precopy::Off,
         staging: None,
         recovers: None,
         predecessor: None,

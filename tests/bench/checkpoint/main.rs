@@ -1,0 +1,115 @@
+//! What epochs cost: `./ci/bench checkpoint`.
+//!
+//! Whatever is compared is measured in turn, in one run, beside what the machine does without Stillpoint.
+
+mod applications;
+mod epochs;
+mod increments;
+mod machine;
+mod options;
+mod programs;
+mod raw;
+mod running;
+mod table;
+
+use std::fs;
+use std::process::ExitCode;
+
+use clap::Parser;
+use serde_json::{Value, json};
+use stillpoint_tests::{Failed, place};
+
+use options::Options;
+use table::Table;
+
+/// A section: its name for `--only`, and what measures it.
+type Section = (&'static str, fn(&Options) -> Result<Vec<Table>, Failed>);
+
+const SECTIONS: [Section; 6] = [
+    ("full", epochs::full),
+    ("copies", epochs::copies),
+    ("increments", increments::rewritten),
+    ("lammps", applications::lammps),
+    ("small", applications::small),
+    ("tracking", increments::tracking),
+];
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failed) => {
+            eprintln!("checkpoints: {failed}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Failed> {
+    let machine = machine::describe();
+    let mut tables = vec![];
+    for (name, measure) in SECTIONS {
+        if options.wants(name) {
+            eprintln!("checkpoints: {name}");
+            tables.extend(measure(options)?);
+            // Whoever has no patience for the rest has this at least.
+            write(options, &machine, &tables)?;
+        }
+    }
+    if options.publish {
+        publish(&tables)?;
+    }
+    match options.json {
+        true => println!("{:#}", in_json(&machine, &tables)),
+        false => print!("{}", in_words(&machine, &tables)),
+    }
+    Ok(())
+}
+
+fn in_json(machine: &str, tables: &[Table]) -> Value {
+    json!({
+        "machine": machine,
+        "tables": tables.iter().map(Table::to_json).collect::<Vec<_>>(),
+    })
+}
+
+fn in_words(machine: &str, tables: &[Table]) -> String {
+    let tables = tables
+        .iter()
+        .map(|table| format!("{}\n\n{table}\n", table.name));
+    std::iter::once(format!("{machine}\n\n"))
+        .chain(tables)
+        .collect()
+}
+
+fn write(options: &Options, machine: &str, tables: &[Table]) -> Result<(), Failed> {
+    let folder = options.folder();
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let put = |name: &str, text: String| {
+        let path = folder.join(name);
+        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    put(
+        "checkpoint.json",
+        format!("{:#}\n", in_json(machine, tables)),
+    )?;
+    put("checkpoint.md", in_words(machine, tables))
+}
+
+/// Puts tables between their marks in the page that readers look at; others stay as they are.
+fn publish(tables: &[Table]) -> Result<(), Failed> {
+    let path = place::project().join("docs").join("performance.md");
+    let failed = |error| format!("{}: {error}", path.display());
+    let mut page = fs::read_to_string(&path).map_err(failed)?;
+    for table in tables {
+        let place = || {
+            let mark = format!("<!-- checkpoint: {} -->\n", table.name);
+            let start = page.find(&mark)? + mark.len();
+            let end = start + page[start..].find("<!-- checkpoint end -->")?;
+            Some(start..end)
+        };
+        let place =
+            place().ok_or_else(|| format!("{}: no place for '{}'", path.display(), table.name))?;
+        page.replace_range(place, &table.to_string());
+    }
+    fs::write(&path, page).map_err(failed)
+}

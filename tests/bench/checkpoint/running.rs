@@ -1,0 +1,257 @@
+//! A job that is measured.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::Value;
+use stillpoint_tests::command::{self, exit};
+use stillpoint_tests::job::{self, Job};
+use stillpoint_tests::place::{self, Directory};
+use stillpoint_tests::{Failed, ensure};
+
+pub const RANKS: u32 = 2;
+/// Longest that anything may take.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Where epochs go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    Disk,
+    Memory,
+}
+
+impl Medium {
+    pub const BOTH: [Medium; 2] = [Medium::Disk, Medium::Memory];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Medium::Disk => "disk",
+            Medium::Memory => "tmpfs",
+        }
+    }
+
+    /// A directory of its own on it, which goes with what is returned.
+    pub fn directory(self, name: &str) -> Result<Scratch, Failed> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let above = match self {
+            Medium::Disk => place::target().join("bench"),
+            Medium::Memory => PathBuf::from("/dev/shm"),
+        };
+        let path = above.join(format!(
+            "stillpoint-bench-{name}-{}-{count}",
+            std::process::id()
+        ));
+        fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Scratch(path))
+    }
+}
+
+/// A directory that goes away.
+#[derive(Debug)]
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed is left to people.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A job under `stillpoint run`, or natively.
+pub struct Running {
+    job: Option<Job>,
+    directory: Directory,
+    epochs: Scratch,
+}
+
+fn arguments(words: &[&str]) -> Vec<OsString> {
+    words.iter().map(OsString::from).collect()
+}
+
+impl Running {
+    /// Starts `program` with what it is told, under `run` with `how`, its epochs on that medium, and waits until it is ready.
+    pub fn start(
+        medium: Medium,
+        how: &[&str],
+        program: &Path,
+        told: &[&str],
+    ) -> Result<Running, Failed> {
+        let mut running = Running::begin(medium, how, program, told)?;
+        running.wait("ready", |directory| {
+            (0..RANKS).all(|rank| directory.file(&format!("ready.{rank}")).exists())
+        })?;
+        Ok(running)
+    }
+
+    /// The same for a program that does not say when it is ready.
+    pub fn begin(
+        medium: Medium,
+        how: &[&str],
+        program: &Path,
+        told: &[&str],
+    ) -> Result<Running, Failed> {
+        let directory = Directory::new("bench")?;
+        let epochs = medium.directory("epochs")?;
+        let mut command = job::mpirun(RANKS);
+        command.arg(place::stillpoint()?).arg("run").args(how);
+        command.arg("--dir").arg(epochs.path().join("d"));
+        command.arg("--").arg(program).args(arguments(told));
+        let mut running = Running {
+            job: None,
+            directory,
+            epochs,
+        };
+        running.launch(command)?;
+        Ok(running)
+    }
+
+    fn launch(&mut self, mut command: Command) -> Result<(), Failed> {
+        command
+            .env("TRIAL_DIR", self.directory.path())
+            .current_dir(self.directory.path());
+        self.job = Some(Job::start(command, &self.directory)?);
+        Ok(())
+    }
+
+    /// A file in the job's directory.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.directory.file(name)
+    }
+
+    fn target(&self) -> PathBuf {
+        self.epochs.path().join("d")
+    }
+
+    /// The images of the newest epoch.
+    pub fn images(&self) -> Vec<PathBuf> {
+        let newest = command::epochs(&self.target()).pop().unwrap_or_default();
+        let epoch = self.target().join(format!("epoch-{newest:06}"));
+        let image = |rank: u32| epoch.join(format!("rank-{rank:06}.img"));
+        (0..RANKS).map(image).collect()
+    }
+
+    /// Waits until it has done something.
+    pub fn wait(&mut self, what: &str, done: impl Fn(&Directory) -> bool) -> Result<(), Failed> {
+        let directory = &self.directory;
+        match &mut self.job {
+            Some(job) => job.until(what, PATIENCE, |_| done(directory)),
+            None => Err("it does not run".to_owned()),
+        }
+    }
+
+    fn ask(&self, word: &str) -> Result<Value, Failed> {
+        let mut command = Command::new(place::stillpoint()?);
+        command.args([OsStr::new(word), self.target().as_os_str()]);
+        command.arg("--json").env_remove("STILLPOINT_DIR");
+        let answer = command::run(command, &self.directory, PATIENCE)?;
+        answer.expect(exit::DONE)?.json()
+    }
+
+    pub fn checkpoint(&self) -> Result<Value, Failed> {
+        self.ask("checkpoint")
+    }
+
+    pub fn suspend(&mut self) -> Result<Value, Failed> {
+        let said = self.ask("suspend")?;
+        self.is_over()?;
+        Ok(said)
+    }
+
+    fn is_over(&mut self) -> Result<(), Failed> {
+        let ended = match self.job.take() {
+            Some(job) => job.end(PATIENCE)?,
+            None => return Ok(()),
+        };
+        ensure!(ended.status == 0, "{}", ended.show());
+        Ok(())
+    }
+
+    /// Lets the program do what it does when it is asked, on every rank.
+    pub fn ask_program(&mut self) -> Result<(), Failed> {
+        self.put("ask")?;
+        self.answered()
+    }
+
+    fn answered(&mut self) -> Result<(), Failed> {
+        let answers: Vec<String> = (0..RANKS).map(|rank| format!("answer.{rank}")).collect();
+        self.wait("asked", |directory| {
+            answers.iter().all(|name| directory.file(name).exists())
+        })?;
+        for name in answers.iter().map(String::as_str).chain(["ask"]) {
+            let path = self.directory.file(name);
+            fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// From the start of `restart` to where every rank's program has looked at a file.
+    pub fn restart(&mut self) -> Result<Duration, Failed> {
+        self.put("ask")?;
+        let command = job::restarted(RANKS, &self.target())?;
+        let began = Instant::now();
+        self.launch(command)?;
+        let answers: Vec<PathBuf> = (0..RANKS)
+            .map(|rank| self.file(&format!("answer.{rank}")))
+            .collect();
+        self.wait("running again", |_| {
+            answers.iter().all(|path| path.exists())
+        })?;
+        let took = began.elapsed();
+        self.answered()?;
+        Ok(took)
+    }
+
+    fn put(&self, name: &str) -> Result<(), Failed> {
+        let path = self.file(name);
+        fs::write(&path, b"").map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// Lets it come to its end.
+    pub fn end(mut self) -> Result<(), Failed> {
+        self.put("go")?;
+        self.is_over()
+    }
+
+    /// When laps of its loop ended, in seconds since 1970, and how long they took, of all ranks.
+    pub fn laps(&self) -> Vec<(f64, f64)> {
+        let of_rank =
+            |rank: u32| fs::read_to_string(self.file(&format!("laps.{rank}"))).unwrap_or_default();
+        let text: String = (0..RANKS).map(of_rank).collect();
+        text.lines()
+            .filter_map(|line| {
+                let (end, took) = line.split_once(' ')?;
+                Some((end.parse().ok()?, took.parse().ok()?))
+            })
+            .collect()
+    }
+}
+
+/// Seconds since 1970.
+pub fn now() -> f64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap_or_default().as_secs_f64()
+}
+
+pub fn pause(seconds: f64) {
+    thread::sleep(Duration::from_secs_f64(seconds));
+}
+
+/// A figure of what `--json` printed.
+pub fn figure(said: &Value, name: &str) -> Result<f64, Failed> {
+    let value = said.pointer(&format!("/{}", name.replace('.', "/")));
+    value
+        .and_then(Value::as_f64)
+        .ok_or_else(|| format!("no {name} in {said}"))
+}

@@ -18,7 +18,6 @@ use super::apart::apart;
 use super::behind::Behind;
 use super::contents::Contents;
 use super::file_limit::FileLimit;
-use super::increment;
 use super::memory::Memory;
 use super::still::Still;
 use super::{CaptureError, Request, environment, mapped_files, maps, records};
@@ -144,9 +143,6 @@ pub unsafe fn write(
     drop(inside);
     // SAFETY: the caller's.
     let written = unsafe { super::write_image(request, still.access(), behind)? };
-    if begin.incremental {
-        increment::written(begin.epoch, rank, &written);
-    }
     Ok(Written {
         stored_bytes: written.bytes,
         bytes: written.page_bytes,

@@ -68,6 +68,7 @@ fn start(directory: &Path, ranks: u32) -> Result<Child, Failure> {
         suspended_status: 0,
         requeue: None,
         compress: "none".into(),
+        incremental: false,
         copies: None,
         staging: None,
         recovers: None,

@@ -19,13 +19,23 @@ const STANDS: f64 = 1.2;
 
 #[test]
 fn a_write_is_given_up_between_two_blocks() {
+    given_up("off", 0.5..STANDS);
+}
+
+/// What is written behind the application holds it up no longer than any checkpoint.
+#[test]
+fn a_write_behind_the_application_is_given_up_and_leaves_nothing() {
+    given_up("on", 0.0..0.5);
+}
+
+fn given_up(copy: &str, stands: Range<f64>) {
     let tested = (|| {
         let program = Program::named(Kind::Special, "large_and_awake")?;
         let _turn = Turn::take()?;
-        Directory::new("given-up")?.run(|directory| {
+        Directory::new(&format!("given-up-copy-{copy}"))?.run(|directory| {
             let mut trial = Trial::new(&program, 1, directory)?;
             trial.arguments = vec!["300".to_owned()];
-            runs_on(&trial)
+            runs_on(&trial, copy, stands)
         })
     })();
     if let Err(failed) = tested {
@@ -95,10 +105,11 @@ fn stood_still_for(trial: &Trial, expected: Range<f64>) -> Result<(), Failed> {
     Ok(())
 }
 
-fn runs_on(trial: &Trial) -> Result<(), Failed> {
+fn runs_on(trial: &Trial, copy: &str, stands: Range<f64>) -> Result<(), Failed> {
     let mut command = job::under_stillpoint(trial.ranks, &trial.epochs_at())?;
     // Many times longer than a second.
     command.env("STILLPOINT_COMPRESS", "zstd:19");
+    command.env("STILLPOINT_COPY", copy);
     command.arg(trial.executable()).args(&trial.arguments);
     let mut job = trial.launch(command)?;
     trial.ready(&mut job)?;
@@ -119,7 +130,7 @@ fn runs_on(trial: &Trial) -> Result<(), Failed> {
         .filter(|name| name.to_string_lossy().starts_with("epoch-"))
         .collect();
     ensure!(epochs.is_empty(), "this is left: {epochs:?}");
-    stood_still_for(trial, 0.5..STANDS)
+    stood_still_for(trial, stands)
 }
 
 fn ask(trial: &Trial) -> Result<Answer, Failed> {

@@ -124,6 +124,7 @@ points! {
     28 CaptureInventory "capture-inventory" Rank fails [Checkpoint]: "the inventory of MPI objects";
     29 CaptureDescriptors "capture-descriptors" Rank fails [Checkpoint]: "descriptors";
     30 CaptureMemory "capture-memory" Rank fails [Checkpoint]: "the memory map";
+    31 CaptureMapped "capture-mapped" Rank fails [Checkpoint]: "mapped files are opened and read";
 
     // An image on its way to the disk.
     40 ImageCreate "image-create" Rank fails [Checkpoint]: "the image's file is made";
@@ -197,6 +198,7 @@ points! {
     135 RestartLimits "restart-limits" Rank dies [Restart]: "attributes and limits are set";
     136 RestartCredentials "restart-credentials" Rank fails [Restart]: "users and capabilities are set";
     137 RestartLast "restart-last" Rank dies [Restart]: "the threads run";
+    138 RestartRefers "restart-refers" Rank fails [Restart]: "files that the image refers to are opened and compared";
 
     // A checkpoint on storage tiers.
     150 Size "size" Rank fails [Staging]: "the rank says how long its image will be";

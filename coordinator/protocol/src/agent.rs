@@ -305,6 +305,8 @@ pub struct Begin {
     pub image: String,
     /// `none`, `lz4` or `zstd[:level]`.
     pub compress: String,
+    /// Whether the image may have chunks in earlier epochs' images.
+    pub incremental: bool,
 }
 
 #[cfg(test)]

@@ -70,6 +70,24 @@ pub struct Launch {
     /// Where images are staged; `None`: they are written to the checkpoint directory.
     #[serde(default)]
     pub tiers: Option<Tiers>,
+    /// Whether images hold what is mapped privately of files.
+    #[serde(default)]
+    pub mapped_files: MappedFiles,
+    /// When the command was started: nanoseconds since 1970.
+    #[serde(default)]
+    pub begun: i64,
+}
+
+/// What an image holds of a file that is mapped privately, besides the pages that the process has of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MappedFiles {
+    /// Nothing, unless the file is likely to go away or to change.
+    #[default]
+    Auto,
+    /// Nothing, if the file can be found by its name.
+    Refer,
+    /// Every byte.
+    Keep,
 }
 
 /// What a rank is restored from. The command has checked the manifest and the rank count.
@@ -195,6 +213,8 @@ mod tests {
                 slow_limit: Some(3),
                 peer_limit: None,
             }),
+            mapped_files: MappedFiles::Keep,
+            begun: 1_790_000_000_000_000_000,
         };
         let read: Launch = serde_json::from_str(&launch.to_variable()).unwrap();
         assert_eq!(read, launch);

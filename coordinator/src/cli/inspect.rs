@@ -90,6 +90,7 @@ impl Shown {
             ));
         }
         text.push_str(&self.sums_in_words());
+        text.push_str(&files_in_words(&self.images));
         for image in &self.images {
             if let Some(objects) = in_words(&image.objects) {
                 text.push_str(&format!("rank {}: {objects}\n", image.identity.rank));
@@ -105,6 +106,7 @@ impl Shown {
         let memory: u64 = sum(|sizes| sizes.page_bytes);
         let own: u64 = sum(|sizes| sizes.own_page_bytes);
         let mapped: u64 = sum(|sizes| sizes.region_bytes);
+        let referred: u64 = sum(|sizes| sizes.referred_bytes);
         let mut text = format!(
             "{:>6} {:<16} {:>10} {:>10} {:>10}\n",
             "all",
@@ -114,9 +116,10 @@ impl Shown {
             bytes(mapped)
         );
         text.push_str(&format!(
-            "saved: {} never touched or zero, {} by compression\n",
-            bytes(mapped.saturating_sub(memory)),
+            "saved: {} never touched or zero, {} by compression, {} left to mapped files\n",
+            bytes(mapped.saturating_sub(memory).saturating_sub(referred)),
             bytes(own.saturating_sub(on_disk)),
+            bytes(referred),
         ));
         let shares = self.images.iter().flat_map(|image| &image.carried);
         if let Some(carried) = carried_in_words(shares) {
@@ -144,6 +147,24 @@ fn carried_in_words<'a>(shares: impl Iterator<Item = &'a Share>) -> Option<Strin
     let of = |(epoch, sum): (u64, u64)| format!("{} from epoch {epoch}", bytes(sum));
     let words: Vec<String> = by_epoch.into_iter().map(of).collect();
     (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// The files that a restart needs, each once, with what all ranks leave to it.
+fn files_in_words(images: &[Description]) -> String {
+    let mut files: BTreeMap<&str, (u64, usize)> = BTreeMap::new();
+    for file in images.iter().flat_map(|image| &image.mapped_files) {
+        let sum = files.entry(&file.path).or_default();
+        sum.0 += file.referred_bytes;
+        sum.1 += 1;
+    }
+    if files.is_empty() {
+        return String::new();
+    }
+    let lines = files
+        .iter()
+        .map(|(path, (sum, ranks))| format!("{:>10} in {ranks} ranks: {path}\n", bytes(*sum)));
+    let head = "mapped files that a restart needs as they were, with what is left to them:\n";
+    std::iter::once(head.to_owned()).chain(lines).collect()
 }
 
 /// MPI objects by kind, with how many there are of each.

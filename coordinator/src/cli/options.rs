@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use nix::sys::signal::Signal;
+use stillpoint_protocol::launch;
 
 use stillpoint_multilevel::units::parse_bytes;
 
@@ -34,6 +35,15 @@ pub struct LaunchOptions {
           value_parser = parse_compression)]
     pub compress: String,
 
+    /// Files that the program has mapped: leave to them what it has not changed, or hold it in the images
+    #[arg(
+        long,
+        env = "STILLPOINT_MAPPED_FILES",
+        value_name = "HOW",
+        default_value = "auto"
+    )]
+    pub mapped_files: MappedFiles,
+
     /// Whether the application runs on while its images are written, and what it changes meanwhile is copied: auto does where there is room for
     /// the copies, on does in any case, off never
     #[arg(
@@ -49,7 +59,7 @@ pub struct LaunchOptions {
     #[arg(long, env = "STILLPOINT_COPY_MEMORY", value_name = "BYTES", value_parser = parse_bytes)]
     pub copy_memory: Option<u64>,
 
-    /// Write only what has changed since the epoch before
+    /// Write only what has changed since the epoch before, which is kept as long as it is needed
     #[arg(long, env = "STILLPOINT_INCREMENTAL")]
     pub incremental: bool,
 
@@ -112,6 +122,27 @@ pub enum Mpi {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MappedFiles {
+    /// As `refer`, but keep files that are likely to go away or to change: temporary ones, and those that have been written to since the
+    /// job began
+    Auto,
+    /// A restart maps them again: they have to be there as they were, or it is refused
+    Refer,
+    /// The images hold every byte of them: a restart needs none
+    Keep,
+}
+
+impl From<MappedFiles> for launch::MappedFiles {
+    fn from(how: MappedFiles) -> launch::MappedFiles {
+        match how {
+            MappedFiles::Auto => launch::MappedFiles::Auto,
+            MappedFiles::Refer => launch::MappedFiles::Refer,
+            MappedFiles::Keep => launch::MappedFiles::Keep,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnTerm {
     /// What it always means: the process ends
     End,
@@ -145,11 +176,6 @@ impl LaunchOptions {
 
     /// Refuses what this version does not offer, before anything is started.
     pub fn refuse_unavailable(&self) -> Result<(), Failure> {
-        if self.incremental {
-            return Err(Failure::failed(
-                "--incremental is not available in this version: leave it out, every epoch is then whole",
-            ));
-        }
         self.tiers.check()
     }
 }

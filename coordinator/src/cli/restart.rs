@@ -7,6 +7,7 @@ use clap::Args;
 use stillpoint_directory::{Directory, Whose};
 use stillpoint_faults::{Point, strike};
 use stillpoint_image::blocks::blocks_name;
+use stillpoint_image::mapped_files::MappedFiles;
 use stillpoint_image::{ImageError, Manifest, epoch_name};
 use stillpoint_protocol::job_file::JobFile;
 
@@ -144,12 +145,25 @@ pub fn decide(held: &Directory, wanted: &Wanted, elsewhere: bool) -> Result<Task
     let manifest = manifest(held, &epoch_name(epoch)).map_err(broken)?;
     fits(&manifest, wanted.size)?;
     readable(held, epoch).map_err(broken)?;
+    files_are_there(held, epoch, &manifest)?;
     let task = task(held, manifest, wanted, elsewhere)?;
     // Its blocks may be nearer than the slow tier.
     let staged_once = epochs.path(epoch).join(blocks_name(0)).exists();
     Ok(match staged_once && !elsewhere {
         true => gathering(task, epoch),
         false => task,
+    })
+}
+
+/// Files that rank 0's image is to find as they were. Every rank looks for its own, on its own host; most often all miss the same.
+fn files_are_there(held: &Directory, epoch: u64, manifest: &Manifest) -> Result<(), Failure> {
+    let path = held.path().join(epoch_name(epoch));
+    let image = manifest
+        .open_image(&path, 0)
+        .map_err(|error| Failure::of(&error))?;
+    let found = MappedFiles::of(&image).and_then(|files| files.find(|_, _| Ok(())));
+    found.map_err(|reason| {
+        Failure::failed(format!("epoch {epoch} cannot be restarted here: {reason}"))
     })
 }
 

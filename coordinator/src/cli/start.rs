@@ -10,7 +10,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use stillpoint_directory::{Directory, Whose};
 use stillpoint_faults::{Point, strike, this_is};
@@ -106,6 +106,7 @@ pub fn start(
     decide: impl FnOnce() -> Result<Decision, Failure>,
 ) -> Outcome {
     let Home { work, from } = home;
+    let begun = now();
     this_is(place.rank);
     options.refuse_unavailable()?;
     let mpi = mpi::choose(
@@ -165,6 +166,8 @@ pub fn start(
             .and_then(Result::ok),
         two_phase: program.is_some_and(|program| program.safe_state == SafeState::Barrier),
         tiers,
+        mapped_files: options.mapped_files.into(),
+        begun,
     };
     for (variable, keeper) in KEPT_FROM_LOADER {
         match std::env::var_os(variable) {
@@ -178,6 +181,12 @@ pub fn start(
         "{}: cannot be started: {error}",
         siblings.lower.display()
     )))
+}
+
+/// Nanoseconds since 1970; by a clock that is before that, every file has changed since.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as i64)
 }
 
 /// Takes the job's part of the fast tier: whatever no restart needs makes room, of this job and of others.
@@ -243,6 +252,7 @@ fn start_coordinator(
         suspended_status: options.suspended_status(),
         requeue: options.requeued()?,
         compress: options.compress.clone(),
+        incremental: options.incremental,
         copies: options.copies(),
         staging: options.tiers.staging(),
         recovers: task.recovers,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use stillpoint_directory::{Directory, Whose};
 use stillpoint_image::Manifest;
+use stillpoint_image::mapped_files::MappedFile;
 
 use super::units::bytes;
 use super::{Failure, Outcome, print};
@@ -13,7 +14,8 @@ use crate::epoch::{Epochs, Mark};
 
 /// Read every byte of an epoch and check every sum
 ///
-/// Exit status 0 if all is well; otherwise names each file that is broken, and where.
+/// Exit status 0 if all is well; otherwise names each file that is broken, and where. Mapped files that a restart would need, and that are missing or
+/// others on this machine, are noted.
 #[derive(Debug, Args)]
 pub struct Verify {
     /// Checkpoint directory
@@ -31,22 +33,30 @@ impl Verify {
         let manifest = Manifest::read(&path).map_err(|error| Failure::of(&error))?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let mut broken = vec![];
+        let mut files: Vec<MappedFile> = vec![];
         let (mut stored, mut pages) = (0, 0);
         for entry in &manifest.ranks {
             match verify(&manifest, &path, entry, threads) {
                 Ok(summary) => {
                     stored += summary.bytes;
                     pages += summary.page_bytes;
+                    let more = summary.mapped_files.files;
+                    for file in more {
+                        if !files.iter().any(|known| known.wants_the_same(&file)) {
+                            files.push(file);
+                        }
+                    }
                 }
                 Err(error) => broken.push(error.to_string()),
             }
         }
         if broken.is_empty() {
             return print(&format!(
-                "epoch {epoch} is whole: {} images, {} on disk, {} of memory\n",
+                "epoch {epoch} is whole: {} images, {} on disk, {} of memory\n{}",
                 manifest.ranks.len(),
                 bytes(stored),
-                bytes(pages)
+                bytes(pages),
+                notes(&files)
             ));
         }
         if let [broken] = broken.as_slice() {
@@ -64,6 +74,14 @@ impl Verify {
             broken.join("\n  ")
         )))
     }
+}
+
+/// What a restart here would refuse, since the images leave it to files. The epoch is none the worse for it.
+fn notes(files: &[MappedFile]) -> String {
+    let refused = files.iter().filter_map(|file| file.open().err());
+    refused
+        .map(|reason| format!("note: a restart on this machine would be refused: {reason}\n"))
+        .collect()
 }
 
 fn verify(

@@ -27,6 +27,7 @@ impl Job {
                 directory: directory.to_string_lossy().into_owned(),
                 image: image.to_string_lossy().into_owned(),
                 compress: self.settings.compress.clone(),
+                incremental: self.settings.incremental,
             });
             let attempt = self.attempts;
             let message = ToAgent::Checkpoint { attempt, order };

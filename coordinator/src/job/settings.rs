@@ -19,6 +19,8 @@ pub struct Settings {
     pub mark: Mark,
     /// As `--compress` takes it.
     pub compress: String,
+    /// Whether images have chunks in those of earlier epochs.
+    pub incremental: bool,
     /// Whether the application runs on while images are written.
     pub copies: Option<Copies>,
     /// The number that the next epoch gets.

@@ -43,6 +43,7 @@ impl World {
             mark: crate::epoch::Mark::none(),
             attempts_before: 0,
             compress: "lz4".into(),
+            incremental: false,
             copies: None,
             next_epoch: 5,
             newest_epoch: Some(4),

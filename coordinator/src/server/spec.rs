@@ -40,6 +40,8 @@ pub struct Spec {
     /// The batch job that is to be started again after a suspend.
     pub requeue: Option<BatchJob>,
     pub compress: String,
+    /// Whether epochs build on earlier ones.
+    pub incremental: bool,
     /// Whether the application runs on while images are written.
     pub copies: Option<Copies>,
     /// How images are staged, where the launch has tiers.
@@ -127,6 +129,7 @@ impl Spec {
             directory: self.directory.clone(),
             mark,
             compress: self.compress.clone(),
+            incremental: self.incremental,
             copies: self.copies,
             // An epoch that was read from another directory counts too: numbers go up all through a job's life.
             next_epoch: newest_staged

@@ -347,6 +347,8 @@ fn a_launch_finds_its_coordinator_and_no_other() {
         stillpoint: None,
         two_phase: false,
         tiers: None,
+        mapped_files: stillpoint_protocol::launch::MappedFiles::Auto,
+        begun: 0,
     };
     launch.connect(PATIENCE).unwrap();
     launch.launch = "another".into();

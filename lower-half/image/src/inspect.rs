@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::descriptors::Descriptors;
 use crate::error::ImageError;
 use crate::facts::{Environment, Identity};
+use crate::mapped_files::MappedFiles;
 use crate::origins::Share;
 use crate::reader::Reader;
 use crate::tables::{Region, thread_flags};
@@ -23,6 +24,8 @@ pub struct Summary {
     pub regions: usize,
     pub threads: usize,
     pub chunks: usize,
+    /// What is left to files.
+    pub mapped_files: MappedFiles,
 }
 
 /// Reads every byte of an image and checks every sum, on `threads` threads.
@@ -33,7 +36,9 @@ pub fn verify(path: &Path, threads: usize) -> Result<Summary, ImageError> {
 /// The same, of an image whose tables have been checked already.
 pub fn verify_opened(reader: &Reader, threads: usize) -> Result<Summary, ImageError> {
     reader.check_pages(threads)?;
+    let mapped_files = mapped_files(reader)?;
     Ok(Summary {
+        mapped_files,
         identity: reader.identity().clone(),
         bytes: reader.file_bytes(),
         digest: reader.digest(),
@@ -41,6 +46,15 @@ pub fn verify_opened(reader: &Reader, threads: usize) -> Result<Summary, ImageEr
         regions: reader.regions().len(),
         threads: reader.threads().len(),
         chunks: reader.chunks().len(),
+    })
+}
+
+fn mapped_files(reader: &Reader) -> Result<MappedFiles, ImageError> {
+    MappedFiles::of(reader).map_err(|problem| ImageError::Malformed {
+        path: reader.path().to_owned(),
+        offset: 0,
+        field: "mapped files".into(),
+        problem,
     })
 }
 
@@ -53,6 +67,8 @@ pub struct Description {
     /// What lies in images of earlier epochs, the oldest first.
     pub carried: Vec<Share>,
     pub regions: Vec<Region>,
+    /// Files that a restart needs as they were.
+    pub mapped_files: Vec<FileDescription>,
     pub threads: Vec<ThreadDescription>,
     pub descriptors: Descriptors,
     /// The MPI objects alive, as the upper half describes them; null when it said nothing.
@@ -73,6 +89,54 @@ pub struct Sizes {
     pub own_page_bytes: u64,
     /// The same, as stored.
     pub stored_page_bytes: u64,
+    /// What is left to files.
+    pub referred_bytes: u64,
+}
+
+/// A file that holds bytes of regions in the image's place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FileDescription {
+    pub path: String,
+    /// The file's length.
+    pub bytes: u64,
+    /// Seconds since 1970.
+    pub modified: i64,
+    /// Whether a restart can tell an equal file from another.
+    pub summed: bool,
+    /// Of all its regions.
+    pub referred_bytes: u64,
+    pub regions: Vec<ReferredDescription>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReferredDescription {
+    pub start: u64,
+    pub end: u64,
+    /// What is left to the file; the rest is in the image, or zero, or behind the file's end.
+    pub referred_bytes: u64,
+}
+
+/// By file.
+fn describe(files: &MappedFiles) -> Vec<FileDescription> {
+    let described = files.files.iter().enumerate().map(|(number, file)| {
+        let referred = files.regions.iter().filter(|one| one.file == number);
+        let regions: Vec<_> = referred
+            .map(|one| ReferredDescription {
+                start: one.start,
+                end: one.end,
+                referred_bytes: files.bytes_in_file(one),
+            })
+            .collect();
+        FileDescription {
+            path: file.path.clone(),
+            bytes: file.identity.bytes,
+            modified: file.identity.modified.div_euclid(1_000_000_000),
+            summed: file.sum.is_some(),
+            referred_bytes: regions.iter().map(|one| one.referred_bytes).sum(),
+            regions,
+        }
+    });
+    described.collect()
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -106,6 +170,7 @@ pub fn inspect(path: &Path) -> Result<Description, ImageError> {
         version: blob.version,
         bytes: blob.bytes.len(),
     });
+    let mapped_files = describe(&mapped_files(&reader)?);
     let own = reader.chunks().iter().filter(|chunk| chunk.origin == 0);
     Ok(Description {
         identity: reader.identity().clone(),
@@ -116,9 +181,11 @@ pub fn inspect(path: &Path) -> Result<Description, ImageError> {
             page_bytes: reader.tables().page_bytes(),
             own_page_bytes: own.clone().map(|chunk| u64::from(chunk.bytes)).sum(),
             stored_page_bytes: own.map(|chunk| u64::from(chunk.stored_bytes)).sum(),
+            referred_bytes: mapped_files.iter().map(|file| file.referred_bytes).sum(),
         },
         carried: reader.tables().shares(),
         regions: reader.regions().to_vec(),
+        mapped_files,
         threads: threads.collect(),
         descriptors: reader.descriptors().clone(),
         objects: serde_json::from_slice(reader.inventory()).unwrap_or_default(),

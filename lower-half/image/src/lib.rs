@@ -12,6 +12,7 @@
 //! * [`Manifest`] - which images make an epoch
 //! * [`delta`], [`Origin`] - what an image leaves where earlier ones have it
 //! * [`blocks`] - where the parts of an image are that was staged on several tiers
+//! * [`mapped_files`] - what of private mappings is left to their files
 //! * [`fast_tier`], [`nearest`] - what lies where on a fast tier; reading from there
 //!
 //! Nothing that is read is trusted: every count is compared with the size of the file before memory is
@@ -33,6 +34,7 @@ pub mod features;
 pub mod format;
 mod inspect;
 pub mod manifest;
+pub mod mapped_files;
 pub mod nearest;
 mod origins;
 mod pack;
@@ -49,7 +51,7 @@ pub use delta::{Base, Carried};
 pub use error::ImageError;
 pub use estimate::estimate;
 pub use facts::{Environment, Identity};
-pub use inspect::{Description, Sizes, Summary, inspect, verify, verify_opened};
+pub use inspect::{Description, FileDescription, Sizes, Summary, inspect, verify, verify_opened};
 pub use manifest::{Manifest, RankImage};
 pub use origins::{Origin, Share, Tables};
 pub use pages::PageRun;

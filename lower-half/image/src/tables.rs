@@ -14,7 +14,7 @@ pub enum RegionKind {
     /// Private memory that starts as zeros.
     #[default]
     Anonymous = 1,
-    /// A private mapping of a file: saved whole, so that a restart does not need the file.
+    /// A private mapping of a file: saved whole, or but for what is left to the file ([`crate::mapped_files`]).
     PrivateFile = 2,
     /// A shared mapping of a file that has a name: mapped again by path.
     SharedFile = 3,

@@ -14,6 +14,7 @@ use stillpoint_protocol::client::ClientError;
 use super::absent::{Absent, Said};
 use super::late::Late;
 use crate::capture::behind::Behind;
+use crate::capture::increment;
 use crate::executor::carrier::{Executor, Means, Task};
 use crate::executor::destination::InFile;
 use crate::executor::staging::Staging;
@@ -196,6 +197,9 @@ impl Attempt {
             Order::Committed => {
                 pass(Point::Released);
                 self.release();
+                if self.staging.is_none() {
+                    increment::committed(self.begin.epoch);
+                }
                 return Ok(Outcome::Released);
             }
             Order::Abort { .. } => {

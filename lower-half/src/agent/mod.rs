@@ -30,6 +30,7 @@ use stillpoint_protocol::client::{AgentConnection, ClientError};
 use stillpoint_protocol::launch::{Launch, LaunchError};
 use stillpoint_protocol::{Received, Receiver, Sender};
 
+use crate::capture::increment;
 use crate::executor::staging::Staging;
 use crate::ground::page::Page;
 use crate::ground::{say, wake};
@@ -303,7 +304,10 @@ impl Agent {
         match message {
             ToAgent::Peers(peers) => staging.know(peers),
             ToAgent::Flush { epoch, directory } => staging.flush(epoch, directory.into()),
-            ToAgent::Durable { epoch } => staging.note_durable(epoch),
+            ToAgent::Durable { epoch } => {
+                staging.note_durable(epoch);
+                increment::committed(epoch);
+            }
             _ => {}
         }
     }

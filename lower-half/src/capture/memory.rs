@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 
 use stillpoint_image::Region;
+use stillpoint_image::mapped_files::{MappedFiles, Referred};
 use stillpoint_image::tables::RegionKind;
 
 use super::contents::{Contents, FileKey, data};
@@ -68,15 +69,20 @@ pub struct Memory {
 pub struct Opened(Vec<(usize, usize, i32)>);
 
 impl Memory {
-    /// Looks at every mapping; finds out what to write, and makes readable what is not.
+    /// Looks at every mapping; finds out what to write, and makes readable what is not. `in_files` tells of which mappings files hold the rest.
     ///
     /// # Safety
     /// Every thread of the upper half must be stopped, until [`Memory::opened`] is dropped.
-    pub unsafe fn survey(mappings: &[Mapping], contents: &mut Contents) -> io::Result<Memory> {
+    pub unsafe fn survey(
+        mappings: &[Mapping],
+        in_files: &MappedFiles,
+        contents: &mut Contents,
+    ) -> io::Result<Memory> {
         let mut memory = Memory::default();
         let mut pages = PageMap::open()?;
         let below = Below::survey(mappings)?;
         let mut file_kinds = HashMap::new();
+        let mut referred = 0;
         for mapping in mappings {
             if below.has(mapping) {
                 memory.add_window(mapping, window_memory::is_held(mapping), &mut pages)?;
@@ -108,10 +114,12 @@ impl Memory {
                 RegionKind::PrivateFile => {
                     // Under its old name there may be another file by then.
                     region.name.clone_from(&mapping.name);
-                    memory.open(mapping)?;
-                    let end = readable_end(mapping)?;
-                    if end > mapping.start {
-                        memory.private.push(mapping.start..end);
+                    match in_files.referred(&region) {
+                        Some(found) => {
+                            referred += 1;
+                            memory.add_own(mapping, found)?;
+                        }
+                        None => memory.add_whole(mapping)?,
                     }
                 }
                 RegionKind::SharedFile | RegionKind::SharedAnonymous | RegionKind::SystemV => {
@@ -144,7 +152,32 @@ impl Memory {
             }
             memory.regions.push(region);
         }
-        Ok(memory)
+        match referred == in_files.regions.len() {
+            true => Ok(memory),
+            // Nobody runs who could have done it.
+            false => Err(io::Error::other("the memory map has changed meanwhile")),
+        }
+    }
+
+    /// A private mapping of a file, of which the image holds every byte.
+    fn add_whole(&mut self, mapping: &Mapping) -> io::Result<()> {
+        self.open(mapping)?;
+        let end = readable_end(mapping)?;
+        if end > mapping.start {
+            self.private.push(mapping.start..end);
+        }
+        Ok(())
+    }
+
+    /// One whose bytes are in the file, but for pages of the process's own.
+    fn add_own(&mut self, mapping: &Mapping, referred: &Referred) -> io::Result<()> {
+        if !referred.own.is_empty() {
+            self.open(mapping)?;
+        }
+        let own = referred.own();
+        self.private
+            .extend(own.map(|range| range.start as usize..range.end as usize));
+        Ok(())
     }
 
     /// Memory of a window, as if nobody else had it; its bytes only where they are to be in this image.

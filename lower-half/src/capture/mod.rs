@@ -16,8 +16,10 @@ pub mod descriptors;
 pub mod driver;
 pub mod environment;
 pub mod file_limit;
+pub mod increment;
 pub mod ipc;
 pub mod locked;
+pub mod mapped_files;
 pub mod maps;
 pub mod memory;
 pub mod mpi_files;
@@ -30,6 +32,7 @@ pub mod scheduling;
 pub mod signals;
 pub mod snapshot;
 pub mod still;
+pub mod tracking;
 pub mod unmovable;
 pub mod window_memory;
 
@@ -38,10 +41,12 @@ use std::path::{Path, PathBuf};
 
 use stillpoint_faults::{Point, strike};
 use stillpoint_image::descriptors::Descriptors;
+use stillpoint_image::mapped_files::MappedFiles;
 use stillpoint_image::pages::{Bytes, Pages};
 use stillpoint_image::store::Store;
 use stillpoint_image::{
-    Compression, Environment, Identity, ImageError, PageRun, Reader, Thread, Writer, Written,
+    Carried, Compression, Environment, Identity, ImageError, PageRun, Reader, Thread, Writer,
+    Written,
 };
 
 use stillpoint_part::Payload;
@@ -85,6 +90,8 @@ pub struct Request {
     pub identity: Identity,
     pub environment: Environment,
     pub compression: Compression,
+    /// Whether it may build on earlier ones.
+    pub incremental: bool,
     /// Threads that pack pages.
     pub workers: usize,
     /// The upper half's threads, the main one first.
@@ -93,6 +100,8 @@ pub struct Request {
     pub inventory: Vec<u8>,
     /// What the parts have put down.
     pub payloads: Vec<Payload>,
+    /// What is left to files.
+    pub mapped_files: MappedFiles,
     /// The descriptor numbers that belong to the upper half.
     pub descriptors: Vec<i32>,
 }
@@ -131,12 +140,24 @@ unsafe fn write_to(
         let descriptors = descriptors::survey(&request.descriptors, &mut contents)
             .map_err(|refusals| CaptureError::Refused(refusals.join("; ")))?;
         // SAFETY: the caller's, and inside.
-        let memory = unsafe { memory::Memory::survey(&mappings, &mut contents) }
-            .map_err(CaptureError::process("page map"))?;
+        let memory =
+            unsafe { memory::Memory::survey(&mappings, &request.mapped_files, &mut contents) }
+                .map_err(CaptureError::process("page map"))?;
         Ok::<_, CaptureError>((descriptors, memory))
     });
     let (descriptors, mut memory) = surveyed.map_err(CaptureError::process("open files"))??;
     inside.changes(std::mem::take(&mut memory.opened));
+    let carried = match request.incremental {
+        true => {
+            // SAFETY: the caller's.
+            let increment = unsafe {
+                increment::since_the_last(path, &memory.private, &mappings, &memory.regions)
+            };
+            memory.private = increment.changed;
+            increment.carried
+        }
+        false => Carried::default(),
+    };
     // The limit is the application's, and the image is not its file.
     let behind = behind.filter(|_| !FileLimit::is_set());
     let set_apart = behind.map(|(behind, say)| (behind.part(&memory.private, &mappings), say));
@@ -154,6 +175,7 @@ unsafe fn write_to(
         descriptors,
         memory,
         parted,
+        carried,
     };
     // SAFETY: the caller's.
     let result = unsafe { put_down(path, request, &surveyed, access, say) };
@@ -175,6 +197,7 @@ struct Surveyed {
     descriptors: Descriptors,
     memory: memory::Memory,
     parted: Parted,
+    carried: Carried,
 }
 
 /// Writes, and reads again what says how the process is to be made.
@@ -198,6 +221,7 @@ unsafe fn put_down(
     // SAFETY: the survey has made readable what is to be written; the threads are stopped, the caller says.
     let live = unsafe { Memory::through(access) };
     let parted = &surveyed.parted;
+    writer.carry(surveyed.carried.clone());
     surveyed.contents.write(&mut writer, &live)?;
     writer.memory(&runs(
         parted.first.iter().chain(&parted.without_room),

@@ -1,4 +1,4 @@
-//! Which pages of a mapping have ever been touched.
+//! Which pages of a mapping have ever been touched, and which of a private mapping of a file are the process's own.
 
 use std::fs::File;
 use std::io;
@@ -13,13 +13,56 @@ pub use crate::arch::PAGE;
 
 /// `_IOWR('f', 16, struct pm_scan_arg)` (linux/fs.h, since Linux 6.7).
 const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
+const IS_WRITTEN: u64 = 1 << 1;
+const IS_FILE: u64 = 1 << 2;
 const IS_PRESENT: u64 = 1 << 3;
 const IS_SWAPPED: u64 = 1 << 4;
 const IS_ZERO_PAGE: u64 = 1 << 5;
 
+/// Takes the right to write away from what is found; only where the kernel gives it back by itself.
+const PROTECT: u64 = 1 | 1 << 1;
+
 /// Bits of an entry of `/proc/self/pagemap`.
 const ENTRY_PRESENT: u64 = 1 << 63;
 const ENTRY_SWAPPED: u64 = 1 << 62;
+const ENTRY_FILE: u64 = 1 << 61;
+
+/// Which pages are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Which {
+    /// Those that exist; not the kernel's shared zero page, where that can be told.
+    Touched,
+    /// Those that exist and are no file's: what a private mapping has got when it was written to. Swapped out, they are still its own; so is the
+    /// shared zero page, which may stand where the file has something else.
+    Own,
+    /// Those that have been written to since they were protected, or never were. They are protected from here on.
+    Written,
+}
+
+impl Which {
+    /// What a page must not be.
+    fn excluded(self) -> u64 {
+        match self {
+            Which::Touched => IS_ZERO_PAGE,
+            Which::Own => IS_FILE,
+            Which::Written => 0,
+        }
+    }
+
+    /// What a page must be.
+    fn demanded(self) -> u64 {
+        match self {
+            Which::Touched | Which::Own => 0,
+            Which::Written => IS_WRITTEN,
+        }
+    }
+
+    /// Whether an entry of `/proc/self/pagemap` is of such a page.
+    fn has(self, entry: u64) -> bool {
+        let exists = entry & (ENTRY_PRESENT | ENTRY_SWAPPED) != 0;
+        exists && (self != Which::Own || entry & ENTRY_FILE == 0)
+    }
+}
 
 /// `/proc/self/pagemap`, open.
 pub struct PageMap {
@@ -38,19 +81,34 @@ impl PageMap {
 
     /// The stretches of a mapping whose pages exist. The kernel's shared zero page is left out.
     pub fn touched(&mut self, mapping: &Mapping) -> io::Result<Vec<Range<usize>>> {
+        self.look(Which::Touched, mapping)
+    }
+
+    /// The stretches of a private mapping of a file whose pages are the process's own. Everywhere else it shows what is in the file.
+    pub fn own(&mut self, mapping: &Mapping) -> io::Result<Vec<Range<usize>>> {
+        self.look(Which::Own, mapping)
+    }
+
+    /// The stretches of a mapping that have been written to since this was last asked; protected by
+    /// [`Tracker`](super::tracking::Tracker).
+    pub fn written(&self, range: Range<usize>) -> io::Result<Vec<Range<usize>>> {
+        self.scan(Which::Written, range)
+    }
+
+    fn look(&mut self, which: Which, mapping: &Mapping) -> io::Result<Vec<Range<usize>>> {
         let range = mapping.start..mapping.end;
         if self.scans {
-            match self.scan(range.clone()) {
+            match self.scan(which, range.clone()) {
                 Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTTY | libc::EINVAL)) => {
                     self.scans = false
                 }
                 other => return other,
             }
         }
-        self.read(range)
+        self.read(which, range)
     }
 
-    fn scan(&self, range: Range<usize>) -> io::Result<Vec<Range<usize>>> {
+    fn scan(&self, which: Which, range: Range<usize>) -> io::Result<Vec<Range<usize>>> {
         let empty = page_region {
             start: 0,
             end: 0,
@@ -62,16 +120,16 @@ impl PageMap {
         while start < range.end {
             let mut argument = pm_scan_arg {
                 size: size_of::<pm_scan_arg>() as u64,
-                flags: 0,
+                flags: if which == Which::Written { PROTECT } else { 0 },
                 start: start as u64,
                 end: range.end as u64,
                 walk_end: 0,
                 vec: regions.as_mut_ptr() as u64,
                 vec_len: regions.len() as u64,
                 max_pages: 0,
-                // Not the zero page, and present or swapped out.
-                category_inverted: IS_ZERO_PAGE,
-                category_mask: IS_ZERO_PAGE,
+                // Present or swapped out, and not that.
+                category_inverted: which.excluded(),
+                category_mask: which.excluded() | which.demanded(),
                 category_anyof_mask: IS_PRESENT | IS_SWAPPED,
                 return_mask: IS_PRESENT,
             };
@@ -94,7 +152,7 @@ impl PageMap {
         Ok(found)
     }
 
-    fn read(&self, range: Range<usize>) -> io::Result<Vec<Range<usize>>> {
+    fn read(&self, which: Which, range: Range<usize>) -> io::Result<Vec<Range<usize>>> {
         let mut found = Vec::new();
         let mut entries = vec![0u8; 1 << 16];
         let mut at = range.start;
@@ -107,7 +165,7 @@ impl PageMap {
                     .iter()
                     .rev()
                     .fold(0u64, |word, byte| word << 8 | u64::from(*byte));
-                if word & (ENTRY_PRESENT | ENTRY_SWAPPED) != 0 {
+                if which.has(word) {
                     push(&mut found, at..at + PAGE);
                 }
                 at += PAGE;
@@ -127,7 +185,23 @@ fn push(found: &mut Vec<Range<usize>>, range: Range<usize>) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
+
+    /// Whether both ways see just these pages of a mapping: the first of each stretch, and the one behind it.
+    fn both_see(which: Which, map: &[u8], pages: &[(usize, usize)]) {
+        let start = map.as_ptr() as usize;
+        let at = |&(from, to): &(usize, usize)| start + from * PAGE..start + to * PAGE;
+        let expected: Vec<Range<usize>> = pages.iter().map(at).collect();
+        let map_of_pages = PageMap::open().unwrap();
+        let range = start..start + map.len();
+        assert_eq!(map_of_pages.read(which, range.clone()).unwrap(), expected);
+        match map_of_pages.scan(which, range) {
+            Ok(scanned) => assert_eq!(scanned, expected),
+            Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOTTY), "{error}"),
+        }
+    }
 
     #[test]
     fn both_ways_see_the_same_pages() {
@@ -135,14 +209,43 @@ mod tests {
         for page in [0, 1, 7, 100, 255] {
             map[page * PAGE] = 1;
         }
-        let start = map.as_ptr() as usize;
-        let expected: Vec<Range<usize>> = [(0, 2), (7, 8), (100, 101), (255, 256)]
-            .map(|(from, to)| start + from * PAGE..start + to * PAGE)
-            .to_vec();
-        let pages = PageMap::open().unwrap();
-        assert_eq!(pages.read(start..start + map.len()).unwrap(), expected);
-        if let Ok(scanned) = pages.scan(start..start + map.len()) {
-            assert_eq!(scanned, expected);
+        both_see(
+            Which::Touched,
+            &map,
+            &[(0, 2), (7, 8), (100, 101), (255, 256)],
+        );
+    }
+
+    #[test]
+    fn both_ways_tell_own_pages_from_the_files() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![3; 64 * PAGE]).unwrap();
+        // SAFETY: nobody changes the file.
+        let mut map = unsafe { memmap2::MmapOptions::new().map_copy(&file).unwrap() };
+        both_see(Which::Own, &map, &[]);
+        for page in 0..32 {
+            // SAFETY: in the mapping.
+            assert_eq!(unsafe { map.as_ptr().add(page * PAGE).read_volatile() }, 3);
         }
+        both_see(Which::Own, &map, &[]);
+        // One that was read before, one that was not; one with what the file has there, one with zeros.
+        (map[5 * PAGE], map[40 * PAGE]) = (4, 4);
+        map[41 * PAGE] = 3;
+        map[9 * PAGE..10 * PAGE].fill(0);
+        both_see(Which::Own, &map, &[(5, 6), (9, 10), (40, 42)]);
+        // What has been dropped is the file's again.
+        // SAFETY: the test's own mapping.
+        unsafe {
+            libc::madvise(
+                map.as_mut_ptr().add(40 * PAGE).cast(),
+                PAGE,
+                libc::MADV_DONTNEED,
+            )
+        };
+        both_see(Which::Own, &map, &[(5, 6), (9, 10), (41, 42)]);
+        // Swapped out, if there is swap.
+        // SAFETY: as above.
+        unsafe { libc::madvise(map.as_mut_ptr().cast(), map.len(), libc::MADV_PAGEOUT) };
+        both_see(Which::Own, &map, &[(5, 6), (9, 10), (41, 42)]);
     }
 }

@@ -13,14 +13,15 @@ use stillpoint_protocol::agent::{Begin, Written};
 use stillpoint_protocol::launch::Launch;
 use stillpoint_wrappers::gate::{self, UpperHooks};
 
-use super::access::{self, Access};
+use super::access;
 use super::apart::apart;
 use super::behind::Behind;
 use super::contents::Contents;
 use super::file_limit::FileLimit;
+use super::increment;
 use super::memory::Memory;
 use super::still::Still;
-use super::{CaptureError, Request, environment, maps, records};
+use super::{CaptureError, Request, environment, mapped_files, maps, records};
 use crate::gate::descriptors;
 use crate::ground::cores;
 
@@ -37,6 +38,7 @@ static JOB: OnceLock<Job> = OnceLock::new();
 /// Remembers, before the application runs, what images must tell of the job.
 pub fn remember(launch: Option<&Launch>) {
     if let Some(launch) = launch {
+        mapped_files::remember(launch);
         JOB.get_or_init(|| Job {
             id: launch.job.clone(),
             command: launch.command.clone(),
@@ -52,13 +54,15 @@ pub fn remember(launch: Option<&Launch>) {
 ///
 /// # Safety
 /// As [`write`].
-pub unsafe fn size(begin: &Begin, access: &Access) -> Result<u64, CaptureError> {
+pub unsafe fn size(begin: &Begin, still: &Still<'_>) -> Result<u64, CaptureError> {
+    let access = still.access();
+    let in_files = still.mapped_files()?;
     let compression: Compression = begin.compress.parse().map_err(CaptureError::Refused)?;
     let inside = access.enter()?;
     let mut contents = Contents::default();
     let mappings = maps::upper().map_err(CaptureError::process("memory map"))?;
     // SAFETY: the caller's.
-    let mut memory = apart(|| unsafe { Memory::survey(&mappings, &mut contents) })
+    let mut memory = apart(|| unsafe { Memory::survey(&mappings, in_files, &mut contents) })
         .flatten()
         .map_err(CaptureError::process("page map"))?;
     inside.changes(std::mem::take(&mut memory.opened));
@@ -95,6 +99,7 @@ pub unsafe fn write(
     behind: Option<(Behind, &dyn Fn())>,
 ) -> Result<Written, CaptureError> {
     let begun = Instant::now();
+    let mapped_files = still.mapped_files()?.clone();
     let inside = still.enter()?;
     // SAFETY: an application runs, so the page is mapped.
     let page = unsafe { gate::page() };
@@ -114,6 +119,7 @@ pub unsafe fn write(
         (Some(hooks), 1..) => hooks.mpi_thread_level.load(Ordering::Relaxed),
         _ => -1,
     };
+    let rank = page.rank.load(Ordering::Relaxed).max(0) as u32;
     let size = page.size.load(Ordering::Relaxed).max(1) as u32;
     let request = Request {
         path: path.to_owned(),
@@ -121,21 +127,26 @@ pub unsafe fn write(
         identity: Identity {
             job: JOB.get().map_or(String::new(), |job| job.id.clone()),
             epoch: begin.epoch,
-            rank: page.rank.load(Ordering::Relaxed).max(0) as u32,
+            rank,
             size,
             command: JOB.get().map_or(Vec::new(), |job| job.command.clone()),
         },
         environment,
         compression,
+        incremental: begin.incremental,
         workers: JOB.get().map_or(1, |job| job.workers),
         threads,
         inventory,
         payloads,
+        mapped_files,
         descriptors: descriptors::upper(),
     };
     drop(inside);
     // SAFETY: the caller's.
     let written = unsafe { super::write_image(request, still.access(), behind)? };
+    if begin.incremental {
+        increment::written(begin.epoch, rank, &written);
+    }
     Ok(Written {
         stored_bytes: written.bytes,
         bytes: written.page_bytes,

@@ -2,12 +2,13 @@
 
 use std::cell::OnceCell;
 
+use stillpoint_image::mapped_files::MappedFiles;
 use stillpoint_part::Failure;
 
-use super::CaptureError;
 use super::access::{Access, Inside, Revoked};
 use super::records;
 use super::signals::{self, Waiting};
+use super::{CaptureError, mapped_files};
 use crate::ground::page::Page;
 use crate::threads::{self, Thread};
 
@@ -31,6 +32,7 @@ pub struct Still<'a> {
     access: &'a Access,
     page: Page,
     waiting: OnceCell<Waiting>,
+    mapped_files: OnceCell<MappedFiles>,
 }
 
 impl<'a> Still<'a> {
@@ -41,6 +43,7 @@ impl<'a> Still<'a> {
             access,
             page,
             waiting: OnceCell::new(),
+            mapped_files: OnceCell::new(),
         }
     }
 
@@ -86,5 +89,17 @@ impl<'a> Still<'a> {
         // SAFETY: `new` demands that the threads are stopped.
         let found = unsafe { signals::survey(&self.main_first()?)? };
         Ok(self.waiting.get_or_init(|| found))
+    }
+
+    /// What the image is to leave to files. They are looked at once, when the driver holds; not to be called inside, since files may not answer.
+    ///
+    /// # Errors
+    /// See [`mapped_files::survey`].
+    pub fn mapped_files(&self) -> Result<&MappedFiles, CaptureError> {
+        if let Some(known) = self.mapped_files.get() {
+            return Ok(known);
+        }
+        let found = mapped_files::survey(self.access, self.page)?;
+        Ok(self.mapped_files.get_or_init(|| found))
     }
 }

@@ -3,6 +3,7 @@
 use stillpoint_image::tables::RegionKind;
 use stillpoint_wrappers::gate::is_upper;
 
+use super::increment;
 use super::maps::Mapping;
 use super::memory;
 use super::window_memory::Below;
@@ -36,7 +37,7 @@ pub fn mapping(mapping: &Mapping, below: &Below) -> Option<String> {
             mapping.range()
         ));
     }
-    if mapping.userfault {
+    if mapping.userfault && !increment::follows(mapping) {
         return Some(format!(
             "page faults of {} at {} are handled with userfaultfd, which cannot be carried over a restart",
             what(),

@@ -188,9 +188,10 @@ impl Carrier {
 
     fn size(&self, planned: Planned) -> Result<Progress, Failure> {
         at(Point::Size)?;
-        driver::hold(&self.still())?;
+        let still = self.still();
+        driver::hold(&still)?;
         // SAFETY: the driver holds.
-        let bytes = unsafe { capture::size(&self.means.begin, &self.access) }?;
+        let bytes = unsafe { capture::size(&self.means.begin, &still) }?;
         // A later attempt must find its own room.
         let _inside = self.access.enter()?;
         Ok(planned(bytes))

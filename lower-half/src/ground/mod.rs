@@ -9,6 +9,7 @@ pub mod free;
 pub mod inherited;
 pub mod lock;
 pub mod page;
+pub mod ranges;
 pub mod say;
 pub mod starters;
 pub mod told;

@@ -12,6 +12,7 @@ mod holdings;
 mod ipc;
 mod limits;
 mod locked;
+mod mapped_files;
 mod memory;
 mod messages;
 mod mpi_files;
@@ -44,11 +45,12 @@ pub type AnyPart = dyn for<'a> Part<Still<'a>, Back>;
 /// * `descriptors` before `gate`: the gate notes whose they are;
 /// * `scheduling` first and `limits` and `credentials` last at the end of a restart: threads inherit the one, and the others may keep the
 ///   lower half from what it still has to do.
-pub static PARTS: [&AnyPart; 19] = [
+pub static PARTS: [&AnyPart; 20] = [
     &messages::Messages,
     &processes::Processes,
     &holdings::Holdings,
     &memory::Memory,
+    &mapped_files::MappedFiles,
     &threads::Threads,
     &scheduling::Scheduling,
     &starters::Starters,

@@ -1,15 +1,18 @@
 //! Private mappings of files are made from their files again, where those are there: `/proc/self/maps` shows what lies where, memory
-//! that has not been changed is shared with others, and what `MADV_DONTNEED` drops is read again. The image has every byte of them, so
-//! another file under the name does no harm, and where there is none the memory is anonymous.
+//! that has not been changed is shared with others, and what `MADV_DONTNEED` drops is read again. Where the image has every byte of one,
+//! another file under the name does no harm, and where there is none the memory is anonymous. Where it has not (`mapped_files`), the file has been
+//! found to be the one.
 
 use std::fs::OpenOptions;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 
+use stillpoint_image::mapped_files::Referred;
 use stillpoint_image::{Reader, Region};
 
 use super::RestoreError;
+use super::mapped_files::InFiles;
 use super::memory::{check, failed, map_at, size};
 use crate::arch::PAGE;
 
@@ -46,10 +49,29 @@ pub fn map(region: &Region) -> Result<bool, RestoreError> {
         // A file system without executables, a file system that cannot map: its bytes do without it.
         Err(_) => return Ok(false),
     }
+    open(region).map(|()| true)
+}
+
+/// Puts the mapping of a file that the image refers to in its place. Gives the addresses that are to hold what the image has, and writable.
+pub fn leave(region: &Region, in_files: &mut InFiles) -> Result<Vec<Range<usize>>, RestoreError> {
+    in_files.place(region)?;
+    let own = in_files
+        .referred(region)
+        .into_iter()
+        .flat_map(Referred::own);
+    let own: Vec<Range<usize>> = own.map(|it| it.start as usize..it.end as usize).collect();
+    if !own.is_empty() {
+        open(region)?;
+    }
+    Ok(own)
+}
+
+/// Makes a region writable until it is filled.
+fn open(region: &Region) -> Result<(), RestoreError> {
     let open = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: mapped just now, and nobody's yet.
     let result = unsafe { libc::mprotect(region.start as *mut _, size(region), open) };
-    check(region, "fill", result).map(|()| true)
+    check(region, "fill", result)
 }
 
 /// Whether an address lies in one of these ranges, which are sorted.

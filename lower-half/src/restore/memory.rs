@@ -9,6 +9,7 @@ use stillpoint_image::format::{CHUNK_BYTES, ChunkRecord, NOWHERE, vm_flags};
 use stillpoint_image::tables::RegionKind;
 use stillpoint_image::{Reader, Region};
 
+use super::mapped_files::InFiles;
 use super::objects::Objects;
 use super::{RestoreError, files, loader, shared};
 use crate::gate::memory;
@@ -21,11 +22,12 @@ const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
 /// The upper half's addresses must be nobody's.
 pub unsafe fn map(
     reader: &Reader,
+    in_files: &mut InFiles,
     objects: &mut Objects,
     workers: usize,
 ) -> Result<(), RestoreError> {
     let filled = filled_regions(reader);
-    // Regions that hold their file's bytes already, by address.
+    // What holds a file's bytes already, and is to hold the image's, by address.
     let mut from_files = Vec::new();
     for (region, filled) in reader.regions().iter().zip(&filled) {
         if memory::touches_gate(&range(region)) {
@@ -38,6 +40,9 @@ pub unsafe fn map(
         }
         match region.kind {
             RegionKind::Anonymous => private(region, *filled)?,
+            RegionKind::PrivateFile if in_files.referred(region).is_some() => {
+                from_files.extend(files::leave(region, in_files)?);
+            }
             RegionKind::PrivateFile if files::map(region)? => from_files.push(range(region)),
             RegionKind::PrivateFile => private(region, *filled)?,
             RegionKind::SharedAnonymous => shared::anonymous(reader, region, objects)?,

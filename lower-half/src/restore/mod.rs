@@ -1,7 +1,7 @@
 //! Brings an image back to life in a fresh process, phase by phase; between the phases the agent waits
 //! for the job's other ranks.
 //!
-//! 1. [`Restore::open`] - image against manifest, processor, kernel, rank count, every byte of it. Nothing has
+//! 1. [`Restore::open`] - image against manifest, processor, kernel, rank count, files that it refers to, every byte of it. Nothing has
 //!    been changed when this fails.
 //! 2. [`Restore::reserve_descriptors`] - before MPI (or anything else) can take a number that the image needs
 //! 3. (MPI is started by the caller, at [`Restore::thread_level`])
@@ -19,6 +19,7 @@ mod files;
 pub mod ipc;
 pub mod job;
 mod loader;
+mod mapped_files;
 mod memory;
 pub mod mpi_files;
 mod objects;
@@ -43,6 +44,7 @@ use stillpoint_protocol::launch;
 
 use crate::capture::environment;
 use fetched::Fetched;
+use mapped_files::InFiles;
 use objects::Objects;
 
 /// Why a rank cannot be restored.
@@ -69,6 +71,8 @@ pub struct Restore {
     /// Blocks that were fetched from other hosts.
     fetched: Fetched,
     reader: Reader,
+    /// What its regions have of files.
+    in_files: InFiles,
     objects: Objects,
     workers: usize,
 }
@@ -116,19 +120,18 @@ impl Restore {
         reasons.extend(parts(&reader));
         reasons.extend(descriptors::missing(reader.descriptors()));
         reasons.extend(shared::missing(reader.regions()));
+        let refused = |why: String| RestoreError::Refused(format!("{}: {why}", path.display()));
         if !reasons.is_empty() {
-            return Err(RestoreError::Refused(format!(
-                "{}: {}",
-                path.display(),
-                reasons.join("; ")
-            )));
+            return Err(refused(reasons.join("; ")));
         }
+        let in_files = InFiles::hold(&reader).map_err(refused)?;
         place::keep(reader.regions())?;
         reader.check_pages(workers)?;
         Ok(Restore {
             path,
             fetched: Fetched::default(),
             reader,
+            in_files,
             objects: Objects::default(),
             workers,
         })
@@ -141,6 +144,7 @@ impl Restore {
             path,
             fetched,
             reader,
+            in_files,
             objects,
             workers,
         } = self;
@@ -164,6 +168,7 @@ impl Restore {
             path,
             fetched,
             reader,
+            in_files,
             objects,
             workers,
         })
@@ -180,7 +185,14 @@ impl Restore {
     /// The upper half's addresses must be nobody's: no application runs in this process.
     pub unsafe fn map(&mut self) -> Result<(), RestoreError> {
         // SAFETY: the caller's.
-        unsafe { memory::map(&self.reader, &mut self.objects, self.workers) }
+        unsafe {
+            memory::map(
+                &self.reader,
+                &mut self.in_files,
+                &mut self.objects,
+                self.workers,
+            )
+        }
     }
 
     /// Opens descriptors again and cuts files back; maps shared files. Changes files: every rank of the

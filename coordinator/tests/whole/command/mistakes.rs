@@ -35,11 +35,6 @@ fn what_cannot_be_run_is_told_in_one_line() {
     );
     house.refuses(&["run", "--dir", "text", "sh"], 1, &["text", "--dir"]);
     house.refuses(
-        &["run", "--incremental", "sh"],
-        1,
-        &["--incremental is not available"],
-    );
-    house.refuses(
         &["run", "--mpi", "mpich", "sh"],
         1,
         &["no support for mpich"],

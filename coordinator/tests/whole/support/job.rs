@@ -68,6 +68,7 @@ impl Job {
             suspended_status: 0,
             requeue: None,
             compress: "none".into(),
+            incremental: false,
             copies: None,
             staging: None,
             recovers: None,

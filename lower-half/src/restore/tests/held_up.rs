@@ -61,11 +61,13 @@ fn taken_back(writes: u32) {
         })),
         identity: Identity::default(),
         environment: environment::here(),
+        incremental: false,
         compression: Compression::None,
         workers: 1,
         threads: vec![],
         inventory: vec![],
         payloads: vec![],
+        mapped_files: Default::default(),
         descriptors: vec![],
     };
     let access = Access::default();

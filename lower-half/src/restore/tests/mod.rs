@@ -4,6 +4,7 @@
 mod carried;
 mod files;
 mod held_up;
+mod in_files;
 mod regions;
 
 use std::ffi::CString;
@@ -16,6 +17,7 @@ use std::sync::Mutex;
 
 use stillpoint_image::descriptors::{DescriptorKind, Descriptors};
 use stillpoint_image::format::vm_flags;
+use stillpoint_image::mapped_files::MappedFiles;
 use stillpoint_image::tables::RegionKind;
 use stillpoint_image::{Base, Compression, Environment, Identity, PageRun, Reader, Region, Writer};
 use stillpoint_wrappers::gate::ARENA_START;
@@ -25,14 +27,14 @@ use super::{Restore, RestoreError, descriptors, memory, shared};
 use crate::capture::access::{self, Access};
 use crate::capture::contents::Contents;
 use crate::capture::memory::Memory;
-use crate::capture::{self, environment, maps, process};
+use crate::capture::{self, environment, mapped_files, maps, process};
 
 /// The arena and descriptor numbers are the process's: one test at a time.
 static PROCESS: Mutex<()> = Mutex::new(());
 
 /// Writes an image of the arena and of some descriptors.
 fn write(path: &Path, numbers: &[RawFd]) -> Descriptors {
-    write_upon(path, numbers, 0, None)
+    write_what(path, numbers, What::default())
 }
 
 /// The same of an epoch; upon an earlier image, only these addresses are written.
@@ -42,6 +44,47 @@ fn write_upon(
     epoch: u64,
     upon: Option<(&Base, &[Range<u64>])>,
 ) -> Descriptors {
+    let what = What {
+        epoch,
+        upon,
+        ..What::default()
+    };
+    write_what(path, numbers, what)
+}
+
+/// One that says something else of files than what it leaves to them.
+fn write_unsound(path: &Path, said: &MappedFiles) {
+    let what = What {
+        said: Some(said),
+        ..What::default()
+    };
+    write_what(path, &[], what);
+}
+
+/// Writes one that leaves something to files.
+fn write_but(path: &Path, numbers: &[RawFd], in_files: &MappedFiles) -> Descriptors {
+    let what = What {
+        in_files: Some(in_files),
+        said: Some(in_files),
+        ..What::default()
+    };
+    write_what(path, numbers, what)
+}
+
+/// What an image is to be of.
+#[derive(Clone, Copy, Default)]
+struct What<'a> {
+    epoch: u64,
+    upon: Option<(&'a Base, &'a [Range<u64>])>,
+    in_files: Option<&'a MappedFiles>,
+    said: Option<&'a MappedFiles>,
+}
+
+fn write_what(path: &Path, numbers: &[RawFd], what: What<'_>) -> Descriptors {
+    let none = MappedFiles::default();
+    let What { epoch, upon, .. } = what;
+    let in_files = what.in_files.unwrap_or(&none);
+    let said = what.said.unwrap_or(&none);
     let mut contents = Contents::default();
     let table = capture::descriptors::survey(numbers, &mut contents).unwrap();
     let mappings = maps::upper().unwrap();
@@ -49,7 +92,7 @@ fn write_upon(
     writer.use_threads(2);
     // SAFETY: nobody but this test uses the arena.
     unsafe {
-        let memory = Memory::survey(&mappings, &mut contents).unwrap();
+        let memory = Memory::survey(&mappings, in_files, &mut contents).unwrap();
         let access = Access::default();
         let live = access::Memory::through(&access);
         let run = |range: &Range<usize>| PageRun {
@@ -91,6 +134,8 @@ fn write_upon(
             &process::survey().unwrap().to_bytes(),
         )
         .unwrap();
+    let (files, kind) = (serde_json::to_vec(said).unwrap(), mapped_files::KIND);
+    writer.blob(kind.name, kind.version, &files).unwrap();
     writer.finish().unwrap();
     table
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::super::mapped_files::InFiles;
 use super::*;
 use crate::arch::PAGE;
 
@@ -181,7 +182,7 @@ fn memory_comes_back_at_its_addresses() {
 
     // SAFETY: the arena is empty.
     unsafe {
-        memory::map(&reader, &mut Objects::default(), 2).unwrap();
+        memory::map(&reader, &mut InFiles::default(), &mut Objects::default(), 2).unwrap();
         super::shared::map_files(&reader).unwrap();
     }
     let mappings = maps::upper().unwrap();
@@ -193,7 +194,8 @@ fn memory_comes_back_at_its_addresses() {
     shared.is_back();
 
     // SAFETY: nothing is mapped over what is there.
-    let taken = unsafe { memory::map(&reader, &mut Objects::default(), 1) };
+    let taken =
+        unsafe { memory::map(&reader, &mut InFiles::default(), &mut Objects::default(), 1) };
     let taken = taken.unwrap_err().to_string();
     assert!(taken.contains("is taken in this process: 5501"), "{taken}");
     unmap_arena();

@@ -40,6 +40,7 @@ impl Word {
                 image: "/scratch/project/run/stillpoint.d/epoch-000001.part/rank-000001.image"
                     .into(),
                 compress: "none".into(),
+                incremental: false,
             }),
             Word::Targets(version, targets) => Order::Targets {
                 version: *version,

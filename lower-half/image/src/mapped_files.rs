@@ -1,0 +1,298 @@
+//! Files that an image refers to: of a private mapping it holds the pages that the process had of its own, and a restart maps the others from
+//! the file again. Which file that was, and whether what is there now is as good.
+//!
+//! A payload of the image, JSON. Where there is none the image has every byte.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::format::PAGE;
+use crate::manifest::hex;
+use crate::reader::Reader;
+use crate::tables::{Region, RegionKind};
+
+/// The payload's name.
+pub const NAME: &str = "mapped files";
+/// Its version.
+pub const VERSION: u32 = 1;
+
+/// Of a file that is mapped in more bytes than these no sum is taken: then nothing but the very file will do.
+pub const MOST_SUMMED: u64 = 1 << 30;
+
+/// What is read at once.
+const BLOCK: usize = 1 << 20;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MappedFiles {
+    /// When the job began: nanoseconds since 1970.
+    pub begun: i64,
+    pub files: Vec<MappedFile>,
+    /// Regions of the image whose bytes are in files, by address.
+    pub regions: Vec<Referred>,
+}
+
+/// By what a file is known without reading it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct FileIdentity {
+    pub device: u64,
+    pub inode: u64,
+    pub bytes: u64,
+    /// Nanoseconds since 1970.
+    pub modified: i64,
+    pub changed: i64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MappedFile {
+    pub path: String,
+    pub identity: FileIdentity,
+    /// What of the file is mapped: starts and ends, by offset.
+    pub mapped: Vec<(u64, u64)>,
+    /// XXH3 of these bytes, where there are not too many.
+    pub sum: Option<Sum>,
+}
+
+/// A sum over bytes, 32 hex digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sum(#[serde(with = "hex")] pub u128);
+
+/// A region whose bytes are in a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Referred {
+    pub start: u64,
+    pub end: u64,
+    /// Where in the file it starts.
+    pub offset: u64,
+    /// Which of the files.
+    pub file: usize,
+    /// Pages that are the process's own, and so are in the image, or zero: how many of the file's come first, how many of its own then, and so on.
+    pub own: Vec<u64>,
+}
+
+impl FileIdentity {
+    pub fn of(about: &Metadata) -> FileIdentity {
+        let time = |seconds: i64, nanoseconds: i64| {
+            seconds
+                .saturating_mul(1_000_000_000)
+                .saturating_add(nanoseconds)
+        };
+        FileIdentity {
+            device: about.dev(),
+            inode: about.ino(),
+            bytes: about.len(),
+            modified: time(about.mtime(), about.mtime_nsec()),
+            changed: time(about.ctime(), about.ctime_nsec()),
+        }
+    }
+}
+
+impl MappedFiles {
+    /// What an image refers to; nothing where it says nothing.
+    ///
+    /// # Errors
+    /// What does not fit the image's regions.
+    pub fn of(image: &Reader) -> Result<MappedFiles, String> {
+        let blob = image.blob(NAME).filter(|blob| blob.version == VERSION);
+        let Some(blob) = blob else {
+            return Ok(MappedFiles::default());
+        };
+        let found: MappedFiles = serde_json::from_slice(&blob.bytes)
+            .map_err(|error| format!("'{NAME}' in its image: {error}"))?;
+        let unsound = found.regions.iter().find(|one| !found.is_sound(one, image));
+        if let Some(one) = unsound {
+            return Err(format!(
+                "'{NAME}' in its image: {:#x}..{:#x} does not fit the image's regions: use another epoch",
+                one.start, one.end
+            ));
+        }
+        Ok(found)
+    }
+
+    fn is_sound(&self, referred: &Referred, image: &Reader) -> bool {
+        let regions = image.regions();
+        let index = regions.partition_point(|region| region.start < referred.start);
+        let (Some(region), Some(file)) = (regions.get(index), self.files.get(referred.file)) else {
+            return false;
+        };
+        let own: Option<u64> =
+            (referred.own.iter()).try_fold(0u64, |sum, pages| sum.checked_add(*pages));
+        let fits = own.is_some_and(|pages| pages <= region.bytes() / PAGE as u64);
+        fits && (region.start, region.end) == (referred.start, referred.end)
+            && region.kind == RegionKind::PrivateFile
+            && region.file_offset == referred.offset
+            && region.name == file.path
+    }
+
+    /// Opens every file that is to be found as it was; gives the first reason against one, with how many there are.
+    ///
+    /// # Errors
+    /// In words for people.
+    pub fn find(
+        &self,
+        mut found: impl FnMut(usize, File) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let looked = self.files.iter().enumerate().map(|(number, file)| {
+            let opened = file.open()?;
+            found(number, opened).map_err(|what| file.refused(&what))
+        });
+        let mut reasons = looked.filter_map(Result::err);
+        match (reasons.next(), reasons.count()) {
+            (None, _) => Ok(()),
+            (Some(only), 0) => Err(only),
+            (Some(first), others) => Err(format!("{first} (and {others} more)")),
+        }
+    }
+
+    /// The region's part of it.
+    pub fn referred(&self, region: &Region) -> Option<&Referred> {
+        let index = self.regions.partition_point(|one| one.start < region.start);
+        let found = self.regions.get(index);
+        found.filter(|one| (one.start, one.end) == (region.start, region.end))
+    }
+
+    /// Bytes of the region that the image leaves to the file.
+    pub fn bytes_in_file(&self, referred: &Referred) -> u64 {
+        let length = self
+            .files
+            .get(referred.file)
+            .map_or(0, |file| file.identity.bytes);
+        let left = length.saturating_sub(referred.offset);
+        let there = left
+            .next_multiple_of(PAGE as u64)
+            .min(referred.end - referred.start);
+        let own: u64 = referred.own().map(|range| range.end - range.start).sum();
+        there.saturating_sub(own)
+    }
+}
+
+impl Referred {
+    /// The addresses of the process's own pages.
+    pub fn own(&self) -> impl Iterator<Item = Range<u64>> {
+        let mut at = self.start;
+        self.own.chunks(2).filter_map(move |pair| {
+            let start = at + pair.first()? * PAGE as u64;
+            at = start + pair.get(1)? * PAGE as u64;
+            Some(start..at)
+        })
+    }
+
+    /// Notes the addresses of the process's own pages, in order.
+    pub fn set_own(&mut self, stretches: &[Range<usize>]) {
+        let mut at = self.start;
+        self.own.clear();
+        for stretch in stretches {
+            let (start, end) = (stretch.start as u64, stretch.end as u64);
+            self.own.push((start - at) / PAGE as u64);
+            self.own.push((end - start) / PAGE as u64);
+            at = end;
+        }
+    }
+}
+
+/// Opens a file to look at it, and to map it.
+pub fn open(path: &str) -> io::Result<File> {
+    // Opening what is no file may do something, or take for ever.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    File::open(path)
+}
+
+/// The sum over parts of a file, which are read, never mapped: a file that becomes shorter does no harm. `None` where `goes_on` says no.
+pub fn sum(
+    file: &File,
+    parts: &[(u64, u64)],
+    mut goes_on: impl FnMut() -> bool,
+) -> io::Result<Option<Sum>> {
+    let mut hash = Xxh3::new();
+    let mut block = vec![0; BLOCK];
+    for &(start, end) in parts {
+        let mut at = start;
+        while at < end {
+            if !goes_on() {
+                return Ok(None);
+            }
+            let part = &mut block[..BLOCK.min((end - at) as usize)];
+            file.read_exact_at(part, at)?;
+            hash.update(part);
+            at += part.len() as u64;
+        }
+    }
+    Ok(Some(Sum(hash.digest128())))
+}
+
+impl MappedFile {
+    /// Bytes of the file that are mapped.
+    pub fn mapped_bytes(&self) -> u64 {
+        self.mapped
+            .iter()
+            .map(|(start, end)| end.saturating_sub(*start))
+            .sum()
+    }
+
+    /// Whether whatever passes for the one passes for the other.
+    pub fn wants_the_same(&self, other: &MappedFile) -> bool {
+        let time = |file: &MappedFile| file.sum.is_none().then_some(file.identity.modified);
+        self.path == other.path
+            && self.identity.bytes == other.identity.bytes
+            && (self.sum, time(self)) == (other.sum, time(other))
+            && self.mapped == other.mapped
+    }
+
+    /// Opens the file, where it is there and is the one; otherwise says why not, and what to do.
+    ///
+    /// # Errors
+    /// In words for people.
+    pub fn open(&self) -> Result<File, String> {
+        self.is_there().map_err(|what| self.refused(&what))
+    }
+
+    /// What a refusal says: the file, what is wrong, what to do.
+    pub fn refused(&self, what: &str) -> String {
+        format!(
+            "the program has mapped {}, {what}: put the file back as it was, or next time checkpoint with --mapped-files keep",
+            self.path
+        )
+    }
+
+    fn is_there(&self) -> Result<File, String> {
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                "which is missing here".to_owned()
+            }
+            _ => format!("which cannot be read here ({error})"),
+        };
+        let file = open(&self.path).map_err(failed)?;
+        let here = FileIdentity::of(&file.metadata().map_err(failed)?);
+        let then = &self.identity;
+        if here.bytes != then.bytes {
+            return Err(format!(
+                "which has {} bytes here and had {}",
+                here.bytes, then.bytes
+            ));
+        }
+        if here == *then {
+            return Ok(file);
+        }
+        match self.sum {
+            Some(then) => match sum(&file, &self.mapped, || true).map_err(failed)? {
+                Some(here) if here == then => Ok(file),
+                _ => Err("which has other contents here".to_owned()),
+            },
+            None if here.modified == then.modified => Ok(file),
+            None => Err(format!(
+                "which was modified at another time (here at {} s since 1970, then at {} s) and is too large for its contents to be compared",
+                here.modified / 1_000_000_000,
+                then.modified / 1_000_000_000
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! Whether a restart would find a mapped file, and what it would know it by.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::{Mutex, PoisonError};
+
+use stillpoint_image::mapped_files::{FileIdentity, MOST_SUMMED, MappedFile, Sum, open, sum};
+
+use super::super::maps;
+use super::super::pages::PAGE;
+use super::lasting::Lasting;
+use super::{Candidate, Summed};
+
+/// A file that an image refers to.
+pub type Found = MappedFile;
+
+/// What a restart is to find; `None` where the image had better hold the file's bytes: another file has its name, or it is not lasting, or it changes
+/// while it is looked at, or the checkpoint has been given up.
+pub fn look(
+    candidate: &Candidate<'_>,
+    lasting: &Lasting,
+    sums: &Mutex<BTreeMap<Summed, Sum>>,
+    goes_on: &impl Fn() -> bool,
+) -> Option<Found> {
+    let file = open(candidate.path).ok()?;
+    let about = file.metadata().ok()?;
+    let identity = FileIdentity::of(&about);
+    let mapped_as = (candidate.device, candidate.inode);
+    // Some file systems tell another device where a file is mapped.
+    let is_it = (identity.device, identity.inode) == mapped_as
+        || shown_as(&file).is_ok_and(|shown| shown == mapped_as);
+    if !is_it || !lasting.is(candidate, &file, &identity) {
+        return None;
+    }
+    let mut found = MappedFile {
+        path: candidate.path.to_owned(),
+        identity,
+        mapped: candidate.mapped(identity.bytes),
+        sum: None,
+    };
+    if found.mapped_bytes() <= MOST_SUMMED {
+        found.sum = Some(known_or_taken(&file, &found, sums, goes_on)?);
+    }
+    let after = FileIdentity::of(&file.metadata().ok()?);
+    (after == identity).then_some(found)
+}
+
+fn known_or_taken(
+    file: &File,
+    found: &MappedFile,
+    sums: &Mutex<BTreeMap<Summed, Sum>>,
+    goes_on: &impl Fn() -> bool,
+) -> Option<Sum> {
+    let summed = (found.identity, found.mapped.clone());
+    let known = || sums.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(sum) = known().get(&summed) {
+        return Some(*sum);
+    }
+    let sum = sum(file, &found.mapped, goes_on).ok()??;
+    known().insert(summed, sum);
+    Some(sum)
+}
+
+/// Device and inode of a file as `/proc/self/maps` shows them.
+fn shown_as(file: &File) -> io::Result<(u64, u64)> {
+    // SAFETY: maps over nothing, and nobody touches it.
+    let place = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            PAGE,
+            libc::PROT_NONE,
+            libc::MAP_PRIVATE,
+            file.as_raw_fd(),
+            0,
+        )
+    };
+    if place == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let all = maps::without_details();
+    // SAFETY: as above.
+    unsafe { libc::munmap(place, PAGE) };
+    let holds = |one: &&maps::Mapping| (one.start..one.end).contains(&(place as usize));
+    let all = all?;
+    let shown = all.iter().find(holds).map(|one| (one.device, one.inode));
+    shown.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+    use crate::capture::maps::Mapping;
+
+    fn candidate<'a>(path: &'a str, mapping: &'a Mapping) -> Candidate<'a> {
+        Candidate {
+            path,
+            device: mapping.device,
+            inode: mapping.inode,
+            mappings: vec![mapping],
+        }
+    }
+
+    #[test]
+    fn a_file_is_known_by_its_name_and_read_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        std::fs::write(&path, [1; 5000]).unwrap();
+        let about = std::fs::metadata(&path).unwrap();
+        let mapping = Mapping {
+            start: 0x10000,
+            end: 0x12000,
+            device: about.dev(),
+            inode: about.ino(),
+            ..Mapping::default()
+        };
+        let path = path.to_str().unwrap();
+        let (sums, yes) = (Mutex::default(), || true);
+        let found = look(&candidate(path, &mapping), &Lasting::default(), &sums, &yes).unwrap();
+        assert_eq!(
+            (found.identity.bytes, &*found.mapped),
+            (5000, &[(0, 5000)][..])
+        );
+        assert!(found.sum.is_some() && found.open().is_ok());
+        // Once more without being read; of another part there is no sum yet.
+        let no = || false;
+        assert_eq!(
+            look(&candidate(path, &mapping), &Lasting::default(), &sums, &no),
+            Some(found)
+        );
+        let other = Mapping {
+            offset: 4096,
+            ..mapping.clone()
+        };
+        assert_eq!(
+            look(&candidate(path, &other), &Lasting::default(), &sums, &no),
+            None
+        );
+        // Another file has the name.
+        let other = Mapping {
+            inode: mapping.inode + 1,
+            ..mapping
+        };
+        assert_eq!(
+            look(&candidate(path, &other), &Lasting::default(), &sums, &yes),
+            None
+        );
+        assert_eq!(
+            look(
+                &candidate("/nowhere", &other),
+                &Lasting::default(),
+                &sums,
+                &yes
+            ),
+            None
+        );
+    }
+
+    #[test]
+    fn a_file_is_shown_as_what_it_is() {
+        let file = tempfile::tempfile().unwrap();
+        let (_, inode) = shown_as(&file).unwrap();
+        assert_eq!(inode, file.metadata().unwrap().ino());
+    }
+}

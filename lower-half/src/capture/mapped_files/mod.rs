@@ -1,0 +1,258 @@
+//! Files that an image refers to: of what is mapped of them privately it holds the pages that the process has of its own, and a restart maps the
+//! others from the file again (`restore/mapped_files.rs`, [docs/mapped-files.md](../../../docs/mapped-files.md)).
+//!
+//! Files are opened and read on the executor's thread, never touched through the application's mapping, and from outside of it: a
+//! file system that does not answer holds up nothing but the checkpoint.
+
+mod files;
+mod lasting;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use stillpoint_faults::{Point, strike};
+use stillpoint_image::format::vm_flags;
+use stillpoint_image::mapped_files::{self, FileIdentity, MappedFiles, Referred, Sum};
+use stillpoint_part::Kind;
+use stillpoint_protocol::launch::{Launch, MappedFiles as How};
+
+use super::access::Access;
+use super::apart::apart;
+use super::maps::{self, Mapping};
+use super::pages::{PAGE, PageMap};
+use super::window_memory::Below;
+use super::{CaptureError, memory};
+use crate::ground::page::Page;
+use files::Found;
+use lasting::Lasting;
+use stillpoint_image::tables::RegionKind;
+
+/// What an image says of them. There is none where it has every byte.
+pub const KIND: Kind = Kind {
+    name: mapped_files::NAME,
+    version: mapped_files::VERSION,
+    always: false,
+};
+
+/// More stretches of own pages in one mapping are joined, with what lies between them.
+const MOST_STRETCHES: usize = 1 << 16;
+
+/// What the launch says of it.
+static HOW: OnceLock<How> = OnceLock::new();
+/// When the job began.
+static BEGUN: AtomicI64 = AtomicI64::new(0);
+/// Sums that have been taken: no file is read again at every checkpoint.
+static SUMS: Mutex<BTreeMap<Summed, Sum>> = Mutex::new(BTreeMap::new());
+
+/// What a sum is of: parts of a file as it is at a time.
+type Summed = (FileIdentity, Vec<(u64, u64)>);
+
+/// Remembers, before the application runs, what the launch says.
+pub fn remember(launch: &Launch) {
+    HOW.get_or_init(|| launch.mapped_files);
+    BEGUN.store(launch.begun, Ordering::Relaxed);
+    lasting::remember();
+}
+
+/// This launch carries on what an earlier one began, with the files that the image refers to.
+pub fn carry_on(from: &MappedFiles) {
+    BEGUN.fetch_min(from.begun, Ordering::Relaxed);
+    let mut known = SUMS.lock().unwrap_or_else(PoisonError::into_inner);
+    let summed = from.files.iter().filter_map(|file| {
+        let sum = file.sum?;
+        Some(((file.identity, file.mapped.clone()), sum))
+    });
+    known.extend(summed);
+}
+
+/// Which files an image is to refer to, and what of their mappings it is to hold all the same. Every thread of the upper half stands.
+///
+/// # Errors
+/// Where the process cannot be looked at, or the checkpoint has been given up.
+pub fn survey(access: &Access, page: Page) -> Result<MappedFiles, CaptureError> {
+    let how = HOW.get().copied().unwrap_or(How::Keep);
+    if how == How::Keep {
+        return Ok(MappedFiles::default());
+    }
+    strike(Point::CaptureMapped).map_err(CaptureError::process("mapped files"))?;
+    let inside = access.enter()?;
+    let mappings = maps::upper().map_err(CaptureError::process("memory map"))?;
+    let below = Below::survey(&mappings).map_err(CaptureError::process("memory map"))?;
+    let begun = (how == How::Auto).then(|| BEGUN.load(Ordering::Relaxed));
+    let lasting = Lasting::new(begun, &mappings);
+    let candidates = candidates(&mappings, &below, own_library(&mappings, page));
+    drop(inside);
+    let look = || {
+        let found = candidates.iter().map(|one| {
+            let found = files::look(one, &lasting, &SUMS, &|| !access.revoked())?;
+            Some((found, one))
+        });
+        found.flatten().collect::<Vec<(Found, &Candidate<'_>)>>()
+    };
+    let found = apart(look).map_err(CaptureError::process("mapped files"))?;
+    let mut files = MappedFiles {
+        begun: BEGUN.load(Ordering::Relaxed),
+        ..MappedFiles::default()
+    };
+    let _inside = access.enter()?;
+    let mut pages = PageMap::open().map_err(CaptureError::process("page map"))?;
+    for (file, candidate) in found {
+        for mapping in &candidate.mappings {
+            let own = pages
+                .own(mapping)
+                .map_err(CaptureError::process("page map"))?;
+            let mut referred = Referred {
+                start: mapping.start as u64,
+                end: mapping.end as u64,
+                offset: mapping.offset,
+                file: files.files.len(),
+                own: Vec::new(),
+            };
+            referred.set_own(&fewer(own, MOST_STRETCHES));
+            files.regions.push(referred);
+        }
+        files.files.push(file);
+    }
+    files.regions.sort_by_key(|region| region.start);
+    Ok(files)
+}
+
+/// A file, as far as the process's mappings tell, and its private mappings.
+struct Candidate<'a> {
+    path: &'a str,
+    device: u64,
+    inode: u64,
+    mappings: Vec<&'a Mapping>,
+}
+
+/// The files that an image might refer to; not Stillpoint's own, in whose place another lower half may have another.
+fn candidates<'a>(
+    mappings: &'a [Mapping],
+    below: &Below,
+    own: Option<(u64, u64)>,
+) -> Vec<Candidate<'a>> {
+    let mut found: Vec<Candidate<'a>> = Vec::new();
+    for mapping in mappings {
+        let (device, inode) = (mapping.device, mapping.inode);
+        let private =
+            inode != 0 && !below.has(mapping) && memory::kind(mapping) == RegionKind::PrivateFile;
+        let plain = mapping.vm_flags & (vm_flags::HUGE_TLB | vm_flags::GROWS_DOWN) == 0;
+        let named = mapping.name.starts_with('/') && !mapping.deleted();
+        if !private || !plain || !named || own == Some((device, inode)) {
+            continue;
+        }
+        let known = found
+            .iter_mut()
+            .rev()
+            .find(|one| (one.device, one.inode) == (device, inode) && one.path == mapping.name);
+        match known {
+            Some(known) => known.mappings.push(mapping),
+            None => found.push(Candidate {
+                path: &mapping.name,
+                device,
+                inode,
+                mappings: vec![mapping],
+            }),
+        }
+    }
+    found
+}
+
+impl Candidate<'_> {
+    /// What of the file is mapped, in order; a file of this length.
+    fn mapped(&self, bytes: u64) -> Vec<(u64, u64)> {
+        let part = |mapping: &&Mapping| {
+            let end = mapping.offset.saturating_add(mapping.bytes() as u64);
+            (mapping.offset, end.min(bytes))
+        };
+        let mut parts: Vec<(u64, u64)> = self.mappings.iter().map(part).collect();
+        parts.retain(|(start, end)| start < end);
+        parts.sort_unstable();
+        let mut joined: Vec<(u64, u64)> = Vec::new();
+        for (start, end) in parts {
+            match joined.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => joined.push((start, end)),
+            }
+        }
+        joined
+    }
+}
+
+/// The file of the library of stubs: where what it has registered lies.
+fn own_library(mappings: &[Mapping], page: Page) -> Option<(u64, u64)> {
+    let park = page.hooks()?.park? as *const () as usize;
+    let holds = |mapping: &&Mapping| (mapping.start..mapping.end).contains(&park);
+    let text = mappings.iter().find(holds)?;
+    Some((text.device, text.inode))
+}
+
+/// Joins the nearest stretches, until there are no more than `most`.
+fn fewer(mut stretches: Vec<Range<usize>>, most: usize) -> Vec<Range<usize>> {
+    let mut gap = PAGE;
+    while stretches.len() > most {
+        let mut joined: Vec<Range<usize>> = Vec::with_capacity(most);
+        for stretch in stretches {
+            match joined.last_mut() {
+                Some(last) if stretch.start - last.end <= gap => last.end = stretch.end,
+                _ => joined.push(stretch),
+            }
+        }
+        stretches = joined;
+        gap *= 2;
+    }
+    stretches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_are_joined_until_they_are_few_enough_and_none_is_lost() {
+        let page = |from: usize, to: usize| from * PAGE..to * PAGE;
+        let own = vec![
+            page(0, 1),
+            page(2, 3),
+            page(9, 10),
+            page(12, 13),
+            page(99, 100),
+        ];
+        assert_eq!(fewer(own.clone(), 5), own);
+        assert_eq!(
+            fewer(own.clone(), 4),
+            [page(0, 3), page(9, 10), page(12, 13), page(99, 100)]
+        );
+        assert_eq!(
+            fewer(own.clone(), 3),
+            [page(0, 3), page(9, 13), page(99, 100)]
+        );
+        assert_eq!(fewer(own, 1), [page(0, 100)]);
+    }
+
+    #[test]
+    fn what_is_mapped_of_a_file_is_joined_and_ends_with_the_file() {
+        let mapping = |offset: u64, bytes: usize| Mapping {
+            start: 0x10_0000,
+            end: 0x10_0000 + bytes,
+            offset,
+            ..Mapping::default()
+        };
+        let mappings = [
+            mapping(8192, 8192),
+            mapping(0, 4096),
+            mapping(4096, 8192),
+            mapping(40960, 8192),
+            mapping(65536, 4096),
+        ];
+        let candidate = Candidate {
+            path: "/a",
+            device: 1,
+            inode: 1,
+            mappings: mappings.iter().collect(),
+        };
+        assert_eq!(candidate.mapped(45000), [(0, 16384), (40960, 45000)]);
+    }
+}

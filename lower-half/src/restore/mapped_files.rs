@@ -1,0 +1,126 @@
+//! Files that the image refers to. Each is opened and compared before anything is changed, and mapped at once, where nobody's memory is: what is
+//! compared is what is mapped, whatever comes to lie under its name; and what cannot be mapped is found out in time. Later the mapping is moved to
+//! its place.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use stillpoint_faults::{Point, strike};
+use stillpoint_image::format::vm_flags;
+use stillpoint_image::mapped_files::{MappedFiles, Referred};
+use stillpoint_image::{Reader, Region};
+
+use super::RestoreError;
+use super::memory::{failed, map_at, size};
+
+/// Mappings of files that wait for their place.
+#[derive(Default)]
+pub struct InFiles {
+    files: MappedFiles,
+    waiting: Vec<Waiting>,
+}
+
+/// One of them; it is unmapped with this, unless it has been moved.
+struct Waiting {
+    region: u64,
+    address: usize,
+    bytes: usize,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if self.address != 0 {
+            // SAFETY: a mapping of this one's own, which nobody has touched.
+            unsafe { libc::munmap(self.address as *mut _, self.bytes) };
+        }
+    }
+}
+
+impl InFiles {
+    /// Opens, compares and maps what the image refers to.
+    ///
+    /// # Errors
+    /// In words for people: which file cannot be had, and why.
+    pub fn hold(image: &Reader) -> Result<InFiles, String> {
+        strike(Point::RestartRefers).map_err(|error| error.to_string())?;
+        let files = MappedFiles::of(image)?;
+        let mut held = InFiles::default();
+        files.find(|number, opened| {
+            let referred = files.regions.iter().filter(|one| one.file == number);
+            for region in referred.filter_map(|one| region_of(image, one)) {
+                let mapped = held.map(region, &opened);
+                mapped.map_err(|error| format!("which cannot be mapped here ({error})"))?;
+            }
+            Ok(())
+        })?;
+        held.waiting.sort_by_key(|one| one.region);
+        held.files = files;
+        Ok(held)
+    }
+
+    fn map(&mut self, region: &Region, file: &File) -> io::Result<()> {
+        let mut flags = libc::MAP_PRIVATE;
+        if region.vm_flags & vm_flags::NO_RESERVE != 0 {
+            flags |= libc::MAP_NORESERVE;
+        }
+        // SAFETY: maps over nothing.
+        let place = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                size(region),
+                region.protection as i32,
+                flags,
+                file.as_raw_fd(),
+                region.file_offset as libc::off_t,
+            )
+        };
+        if place == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        self.waiting.push(Waiting {
+            region: region.start,
+            address: place as usize,
+            bytes: size(region),
+        });
+        Ok(())
+    }
+
+    /// What the image leaves to a file of this region, if anything.
+    pub fn referred(&self, region: &Region) -> Option<&Referred> {
+        self.files.referred(region)
+    }
+
+    /// Moves the region's mapping to its place.
+    pub fn place(&mut self, region: &Region) -> Result<(), RestoreError> {
+        let found = self
+            .waiting
+            .binary_search_by_key(&region.start, |one| one.region);
+        let waiting = found.ok().and_then(|index| self.waiting.get_mut(index));
+        let Some(waiting) = waiting.filter(|one| one.address != 0) else {
+            let error = io::Error::from(io::ErrorKind::NotFound);
+            return Err(failed(region, "find the mapped file of", error));
+        };
+        // What moves there would move over what is there.
+        let nothing = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        map_at(region, libc::PROT_NONE, nothing, -1, 0)
+            .map_err(|error| failed(region, "map", error))?;
+        let (from, to) = (waiting.address as *mut _, region.start as *mut libc::c_void);
+        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        // SAFETY: both are this restart's own, and nobody's yet.
+        let moved = unsafe { libc::mremap(from, waiting.bytes, waiting.bytes, flags, to) };
+        if moved == libc::MAP_FAILED {
+            return Err(failed(region, "move", io::Error::last_os_error()));
+        }
+        waiting.address = 0;
+        Ok(())
+    }
+}
+
+fn region_of<'a>(image: &'a Reader, referred: &Referred) -> Option<&'a Region> {
+    let regions = image.regions();
+    let index = regions.partition_point(|region| region.start < referred.start);
+    regions
+        .get(index)
+        .filter(|region| region.start == referred.start)
+}

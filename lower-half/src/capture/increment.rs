@@ -12,6 +12,8 @@ use stillpoint_image::{Base, Carried, ImageError, Region, Writer, Written};
 use stillpoint_incremental::blocks::{Counts, Table};
 use stillpoint_incremental::viability::{History, Load, Method, Rates};
 
+use stillpoint_protocol::agent::Incremental;
+
 use super::maps::Mapping;
 use super::tracking::Tracker;
 use super::{differ, runs};
@@ -154,6 +156,7 @@ impl Increment {
 /// Every thread of the upper half must be stopped.
 pub unsafe fn since_the_last(
     image: &Path,
+    how: Incremental,
     private: Vec<Range<usize>>,
     mappings: &[Mapping],
     regions: &[Region],
@@ -192,7 +195,13 @@ pub unsafe fn since_the_last(
         page_dirty: bytes(&changed),
         t_dirty: 0.0,
     };
-    let method = state.history.decide(&state.rates, &load, true).method;
+    let method = match how {
+        Incremental::Pages => Method::Page,
+        Incremental::Blocks => Method::Hash,
+        Incremental::Auto | Incremental::Off => {
+            state.history.decide(&state.rates, &load, true).method
+        }
+    };
     let table = differ::only(old.clone(), &unchanged);
     Increment {
         base: Some((base.clone(), old.clone())),

@@ -51,6 +51,7 @@ use stillpoint_image::{
 };
 
 use stillpoint_part::Payload;
+use stillpoint_protocol::agent::Incremental;
 
 use access::{Access, Memory, Revoked};
 use apart::apart;
@@ -93,7 +94,7 @@ pub struct Request {
     pub environment: Environment,
     pub compression: Compression,
     /// Whether it may build on earlier ones.
-    pub incremental: bool,
+    pub incremental: Incremental,
     /// Threads that pack pages.
     pub workers: usize,
     /// The upper half's threads, the main one first.
@@ -102,6 +103,8 @@ pub struct Request {
     pub inventory: Vec<u8>,
     /// What the parts have put down.
     pub payloads: Vec<Payload>,
+    /// The upper half's mappings.
+    pub mappings: Vec<maps::Mapping>,
     /// What is left to files.
     pub mapped_files: MappedFiles,
     /// The descriptor numbers that belong to the upper half.
@@ -136,14 +139,14 @@ unsafe fn write_to(
     let inside = access.enter()?;
     let mut contents = Contents::default();
     strike(Point::CaptureMemory).map_err(CaptureError::process("memory map"))?;
-    let mappings = maps::upper().map_err(CaptureError::process("memory map"))?;
+    let mappings = &request.mappings;
     strike(Point::CaptureDescriptors).map_err(CaptureError::process("open files"))?;
     let surveyed = apart(|| {
         let descriptors = descriptors::survey(&request.descriptors, &mut contents)
             .map_err(|refusals| CaptureError::Refused(refusals.join("; ")))?;
         // SAFETY: the caller's, and inside.
         let memory =
-            unsafe { memory::Memory::survey(&mappings, &request.mapped_files, &mut contents) }
+            unsafe { memory::Memory::survey(mappings, &request.mapped_files, &mut contents) }
                 .map_err(CaptureError::process("page map"))?;
         Ok::<_, CaptureError>((descriptors, memory))
     });
@@ -151,13 +154,13 @@ unsafe fn write_to(
     inside.changes(std::mem::take(&mut memory.opened));
     let private = std::mem::take(&mut memory.private);
     let increment = match request.incremental {
+        Incremental::Off => Increment::whole(private),
         // SAFETY: the caller's.
-        true => unsafe { increment::since_the_last(path, private, &mappings, &memory.regions) },
-        false => Increment::whole(private),
+        how => unsafe { increment::since_the_last(path, how, private, mappings, &memory.regions) },
     };
     // The limit is the application's, and the image is not its file.
     let behind = behind.filter(|_| !FileLimit::is_set());
-    let set_apart = behind.map(|(behind, say)| (behind.part(&increment.changed, &mappings), say));
+    let set_apart = behind.map(|(behind, say)| (behind.part(&increment.changed, mappings), say));
     // The image is not the application's file.
     inside.changes(FileLimit::lift());
     // From here on the disk may hold this thread up.
@@ -244,7 +247,7 @@ unsafe fn put_down(
     let (epoch, rank) = (request.identity.epoch, request.identity.rank);
     let finishing = Instant::now();
     let written = writer.finish()?;
-    if request.incremental {
+    if request.incremental != Incremental::Off {
         let finishing = finishing.elapsed().as_secs_f64();
         increment::written(epoch, rank, &written, increment, finishing);
     }

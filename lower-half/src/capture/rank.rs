@@ -100,6 +100,7 @@ pub unsafe fn write(
     let begun = Instant::now();
     let mapped_files = still.mapped_files()?.clone();
     let inside = still.enter()?;
+    let mappings = still.mappings()?.to_vec();
     // SAFETY: an application runs, so the page is mapped.
     let page = unsafe { gate::page() };
     let hooks = page.hooks.load(Ordering::Acquire);
@@ -137,6 +138,7 @@ pub unsafe fn write(
         threads,
         inventory,
         payloads,
+        mappings,
         mapped_files,
         descriptors: descriptors::upper(),
     };

@@ -68,7 +68,7 @@ impl Job {
             suspended_status: 0,
             requeue: None,
             compress: "none".into(),
-            incremental: false,
+            incremental: stillpoint_protocol::agent::Incremental::Off,
             copies: None,
             staging: None,
             recovers: None,

@@ -254,6 +254,11 @@ pub fn written(epoch: u64, rank: u32, written: &Written, increment: Increment, f
     state.next = Some((epoch, written.base(epoch, rank), increment.table));
 }
 
+/// Memory has been written to unseen: there is nothing to build on.
+pub fn forget() {
+    *state() = None;
+}
+
 /// The epoch is committed, and has its name: the next one builds on it.
 pub fn committed(epoch: u64) {
     if let Some(state) = &mut *state()

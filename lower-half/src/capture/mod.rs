@@ -13,6 +13,7 @@ pub mod children;
 pub mod contents;
 pub mod credentials;
 pub mod descriptors;
+pub mod devices;
 pub mod differ;
 pub mod driver;
 pub mod environment;
@@ -153,13 +154,18 @@ unsafe fn write_to(
     let (descriptors, mut memory) = surveyed.map_err(CaptureError::process("open files"))??;
     inside.changes(std::mem::take(&mut memory.opened));
     let private = std::mem::take(&mut memory.private);
+    let unseen = devices::may_write();
     let increment = match request.incremental {
+        _ if unseen => {
+            increment::forget();
+            Increment::whole(private)
+        }
         Incremental::Off => Increment::whole(private),
         // SAFETY: the caller's.
         how => unsafe { increment::since_the_last(path, how, private, mappings, &memory.regions) },
     };
     // The limit is the application's, and the image is not its file.
-    let behind = behind.filter(|_| !FileLimit::is_set());
+    let behind = behind.filter(|_| !unseen && !FileLimit::is_set());
     let set_apart = behind.map(|(behind, say)| (behind.part(&increment.changed, mappings), say));
     // The image is not the application's file.
     inside.changes(FileLimit::lift());

@@ -68,7 +68,7 @@ fn start(directory: &Path, ranks: u32) -> Result<Child, Failure> {
         suspended_status: 0,
         requeue: None,
         compress: "none".into(),
-        incremental: false,
+        incremental: stillpoint_protocol::agent::Incremental::Off,
         copies: None,
         precopy: stillpoint::job::Precopy::Off,
         staging: None,

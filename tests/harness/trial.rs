@@ -27,6 +27,8 @@ pub struct Trial<'a> {
     pub directory: &'a Directory,
     /// What the program is started with.
     pub arguments: Vec<String>,
+    /// What its launches find in the environment.
+    pub settings: Vec<(&'static str, &'static str)>,
     executable: PathBuf,
 }
 
@@ -42,6 +44,7 @@ impl<'a> Trial<'a> {
             ranks,
             directory,
             arguments: vec![],
+            settings: vec![],
             executable: program.build()?,
         })
     }
@@ -67,6 +70,7 @@ impl<'a> Trial<'a> {
         command
             .env("TRIAL_DIR", self.directory.path())
             .envs(self.safe_state())
+            .envs(self.settings.iter().copied())
             .current_dir(self.directory.path());
         Job::start(command, self.directory)
     }
@@ -253,6 +257,23 @@ pub fn moves(program: &Program, ranks: u32) -> Result<(), Failed> {
     let start = seed.start;
     in_turn(program, ranks, "moves", |trial| {
         never_still(trial, &mut seed, 3)
+    })
+    .map_err(|failed| format!("{failed}\n(STILLPOINT_TEST_SEED={start})"))
+}
+
+/// The same, its launches finding this in their environment.
+pub fn moves_with(
+    program: &Program,
+    ranks: u32,
+    settings: &[(&'static str, &'static str)],
+) -> Result<(), Failed> {
+    let mut seed = Seed::new();
+    let start = seed.start;
+    let way: Vec<&str> = settings.iter().map(|(_, value)| *value).collect();
+    in_turn(program, ranks, &way.join("-"), |trial| {
+        let mut trial = trial.clone();
+        trial.settings = settings.to_vec();
+        never_still(&trial, &mut seed, 4)
     })
     .map_err(|failed| format!("{failed}\n(STILLPOINT_TEST_SEED={start})"))
 }

@@ -40,6 +40,8 @@
 //!
 //! An agent answers an order of an attempt that it does not know (or that is over) with nothing.
 
+use serde::{Deserialize, Serialize};
+
 use crate::absent::{Missing, Operation, Told};
 use crate::codec::{Decode, Encode};
 use crate::tier::{Announced, Assignment, Gathered, Moved, Rates, Sized};
@@ -306,7 +308,21 @@ pub struct Begin {
     /// `none`, `lz4` or `zstd[:level]`.
     pub compress: String,
     /// Whether the image may have chunks in earlier epochs' images.
-    pub incremental: bool,
+    pub incremental: Incremental,
+}
+
+/// What an image may leave where earlier ones have it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub enum Incremental {
+    /// Nothing.
+    #[default]
+    Off,
+    /// What the faster of the two others does, by what the last epochs have taken.
+    Auto,
+    /// Pages that were not written to.
+    Pages,
+    /// Blocks that do not differ from what was there.
+    Blocks,
 }
 
 #[cfg(test)]

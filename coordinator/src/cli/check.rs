@@ -74,11 +74,7 @@ fn rows() -> Vec<Row> {
         membarrier(),
         fsgsbase(),
         file("process memory map", true, "/proc/self/maps"),
-        file(
-            "userfaultfd",
-            false,
-            "/proc/sys/vm/unprivileged_userfaultfd",
-        ),
+        tracking(),
         sibling("Open MPI lower half", true, "stillpoint-lower-openmpi"),
         launcher(),
         sibling("MPICH lower half", false, "stillpoint-lower-mpich"),
@@ -109,12 +105,31 @@ fn architecture() -> Row {
 }
 
 fn kernel() -> Row {
+    let (release, version) = release();
+    row(KERNEL, true, version >= OLDEST_KERNEL, release)
+}
+
+/// The kernel's release, and the first two numbers of it.
+fn release() -> (String, (u32, u32)) {
     let release = read("/proc/sys/kernel/osrelease");
     let mut numbers = release
         .split(['.', '-'])
         .map(|part| part.parse().unwrap_or(0));
-    let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    row(KERNEL, true, version >= OLDEST_KERNEL, release)
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    (release, version)
+}
+
+/// What `--incremental` needs, to write less than everything.
+fn tracking() -> Row {
+    /// `UFFD_FEATURE_WP_ASYNC` and `PAGEMAP_SCAN`.
+    const FIRST: (u32, u32) = (6, 7);
+    let there = Path::new("/proc/sys/vm/unprivileged_userfaultfd").exists();
+    let ok = release().1 >= FIRST && there;
+    let found = match ok {
+        true => "userfaultfd, asynchronous",
+        false => "Linux 6.7 or later with userfaultfd: every epoch is whole",
+    };
+    row("writes tracked (--incremental)", false, ok, found)
 }
 
 fn seccomp() -> Row {

@@ -14,6 +14,7 @@ use super::units::parse_duration;
 use super::{Failure, batch};
 use crate::job::{self, Copies};
 use crate::server::BatchJob;
+use stillpoint_protocol::agent::Incremental;
 
 #[derive(Clone, Debug, Args)]
 pub struct LaunchOptions {
@@ -60,8 +61,12 @@ pub struct LaunchOptions {
     pub copy_memory: Option<u64>,
 
     /// Write only what has changed since the epoch before, which is kept as long as it is needed
-    #[arg(long, env = "STILLPOINT_INCREMENTAL")]
-    pub incremental: bool,
+    ///
+    /// pages: every page that was written to; blocks: of those the blocks that differ from what was there; auto: the faster of the two by
+    /// what the last epochs have taken; off: every epoch is whole
+    #[arg(long, env = "STILLPOINT_INCREMENTAL", value_name = "HOW", default_value = "off", num_args = 0..=1,
+          require_equals = true, default_missing_value = "auto")]
+    pub incremental: IncrementalOption,
 
     /// Whether a suspend of a job with --incremental writes an epoch while the application runs, and then what has changed since: auto does
     /// where that makes the stop shorter, as far as earlier epochs tell
@@ -115,6 +120,27 @@ pub enum SafeState {
     /// The older two-phase commit, for comparison: a barrier before every blocking collective operation, and no checkpoint once
     /// the program has begun a nonblocking one
     Barrier,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum IncrementalOption {
+    #[value(alias = "false", alias = "0", alias = "no", alias = "")]
+    Off,
+    #[value(alias = "true", alias = "1", alias = "yes", alias = "on")]
+    Auto,
+    Pages,
+    Blocks,
+}
+
+impl From<IncrementalOption> for Incremental {
+    fn from(option: IncrementalOption) -> Incremental {
+        match option {
+            IncrementalOption::Off => Incremental::Off,
+            IncrementalOption::Auto => Incremental::Auto,
+            IncrementalOption::Pages => Incremental::Pages,
+            IncrementalOption::Blocks => Incremental::Blocks,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -202,7 +228,8 @@ impl LaunchOptions {
 
     /// Refuses what this version does not offer, before anything is started.
     pub fn refuse_unavailable(&self) -> Result<(), Failure> {
-        let useless = !self.incremental || self.copy == Copy::Off || self.tiers.staging().is_some();
+        let whole = self.incremental == IncrementalOption::Off;
+        let useless = whole || self.copy == Copy::Off || self.tiers.staging().is_some();
         if self.precopy == Precopy::On && useless {
             return Err(Failure::new(
                 Failure::USAGE,

@@ -252,7 +252,7 @@ fn start_coordinator(
         suspended_status: options.suspended_status(),
         requeue: options.requeued()?,
         compress: options.compress.clone(),
-        incremental: options.incremental,
+        incremental: options.incremental.into(),
         copies: options.copies(),
         precopy: options.precopy(),
         staging: options.tiers.staging(),

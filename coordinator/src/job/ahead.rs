@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use stillpoint_protocol::agent::Written;
+use stillpoint_protocol::agent::{Incremental, Written};
 use stillpoint_protocol::command::Ahead;
 
 use super::attempt::Attempt;
@@ -89,7 +89,9 @@ impl Wanted {
 impl Job {
     /// Whether an epoch ahead of this suspend makes its stop shorter, as far as one can tell.
     fn copies_ahead(&self, wanted: &Wanted, now: Duration) -> bool {
-        let can = self.settings.incremental && self.settings.copies.is_some() && !self.stages();
+        let can = self.settings.incremental != Incremental::Off
+            && self.settings.copies.is_some()
+            && !self.stages();
         if !can || !wanted.suspend || wanted.tried_ahead || self.hindered.is_some() {
             return false;
         }

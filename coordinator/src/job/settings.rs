@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use stillpoint_multilevel::placement::Rules;
 
+use stillpoint_protocol::agent::Incremental;
+
 use crate::epoch::Mark;
 
 /// The launch and its options, and what the checkpoint directory holds.
@@ -20,7 +22,7 @@ pub struct Settings {
     /// As `--compress` takes it.
     pub compress: String,
     /// Whether images have chunks in those of earlier epochs.
-    pub incremental: bool,
+    pub incremental: Incremental,
     /// Whether the application runs on while images are written.
     pub copies: Option<Copies>,
     /// Whether a suspend is preceded by an epoch behind which the application runs on.

@@ -12,7 +12,9 @@ mod staging;
 use std::time::Duration;
 
 use stillpoint_clock::rank::Activity;
-use stillpoint_protocol::agent::{FromAgent, Hello, Order, Progress, State, ToAgent, Written};
+use stillpoint_protocol::agent::{
+    FromAgent, Hello, Incremental, Order, Progress, State, ToAgent, Written,
+};
 use stillpoint_protocol::command::ToCommand;
 use stillpoint_protocol::job_file::JobState;
 
@@ -44,7 +46,7 @@ impl World {
             mark: crate::epoch::Mark::none(),
             attempts_before: 0,
             compress: "lz4".into(),
-            incremental: false,
+            incremental: Incremental::Off,
             copies: None,
             precopy: super::Precopy::Auto,
             next_epoch: 5,

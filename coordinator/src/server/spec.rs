@@ -8,6 +8,7 @@ use stillpoint_directory::Directory;
 use stillpoint_faults::Replacement;
 use stillpoint_multilevel::placement::Rules;
 use stillpoint_protocol::Key;
+use stillpoint_protocol::agent::Incremental;
 use stillpoint_protocol::job_file::{FORMAT, JobFile, JobState, Process};
 
 use crate::epoch::{Mark, seconds_since_1970};
@@ -41,7 +42,7 @@ pub struct Spec {
     pub requeue: Option<BatchJob>,
     pub compress: String,
     /// Whether epochs build on earlier ones.
-    pub incremental: bool,
+    pub incremental: Incremental,
     /// Whether the application runs on while images are written.
     pub copies: Option<Copies>,
     /// Whether a suspend copies ahead.

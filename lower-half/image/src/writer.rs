@@ -104,6 +104,11 @@ impl Writer {
         }
     }
 
+    /// What it is called in errors.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// How many threads pack pages; 1 unless said.
     pub fn use_threads(&mut self, threads: usize) {
         self.threads = threads;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use stillpoint_part::Kind;
 
-use super::maps;
+use super::maps::Mapping;
 use crate::ground::told;
 
 /// What an image holds of it: JSON, [`Locked`]. There is none where nothing is locked.
@@ -21,45 +21,40 @@ pub struct Locked {
     pub future: bool,
 }
 
-/// What is locked; `None`: nothing.
-pub fn survey() -> Option<Locked> {
-    let status = told::by("/proc/self/status").ok()?;
-    let all = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmLck:"))?;
-    let future = maps_locked();
-    if !future && all.trim().starts_with("0 ") {
+/// What is locked of these mappings; `None`: nothing.
+pub fn survey(mappings: &[Mapping]) -> Option<Locked> {
+    let future = is_locked_from_the_start();
+    if !future && locked_kilobytes() == Some(0) {
         return None;
     }
-    let mappings = maps::upper().unwrap_or_default();
     let locked = mappings.iter().filter(|mapping| mapping.locked);
     let ranges = locked.map(|mapping| (mapping.start, mapping.end)).collect();
     let found = Locked { ranges, future };
     (found != Locked::default()).then_some(found)
 }
 
-/// Whether what is mapped now is locked from the start: the kernel says so of a mapping alone.
-fn maps_locked() -> bool {
+/// `VmLck` of this process.
+fn locked_kilobytes() -> Option<u64> {
+    let status = told::by("/proc/self/status").ok()?;
+    let lines = &mut status.lines();
+    let all = lines.find_map(|line| line.strip_prefix("VmLck:"))?;
+    all.trim().strip_suffix(" kB")?.trim().parse().ok()
+}
+
+/// Whether what is mapped now is locked from the start: then one page more is.
+fn is_locked_from_the_start() -> bool {
     use crate::arch::PAGE;
     let (protection, flags) = (libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    let before = locked_kilobytes();
     // SAFETY: a mapping of its own, which nobody touches.
     let probe = unsafe { libc::mmap(std::ptr::null_mut(), PAGE, protection, flags, -1, 0) };
     if probe == libc::MAP_FAILED {
         return false;
     }
-    let locked = locked_at(probe as usize);
+    let after = locked_kilobytes();
     // SAFETY: as above.
     unsafe { libc::munmap(probe, PAGE) };
-    locked
-}
-
-fn locked_at(address: usize) -> bool {
-    let file = std::fs::File::open("/proc/self/smaps");
-    let mappings = file.and_then(maps::read).unwrap_or_default();
-    let mut holding = mappings.iter();
-    holding
-        .find(|mapping| (mapping.start..mapping.end).contains(&address))
-        .is_some_and(|mapping| mapping.locked)
+    after > before
 }
 
 impl Locked {
@@ -79,19 +74,38 @@ impl Locked {
 
 #[cfg(test)]
 mod tests {
+    use super::super::maps;
     use super::*;
 
     #[test]
     fn nothing_is_locked_until_somebody_locks_it() {
-        assert!(!maps_locked());
+        let mappings = || maps::read(std::fs::File::open("/proc/self/smaps").unwrap()).unwrap();
         let page = vec![1u8; 3 * 4096];
         let address = page.as_ptr() as usize + 4096;
+        let is_here = |start: usize, end: usize| (start..end).contains(&address);
+        let locked = || {
+            let found = survey(&mappings()).unwrap_or_default();
+            let here = found
+                .ranges
+                .iter()
+                .any(|(start, end)| is_here(*start, *end));
+            (here, found.future)
+        };
+        assert_eq!(locked(), (false, false));
         // SAFETY: memory of ours; locking changes nothing in it.
         if unsafe { libc::mlock(address as *const libc::c_void, 1) } == 0 {
-            assert!(locked_at(address));
+            assert_eq!(locked(), (true, false));
             // SAFETY: as above.
             unsafe { libc::munlock(address as *const libc::c_void, 1) };
         }
-        assert!(!locked_at(address));
+        assert_eq!(locked(), (false, false));
+        // SAFETY: as above.
+        if unsafe { libc::mlockall(libc::MCL_FUTURE) } == 0 {
+            let future = locked().1;
+            // SAFETY: as above.
+            unsafe { libc::munlockall() };
+            assert!(future);
+        }
+        assert_eq!(locked(), (false, false));
     }
 }

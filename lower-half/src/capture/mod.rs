@@ -13,6 +13,8 @@ pub mod children;
 pub mod contents;
 pub mod credentials;
 pub mod descriptors;
+pub mod devices;
+pub mod differ;
 pub mod driver;
 pub mod environment;
 pub mod file_limit;
@@ -38,6 +40,7 @@ pub mod window_memory;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use stillpoint_faults::{Point, strike};
 use stillpoint_image::descriptors::Descriptors;
@@ -45,17 +48,18 @@ use stillpoint_image::mapped_files::MappedFiles;
 use stillpoint_image::pages::{Bytes, Pages};
 use stillpoint_image::store::Store;
 use stillpoint_image::{
-    Carried, Compression, Environment, Identity, ImageError, PageRun, Reader, Thread, Writer,
-    Written,
+    Compression, Environment, Identity, ImageError, PageRun, Reader, Thread, Writer, Written,
 };
 
 use stillpoint_part::Payload;
+use stillpoint_protocol::agent::Incremental;
 
 use access::{Access, Memory, Revoked};
 use apart::apart;
 use behind::{Behind, Parted};
 use contents::Contents;
 use file_limit::FileLimit;
+use increment::Increment;
 pub use rank::{remember, size, write};
 use snapshot::Snapshot;
 
@@ -91,7 +95,7 @@ pub struct Request {
     pub environment: Environment,
     pub compression: Compression,
     /// Whether it may build on earlier ones.
-    pub incremental: bool,
+    pub incremental: Incremental,
     /// Threads that pack pages.
     pub workers: usize,
     /// The upper half's threads, the main one first.
@@ -100,6 +104,8 @@ pub struct Request {
     pub inventory: Vec<u8>,
     /// What the parts have put down.
     pub payloads: Vec<Payload>,
+    /// The upper half's mappings.
+    pub mappings: Vec<maps::Mapping>,
     /// What is left to files.
     pub mapped_files: MappedFiles,
     /// The descriptor numbers that belong to the upper half.
@@ -134,40 +140,40 @@ unsafe fn write_to(
     let inside = access.enter()?;
     let mut contents = Contents::default();
     strike(Point::CaptureMemory).map_err(CaptureError::process("memory map"))?;
-    let mappings = maps::upper().map_err(CaptureError::process("memory map"))?;
+    let mappings = &request.mappings;
     strike(Point::CaptureDescriptors).map_err(CaptureError::process("open files"))?;
     let surveyed = apart(|| {
         let descriptors = descriptors::survey(&request.descriptors, &mut contents)
             .map_err(|refusals| CaptureError::Refused(refusals.join("; ")))?;
         // SAFETY: the caller's, and inside.
         let memory =
-            unsafe { memory::Memory::survey(&mappings, &request.mapped_files, &mut contents) }
+            unsafe { memory::Memory::survey(mappings, &request.mapped_files, &mut contents) }
                 .map_err(CaptureError::process("page map"))?;
         Ok::<_, CaptureError>((descriptors, memory))
     });
     let (descriptors, mut memory) = surveyed.map_err(CaptureError::process("open files"))??;
     inside.changes(std::mem::take(&mut memory.opened));
-    let carried = match request.incremental {
-        true => {
-            // SAFETY: the caller's.
-            let increment = unsafe {
-                increment::since_the_last(path, &memory.private, &mappings, &memory.regions)
-            };
-            memory.private = increment.changed;
-            increment.carried
+    let private = std::mem::take(&mut memory.private);
+    let unseen = devices::may_write();
+    let increment = match request.incremental {
+        _ if unseen => {
+            increment::forget();
+            Increment::whole(private)
         }
-        false => Carried::default(),
+        Incremental::Off => Increment::whole(private),
+        // SAFETY: the caller's.
+        how => unsafe { increment::since_the_last(path, how, private, mappings, &memory.regions) },
     };
     // The limit is the application's, and the image is not its file.
-    let behind = behind.filter(|_| !FileLimit::is_set());
-    let set_apart = behind.map(|(behind, say)| (behind.part(&memory.private, &mappings), say));
+    let behind = behind.filter(|_| !unseen && !FileLimit::is_set());
+    let set_apart = behind.map(|(behind, say)| (behind.part(&increment.changed, mappings), say));
     // The image is not the application's file.
     inside.changes(FileLimit::lift());
     // From here on the disk may hold this thread up.
     drop(inside);
     let (parted, say) = set_apart.unzip();
     let parted = parted.unwrap_or_else(|| Parted {
-        first: std::mem::take(&mut memory.private),
+        first: increment.changed.clone(),
         ..Parted::default()
     });
     let surveyed = Surveyed {
@@ -175,10 +181,9 @@ unsafe fn write_to(
         descriptors,
         memory,
         parted,
-        carried,
     };
     // SAFETY: the caller's.
-    let result = unsafe { put_down(path, request, &surveyed, access, say) };
+    let result = unsafe { put_down(path, request, &surveyed, increment, access, say) };
     let too_short = FileLimit::shorter_than(u64::MAX);
     if let Ok(inside) = access.enter() {
         inside.put_back();
@@ -197,7 +202,6 @@ struct Surveyed {
     descriptors: Descriptors,
     memory: memory::Memory,
     parted: Parted,
-    carried: Carried,
 }
 
 /// Writes, and reads again what says how the process is to be made.
@@ -208,6 +212,7 @@ unsafe fn put_down(
     path: &Path,
     request: Request,
     surveyed: &Surveyed,
+    mut increment: Increment,
     access: &Access,
     apart: Option<&dyn Fn()>,
 ) -> Result<Written, CaptureError> {
@@ -221,21 +226,21 @@ unsafe fn put_down(
     // SAFETY: the survey has made readable what is to be written; the threads are stopped, the caller says.
     let live = unsafe { Memory::through(access) };
     let parted = &surveyed.parted;
-    writer.carry(surveyed.carried.clone());
     surveyed.contents.write(&mut writer, &live)?;
-    writer.memory(&runs(
-        parted.first.iter().chain(&parted.without_room),
-        &live,
-    ))?;
+    for ranges in [&parted.first, &parted.without_room] {
+        increment.write(&mut writer, ranges, &live, workers)?;
+    }
     let snapshot = match apart.filter(|_| !parted.later.is_empty()) {
         Some(say) => set_apart(parted, access, workers, say)?,
         None => None,
     };
-    match &snapshot {
-        Some(snapshot) => writer.memory(&runs(&parted.later, snapshot))?,
-        None => writer.memory(&runs(&parted.later, &live))?,
-    }
+    let pages: &dyn Pages = match &snapshot {
+        Some(snapshot) => snapshot,
+        None => &live,
+    };
+    increment.write(&mut writer, &parted.later, pages, workers)?;
     drop(snapshot);
+    writer.carry(increment.carried());
     writer.identity(&request.identity)?;
     writer.environment(&request.environment)?;
     writer.regions(&surveyed.memory.regions)?;
@@ -245,7 +250,13 @@ unsafe fn put_down(
     for Payload { kind, bytes } in &request.payloads {
         writer.blob(kind.name, kind.version, bytes)?;
     }
+    let (epoch, rank) = (request.identity.epoch, request.identity.rank);
+    let finishing = Instant::now();
     let written = writer.finish()?;
+    if request.incremental != Incremental::Off {
+        let finishing = finishing.elapsed().as_secs_f64();
+        increment::written(epoch, rank, &written, increment, finishing);
+    }
     if in_a_file {
         strike(Point::ImageReadAgain).map_err(CaptureError::process("image"))?;
         read_again(path, surveyed, &request.payloads, &written)?;

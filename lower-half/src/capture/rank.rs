@@ -18,7 +18,6 @@ use super::apart::apart;
 use super::behind::Behind;
 use super::contents::Contents;
 use super::file_limit::FileLimit;
-use super::increment;
 use super::memory::Memory;
 use super::still::Still;
 use super::{CaptureError, Request, environment, mapped_files, maps, records};
@@ -101,6 +100,7 @@ pub unsafe fn write(
     let begun = Instant::now();
     let mapped_files = still.mapped_files()?.clone();
     let inside = still.enter()?;
+    let mappings = still.mappings()?.to_vec();
     // SAFETY: an application runs, so the page is mapped.
     let page = unsafe { gate::page() };
     let hooks = page.hooks.load(Ordering::Acquire);
@@ -138,15 +138,13 @@ pub unsafe fn write(
         threads,
         inventory,
         payloads,
+        mappings,
         mapped_files,
         descriptors: descriptors::upper(),
     };
     drop(inside);
     // SAFETY: the caller's.
     let written = unsafe { super::write_image(request, still.access(), behind)? };
-    if begin.incremental {
-        increment::written(begin.epoch, rank, &written);
-    }
     Ok(Written {
         stored_bytes: written.bytes,
         bytes: written.page_bytes,

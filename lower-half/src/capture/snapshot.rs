@@ -356,9 +356,9 @@ mod tests {
         let before = memory.to_vec();
         let from = memory.as_ptr() as u64;
         let hole = MmapMut::map_anon(4096).unwrap();
-        let without = [hole.as_ptr() as usize..hole.as_ptr() as usize + 4096];
+        let without = hole.as_ptr() as usize..hole.as_ptr() as usize + 4096;
         let access = Access::default();
-        let snapshot = Snapshot::take(&access, 2, &without).unwrap();
+        let snapshot = Snapshot::take(&access, 2, std::slice::from_ref(&without)).unwrap();
         let pid = snapshot.pid as u32;
         assert!(children::started().contains(&pid));
         memory.fill(0xee);
@@ -372,7 +372,7 @@ mod tests {
             }
         });
         // What was left out is not there.
-        let gone = snapshot.copy(without[0].start as u64, &mut [0; 10]);
+        let gone = snapshot.copy(without.start as u64, &mut [0; 10]);
         assert!(gone.unwrap_err().to_string().contains("has ended"));
         drop(snapshot);
         assert!(!children::started().contains(&pid));

@@ -6,6 +6,7 @@ use stillpoint_image::mapped_files::MappedFiles;
 use stillpoint_part::Failure;
 
 use super::access::{Access, Inside, Revoked};
+use super::maps::{self, Mapping};
 use super::records;
 use super::signals::{self, Waiting};
 use super::{CaptureError, mapped_files};
@@ -32,6 +33,7 @@ pub struct Still<'a> {
     access: &'a Access,
     page: Page,
     waiting: OnceCell<Waiting>,
+    mappings: OnceCell<Vec<Mapping>>,
     mapped_files: OnceCell<MappedFiles>,
 }
 
@@ -43,6 +45,7 @@ impl<'a> Still<'a> {
             access,
             page,
             waiting: OnceCell::new(),
+            mappings: OnceCell::new(),
             mapped_files: OnceCell::new(),
         }
     }
@@ -62,6 +65,18 @@ impl<'a> Still<'a> {
     /// What the upper half says in the gate page, and how it is asked.
     pub fn page(&self) -> Page {
         self.page
+    }
+
+    /// The upper half's mappings. They are looked at once, and must not change any more: the driver holds.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub fn mappings(&self) -> Result<&[Mapping], CaptureError> {
+        if let Some(known) = self.mappings.get() {
+            return Ok(known);
+        }
+        let found = maps::upper().map_err(CaptureError::process("memory map"))?;
+        Ok(self.mappings.get_or_init(|| found))
     }
 
     /// The upper half's threads. To be called inside.
@@ -99,7 +114,7 @@ impl<'a> Still<'a> {
         if let Some(known) = self.mapped_files.get() {
             return Ok(known);
         }
-        let found = mapped_files::survey(self.access, self.page)?;
+        let found = mapped_files::survey(self.access, self.page, self.mappings()?)?;
         Ok(self.mapped_files.get_or_init(|| found))
     }
 }

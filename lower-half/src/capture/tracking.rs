@@ -17,7 +17,7 @@ use stillpoint_image::format::vm_flags;
 
 use super::maps::Mapping;
 use super::pages::PageMap;
-use crate::ground::ranges;
+use crate::ground::{faults, ranges};
 
 /// `_IOWR(0xaa, 0x3f, struct uffdio_api)` and `_IOWR(0xaa, 0x00, struct uffdio_register)` (linux/userfaultfd.h).
 const UFFDIO_API: libc::c_ulong = 0xc018_aa3f;
@@ -30,7 +30,6 @@ const USER_MODE_ONLY: libc::c_long = 1;
 
 /// The kernel keeps track of this process's writes.
 pub struct Tracker {
-    faults: OwnedFd,
     pages: PageMap,
     /// Written since the epoch that the next one is to build on.
     written: Vec<Range<usize>>,
@@ -40,8 +39,13 @@ pub struct Tracker {
 
 impl Tracker {
     /// # Errors
-    /// Where this kernel does not.
+    /// Where this kernel does not, or the application handles page faults itself.
     pub fn open() -> io::Result<Tracker> {
+        if faults::gave_way() {
+            return Err(io::Error::other(
+                "the application handles page faults itself",
+            ));
+        }
         let flags = libc::c_long::from(libc::O_CLOEXEC | libc::O_NONBLOCK) | USER_MODE_ONLY;
         // SAFETY: makes a descriptor.
         let number = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) };
@@ -49,18 +53,18 @@ impl Tracker {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: made just now.
-        let faults = unsafe { OwnedFd::from_raw_fd(number as i32) };
+        let descriptor = unsafe { OwnedFd::from_raw_fd(number as i32) };
         let mut api = uffdio_api {
             api: API,
             features: WP_ASYNC,
             ioctls: 0,
         };
         // SAFETY: the kernel reads and fills the structure.
-        if unsafe { libc::ioctl(faults.as_raw_fd(), UFFDIO_API, &raw mut api) } != 0 {
+        if unsafe { libc::ioctl(descriptor.as_raw_fd(), UFFDIO_API, &raw mut api) } != 0 {
             return Err(io::Error::last_os_error());
         }
+        faults::keep(descriptor);
         Ok(Tracker {
-            faults,
             pages: PageMap::open()?,
             written: Vec::new(),
             registered: Vec::new(),
@@ -113,8 +117,9 @@ impl Tracker {
 
     /// Whether the mapping lies in what it has registered.
     pub fn has_registered(&self, mapping: &Mapping) -> bool {
-        let whole = [mapping.start..mapping.end];
-        ranges::split(&whole, &self.registered).1.is_empty()
+        let whole = mapping.start..mapping.end;
+        let whole = std::slice::from_ref(&whole);
+        !faults::gave_way() && ranges::split(whole, &self.registered).1.is_empty()
     }
 
     /// `false` where somebody else handles the mapping's faults. What is registered already stays so.
@@ -127,8 +132,11 @@ impl Tracker {
             mode: REGISTER_WP,
             ioctls: 0,
         };
+        let Some(descriptor) = faults::descriptor() else {
+            return false;
+        };
         // SAFETY: nothing but page table entries changes, and no write fails because of it.
-        unsafe { libc::ioctl(self.faults.as_raw_fd(), UFFDIO_REGISTER, &raw mut register) == 0 }
+        unsafe { libc::ioctl(descriptor, UFFDIO_REGISTER, &raw mut register) == 0 }
     }
 }
 
@@ -141,6 +149,9 @@ mod tests {
     use super::super::maps;
     use super::super::pages::PAGE;
     use super::*;
+
+    /// The descriptor is the process's: one test at a time.
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
     /// The mappings that lie in a range.
     fn within(range: &Range<usize>) -> Vec<Mapping> {
@@ -168,6 +179,7 @@ mod tests {
 
     #[test]
     fn every_way_to_change_memory_is_seen() {
+        let _alone = ALONE.lock();
         let mut tracker = Tracker::open().expect("a kernel that keeps track: Linux 6.7 or later");
         let mut map = MmapMut::map_anon(32 * PAGE).unwrap();
         let range = map.as_ptr() as usize..map.as_ptr() as usize + map.len();
@@ -216,6 +228,7 @@ mod tests {
 
     #[test]
     fn what_is_not_committed_is_not_forgotten_and_what_is_not_followed_counts() {
+        let _alone = ALONE.lock();
         let mut tracker = Tracker::open().unwrap();
         let mut map = MmapMut::map_anon(4 * PAGE).unwrap();
         let start = map.as_ptr() as usize;
@@ -233,6 +246,6 @@ mod tests {
             ..one
         });
         tracker.look(&shared.collect::<Vec<_>>()).unwrap();
-        assert_eq!(tracker.written(), [range.clone()]);
+        assert_eq!(tracker.written(), std::slice::from_ref(&range));
     }
 }

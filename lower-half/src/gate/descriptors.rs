@@ -15,6 +15,7 @@ use crate::arch::layout::{DESCRIPTOR_LIMIT, DESCRIPTORS};
 use crate::arch::springboard::Piece;
 use crate::arch::syscall::{failed, syscall3};
 use crate::gate::exit;
+use crate::ground::faults;
 use crate::threads::registry::{self, Thread};
 
 fn bits() -> &'static [AtomicU64] {
@@ -63,6 +64,14 @@ pub fn noted(result: isize) -> isize {
         note(result as usize);
     }
     result
+}
+
+/// `userfaultfd`: the application's page faults are its own.
+pub fn on_userfaultfd(call: &mut Call) -> isize {
+    if !elsewhere() {
+        faults::give_way();
+    }
+    noted(call.make())
 }
 
 /// `pipe`, `pipe2`, `socketpair`: two descriptors come back in memory.

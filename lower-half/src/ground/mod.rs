@@ -5,6 +5,7 @@ pub mod children;
 pub mod cores;
 pub mod elf;
 pub mod environment;
+pub mod faults;
 pub mod free;
 pub mod inherited;
 pub mod lock;

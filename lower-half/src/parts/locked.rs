@@ -21,7 +21,7 @@ impl Part<Still<'_>, Back> for LockedMemory {
 
     fn capture(&self, still: &Still<'_>, payloads: &mut Vec<Payload>) -> Done {
         let _inside = still.enter()?;
-        match locked::survey() {
+        match locked::survey(still.mappings()?) {
             Some(locked) => put(payloads, KIND, &locked),
             None => Ok(()),
         }

@@ -11,7 +11,11 @@ use crate::running::{Medium, Running, figure, now, pause};
 use crate::table::Table;
 
 /// What epochs hold, and what `run` is told for it.
-pub const WAYS: [(&str, &[&str]); 2] = [("full", &[]), ("page-based", &["--incremental"])];
+pub const WAYS: [(&str, &[&str]); 3] = [
+    ("full", &[]),
+    ("page-based", &["--incremental=pages"]),
+    ("hash-based", &["--incremental=blocks"]),
+];
 
 /// A program that rewrites a tenth of its pages between two epochs, half of them with what was there.
 pub fn rewritten(options: &Options) -> Result<Vec<Table>, Failed> {
@@ -73,10 +77,12 @@ pub fn tracking(options: &Options) -> Result<Vec<Table>, Failed> {
         .collect())
 }
 
+/// What `run` is told.
 pub fn tracked(way: &str) -> &'static str {
     match way {
         "full" => "without `--incremental`",
-        _ => "`--incremental`",
+        "page-based" => "`--incremental=pages`",
+        _ => "`--incremental=blocks`",
     }
 }
 

@@ -26,6 +26,7 @@ const USES: [(&str, &[&str]); 15] = [
             "lower-half/image",
             "lower-half/linkage",
             "plugins/api",
+            "plugins/incremental",
             "upper-half/clock",
             "wrappers",
             "wrappers/generator",

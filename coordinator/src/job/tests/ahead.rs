@@ -6,7 +6,7 @@ use crate::job::{Copies, Precopy};
 fn running(precopy: Precopy) -> World {
     let mut world = World::of(Settings {
         copies: Some(Copies { most: None }),
-        incremental: true,
+        incremental: Incremental::Pages,
         precopy,
         ..World::settings(None)
     });
@@ -104,7 +104,7 @@ fn no_epoch_comes_ahead_where_nothing_is_gained_by_it() {
     });
     let without = [
         Settings {
-            incremental: true,
+            incremental: Incremental::Pages,
             precopy: Precopy::On,
             ..World::settings(None)
         },

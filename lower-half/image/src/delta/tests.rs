@@ -1,4 +1,8 @@
 //! What is carried is what was there, as far as it has not changed.
+#![expect(
+    clippy::single_range_in_vec_init,
+    reason = "lists of ranges, some with one"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -76,12 +76,22 @@ fn chunks_that_no_origin_has() {
         let text = chunk(3, |chunk| chunk.offset = offset);
         says(&text, &["chunk 3", "in epoch 3", "are left"]);
     }
-    // Other bytes of the same image.
-    says(&chunk(3, |chunk| chunk.offset += 1), &["checksum"]);
-    says(
-        &chunk(3, |chunk| chunk.checksum ^= 1),
-        &["checksum", "epoch-000003"],
-    );
+    // Other bytes of the same image: that image is named.
+    for change in [
+        |chunk: &mut ChunkRecord| chunk.offset += 1,
+        |chunk: &mut ChunkRecord| chunk.checksum ^= 1,
+    ] {
+        let sample = carrying();
+        let mut patch = Patch {
+            bytes: sample.bytes.clone(),
+        };
+        patch.record(SectionKind::Chunks, 3, change);
+        let text = sample.error(&patch.bytes).to_string();
+        says(
+            &text,
+            &["epoch-000003/rank-000001.img", "page data", "checksum"],
+        );
+    }
 }
 
 fn run(index: usize, change: impl FnOnce(&mut RunRecord)) -> String {

@@ -20,7 +20,7 @@ use stillpoint_protocol::launch::{Launch, MappedFiles as How};
 
 use super::access::Access;
 use super::apart::apart;
-use super::maps::{self, Mapping};
+use super::maps::Mapping;
 use super::pages::{PAGE, PageMap};
 use super::window_memory::Below;
 use super::{CaptureError, memory};
@@ -71,18 +71,21 @@ pub fn carry_on(from: &MappedFiles) {
 ///
 /// # Errors
 /// Where the process cannot be looked at, or the checkpoint has been given up.
-pub fn survey(access: &Access, page: Page) -> Result<MappedFiles, CaptureError> {
+pub fn survey(
+    access: &Access,
+    page: Page,
+    mappings: &[Mapping],
+) -> Result<MappedFiles, CaptureError> {
     let how = HOW.get().copied().unwrap_or(How::Keep);
     if how == How::Keep {
         return Ok(MappedFiles::default());
     }
     strike(Point::CaptureMapped).map_err(CaptureError::process("mapped files"))?;
     let inside = access.enter()?;
-    let mappings = maps::upper().map_err(CaptureError::process("memory map"))?;
-    let below = Below::survey(&mappings).map_err(CaptureError::process("memory map"))?;
+    let below = Below::survey(mappings).map_err(CaptureError::process("memory map"))?;
     let begun = (how == How::Auto).then(|| BEGUN.load(Ordering::Relaxed));
-    let lasting = Lasting::new(begun, &mappings);
-    let candidates = candidates(&mappings, &below, own_library(&mappings, page));
+    let lasting = Lasting::new(begun, mappings);
+    let candidates = candidates(mappings, &below, own_library(mappings, page));
     drop(inside);
     let look = || {
         let found = candidates.iter().map(|one| {

@@ -299,7 +299,7 @@ pub const EVERYWHERE: &[Meaning] = &[
     call("kexec_file_load", Machine, NEVER),
     told("bpf", MakesDescriptor, &[every(Among(0, descriptors::MADE_BY_BPF), descriptors::on_new)], "the checkpoint refuses while it is open"),
     call("execveat", Threads, &[every(Always, exec::on_execveat)]),
-    told("userfaultfd", MakesDescriptor, NEVER, "the checkpoint refuses while it is open, or memory is registered with it"),
+    told("userfaultfd", MakesDescriptor, &[every(Always, descriptors::on_userfaultfd)], "the checkpoint refuses while it is open, or memory is registered with it"),
     told("membarrier", Settings, &[every(Among(0, registrations::REGISTERS), registrations::on_membarrier)], "registrations are carried"),
     told("mlock2", Memory, NEVER, "locked again"),
     call("copy_file_range", Descriptor, NEVER),

@@ -40,7 +40,7 @@ impl Word {
                 image: "/scratch/project/run/stillpoint.d/epoch-000001.part/rank-000001.image"
                     .into(),
                 compress: "none".into(),
-                incremental: false,
+                incremental: stillpoint_protocol::agent::Incremental::Off,
             }),
             Word::Targets(version, targets) => Order::Targets {
                 version: *version,

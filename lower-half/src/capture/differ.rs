@@ -1,0 +1,184 @@
+//! Which blocks of written pages really differ from what the epoch before had there, by their hashes.
+
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use stillpoint_image::format::CHUNK_BYTES;
+use stillpoint_image::pages::Pages;
+use stillpoint_incremental::blocks::{BlockSize, Compared, Counts, Memory, PAGE, Table};
+
+use crate::ground::ranges;
+
+/// The smallest: a hash of 16 bytes for each is 6 % of the memory that is written again and again, and a run in the image 32 bytes.
+const BLOCK: u64 = 256;
+
+/// A table that knows nothing.
+pub fn empty() -> Table {
+    Table::new(BlockSize::new(BLOCK).unwrap_or(BlockSize::PAGE))
+}
+
+/// What was found.
+pub struct Difference {
+    /// What differs and is not zero: to be written.
+    pub changed: Vec<Range<usize>>,
+    /// What is as it was.
+    pub unchanged: Vec<Range<usize>>,
+    /// The hashes of all of it.
+    pub table: Table,
+    pub counts: Counts,
+}
+
+/// Where the bytes that are compared come from.
+struct Source<'a> {
+    pages: &'a dyn Pages,
+    room: Vec<u8>,
+}
+
+impl Memory for Source<'_> {
+    type Error = io::Error;
+
+    fn bytes(&mut self, range: Range<u64>) -> io::Result<&[u8]> {
+        self.room.resize((range.end - range.start) as usize, 0);
+        self.pages.copy(range.start, &mut self.room)?;
+        Ok(&self.room)
+    }
+}
+
+/// Compares ranges of whole pages with what the table knows of them, on so many threads.
+pub fn compare(
+    old: &Table,
+    ranges: &[Range<usize>],
+    pages: &dyn Pages,
+    workers: usize,
+) -> io::Result<Difference> {
+    let pieces: Vec<Range<u64>> = ranges.iter().flat_map(pieces).collect();
+    let next = AtomicUsize::new(0);
+    let found = Mutex::new(Vec::new());
+    let work = || -> io::Result<()> {
+        let mut source = Source {
+            pages,
+            room: Vec::new(),
+        };
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(piece) = pieces.get(number) else {
+                return Ok(());
+            };
+            let dirty = piece.start / PAGE..piece.end.div_ceil(PAGE);
+            let compared = old
+                .compare(piece.clone(), std::slice::from_ref(&dirty), &mut source)
+                .map_err(io::Error::other)?;
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            found.push((number, compared));
+        }
+    };
+    let workers = workers.clamp(1, pieces.len().max(1));
+    std::thread::scope(|scope| -> io::Result<()> {
+        let others: Vec<_> = (1..workers).map(|_| scope.spawn(work)).collect();
+        let mine = work();
+        for other in others {
+            let ended_early = |_| Err(io::Error::other("a worker thread ended early"));
+            other.join().unwrap_or_else(ended_early)?;
+        }
+        mine
+    })?;
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.sort_unstable_by_key(|(number, _)| *number);
+    together(ranges, found.into_iter().map(|(_, compared)| compared))
+}
+
+/// A range in pieces that one thread takes at a time.
+fn pieces(range: &Range<usize>) -> impl Iterator<Item = Range<u64>> + use<> {
+    let (start, end) = (range.start as u64, range.end as u64);
+    let starts = (start..end).step_by(CHUNK_BYTES);
+    starts.map(move |at| at..(at + CHUNK_BYTES as u64).min(end))
+}
+
+fn together(
+    ranges: &[Range<usize>],
+    all: impl Iterator<Item = Compared>,
+) -> io::Result<Difference> {
+    let (mut table, mut counts) = (empty(), Counts::default());
+    let (mut changed, mut otherwise) = (Vec::new(), Vec::new());
+    for compared in all {
+        counts += compared.counts;
+        table.add(compared.table).map_err(io::Error::other)?;
+        for change in compared.changes {
+            let at = change.at.start as usize..change.at.end as usize;
+            otherwise.push(at.clone());
+            if !change.zero {
+                changed.push(at);
+            }
+        }
+    }
+    let (_, unchanged) = ranges::split(ranges, &ranges::joined(otherwise));
+    Ok(Difference {
+        changed,
+        unchanged,
+        table,
+        counts,
+    })
+}
+
+/// The same table without what does not lie in these ranges of whole pages, which are in order.
+pub fn only(mut table: Table, ranges: &[Range<usize>]) -> Table {
+    let starts = ranges.iter().map(|range| range.end as u64 / PAGE);
+    let ends = ranges.iter().map(|range| range.start as u64 / PAGE);
+    let between = std::iter::once(0)
+        .chain(starts)
+        .zip(ends.chain([u64::MAX / PAGE]));
+    let gaps: Vec<Range<u64>> = between.map(|(start, end)| start..end).collect();
+    table.forget_pages(&gaps);
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Memory of which byte 0 has address 0.
+    struct Here(Vec<u8>);
+
+    impl Pages for Here {
+        fn copy(&self, from: u64, into: &mut [u8]) -> io::Result<()> {
+            into.copy_from_slice(&self.0[from as usize..][..into.len()]);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn blocks_that_differ_are_told_from_those_that_were_only_written() {
+        let (page, block) = (PAGE as usize, BLOCK as usize);
+        let bytes = 3 * CHUNK_BYTES + 5 * page;
+        let mut memory = Here((0..bytes).map(|at| (at / 3) as u8 | 1).collect());
+        let whole = 0..bytes;
+        let first = compare(&empty(), std::slice::from_ref(&whole), &memory, 3).unwrap();
+        // Nothing is known as yet. Pieces end where they end.
+        assert_eq!(ranges::joined(first.changed), std::slice::from_ref(&whole));
+        assert!(first.unchanged.is_empty());
+        memory.0[10 * page + 3 * block + 7] ^= 8;
+        memory.0[CHUNK_BYTES..][..block].fill(0);
+        let written = [9 * page..12 * page, CHUNK_BYTES - page..CHUNK_BYTES + page];
+        let second = compare(&first.table, &written, &memory, 2).unwrap();
+        let differs = 10 * page + 3 * block..11 * page;
+        assert_eq!(second.changed, std::slice::from_ref(&differs));
+        let zero = CHUNK_BYTES..CHUNK_BYTES + block;
+        let expected = [
+            9 * page..differs.start,
+            differs.end..12 * page,
+            CHUNK_BYTES - page..zero.start,
+            zero.end..CHUNK_BYTES + page,
+        ];
+        assert_eq!(second.unchanged, expected);
+        assert_eq!(second.counts.alpha(), Some(1.0 - 2.0 / 20.0));
+        // What was written without being hashed is not known any more.
+        let (_, unchanged) = ranges::split(std::slice::from_ref(&whole), &written);
+        let known = only(first.table, &unchanged);
+        let third = compare(&known, &written, &memory, 1).unwrap();
+        let all: usize = third.changed.iter().map(Range::len).sum();
+        assert_eq!(all, 5 * page - block);
+        assert!(third.unchanged.is_empty());
+    }
+}

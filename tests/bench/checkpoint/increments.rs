@@ -53,7 +53,7 @@ pub fn tracking(options: &Options) -> Result<Vec<Table>, Failed> {
     let columns = [
         ("ms a lap, middle one", 2),
         ("ms, the first after an epoch", 2),
-        ("% of the time it runs, all laps", 1),
+        ("mean lap, % of that without", 1),
     ];
     let mut table = Table::new(
         "tracking",

@@ -4,8 +4,8 @@
 //! that writes: the application, a system call on its behalf, another rank's process. The child does nothing but copy out what it is asked for. It
 //! is no child of the application's: it ends without a signal, and `wait` does not see it unless asked for all kinds (`__WALL`).
 //!
-//! In the child only what is written here runs: it allocates nothing, takes no lock and touches no descriptor, since other threads may have been
-//! anywhere in between.
+//! In the child only what is written here runs: it allocates nothing, takes no lock and touches none of its parent's descriptors, which are its own too,
+//! since other threads may have been anywhere in between.
 
 use std::io;
 use std::ops::Range;
@@ -131,8 +131,11 @@ impl<'a> Snapshot<'a> {
         let slots = threads.clamp(1, MOST_SLOTS);
         let room = Room::map(slots)?;
         let parent = syscall::getpid();
-        // SAFETY: no flags and no stack: a process with a copy of everything, which goes on here. No signal tells of its end.
-        let pid = unsafe { syscall6(libc::SYS_clone, [0; 6]) };
+        // Descriptors are shared, so that the child holds none of its own: nobody's pipe or connection stays open because of it, and its end closes
+        // nothing, which some file systems answer by writing down what they have of the file.
+        let flags = libc::CLONE_FILES as usize;
+        // SAFETY: no stack: a process with a copy of all memory, which goes on here. No signal tells of its end.
+        let pid = unsafe { syscall6(libc::SYS_clone, [flags, 0, 0, 0, 0, 0]) };
         if pid == 0 {
             // SAFETY: this is the new process, which has one thread.
             unsafe { serve(room, parent, without) }
@@ -285,13 +288,11 @@ unsafe fn serve(room: Room, parent: u32, without: &[Range<usize>]) -> ! {
             c"stillpoint-copy".as_ptr() as usize,
             0,
         );
-        // Nobody's pipe or connection is to stay open because of this process.
-        syscall3(libc::SYS_close_range, 0, u32::MAX as usize, 0);
         let adjust = syscall::syscall4(
             libc::SYS_openat,
             libc::AT_FDCWD as usize,
             c"/proc/self/oom_score_adj".as_ptr() as usize,
-            libc::O_WRONLY as usize,
+            (libc::O_WRONLY | libc::O_CLOEXEC) as usize,
             0,
         );
         if !syscall::failed(adjust) {

@@ -33,7 +33,7 @@ const OTHER_WAYS: [&str; 12] = [
 ];
 
 /// Source, how many lines of it go another way at most, and to which files.
-const ELSEWHERE: [(&str, usize, &str); 15] = [
+const ELSEWHERE: [(&str, usize, &str); 16] = [
     ("coordinator/faults/src/lib.rs", 2, "/proc/self/fd"),
     ("coordinator/src/cli/inside.rs", 1, "/proc/self/maps"),
     ("coordinator/src/cli/interrupt.rs", 1, "/proc/self/status"),
@@ -64,6 +64,11 @@ const ELSEWHERE: [(&str, usize, &str); 15] = [
     ),
     ("coordinator/src/cli/program.rs", 2, "the program"),
     ("coordinator/protocol/src/job_file.rs", 1, "/proc/PID/stat"),
+    (
+        "lower-half/image/src/mapped_files.rs",
+        1,
+        "files that the application mapped",
+    ),
     (
         "lower-half/image/src/nearest.rs",
         1,

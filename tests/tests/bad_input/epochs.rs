@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use stillpoint_image::format::VERSION;
 use stillpoint_image::image_name;
 use stillpoint_tests::command::exit;
 use stillpoint_tests::job;
@@ -104,7 +105,8 @@ fn an_image_of_another_version() {
     with_suspended("version", |trial, epoch| {
         let name = image_name(1);
         let _broken = broken::later_version(&epoch.join(&name))?;
-        both_refuse(trial, &[&name, "version 2", "release"])
+        let version = format!("version {}", VERSION + 1);
+        both_refuse(trial, &[&name, &version, "release"])
     });
 }
 

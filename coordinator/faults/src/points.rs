@@ -28,6 +28,8 @@ pub enum Run {
     Restart,
     /// A restart on storage tiers.
     RestartOnTiers,
+    /// A restart that carries on before all memory is there.
+    LazyRestart,
 }
 
 impl Run {
@@ -38,6 +40,7 @@ impl Run {
             Run::Suspend => "suspend",
             Run::Restart => "restart",
             Run::RestartOnTiers => "restart on tiers",
+            Run::LazyRestart => "lazy restart",
         }
     }
 }
@@ -199,6 +202,7 @@ points! {
     136 RestartCredentials "restart-credentials" Rank fails [Restart]: "users and capabilities are set";
     137 RestartLast "restart-last" Rank dies [Restart]: "the threads run";
     138 RestartRefers "restart-refers" Rank fails [Restart]: "files that the image refers to are opened and compared";
+    139 RestartArrive "restart-arrive" Rank fails [LazyRestart]: "memory that comes late is read and put in place";
 
     // A checkpoint on storage tiers.
     150 Size "size" Rank fails [Staging]: "the rank says how long its image will be";

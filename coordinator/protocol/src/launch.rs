@@ -101,6 +101,9 @@ pub struct Restart {
     /// An open descriptor: a file that holds blocks of the image, fetched from other hosts. It is the rank's to close.
     #[serde(default)]
     pub fetched: Option<i32>,
+    /// Whether the application carries on before all of its memory is there.
+    #[serde(default)]
+    pub lazy: bool,
 }
 
 /// What a coordinator that starts tells whoever started it, in one line of JSON on its stdout.

@@ -78,6 +78,11 @@ pub struct LaunchOptions {
     )]
     pub precopy: Precopy,
 
+    /// Carry on before all memory has been read: what is touched first is read first. A part of an image that cannot be read then ends
+    /// the job later; its epoch is as it was
+    #[arg(long, env = "STILLPOINT_LAZY")]
+    pub lazy: bool,
+
     /// The MPI that the application was built for
     #[arg(
         long,

@@ -136,7 +136,7 @@ pub fn start(
             fetched: None,
         }),
     };
-    let restart = carries_on_from.map(|epoch| restart(&from, &epoch, place.rank));
+    let restart = carries_on_from.map(|epoch| restart(&from, &epoch, place.rank, options.lazy));
     let restart = restart.transpose()?;
     let mut lower = Command::new(&siblings.lower);
     match (&restart, program) {
@@ -326,7 +326,7 @@ fn wait_for_job(place: &Place, directory: &Path) -> Result<JobFile, Failure> {
 }
 
 /// This rank's image, looked into before anything is started with it.
-fn restart(directory: &Path, from: &From, rank: u32) -> Result<Restart, Failure> {
+fn restart(directory: &Path, from: &From, rank: u32, lazy: bool) -> Result<Restart, Failure> {
     let From { epoch, fetched } = *from;
     let directory = directory.join(epoch_name(epoch));
     let broken = |error: ImageError| Failure::because(&error, format!("rank {rank}: {error}"));
@@ -341,6 +341,7 @@ fn restart(directory: &Path, from: &From, rank: u32) -> Result<Restart, Failure>
         image: directory.join(image),
         directory,
         fetched,
+        lazy,
     })
 }
 

@@ -20,6 +20,7 @@ use crate::executor::destination::InFile;
 use crate::executor::staging::Staging;
 use crate::executor::stopping::{self, Stopping};
 use crate::gate::stop;
+use crate::ground::arriving;
 use crate::ground::page::Page;
 use crate::ground::wake;
 use crate::mpi::progress;
@@ -88,6 +89,8 @@ impl Attempt {
             })?;
             return Ok(None);
         }
+        // An epoch holds all memory: what a restart has not brought back yet must have come.
+        arriving::wait();
         if let Err(error) = strike(Point::Flag) {
             let reason = error.to_string();
             sender.send(&FromAgent::Refuse { reason })?;

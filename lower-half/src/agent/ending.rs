@@ -6,6 +6,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::voice;
 use crate::capture::descriptors::streams;
 use crate::ground::starters;
 
@@ -27,6 +28,16 @@ pub fn leave(status: u8) -> ! {
         std::thread::sleep(PATIENCE);
     }
     end(status)
+}
+
+/// Ends the process: what it was to be carried on from cannot be read any more.
+pub fn lost(why: String) -> ! {
+    // SAFETY: an application is coming back, so the page is mapped.
+    let rank = unsafe { stillpoint_wrappers::gate::page() }
+        .rank
+        .load(Ordering::Relaxed);
+    voice::say(&format!("rank {rank}: {why}"));
+    end(1)
 }
 
 /// `_exit`: no exit handlers, neither half's. What waits for the program ends before it, as it will.

@@ -19,6 +19,7 @@ use crate::arch::{enter, registers};
 use crate::gate::call::{Call, errno};
 use crate::gate::holdings::{self, Holding};
 use crate::gate::{self, exec, futex, identity, signals, timers, user};
+use crate::ground::arriving;
 use crate::threads::areas;
 use crate::threads::registry::{self, Thread, flag};
 
@@ -254,6 +255,8 @@ pub fn on_fork(call: &mut Call, flags: usize) -> isize {
     } else {
         [flags, 0, parent_tid, child_tid, tls, 0]
     };
+    // The child would find nothing where its parent's memory has not come yet.
+    arriving::wait();
     // SAFETY: without CLONE_VM the child goes on with a copy of this very stack.
     let result = gate::while_still(|| unsafe { syscall6(libc::SYS_clone, arguments) });
     if result == 0 {

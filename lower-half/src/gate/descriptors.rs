@@ -15,7 +15,7 @@ use crate::arch::layout::{DESCRIPTOR_LIMIT, DESCRIPTORS};
 use crate::arch::springboard::Piece;
 use crate::arch::syscall::{failed, syscall3};
 use crate::gate::exit;
-use crate::ground::faults;
+use crate::ground::{arriving, faults};
 use crate::threads::registry::{self, Thread};
 
 fn bits() -> &'static [AtomicU64] {
@@ -68,6 +68,8 @@ pub fn noted(result: isize) -> isize {
 
 /// `userfaultfd`: the application's page faults are its own.
 pub fn on_userfaultfd(call: &mut Call) -> isize {
+    // Memory is registered with one such descriptor only.
+    arriving::wait();
     if !elsewhere() {
         faults::give_way();
     }

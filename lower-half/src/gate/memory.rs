@@ -18,6 +18,7 @@ use super::call::{Call, errno};
 use crate::arch::PAGE;
 use crate::arch::layout::{BREAK_END, BREAK_START};
 use crate::arch::syscall::{failed, syscall3, syscall4, syscall6};
+use crate::ground::arriving;
 use crate::ground::lock::Lock;
 use arena::Arena;
 pub use elsewhere::{on_mprotect, on_munmap, on_shmdt};
@@ -172,6 +173,8 @@ pub fn on_mmap(call: &mut Call) -> isize {
 
 /// `mremap`: what has to move goes to the arena, or where the application wants it.
 pub fn on_mremap(call: &mut Call) -> isize {
+    // What has not come yet comes to the old addresses.
+    arriving::wait();
     let [old, old_bytes, new_bytes, flags, to, _] = call.arguments();
     let remap = |flags: i32, to: usize| {
         // SAFETY: the application's own request on its own memory; a destination was checked or reserved.

@@ -1,6 +1,7 @@
 //! What everything above the processor may need: what the kernel tells, what the launcher gave, what wakes the agent, what the agent
 //! sees of the gate page.
 
+pub mod arriving;
 pub mod children;
 pub mod cores;
 pub mod elf;

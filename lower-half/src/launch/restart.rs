@@ -27,8 +27,8 @@ use crate::threads::registry::State;
 /// Restores this rank and goes on with it. `join` makes this rank a member of its job.
 ///
 /// # Errors
-/// Whatever keeps the rank from coming back. Until the barrier `checked` nothing has been changed, in this
-/// process or on disk.
+/// Whatever keeps the rank from coming back. Until the barrier `checked` nothing has been changed but this
+/// process's memory.
 pub fn run<J: Job>(
     launch: &Launch,
     join: impl FnOnce(&Launch) -> Result<J, String>,
@@ -47,7 +47,8 @@ pub fn run<J: Job>(
     let workers = cores::for_one_of(launch.size);
     let failed = |error: RestoreError| refused(error.to_string());
     at(Point::RestartOpen)?;
-    let restore = Restore::open(wanted, launch.rank, launch.size, workers, parts::check);
+    // SAFETY: no application has been started in this process.
+    let restore = unsafe { Restore::open(wanted, launch.rank, launch.size, workers, parts::check) };
     let restore = restore.map_err(failed)?;
     at(Point::RestartReserve)?;
     let restore = restore.reserve_descriptors().map_err(failed)?;

@@ -1,45 +1,70 @@
 //! Memory at its old addresses.
+//!
+//! Every byte of an image is read once. Private anonymous memory, which is most of it, is read to where it belongs while the image is being checked
+//! ([`read`]): that changes nothing but this process, which has no application yet. The rest is only checked then, and [`map`] reads it again. What is to
+//! come while the application runs already (`arrival`) is not read here.
 
 use std::io;
 use std::ops::Range;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use stillpoint_image::format::{CHUNK_BYTES, ChunkRecord, NOWHERE, vm_flags};
+use stillpoint_image::format::vm_flags;
 use stillpoint_image::tables::RegionKind;
 use stillpoint_image::{Reader, Region};
 
+use super::arrival::Plan;
 use super::mapped_files::InFiles;
 use super::objects::Objects;
-use super::{RestoreError, files, loader, shared};
+use super::pages::{self, Loaded};
+use super::{RestoreError, files, shared};
 use crate::gate::memory;
 
 const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
 
-/// Maps and fills every region but shared files, and sets protections and advice.
+/// Maps private anonymous memory and reads it, and checks every other byte of the image; but nothing that comes later.
 ///
 /// # Safety
 /// The upper half's addresses must be nobody's.
+pub unsafe fn read(
+    reader: &Reader,
+    late: Option<Plan>,
+    workers: usize,
+) -> Result<Loaded, RestoreError> {
+    let filled = filled_regions(reader);
+    let regions = reader.regions();
+    if let Some(region) = regions.iter().find(|it| memory::touches_gate(&range(it))) {
+        return Err(RestoreError::Refused(format!(
+            "{}: region {:#x}..{:#x} lies where no application's memory can be: the image is not sound",
+            reader.path().display(),
+            region.start,
+            region.end
+        )));
+    }
+    for (region, filled) in regions.iter().zip(&filled) {
+        if region.kind == RegionKind::Anonymous {
+            private(region, *filled)?;
+        }
+    }
+    // SAFETY: the regions have just been mapped, readable and writable where there are runs, and nobody else uses them.
+    unsafe { pages::read(reader, late, workers) }
+}
+
+/// Maps every other region but shared files and fills it, and sets protections and advice.
+///
+/// # Safety
+/// The upper half's addresses must be nobody's but [`read`]'s.
 pub unsafe fn map(
     reader: &Reader,
     in_files: &mut InFiles,
     objects: &mut Objects,
+    loaded: &Loaded,
     workers: usize,
 ) -> Result<(), RestoreError> {
     let filled = filled_regions(reader);
     // What holds a file's bytes already, and is to hold the image's, by address.
     let mut from_files = Vec::new();
     for (region, filled) in reader.regions().iter().zip(&filled) {
-        if memory::touches_gate(&range(region)) {
-            return Err(RestoreError::Refused(format!(
-                "{}: region {:#x}..{:#x} lies where no application's memory can be: the image is not sound",
-                reader.path().display(),
-                region.start,
-                region.end
-            )));
-        }
         match region.kind {
-            RegionKind::Anonymous => private(region, *filled)?,
+            RegionKind::Anonymous | RegionKind::SharedFile => {}
             RegionKind::PrivateFile if in_files.referred(region).is_some() => {
                 from_files.extend(files::leave(region, in_files)?);
             }
@@ -47,13 +72,12 @@ pub unsafe fn map(
             RegionKind::PrivateFile => private(region, *filled)?,
             RegionKind::SharedAnonymous => shared::anonymous(reader, region, objects)?,
             RegionKind::SystemV => shared::system_v(reader, region)?,
-            RegionKind::SharedFile => {}
         }
     }
     // SAFETY: the regions have just been mapped, readable and writable where there are runs, and nobody else
     // uses them.
     unsafe {
-        fill(reader, &from_files, workers)?;
+        pages::fill(reader, &from_files, loaded, workers)?;
         files::clear(reader, &from_files);
     };
     for (region, filled) in reader.regions().iter().zip(&filled) {
@@ -70,7 +94,7 @@ pub unsafe fn map(
             advise(region);
         }
     }
-    loader::make_room(reader)
+    Ok(())
 }
 
 /// Which regions have any page in the image.
@@ -199,89 +223,6 @@ fn private(region: &Region, filled: bool) -> Result<(), RestoreError> {
         }
     }
     map_at(region, protection, flags, -1, 0).map_err(|error| failed(region, "map", error))
-}
-
-/// Loads every page of memory.
-///
-/// # Safety
-/// Every run must lie in memory that is mapped, writable and used by nobody.
-unsafe fn fill(
-    reader: &Reader,
-    from_files: &[Range<usize>],
-    workers: usize,
-) -> Result<(), RestoreError> {
-    let chunks: Vec<&ChunkRecord> = reader.chunks_of(0).collect();
-    let next = AtomicUsize::new(0);
-    let failed = AtomicBool::new(false);
-    let first_error: Mutex<Option<RestoreError>> = Mutex::new(None);
-    let work = || {
-        let (mut scratch, mut gathered) = (Reader::scratch(), vec![0; CHUNK_BYTES]);
-        while !failed.load(Ordering::Relaxed) {
-            let Some(chunk) = chunks.get(next.fetch_add(1, Ordering::Relaxed)) else {
-                break;
-            };
-            // SAFETY: the caller's; each chunk is loaded by one worker, and runs do not overlap.
-            let result = unsafe { load(reader, chunk, from_files, &mut scratch, &mut gathered) };
-            if let Err(error) = result {
-                failed.store(true, Ordering::Relaxed);
-                if let Ok(mut first) = first_error.lock() {
-                    first.get_or_insert(error);
-                }
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..workers.min(chunks.len()) {
-            scope.spawn(work);
-        }
-        work();
-    });
-    match first_error.into_inner() {
-        Ok(Some(error)) => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Loads one chunk into place.
-///
-/// # Safety
-/// As [`fill`].
-unsafe fn load(
-    reader: &Reader,
-    chunk: &ChunkRecord,
-    from_files: &[Range<usize>],
-    scratch: &mut Vec<u8>,
-    gathered: &mut [u8],
-) -> Result<(), RestoreError> {
-    let runs = reader.runs(chunk);
-    if let [run] = runs
-        && !files::holds(from_files, run.address as usize)
-    {
-        // SAFETY: the caller's.
-        let place =
-            unsafe { std::slice::from_raw_parts_mut(run.address as *mut u8, run.bytes as usize) };
-        return Ok(reader.load(chunk, scratch, place)?);
-    }
-    let gathered = &mut gathered[..chunk.bytes as usize];
-    reader.load(chunk, scratch, gathered)?;
-    let mut rest = &*gathered;
-    for run in runs {
-        let (mine, more) = rest.split_at(run.bytes as usize);
-        rest = more;
-        if run.space == NOWHERE {
-            continue;
-        }
-        // SAFETY: the caller's; the source is a buffer of our own.
-        unsafe {
-            match files::holds(from_files, run.address as usize) {
-                true => files::correct(run.address as usize, mine),
-                false => {
-                    std::ptr::copy_nonoverlapping(mine.as_ptr(), run.address as *mut u8, mine.len())
-                }
-            }
-        };
-    }
-    Ok(())
 }
 
 /// Gives a mapping back what `madvise` and `mlock` had made of it. Advice that this kernel does not take

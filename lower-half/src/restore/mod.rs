@@ -1,15 +1,16 @@
 //! Brings an image back to life in a fresh process, phase by phase; between the phases the agent waits
 //! for the job's other ranks.
 //!
-//! 1. [`Restore::open`] - image against manifest, processor, kernel, rank count, files that it refers to, every byte of it. Nothing has
-//!    been changed when this fails.
+//! 1. [`Restore::open`] - image against manifest, processor, kernel, rank count, files that it refers to, every byte of it. Nothing but
+//!    this process's own memory has been changed when this fails.
 //! 2. [`Restore::reserve_descriptors`] - before MPI (or anything else) can take a number that the image needs
 //! 3. (MPI is started by the caller, at [`Restore::thread_level`])
-//! 4. [`Restore::map`] - memory at its old addresses
+//! 4. [`Restore::map`] - memory at its old addresses, but for what has been read there by the first step
 //! 5. [`Restore::files`] - descriptors and shared file mappings; the first phase that changes files
 //!
 //! Everything else is brought back by the parts (`crate::parts`), from payloads.
 
+mod arrival;
 pub mod attributes;
 pub mod back;
 pub mod credentials;
@@ -23,6 +24,7 @@ mod mapped_files;
 mod memory;
 pub mod mpi_files;
 mod objects;
+mod pages;
 mod place;
 pub mod rehearsal;
 pub mod scheduling;
@@ -33,6 +35,7 @@ pub mod upper;
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use stillpoint_faults::{Point, strike};
@@ -43,9 +46,12 @@ use stillpoint_protocol::job_file::host_name;
 use stillpoint_protocol::launch;
 
 use crate::capture::environment;
+use crate::ground::say;
+use arrival::Door;
 use fetched::Fetched;
 use mapped_files::InFiles;
 use objects::Objects;
+use pages::Loaded;
 
 /// Why a rank cannot be restored.
 #[derive(Debug, thiserror::Error)]
@@ -70,17 +76,22 @@ pub struct Restore {
     path: PathBuf,
     /// Blocks that were fetched from other hosts.
     fetched: Fetched,
-    reader: Reader,
+    reader: Arc<Reader>,
     /// What its regions have of files.
     in_files: InFiles,
     objects: Objects,
+    /// What has been put in its place.
+    loaded: Loaded,
     workers: usize,
 }
 
 impl Restore {
     /// Opens the image of `rank` in the epoch that is `wanted` and checks everything that can be checked
-    /// without changing anything: manifest, rank count, environment, what `parts` says of it, every byte.
-    pub fn open(
+    /// without changing anything: manifest, rank count, environment, what `parts` says of it, every byte. Private memory is in place then.
+    ///
+    /// # Safety
+    /// The upper half's addresses must be nobody's: no application runs in this process.
+    pub unsafe fn open(
         wanted: &launch::Restart,
         rank: u32,
         size: u32,
@@ -106,9 +117,25 @@ impl Restore {
         )?;
         let mut restore = Restore::check(reader, &environment::here(), workers, parts)?;
         restore.fetched = fetched;
+        let late = match (wanted.lazy, Door::open()) {
+            (false, _) => None,
+            (true, Ok(_)) => Some(arrival::plan(&restore.reader)),
+            (true, Err(error)) => {
+                if rank == 0 {
+                    say::line(format_args!(
+                        "all memory is read before the job carries on: --lazy needs userfaultfd, for the kernel's own accesses too \
+                         (sysctl vm.unprivileged_userfaultfd=1, or the right to open /dev/userfaultfd): {error}"
+                    ));
+                }
+                None
+            }
+        };
+        // SAFETY: the caller's.
+        restore.loaded = unsafe { memory::read(&restore.reader, late, workers)? };
         Ok(restore)
     }
 
+    /// Everything but pages.
     fn check(
         reader: Reader,
         here: &Environment,
@@ -126,13 +153,13 @@ impl Restore {
         }
         let in_files = InFiles::hold(&reader).map_err(refused)?;
         place::keep(reader.regions())?;
-        reader.check_pages(workers)?;
         Ok(Restore {
             path,
             fetched: Fetched::default(),
-            reader,
+            reader: Arc::new(reader),
             in_files,
             objects: Objects::default(),
+            loaded: Loaded::default(),
             workers,
         })
     }
@@ -146,6 +173,7 @@ impl Restore {
             reader,
             in_files,
             objects,
+            loaded,
             workers,
         } = self;
         let table = reader.descriptors().clone();
@@ -167,9 +195,10 @@ impl Restore {
         Ok(Restore {
             path,
             fetched,
-            reader,
+            reader: Arc::new(reader),
             in_files,
             objects,
+            loaded,
             workers,
         })
     }
@@ -179,20 +208,26 @@ impl Restore {
         self.reader.environment().mpi_thread_level
     }
 
-    /// Maps the upper half's memory at its old addresses and fills it.
+    /// Maps the rest of the upper half's memory at its old addresses and fills it; what comes later is on its way then. `lost` ends the process
+    /// where that cannot be read.
     ///
     /// # Safety
     /// The upper half's addresses must be nobody's: no application runs in this process.
-    pub unsafe fn map(&mut self) -> Result<(), RestoreError> {
+    pub unsafe fn map(&mut self, lost: fn(String) -> !) -> Result<(), RestoreError> {
         // SAFETY: the caller's.
         unsafe {
             memory::map(
                 &self.reader,
                 &mut self.in_files,
                 &mut self.objects,
+                &self.loaded,
                 self.workers,
-            )
+            )?;
         }
+        if let Some(late) = self.loaded.late() {
+            arrival::begin(&self.reader, late, self.workers, lost)?;
+        }
+        loader::make_room(&self.reader)
     }
 
     /// Opens descriptors again and cuts files back; maps shared files. Changes files: every rank of the

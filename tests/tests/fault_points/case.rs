@@ -64,6 +64,15 @@ impl Template {
     }
 }
 
+/// How a copy is started.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    Plainly,
+    OnTiers,
+    /// Before all memory is there.
+    Lazily,
+}
+
 /// One point, and a copy to try it on.
 pub struct Case<'a> {
     pub point: Point,
@@ -123,10 +132,13 @@ impl Case<'_> {
     }
 
     /// Starts the copy again with faults.
-    pub fn launch(&self, faults: &str, tiers: bool) -> Result<Running, Failed> {
+    pub fn launch(&self, faults: &str, how: How) -> Result<Running, Failed> {
         let target = self.trial.epochs_at();
         let mut command = job::restarted(2, &target)?;
-        if tiers {
+        if how == How::Lazily {
+            command.arg("--lazy");
+        }
+        if how == How::OnTiers {
             let fast = self.trial.directory.file("fast.%r");
             command.arg(format!("--tier=fast={},capacity=4M", fast.display()));
             command.arg(format!("--tier=slow={}", target.display()));
@@ -149,9 +161,9 @@ impl Case<'_> {
     }
 
     /// Starts the copy again and waits until it runs.
-    pub fn start(&self, faults: &str, tiers: bool) -> Result<Running, Failed> {
+    pub fn start(&self, faults: &str, how: How) -> Result<Running, Failed> {
         let before = self.launch_name();
-        let mut running = self.launch(faults, tiers)?;
+        let mut running = self.launch(faults, how)?;
         self.until_it_runs(&mut running, &before)?;
         Ok(running)
     }
@@ -234,7 +246,7 @@ impl Case<'_> {
     /// A restart without a fault comes to the right end, and nothing unfinished stays.
     pub fn restarts_well(&self) -> Result<(), Failed> {
         let before = self.newest();
-        let running = self.start("", false)?;
+        let running = self.start("", How::Plainly)?;
         let ended = self.ends_well(running)?;
         ensure!(
             self.newest() >= before,

@@ -5,7 +5,7 @@ use stillpoint_faults::Point;
 use stillpoint_tests::command::{self, Answer, exit};
 use stillpoint_tests::{Failed, ensure};
 
-use crate::case::{Case, PATIENCE, Running};
+use crate::case::{Case, How, PATIENCE, Running};
 
 /// Passed more than once by a checkpoint: two entries in turn may strike in the same one.
 const AGAIN_AND_AGAIN: [Point; 13] = [
@@ -26,7 +26,7 @@ const AGAIN_AND_AGAIN: [Point; 13] = [
 /// Checkpoints until one comes to the point: some clear up after an earlier one.
 const TRIES: u32 = 3;
 
-pub fn struck(case: &Case, tiers: bool) -> Result<(), Failed> {
+pub fn struck(case: &Case, how: How) -> Result<(), Failed> {
     let told = |action: &'static str| move |failed: Failed| format!("{action}: {failed}");
     let [fail, stall, die] = ["fail", "stall=40", "die"].map(|action| case.fault(action));
     let fails = case.point.can_fail();
@@ -40,7 +40,7 @@ pub fn struck(case: &Case, tiers: bool) -> Result<(), Failed> {
         true => first,
         false => format!("{first},{die}"),
     };
-    let mut running = case.start(&plan, tiers)?;
+    let mut running = case.start(&plan, how)?;
     let mut strikes = 0;
     if fails {
         strikes += 1;
@@ -57,7 +57,7 @@ pub fn struck(case: &Case, tiers: bool) -> Result<(), Failed> {
     }
     if apart {
         case.ends_well(running)?;
-        running = case.start(&die, tiers)?;
+        running = case.start(&die, how)?;
         strikes = 0;
     }
     until_struck(case, &running, strikes + 1).map_err(told("die"))?;
@@ -117,7 +117,7 @@ pub fn suspended(case: &Case) -> Result<(), Failed> {
         if action == "fail" && !case.point.can_fail() {
             continue;
         }
-        let running = case.start(&case.fault(action), false)?;
+        let running = case.start(&case.fault(action), How::Plainly)?;
         suspend(case, running, action == "die").map_err(|failed| format!("{action}: {failed}"))?;
     }
     case.restarts_well()

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Failed, Trial};
 use stillpoint_faults::{Point, Run};
 
-use case::{Case, Template};
+use case::{Case, How, Template};
 use stillpoint_tests::turn::Turn;
 
 /// Points that are tried at the same time.
@@ -51,10 +51,11 @@ fn test(point: Point, run: Run, pass: u32) -> Trial {
     let name = format!("{}-{}", run_name(run), point.name());
     Trial::test(name.clone(), move || {
         Case::on_a_copy(&name, point, pass, |case| match run {
-            Run::Checkpoint => checkpoints::struck(case, false),
-            Run::Staging => checkpoints::struck(case, true),
+            Run::Checkpoint => checkpoints::struck(case, How::Plainly),
+            Run::Staging => checkpoints::struck(case, How::OnTiers),
             Run::Suspend => checkpoints::suspended(case),
-            Run::Restart => restarts::struck(case),
+            Run::Restart => restarts::struck(case, How::Plainly),
+            Run::LazyRestart => restarts::struck(case, How::Lazily),
             Run::RestartOnTiers => restarts::struck_on_tiers(case),
         })
         .map_err(Failed::from)
@@ -68,5 +69,6 @@ fn run_name(run: Run) -> &'static str {
         Run::Suspend => "suspend",
         Run::Restart => "restart",
         Run::RestartOnTiers => "tiers",
+        Run::LazyRestart => "lazy",
     }
 }

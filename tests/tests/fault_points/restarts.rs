@@ -5,29 +5,29 @@ use std::os::unix::fs::MetadataExt;
 
 use stillpoint_tests::{Failed, ensure, reason};
 
-use crate::case::{Case, PATIENCE};
+use crate::case::{Case, How, PATIENCE};
 
-pub fn struck(case: &Case) -> Result<(), Failed> {
+pub fn struck(case: &Case, how: How) -> Result<(), Failed> {
     if case.point.can_fail() {
-        ends(case, "fail", false)?;
+        ends(case, "fail", how)?;
     }
-    ends(case, "die", false)?;
+    ends(case, "die", how)?;
     case.restarts_well()
 }
 
 /// What takes a fast tier into use can be done without; who dies of it cannot.
 pub fn struck_on_tiers(case: &Case) -> Result<(), Failed> {
-    let running = case.start(&case.fault("fail"), true)?;
+    let running = case.start(&case.fault("fail"), How::OnTiers)?;
     case.struck(&running, 1)?;
     case.ends_well(running)?;
-    ends(case, "die", true)?;
+    ends(case, "die", How::OnTiers)?;
     case.restarts_well()
 }
 
 /// The restart fails, or dies, and leaves the epoch as it was.
-fn ends(case: &Case, action: &str, tiers: bool) -> Result<(), Failed> {
+fn ends(case: &Case, action: &str, how: How) -> Result<(), Failed> {
     let before = epoch(case)?;
-    let running = case.launch(&case.fault(action), tiers)?;
+    let running = case.launch(&case.fault(action), how)?;
     let struck = case.struck(&running, 1);
     let ended = running.job.end(PATIENCE)?;
     let show = |failed: Failed| format!("{action}: {failed}\n{}", ended.show());

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use stillpoint_image::mapped_files::{FileIdentity, MappedFile, Referred, sum};
 
-use super::super::mapped_files::InFiles;
 use super::regions::{map, unmap_arena};
 use super::*;
 use crate::arch::PAGE;
@@ -86,7 +85,7 @@ fn what_the_image_has_not_is_the_files() {
     std::fs::write(&other, vec![9; PAGES * PAGE]).unwrap();
     std::fs::rename(&other, &mapped.path).unwrap();
     // SAFETY: the arena is empty.
-    unsafe { memory::map(&reader, &mut in_files, &mut Objects::default(), 2).unwrap() };
+    unsafe { bring(&reader, &mut in_files).unwrap() };
     let pages: Vec<u8> = (0..PAGES).map(|page| mapped.page(page)).collect();
     assert_eq!(pages, [5, 5, 6, 5, 0, 5, 5, 5, 5]);
     assert!(mapped.text.iter().all(|byte| *byte == 5));

@@ -22,6 +22,7 @@ use stillpoint_image::tables::RegionKind;
 use stillpoint_image::{Base, Compression, Environment, Identity, PageRun, Reader, Region, Writer};
 use stillpoint_wrappers::gate::ARENA_START;
 
+use super::mapped_files::InFiles;
 use super::objects::Objects;
 use super::{Restore, RestoreError, descriptors, memory, shared};
 use crate::capture::access::{self, Access};
@@ -138,6 +139,18 @@ fn write_what(path: &Path, numbers: &[RawFd], what: What<'_>) -> Descriptors {
     writer.blob(kind.name, kind.version, &files).unwrap();
     writer.finish().unwrap();
     table
+}
+
+/// Brings memory back.
+///
+/// # Safety
+/// Nobody may use the arena.
+unsafe fn bring(reader: &Reader, in_files: &mut InFiles) -> Result<(), RestoreError> {
+    // SAFETY: the caller's.
+    unsafe {
+        let loaded = memory::read(reader, None, 2)?;
+        memory::map(reader, in_files, &mut Objects::default(), &loaded, 2)
+    }
 }
 
 /// Moves a descriptor to a number of the test's choice.

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use super::super::mapped_files::InFiles;
 use super::*;
 use crate::arch::PAGE;
 
@@ -182,7 +181,7 @@ fn memory_comes_back_at_its_addresses() {
 
     // SAFETY: the arena is empty.
     unsafe {
-        memory::map(&reader, &mut InFiles::default(), &mut Objects::default(), 2).unwrap();
+        bring(&reader, &mut InFiles::default()).unwrap();
         super::shared::map_files(&reader).unwrap();
     }
     let mappings = maps::upper().unwrap();
@@ -194,8 +193,7 @@ fn memory_comes_back_at_its_addresses() {
     shared.is_back();
 
     // SAFETY: nothing is mapped over what is there.
-    let taken =
-        unsafe { memory::map(&reader, &mut InFiles::default(), &mut Objects::default(), 1) };
+    let taken = unsafe { bring(&reader, &mut InFiles::default()) };
     let taken = taken.unwrap_err().to_string();
     assert!(taken.contains("is taken in this process: 5501"), "{taken}");
     unmap_arena();

@@ -1,0 +1,40 @@
+//! Memory that a restart has not brought back yet (`restore::arrival`), as the rest of the process sees it: something to wait for.
+//!
+//! Whoever copies the process's memory as it is, or puts it elsewhere, waits until all of it is there: a fork, `mremap`, a checkpoint. [`wait`] runs in
+//! the trap's handler too: an atomic and a system call by hand.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::arch::syscall::{self, syscall6};
+
+/// 1 while some is missing (futex word).
+static MISSING: AtomicU32 = AtomicU32::new(0);
+
+/// Some is missing from here on.
+pub fn begin() {
+    MISSING.store(1, Ordering::SeqCst);
+}
+
+/// All of it is there.
+pub fn ended() {
+    MISSING.store(0, Ordering::SeqCst);
+    let all = i32::MAX as usize;
+    let word = (&raw const MISSING) as usize;
+    // SAFETY: wakes whoever waits at this word.
+    unsafe { syscall6(libc::SYS_futex, [word, PRIVATE_WAKE, all, 0, 0, 0]) };
+}
+
+const PRIVATE_WAKE: usize = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
+const PRIVATE_WAIT: usize = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
+
+/// Returns when all memory is there.
+pub fn wait() {
+    while MISSING.load(Ordering::SeqCst) != 0 {
+        let word = (&raw const MISSING) as usize;
+        // SAFETY: waits as long as the word is 1.
+        let result = unsafe { syscall6(libc::SYS_futex, [word, PRIVATE_WAIT, 1, 0, 0, 0]) };
+        if syscall::failed(result) {
+            syscall::yield_now();
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! `userfaultfd`: who touches memory that has not arrived waits for it, the kernel on behalf of a system call too.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use linux_raw_sys::general::{
+    UFFD_EVENT_PAGEFAULT, UFFD_EVENT_REMOVE, uffd_msg, uffdio_api, uffdio_copy, uffdio_range,
+    uffdio_register, uffdio_zeropage,
+};
+
+use crate::arch::PAGE;
+
+/// linux/userfaultfd.h.
+const UFFDIO_API: libc::c_ulong = 0xc018_aa3f;
+const UFFDIO_REGISTER: libc::c_ulong = 0xc020_aa00;
+const UFFDIO_WAKE: libc::c_ulong = 0x8010_aa02;
+const UFFDIO_COPY: libc::c_ulong = 0xc028_aa03;
+const UFFDIO_ZEROPAGE: libc::c_ulong = 0xc020_aa04;
+/// Of /dev/userfaultfd.
+const NEW: libc::c_ulong = 0xaa00;
+const API: u64 = 0xaa;
+const EVENT_REMOVE: u64 = 1 << 3;
+const REGISTER_MISSING: u64 = 1;
+const MESSAGES: usize = 16;
+
+/// What the kernel tells.
+pub enum Told {
+    /// Somebody waits for the page with this address.
+    Wanted(u64),
+    /// The application throws these pages away, and waits until that is known.
+    Removed(Range<u64>),
+}
+
+/// What became of pages.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Put {
+    /// So many bytes are there now.
+    There(usize),
+    /// Somebody throws pages away: first that has to be read.
+    Again,
+    /// Nothing is mapped there any more, or not in one piece.
+    Gone,
+}
+
+/// A descriptor for the memory that is to arrive.
+pub struct Door(OwnedFd);
+
+impl Door {
+    /// # Errors
+    /// Where the kernel lets only those with CAP_SYS_PTRACE do so (sysctl vm.unprivileged_userfaultfd, /dev/userfaultfd).
+    pub fn open() -> io::Result<Door> {
+        let flags = libc::c_long::from(libc::O_CLOEXEC | libc::O_NONBLOCK);
+        // SAFETY: makes a descriptor.
+        let mut number = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) };
+        if number < 0 {
+            let refused = io::Error::last_os_error();
+            let Ok(device) = std::fs::File::open("/dev/userfaultfd") else {
+                return Err(refused);
+            };
+            // SAFETY: makes a descriptor.
+            number = unsafe { libc::ioctl(device.as_raw_fd(), NEW, flags) }.into();
+            if number < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        // SAFETY: made just now.
+        let door = Door(unsafe { OwnedFd::from_raw_fd(number as i32) });
+        let mut api = uffdio_api {
+            api: API,
+            features: EVENT_REMOVE,
+            ioctls: 0,
+        };
+        door.ask(UFFDIO_API, &mut api)?;
+        Ok(door)
+    }
+
+    /// SAFETY of all requests: the kernel reads and fills the structure that belongs to the request.
+    fn ask<T>(&self, request: libc::c_ulong, about: &mut T) -> io::Result<()> {
+        // SAFETY: as said above.
+        match unsafe { libc::ioctl(self.0.as_raw_fd(), request, std::ptr::from_mut(about)) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// From here on, who touches a page there that is missing waits.
+    pub fn guard(&self, range: Range<u64>) -> io::Result<()> {
+        let mut register = uffdio_register {
+            range: whole(range),
+            mode: REGISTER_MISSING,
+            ioctls: 0,
+        };
+        self.ask(UFFDIO_REGISTER, &mut register)
+    }
+
+    /// Gives missing pages these bytes, and lets who waits for them go on.
+    pub fn copy(&self, address: u64, bytes: &[u8]) -> io::Result<Put> {
+        let mut copy = uffdio_copy {
+            dst: address,
+            src: bytes.as_ptr() as u64,
+            len: bytes.len() as u64,
+            mode: 0,
+            copy: 0,
+        };
+        let result = self.ask(UFFDIO_COPY, &mut copy);
+        put(result, copy.copy)
+    }
+
+    /// Makes a missing page one of zeros.
+    pub fn zero(&self, address: u64) -> io::Result<Put> {
+        let mut zero = uffdio_zeropage {
+            range: whole(address..address + PAGE as u64),
+            mode: 0,
+            zeropage: 0,
+        };
+        let result = self.ask(UFFDIO_ZEROPAGE, &mut zero);
+        put(result, zero.zeropage)
+    }
+
+    /// Lets who waits for a page look again.
+    pub fn wake(&self, address: u64) -> io::Result<()> {
+        self.ask(UFFDIO_WAKE, &mut whole(address..address + PAGE as u64))
+    }
+
+    /// What there is to be told by now.
+    pub fn told(&self) -> io::Result<Vec<Told>> {
+        let mut messages = [const { MaybeUninit::<uffd_msg>::zeroed() }; MESSAGES];
+        // SAFETY: the kernel writes whole messages there.
+        let bytes = unsafe {
+            libc::read(
+                self.0.as_raw_fd(),
+                messages.as_mut_ptr().cast(),
+                size_of_val(&messages),
+            )
+        };
+        if bytes < 0 {
+            let error = io::Error::last_os_error();
+            return match error.raw_os_error() {
+                Some(libc::EAGAIN | libc::EINTR) => Ok(vec![]),
+                _ => Err(error),
+            };
+        }
+        let messages = &messages[..bytes as usize / size_of::<uffd_msg>()];
+        let told = messages.iter().filter_map(|message| {
+            // SAFETY: zero bytes, or the kernel's; the event says which member it has filled.
+            unsafe {
+                let message = message.assume_init_ref();
+                match u32::from(message.event) {
+                    UFFD_EVENT_PAGEFAULT => Some(Told::Wanted(message.arg.pagefault.address)),
+                    UFFD_EVENT_REMOVE => {
+                        let removed = message.arg.remove;
+                        Some(Told::Removed(removed.start..removed.end))
+                    }
+                    _ => None,
+                }
+            }
+        });
+        Ok(told.collect())
+    }
+}
+
+impl AsFd for Door {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+fn whole(range: Range<u64>) -> uffdio_range {
+    uffdio_range {
+        start: range.start,
+        len: range.end - range.start,
+    }
+}
+
+/// `done`: bytes, or an error's number below zero.
+fn put(result: io::Result<()>, done: i64) -> io::Result<Put> {
+    let Err(error) = result else {
+        return Ok(Put::There(done as usize));
+    };
+    match error.raw_os_error() {
+        Some(libc::EAGAIN) if done > 0 => Ok(Put::There(done as usize)),
+        Some(libc::EAGAIN) => Ok(Put::Again),
+        Some(libc::ENOENT) => Ok(Put::Gone),
+        _ => Err(error),
+    }
+}

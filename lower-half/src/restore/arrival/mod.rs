@@ -1,0 +1,354 @@
+//! Memory that comes while the application runs already (`restart --lazy`).
+//!
+//! Private anonymous memory is mapped, and empty. Whoever touches a page of it that has not come waits for it (`userfaultfd`, [`door`]); its chunks are
+//! read next then. Meanwhile the others are read, those first that the last epochs have found changed ([`plan`]). Every chunk's sum is compared
+//! before anybody sees a byte of it. What cannot be read ends the process: the epoch is as it was.
+//!
+//! One thread listens to the kernel and does nothing else, since whoever throws pages away waits for it. The others read chunks. The lock
+//! `removed` is held for writing while the kernel is listened to, and for reading while pages are put in place: no page that has been
+//! thrown away comes back.
+
+mod door;
+mod plan;
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use stillpoint_faults::{Point, strike};
+use stillpoint_image::Reader;
+use stillpoint_image::format::vm_flags;
+use stillpoint_image::tables::{Region, RegionKind};
+
+use super::RestoreError;
+use super::pages::Room;
+use crate::arch::PAGE;
+use crate::ground::{arriving, ranges};
+pub use door::Door;
+use door::{Put, Told};
+pub use plan::Plan;
+use plan::{Parts, cut};
+
+/// Whether a region's pages may come late: what others have too, is locked in memory or grows by itself is there from the start.
+fn may_come_late(region: &Region) -> bool {
+    const NOT: u64 = vm_flags::LOCKED | vm_flags::HUGE_TLB | vm_flags::GROWS_DOWN;
+    region.kind == RegionKind::Anonymous && region.vm_flags & NOT == 0
+}
+
+/// What of an image is to arrive late.
+pub fn plan(reader: &Reader) -> Plan {
+    let late = reader.regions().iter().filter(|it| may_come_late(it));
+    let late = late.map(Region::range).collect();
+    let chunks = reader.chunks().iter();
+    Plan::new(late, chunks.map(|chunk| (chunk, reader.runs(chunk))))
+}
+
+struct Arrival {
+    reader: Arc<Reader>,
+    plan: Plan,
+    door: Door,
+    /// By the numbers of chunks: whether somebody reads or has read it.
+    taken: Vec<AtomicBool>,
+    /// The place in the plan's order of what is read next.
+    next: AtomicUsize,
+    /// Chunks that have not come.
+    left: AtomicUsize,
+    parts: Mutex<Parts>,
+    /// Pages that the application has thrown away.
+    removed: RwLock<Vec<Range<usize>>>,
+    /// Pages that somebody waits for.
+    wanted: Mutex<VecDeque<u64>>,
+    /// That there are such, or that all is there.
+    news: Condvar,
+    /// Tells the listener that all is there.
+    all: EventFd,
+    lost: fn(String) -> !,
+}
+
+/// Has memory arrive, by so many threads. The regions must be mapped; nobody may have touched what is late. `lost` ends the process.
+///
+/// # Errors
+/// Where it cannot: then nothing has begun.
+pub fn begin(
+    reader: &Arc<Reader>,
+    plan: Plan,
+    workers: usize,
+    lost: fn(String) -> !,
+) -> Result<(), RestoreError> {
+    let failed = RestoreError::system("cannot have memory arrive late");
+    let arrive = || -> io::Result<()> {
+        let door = Door::open()?;
+        for range in plan.late() {
+            door.guard(range.clone())?;
+        }
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let arrival = Arrival {
+            taken: reader
+                .chunks()
+                .iter()
+                .map(|_| AtomicBool::new(false))
+                .collect(),
+            next: AtomicUsize::new(0),
+            left: AtomicUsize::new(plan.order().len()),
+            parts: Mutex::default(),
+            removed: RwLock::default(),
+            wanted: Mutex::default(),
+            news: Condvar::new(),
+            all: EventFd::from_value_and_flags(0, flags)?,
+            reader: Arc::clone(reader),
+            plan,
+            door,
+            lost,
+        };
+        if arrival.left.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        let builder = std::thread::Builder::new().name("stillpoint-lazy".to_owned());
+        arriving::begin();
+        let started = builder.spawn(move || {
+            arrival.run(workers);
+            // Its descriptor is closed: no page is waited for any more.
+            drop(arrival);
+            arriving::ended();
+        });
+        started.map(|_| ()).inspect_err(|_| arriving::ended())
+    };
+    arrive().map_err(failed)
+}
+
+impl Arrival {
+    /// Returns when all has come.
+    fn run(&self, workers: usize) {
+        std::thread::scope(|scope| {
+            for number in 0..workers.max(1) {
+                let worker = std::thread::Builder::new().name("stillpoint-lazy".to_owned());
+                let started = worker.spawn_scoped(scope, || self.work());
+                if let Err(error) = started
+                    && number == 0
+                {
+                    self.fail(&format!("no thread can be started: {error}"));
+                }
+            }
+            if let Err(error) = self.listen() {
+                self.fail(&format!(
+                    "the kernel does not tell what is waited for: {error}"
+                ));
+            }
+        });
+    }
+
+    fn fail(&self, why: &str) -> ! {
+        (self.lost)(format!(
+            "its memory cannot be brought back: {why}; the epoch is as it was: restart it again, without --lazy to have all of it checked first"
+        ))
+    }
+
+    /// Hears what the kernel has to say, until all has come.
+    fn listen(&self) -> io::Result<()> {
+        loop {
+            let mut both = [
+                PollFd::new(self.door.as_fd(), PollFlags::POLLIN),
+                PollFd::new(self.all.as_fd(), PollFlags::POLLIN),
+            ];
+            match poll(&mut both, PollTimeout::NONE) {
+                Err(nix::Error::EINTR) => continue,
+                other => other?,
+            };
+            if both[1].any() == Some(true) {
+                return Ok(());
+            }
+            let mut removed = self.removed.write().unwrap_or_else(PoisonError::into_inner);
+            let mut wanted = Vec::new();
+            for told in self.door.told()? {
+                match told {
+                    Told::Wanted(address) => wanted.push(address & !(PAGE as u64 - 1)),
+                    Told::Removed(range) => removed.push(range.start as usize..range.end as usize),
+                }
+            }
+            *removed = ranges::joined(std::mem::take(&mut *removed));
+            drop(removed);
+            if !wanted.is_empty() {
+                let mut queue = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+                queue.extend(wanted);
+                self.news.notify_all();
+            }
+        }
+    }
+
+    /// Reads what is waited for, and else what comes next, until all has come.
+    fn work(&self) {
+        let mut room = Room::new();
+        loop {
+            let page = self
+                .wanted
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .pop_front();
+            let done = match page {
+                Some(page) => self.serve(page, &mut room),
+                None => match self.take_next() {
+                    Some(next) => self.place(next, &mut room),
+                    None if self.left.load(Ordering::Acquire) == 0 => return,
+                    None => {
+                        self.rest();
+                        Ok(())
+                    }
+                },
+            };
+            if let Err(error) = done {
+                self.fail(&error.to_string());
+            }
+        }
+    }
+
+    /// Until somebody waits for a page, or all has come.
+    fn rest(&self) {
+        let queue = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let idle =
+            |queue: &mut VecDeque<u64>| queue.is_empty() && self.left.load(Ordering::Acquire) != 0;
+        let _woken = self.news.wait_while(queue, idle);
+    }
+
+    fn take(&self, chunk: usize) -> bool {
+        let taken = self.taken.get(chunk);
+        taken.is_some_and(|taken| !taken.swap(true, Ordering::AcqRel))
+    }
+
+    fn take_next(&self) -> Option<usize> {
+        loop {
+            let place = self.next.fetch_add(1, Ordering::Relaxed);
+            let chunk = *self.plan.order().get(place)?;
+            if self.take(chunk) {
+                return Some(chunk);
+            }
+        }
+    }
+
+    /// Somebody waits for a page.
+    fn serve(&self, page: u64, room: &mut Room) -> Result<(), RestoreError> {
+        let chunks: Vec<usize> = self.plan.chunks(page).collect();
+        let removed = || {
+            let removed = self.removed.read().unwrap_or_else(PoisonError::into_inner);
+            let one = page as usize..page as usize + PAGE;
+            !ranges::split(std::slice::from_ref(&one), &removed)
+                .0
+                .is_empty()
+        };
+        if chunks.is_empty() || removed() {
+            return self.zero(page);
+        }
+        for chunk in chunks {
+            if self.take(chunk) {
+                self.place(chunk, room)?;
+            }
+        }
+        // Others may be reading the rest; whoever puts the page in place lets those go on that wait for it.
+        Ok(())
+    }
+
+    fn zero(&self, page: u64) -> Result<(), RestoreError> {
+        loop {
+            match self.door.zero(page) {
+                Ok(Put::Again) => std::thread::yield_now(),
+                Ok(Put::There(_) | Put::Gone) => break,
+                // Somebody else's touch has been served already.
+                Err(error) if error.raw_os_error() == Some(libc::EEXIST) => break,
+                Err(error) => return Err(out_of_place(page)(error)),
+            }
+        }
+        self.door.wake(page).map_err(out_of_place(page))
+    }
+
+    /// Reads a chunk and puts its pages in place.
+    fn place(&self, number: usize, room: &mut Room) -> Result<(), RestoreError> {
+        strike(Point::RestartArrive).map_err(RestoreError::system("its pages"))?;
+        let chunk = &self.reader.chunks()[number];
+        let mut rest = room.load(&self.reader, chunk)?;
+        for run in self.reader.runs(chunk) {
+            let (mine, more) = rest.split_at(run.bytes as usize);
+            rest = more;
+            if !self.plan.is_late(run) {
+                continue;
+            }
+            let [head, whole, tail] = cut(run.address, mine.len());
+            let at = run.address + whole.start as u64;
+            self.put(at, &mine[whole])?;
+            for part in [head, tail] {
+                let at = run.address + part.start as u64;
+                if part.is_empty() {
+                    continue;
+                }
+                let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+                let page = parts.add(&self.plan, at, &mine[part]);
+                drop(parts);
+                if let Some(page) = page {
+                    self.put(at & !(PAGE as u64 - 1), &page[..])?;
+                }
+            }
+        }
+        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.all_there()?;
+        }
+        Ok(())
+    }
+
+    fn all_there(&self) -> Result<(), RestoreError> {
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        if parts.left() != 0 {
+            let problem = format!(
+                "{} pages are not whole: the image is not sound",
+                parts.left()
+            );
+            return Err(RestoreError::Refused(problem));
+        }
+        // Who is about to rest looks whether all is there with this lock in hand.
+        drop(self.wanted.lock().unwrap_or_else(PoisonError::into_inner));
+        self.news.notify_all();
+        let told = self.all.write(1).map_err(io::Error::from);
+        told.map(|_| ())
+            .map_err(RestoreError::system("cannot end the arrival of memory"))
+    }
+
+    /// Puts whole pages in place, but those that have been thrown away.
+    fn put(&self, address: u64, bytes: &[u8]) -> Result<(), RestoreError> {
+        let mut at = 0;
+        while at < bytes.len() {
+            let removed = self.removed.read().unwrap_or_else(PoisonError::into_inner);
+            let start = address as usize + at;
+            let rest = start..address as usize + bytes.len();
+            let (_, kept) = ranges::split(std::slice::from_ref(&rest), &removed);
+            let Some(first) = kept.first() else {
+                return Ok(());
+            };
+            if first.start > start {
+                at += first.start - start;
+                continue;
+            }
+            let failed = out_of_place(first.start as u64);
+            let copy = |length: usize| self.door.copy(first.start as u64, &bytes[at..at + length]);
+            let mut put = copy(first.len());
+            if let Ok(Put::Gone) = put {
+                // Mappings may have been taken away, or cut: page by page, then.
+                put = copy(PAGE);
+            }
+            match put.map_err(failed)? {
+                Put::There(done) => at += done,
+                Put::Gone => at += PAGE,
+                Put::Again => {
+                    drop(removed);
+                    std::thread::yield_now();
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn out_of_place(address: u64) -> impl FnOnce(io::Error) -> RestoreError {
+    RestoreError::system(format!("cannot put memory in place at {address:#x}"))
+}

@@ -1,0 +1,217 @@
+//! The pages of an image on their way to their places, on several threads.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use stillpoint_image::Reader;
+use stillpoint_image::format::{CHUNK_BYTES, ChunkRecord, RunRecord};
+use stillpoint_image::tables::RegionKind;
+
+use super::arrival::Plan;
+use super::{RestoreError, files};
+use crate::arch::PAGE;
+
+/// What of an image is where it belongs already, and what comes later.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// By the numbers of chunks.
+    chunks: Vec<bool>,
+    late: Option<Plan>,
+}
+
+impl Loaded {
+    fn has(&self, chunk: usize) -> bool {
+        self.chunks.get(chunk).copied().unwrap_or(false)
+    }
+
+    /// What is to come later.
+    pub fn late(&mut self) -> Option<Plan> {
+        self.late.take()
+    }
+
+    /// Whether a run is to be put in place now.
+    fn is_wanted(&self, run: &RunRecord) -> bool {
+        let late = self.late.as_ref();
+        run.space == 0 && late.is_none_or(|late| !late.is_late(run))
+    }
+}
+
+/// Reads every chunk that does not come later and checks it. What belongs to private anonymous memory alone is put there.
+///
+/// # Safety
+/// That memory must be mapped, writable where there are runs, and used by nobody.
+pub unsafe fn read(
+    reader: &Reader,
+    late: Option<Plan>,
+    workers: usize,
+) -> Result<Loaded, RestoreError> {
+    let chunks = reader.chunks().iter();
+    let private = chunks.map(|chunk| reader.live_runs(chunk).all(|run| is_private(reader, run)));
+    let mut loaded = Loaded {
+        chunks: private.collect(),
+        late,
+    };
+    let mut now = vec![true; loaded.chunks.len()];
+    for &later in loaded.late.iter().flat_map(Plan::order) {
+        (now[later], loaded.chunks[later]) = (false, false);
+    }
+    let now: Vec<usize> = (0..now.len()).filter(|number| now[*number]).collect();
+    each(&now, workers, |number, room| {
+        let chunk = &reader.chunks()[number];
+        match loaded.has(number) {
+            // SAFETY: the caller's; each chunk is loaded by one worker, and runs do not overlap.
+            true => unsafe { load(reader, chunk, &[], &loaded, room) },
+            false => room.load(reader, chunk).map(|_| ()),
+        }
+    })?;
+    Ok(loaded)
+}
+
+/// Whether a run lies in private anonymous memory.
+fn is_private(reader: &Reader, run: &RunRecord) -> bool {
+    let regions = reader.regions();
+    let index = regions.partition_point(|region| region.end <= run.address);
+    let lies_in = regions
+        .get(index)
+        .is_some_and(|region| region.start <= run.address && region.kind == RegionKind::Anonymous);
+    run.space == 0 && lies_in
+}
+
+/// Loads every chunk of memory that is not in place yet and does not come later.
+///
+/// # Safety
+/// Every run must lie in memory that is mapped, writable and used by nobody.
+pub unsafe fn fill(
+    reader: &Reader,
+    from_files: &[Range<usize>],
+    loaded: &Loaded,
+    workers: usize,
+) -> Result<(), RestoreError> {
+    let is_wanted = |chunk| reader.live_runs(chunk).any(|run| loaded.is_wanted(run));
+    let chunks = reader.chunks().iter().enumerate();
+    let left = chunks.filter(|(number, chunk)| !loaded.has(*number) && is_wanted(chunk));
+    let left: Vec<usize> = left.map(|(number, _)| number).collect();
+    each(&left, workers, |number, room| {
+        // SAFETY: the caller's; each chunk is loaded by one worker, and runs do not overlap.
+        unsafe { load(reader, &reader.chunks()[number], from_files, loaded, room) }
+    })
+}
+
+/// Does something to each of these chunks, on so many threads. The first error ends it.
+fn each(
+    numbers: &[usize],
+    workers: usize,
+    action: impl Fn(usize, &mut Room) -> Result<(), RestoreError> + Sync,
+) -> Result<(), RestoreError> {
+    let next = AtomicUsize::new(0);
+    let failed = AtomicBool::new(false);
+    let first_error: Mutex<Option<RestoreError>> = Mutex::new(None);
+    let work = || {
+        let mut room = Room::new();
+        while !failed.load(Ordering::Relaxed) {
+            let Some(number) = numbers.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                break;
+            };
+            if let Err(error) = action(*number, &mut room) {
+                failed.store(true, Ordering::Relaxed);
+                let mut first = first_error.lock().unwrap_or_else(PoisonError::into_inner);
+                first.get_or_insert(error);
+            }
+        }
+    };
+    // A few chunks are read before another thread has started.
+    let workers = workers.clamp(1, numbers.len().div_ceil(8).max(1));
+    std::thread::scope(|scope| {
+        for _ in 1..workers {
+            // Where no thread can be started, this one does it all.
+            let _started = std::thread::Builder::new().spawn_scoped(scope, work);
+        }
+        work();
+    });
+    let error = first_error
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    match error {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
+/// What one worker needs.
+pub struct Room {
+    stored: Vec<u8>,
+    loaded: Vec<u8>,
+}
+
+impl Room {
+    pub fn new() -> Room {
+        Room {
+            stored: Reader::scratch(),
+            loaded: vec![0; CHUNK_BYTES],
+        }
+    }
+
+    /// A chunk's bytes, which are what its sum says.
+    pub fn load(&mut self, reader: &Reader, chunk: &ChunkRecord) -> Result<&[u8], RestoreError> {
+        let loaded = &mut self.loaded[..chunk.bytes as usize];
+        reader.load(chunk, &mut self.stored, loaded)?;
+        Ok(loaded)
+    }
+}
+
+/// Has the kernel make a run's pages in one go, not one by one as they are written to. It is only slower where it does not.
+fn populate(run: &RunRecord) {
+    let start = run.address as usize & !(PAGE - 1);
+    let end = run.address as usize + run.bytes as usize;
+    // SAFETY: no page that is there changes.
+    unsafe {
+        libc::madvise(
+            start as *mut _,
+            end.next_multiple_of(PAGE) - start,
+            libc::MADV_POPULATE_WRITE,
+        )
+    };
+}
+
+/// Loads one chunk into place.
+///
+/// # Safety
+/// As [`fill`].
+unsafe fn load(
+    reader: &Reader,
+    chunk: &ChunkRecord,
+    from_files: &[Range<usize>],
+    loaded: &Loaded,
+    room: &mut Room,
+) -> Result<(), RestoreError> {
+    let runs = reader.runs(chunk);
+    if let [run] = runs
+        && loaded.is_wanted(run)
+        && !files::holds(from_files, run.address as usize)
+    {
+        populate(run);
+        // SAFETY: the caller's.
+        let place =
+            unsafe { std::slice::from_raw_parts_mut(run.address as *mut u8, run.bytes as usize) };
+        return Ok(reader.load(chunk, &mut room.stored, place)?);
+    }
+    let mut rest = room.load(reader, chunk)?;
+    for run in runs {
+        let (mine, more) = rest.split_at(run.bytes as usize);
+        rest = more;
+        if !loaded.is_wanted(run) {
+            continue;
+        }
+        // SAFETY: the caller's; the source is a buffer of our own.
+        unsafe {
+            match files::holds(from_files, run.address as usize) {
+                true => files::correct(run.address as usize, mine),
+                false => {
+                    std::ptr::copy_nonoverlapping(mine.as_ptr(), run.address as *mut u8, mine.len())
+                }
+            }
+        };
+    }
+    Ok(())
+}

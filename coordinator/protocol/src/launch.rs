@@ -138,7 +138,12 @@ impl Launch {
     /// Reads the contract from the environment.
     pub fn from_environment() -> Result<Launch, LaunchError> {
         let text = std::env::var(VARIABLE).map_err(|_| LaunchError::Missing)?;
-        serde_json::from_str(&text).map_err(|error| LaunchError::Malformed(error.to_string()))
+        Launch::from_variable(&text)
+    }
+
+    /// Reads a value of [`VARIABLE`].
+    pub fn from_variable(text: &str) -> Result<Launch, LaunchError> {
+        serde_json::from_str(text).map_err(|error| LaunchError::Malformed(error.to_string()))
     }
 
     /// The value of [`VARIABLE`].
@@ -219,7 +224,7 @@ mod tests {
             mapped_files: MappedFiles::Keep,
             begun: 1_790_000_000_000_000_000,
         };
-        let read: Launch = serde_json::from_str(&launch.to_variable()).unwrap();
+        let read = Launch::from_variable(&launch.to_variable()).unwrap();
         assert_eq!(read, launch);
     }
 }

@@ -110,6 +110,21 @@ impl MappedFiles {
                 one.start, one.end
             ));
         }
+        // They are looked for by address.
+        if !found
+            .regions
+            .is_sorted_by(|one, next| one.start < next.start)
+        {
+            return Err(format!(
+                "'{NAME}' in its image: regions are not in order: use another epoch"
+            ));
+        }
+        if let Some(file) = found.files.iter().find(|file| !file.is_sound()) {
+            return Err(format!(
+                "'{NAME}' in its image: {} cannot have been mapped like that: use another epoch",
+                file.path
+            ));
+        }
         Ok(found)
     }
 
@@ -227,6 +242,17 @@ pub fn sum(
 }
 
 impl MappedFile {
+    /// What is mapped lies in the file, in order, and does not overlap.
+    fn is_sound(&self) -> bool {
+        let mut at = 0;
+        let in_order = self.mapped.iter().all(|(start, end)| {
+            let follows = at <= *start && start < end;
+            at = *end;
+            follows
+        });
+        in_order && at <= self.identity.bytes && self.identity.bytes <= i64::MAX as u64
+    }
+
     /// Bytes of the file that are mapped.
     pub fn mapped_bytes(&self) -> u64 {
         self.mapped

@@ -343,9 +343,10 @@ fn blobs(sections: &Sections<'_>) -> Result<Vec<Blob>, ImageError> {
     let mut blobs: Vec<Blob> = Vec::new();
     let records = sections.table.iter();
     for record in records.filter(|record| record.kind == SectionKind::Blob as u32) {
-        let name = String::from_utf8_lossy(&record.name)
-            .trim_end_matches('\0')
-            .to_owned();
+        let Some(name) = blob_name(&record.name) else {
+            let problem = format!("'{}' is no name", record.name.escape_ascii());
+            return Err(sections.malformed(SectionKind::Blob, problem));
+        };
         if blobs.iter().any(|blob| blob.name == name) {
             return Err(sections.malformed(
                 SectionKind::Blob,
@@ -359,4 +360,12 @@ fn blobs(sections: &Sections<'_>) -> Result<Vec<Blob>, ImageError> {
         });
     }
     Ok(blobs)
+}
+
+/// Text, filled up with zeros.
+fn blob_name(bytes: &[u8]) -> Option<String> {
+    let end = bytes.iter().position(|byte| *byte == 0);
+    let (name, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
+    let filled = rest.iter().all(|byte| *byte == 0);
+    String::from_utf8(name.to_vec()).ok().filter(|_| filled)
 }

@@ -62,7 +62,9 @@ impl Trace {
 
     /// The average size in each snapshot.
     pub fn averages(&self) -> Vec<f64> {
-        let average = |sizes: &Vec<u64>| sizes.iter().sum::<u64>() as f64 / sizes.len() as f64;
+        // Each is as large as a quantity may be; together they are more than 64 bits hold.
+        let sum = |sizes: &Vec<u64>| sizes.iter().copied().map(u128::from).sum::<u128>();
+        let average = |sizes: &Vec<u64>| sum(sizes) as f64 / sizes.len() as f64;
         self.snapshots.iter().map(average).collect()
     }
 
@@ -119,6 +121,14 @@ fn gpu_names(count: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_largest_sizes_have_an_average() {
+        let mut trace = Trace::of((0..9).map(|rank| rank.to_string()).collect());
+        let most = crate::units::LARGEST - 1;
+        trace.record(vec![most; 9]).expect("nine sizes");
+        assert_eq!(trace.averages(), [most as f64]);
+    }
 
     #[test]
     fn a_recorded_trace_keeps_its_processes() {

@@ -120,3 +120,20 @@ fn a_sum_that_nobody_waits_for_is_given_up() {
     let opened = File::open(&file.path).unwrap();
     assert_eq!(sum(&opened, &file.mapped, || false).unwrap(), None);
 }
+
+#[test]
+fn what_cannot_have_been_mapped_is_not_believed() {
+    let file = |bytes: u64, mapped: &[(u64, u64)]| MappedFile {
+        identity: FileIdentity {
+            bytes,
+            ..FileIdentity::default()
+        },
+        mapped: mapped.to_vec(),
+        ..MappedFile::default()
+    };
+    assert!(file(9, &[(0, 4), (4, 5), (7, 9)]).is_sound());
+    assert!(!file(9, &[(0, 10)]).is_sound());
+    assert!(!file(9, &[(3, 3)]).is_sound());
+    assert!(!file(9, &[(3, 5), (4, 9)]).is_sound());
+    assert!(!file(u64::MAX, &[(0, 9)]).is_sound());
+}

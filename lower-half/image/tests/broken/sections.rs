@@ -73,3 +73,18 @@ fn a_section_that_is_missing() {
         says(&text, &[kind.name(), "there is no such section"]);
     }
 }
+
+#[test]
+fn a_blob_without_a_proper_name() {
+    let names: [&[u8]; 2] = [b"\xff\xfe", b"a\0b"];
+    for name in names {
+        let text = sample().changed(|patch| {
+            let (index, _) = patch.section(SectionKind::Blob);
+            patch.table_record(index, |record| {
+                record.name = [0; 32];
+                record.name[..name.len()].copy_from_slice(name);
+            });
+        });
+        says(&text, &["blob", "is no name"]);
+    }
+}

@@ -1,0 +1,47 @@
+//! The manifest of an epoch.
+
+use stillpoint_image::Manifest;
+use stillpoint_image::format::checksum;
+use stillpoint_image::manifest::NAME;
+
+use crate::place::Place;
+use crate::seeds;
+
+/// The first byte says what the others are: even: the file; odd: what follows its first line, which is made to fit.
+pub fn manifest(input: &[u8]) -> bool {
+    let Some((form, rest)) = input.split_first() else {
+        return false;
+    };
+    let place = Place::new();
+    if form % 2 == 0 {
+        place.file(NAME, rest);
+    } else {
+        let first = format!(
+            "stillpoint-manifest 1 {:016x} {}\n",
+            checksum(rest),
+            rest.len()
+        );
+        place.file(NAME, &[first.as_bytes(), rest].concat());
+    }
+    let Ok(manifest) = Manifest::read(place.path()) else {
+        return false;
+    };
+    place.file("image", seeds::image_file());
+    for rank in 0..manifest.ranks.len().min(4) as u32 + 1 {
+        if let Ok(reader) = manifest.open_image(place.path(), rank) {
+            let entry = &manifest.ranks[rank as usize];
+            assert_eq!(
+                (reader.digest(), reader.identity().rank),
+                (entry.digest, rank)
+            );
+        }
+    }
+    manifest
+        .write(place.path())
+        .expect("what was read can be written");
+    assert_eq!(
+        Manifest::read(place.path()).expect("what was written can be read"),
+        manifest
+    );
+    true
+}

@@ -1,0 +1,31 @@
+//! Where an input's files lie while it runs.
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+/// A directory that goes with its input.
+pub struct Place(TempDir);
+
+impl Place {
+    /// In memory where there is such a file system: nothing is to be kept.
+    pub fn new() -> Place {
+        let memory = Path::new("/dev/shm");
+        let made = match memory.is_dir() {
+            true => TempDir::new_in(memory),
+            false => TempDir::new(),
+        };
+        Place(made.expect("a directory for the input"))
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// A file in it.
+    pub fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.path().join(name);
+        std::fs::write(&path, bytes).expect("a file for the input");
+        path
+    }
+}

@@ -1,0 +1,17 @@
+//! A program or a library that somebody gives: which MPI it needs.
+
+use std::ffi::OsString;
+
+use stillpoint_linkage::{needed, number, of_library};
+
+use crate::place::Place;
+
+/// An ELF file, or whatever it is.
+pub fn program(input: &[u8]) -> bool {
+    let place = Place::new();
+    let path = place.file("program", input);
+    let preloaded = |name: &str| (name == "LD_LIBRARY_PATH").then(|| OsString::from(place.path()));
+    let needed = needed(&path, preloaded);
+    let exported = number(&path, "stillpoint_contract");
+    of_library(&path).is_some() || needed.is_some() || exported.is_some()
+}

@@ -1,0 +1,37 @@
+//! What one process leaves for another as JSON: job.json, and the launch's variable.
+
+use stillpoint_protocol::job_file::{JobFile, NAME};
+use stillpoint_protocol::launch::Launch;
+
+use crate::place::Place;
+
+/// DIR/job.json.
+pub fn job_file(input: &[u8]) -> bool {
+    let place = Place::new();
+    place.file(NAME, input);
+    let Ok(job) = JobFile::read(place.path()) else {
+        return false;
+    };
+    // It says where a process is; it may be any number.
+    let _ = (job.runs_here(), job.coordinator.alive());
+    job.write(place.path())
+        .expect("what was read can be written");
+    assert_eq!(
+        JobFile::read(place.path()).expect("what was written can be read"),
+        job
+    );
+    true
+}
+
+/// The variable that a lower half is told its launch in.
+pub fn launch(input: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(input) else {
+        return false;
+    };
+    let Ok(launch) = Launch::from_variable(text) else {
+        return false;
+    };
+    let again = Launch::from_variable(&launch.to_variable());
+    assert_eq!(again.expect("what was written can be read"), launch);
+    true
+}

@@ -1,0 +1,110 @@
+//! Every file of `fuzz/corpus`, and every seed, through its target; and that targets, programs and corpora are the same.
+//!
+//! `STILLPOINT_WRITE_SEEDS=1` writes the seeds into the corpus first.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+
+use stillpoint_fuzzed::{Body, TARGETS, seeds::seeds};
+
+/// The corpus is kept small: what a fuzzer has found is cut down to what matters.
+const MOST_FILES: usize = 200;
+const MOST_BYTES: usize = 300 << 10;
+
+fn fuzz(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fuzz")
+        .join(path)
+}
+
+/// The names in a folder, without `end`.
+fn names(folder: &Path, end: &str) -> BTreeSet<String> {
+    let entries =
+        fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names
+        .map(|name| name.strip_suffix(end).unwrap_or(&name).to_owned())
+        .collect()
+}
+
+fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
+    let folder = fuzz("corpus").join(target);
+    let files = names(&folder, "").into_iter();
+    files
+        .map(|name| {
+            let path = folder.join(name);
+            (path.display().to_string(), fs::read(&path).unwrap())
+        })
+        .collect()
+}
+
+/// Runs inputs, naming the one that goes wrong; how many of them were accepted.
+fn accepted(body: Body, inputs: &[(String, Vec<u8>)]) -> usize {
+    let run = |(name, bytes): &&(String, Vec<u8>)| {
+        catch_unwind(|| body(bytes)).unwrap_or_else(|_| panic!("{name} goes wrong"))
+    };
+    inputs.iter().filter(run).count()
+}
+
+#[test]
+fn every_target_takes_its_corpus() {
+    if std::env::var_os("STILLPOINT_WRITE_SEEDS").is_some() {
+        write_seeds();
+    }
+    let (mut files, mut bytes) = (0, 0);
+    for (target, body) in TARGETS {
+        let corpus = corpus(target);
+        let count = accepted(body, &corpus);
+        assert!(
+            0 < count && count < corpus.len(),
+            "{target}: of {} inputs {count} are accepted: write the seeds with STILLPOINT_WRITE_SEEDS=1",
+            corpus.len()
+        );
+        files += corpus.len();
+        bytes += corpus.iter().map(|(_, input)| input.len()).sum::<usize>();
+    }
+    assert!(files <= MOST_FILES, "the corpus has {files} files");
+    assert!(bytes <= MOST_BYTES, "the corpus has {bytes} bytes");
+}
+
+/// What Stillpoint writes is accepted now, whatever the corpus is of.
+#[test]
+fn every_target_takes_its_seeds() {
+    for (target, body) in TARGETS {
+        let seeds = seeds(target);
+        assert!(accepted(body, &seeds) > 0, "{target}");
+    }
+}
+
+#[test]
+fn every_target_has_its_program_and_its_corpus() {
+    let targets: BTreeSet<String> = TARGETS.map(|(name, _)| name.to_owned()).into();
+    assert_eq!(names(&fuzz("fuzz_targets"), ".rs"), targets);
+    assert_eq!(names(&fuzz("corpus"), ""), targets);
+    let manifest = fs::read_to_string(fuzz("Cargo.toml")).unwrap();
+    let programs = manifest.split("[[bin]]\nname = \"").skip(1);
+    let programs: BTreeSet<String> = programs
+        .map(|rest| rest.split('"').next().unwrap().to_owned())
+        .collect();
+    assert_eq!(programs, targets);
+    for target in targets {
+        let program =
+            fs::read_to_string(fuzz("fuzz_targets").join(format!("{target}.rs"))).unwrap();
+        assert!(
+            program.contains(&format!("stillpoint_fuzzed::{target}(")),
+            "{target}"
+        );
+    }
+}
+
+fn write_seeds() {
+    for (target, _) in TARGETS {
+        let folder = fuzz("corpus").join(target);
+        fs::create_dir_all(&folder).unwrap();
+        for (name, bytes) in seeds(target) {
+            fs::write(folder.join(name), bytes).unwrap();
+        }
+    }
+}

@@ -2,10 +2,12 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use stillpoint_image::format::vm_flags;
 
 use crate::gate::memory;
+use crate::ground::free;
 
 /// One line of `/proc/self/maps`, with what smaps adds to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,6 +53,14 @@ impl Mapping {
         self.name.strip_suffix(" (deleted)").unwrap_or(&self.name)
     }
 
+    /// Whether `/proc/self/maps` shows the same of it.
+    fn is_still(&self, head: &Mapping) -> bool {
+        (self.start, self.end, self.protection, self.shared)
+            == (head.start, head.end, head.protection, head.shared)
+            && (self.offset, self.device, self.inode) == (head.offset, head.device, head.inode)
+            && self.name == head.name
+    }
+
     /// What lies in this part of it.
     fn part(&self, part: Range<usize>) -> Mapping {
         let skipped = (part.start - self.start) as u64;
@@ -69,12 +79,59 @@ impl Mapping {
 
 /// The upper half's mappings, in order of address. The kernel may show memory of both halves as one mapping where they touch.
 pub fn upper() -> io::Result<Vec<Mapping>> {
-    let file = std::fs::File::open("/proc/self/smaps")?;
-    let own = |mapping: Mapping| {
-        let parts = memory::parts(mapping.start..mapping.end);
-        parts.into_iter().map(move |part| mapping.part(part))
-    };
-    Ok(read(file)?.into_iter().flat_map(own).collect())
+    Seen::default().upper()
+}
+
+/// What one attempt has seen of the mappings. The kernel goes through every page to tell the details of a mapping; so they are read once while the
+/// application stands still, and again only where mappings have come, gone or changed meanwhile.
+#[derive(Debug, Default)]
+pub struct Seen(Mutex<Option<Vec<Mapping>>>);
+
+impl Seen {
+    /// As [`upper`]; the application has stood still since the first call.
+    pub fn upper(&self) -> io::Result<Vec<Mapping>> {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Which pages have been swapped out is a detail that changes by itself.
+        let has_parts = |it: &Mapping| !memory::parts(it.start..it.end).is_empty();
+        let known = match seen.as_deref().filter(|_| !free::swaps()) {
+            Some(seen) => again(seen, without_details()?, has_parts),
+            None => None,
+        };
+        let all = match known {
+            Some(known) => known,
+            None => {
+                let read = read(std::fs::File::open("/proc/self/smaps")?)?;
+                seen.insert(read).clone()
+            }
+        };
+        let own = |mapping: Mapping| {
+            let parts = memory::parts(mapping.start..mapping.end);
+            parts.into_iter().map(move |part| mapping.part(part))
+        };
+        Ok(all.into_iter().flat_map(own).collect())
+    }
+}
+
+/// The details of these mappings, where all of them that matter have been seen as they are.
+fn again(
+    seen: &[Mapping],
+    now: Vec<Mapping>,
+    matters: impl Fn(&Mapping) -> bool,
+) -> Option<Vec<Mapping>> {
+    let mut known = Vec::new();
+    for head in now.into_iter().filter(matters) {
+        let before = &seen[seen.partition_point(|before| before.start < head.start)..];
+        let mut before = before
+            .first()
+            .filter(|before| before.is_still(&head))?
+            .clone();
+        // Who carries the checkpoint out for the application may have written to it.
+        if before.protection & libc::PROT_WRITE != 0 {
+            before.present = before.present.max(1);
+        }
+        known.push(before);
+    }
+    Some(known)
 }
 
 /// All mappings of both halves, without what smaps adds.
@@ -184,6 +241,29 @@ fn detail(mapping: &mut Mapping, line: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn details_are_known_of_what_is_still_there() {
+        let at = |start, end, present, vm_flags| Mapping {
+            start,
+            end,
+            protection: libc::PROT_READ | libc::PROT_WRITE,
+            present,
+            vm_flags,
+            ..Mapping::default()
+        };
+        let heads = [at(1, 2, 0, 0), at(4, 6, 0, 0), at(8, 9, 0, 0)];
+        let seen = [at(1, 2, 7, 3), at(4, 6, 0, 5), at(8, 10, 9, 1)];
+        // The last one is nobody's concern.
+        let concerns = |it: &Mapping| it.start < 8;
+        let known = again(&seen, heads.to_vec(), concerns).unwrap();
+        assert_eq!(known, [at(1, 2, 7, 3), at(4, 6, 1, 5)]);
+        assert_eq!(again(&seen, heads.to_vec(), |_| true), None);
+        assert_eq!(again(&seen[1..], heads.to_vec(), concerns), None);
+        let mut guarded = heads[1].clone();
+        guarded.protection = libc::PROT_NONE;
+        assert_eq!(again(&seen, vec![guarded], concerns), None);
+    }
 
     #[test]
     fn mappings_are_read_with_their_details() {

@@ -19,6 +19,7 @@ use super::stopping;
 use crate::capture::access::Access;
 use crate::capture::behind::Behind;
 use crate::capture::driver;
+use crate::capture::maps::Seen;
 use crate::capture::still::Still;
 use crate::ground::page::Page;
 use crate::{capture, parts};
@@ -74,6 +75,7 @@ impl Executor {
         let carrier = Carrier {
             means,
             access: Arc::clone(&access),
+            seen: Seen::default(),
         };
         let thread = std::thread::Builder::new()
             .name("stillpoint-exec".to_owned())
@@ -133,6 +135,7 @@ fn told(done: Result<Progress, Failure>) -> Option<Progress> {
 struct Carrier {
     means: Means,
     access: Arc<Access>,
+    seen: Seen,
 }
 
 impl Carrier {
@@ -154,7 +157,7 @@ impl Carrier {
 
     fn still(&self) -> Still<'_> {
         // SAFETY: `start` demands that the upper half's threads are stopped.
-        unsafe { Still::new(&self.access, self.means.page) }
+        unsafe { Still::new(&self.access, self.means.page, &self.seen) }
     }
 
     fn check(&self) -> Result<Progress, Failure> {

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use stillpoint_image::format::vm_flags;
 
+use super::pages;
 use crate::gate::memory;
 use crate::ground::free;
 
@@ -82,27 +83,67 @@ pub fn upper() -> io::Result<Vec<Mapping>> {
     Seen::default().upper()
 }
 
-/// What one attempt has seen of the mappings. The kernel goes through every page to tell the details of a mapping; so they are read once while the
-/// application stands still, and again only where mappings have come, gone or changed meanwhile.
+/// What one attempt has seen of the mappings. The kernel goes through every page to tell the details of a mapping. So they are read before the
+/// application stands still, and again only where mappings or their details have changed since: the first shows in `/proc/self/maps`, the
+/// gate counts what changes the second.
 #[derive(Debug, Default)]
-pub struct Seen(Mutex<Option<Vec<Mapping>>>);
+pub struct Seen(Mutex<Option<Known>>);
+
+#[derive(Debug)]
+struct Known {
+    mappings: Vec<Mapping>,
+    /// When they were read.
+    since: Since,
+}
+
+/// What has to be as it was for details to be the same.
+#[derive(Debug, PartialEq, Eq)]
+struct Since {
+    changes: u64,
+    /// `PR_SET_MEMORY_MERGE` concerns all mappings.
+    merges: i32,
+}
+
+impl Since {
+    fn now() -> Since {
+        const PR_GET_MEMORY_MERGE: libc::c_int = 68;
+        Since {
+            changes: memory::changes(),
+            // SAFETY: tells something.
+            merges: unsafe { libc::prctl(PR_GET_MEMORY_MERGE, 0, 0, 0, 0) },
+        }
+    }
+}
+
+impl Known {
+    fn read() -> io::Result<Known> {
+        // In this order: what changes meanwhile is read again.
+        let since = Since::now();
+        let mappings = read(std::fs::File::open("/proc/self/smaps")?)?;
+        Ok(Known { mappings, since })
+    }
+}
 
 impl Seen {
-    /// As [`upper`]; the application has stood still since the first call.
+    /// Looks ahead: the application runs. Where that fails it is done later.
+    pub fn ahead() -> Seen {
+        Seen(Mutex::new(Known::read().ok()))
+    }
+
+    /// As [`upper`].
     pub fn upper(&self) -> io::Result<Vec<Mapping>> {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_valid = |known: &&Known| known.since == Since::now() && pages::are_found_quickly();
+        let known = seen.as_ref().filter(is_valid);
         // Which pages have been swapped out is a detail that changes by itself.
         let has_parts = |it: &Mapping| !memory::parts(it.start..it.end).is_empty();
-        let known = match seen.as_deref().filter(|_| !free::swaps()) {
-            Some(seen) => again(seen, without_details()?, has_parts),
+        let known = match known.filter(|_| !free::swaps()) {
+            Some(known) => again(&known.mappings, without_details()?, has_parts),
             None => None,
         };
         let all = match known {
             Some(known) => known,
-            None => {
-                let read = read(std::fs::File::open("/proc/self/smaps")?)?;
-                seen.insert(read).clone()
-            }
+            None => seen.insert(Known::read()?).mappings.clone(),
         };
         let own = |mapping: Mapping| {
             let parts = memory::parts(mapping.start..mapping.end);
@@ -125,10 +166,8 @@ fn again(
             .first()
             .filter(|before| before.is_still(&head))?
             .clone();
-        // Who carries the checkpoint out for the application may have written to it.
-        if before.protection & libc::PROT_WRITE != 0 {
-            before.present = before.present.max(1);
-        }
+        // It may have been written to since.
+        before.present = before.present.max(1);
         known.push(before);
     }
     Some(known)

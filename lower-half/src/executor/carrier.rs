@@ -61,9 +61,9 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Starts the thread. The safe state must have been found: every thread of the upper half is stopped, and only the
+    /// Starts the thread; `seen` is what was looked at ahead. The safe state must have been found: every thread of the upper half is stopped, and only the
     /// agent lets them go on, after [`Executor::stop`].
-    pub fn start(means: Means) -> io::Result<Executor> {
+    pub fn start(means: Means, seen: Seen) -> io::Result<Executor> {
         strike(Point::Executor)?;
         if THREADS.load(Ordering::Relaxed) > STUCK {
             return Err(io::Error::other(
@@ -75,7 +75,7 @@ impl Executor {
         let carrier = Carrier {
             means,
             access: Arc::clone(&access),
-            seen: Seen::default(),
+            seen,
         };
         let thread = std::thread::Builder::new()
             .name("stillpoint-exec".to_owned())

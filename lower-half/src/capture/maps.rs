@@ -79,6 +79,7 @@ impl Mapping {
 }
 
 /// The upper half's mappings, in order of address. The kernel may show memory of both halves as one mapping where they touch.
+#[cfg(test)]
 pub fn upper() -> io::Result<Vec<Mapping>> {
     Seen::default().upper()
 }

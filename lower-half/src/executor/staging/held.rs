@@ -88,7 +88,7 @@ impl Held {
             }
             blocks.bytes += bytes.len() as u64;
         }
-        disk::write(&file, bytes, offset)?;
+        disk::write(file, bytes, offset)?;
         if !copy {
             let record = BlockRecord {
                 offset,

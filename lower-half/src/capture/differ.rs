@@ -30,20 +30,38 @@ pub struct Difference {
     pub counts: Counts,
 }
 
-/// Where the bytes that are compared come from.
+/// The bytes of one piece.
 struct Source<'a> {
-    pages: &'a dyn Pages,
-    room: Vec<u8>,
+    start: u64,
+    bytes: &'a [u8],
 }
 
 impl Memory for Source<'_> {
     type Error = io::Error;
 
     fn bytes(&mut self, range: Range<u64>) -> io::Result<&[u8]> {
-        self.room.resize((range.end - range.start) as usize, 0);
-        self.pages.copy(range.start, &mut self.room)?;
-        Ok(&self.room)
+        let inside = range.start.checked_sub(self.start);
+        let inside = inside.map(|at| at as usize..(range.end - self.start) as usize);
+        let bytes = inside.and_then(|inside| self.bytes.get(inside));
+        bytes.ok_or_else(|| io::Error::other("bytes are compared that were not asked for"))
     }
+}
+
+/// What one thread takes at a time: pieces of together at most a chunk's length.
+fn batches(pieces: &[Range<u64>]) -> Vec<&[Range<u64>]> {
+    let (mut batches, mut first, mut bytes) = (Vec::new(), 0, 0);
+    for (number, piece) in pieces.iter().enumerate() {
+        let length = piece.end - piece.start;
+        if bytes + length > CHUNK_BYTES as u64 && number > first {
+            batches.push(&pieces[first..number]);
+            (first, bytes) = (number, 0);
+        }
+        bytes += length;
+    }
+    if first < pieces.len() {
+        batches.push(&pieces[first..]);
+    }
+    batches
 }
 
 /// Compares ranges of whole pages with what the table knows of them, on so many threads.
@@ -54,27 +72,36 @@ pub fn compare(
     workers: usize,
 ) -> io::Result<Difference> {
     let pieces: Vec<Range<u64>> = ranges.iter().flat_map(pieces).collect();
+    let batches = batches(&pieces);
     let next = AtomicUsize::new(0);
     let found = Mutex::new(Vec::new());
     let work = || -> io::Result<()> {
-        let mut source = Source {
-            pages,
-            room: Vec::new(),
-        };
+        let mut room = Vec::new();
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(piece) = pieces.get(number) else {
+            let Some(batch) = batches.get(number) else {
                 return Ok(());
             };
-            let dirty = piece.start / PAGE..piece.end.div_ceil(PAGE);
-            let compared = old
-                .compare(piece.clone(), std::slice::from_ref(&dirty), &mut source)
-                .map_err(io::Error::other)?;
+            let bytes: u64 = batch.iter().map(|piece| piece.end - piece.start).sum();
+            room.resize(bytes as usize, 0);
+            pages.gather(batch, &mut room)?;
+            let (mut all, mut rest) = (Vec::with_capacity(batch.len()), room.as_slice());
+            for piece in *batch {
+                let (bytes, more) = rest.split_at((piece.end - piece.start) as usize);
+                rest = more;
+                let start = piece.start;
+                let mut source = Source { start, bytes };
+                let dirty = piece.start / PAGE..piece.end.div_ceil(PAGE);
+                let compared = old
+                    .compare(piece.clone(), std::slice::from_ref(&dirty), &mut source)
+                    .map_err(io::Error::other)?;
+                all.push(compared);
+            }
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            found.push((number, compared));
+            found.push((number, all));
         }
     };
-    let workers = workers.clamp(1, pieces.len().max(1));
+    let workers = workers.clamp(1, batches.len().max(1));
     std::thread::scope(|scope| -> io::Result<()> {
         let others: Vec<_> = (1..workers).map(|_| scope.spawn(work)).collect();
         let mine = work();
@@ -86,7 +113,7 @@ pub fn compare(
     })?;
     let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     found.sort_unstable_by_key(|(number, _)| *number);
-    together(ranges, found.into_iter().map(|(_, compared)| compared))
+    together(ranges, found.into_iter().flat_map(|(_, all)| all))
 }
 
 /// A range in pieces that one thread takes at a time.

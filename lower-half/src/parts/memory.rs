@@ -3,10 +3,9 @@
 
 use stillpoint_part::{Done, Part};
 
-use crate::agent::ending;
 use crate::capture::still::Still;
+use crate::capture::unmovable;
 use crate::capture::window_memory::Below;
-use crate::capture::{maps, unmovable};
 use crate::restore::back::Back;
 use crate::restore::rehearsal;
 
@@ -19,7 +18,7 @@ impl Part<Still<'_>, Back> for Memory {
 
     fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<String>) -> Done {
         let inside = still.enter()?;
-        let mappings = maps::upper();
+        let mappings = still.mappings_by_now();
         drop(inside);
         let mappings = match mappings {
             Ok(mappings) => mappings,
@@ -48,7 +47,7 @@ impl Part<Still<'_>, Back> for Memory {
 
     fn map(&self, back: &mut Back) -> Done {
         // SAFETY: no application runs in a process that is coming back.
-        unsafe { back.restore.map(ending::lost) }.map_err(|error| error.to_string())?;
+        unsafe { back.restore.map(back.lost) }.map_err(|error| error.to_string())?;
         Ok(())
     }
 }

@@ -9,6 +9,7 @@
 //! * [`interrupted`] - signals to whoever waits
 //! * [`refused`] - what cannot be done is said in words
 
+mod increments;
 mod interrupted;
 mod leftovers;
 mod lost;

@@ -1,0 +1,85 @@
+//! What the model said of an image before it was written, and what came of it: one record for each rank and epoch, whatever the number
+//! of regions.
+
+use serde::{Deserialize, Serialize};
+
+use super::Rates;
+
+/// Prediction and outcome. Bytes are those of private memory, before compression.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// `null` where nothing was to be decided: the image was not to build on an earlier one.
+    pub predicted: Option<Predicted>,
+    /// How many regions with anything to write were written in which way.
+    pub regions: Taken,
+    pub outcome: Outcome,
+}
+
+/// Regions by method.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct Taken {
+    pub full: u64,
+    pub page: u64,
+    pub hash: u64,
+    /// Those of `hash` that were hashed to find out what alpha is.
+    pub looks: u64,
+}
+
+/// What the model said.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Predicted {
+    /// As measured in the epochs before.
+    pub rates: Rates,
+    /// Of all page-dirty bytes in blocks whose hashes are known, what share would not be written; `null` where nothing is known of any region.
+    pub alpha: Option<f64>,
+    /// The same of the regions that were to be hashed.
+    pub alpha_hashed: Option<f64>,
+    pub full: Expected,
+    /// `null` where there was no earlier image to build on.
+    pub page: Option<Expected>,
+    /// The same, with all regions hashed.
+    pub hash: Option<Expected>,
+    /// With each region in the way that was chosen for it.
+    pub taken: Expected,
+}
+
+/// What a way of writing an image was to take.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct Expected {
+    pub seconds: f64,
+    pub bytes: f64,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct Outcome {
+    /// That the image had to hold or to find elsewhere.
+    pub touched: u64,
+    /// `null` where it was not known what had been written to.
+    pub page_dirty: Option<u64>,
+    pub hashed: u64,
+    /// In hashed blocks that had changed or were new.
+    pub hash_dirty: u64,
+    /// Given to the image's writer.
+    pub written: u64,
+    pub hash_seconds: f64,
+    /// Until all of it was on disk.
+    pub write_seconds: f64,
+    /// Of the regions that were hashed; `null` where no hashes were there to compare with.
+    pub alpha: Option<f64>,
+}
+
+impl Outcome {
+    /// To hash and to write.
+    pub fn seconds(&self) -> f64 {
+        self.hash_seconds + self.write_seconds
+    }
+}
+
+impl Expected {
+    /// Two regions together.
+    pub(super) fn add(&mut self, seconds: f64, bytes: f64) {
+        self.seconds += seconds;
+        self.bytes += bytes;
+    }
+}

@@ -1,13 +1,14 @@
 //! Which blocks of written pages really differ from what the epoch before had there, by their hashes.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use stillpoint_image::format::CHUNK_BYTES;
 use stillpoint_image::pages::Pages;
 use stillpoint_incremental::blocks::{BlockSize, Compared, Counts, Memory, PAGE, Table};
+use stillpoint_incremental::viability::by_region;
 
 use crate::ground::ranges;
 
@@ -23,11 +24,14 @@ pub fn empty() -> Table {
 pub struct Difference {
     /// What differs and is not zero: to be written.
     pub changed: Vec<Range<usize>>,
+    /// What differs, zeros too.
+    pub otherwise: Vec<Range<usize>>,
     /// What is as it was.
     pub unchanged: Vec<Range<usize>>,
     /// The hashes of all of it.
     pub table: Table,
-    pub counts: Counts,
+    /// By the numbers of the model's regions.
+    pub counts: BTreeMap<u64, Counts>,
 }
 
 /// Where the bytes that are compared come from.
@@ -53,7 +57,11 @@ pub fn compare(
     pages: &dyn Pages,
     workers: usize,
 ) -> io::Result<Difference> {
-    let pieces: Vec<Range<u64>> = ranges.iter().flat_map(pieces).collect();
+    // What one thread takes at a time.
+    let wide = ranges
+        .iter()
+        .map(|range| range.start as u64..range.end as u64);
+    let pieces: Vec<(u64, Range<u64>)> = by_region(wide).collect();
     let next = AtomicUsize::new(0);
     let found = Mutex::new(Vec::new());
     let work = || -> io::Result<()> {
@@ -63,7 +71,7 @@ pub fn compare(
         };
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(piece) = pieces.get(number) else {
+            let Some((region, piece)) = pieces.get(number) else {
                 return Ok(());
             };
             let dirty = piece.start / PAGE..piece.end.div_ceil(PAGE);
@@ -71,7 +79,7 @@ pub fn compare(
                 .compare(piece.clone(), std::slice::from_ref(&dirty), &mut source)
                 .map_err(io::Error::other)?;
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            found.push((number, compared));
+            found.push((number, *region, compared));
         }
     };
     let workers = workers.clamp(1, pieces.len().max(1));
@@ -85,25 +93,21 @@ pub fn compare(
         mine
     })?;
     let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.sort_unstable_by_key(|(number, _)| *number);
-    together(ranges, found.into_iter().map(|(_, compared)| compared))
-}
-
-/// A range in pieces that one thread takes at a time.
-fn pieces(range: &Range<usize>) -> impl Iterator<Item = Range<u64>> + use<> {
-    let (start, end) = (range.start as u64, range.end as u64);
-    let starts = (start..end).step_by(CHUNK_BYTES);
-    starts.map(move |at| at..(at + CHUNK_BYTES as u64).min(end))
+    found.sort_unstable_by_key(|(number, ..)| *number);
+    let found = found
+        .into_iter()
+        .map(|(_, region, compared)| (region, compared));
+    together(ranges, found)
 }
 
 fn together(
     ranges: &[Range<usize>],
-    all: impl Iterator<Item = Compared>,
+    all: impl Iterator<Item = (u64, Compared)>,
 ) -> io::Result<Difference> {
-    let (mut table, mut counts) = (empty(), Counts::default());
+    let (mut table, mut counts) = (empty(), BTreeMap::<u64, Counts>::new());
     let (mut changed, mut otherwise) = (Vec::new(), Vec::new());
-    for compared in all {
-        counts += compared.counts;
+    for (region, compared) in all {
+        *counts.entry(region).or_default() += compared.counts;
         table.add(compared.table).map_err(io::Error::other)?;
         for change in compared.changes {
             let at = change.at.start as usize..change.at.end as usize;
@@ -113,9 +117,11 @@ fn together(
             }
         }
     }
-    let (_, unchanged) = ranges::split(ranges, &ranges::joined(otherwise));
+    let otherwise = ranges::joined(otherwise);
+    let (_, unchanged) = ranges::split(ranges, &otherwise);
     Ok(Difference {
         changed,
+        otherwise,
         unchanged,
         table,
         counts,
@@ -136,7 +142,12 @@ pub fn only(mut table: Table, ranges: &[Range<usize>]) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use stillpoint_incremental::viability::REGION;
+
     use super::*;
+
+    /// As large as the model's regions, which begin at 0 here.
+    const CHUNK_BYTES: usize = REGION as usize;
 
     /// Memory of which byte 0 has address 0.
     struct Here(Vec<u8>);
@@ -172,10 +183,11 @@ mod tests {
             zero.end..CHUNK_BYTES + page,
         ];
         assert_eq!(second.unchanged, expected);
-        assert_eq!(
-            second.counts.alpha(),
-            Some(1.0 - 2.0 / (5 * page / block) as f64)
-        );
+        assert_eq!(second.otherwise, [differs, zero]);
+        // One block has changed in each region, of four pages and of one.
+        let alphas: Vec<_> = second.counts.values().map(Counts::alpha).collect();
+        let alpha = |pages: usize| Some(1.0 - 1.0 / (pages * page / block) as f64);
+        assert_eq!(alphas, [alpha(4), alpha(1)]);
         // What was written without being hashed is not known any more.
         let (_, unchanged) = ranges::split(std::slice::from_ref(&whole), &written);
         let known = only(first.table, &unchanged);

@@ -69,6 +69,43 @@ pub struct Outcome {
     pub alpha: Option<f64>,
 }
 
+impl Record {
+    /// Whether every number is one.
+    pub fn is_sound(&self) -> bool {
+        let Outcome {
+            hash_seconds,
+            write_seconds,
+            alpha,
+            ..
+        } = self.outcome;
+        let predicted = self.predicted.iter().flat_map(Predicted::numbers);
+        let outcome = [Some(hash_seconds), Some(write_seconds), alpha];
+        predicted
+            .chain(outcome)
+            .flatten()
+            .all(|number| number.is_finite())
+    }
+}
+
+impl Predicted {
+    fn numbers(&self) -> Vec<Option<f64>> {
+        let Rates {
+            beta_ckpt,
+            beta_hash,
+        } = self.rates;
+        let ways = [Some(self.full), self.page, self.hash, Some(self.taken)];
+        let ways = ways.into_iter().flatten();
+        let ways = ways.flat_map(|way| [Some(way.seconds), Some(way.bytes)]);
+        let single = [
+            Some(beta_ckpt),
+            Some(beta_hash),
+            self.alpha,
+            self.alpha_hashed,
+        ];
+        ways.chain(single).collect()
+    }
+}
+
 impl Outcome {
     /// To hash and to write.
     pub fn seconds(&self) -> f64 {
@@ -81,5 +118,57 @@ impl Expected {
     pub(super) fn add(&mut self, seconds: f64, bytes: f64) {
         self.seconds += seconds;
         self.bytes += bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_number_is_noticed_wherever_it_is() {
+        let rates = Rates::new(1.0, 1.0).expect("rates");
+        let some = Some(Expected::default());
+        let predicted = Predicted {
+            rates,
+            alpha: None,
+            alpha_hashed: Some(0.5),
+            full: Expected::default(),
+            page: some,
+            hash: None,
+            taken: Expected::default(),
+        };
+        let sound = Record {
+            predicted: Some(predicted),
+            ..Record::default()
+        };
+        assert!(sound.is_sound() && Record::default().is_sound());
+        let wrong = |change: fn(&mut Predicted, &mut Outcome)| {
+            let (mut predicted, mut outcome) = (predicted, Outcome::default());
+            change(&mut predicted, &mut outcome);
+            let predicted = Some(predicted);
+            Record {
+                predicted,
+                outcome,
+                ..sound
+            }
+        };
+        let changes: [fn(&mut Predicted, &mut Outcome); 6] = [
+            |predicted, _| predicted.rates.beta_hash = f64::NAN,
+            |predicted, _| predicted.alpha = Some(f64::INFINITY),
+            |predicted, _| predicted.taken.seconds = f64::NAN,
+            |predicted, _| {
+                predicted.page = Some(Expected {
+                    seconds: 0.0,
+                    bytes: f64::NAN,
+                })
+            },
+            |_, outcome| outcome.write_seconds = f64::NAN,
+            |_, outcome| outcome.alpha = Some(f64::NEG_INFINITY),
+        ];
+        for change in changes {
+            let record = wrong(change);
+            assert!(!record.is_sound(), "{record:?}");
+        }
     }
 }

@@ -23,6 +23,8 @@ pub struct Part {
     pub page_dirty: u64,
     /// Those of `page_dirty` in blocks whose hashes are known.
     pub known: u64,
+    /// Not in dirty pages, and to be written in any case.
+    pub again: u64,
 }
 
 /// The histories of all regions, by their numbers: address divided by [`REGION`].
@@ -143,6 +145,10 @@ impl Regions {
         for (number, part) in parts {
             let load = Load::of(part);
             full.add(rates.t_write_whole(load.memory), load.memory);
+            let again = part.again as f64;
+            for way in [&mut page, &mut hash, &mut taken_in] {
+                way.add(rates.t_write_whole(again), again);
+            }
             if part.page_dirty == 0 {
                 continue;
             }

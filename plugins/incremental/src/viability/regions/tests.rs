@@ -5,6 +5,7 @@ const WHOLE: Part = Part {
     memory: REGION,
     page_dirty: REGION,
     known: REGION,
+    again: 0,
 };
 
 fn rates(ratio: f64) -> Rates {
@@ -98,6 +99,7 @@ fn what_is_predicted_is_the_sum_of_the_regions() {
         memory: REGION,
         page_dirty,
         known,
+        again: 100,
     };
     let (half, quarter) = (REGION / 2, REGION / 4);
     // Of the third nothing is dirty. Of half of what is dirty in the first there are hashes.
@@ -116,8 +118,12 @@ fn what_is_predicted_is_the_sum_of_the_regions() {
         assert_eq!(found.bytes, bytes);
     };
     near(predicted.full, 3.0 * region / slow, 3.0 * region);
-    near(predicted.page.expect("a base"), region / slow, region);
-    let left = 0.75 * region;
+    near(
+        predicted.page.expect("a base"),
+        (region + 300.0) / slow,
+        region + 300.0,
+    );
+    let left = 0.75 * region + 300.0;
     near(
         predicted.hash.expect("a base"),
         region / fast + left / slow,

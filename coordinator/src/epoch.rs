@@ -274,7 +274,11 @@ impl Epochs {
                 digest: written.digest,
                 hostname: about.hosts.get(rank).cloned().unwrap_or_default(),
                 // A number that is none could not be read again.
-                increment: written.increment.filter(Record::is_sound),
+                increment: written
+                    .increment
+                    .as_deref()
+                    .copied()
+                    .filter(Record::is_sound),
             });
         }
         let manifest = Manifest {

@@ -225,7 +225,7 @@ pub struct Written {
     pub needs: Vec<u64>,
     /// What was expected of an incremental image, and what came of it.
     #[bincode(with_serde)]
-    pub increment: Option<Record>,
+    pub increment: Option<Box<Record>>,
 }
 
 /// To a rank's agent.

@@ -153,7 +153,7 @@ pub unsafe fn write(
         seconds: begun.elapsed().as_secs_f64(),
         contract: page.version,
         needs: written.tables.needs(),
-        increment: Some(increment),
+        increment: Some(Box::new(increment)),
     })
 }
 

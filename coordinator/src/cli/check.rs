@@ -58,7 +58,7 @@ impl Check {
                     (false, true) => "NO",
                     (false, false) => "no",
                 };
-                text.push_str(&format!("{:<28} {mark:<4} {}\n", row.what, row.found));
+                text.push_str(&format!("{:<40} {mark:<4} {}\n", row.what, row.found));
             }
             print(&text)?;
         }
@@ -75,6 +75,7 @@ fn rows() -> Vec<Row> {
         fsgsbase(),
         file("process memory map", true, "/proc/self/maps"),
         tracking(),
+        lazy(),
         sibling("Open MPI lower half", true, "stillpoint-lower-openmpi"),
         launcher(),
         sibling("MPICH lower half", false, "stillpoint-lower-mpich"),
@@ -130,6 +131,21 @@ fn tracking() -> Row {
         false => "Linux 6.7 or later with userfaultfd: every epoch is whole",
     };
     row("writes tracked (--incremental)", false, ok, found)
+}
+
+/// What `--lazy` needs, to carry on before all memory is there: to be told of the kernel's own accesses too.
+fn lazy() -> Row {
+    let allowed = read("/proc/sys/vm/unprivileged_userfaultfd").trim() == "1";
+    let device = std::fs::metadata("/dev/userfaultfd").is_ok()
+        && rustix::fs::access("/dev/userfaultfd", rustix::fs::Access::READ_OK).is_ok();
+    let ok = allowed || device;
+    let found = match ok {
+        true => "userfaultfd, the kernel's accesses too",
+        false => {
+            "sysctl vm.unprivileged_userfaultfd=1, or read access to /dev/userfaultfd: all memory is read first"
+        }
+    };
+    row("memory fetched as it is touched (--lazy)", false, ok, found)
 }
 
 fn seccomp() -> Row {

@@ -7,6 +7,7 @@ use stillpoint_protocol::launch::Launch;
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::{GatePage, HandleKind};
 
+use crate::agent::ending;
 use crate::arch::syscall;
 use crate::gate;
 use crate::gate::filter::HIGH_TEXT;
@@ -83,6 +84,7 @@ pub fn run<J: Job>(
         rank: launch.rank,
         main: main.clone(),
         made: Vec::new(),
+        lost: ending::lost,
         changes_users: threads.iter().any(|thread| thread.credentials.is_some()),
     };
     at(Point::RestartMap)?;

@@ -3,7 +3,6 @@
 
 use stillpoint_part::{Done, Kind, Part};
 
-use crate::agent::ending;
 use crate::capture::account;
 use crate::capture::still::Still;
 use crate::capture::window_memory::Below;
@@ -54,7 +53,7 @@ impl Part<Still<'_>, Back> for Memory {
 
     fn map(&self, back: &mut Back) -> Done {
         // SAFETY: no application runs in a process that is coming back.
-        unsafe { back.restore.map(ending::lost) }.map_err(|error| error.to_string())?;
+        unsafe { back.restore.map(back.lost) }.map_err(|error| error.to_string())?;
         Ok(())
     }
 }

@@ -18,6 +18,8 @@ pub struct Back {
     pub main: Returning,
     /// The others, once they are made.
     pub made: Vec<Thread>,
+    /// Ends the process, where its memory is found to be unreadable after it has gone on.
+    pub lost: fn(String) -> !,
     /// Whether some thread is to become another user, or to have other capabilities, than this launch.
     pub changes_users: bool,
 }

@@ -210,7 +210,8 @@ mod tests {
         let chunks = [chunk(0)];
         let runs = [vec![run(P + 100, 50), run(P + 300, 10)]];
         let both = chunks.iter().zip(runs.iter().map(Vec::as_slice));
-        let plan = Plan::new(vec![P..2 * P], both);
+        let late = std::iter::once(P..2 * P).collect();
+        let plan = Plan::new(late, both);
         let mut parts = Parts::default();
         assert_eq!(parts.add(&plan, P + 300, &[7; 10]), None);
         let page = parts.add(&plan, P + 100, &[8; 50]).unwrap();

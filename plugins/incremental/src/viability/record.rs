@@ -30,9 +30,9 @@ pub struct Taken {
 pub struct Predicted {
     /// As measured in the epochs before.
     pub rates: Rates,
-    /// Of all page-dirty bytes in blocks whose hashes are known, what share would not be written; `null` where nothing is known of any region.
+    /// Of the page-dirty bytes of all regions whose alpha is known; `null` where it is known of none.
     pub alpha: Option<f64>,
-    /// The same of the regions that were to be hashed.
+    /// Of the regions that were to be hashed, and of blocks whose hashes were known: what [`Outcome::alpha`] says afterwards.
     pub alpha_hashed: Option<f64>,
     pub full: Expected,
     /// `null` where there was no earlier image to build on.

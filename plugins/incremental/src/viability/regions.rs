@@ -108,21 +108,21 @@ impl Load {
     }
 }
 
-/// Bytes whose blocks are known, and what of them is expected to have changed.
+/// The alphas of several regions as one.
 #[derive(Default)]
 struct Share {
-    known: f64,
+    bytes: f64,
     changed: f64,
 }
 
 impl Share {
-    fn add(&mut self, part: &Part, alpha: f64) {
-        self.known += part.known as f64;
-        self.changed += part.known as f64 * (1.0 - alpha);
+    fn add(&mut self, bytes: u64, alpha: f64) {
+        self.bytes += bytes as f64;
+        self.changed += bytes as f64 * (1.0 - alpha);
     }
 
     fn alpha(&self) -> Option<f64> {
-        (self.known > 0.0).then(|| 1.0 - self.changed / self.known)
+        (self.bytes > 0.0).then(|| 1.0 - self.changed / self.bytes)
     }
 }
 
@@ -168,7 +168,7 @@ impl Regions {
             page.add(by_pages.0, by_pages.1);
             hash.add(by_hashes.0, by_hashes.1);
             if let Some(alpha) = alpha {
-                all.add(part, alpha);
+                all.add(part.page_dirty, alpha);
             }
             let chosen = match decision.method {
                 // All that was touched is page-dirty, or it is forced.
@@ -183,7 +183,7 @@ impl Regions {
                     taken.hash += 1;
                     taken.looks += u64::from(decision.reason == Reason::Look);
                     if let Some(alpha) = alpha {
-                        hashed.add(part, alpha);
+                        hashed.add(part.known, alpha);
                     }
                 }
             }

@@ -22,7 +22,7 @@ pub struct Recorded {
     /// Bytes a second of one process, over all these epochs.
     pub measured: Measured,
     /// The model with these rates, for a process such as those of the newest epoch that says what was written to, and the alpha that was
-    /// measured last. `null` where one of these is not known.
+    /// known last. `null` where one of these is not known.
     pub model: Option<Estimate>,
 }
 
@@ -120,7 +120,11 @@ fn model(epochs: &[Epoch], measured: Measured) -> Option<Estimate> {
         let ranks = epoch.ranks.max(1) as u64;
         Some((outcome.touched / ranks, outcome.page_dirty? / ranks))
     })?;
-    let alpha = newest().find_map(|epoch| outcome(epoch)?.alpha)?;
+    // What came of an epoch is of its hashed regions alone, what was expected of all.
+    let alpha = newest().find_map(|epoch| {
+        let expected = epoch.recorded?.predicted.and_then(|one| one.alpha);
+        expected.or(outcome(epoch)?.alpha)
+    })?;
     let rates = Rates::new(measured.beta_ckpt?, measured.beta_hash?).ok()?;
     let load = Load {
         memory: touched as f64,

@@ -209,7 +209,7 @@ fn each_region_is_hashed_where_that_pays_for_it() {
             for bytes in rewritten(&shown, least) {
                 let number = |of: &Value, name: &str| of[name].as_u64().unwrap_or(u64::MAX);
                 let [one, two] = bytes[..] else {
-                    return Err(format!("not two regions: {bytes:?}").into());
+                    return Err(format!("not two regions: {bytes:?}"));
                 };
                 let (same, other) = match number(one, "hashed") > 0 {
                     true => (one, two),

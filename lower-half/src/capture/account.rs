@@ -89,7 +89,7 @@ mod tests {
         };
         let mut account = Account::of(&[region(10, 20), region(20, 40), region(50, 60)]);
         account.touched(&[5..12, 18..55, 58..70]);
-        account.touched(&[10..11]);
+        account.touched(std::slice::from_ref(&(10..11)));
         let touched = |account: &Account| -> Vec<u64> {
             account.bytes().iter().map(|bytes| bytes.touched).collect()
         };

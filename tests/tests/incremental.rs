@@ -232,6 +232,16 @@ fn each_region_is_hashed_where_that_pays_for_it() {
             for rank in &ranks {
                 says_what_was_expected(&rank["increment"])?;
             }
+            let target = trial.epochs_at();
+            let words = [
+                Path::new("inspect"),
+                target.as_path(),
+                Path::new("--regions"),
+            ];
+            let said = command::stillpoint(directory, words)?.expect(exit::DONE)?;
+            let row = "   16.8 MB    16.8 MB    16.8 MB    16.8 MB        0 B        0 B";
+            let rows = said.stdout.lines().filter(|line| line.ends_with(row));
+            ensure!(rows.count() == 2, "{}", said.stdout);
             trial.suspended(job)?;
             trial.go()?;
             trial.ends_well(trial.restarted()?)?;

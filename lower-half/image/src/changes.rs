@@ -12,6 +12,9 @@ pub const NAME: &str = "bytes by region";
 /// Counts up with every change of its form.
 pub const VERSION: u32 = 1;
 
+/// Of an image with more regions nothing is said: state has room for other things.
+const MOST: usize = 1 << 18;
+
 const NUMBER: usize = size_of::<u64>();
 const NUMBERS: usize = 5;
 /// Stands for what is not known.
@@ -62,10 +65,10 @@ impl RegionBytes {
     }
 }
 
-/// The blob of an image with these regions.
-pub fn to_blob(regions: &[RegionBytes]) -> Vec<u8> {
+/// The blob of an image with these regions, unless there are too many.
+pub fn to_blob(regions: &[RegionBytes]) -> Option<Vec<u8>> {
     let numbers = regions.iter().flat_map(RegionBytes::numbers);
-    numbers.flat_map(u64::to_le_bytes).collect()
+    (regions.len() <= MOST).then(|| numbers.flat_map(u64::to_le_bytes).collect())
 }
 
 /// What an image says, one for each of its regions; `None` where it says nothing.
@@ -121,11 +124,12 @@ mod tests {
             ..SOME
         };
         let all = [SOME, unknown, RegionBytes::default()];
-        let blob = to_blob(&all);
+        let blob = to_blob(&all).unwrap();
         assert_eq!(blob.len(), 3 * 40);
         assert_eq!(parse(&blob).as_deref(), Some(&all[..]));
         assert_eq!(parse(&blob[..119]), None);
         assert_eq!(parse(&blob[..112]), None);
+        assert_eq!(to_blob(&vec![SOME; MOST + 1]), None);
     }
 
     #[test]

@@ -262,8 +262,9 @@ unsafe fn put_down(
     for Payload { kind, bytes } in &request.payloads {
         writer.blob(kind.name, kind.version, bytes)?;
     }
-    let bytes = changes::to_blob(increment.account.bytes());
-    writer.blob(account::KIND.name, account::KIND.version, &bytes)?;
+    if let Some(bytes) = changes::to_blob(increment.account.bytes()) {
+        writer.blob(account::KIND.name, account::KIND.version, &bytes)?;
+    }
     let (epoch, rank) = (request.identity.epoch, request.identity.rank);
     let finishing = Instant::now();
     let written = writer.finish()?;

@@ -13,7 +13,7 @@ use stillpoint_faults::{Point, strike};
 
 use crate::compression::{Codec, Compression, Compressor, worst_case};
 use crate::format::{CHUNK_BYTES, ChunkRecord, PAGE, RunRecord, checksum};
-use crate::pages::PageRun;
+use crate::pages::{self, PageRun};
 use crate::store::Store;
 
 static ZEROS: [u8; PAGE] = [0; PAGE];
@@ -197,11 +197,10 @@ struct Kept {
 /// Copies a piece into `room`, without its zero pages, one stretch behind the other. How many bytes that is.
 fn gather(piece: &[PageRun<'_>], room: &mut [u8], kept: &mut Vec<Kept>) -> io::Result<usize> {
     kept.clear();
-    let mut filled = 0;
+    pages::gather(piece, room)?;
+    let (mut filled, mut from) = (0, 0);
     for run in piece {
-        let length = run.bytes.len();
-        run.bytes.copy(&mut room[filled..filled + length])?;
-        let (mut from, end) = (filled, filled + length);
+        let (start, end) = (from, from + run.bytes.len());
         let mut joins = false;
         while from < end {
             let page = from..(from + PAGE).min(end);
@@ -209,8 +208,8 @@ fn gather(piece: &[PageRun<'_>], room: &mut [u8], kept: &mut Vec<Kept>) -> io::R
             if room[page.clone()] == ZEROS[..bytes] {
                 joins = false;
             } else {
-                let address = run.address + (length - (end - from)) as u64;
-                if page.start != filled {
+                let address = run.address + (from - start) as u64;
+                if from != filled {
                     room.copy_within(page, filled);
                 }
                 match kept.last_mut() {

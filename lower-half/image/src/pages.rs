@@ -6,11 +6,23 @@
 
 use std::fmt;
 use std::io;
+use std::ops::Range;
 
 /// Memory that is copied out piece by piece.
 pub trait Pages: Sync {
     /// Fills `into` with what lies at `from`. An error ends the image.
     fn copy(&self, from: u64, into: &mut [u8]) -> io::Result<()>;
+
+    /// Fills `into` with what lies at these addresses, one stretch behind the other. Who has to ask another for it asks once.
+    fn gather(&self, from: &[Range<u64>], into: &mut [u8]) -> io::Result<()> {
+        let mut rest = into;
+        for range in from {
+            let (mine, more) = rest.split_at_mut((range.end - range.start) as usize);
+            self.copy(range.start, mine)?;
+            rest = more;
+        }
+        Ok(())
+    }
 }
 
 /// Bytes for an image.
@@ -68,6 +80,18 @@ impl<'a> Bytes<'a> {
         }
         Ok(())
     }
+
+    /// The memory that has them, and where they lie in it.
+    fn elsewhere(&self) -> Option<(&'a dyn Pages, Range<u64>)> {
+        match *self {
+            Bytes::InHand(_) => None,
+            Bytes::Elsewhere {
+                pages,
+                from,
+                length,
+            } => Some((pages, from..from + length as u64)),
+        }
+    }
 }
 
 /// A stretch of bytes to be written, and where it belongs.
@@ -75,4 +99,30 @@ impl<'a> Bytes<'a> {
 pub struct PageRun<'a> {
     pub address: u64,
     pub bytes: Bytes<'a>,
+}
+
+/// Copies runs into room, one behind the other. Gives how many bytes that is.
+pub(crate) fn gather(runs: &[PageRun<'_>], room: &mut [u8]) -> io::Result<usize> {
+    let (mut filled, mut rest) = (0, runs);
+    let mut ranges = Vec::new();
+    while let Some((first, others)) = rest.split_first() {
+        let Some((pages, _)) = first.bytes.elsewhere() else {
+            let end = filled + first.bytes.len();
+            first.bytes.copy(&mut room[filled..end])?;
+            (filled, rest) = (end, others);
+            continue;
+        };
+        // All that follow and that the same memory has.
+        ranges.clear();
+        ranges.extend(rest.iter().map_while(|run| {
+            let (same, range) = run.bytes.elsewhere()?;
+            std::ptr::addr_eq(pages, same).then_some(range)
+        }));
+        rest = &rest[ranges.len()..];
+        let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        let end = filled + bytes as usize;
+        pages.gather(&ranges, &mut room[filled..end])?;
+        filled = end;
+    }
+    Ok(filled)
 }

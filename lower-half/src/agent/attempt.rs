@@ -15,6 +15,7 @@ use super::absent::{Absent, Said};
 use super::late::Late;
 use crate::capture::behind::Behind;
 use crate::capture::increment;
+use crate::capture::maps::Seen;
 use crate::executor::carrier::{Executor, Means, Task};
 use crate::executor::destination::InFile;
 use crate::executor::staging::Staging;
@@ -44,6 +45,8 @@ pub struct Attempt {
     begin: Begin,
     page: Page,
     staging: Option<Staging>,
+    /// What was looked at before anybody stood still.
+    ahead: Seen,
     stopping: Stopping,
     /// Version of the newest order applied; 0: targets not known yet.
     seen: u64,
@@ -96,6 +99,8 @@ impl Attempt {
             sender.send(&FromAgent::Refuse { reason })?;
             return Ok(None);
         }
+        // The application runs as yet.
+        let ahead = Seen::ahead();
         page.begin();
         // Where the real MPI does not call back, nobody can stand still inside: then what is begun binds.
         let inside = match progress::calls_back() {
@@ -108,6 +113,7 @@ impl Attempt {
             begin,
             page,
             staging,
+            ahead,
             stopping: Stopping::new(),
             seen: 0,
             executor: None,
@@ -391,12 +397,13 @@ impl Attempt {
     /// Has a task carried out; the first one comes when the safe state is found.
     fn give(&mut self, task: Task, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
         if self.executor.is_none() {
-            let started = Executor::start(Means {
+            let means = Means {
                 attempt: self.number,
                 begin: self.begin.clone(),
                 page: self.page,
                 sender: sender.clone(),
-            });
+            };
+            let started = Executor::start(means, std::mem::take(&mut self.ahead));
             match started {
                 Ok(executor) => self.executor = Some(executor),
                 Err(error) => {

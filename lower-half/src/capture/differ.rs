@@ -6,9 +6,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use stillpoint_image::format::CHUNK_BYTES;
 use stillpoint_image::pages::Pages;
 use stillpoint_incremental::blocks::{BlockSize, Compared, Counts, Memory, PAGE, Table};
-use stillpoint_incremental::viability::by_region;
+use stillpoint_incremental::viability::{REGION, by_region};
 
 use crate::ground::ranges;
 
@@ -34,20 +35,38 @@ pub struct Difference {
     pub counts: BTreeMap<u64, Counts>,
 }
 
-/// Where the bytes that are compared come from.
+/// The bytes of one piece.
 struct Source<'a> {
-    pages: &'a dyn Pages,
-    room: Vec<u8>,
+    start: u64,
+    bytes: &'a [u8],
 }
 
 impl Memory for Source<'_> {
     type Error = io::Error;
 
     fn bytes(&mut self, range: Range<u64>) -> io::Result<&[u8]> {
-        self.room.resize((range.end - range.start) as usize, 0);
-        self.pages.copy(range.start, &mut self.room)?;
-        Ok(&self.room)
+        let inside = range.start.checked_sub(self.start);
+        let inside = inside.map(|at| at as usize..(range.end - self.start) as usize);
+        let bytes = inside.and_then(|inside| self.bytes.get(inside));
+        bytes.ok_or_else(|| io::Error::other("bytes are compared that were not asked for"))
     }
+}
+
+/// What one thread takes at a time: pieces of together at most a chunk's length, each in one region of the model.
+fn batches(pieces: &[Range<u64>]) -> Vec<&[Range<u64>]> {
+    let (mut batches, mut first, mut bytes) = (Vec::new(), 0, 0);
+    for (number, piece) in pieces.iter().enumerate() {
+        let length = piece.end - piece.start;
+        if bytes + length > CHUNK_BYTES as u64 && number > first {
+            batches.push(&pieces[first..number]);
+            (first, bytes) = (number, 0);
+        }
+        bytes += length;
+    }
+    if first < pieces.len() {
+        batches.push(&pieces[first..]);
+    }
+    batches
 }
 
 /// Compares ranges of whole pages with what the table knows of them, on so many threads.
@@ -57,32 +76,40 @@ pub fn compare(
     pages: &dyn Pages,
     workers: usize,
 ) -> io::Result<Difference> {
-    // What one thread takes at a time.
     let wide = ranges
         .iter()
         .map(|range| range.start as u64..range.end as u64);
-    let pieces: Vec<(u64, Range<u64>)> = by_region(wide).collect();
+    let pieces: Vec<Range<u64>> = by_region(wide).map(|(_, piece)| piece).collect();
+    let batches = batches(&pieces);
     let next = AtomicUsize::new(0);
     let found = Mutex::new(Vec::new());
     let work = || -> io::Result<()> {
-        let mut source = Source {
-            pages,
-            room: Vec::new(),
-        };
+        let mut room = Vec::new();
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some((region, piece)) = pieces.get(number) else {
+            let Some(batch) = batches.get(number) else {
                 return Ok(());
             };
-            let dirty = piece.start / PAGE..piece.end.div_ceil(PAGE);
-            let compared = old
-                .compare(piece.clone(), std::slice::from_ref(&dirty), &mut source)
-                .map_err(io::Error::other)?;
+            let bytes: u64 = batch.iter().map(|piece| piece.end - piece.start).sum();
+            room.resize(bytes as usize, 0);
+            pages.gather(batch, &mut room)?;
+            let (mut all, mut rest) = (Vec::with_capacity(batch.len()), room.as_slice());
+            for piece in *batch {
+                let (bytes, more) = rest.split_at((piece.end - piece.start) as usize);
+                rest = more;
+                let start = piece.start;
+                let mut source = Source { start, bytes };
+                let dirty = piece.start / PAGE..piece.end.div_ceil(PAGE);
+                let compared = old
+                    .compare(piece.clone(), std::slice::from_ref(&dirty), &mut source)
+                    .map_err(io::Error::other)?;
+                all.push((piece.start / REGION, compared));
+            }
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            found.push((number, *region, compared));
+            found.push((number, all));
         }
     };
-    let workers = workers.clamp(1, pieces.len().max(1));
+    let workers = workers.clamp(1, batches.len().max(1));
     std::thread::scope(|scope| -> io::Result<()> {
         let others: Vec<_> = (1..workers).map(|_| scope.spawn(work)).collect();
         let mine = work();
@@ -93,11 +120,8 @@ pub fn compare(
         mine
     })?;
     let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.sort_unstable_by_key(|(number, ..)| *number);
-    let found = found
-        .into_iter()
-        .map(|(_, region, compared)| (region, compared));
-    together(ranges, found)
+    found.sort_unstable_by_key(|(number, _)| *number);
+    together(ranges, found.into_iter().flat_map(|(_, all)| all))
 }
 
 fn together(
@@ -142,12 +166,7 @@ pub fn only(mut table: Table, ranges: &[Range<usize>]) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use stillpoint_incremental::viability::REGION;
-
     use super::*;
-
-    /// As large as the model's regions, which begin at 0 here.
-    const CHUNK_BYTES: usize = REGION as usize;
 
     /// Memory of which byte 0 has address 0.
     struct Here(Vec<u8>);
@@ -162,6 +181,8 @@ mod tests {
     #[test]
     fn blocks_that_differ_are_told_from_those_that_were_only_written() {
         let (page, block) = (PAGE as usize, BLOCK as usize);
+        // The model's regions, too.
+        assert_eq!(CHUNK_BYTES as u64, REGION);
         let bytes = 3 * CHUNK_BYTES + 5 * page;
         let mut memory = Here((0..bytes).map(|at| (at / 3) as u8 | 1).collect());
         let whole = 0..bytes;

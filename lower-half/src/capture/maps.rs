@@ -2,10 +2,13 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use stillpoint_image::format::vm_flags;
 
+use super::pages;
 use crate::gate::memory;
+use crate::ground::free;
 
 /// One line of `/proc/self/maps`, with what smaps adds to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,6 +54,14 @@ impl Mapping {
         self.name.strip_suffix(" (deleted)").unwrap_or(&self.name)
     }
 
+    /// Whether `/proc/self/maps` shows the same of it.
+    fn is_still(&self, head: &Mapping) -> bool {
+        (self.start, self.end, self.protection, self.shared)
+            == (head.start, head.end, head.protection, head.shared)
+            && (self.offset, self.device, self.inode) == (head.offset, head.device, head.inode)
+            && self.name == head.name
+    }
+
     /// What lies in this part of it.
     fn part(&self, part: Range<usize>) -> Mapping {
         let skipped = (part.start - self.start) as u64;
@@ -68,13 +79,99 @@ impl Mapping {
 }
 
 /// The upper half's mappings, in order of address. The kernel may show memory of both halves as one mapping where they touch.
+#[cfg(test)]
 pub fn upper() -> io::Result<Vec<Mapping>> {
-    let file = std::fs::File::open("/proc/self/smaps")?;
-    let own = |mapping: Mapping| {
-        let parts = memory::parts(mapping.start..mapping.end);
-        parts.into_iter().map(move |part| mapping.part(part))
-    };
-    Ok(read(file)?.into_iter().flat_map(own).collect())
+    Seen::default().upper()
+}
+
+/// What one attempt has seen of the mappings. The kernel goes through every page to tell the details of a mapping. So they are read before the
+/// application stands still, and again only where mappings or their details have changed since: the first shows in `/proc/self/maps`, the
+/// gate counts what changes the second.
+#[derive(Debug, Default)]
+pub struct Seen(Mutex<Option<Known>>);
+
+#[derive(Debug)]
+struct Known {
+    mappings: Vec<Mapping>,
+    /// When they were read.
+    since: Since,
+}
+
+/// What has to be as it was for details to be the same.
+#[derive(Debug, PartialEq, Eq)]
+struct Since {
+    changes: u64,
+    /// `PR_SET_MEMORY_MERGE` concerns all mappings.
+    merges: i32,
+}
+
+impl Since {
+    fn now() -> Since {
+        const PR_GET_MEMORY_MERGE: libc::c_int = 68;
+        Since {
+            changes: memory::changes(),
+            // SAFETY: tells something.
+            merges: unsafe { libc::prctl(PR_GET_MEMORY_MERGE, 0, 0, 0, 0) },
+        }
+    }
+}
+
+impl Known {
+    fn read() -> io::Result<Known> {
+        // In this order: what changes meanwhile is read again.
+        let since = Since::now();
+        let mappings = read(std::fs::File::open("/proc/self/smaps")?)?;
+        Ok(Known { mappings, since })
+    }
+}
+
+impl Seen {
+    /// Looks ahead: the application runs. Where that fails it is done later.
+    pub fn ahead() -> Seen {
+        Seen(Mutex::new(Known::read().ok()))
+    }
+
+    /// As [`upper`].
+    pub fn upper(&self) -> io::Result<Vec<Mapping>> {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_valid = |known: &&Known| known.since == Since::now() && pages::are_found_quickly();
+        let known = seen.as_ref().filter(is_valid);
+        // Which pages have been swapped out is a detail that changes by itself.
+        let has_parts = |it: &Mapping| !memory::parts(it.start..it.end).is_empty();
+        let known = match known.filter(|_| !free::swaps()) {
+            Some(known) => again(&known.mappings, without_details()?, has_parts),
+            None => None,
+        };
+        let all = match known {
+            Some(known) => known,
+            None => seen.insert(Known::read()?).mappings.clone(),
+        };
+        let own = |mapping: Mapping| {
+            let parts = memory::parts(mapping.start..mapping.end);
+            parts.into_iter().map(move |part| mapping.part(part))
+        };
+        Ok(all.into_iter().flat_map(own).collect())
+    }
+}
+
+/// The details of these mappings, where all of them that matter have been seen as they are.
+fn again(
+    seen: &[Mapping],
+    now: Vec<Mapping>,
+    matters: impl Fn(&Mapping) -> bool,
+) -> Option<Vec<Mapping>> {
+    let mut known = Vec::new();
+    for head in now.into_iter().filter(matters) {
+        let before = &seen[seen.partition_point(|before| before.start < head.start)..];
+        let mut before = before
+            .first()
+            .filter(|before| before.is_still(&head))?
+            .clone();
+        // It may have been written to since.
+        before.present = before.present.max(1);
+        known.push(before);
+    }
+    Some(known)
 }
 
 /// All mappings of both halves, without what smaps adds.
@@ -184,6 +281,29 @@ fn detail(mapping: &mut Mapping, line: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn details_are_known_of_what_is_still_there() {
+        let at = |start, end, present, vm_flags| Mapping {
+            start,
+            end,
+            protection: libc::PROT_READ | libc::PROT_WRITE,
+            present,
+            vm_flags,
+            ..Mapping::default()
+        };
+        let heads = [at(1, 2, 0, 0), at(4, 6, 0, 0), at(8, 9, 0, 0)];
+        let seen = [at(1, 2, 7, 3), at(4, 6, 0, 5), at(8, 10, 9, 1)];
+        // The last one is nobody's concern.
+        let concerns = |it: &Mapping| it.start < 8;
+        let known = again(&seen, heads.to_vec(), concerns).unwrap();
+        assert_eq!(known, [at(1, 2, 7, 3), at(4, 6, 1, 5)]);
+        assert_eq!(again(&seen, heads.to_vec(), |_| true), None);
+        assert_eq!(again(&seen[1..], heads.to_vec(), concerns), None);
+        let mut guarded = heads[1].clone();
+        guarded.protection = libc::PROT_NONE;
+        assert_eq!(again(&seen, vec![guarded], concerns), None);
+    }
 
     #[test]
     fn mappings_are_read_with_their_details() {

@@ -106,8 +106,12 @@ impl Memory {
             };
             match kind {
                 RegionKind::Anonymous => {
-                    if mapping.present > 0 {
-                        memory.private.extend(pages.touched(mapping)?);
+                    let touched = match mapping.present {
+                        0 => vec![],
+                        _ => pages.touched(mapping)?,
+                    };
+                    if !touched.is_empty() {
+                        memory.private.extend(touched);
                         memory.open(mapping)?;
                     }
                 }

@@ -64,6 +64,19 @@ impl Which {
     }
 }
 
+/// Whether the pages of a mapping are found without a look at each place where one could be: with PAGEMAP_SCAN.
+pub fn are_found_quickly() -> bool {
+    let mapping = Mapping {
+        end: PAGE,
+        ..Mapping::default()
+    };
+    let found = PageMap::open().and_then(|mut pages| {
+        pages.touched(&mapping)?;
+        Ok(pages.scans)
+    });
+    found.unwrap_or(false)
+}
+
 /// `/proc/self/pagemap`, open.
 pub struct PageMap {
     file: File,

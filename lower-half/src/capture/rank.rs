@@ -20,7 +20,7 @@ use super::contents::Contents;
 use super::file_limit::FileLimit;
 use super::memory::Memory;
 use super::still::Still;
-use super::{CaptureError, Image, Request, environment, mapped_files, maps, records};
+use super::{CaptureError, Image, Request, environment, mapped_files, records};
 use crate::gate::descriptors;
 use crate::ground::cores;
 
@@ -59,9 +59,9 @@ pub unsafe fn size(begin: &Begin, still: &Still<'_>) -> Result<u64, CaptureError
     let compression: Compression = begin.compress.parse().map_err(CaptureError::Refused)?;
     let inside = access.enter()?;
     let mut contents = Contents::default();
-    let mappings = maps::upper().map_err(CaptureError::process("memory map"))?;
+    let mappings = still.mappings()?;
     // SAFETY: the caller's.
-    let mut memory = apart(|| unsafe { Memory::survey(&mappings, in_files, &mut contents) })
+    let mut memory = apart(|| unsafe { Memory::survey(mappings, in_files, &mut contents) })
         .flatten()
         .map_err(CaptureError::process("page map"))?;
     inside.changes(std::mem::take(&mut memory.opened));

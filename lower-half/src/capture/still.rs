@@ -6,7 +6,7 @@ use stillpoint_image::mapped_files::MappedFiles;
 use stillpoint_part::Failure;
 
 use super::access::{Access, Inside, Revoked};
-use super::maps::{self, Mapping};
+use super::maps::{Mapping, Seen};
 use super::records;
 use super::signals::{self, Waiting};
 use super::{CaptureError, mapped_files};
@@ -32,6 +32,7 @@ impl From<CaptureError> for Failure {
 pub struct Still<'a> {
     access: &'a Access,
     page: Page,
+    seen: &'a Seen,
     waiting: OnceCell<Waiting>,
     mappings: OnceCell<Vec<Mapping>>,
     mapped_files: OnceCell<MappedFiles>,
@@ -39,11 +40,12 @@ pub struct Still<'a> {
 
 impl<'a> Still<'a> {
     /// # Safety
-    /// Every thread of the upper half must be stopped in its signal frame as long as `access` is not revoked.
-    pub unsafe fn new(access: &'a Access, page: Page) -> Still<'a> {
+    /// Every thread of the upper half must be stopped in its signal frame as long as `access` is not revoked, and since `seen` was made.
+    pub unsafe fn new(access: &'a Access, page: Page, seen: &'a Seen) -> Still<'a> {
         Still {
             access,
             page,
+            seen,
             waiting: OnceCell::new(),
             mappings: OnceCell::new(),
             mapped_files: OnceCell::new(),
@@ -75,8 +77,17 @@ impl<'a> Still<'a> {
         if let Some(known) = self.mappings.get() {
             return Ok(known);
         }
-        let found = maps::upper().map_err(CaptureError::process("memory map"))?;
+        let found = self.mappings_by_now()?;
         Ok(self.mappings.get_or_init(|| found))
+    }
+
+    /// As [`Still::mappings`], while the driver may still change them.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub fn mappings_by_now(&self) -> Result<Vec<Mapping>, CaptureError> {
+        let found = self.seen.upper();
+        found.map_err(CaptureError::process("memory map"))
     }
 
     /// The upper half's threads. To be called inside.

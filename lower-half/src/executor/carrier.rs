@@ -19,6 +19,7 @@ use super::stopping;
 use crate::capture::access::Access;
 use crate::capture::behind::Behind;
 use crate::capture::driver;
+use crate::capture::maps::Seen;
 use crate::capture::still::Still;
 use crate::ground::page::Page;
 use crate::{capture, parts};
@@ -60,9 +61,9 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Starts the thread. The safe state must have been found: every thread of the upper half is stopped, and only the
+    /// Starts the thread; `seen` is what was looked at ahead. The safe state must have been found: every thread of the upper half is stopped, and only the
     /// agent lets them go on, after [`Executor::stop`].
-    pub fn start(means: Means) -> io::Result<Executor> {
+    pub fn start(means: Means, seen: Seen) -> io::Result<Executor> {
         strike(Point::Executor)?;
         if THREADS.load(Ordering::Relaxed) > STUCK {
             return Err(io::Error::other(
@@ -74,6 +75,7 @@ impl Executor {
         let carrier = Carrier {
             means,
             access: Arc::clone(&access),
+            seen,
         };
         let thread = std::thread::Builder::new()
             .name("stillpoint-exec".to_owned())
@@ -133,6 +135,7 @@ fn told(done: Result<Progress, Failure>) -> Option<Progress> {
 struct Carrier {
     means: Means,
     access: Arc<Access>,
+    seen: Seen,
 }
 
 impl Carrier {
@@ -154,7 +157,7 @@ impl Carrier {
 
     fn still(&self) -> Still<'_> {
         // SAFETY: `start` demands that the upper half's threads are stopped.
-        unsafe { Still::new(&self.access, self.means.page) }
+        unsafe { Still::new(&self.access, self.means.page, &self.seen) }
     }
 
     fn check(&self) -> Result<Progress, Failure> {

@@ -7,6 +7,7 @@
 //! tells its system calls by.
 
 mod arena;
+mod details;
 mod elsewhere;
 mod ranges;
 
@@ -21,6 +22,8 @@ use crate::arch::syscall::{failed, syscall3, syscall4, syscall6};
 use crate::ground::arriving;
 use crate::ground::lock::Lock;
 use arena::Arena;
+use details::changed;
+pub use details::{ADVICE_ON_PAGES, changes, on_details};
 pub use elsewhere::{on_mprotect, on_munmap, on_shmdt};
 use ranges::Ranges;
 
@@ -168,7 +171,9 @@ pub fn mmap(
 /// `mmap`.
 pub fn on_mmap(call: &mut Call) -> isize {
     let [address, bytes, protection, flags, fd, offset] = call.arguments();
-    mmap(address, bytes, protection, flags, fd, offset)
+    let result = mmap(address, bytes, protection, flags, fd, offset);
+    changed();
+    result
 }
 
 /// `mremap`: what has to move goes to the arena, or where the application wants it.
@@ -242,6 +247,7 @@ pub fn on_brk(call: &mut Call) -> isize {
         unsafe { syscall3(libc::SYS_munmap, needed, mapped - needed, 0) };
     }
     arena.end = wanted;
+    changed();
     wanted as isize
 }
 

@@ -14,6 +14,15 @@ pub fn for_copies() -> u64 {
     group.map_or(node, |group| group.min(node)) / 2 / cores::ranks_here().max(1) as u64
 }
 
+/// Whether anything on this node is swapped out.
+pub fn swaps() -> bool {
+    // SAFETY: integers only, for which zeros are valid.
+    let mut about: libc::sysinfo = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel fills the structure.
+    let told = unsafe { libc::sysinfo(&raw mut about) } == 0;
+    !told || about.totalswap != about.freeswap
+}
+
 /// `MemAvailable:   123456 kB`.
 fn available(meminfo: &str) -> Option<u64> {
     let line = meminfo

@@ -5,8 +5,8 @@ use stillpoint_part::{Done, Kind, Part};
 
 use crate::capture::account;
 use crate::capture::still::Still;
+use crate::capture::unmovable;
 use crate::capture::window_memory::Below;
-use crate::capture::{maps, unmovable};
 use crate::restore::back::Back;
 use crate::restore::rehearsal;
 
@@ -24,7 +24,7 @@ impl Part<Still<'_>, Back> for Memory {
 
     fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<String>) -> Done {
         let inside = still.enter()?;
-        let mappings = maps::upper();
+        let mappings = still.mappings_by_now();
         drop(inside);
         let mappings = match mappings {
             Ok(mappings) => mappings,

@@ -19,6 +19,7 @@ pub const PATH: &[Rule] = &[every(Always, |call| paths::on_path(call, 0))];
 pub const PATH_AT: &[Rule] = &[every(Always, |call| paths::on_path(call, 1))];
 /// ... where only ids in it matter.
 pub const LATER_PATH: &[Rule] = &[restarted(Always, |call| paths::on_link(call, 0))];
+const DETAILS: &[Rule] = &[every(Always, memory::on_details)];
 const THREAD: &[Rule] = &[restarted(Given(0), naming::on_thread)];
 const WHICH: &[Rule] = &[restarted(Given(1), naming::on_priority)];
 const WHOSE_IO: &[Rule] = &[restarted(Given(1), naming::on_io_priority)];
@@ -49,7 +50,7 @@ pub const EVERYWHERE: &[Meaning] = &[
     call("mremap", Placement, &[every(Always, memory::on_mremap)]),
     call("msync", Memory, NEVER),
     call("mincore", Memory, NEVER),
-    call("madvise", Memory, NEVER),
+    call("madvise", Memory, &[every(Beyond(2, memory::ADVICE_ON_PAGES), memory::on_details)]),
     told("shmget", Ipc, NEVER, "attached segments are saved as memory, and made anew where they are gone"),
     call("shmat", Placement, &[every(Always, memory::on_shmat)]),
     call("shmctl", Ipc, NEVER),
@@ -151,10 +152,10 @@ pub const EVERYWHERE: &[Meaning] = &[
     call("sched_get_priority_max", Asks, NEVER),
     call("sched_get_priority_min", Asks, NEVER),
     call("sched_rr_get_interval", Names, THREAD),
-    told("mlock", Memory, NEVER, "locked again"),
-    call("munlock", Memory, NEVER),
-    told("mlockall", Memory, NEVER, "locked again"),
-    call("munlockall", Memory, NEVER),
+    told("mlock", Memory, DETAILS, "locked again"),
+    call("munlock", Memory, DETAILS),
+    told("mlockall", Memory, DETAILS, "locked again"),
+    call("munlockall", Memory, DETAILS),
     call("vhangup", Machine, NEVER),
     call("pivot_root", Holds, &[every(Always, |call| holdings::held(call, Holding::Root))]),
     told("prctl", Settings, &[every(Beyond(0, PRCTL_FREE), commands::on_prctl)], "see [prctl](#prctl)"),
@@ -301,7 +302,7 @@ pub const EVERYWHERE: &[Meaning] = &[
     call("execveat", Threads, &[every(Always, exec::on_execveat)]),
     told("userfaultfd", MakesDescriptor, &[every(Always, descriptors::on_userfaultfd)], "the checkpoint refuses while it is open, or memory is registered with it"),
     told("membarrier", Settings, &[every(Among(0, registrations::REGISTERS), registrations::on_membarrier)], "registrations are carried"),
-    told("mlock2", Memory, NEVER, "locked again"),
+    told("mlock2", Memory, DETAILS, "locked again"),
     call("copy_file_range", Descriptor, NEVER),
     call("preadv2", Descriptor, NEVER),
     call("pwritev2", Descriptor, NEVER),
@@ -327,7 +328,7 @@ pub const EVERYWHERE: &[Meaning] = &[
     call("openat2", MakesDescriptor, &[every(Always, |call| paths::on_open(call, 1))]),
     call("pidfd_getfd", MakesDescriptor, NEVER),
     call("faccessat2", Path, &[every(Always, |call| paths::on_path_or_link(call, 3))]),
-    call("process_madvise", Memory, NEVER),
+    call("process_madvise", Memory, &[every(Beyond(3, memory::ADVICE_ON_PAGES), memory::on_details)]),
     call("epoll_pwait2", Waits, &[every(Given(4), |call| signals::on_mask_argument(call, 4, Piece::CallMask4))]),
     call("mount_setattr", Machine, NEVER),
     call("quotactl_fd", Machine, NEVER),

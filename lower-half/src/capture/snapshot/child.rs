@@ -1,0 +1,94 @@
+//! The process that holds memory as it was. Only what is written here runs in it: it allocates nothing, takes no lock and touches none of its parent's
+//! descriptors, which are its own too, since other threads may have been anywhere in between.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use super::NICE;
+use super::room::{ASKED, DONE, Room};
+use crate::arch::syscall::{self, syscall3};
+
+/// Whoever is short of memory is to have the child's rather than the application's.
+const FIRST_TO_GO: &[u8] = b"1000";
+
+/// The child's life. Everything here is system calls by hand and memory that is there.
+///
+/// # Safety
+/// To be called in a process of its own, which has one thread.
+pub unsafe fn serve(room: Room, parent: u32, without: &[Range<usize>]) -> ! {
+    // SAFETY: of each call, that it concerns this process alone, and touches no memory but the strings here.
+    unsafe {
+        let kill = libc::SIGKILL as usize;
+        syscall3(libc::SYS_prctl, libc::PR_SET_PDEATHSIG as usize, kill, 0);
+        if syscall3(libc::SYS_getppid, 0, 0, 0) as u32 != parent {
+            leave();
+        }
+        let nice = NICE as usize;
+        syscall3(libc::SYS_setpriority, libc::PRIO_PROCESS as usize, 0, nice);
+        syscall3(
+            libc::SYS_prctl,
+            libc::PR_SET_NAME as usize,
+            c"stillpoint-copy".as_ptr() as usize,
+            0,
+        );
+        let adjust = syscall::syscall4(
+            libc::SYS_openat,
+            libc::AT_FDCWD as usize,
+            c"/proc/self/oom_score_adj".as_ptr() as usize,
+            (libc::O_WRONLY | libc::O_CLOEXEC) as usize,
+            0,
+        );
+        if !syscall::failed(adjust) {
+            let text = FIRST_TO_GO;
+            syscall3(
+                libc::SYS_write,
+                adjust as usize,
+                text.as_ptr() as usize,
+                text.len(),
+            );
+            syscall3(libc::SYS_close, adjust as usize, 0, 0);
+        }
+        syscall3(libc::SYS_prctl, libc::PR_SET_DUMPABLE as usize, 0, 0);
+        for range in without {
+            syscall3(libc::SYS_munmap, range.start, range.len(), 0);
+        }
+    }
+    let head = room.head();
+    head.ready.store(1, Ordering::Release);
+    syscall::futex_wake_shared(&head.ready);
+    loop {
+        let seen = head.asked.load(Ordering::SeqCst);
+        let mut found = false;
+        for index in 0..room.slots {
+            let slot = room.slot(index);
+            if slot.state.load(Ordering::Acquire) != ASKED {
+                continue;
+            }
+            found = true;
+            let mut into = room.bytes(index);
+            for number in 0..slot.stretches.load(Ordering::Relaxed) as usize {
+                let stretch = room.stretch(index, number);
+                let from = stretch.from.load(Ordering::Relaxed) as *const u8;
+                let length = stretch.length.load(Ordering::Relaxed) as usize;
+                // SAFETY: whoever asks knows the memory to be readable when the snapshot was taken, and asks for no more than there is room for;
+                // nobody changes it here.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(from, into, length);
+                    into = into.add(length);
+                }
+            }
+            slot.state.store(DONE, Ordering::Release);
+            syscall::futex_wake_shared(&slot.state);
+        }
+        if !found {
+            syscall::futex_wait_shared(&head.asked, seen, 0);
+        }
+    }
+}
+
+fn leave() -> ! {
+    loop {
+        // SAFETY: ends this process.
+        unsafe { syscall3(libc::SYS_exit_group, 0, 0, 0) };
+    }
+}

@@ -1,0 +1,106 @@
+//! The memory that a snapshot's two processes have: what is asked for, and what is given.
+
+use std::io;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use stillpoint_image::format::CHUNK_BYTES;
+
+/// What a thread asks for: some stretches of memory, which are listed before the slot's bytes.
+#[repr(C)]
+pub struct Slot {
+    /// One of [`FREE`], [`ASKED`], [`DONE`].
+    pub state: AtomicU32,
+    pub stretches: AtomicU32,
+}
+
+/// One of them.
+#[repr(C)]
+pub struct Stretch {
+    pub from: AtomicU64,
+    pub length: AtomicU64,
+}
+
+/// In one request.
+pub const MOST_STRETCHES: usize = 4096;
+const LIST_BYTES: usize = MOST_STRETCHES * size_of::<Stretch>();
+const SLOT_BYTES: usize = LIST_BYTES + CHUNK_BYTES;
+
+pub const FREE: u32 = 0;
+pub const ASKED: u32 = 1;
+pub const DONE: u32 = 2;
+
+/// At the start of the memory that both processes have.
+#[repr(C)]
+pub struct Head {
+    /// Counts what has been asked; the child sleeps on it.
+    pub asked: AtomicU32,
+    /// The child does what it is there for.
+    pub ready: AtomicU32,
+}
+
+const HEAD_BYTES: usize = 4096;
+pub const MOST_SLOTS: usize = (HEAD_BYTES - size_of::<Head>()) / size_of::<Slot>();
+
+/// The memory that both processes have: head, slots, and room for each slot's bytes.
+#[derive(Clone, Copy)]
+pub struct Room {
+    start: usize,
+    pub slots: usize,
+}
+
+impl Room {
+    pub fn head(&self) -> &Head {
+        // SAFETY: mapped as long as the snapshot, aligned, and made of atomics.
+        unsafe { &*(self.start as *const Head) }
+    }
+
+    pub fn slot(&self, index: usize) -> &Slot {
+        let at = self.start + size_of::<Head>() + index * size_of::<Slot>();
+        // SAFETY: as above; `index` is below `slots`, which is at most MOST_SLOTS.
+        unsafe { &*(at as *const Slot) }
+    }
+
+    pub fn stretch(&self, index: usize, number: usize) -> &Stretch {
+        let at = self.start + HEAD_BYTES + index * SLOT_BYTES + number * size_of::<Stretch>();
+        // SAFETY: as above; `number` is below MOST_STRETCHES.
+        unsafe { &*(at as *const Stretch) }
+    }
+
+    pub fn bytes(&self, index: usize) -> *mut u8 {
+        (self.start + HEAD_BYTES + index * SLOT_BYTES + LIST_BYTES) as *mut u8
+    }
+}
+
+impl Room {
+    pub fn map(slots: usize) -> io::Result<Room> {
+        // SAFETY: new memory, at an address of the kernel's choice.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                Room::bytes_of(slots),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        match start {
+            libc::MAP_FAILED => Err(io::Error::last_os_error()),
+            start => Ok(Room {
+                start: start as usize,
+                slots,
+            }),
+        }
+    }
+
+    const fn bytes_of(slots: usize) -> usize {
+        HEAD_BYTES + slots * SLOT_BYTES
+    }
+
+    /// # Safety
+    /// Nobody may use it any more.
+    pub unsafe fn unmap(self) {
+        // SAFETY: exactly what was mapped.
+        unsafe { libc::munmap(self.start as *mut _, Room::bytes_of(self.slots)) };
+    }
+}

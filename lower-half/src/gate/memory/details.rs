@@ -1,0 +1,44 @@
+//! What `/proc/self/smaps` tells of a mapping and `/proc/self/maps` does not: advice, locks, how it was made. Who has looked at it once wants to know whether
+//! it has been changed since, since the kernel goes through every page to tell it.
+//!
+//! Rules of this place: runs in the trap's handler.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::gate::call::Call;
+
+/// Counts calls that change what `/proc/self/smaps` tells of a mapping and `/proc/self/maps` does not.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
+
+/// Advice that changes no mapping, only pages. (Numbers of linux/mman.h; not all have names in every C library.)
+pub const ADVICE_ON_PAGES: &[u32] = &{
+    const MADV_COLLAPSE: u32 = 25;
+    [
+        libc::MADV_WILLNEED as u32,
+        libc::MADV_DONTNEED as u32,
+        libc::MADV_FREE as u32,
+        libc::MADV_REMOVE as u32,
+        libc::MADV_COLD as u32,
+        libc::MADV_PAGEOUT as u32,
+        libc::MADV_POPULATE_READ as u32,
+        libc::MADV_POPULATE_WRITE as u32,
+        MADV_COLLAPSE,
+    ]
+};
+
+/// How often details of mappings have been changed.
+pub fn changes() -> u64 {
+    CHANGES.load(Ordering::SeqCst)
+}
+
+/// `mmap`, `brk`, and calls that change details of mappings are counted when they are done: who has counted before may have seen what was before.
+pub fn changed() {
+    CHANGES.fetch_add(1, Ordering::SeqCst);
+}
+
+/// `madvise`, `mlock` and others that change details of mappings.
+pub fn on_details(call: &mut Call) -> isize {
+    let result = call.make();
+    changed();
+    result
+}

@@ -2,6 +2,7 @@
 
 mod finish;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -82,9 +83,18 @@ struct Pending {
 impl Writer {
     /// Starts an image at `path`, mode 0600; replaces what is there.
     pub fn create(path: &Path, compression: Compression) -> Result<Writer, ImageError> {
+        Writer::into_file(path, |file| Box::new(file), compression)
+    }
+
+    /// The same; `by` writes into the file.
+    pub fn into_file(
+        path: &Path,
+        by: impl FnOnce(File) -> Box<dyn Store>,
+        compression: Compression,
+    ) -> Result<Writer, ImageError> {
         let file = strike(Point::ImageCreate).and_then(|()| stillpoint_directory::create(path));
         let file = file.map_err(ImageError::io(path, "create the image"))?;
-        Ok(Writer::into_store(path, Box::new(file), compression))
+        Ok(Writer::into_store(path, by(file), compression))
     }
 
     /// Starts an image whose bytes go elsewhere than into one file; `path` names it in errors.

@@ -66,6 +66,8 @@ use increment::Increment;
 pub use rank::{remember, size, write};
 use snapshot::Snapshot;
 
+use crate::ground::disk::Disk;
+
 /// Why an image could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
@@ -231,7 +233,7 @@ unsafe fn put_down(
     let in_a_file = request.store.is_none();
     let mut writer = match request.store {
         Some(store) => Writer::into_store(path, store, request.compression),
-        None => Writer::create(path, request.compression)?,
+        None => Writer::into_file(path, |file| Box::new(Disk(file)), request.compression)?,
     };
     let workers = request.workers;
     writer.use_threads(workers);

@@ -4,6 +4,7 @@
 pub mod arriving;
 pub mod children;
 pub mod cores;
+pub mod disk;
 pub mod elf;
 pub mod environment;
 pub mod faults;

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -15,6 +14,7 @@ use stillpoint_image::format::checksum;
 use stillpoint_image::image_name;
 
 use super::throttle::Throttle;
+use crate::ground::disk;
 
 /// Blocks by epoch and rank.
 type ByImage = BTreeMap<(u64, u32), Vec<BlockRecord>>;
@@ -88,7 +88,7 @@ impl Held {
             }
             blocks.bytes += bytes.len() as u64;
         }
-        file.write_all_at(bytes, offset)?;
+        disk::write(&file, bytes, offset)?;
         if !copy {
             let record = BlockRecord {
                 offset,
@@ -178,7 +178,7 @@ impl Held {
             })?;
             throttle.wait(bytes.len());
             strike(Point::FlushWrite)
-                .and_then(|()| slow.write_all_at(&bytes, record.offset))
+                .and_then(|()| disk::write(&slow, &bytes, record.offset))
                 .map_err(|error| failed(&to, "write the image", error))?;
         }
         strike(Point::FlushSync)

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +10,7 @@ use stillpoint_protocol::peer::{Peer, Request};
 
 use super::held::ImageId;
 use super::{PATIENCE, Shared};
+use crate::ground::disk;
 
 /// A stretch of an image on its way.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ impl Sink for Slow {
     fn write(&mut self, block: &Block) -> Result<(), String> {
         self.shared.slow.wait(block.bytes.len());
         strike(Point::SlowWrite)
-            .and_then(|()| self.file.write_all_at(&block.bytes, block.offset))
+            .and_then(|()| disk::write(&self.file, &block.bytes, block.offset))
             .map_err(|error| self.failed(&error))
     }
 

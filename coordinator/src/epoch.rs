@@ -26,6 +26,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use stillpoint_directory::{Directory, Whose};
 use stillpoint_faults::{Point, strike};
 use stillpoint_image::{ImageError, Manifest, RankImage, epoch_name, epoch_of, image_name};
+use stillpoint_incremental::viability::Record;
 use stillpoint_protocol::agent::Written;
 
 const PART: &str = ".part";
@@ -272,6 +273,12 @@ impl Epochs {
                 bytes: written.stored_bytes,
                 digest: written.digest,
                 hostname: about.hosts.get(rank).cloned().unwrap_or_default(),
+                // A number that is none could not be read again.
+                increment: written
+                    .increment
+                    .as_deref()
+                    .copied()
+                    .filter(Record::is_sound),
             });
         }
         let manifest = Manifest {

@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::Value;
 use stillpoint_tests::command::{self, exit};
+use stillpoint_tests::job::Job;
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::{self, Trial};
@@ -12,6 +14,7 @@ use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure};
 
 const INCREMENTAL: &str = "STILLPOINT_INCREMENTAL";
+const PATIENCE: Duration = Duration::from_secs(100);
 
 fn tested(test: impl FnOnce() -> Result<(), Failed>) {
     if let Err(failed) = test() {
@@ -65,13 +68,18 @@ fn messages_of_all_kinds() {
     moves("random_messages", "auto", "auto");
 }
 
-/// What `inspect` says of the newest epoch: bytes of pages that it has itself, of all its pages, and the epochs that it needs.
-fn inspected(trial: &Trial) -> Result<(u64, u64, Vec<u64>), Failed> {
+/// What `inspect` says of the newest epoch.
+fn shown(trial: &Trial) -> Result<Value, Failed> {
     let target = trial.epochs_at();
     let words = [Path::new("inspect"), target.as_path(), Path::new("--json")];
-    let shown = command::stillpoint(trial.directory, words)?
+    command::stillpoint(trial.directory, words)?
         .expect(exit::DONE)?
-        .json()?;
+        .json()
+}
+
+/// What `inspect` says of the newest epoch: bytes of pages that it has itself, of all its pages, and the epochs that it needs.
+fn inspected(trial: &Trial) -> Result<(u64, u64, Vec<u64>), Failed> {
+    let shown = shown(trial)?;
     let sum = |field: &str| -> u64 {
         let images = shown["images"].as_array().into_iter().flatten();
         images
@@ -150,4 +158,128 @@ fn page_faults_that_the_program_handles_are_its_own() {
             Ok(())
         })
     });
+}
+
+/// Waits until every page has been written to since this was called: two more rounds have begun.
+fn written_to_again(trial: &Trial, job: &mut Job) -> Result<(), Failed> {
+    let rounds = || -> u64 {
+        let text = fs::read_to_string(trial.directory.file("rounds")).unwrap_or_default();
+        text.trim().parse().unwrap_or(0)
+    };
+    let mut begun = 0;
+    job.until("counting", PATIENCE, |_| {
+        begun = rounds();
+        begun > 0
+    })?;
+    job.until("in its next rounds", PATIENCE, |_| rounds() > begun + 1)
+}
+
+/// What `inspect` says of each region of at least so many bytes that was written to, one list a rank.
+fn rewritten(shown: &Value, least: u64) -> Vec<Vec<&Value>> {
+    let of = |image: &'_ Value| -> u64 { image["page_dirty"].as_u64().unwrap_or(0) };
+    let images = shown["images"].as_array().into_iter().flatten();
+    let regions = images.map(|image| image["regions"].as_array().into_iter().flatten());
+    let bytes = regions.map(|regions| regions.map(|region| &region["bytes"]));
+    bytes
+        .map(|bytes| bytes.filter(|bytes| of(bytes) >= least).collect())
+        .collect()
+}
+
+/// Each region is written in its own way: the one that is rewritten with what it holds is hashed, the other is not, and the manifest says
+/// what was expected of that and what came of it.
+#[test]
+fn each_region_is_hashed_where_that_pays_for_it() {
+    tested(|| {
+        let program = Program::named(Kind::Special, "two_ways")?;
+        let _turn = Turn::take()?;
+        Directory::new("two-ways")?.run(|directory| {
+            let mut trial = Trial::new(&program, 2, directory)?.with(&["16"]);
+            // Packing is what takes the time then, so that hashing pays whatever the disk.
+            let packing = ("STILLPOINT_COMPRESS", "zstd:9");
+            trial.settings = vec![(INCREMENTAL, "auto"), ("STILLPOINT_COPY", "off"), packing];
+            let mut job = trial.split()?;
+            trial.ready(&mut job)?;
+            // Whole; hashed with nothing to compare with; hashed and compared; as that says.
+            for _ in 1..=4 {
+                written_to_again(&trial, &mut job)?;
+                checkpointed(&trial)?;
+            }
+            let shown = shown(&trial)?;
+            let least = 16 << 20;
+            for bytes in rewritten(&shown, least) {
+                let number = |of: &Value, name: &str| of[name].as_u64().unwrap_or(u64::MAX);
+                let [one, two] = bytes[..] else {
+                    return Err(format!("not two regions: {bytes:?}"));
+                };
+                let (same, other) = match number(one, "hashed") > 0 {
+                    true => (one, two),
+                    false => (two, one),
+                };
+                ensure!(
+                    number(same, "hashed") == least
+                        && number(same, "hash_dirty") == 0
+                        && number(same, "written") == 0,
+                    "{same}"
+                );
+                ensure!(
+                    number(other, "hashed") == 0 && number(other, "written") == least,
+                    "{other}"
+                );
+            }
+            let ranks = shown["manifest"]["ranks"].as_array().cloned();
+            let ranks = ranks.unwrap_or_default();
+            ensure!(ranks.len() == 2, "{shown}");
+            for rank in &ranks {
+                says_what_was_expected(&rank["increment"])?;
+            }
+            let target = trial.epochs_at();
+            let words = [
+                Path::new("inspect"),
+                target.as_path(),
+                Path::new("--regions"),
+            ];
+            let said = command::stillpoint(directory, words)?.expect(exit::DONE)?;
+            let row = "   16.8 MB    16.8 MB    16.8 MB    16.8 MB        0 B        0 B";
+            let rows = said.stdout.lines().filter(|line| line.ends_with(row));
+            ensure!(rows.count() == 2, "{}", said.stdout);
+            trial.suspended(job)?;
+            trial.go()?;
+            trial.ends_well(trial.restarted()?)?;
+            Ok(())
+        })
+    });
+}
+
+fn says_what_was_expected(said: &Value) -> Result<(), Failed> {
+    let (predicted, regions, outcome) = (&said["predicted"], &said["regions"], &said["outcome"]);
+    let number = |of: &Value| of.as_f64().unwrap_or(f64::NAN);
+    let region = f64::from(1 << 20);
+    let dirty = number(&outcome["page_dirty"]);
+    ensure!(dirty >= 32.0 * region, "{outcome}");
+    // Of each kind at least the 16 that are the stretch.
+    let others = number(&regions["full"]) + number(&regions["page"]);
+    ensure!(
+        number(&regions["hash"]) >= 16.0 && others >= 16.0,
+        "{regions}"
+    );
+    // Half of what was written to holds what it did.
+    for alpha in [&predicted["alpha_hashed"], &outcome["alpha"]] {
+        ensure!(number(alpha) > 0.9, "{predicted} {outcome}");
+    }
+    ensure!(
+        (number(&predicted["alpha"]) - 0.5).abs() < 0.1,
+        "{predicted}"
+    );
+    let (expected, came) = (&predicted["taken"]["bytes"], &outcome["written"]);
+    ensure!(
+        (number(expected) / number(came) - 1.0).abs() < 0.2,
+        "{expected} expected, {came} written"
+    );
+    let pages = number(&predicted["page"]["bytes"]);
+    ensure!(number(expected) < 0.7 * pages, "{predicted}");
+    let ratio = number(&predicted["rates"]["beta_ckpt"]) / number(&predicted["rates"]["beta_hash"]);
+    ensure!(ratio > 0.0 && ratio < 1.0, "{predicted}");
+    let seconds = number(&outcome["hash_seconds"]) * number(&outcome["write_seconds"]);
+    ensure!(seconds > 0.0, "{outcome}");
+    Ok(())
 }

@@ -47,6 +47,7 @@ use crate::codec::{Decode, Encode};
 use crate::tier::{Announced, Assignment, Gathered, Moved, Rates, Sized};
 use stillpoint_clock::rank::Activity;
 use stillpoint_clock::safe_state::Report;
+use stillpoint_incremental::viability::Record;
 
 /// From a rank's agent.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -222,6 +223,9 @@ pub struct Written {
     pub contract: u32,
     /// Earlier epochs whose images hold parts of it, ascending.
     pub needs: Vec<u64>,
+    /// What was expected of an incremental image, and what came of it.
+    #[bincode(with_serde)]
+    pub increment: Option<Box<Record>>,
 }
 
 /// To a rank's agent.

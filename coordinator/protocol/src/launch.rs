@@ -207,6 +207,7 @@ mod tests {
                 directory: "/d/epoch-000005".into(),
                 image: "/d/epoch-000005/rank-000003.img".into(),
                 fetched: Some(767),
+                lazy: true,
             }),
             suspend_signal: 10,
             suspend_on_term: true,

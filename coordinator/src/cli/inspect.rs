@@ -1,5 +1,7 @@
 //! `stillpoint inspect`: what is in an epoch.
 
+mod changes;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -24,6 +26,10 @@ pub struct Inspect {
     /// The epoch [default: the newest]
     #[arg(long, env = "STILLPOINT_EPOCH", value_name = "K")]
     epoch: Option<u64>,
+
+    /// Show every region: how much of it is mapped, touched, in pages that were written to, in changed blocks, and written
+    #[arg(long, env = "STILLPOINT_REGIONS")]
+    regions: bool,
 
     /// Print JSON
     #[arg(long, env = "STILLPOINT_JSON")]
@@ -51,6 +57,9 @@ impl Inspect {
         let shown = Shown { manifest, images };
         match self.json {
             true => print_json(&shown),
+            false if self.regions => {
+                print(&(shown.in_words() + &changes::by_region(&shown.images)))
+            }
             false => print(&shown.in_words()),
         }
     }
@@ -90,6 +99,7 @@ impl Shown {
             ));
         }
         text.push_str(&self.sums_in_words());
+        text.push_str(&changes::in_words(manifest, &self.images));
         text.push_str(&files_in_words(&self.images));
         for image in &self.images {
             if let Some(objects) = in_words(&image.objects) {

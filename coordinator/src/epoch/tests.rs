@@ -18,6 +18,7 @@ pub(super) fn written(part: &Path, rank: u32, bytes: usize) -> Written {
         seconds: 0.0,
         contract: 5,
         needs: vec![],
+        increment: None,
     }
 }
 

@@ -236,5 +236,6 @@ fn written() -> Written {
         seconds: 0.1,
         contract: 5,
         needs: vec![],
+        increment: None,
     }
 }

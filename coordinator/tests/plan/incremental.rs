@@ -1,5 +1,10 @@
 //! `stillpoint plan incremental`.
 
+use std::path::Path;
+
+use stillpoint_image::{Manifest, RankImage};
+use stillpoint_incremental::viability::{Expected, Outcome, Predicted, Rates, Record, Taken};
+
 use super::{failure, json, plan, text};
 
 /// 1 GB/s written, 4 GB/s hashed, half of 16 GB page-dirty, a quarter of that changed.
@@ -135,7 +140,7 @@ fn the_region_where_hashing_pays_is_drawn() {
 
 #[test]
 fn what_is_wrong_is_told_with_what_to_do() {
-    let wrong: [(&[&str], i32, &str); 9] = [
+    let wrong: [(&[&str], i32, &str); 11] = [
         (&["incremental"], 2, "--beta-ckpt <RATE>"),
         (
             &with(&["--block", "3000"]),
@@ -169,6 +174,12 @@ fn what_is_wrong_is_told_with_what_to_do() {
             1,
             "/nonexistent/a.svg: cannot write",
         ),
+        (&with(&["--json", "here"])[..], 2, "cannot be used with"),
+        (
+            &["incremental", "/nonexistent"],
+            3,
+            "name a checkpoint directory",
+        ),
     ];
     for (arguments, status, part) in wrong {
         let (found, message) = failure(&plan(arguments));
@@ -190,4 +201,110 @@ fn once<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
         kept.extend(pair);
     }
     [&arguments[..1], &kept].concat()
+}
+
+/// A rank that writes 100 MB/s and hashes 400 MB/s, and of whose 4 MB in dirty pages 3 MB were hashed.
+fn record(predicted: bool) -> Record {
+    let way = |bytes: f64, hashed: f64| Expected {
+        seconds: bytes / 1e8 + hashed / 4e8,
+        bytes,
+    };
+    let said = Predicted {
+        rates: Rates::new(1e8, 4e8).expect("rates"),
+        alpha: Some(0.5),
+        alpha_hashed: Some(0.75),
+        full: way(10e6, 0.0),
+        page: Some(way(4e6, 0.0)),
+        hash: Some(way(2e6, 4e6)),
+        taken: way(2e6, 3e6),
+    };
+    Record {
+        predicted: predicted.then_some(said),
+        regions: Taken {
+            full: 1,
+            page: 2,
+            hash: 3,
+            looks: 1,
+        },
+        outcome: Outcome {
+            touched: 10_000_000,
+            page_dirty: predicted.then_some(4_000_000),
+            hashed: 3_000_000,
+            hash_dirty: 1_500_000,
+            written: 2_500_000,
+            hash_seconds: 0.0075,
+            write_seconds: 0.025,
+            alpha: Some(0.5),
+        },
+    }
+}
+
+fn epoch(directory: &Path, epoch: u64, records: [Option<Record>; 2]) {
+    let path = directory.join(stillpoint_image::epoch_name(epoch));
+    std::fs::create_dir(&path).expect("directory");
+    let ranks = (0..).zip(records).map(|(rank, increment)| RankImage {
+        rank,
+        file: format!("rank-{rank}"),
+        increment,
+        ..RankImage::default()
+    });
+    let manifest = Manifest {
+        epoch,
+        ranks: ranks.collect(),
+        ..Manifest::default()
+    };
+    manifest.write(&path).expect("manifest");
+}
+
+#[test]
+fn a_recorded_run_is_told_beside_what_was_expected() {
+    let directory = tempfile::tempdir().expect("directory");
+    let (path, svg) = (directory.path(), directory.path().join("a.svg"));
+    let shown = path.to_str().expect("name");
+    epoch(path, 1, [None, None]);
+    let nothing = text(&plan(&["incremental", shown]));
+    assert_eq!(
+        nothing.lines().collect::<Vec<_>>(),
+        [
+            "epoch 1, 2 ranks: its manifest says nothing of the model",
+            "measured: one process writes at an unknown rate and hashes at an unknown rate",
+            "what the model needs is not known: nothing was hashed and compared (--incremental=blocks does so)",
+        ]
+    );
+    epoch(path, 2, [Some(record(false)); 2]);
+    epoch(path, 3, [Some(record(true)); 2]);
+    let chart = ["--chart", svg.to_str().expect("name")];
+    let said = text(&plan(&[&["incremental", shown], &chart[..]].concat()));
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(
+        lines[1..15],
+        [
+            "epoch 2, 2 ranks: 20 MB touched, an unknown part of it page-dirty",
+            "                SECONDS    WRITTEN    ALPHA",
+            "outcome         32.5 ms       5 MB     50 %",
+            "epoch 3, 2 ranks: 20 MB touched, 8 MB of it page-dirty; regions: 2 full, 4 page-based, 6 hash-based, 2 of these to find out",
+            "                SECONDS    WRITTEN    ALPHA",
+            "full             100 ms      20 MB",
+            "page-based        40 ms       8 MB",
+            "hash-based        30 ms       4 MB     50 %",
+            "expected        27.5 ms       4 MB     75 %",
+            "outcome         32.5 ms       5 MB     50 %",
+            "measured: one process writes at 100 MB/s and hashes at 400 MB/s",
+            "checkpoints at 100 MB/s, hashes at 400 MB/s: hashing pays where alpha is above 25 %",
+            "10 MB of memory, 4 MB in dirty pages, 50 % of that in changed blocks: alpha is 50 %",
+            "METHOD        TO MARK    TO HASH   TO WRITE      TOTAL    WRITTEN",
+        ]
+    );
+    let drawn = std::fs::read_to_string(&svg).expect("a drawing");
+    assert!(drawn.contains("epochs") && drawn.contains("Where hashing pays"));
+    let value = json(&plan(&["incremental", shown, "--json"]));
+    assert!(value["epochs"][0]["recorded"].is_null());
+    assert!(value["epochs"][1]["recorded"]["predicted"].is_null());
+    let recorded = &value["epochs"][2]["recorded"];
+    assert_eq!(recorded["regions"]["hash"], 6);
+    assert_eq!(recorded["outcome"]["page_dirty"], 8_000_000);
+    let hash = recorded["predicted"]["hash"]["seconds"].as_f64();
+    assert!((hash.expect("a time") - 0.03).abs() < 1e-9);
+    assert_eq!(value["model"]["ratio"], 0.25);
+    assert_eq!(value["model"]["fastest"], "hash");
 }

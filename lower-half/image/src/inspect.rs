@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::changes::{self, RegionBytes};
 use crate::descriptors::Descriptors;
 use crate::error::ImageError;
 use crate::facts::{Environment, Identity};
@@ -66,7 +67,9 @@ pub struct Description {
     pub sizes: Sizes,
     /// What lies in images of earlier epochs, the oldest first.
     pub carried: Vec<Share>,
-    pub regions: Vec<Region>,
+    pub regions: Vec<RegionDescription>,
+    /// Of all regions together; null where the image does not say.
+    pub bytes: Option<RegionBytes>,
     /// Files that a restart needs as they were.
     pub mapped_files: Vec<FileDescription>,
     pub threads: Vec<ThreadDescription>,
@@ -74,6 +77,15 @@ pub struct Description {
     /// The MPI objects alive, as the upper half describes them; null when it said nothing.
     pub objects: serde_json::Value,
     pub blobs: Vec<BlobDescription>,
+}
+
+/// One mapping.
+#[derive(Clone, Debug, Serialize)]
+pub struct RegionDescription {
+    #[serde(flatten)]
+    pub region: Region,
+    /// What of it was touched, written to and written down; null where the image does not say.
+    pub bytes: Option<RegionBytes>,
 }
 
 /// Where the bytes went.
@@ -171,6 +183,17 @@ pub fn inspect(path: &Path) -> Result<Description, ImageError> {
         bytes: blob.bytes.len(),
     });
     let mapped_files = describe(&mapped_files(&reader)?);
+    let known = changes::of(&reader).map_err(|problem| ImageError::Malformed {
+        path: reader.path().to_owned(),
+        offset: 0,
+        field: "bytes by region".into(),
+        problem,
+    })?;
+    let regions = reader.regions().iter().enumerate();
+    let regions = regions.map(|(index, region)| RegionDescription {
+        region: region.clone(),
+        bytes: known.as_ref().and_then(|known| known.get(index).copied()),
+    });
     let own = reader.chunks().iter().filter(|chunk| chunk.origin == 0);
     Ok(Description {
         identity: reader.identity().clone(),
@@ -184,7 +207,8 @@ pub fn inspect(path: &Path) -> Result<Description, ImageError> {
             referred_bytes: mapped_files.iter().map(|file| file.referred_bytes).sum(),
         },
         carried: reader.tables().shares(),
-        regions: reader.regions().to_vec(),
+        regions: regions.collect(),
+        bytes: known.as_ref().and_then(RegionBytes::sum),
         mapped_files,
         threads: threads.collect(),
         descriptors: reader.descriptors().clone(),

@@ -13,6 +13,7 @@
 //! * [`delta`], [`Origin`] - what an image leaves where earlier ones have it
 //! * [`blocks`] - where the parts of an image are that was staged on several tiers
 //! * [`mapped_files`] - what of private mappings is left to their files
+//! * [`changes`] - what was written of each region, and why so much
 //! * [`fast_tier`], [`nearest`] - what lies where on a fast tier; reading from there
 //!
 //! Nothing that is read is trusted: every count is compared with the size of the file before memory is
@@ -22,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 pub mod blocks;
+pub mod changes;
 mod check;
 pub mod compression;
 pub mod delta;
@@ -46,12 +48,15 @@ mod sums;
 pub mod tables;
 mod writer;
 
+pub use changes::RegionBytes;
 pub use compression::Compression;
 pub use delta::{Base, Carried};
 pub use error::ImageError;
 pub use estimate::estimate;
 pub use facts::{Environment, Identity};
-pub use inspect::{Description, FileDescription, Sizes, Summary, inspect, verify, verify_opened};
+pub use inspect::{
+    Description, FileDescription, RegionDescription, Sizes, Summary, inspect, verify, verify_opened,
+};
 pub use manifest::{Manifest, RankImage};
 pub use origins::{Origin, Share, Tables};
 pub use pages::PageRun;

@@ -12,6 +12,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use stillpoint_directory::{Directory, Whose};
 use stillpoint_faults::Replacement;
+use stillpoint_incremental::viability::Record;
 
 use crate::error::ImageError;
 use crate::format::checksum;
@@ -23,11 +24,11 @@ pub const NAME: &str = "manifest";
 const MAGIC: &str = "stillpoint-manifest";
 /// Changes with every change that an older reader would misunderstand.
 const VERSION: u32 = 1;
-/// No manifest is longer: about 200 bytes a rank, a million ranks.
-const MAX_BYTES: u64 = 256 << 20;
+/// No manifest is longer: about 2 KB a rank with what the model said, half a million ranks.
+const MAX_BYTES: u64 = 1 << 30;
 
 /// What makes an epoch.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The job's id.
     pub job: String,
@@ -54,7 +55,7 @@ pub struct Manifest {
 }
 
 /// One rank's image.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RankImage {
     pub rank: u32,
     /// File name inside the epoch's directory.
@@ -64,6 +65,9 @@ pub struct RankImage {
     #[serde(with = "hex")]
     pub digest: u128,
     pub hostname: String,
+    /// What the model of incremental epochs said of it, and what came of it. Manifests of earlier releases do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub increment: Option<Record>,
 }
 
 pub(crate) mod hex {

@@ -9,6 +9,7 @@ use stillpoint_image::manifest::NAME;
 use stillpoint_image::{
     Compression, ImageError, Manifest, RankImage, epoch_name, epoch_of, image_name,
 };
+use stillpoint_incremental::viability::{Expected, Outcome, Predicted, Rates, Record, Taken};
 
 fn write(directory: &Path) -> Manifest {
     let written = common::write(&directory.join(image_name(1)), Compression::Lz4);
@@ -18,6 +19,7 @@ fn write(directory: &Path) -> Manifest {
         bytes: written.bytes,
         digest: written.digest,
         hostname: "node1".into(),
+        increment: None,
     };
     let manifest = Manifest {
         job: "job".into(),
@@ -63,6 +65,38 @@ fn what_needs_nothing_says_nothing_of_it() {
         .write(directory.path())
         .unwrap();
     assert_eq!(Manifest::read(directory.path()).unwrap().needs, [1, 2]);
+}
+
+#[test]
+fn what_the_model_said_is_read_again_and_was_not_said_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut manifest = write(directory.path());
+    let text = std::fs::read_to_string(directory.path().join(NAME)).unwrap();
+    assert!(!text.contains("increment"), "{text}");
+    let expected = |bytes: f64| Expected {
+        seconds: bytes / 1e9,
+        bytes,
+    };
+    let predicted = Predicted {
+        rates: Rates::new(1e9, 4e9).unwrap(),
+        alpha: Some(0.5),
+        alpha_hashed: None,
+        full: expected(4096.0),
+        page: Some(expected(1024.0)),
+        hash: None,
+        taken: expected(1024.0),
+    };
+    let (regions, outcome) = (Taken::default(), Outcome::default());
+    manifest.ranks[1].increment = Some(Record {
+        predicted: Some(predicted),
+        regions: Taken { page: 3, ..regions },
+        outcome: Outcome {
+            page_dirty: Some(1024),
+            ..outcome
+        },
+    });
+    manifest.write(directory.path()).unwrap();
+    assert_eq!(Manifest::read(directory.path()).unwrap(), manifest);
 }
 
 #[test]

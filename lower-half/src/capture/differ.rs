@@ -1,5 +1,6 @@
 //! Which blocks of written pages really differ from what the epoch before had there, by their hashes.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use stillpoint_image::format::CHUNK_BYTES;
 use stillpoint_image::pages::Pages;
 use stillpoint_incremental::blocks::{BlockSize, Compared, Counts, Memory, PAGE, Table};
+use stillpoint_incremental::viability::{REGION, by_region};
 
 use crate::ground::ranges;
 
@@ -23,11 +25,14 @@ pub fn empty() -> Table {
 pub struct Difference {
     /// What differs and is not zero: to be written.
     pub changed: Vec<Range<usize>>,
+    /// What differs, zeros too.
+    pub otherwise: Vec<Range<usize>>,
     /// What is as it was.
     pub unchanged: Vec<Range<usize>>,
     /// The hashes of all of it.
     pub table: Table,
-    pub counts: Counts,
+    /// By the numbers of the model's regions.
+    pub counts: BTreeMap<u64, Counts>,
 }
 
 /// The bytes of one piece.
@@ -47,7 +52,7 @@ impl Memory for Source<'_> {
     }
 }
 
-/// What one thread takes at a time: pieces of together at most a chunk's length.
+/// What one thread takes at a time: pieces of together at most a chunk's length, each in one region of the model.
 fn batches(pieces: &[Range<u64>]) -> Vec<&[Range<u64>]> {
     let (mut batches, mut first, mut bytes) = (Vec::new(), 0, 0);
     for (number, piece) in pieces.iter().enumerate() {
@@ -71,7 +76,10 @@ pub fn compare(
     pages: &dyn Pages,
     workers: usize,
 ) -> io::Result<Difference> {
-    let pieces: Vec<Range<u64>> = ranges.iter().flat_map(pieces).collect();
+    let wide = ranges
+        .iter()
+        .map(|range| range.start as u64..range.end as u64);
+    let pieces: Vec<Range<u64>> = by_region(wide).map(|(_, piece)| piece).collect();
     let batches = batches(&pieces);
     let next = AtomicUsize::new(0);
     let found = Mutex::new(Vec::new());
@@ -95,7 +103,7 @@ pub fn compare(
                 let compared = old
                     .compare(piece.clone(), std::slice::from_ref(&dirty), &mut source)
                     .map_err(io::Error::other)?;
-                all.push(compared);
+                all.push((piece.start / REGION, compared));
             }
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
             found.push((number, all));
@@ -116,21 +124,14 @@ pub fn compare(
     together(ranges, found.into_iter().flat_map(|(_, all)| all))
 }
 
-/// A range in pieces that one thread takes at a time.
-fn pieces(range: &Range<usize>) -> impl Iterator<Item = Range<u64>> + use<> {
-    let (start, end) = (range.start as u64, range.end as u64);
-    let starts = (start..end).step_by(CHUNK_BYTES);
-    starts.map(move |at| at..(at + CHUNK_BYTES as u64).min(end))
-}
-
 fn together(
     ranges: &[Range<usize>],
-    all: impl Iterator<Item = Compared>,
+    all: impl Iterator<Item = (u64, Compared)>,
 ) -> io::Result<Difference> {
-    let (mut table, mut counts) = (empty(), Counts::default());
+    let (mut table, mut counts) = (empty(), BTreeMap::<u64, Counts>::new());
     let (mut changed, mut otherwise) = (Vec::new(), Vec::new());
-    for compared in all {
-        counts += compared.counts;
+    for (region, compared) in all {
+        *counts.entry(region).or_default() += compared.counts;
         table.add(compared.table).map_err(io::Error::other)?;
         for change in compared.changes {
             let at = change.at.start as usize..change.at.end as usize;
@@ -140,9 +141,11 @@ fn together(
             }
         }
     }
-    let (_, unchanged) = ranges::split(ranges, &ranges::joined(otherwise));
+    let otherwise = ranges::joined(otherwise);
+    let (_, unchanged) = ranges::split(ranges, &otherwise);
     Ok(Difference {
         changed,
+        otherwise,
         unchanged,
         table,
         counts,
@@ -178,6 +181,8 @@ mod tests {
     #[test]
     fn blocks_that_differ_are_told_from_those_that_were_only_written() {
         let (page, block) = (PAGE as usize, BLOCK as usize);
+        // The model's regions, too.
+        assert_eq!(CHUNK_BYTES as u64, REGION);
         let bytes = 3 * CHUNK_BYTES + 5 * page;
         let mut memory = Here((0..bytes).map(|at| (at / 3) as u8 | 1).collect());
         let whole = 0..bytes;
@@ -199,10 +204,11 @@ mod tests {
             zero.end..CHUNK_BYTES + page,
         ];
         assert_eq!(second.unchanged, expected);
-        assert_eq!(
-            second.counts.alpha(),
-            Some(1.0 - 2.0 / (5 * page / block) as f64)
-        );
+        assert_eq!(second.otherwise, [differs, zero]);
+        // One block has changed in each region, of four pages and of one.
+        let alphas: Vec<_> = second.counts.values().map(Counts::alpha).collect();
+        let alpha = |pages: usize| Some(1.0 - 1.0 / (pages * page / block) as f64);
+        assert_eq!(alphas, [alpha(4), alpha(1)]);
         // What was written without being hashed is not known any more.
         let (_, unchanged) = ranges::split(std::slice::from_ref(&whole), &written);
         let known = only(first.table, &unchanged);

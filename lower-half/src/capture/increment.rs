@@ -1,5 +1,6 @@
 //! What this rank's next image builds on: the last committed one, what has been written since, and what of that really differs.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,10 +11,13 @@ use stillpoint_image::format::PAGE;
 use stillpoint_image::pages::Pages;
 use stillpoint_image::{Base, Carried, ImageError, Region, Writer, Written};
 use stillpoint_incremental::blocks::{Counts, Table};
-use stillpoint_incremental::viability::{History, Load, Method, Rates};
+use stillpoint_incremental::viability::{
+    Measured, Method, Outcome, Part, Plan, Rates, Record, Regions, by_region,
+};
 
 use stillpoint_protocol::agent::Incremental;
 
+use super::account::Account;
 use super::maps::Mapping;
 use super::tracking::Tracker;
 use super::{differ, runs};
@@ -34,8 +38,9 @@ struct State {
     base: Option<(Base, Table)>,
     /// Written, and not committed as far as is known.
     next: Option<(u64, Base, Table)>,
-    history: History,
-    rates: Rates,
+    histories: Regions,
+    writing: Measured,
+    hashing: Measured,
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
@@ -51,8 +56,16 @@ impl State {
             tracker: Tracker::open().ok(),
             base: None,
             next: None,
-            history: History::default(),
-            rates: RATES,
+            histories: Regions::default(),
+            writing: Measured::default(),
+            hashing: Measured::default(),
+        }
+    }
+
+    fn rates(&self) -> Rates {
+        Rates {
+            beta_ckpt: self.writing.rate().unwrap_or(RATES.beta_ckpt),
+            beta_hash: self.hashing.rate().unwrap_or(RATES.beta_hash),
         }
     }
 }
@@ -61,8 +74,13 @@ impl State {
 pub struct Increment {
     /// To be written, or compared first; in order of address.
     pub changed: Vec<Range<usize>>,
+    /// Of all regions, shared ones too.
+    pub account: Account,
     base: Option<(Base, Table)>,
-    method: Method,
+    /// How each of the model's regions is written. `None`: whole, and nobody was to choose.
+    plan: Option<(Plan, BTreeMap<u64, Part>)>,
+    /// What of `changed` is compared first.
+    compared: Vec<Range<usize>>,
     /// The next image's regions.
     regions: Vec<Range<u64>>,
     /// Epochs that are too old to have a part in it.
@@ -71,26 +89,30 @@ pub struct Increment {
     kept: Vec<Range<usize>>,
     /// What is known of the next image's blocks.
     table: Table,
-    counts: Counts,
-    /// Bytes and seconds.
-    hashed: (u64, f64),
-    written: (u64, f64),
+    counts: BTreeMap<u64, Counts>,
+    outcome: Outcome,
 }
 
 impl Increment {
     /// All of it.
-    pub fn whole(private: Vec<Range<usize>>) -> Increment {
+    pub fn whole(private: Vec<Range<usize>>, regions: &[Region]) -> Increment {
+        let mut account = Account::of(regions);
+        account.touched(&private);
         Increment {
+            outcome: Outcome {
+                touched: bytes(&private),
+                ..Outcome::default()
+            },
             changed: private,
+            account,
             base: None,
-            method: Method::Full,
-            regions: Vec::new(),
+            plan: None,
+            compared: Vec::new(),
+            regions: regions.iter().map(Region::range).collect(),
             left: Vec::new(),
             kept: Vec::new(),
             table: differ::empty(),
-            counts: Counts::default(),
-            hashed: (0, 0.0),
-            written: (0, 0.0),
+            counts: BTreeMap::new(),
         }
     }
 
@@ -102,15 +124,20 @@ impl Increment {
         pages: &dyn Pages,
         workers: usize,
     ) -> Result<(), ImageError> {
-        let Some((base, old)) = self.base.as_ref().filter(|_| self.method == Method::Hash) else {
-            return self.put(writer, ranges, pages);
+        let (compared, others) = ranges::split(ranges, &self.compared);
+        self.put(writer, &others, pages)?;
+        let Some((base, old)) = self.base.as_ref().filter(|_| !compared.is_empty()) else {
+            return Ok(());
         };
         let begun = Instant::now();
-        let found = differ::compare(old, ranges, pages, workers);
+        let found = differ::compare(old, &compared, pages, workers);
         let found = found.map_err(ImageError::io(writer.path(), "compare memory"))?;
-        self.hashed.0 += found.counts.hashed;
-        self.hashed.1 += begun.elapsed().as_secs_f64();
-        self.counts += found.counts;
+        self.outcome.hash_seconds += begun.elapsed().as_secs_f64();
+        for (region, counts) in found.counts {
+            *self.counts.entry(region).or_default() += counts;
+        }
+        self.account.hashed(&compared);
+        self.account.hash_dirty(&found.otherwise);
         self.table
             .add(found.table)
             .map_err(|error| ImageError::Unwritable {
@@ -135,9 +162,19 @@ impl Increment {
     ) -> Result<(), ImageError> {
         let begun = Instant::now();
         writer.memory(&runs(ranges, pages))?;
-        self.written.0 += ranges.iter().map(|range| range.len() as u64).sum::<u64>();
-        self.written.1 += begun.elapsed().as_secs_f64();
+        self.account.written(ranges);
+        self.outcome.written += bytes(ranges);
+        self.outcome.write_seconds += begun.elapsed().as_secs_f64();
         Ok(())
+    }
+
+    /// Memory that several may have, and that is written whole as a content of its own.
+    pub fn add_contents(&mut self, ranges: &[Range<usize>]) {
+        self.account.touched(ranges);
+        self.account.written(ranges);
+        if self.base.is_some() {
+            self.account.page_dirty(ranges);
+        }
     }
 
     /// What the image has in earlier ones, when everything else is written.
@@ -147,6 +184,29 @@ impl Increment {
         };
         let kept = ranges::joined(self.kept.clone());
         base.carry(&within(&wide(&kept), &self.regions))
+    }
+
+    /// What was expected and what came of it; `finishing` is how long it took to make sure of the image.
+    fn record(&self, finishing: f64) -> Record {
+        let mut all = Counts::default();
+        for counts in self.counts.values() {
+            all += *counts;
+        }
+        Record {
+            predicted: self.plan.as_ref().map(|(plan, _)| plan.predicted),
+            regions: self
+                .plan
+                .as_ref()
+                .map(|(plan, _)| plan.taken)
+                .unwrap_or_default(),
+            outcome: Outcome {
+                hashed: all.hashed,
+                hash_dirty: all.changed,
+                write_seconds: self.outcome.write_seconds + finishing,
+                alpha: all.alpha(),
+                ..self.outcome
+            },
+        }
     }
 }
 
@@ -164,6 +224,7 @@ pub unsafe fn since_the_last(
     let mut state = state();
     let state = state.get_or_insert_with(State::new);
     state.next = None;
+    let rates = state.rates();
     let looked = match &mut state.tracker {
         Some(tracker) => tracker.look(mappings).is_ok(),
         None => false,
@@ -171,47 +232,69 @@ pub unsafe fn since_the_last(
     let is_there = |(base, _): &&(Base, Table)| looked && base.check(image).is_ok();
     let (Some((base, old)), Some(tracker)) = (state.base.as_ref().filter(is_there), &state.tracker)
     else {
-        return Increment::whole(private);
+        let parts = parts(&private, &[], &[], None);
+        let plan = Some((Plan::whole(rates, &parts), parts));
+        return Increment {
+            plan,
+            ..Increment::whole(private, regions)
+        };
     };
     // A stretch of an image lies in one mapping.
     let mapped: Vec<Range<usize>> = mappings.iter().map(|one| one.start..one.end).collect();
     let cut = |ranges| ranges::split(&ranges::joined(ranges), &mapped).0;
     let private = cut(private);
-    let regions: Vec<Range<u64>> = regions.iter().map(Region::range).collect();
-    let (written, unchanged) = ranges::split(&private, tracker.written());
+    let mut increment = Increment::whole(private, regions);
+    let (written, same) = ranges::split(&increment.changed, tracker.written());
     let left = too_old(base);
-    let mut carried = base.carry(&within(&wide(&unchanged), &regions));
-    let again = ranges::joined(
-        narrow(&carried.leave(&left))
-            .into_iter()
-            .map(whole_pages)
-            .collect(),
-    );
-    let (again, unchanged) = ranges::split(&unchanged, &again);
-    let changed = cut(written.into_iter().chain(again).collect());
-    let bytes = |ranges: &[Range<usize>]| ranges.iter().map(Range::len).sum::<usize>() as f64;
-    let load = Load {
-        memory: bytes(&private),
-        page_dirty: bytes(&changed),
-        t_dirty: 0.0,
+    let mut carried = base.carry(&within(&wide(&same), &increment.regions));
+    let again = narrow(&carried.leave(&left)).into_iter().map(whole_pages);
+    let (again, unchanged) = ranges::split(&same, &ranges::joined(again.collect()));
+    let parts = parts(&increment.changed, &written, &again, Some(old));
+    let forced = match how {
+        Incremental::Pages => Some(Method::Page),
+        Incremental::Blocks => Some(Method::Hash),
+        Incremental::Auto | Incremental::Off => None,
     };
-    let method = match how {
-        Incremental::Pages => Method::Page,
-        Incremental::Blocks => Method::Hash,
-        Incremental::Auto | Incremental::Off => {
-            state.history.decide(&state.rates, &load, true).method
-        }
-    };
-    let table = differ::only(old.clone(), &unchanged);
+    let plan = state.histories.decide(rates, &parts, forced);
+    increment.compared = ranges::split(&written, &narrow(&plan.hashed())).0;
+    increment.account.knows_what_was_written_to();
+    increment.account.page_dirty(&written);
+    increment.outcome.page_dirty = Some(bytes(&written));
+    increment.changed = cut(written.into_iter().chain(again).collect());
     Increment {
         base: Some((base.clone(), old.clone())),
-        method,
-        regions,
+        plan: Some((plan, parts)),
         left,
         kept: unchanged,
-        table,
-        ..Increment::whole(changed)
+        table: differ::only(old.clone(), &same),
+        ..increment
     }
+}
+
+/// What there is to write in each of the model's regions: of this memory, what was written to, and what is written again for another reason.
+fn parts(
+    private: &[Range<usize>],
+    written: &[Range<usize>],
+    again: &[Range<usize>],
+    known: Option<&Table>,
+) -> BTreeMap<u64, Part> {
+    let mut parts = BTreeMap::<u64, Part>::new();
+    for (region, range) in by_region(wide(private)) {
+        parts.entry(region).or_default().memory += range.end - range.start;
+    }
+    for (region, range) in by_region(wide(written)) {
+        let part = parts.entry(region).or_default();
+        part.page_dirty += range.end - range.start;
+        part.known += known.map_or(0, |table| table.known(&range));
+    }
+    for (region, range) in by_region(wide(again)) {
+        parts.entry(region).or_default().again += range.end - range.start;
+    }
+    parts
+}
+
+fn bytes(ranges: &[Range<usize>]) -> u64 {
+    ranges.iter().map(|range| range.len() as u64).sum()
 }
 
 /// The epochs of a base's images that the next one leaves, so that it does not have too many: the oldest.
@@ -235,23 +318,29 @@ fn narrow(ranges: &[Range<u64>]) -> Vec<Range<usize>> {
     ranges.iter().map(narrow).collect()
 }
 
-/// The image of this epoch is written; `finishing` is how long it took to make sure of it.
-pub fn written(epoch: u64, rank: u32, written: &Written, increment: Increment, finishing: f64) {
-    let mut state = state();
-    let Some(state) = &mut *state else {
-        return;
-    };
-    let rate =
-        |(bytes, seconds): (u64, f64)| (bytes > 0 && seconds > 0.0).then(|| bytes as f64 / seconds);
-    let (bytes, seconds) = increment.written;
-    if let Some(beta) = rate((bytes, seconds + finishing)) {
-        state.rates.beta_ckpt = beta;
+/// The image of this epoch is written; `finishing` is how long it took to make sure of it. Gives what was expected of it and what came of it.
+pub fn written(
+    epoch: u64,
+    rank: u32,
+    written: &Written,
+    increment: Increment,
+    finishing: f64,
+) -> Record {
+    let record = increment.record(finishing);
+    if let (Some(state), Some((plan, parts))) = (&mut *state(), &increment.plan) {
+        let Outcome {
+            hashed,
+            written: bytes,
+            hash_seconds,
+            write_seconds,
+            ..
+        } = record.outcome;
+        state.writing.record(bytes, write_seconds);
+        state.hashing.record(hashed, hash_seconds);
+        state.histories.record(plan, &increment.counts, parts);
+        state.next = Some((epoch, written.base(epoch, rank), increment.table));
     }
-    if let Some(beta) = rate(increment.hashed) {
-        state.rates.beta_hash = beta;
-    }
-    state.history.record(increment.method, &increment.counts);
-    state.next = Some((epoch, written.base(epoch, rank), increment.table));
+    record
 }
 
 /// Memory has been written to unseen: there is nothing to build on.

@@ -5,6 +5,7 @@
 //! here changes what the upper half will see when it carries on.
 
 pub mod access;
+pub mod account;
 pub mod apart;
 pub mod appearance;
 pub mod attributes;
@@ -49,7 +50,9 @@ use stillpoint_image::pages::{Bytes, Pages};
 use stillpoint_image::store::Store;
 use stillpoint_image::{
     Compression, Environment, Identity, ImageError, PageRun, Reader, Thread, Writer, Written,
+    changes,
 };
+use stillpoint_incremental::viability::Record;
 
 use stillpoint_part::Payload;
 use stillpoint_protocol::agent::Incremental;
@@ -114,6 +117,14 @@ pub struct Request {
     pub descriptors: Vec<i32>,
 }
 
+/// An image that is written.
+#[derive(Debug)]
+pub struct Image {
+    pub written: Written,
+    /// What was expected of it and what came of it.
+    pub increment: Record,
+}
+
 /// Writes the image; it is on disk when this returns. On failure the file is removed.
 ///
 /// # Safety
@@ -122,7 +133,7 @@ pub unsafe fn write_image(
     request: Request,
     access: &Access,
     behind: Option<(Behind, &dyn Fn())>,
-) -> Result<Written, CaptureError> {
+) -> Result<Image, CaptureError> {
     let path = request.path.clone();
     // SAFETY: the caller's.
     let result = unsafe { write_to(&path, request, access, behind) };
@@ -138,7 +149,7 @@ unsafe fn write_to(
     request: Request,
     access: &Access,
     behind: Option<(Behind, &dyn Fn())>,
-) -> Result<Written, CaptureError> {
+) -> Result<Image, CaptureError> {
     let inside = access.enter()?;
     let mut contents = Contents::default();
     strike(Point::CaptureMemory).map_err(CaptureError::process("memory map"))?;
@@ -157,15 +168,16 @@ unsafe fn write_to(
     inside.changes(std::mem::take(&mut memory.opened));
     let private = std::mem::take(&mut memory.private);
     let unseen = devices::may_write();
-    let increment = match request.incremental {
+    let mut increment = match request.incremental {
         _ if unseen => {
             increment::forget();
-            Increment::whole(private)
+            Increment::whole(private, &memory.regions)
         }
-        Incremental::Off => Increment::whole(private),
+        Incremental::Off => Increment::whole(private, &memory.regions),
         // SAFETY: the caller's.
         how => unsafe { increment::since_the_last(path, how, private, mappings, &memory.regions) },
     };
+    increment.add_contents(&contents.mapped().collect::<Vec<_>>());
     // The limit is the application's, and the image is not its file.
     let behind = behind.filter(|_| !unseen && !FileLimit::is_set());
     let set_apart = behind.map(|(behind, say)| (behind.part(&increment.changed, mappings), say));
@@ -217,7 +229,7 @@ unsafe fn put_down(
     mut increment: Increment,
     access: &Access,
     apart: Option<&dyn Fn()>,
-) -> Result<Written, CaptureError> {
+) -> Result<Image, CaptureError> {
     let in_a_file = request.store.is_none();
     let mut writer = match request.store {
         Some(store) => Writer::into_store(path, store, request.compression),
@@ -252,18 +264,19 @@ unsafe fn put_down(
     for Payload { kind, bytes } in &request.payloads {
         writer.blob(kind.name, kind.version, bytes)?;
     }
+    if let Some(bytes) = changes::to_blob(increment.account.bytes()) {
+        writer.blob(account::KIND.name, account::KIND.version, &bytes)?;
+    }
     let (epoch, rank) = (request.identity.epoch, request.identity.rank);
     let finishing = Instant::now();
     let written = writer.finish()?;
-    if request.incremental != Incremental::Off {
-        let finishing = finishing.elapsed().as_secs_f64();
-        increment::written(epoch, rank, &written, increment, finishing);
-    }
+    let finishing = finishing.elapsed().as_secs_f64();
+    let increment = increment::written(epoch, rank, &written, increment, finishing);
     if in_a_file {
         strike(Point::ImageReadAgain).map_err(CaptureError::process("image"))?;
         read_again(path, surveyed, &request.payloads, &written)?;
     }
-    Ok(written)
+    Ok(Image { written, increment })
 }
 
 /// Sets apart what is to be written later, and says so. `None` where the kernel makes no process for it: then it is written at once.

@@ -20,7 +20,7 @@ use super::contents::Contents;
 use super::file_limit::FileLimit;
 use super::memory::Memory;
 use super::still::Still;
-use super::{CaptureError, Request, environment, mapped_files, records};
+use super::{CaptureError, Image, Request, environment, mapped_files, records};
 use crate::gate::descriptors;
 use crate::ground::cores;
 
@@ -144,7 +144,8 @@ pub unsafe fn write(
     };
     drop(inside);
     // SAFETY: the caller's.
-    let written = unsafe { super::write_image(request, still.access(), behind)? };
+    let Image { written, increment } =
+        unsafe { super::write_image(request, still.access(), behind)? };
     Ok(Written {
         stored_bytes: written.bytes,
         bytes: written.page_bytes,
@@ -152,6 +153,7 @@ pub unsafe fn write(
         seconds: begun.elapsed().as_secs_f64(),
         contract: page.version,
         needs: written.tables.needs(),
+        increment: Some(Box::new(increment)),
     })
 }
 

@@ -1,8 +1,9 @@
 //! Memory: which of it cannot be carried, and its way back to its old addresses. Its pages are an image's own section
 //! (`capture::memory`), not a payload.
 
-use stillpoint_part::{Done, Part};
+use stillpoint_part::{Done, Kind, Part};
 
+use crate::capture::account;
 use crate::capture::still::Still;
 use crate::capture::unmovable;
 use crate::capture::window_memory::Below;
@@ -14,6 +15,11 @@ pub struct Memory;
 impl Part<Still<'_>, Back> for Memory {
     fn name(&self) -> &'static str {
         "memory"
+    }
+
+    /// What was written of each region, which nothing is brought back from.
+    fn kinds(&self) -> &'static [Kind] {
+        &[account::KIND]
     }
 
     fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<String>) -> Done {

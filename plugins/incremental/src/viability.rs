@@ -16,14 +16,20 @@
 
 mod estimate;
 mod history;
+mod measured;
+mod record;
+mod regions;
 
 pub use estimate::{Cost, Estimate, Load, Method};
 pub use history::{Decision, History, LOOK_AGAIN, Reason};
+pub use measured::Measured;
+pub use record::{Expected, Outcome, Predicted, Record, Taken};
+pub use regions::{Part, Plan, REGION, Regions, by_region};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How fast one process hashes and writes, in bytes a second.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Rates {
     pub beta_ckpt: f64,
     pub beta_hash: f64,

@@ -34,7 +34,11 @@ const USES: [(&str, &[&str]); 15] = [
     ),
     (
         "lower-half/image",
-        &["coordinator/directory", "coordinator/faults"],
+        &[
+            "coordinator/directory",
+            "coordinator/faults",
+            "plugins/incremental",
+        ],
     ),
     ("lower-half/linkage", &[]),
     // Not `wrappers`: whoever leads a job knows nothing of what its ranks' halves say to each other.
@@ -58,6 +62,7 @@ const USES: [(&str, &[&str]); 15] = [
         &[
             "coordinator/directory",
             "coordinator/faults",
+            "plugins/incremental",
             "upper-half/clock",
         ],
     ),

@@ -1,5 +1,7 @@
 //! `stillpoint plan incremental`.
 
+mod recorded;
+
 use std::path::PathBuf;
 
 use clap::Args;
@@ -11,36 +13,43 @@ use stillpoint_multilevel::units::{parse_bytes, show_bandwidth, show_bytes, show
 
 use super::{rate, seconds, share, size, write};
 use crate::cli::{Failure, Outcome, print, print_json};
+use recorded::Recorded;
 
 /// Tell whether hashing pays in incremental checkpoints
 ///
 /// Compares writing all memory, the pages that were written to, and only those of their blocks that have other hashes than in the
-/// last epoch. With --json: {"beta_ckpt", "beta_hash", "memory", "c", "alpha", "t_dirty", "ratio", "least_alpha", "pays", "costs",
-/// "fastest", "block", "table_bytes"}; docs/incremental.md says what is what.
+/// last epoch: for rates and shares that are given, or for each epoch of a recorded run, beside what came of it. With --json: {"beta_ckpt",
+/// "beta_hash", "memory", "c", "alpha", "t_dirty", "ratio", "least_alpha", "pays", "costs", "fastest", "block", "table_bytes"}; with DIR
+/// {"epochs", "measured", "model"}; docs/incremental.md says what is what.
 #[derive(Debug, Args)]
 pub struct Incremental {
+    /// Checkpoint directory of a run: what the model expected of its epochs, what came of them, and the model with the rates that
+    /// were measured
+    #[arg(value_name = "DIR")]
+    directory: Option<PathBuf>,
+
     /// How fast one process writes a checkpoint: 500MB/s
-    #[arg(long, env = "STILLPOINT_BETA_CKPT", value_parser = rate, allow_hyphen_values = true, value_name = "RATE")]
-    beta_ckpt: u64,
+    #[arg(long, env = "STILLPOINT_BETA_CKPT", value_parser = rate, allow_hyphen_values = true, value_name = "RATE", required_unless_present = "directory", conflicts_with = "directory")]
+    beta_ckpt: Option<u64>,
 
     /// How fast one process hashes its memory: 10GB/s
-    #[arg(long, env = "STILLPOINT_BETA_HASH", value_parser = rate, allow_hyphen_values = true, value_name = "RATE")]
-    beta_hash: u64,
+    #[arg(long, env = "STILLPOINT_BETA_HASH", value_parser = rate, allow_hyphen_values = true, value_name = "RATE", required_unless_present = "directory", conflicts_with = "directory")]
+    beta_hash: Option<u64>,
 
     /// Memory of one process
-    #[arg(long, env = "STILLPOINT_MEMORY", value_parser = size, allow_hyphen_values = true, value_name = "SIZE", default_value = "1GiB")]
+    #[arg(long, env = "STILLPOINT_MEMORY", value_parser = size, allow_hyphen_values = true, value_name = "SIZE", default_value = "1GiB", conflicts_with = "directory")]
     memory: u64,
 
     /// Share of the memory in pages that were written to since the last epoch: 0.4, 40%
-    #[arg(long, env = "STILLPOINT_DIRTY", value_parser = share, allow_hyphen_values = true, value_name = "SHARE", default_value = "100%")]
+    #[arg(long, env = "STILLPOINT_DIRTY", value_parser = share, allow_hyphen_values = true, value_name = "SHARE", default_value = "100%", conflicts_with = "directory")]
     dirty: f64,
 
     /// Share of these pages in blocks that have changed, 1 - alpha
-    #[arg(long, env = "STILLPOINT_CHANGED", value_parser = share, allow_hyphen_values = true, value_name = "SHARE")]
-    changed: f64,
+    #[arg(long, env = "STILLPOINT_CHANGED", value_parser = share, allow_hyphen_values = true, value_name = "SHARE", required_unless_present = "directory", conflicts_with = "directory")]
+    changed: Option<f64>,
 
     /// How long the application was held up to mark dirty pages since the last epoch, T_dirty
-    #[arg(long, env = "STILLPOINT_DIRTY_TIME", value_parser = seconds, allow_hyphen_values = true, value_name = "TIME", default_value = "0")]
+    #[arg(long, env = "STILLPOINT_DIRTY_TIME", value_parser = seconds, allow_hyphen_values = true, value_name = "TIME", default_value = "0", conflicts_with = "directory")]
     dirty_time: f64,
 
     /// Size of the blocks that are hashed, which says how large the table of hashes is: a power of two from 256 to 64KiB
@@ -72,23 +81,64 @@ fn block(text: &str) -> Result<BlockSize, String> {
 
 impl Incremental {
     pub fn execute(self) -> Outcome {
+        let (Some(beta_ckpt), Some(beta_hash), Some(changed)) =
+            (self.beta_ckpt, self.beta_hash, self.changed)
+        else {
+            return self.recorded();
+        };
         let failed = |error: stillpoint_incremental::viability::ModelError| {
             Failure::failed(error.to_string())
         };
-        let rates = Rates::new(self.beta_ckpt as f64, self.beta_hash as f64).map_err(failed)?;
+        let rates = Rates::new(beta_ckpt as f64, beta_hash as f64).map_err(failed)?;
         let load = Load::new(self.memory, self.dirty, self.dirty_time).map_err(failed)?;
-        let estimate = Estimate::of(rates, load, self.changed).map_err(failed)?;
+        let estimate = Estimate::of(rates, load, changed).map_err(failed)?;
         if let Some(file) = &self.chart {
-            write(file, &chart(&estimate, &load).to_svg())?;
+            let machine = ("this machine", vec![(estimate.ratio, estimate.alpha)]);
+            write(file, &chart(rates, &load, machine).to_svg())?;
         }
-        let shown = Shown {
-            estimate,
-            block: self.block.bytes(),
-            table_bytes: HASH * self.block.count(&(0..self.memory)),
-        };
+        let shown = self.shown(estimate);
         match self.json {
             true => print_json(&shown),
             false => print(&shown.in_words()),
+        }
+    }
+
+    /// Of a directory, which is given where rates and shares are not.
+    fn recorded(&self) -> Outcome {
+        let directory = self.directory.as_ref();
+        let directory = directory.ok_or_else(|| Failure::failed("give a checkpoint directory"))?;
+        let recorded = Recorded::read(directory)?;
+        if let Some(file) = &self.chart {
+            let points = recorded.points();
+            let rates = recorded.model.as_ref().map(|model| model.rates);
+            // The border does not depend on the rates themselves where marking takes no time.
+            let rates = rates.unwrap_or(Rates {
+                beta_ckpt: 1e9,
+                beta_hash: 1e9,
+            });
+            let all = Load {
+                memory: 1.0,
+                page_dirty: 1.0,
+                t_dirty: 0.0,
+            };
+            write(file, &chart(rates, &all, ("epochs", points)).to_svg())?;
+        }
+        if self.json {
+            return print_json(&recorded);
+        }
+        let model = match &recorded.model {
+            Some(model) => self.shown(model.clone()).in_words(),
+            None => "what the model needs is not known: nothing was hashed and compared (--incremental=blocks does so)\n".to_owned(),
+        };
+        print(&(recorded.in_words() + &model))
+    }
+
+    fn shown(&self, estimate: Estimate) -> Shown {
+        let memory = estimate.memory as u64;
+        Shown {
+            estimate,
+            block: self.block.bytes(),
+            table_bytes: HASH * self.block.count(&(0..memory)),
         }
     }
 }
@@ -196,16 +246,14 @@ fn row(cost: &Cost) -> String {
     )
 }
 
-/// Least alpha over the ratio of the rates, from a thousandth or a third of this machine's ratio on.
-fn chart(estimate: &Estimate, load: &Load) -> Chart {
-    let Estimate {
-        rates,
-        ratio,
-        alpha,
-        ..
-    } = estimate;
-    let lowest = f64::min(0.001, ratio / 3.0);
-    let highest = f64::max(1.0, ratio * 3.0);
+/// Least alpha over the ratio of the rates, from a thousandth or a third of the least ratio that is shown on; and what has come to be.
+fn chart(rates: Rates, load: &Load, shown: (&str, Vec<(f64, f64)>)) -> Chart {
+    let (name, points) = shown;
+    let ratios_shown = points.iter().map(|(ratio, _)| *ratio);
+    let lowest = ratios_shown
+        .clone()
+        .fold(0.001, |low: f64, ratio| low.min(ratio / 3.0));
+    let highest = ratios_shown.fold(1.0, |high, ratio| f64::max(high, ratio * 3.0));
     let decades = (highest / lowest).log10();
     let ratios = |steps: u32| {
         (0..=steps)
@@ -214,7 +262,7 @@ fn chart(estimate: &Estimate, load: &Load) -> Chart {
     let least = |ratio: f64| {
         let rates = Rates {
             beta_hash: rates.beta_ckpt / ratio,
-            ..*rates
+            ..rates
         };
         load.least_alpha(&rates).filter(|least| *least <= 1.0)
     };
@@ -228,7 +276,7 @@ fn chart(estimate: &Estimate, load: &Load) -> Chart {
         Axis::linear("alpha").within(0.0, 1.0),
         [
             Series::of("least alpha", Mark::Line, border.collect()),
-            Series::of("this machine", Mark::Dots, vec![(*ratio, *alpha)]),
+            Series::of(name, Mark::Dots, points),
             Series::of("hashing pays", Mark::Dots, region.collect()),
         ],
     )

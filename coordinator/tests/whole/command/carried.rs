@@ -57,7 +57,22 @@ fn what_the_kept_epochs_need_stays_and_is_read() {
         1,
         &["epoch-000003/rank-000001.img", "it needs epoch"],
     );
+    // The images here are those of an earlier release in this: they do not say what was written to.
+    let said = house.succeeds(&["inspect", "d", "--regions"]);
+    let known = "how much was touched and written to is unknown";
+    assert!(
+        said.contains(known) && said.contains("regions of rank 1:"),
+        "{said}"
+    );
     let shown = house.json(&["inspect", "d", "--json"]);
+    assert!(
+        shown["images"][0]["regions"][0]["bytes"].is_null(),
+        "{shown}"
+    );
+    assert!(
+        shown["images"][0]["bytes"].is_null()
+            && shown["manifest"]["ranks"][0]["increment"].is_null()
+    );
     let image = &shown["images"][1];
     let carried = image["carried"].as_array().unwrap();
     let of: Vec<u64> = carried

@@ -86,5 +86,6 @@ pub fn write(begin: &Begin, identity: &Identity, builds: Option<&mut Builds>) ->
         seconds: 0.0,
         contract: 5,
         needs: written.tables.needs(),
+        increment: None,
     }
 }

@@ -149,6 +149,20 @@ impl Table {
         known.then(|| run.hashes[(number - first) as usize])
     }
 
+    /// How many bytes of a range lie in blocks whose hash is known.
+    pub fn known(&self, range: &Range<u64>) -> u64 {
+        let runs = self.runs[self.first_beyond(range.start)..].iter();
+        let runs = runs.take_while(|run| run.region.start < range.end);
+        let common = runs.map(|run| {
+            let (start, end) = (
+                run.region.start.max(range.start),
+                run.region.end.min(range.end),
+            );
+            end.saturating_sub(start)
+        });
+        common.sum()
+    }
+
     /// Forgets all blocks that have a byte in pages which were written without being hashed. What the table said of them is older
     /// than what was written: a block that came back to it would be taken for unchanged.
     pub fn forget_pages(&mut self, pages: &[Range<u64>]) {
@@ -254,6 +268,9 @@ mod tests {
             assert_eq!(both.get(&unknown), None, "{unknown:?}");
         }
         assert_eq!(both.bytes(), 16 * (3 + 4));
+        for (range, known) in [(0..50, 0), (0..300, 200), (600..8200, 108), (0..9999, 1408)] {
+            assert_eq!(both.known(&range), known, "{range:?}");
+        }
     }
 
     #[test]

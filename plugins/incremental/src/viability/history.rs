@@ -53,6 +53,8 @@ pub enum Reason {
     Look,
     /// Nothing is known of alpha, and a look has just found nothing.
     Unknown,
+    /// Nobody was to choose.
+    Forced,
 }
 
 impl Default for History {

@@ -1,0 +1,174 @@
+//! What the model said of an image before it was written, and what came of it: one record for each rank and epoch, whatever the number
+//! of regions.
+
+use serde::{Deserialize, Serialize};
+
+use super::Rates;
+
+/// Prediction and outcome. Bytes are those of private memory, before compression.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// `null` where nothing was to be decided: the image was not to build on an earlier one.
+    pub predicted: Option<Predicted>,
+    /// How many regions with anything to write were written in which way.
+    pub regions: Taken,
+    pub outcome: Outcome,
+}
+
+/// Regions by method.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct Taken {
+    pub full: u64,
+    pub page: u64,
+    pub hash: u64,
+    /// Those of `hash` that were hashed to find out what alpha is.
+    pub looks: u64,
+}
+
+/// What the model said.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Predicted {
+    /// As measured in the epochs before.
+    pub rates: Rates,
+    /// Of the page-dirty bytes of all regions whose alpha is known; `null` where it is known of none.
+    pub alpha: Option<f64>,
+    /// Of the regions that were to be hashed, and of blocks whose hashes were known: what [`Outcome::alpha`] says afterwards.
+    pub alpha_hashed: Option<f64>,
+    pub full: Expected,
+    /// `null` where there was no earlier image to build on.
+    pub page: Option<Expected>,
+    /// The same, with all regions hashed.
+    pub hash: Option<Expected>,
+    /// With each region in the way that was chosen for it.
+    pub taken: Expected,
+}
+
+/// What a way of writing an image was to take.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct Expected {
+    pub seconds: f64,
+    pub bytes: f64,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct Outcome {
+    /// That the image had to hold or to find elsewhere.
+    pub touched: u64,
+    /// `null` where it was not known what had been written to.
+    pub page_dirty: Option<u64>,
+    pub hashed: u64,
+    /// In hashed blocks that had changed or were new.
+    pub hash_dirty: u64,
+    /// Given to the image's writer.
+    pub written: u64,
+    pub hash_seconds: f64,
+    /// Until all of it was on disk.
+    pub write_seconds: f64,
+    /// Of the regions that were hashed; `null` where no hashes were there to compare with.
+    pub alpha: Option<f64>,
+}
+
+impl Record {
+    /// Whether every number is one.
+    pub fn is_sound(&self) -> bool {
+        let Outcome {
+            hash_seconds,
+            write_seconds,
+            alpha,
+            ..
+        } = self.outcome;
+        let predicted = self.predicted.iter().flat_map(Predicted::numbers);
+        let outcome = [Some(hash_seconds), Some(write_seconds), alpha];
+        predicted
+            .chain(outcome)
+            .flatten()
+            .all(|number| number.is_finite())
+    }
+}
+
+impl Predicted {
+    fn numbers(&self) -> Vec<Option<f64>> {
+        let Rates {
+            beta_ckpt,
+            beta_hash,
+        } = self.rates;
+        let ways = [Some(self.full), self.page, self.hash, Some(self.taken)];
+        let ways = ways.into_iter().flatten();
+        let ways = ways.flat_map(|way| [Some(way.seconds), Some(way.bytes)]);
+        let single = [
+            Some(beta_ckpt),
+            Some(beta_hash),
+            self.alpha,
+            self.alpha_hashed,
+        ];
+        ways.chain(single).collect()
+    }
+}
+
+impl Outcome {
+    /// To hash and to write.
+    pub fn seconds(&self) -> f64 {
+        self.hash_seconds + self.write_seconds
+    }
+}
+
+impl Expected {
+    /// Two regions together.
+    pub(super) fn add(&mut self, seconds: f64, bytes: f64) {
+        self.seconds += seconds;
+        self.bytes += bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_number_is_noticed_wherever_it_is() {
+        let rates = Rates::new(1.0, 1.0).expect("rates");
+        let some = Some(Expected::default());
+        let predicted = Predicted {
+            rates,
+            alpha: None,
+            alpha_hashed: Some(0.5),
+            full: Expected::default(),
+            page: some,
+            hash: None,
+            taken: Expected::default(),
+        };
+        let sound = Record {
+            predicted: Some(predicted),
+            ..Record::default()
+        };
+        assert!(sound.is_sound() && Record::default().is_sound());
+        let wrong = |change: fn(&mut Predicted, &mut Outcome)| {
+            let (mut predicted, mut outcome) = (predicted, Outcome::default());
+            change(&mut predicted, &mut outcome);
+            let predicted = Some(predicted);
+            Record {
+                predicted,
+                outcome,
+                ..sound
+            }
+        };
+        let changes: [fn(&mut Predicted, &mut Outcome); 6] = [
+            |predicted, _| predicted.rates.beta_hash = f64::NAN,
+            |predicted, _| predicted.alpha = Some(f64::INFINITY),
+            |predicted, _| predicted.taken.seconds = f64::NAN,
+            |predicted, _| {
+                predicted.page = Some(Expected {
+                    seconds: 0.0,
+                    bytes: f64::NAN,
+                })
+            },
+            |_, outcome| outcome.write_seconds = f64::NAN,
+            |_, outcome| outcome.alpha = Some(f64::NEG_INFINITY),
+        ];
+        for change in changes {
+            let record = wrong(change);
+            assert!(!record.is_sound(), "{record:?}");
+        }
+    }
+}

@@ -98,6 +98,7 @@ fn from_agents() -> Vec<FromAgent> {
         seconds: 1.5,
         contract: 4,
         needs: vec![1, 2],
+        increment: None,
     };
     let state = State {
         doing: Doing::Waiting,

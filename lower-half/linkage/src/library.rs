@@ -9,6 +9,11 @@ use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, EM_X86_64, FileHeader64, SHN_
 use object::read::elf::{Dyn, ElfFile64, Sym};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, StringTable};
 
+/// No path is longer (PATH_MAX), and so no name that leads to a library.
+const LONGEST: usize = 4096;
+/// No program needs as many: names may overlap in a file, so that a small one could name more than memory holds.
+const MOST: usize = 4096;
+
 /// MPIs with one binary interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Family {
@@ -74,15 +79,23 @@ impl Library {
             return Some(library);
         };
         let strings = sections.strings(LittleEndian, bytes, strings).ok()?;
+        let bytes = |entry| bytes_of(entry, strings);
+        let (mut asked, mut rpath, mut runpath) = (0, None, None);
         for entry in entries {
-            let text = || text(entry, strings);
             match entry.tag(LittleEndian) {
-                DT_NEEDED => library.needs.extend(text()),
-                DT_RPATH => library.rpath = text(),
-                DT_RUNPATH => library.runpath = text(),
+                DT_NEEDED if asked < MOST => {
+                    asked += 1;
+                    let name = bytes(entry).filter(|name| name.len() < LONGEST);
+                    library.needs.extend(name.map(text));
+                }
+                // The last one counts.
+                DT_RPATH => rpath = Some(entry),
+                DT_RUNPATH => runpath = Some(entry),
                 _ => {}
             }
         }
+        library.rpath = rpath.and_then(bytes).map(text);
+        library.runpath = runpath.and_then(bytes).map(text);
         Some(library)
     }
 }
@@ -101,12 +114,15 @@ pub fn number(path: &Path, name: &str) -> Option<u32> {
     Some(u32::from_le_bytes(data.try_into().ok()?))
 }
 
-fn text<'a, D: Dyn<Endian = LittleEndian>>(
+fn bytes_of<'a, D: Dyn<Endian = LittleEndian>>(
     entry: &D,
     strings: StringTable<'a, &'a [u8]>,
-) -> Option<String> {
-    let bytes = entry.string(LittleEndian, strings).ok()?;
-    Some(String::from_utf8_lossy(bytes).into_owned())
+) -> Option<&'a [u8]> {
+    entry.string(LittleEndian, strings).ok()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// An MPI is what defines `PMPI_Init`: tools that stand before one define `MPI_Init` and need the other. Which MPI it is its own names say.

@@ -4,6 +4,7 @@ mod elf;
 mod images;
 mod messages;
 
+pub use elf::greedy;
 pub use images::image_file;
 
 use stillpoint_image::Manifest;
@@ -45,6 +46,7 @@ fn image() -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = parts.map(|parts| with(2, &parts.open())).collect();
     seeds.push(with(0, image_file()));
     seeds.push(with(1, image_file()));
+    seeds.push(with(0, &image_file()[..100]));
     seeds
 }
 
@@ -58,7 +60,10 @@ fn delta() -> Vec<Vec<u8>> {
         }
         seed
     };
+    // One that needs an epoch which is not there.
+    let alone = [&[0][..], BORDER, &epochs[1].open()].concat();
     vec![
+        alone,
         joined(&[2, 9], 1),
         joined(&[16, 8], 2),
         joined(&[20, 40, 3], 3),

@@ -6,12 +6,19 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use stillpoint_fuzzed::{Body, TARGETS, seeds::seeds};
+use nix::sys::resource::{Resource, setrlimit};
+use stillpoint_fuzzed::seeds::{greedy, seeds};
+use stillpoint_fuzzed::{Body, TARGETS, program};
 
 /// The corpus is kept small: what a fuzzer has found is cut down to what matters.
 const MOST_FILES: usize = 200;
 const MOST_BYTES: usize = 300 << 10;
+/// Address space of this process: what sets more aside ends it.
+const MOST_MEMORY: u64 = 4 << 30;
+/// For one input; on a busy machine it takes a small part of it.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 fn fuzz(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -42,8 +49,12 @@ fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
 
 /// Runs inputs, naming the one that goes wrong; how many of them were accepted.
 fn accepted(body: Body, inputs: &[(String, Vec<u8>)]) -> usize {
+    setrlimit(Resource::RLIMIT_AS, MOST_MEMORY, MOST_MEMORY).unwrap();
     let run = |(name, bytes): &&(String, Vec<u8>)| {
-        catch_unwind(|| body(bytes)).unwrap_or_else(|_| panic!("{name} goes wrong"))
+        let begun = Instant::now();
+        let accepted = catch_unwind(|| body(bytes)).unwrap_or_else(|_| panic!("{name} goes wrong"));
+        assert!(begun.elapsed() < PATIENCE, "{name} takes long");
+        accepted
     };
     inputs.iter().filter(run).count()
 }
@@ -75,6 +86,15 @@ fn every_target_takes_its_seeds() {
     for (target, body) in TARGETS {
         let seeds = seeds(target);
         assert!(accepted(body, &seeds) > 0, "{target}");
+    }
+}
+
+/// Half a megabyte of it is sixteen gigabytes of names. Too large for the corpus.
+#[test]
+fn a_program_that_needs_a_long_name_again_and_again_takes_no_memory() {
+    for length in [1 << 19, 3000] {
+        let input = ("a greedy program".to_owned(), greedy(1 << 15, length));
+        assert_eq!(accepted(program, &[input]), 0);
     }
 }
 

@@ -24,8 +24,19 @@ pub fn programs() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Sections: none, strings, symbols, what is needed, data.
+/// A program that needs a library with a long name many times over.
+pub fn greedy(times: usize, length: usize) -> Vec<u8> {
+    let name = vec![b'x'; length];
+    let needs = vec![(1, 1); times];
+    built(&[], &needs, &[b"\0", &name[..], b"\0"].concat())
+}
+
 fn library(symbols: &[u32], dynamic: &[(u64, u64)]) -> Vec<u8> {
+    built(symbols, dynamic, STRINGS)
+}
+
+/// Sections: none, strings, symbols, what is needed, data.
+fn built(symbols: &[u32], dynamic: &[(u64, u64)], strings: &[u8]) -> Vec<u8> {
     let mut table = vec![0; 24];
     for name in symbols {
         table.extend(name.to_le_bytes());
@@ -38,7 +49,7 @@ fn library(symbols: &[u32], dynamic: &[(u64, u64)]) -> Vec<u8> {
         .flat_map(|(tag, value)| [*tag, *value].map(u64::to_le_bytes).concat())
         .collect();
     let data = 7_u32.to_le_bytes();
-    let contents = [&[][..], STRINGS, &table, &entries, &data];
+    let contents = [&[][..], strings, &table, &entries, &data];
     // Kind, flags, which section it goes with, bytes of an entry.
     let kinds: [(u32, u64, u32, u64); 5] = [
         (0, 0, 0, 0),

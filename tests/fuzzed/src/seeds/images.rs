@@ -182,7 +182,7 @@ fn files() -> MappedFiles {
             bytes: 9000,
             ..FileIdentity::default()
         },
-        mapped: vec![(PAGE, 4 * PAGE)],
+        mapped: vec![(PAGE, 9000)],
         sum: Some(Sum(5)),
     };
     let referred = Referred {

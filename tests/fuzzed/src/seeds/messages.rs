@@ -50,6 +50,8 @@ pub fn messages() -> Vec<Vec<u8>> {
         Answer::Missing,
     ];
     add(&mut seeds, 5, &answers);
+    // A frame that says that it is longer than any.
+    seeds.push([&[8, 1][..], &[255; 9]].concat());
     seeds
 }
 

@@ -4,7 +4,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
-use stillpoint_incremental::blocks::{BlockSize, PAGE, Slice, Table};
+use stillpoint_incremental::blocks::{BlockSize, Hash, PAGE, Slice, Table};
 
 /// More than the processor's caches have.
 const BYTES: u64 = 256 << 20;
@@ -34,7 +34,7 @@ fn compare(criterion: &mut Criterion) {
             let table = match name {
                 "same" => run(&Table::new(block)).table,
                 _ => {
-                    let hashes = vec![0; block.count(&region) as usize];
+                    let hashes = vec![Hash::default(); block.count(&region) as usize];
                     Table::of(block, region.clone(), hashes).expect("a hash a block")
                 }
             };

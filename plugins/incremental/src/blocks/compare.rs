@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{BlockSize, PAGE, Table, hash, is_zero};
+use super::{BlockSize, Hash, PAGE, Table, is_zero};
 
 /// Bytes that are asked for at once, at most.
 const PIECE: u64 = BlockSize::LARGEST.0;
@@ -129,6 +129,7 @@ impl Table {
         let block = self.block_size();
         let numbers = block.numbers(&region);
         let extent = |number| block.extent(number, &region);
+        let mut known = self.from(region.start);
         let mut made = Made::new(numbers.end - numbers.start);
         let mut number = numbers.start;
         while number < numbers.end {
@@ -136,7 +137,7 @@ impl Table {
             let mut length = 0;
             while number < numbers.end && length + block.bytes() <= PIECE {
                 let at = extent(number);
-                let (old, written) = (self.get(&at), dirty.within(&at));
+                let (old, written) = (known.get(&at), dirty.within(&at));
                 if let (Some(old), 0) = (old, written) {
                     // What is known and was not written to is not looked at.
                     if !piece.is_empty() {
@@ -176,14 +177,14 @@ impl Table {
 /// A block that is to be hashed.
 struct Looked {
     at: Range<u64>,
-    old: Option<u128>,
+    old: Option<Hash>,
     /// Bytes in dirty pages.
     written: u64,
 }
 
 /// What there is so far.
 struct Made {
-    hashes: Vec<u128>,
+    hashes: Vec<Hash>,
     changes: Vec<Change>,
     counts: Counts,
 }
@@ -204,7 +205,7 @@ impl Made {
             let length = at.end - at.start;
             let (bytes, behind) = rest.split_at(length as usize);
             rest = behind;
-            let new = hash(bytes);
+            let new = Hash::of(bytes);
             self.hashes.push(new);
             self.counts.hashed += length;
             self.counts.page_dirty += written;

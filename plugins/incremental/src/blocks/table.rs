@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{BlockSize, HASH, PAGE};
+use super::{BlockSize, HASH, Hash, PAGE};
 
 /// The hashes of the blocks of any number of regions, by their addresses.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,7 +16,7 @@ pub struct Table {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Run {
     region: Range<u64>,
-    hashes: Vec<u128>,
+    hashes: Vec<Hash>,
 }
 
 /// Tables that cannot be.
@@ -71,7 +71,7 @@ impl Table {
     pub fn of(
         block: BlockSize,
         region: Range<u64>,
-        hashes: Vec<u128>,
+        hashes: Vec<Hash>,
     ) -> Result<Table, TableError> {
         let blocks = block.count(&region);
         if blocks != hashes.len() as u64 {
@@ -94,7 +94,7 @@ impl Table {
     }
 
     /// Stretches of memory with the hashes of their blocks, by address.
-    pub fn runs(&self) -> impl Iterator<Item = (Range<u64>, &[u128])> {
+    pub fn runs(&self) -> impl Iterator<Item = (Range<u64>, &[Hash])> {
         let runs = self.runs.iter();
         runs.map(|run| (run.region.clone(), &run.hashes[..]))
     }
@@ -116,22 +116,19 @@ impl Table {
                 theirs: other.block,
             });
         }
-        let places = other.runs.iter().map(|run| self.place(&run.region));
-        places.collect::<Result<Vec<_>, _>>()?;
-        for run in other.runs {
-            let at = self.place(&run.region)?;
-            self.runs.insert(at, run);
+        for run in &other.runs {
+            let region = &run.region;
+            match self.runs.get(self.first_beyond(region.start)) {
+                Some(mine) if mine.region.start < region.end => {
+                    return Err(TableError::Twice(region.clone()));
+                }
+                _ => {}
+            }
         }
+        self.runs.extend(other.runs);
+        // Two ascending lists, one behind the other, which is what this sort is fast at.
+        self.runs.sort_by_key(|run| run.region.start);
         Ok(())
-    }
-
-    /// Where a region belongs among the others, if it overlaps with none.
-    fn place(&self, region: &Range<u64>) -> Result<usize, TableError> {
-        let at = self.first_beyond(region.start);
-        match self.runs.get(at) {
-            Some(run) if run.region.start < region.end => Err(TableError::Twice(region.clone())),
-            _ => Ok(at),
-        }
     }
 
     /// The first run that ends beyond an address.
@@ -140,13 +137,17 @@ impl Table {
     }
 
     /// The hash of the block that has just these bytes.
-    pub fn get(&self, extent: &Range<u64>) -> Option<u128> {
-        let run = self.runs.get(self.first_beyond(extent.start))?;
-        let number = extent.start / self.block.bytes();
-        let first = run.region.start / self.block.bytes();
-        let known =
-            run.region.start <= extent.start && self.block.extent(number, &run.region) == *extent;
-        known.then(|| run.hashes[(number - first) as usize])
+    pub fn get(&self, extent: &Range<u64>) -> Option<Hash> {
+        self.from(extent.start).get(extent)
+    }
+
+    /// The blocks from an address on, gone through once.
+    pub(super) fn from(&self, address: u64) -> Known<'_> {
+        let runs = &self.runs[self.first_beyond(address)..];
+        Known {
+            block: self.block,
+            runs,
+        }
     }
 
     /// How many bytes of a range lie in blocks whose hash is known.
@@ -231,6 +232,29 @@ impl Table {
     }
 }
 
+/// What a table knows from some address on.
+pub(super) struct Known<'a> {
+    block: BlockSize,
+    runs: &'a [Run],
+}
+
+impl Known<'_> {
+    /// The hash of the block that has just these bytes. The blocks that are asked for ascend.
+    pub fn get(&mut self, extent: &Range<u64>) -> Option<Hash> {
+        while let [first, rest @ ..] = self.runs
+            && first.region.end <= extent.start
+        {
+            self.runs = rest;
+        }
+        let run = self.runs.first()?;
+        let number = extent.start / self.block.bytes();
+        let first = run.region.start / self.block.bytes();
+        let known =
+            run.region.start <= extent.start && self.block.extent(number, &run.region) == *extent;
+        known.then(|| run.hashes[(number - first) as usize])
+    }
+}
+
 #[cfg(test)]
 #[expect(
     clippy::single_range_in_vec_init,
@@ -239,11 +263,15 @@ impl Table {
 mod tests {
     use super::*;
 
-    const BLOCK: BlockSize = BlockSize::SMALLEST;
+    const BLOCK: BlockSize = BlockSize(256);
 
-    /// Hashes that tell their block's number.
+    /// A hash that tells its block's number.
+    fn numbered(block: u64) -> Hash {
+        Hash::of(&block.to_le_bytes())
+    }
+
     fn table(region: Range<u64>) -> Table {
-        let hashes = BLOCK.numbers(&region).map(u128::from).collect();
+        let hashes = BLOCK.numbers(&region).map(numbered).collect();
         Table::of(BLOCK, region, hashes).expect("a hash a block")
     }
 
@@ -259,15 +287,15 @@ mod tests {
         let mut both = table(8192..9000);
         both.add(table(100..700)).expect("apart");
         assert_eq!(regions(&both), [100..700, 8192..9000]);
-        assert_eq!(both.get(&(256..512)), Some(1));
-        assert_eq!(both.get(&(100..256)), Some(0));
-        assert_eq!(both.get(&(512..700)), Some(2));
-        assert_eq!(both.get(&(8960..9000)), Some(35));
+        assert_eq!(both.get(&(256..512)), Some(numbered(1)));
+        assert_eq!(both.get(&(100..256)), Some(numbered(0)));
+        assert_eq!(both.get(&(512..700)), Some(numbered(2)));
+        assert_eq!(both.get(&(8960..9000)), Some(numbered(35)));
         // Other ends, other blocks.
         for unknown in [0..256, 512..768, 512..699, 768..1024, 9000..9216] {
             assert_eq!(both.get(&unknown), None, "{unknown:?}");
         }
-        assert_eq!(both.bytes(), 16 * (3 + 4));
+        assert_eq!(both.bytes(), HASH * (3 + 4));
         for (range, known) in [(0..50, 0), (0..300, 200), (600..8200, 108), (0..9999, 1408)] {
             assert_eq!(both.known(&range), known, "{range:?}");
         }
@@ -283,7 +311,7 @@ mod tests {
         let other = Table::new(BlockSize::PAGE);
         let error = some.add(other).expect_err("other blocks").to_string();
         assert!(error.contains("256 bytes") && error.contains("4096 bytes"));
-        let error = Table::of(BLOCK, 0..512, vec![1]).expect_err("one is missing");
+        let error = Table::of(BLOCK, 0..512, vec![numbered(1)]).expect_err("one is missing");
         assert_eq!(
             error.to_string(),
             "0x0 to 0x200 has 2 blocks, and 1 hashes are given"
@@ -298,7 +326,7 @@ mod tests {
         // In any order, and more than once.
         some.forget_pages(&[4..6, 1..1, 2..3, 4..5]);
         assert_eq!(regions(&some), [4096..8192, 12_288..16_384, 40_960..45_056]);
-        assert_eq!(some.get(&(12_288..12_544)), Some(48));
+        assert_eq!(some.get(&(12_288..12_544)), Some(numbered(48)));
         some.forget(&[4500..4501]);
         assert_eq!(
             regions(&some),
@@ -308,9 +336,9 @@ mod tests {
         assert_eq!(regions(&some), [0..0; 0]);
         // A block of several pages goes with any of them.
         let block = BlockSize::LARGEST;
-        let mut large = Table::of(block, 0..131_072, vec![1, 2]).expect("two blocks");
+        let mut large = Table::of(block, 0..131_072, vec![numbered(1), numbered(2)]).expect("two blocks");
         large.forget_pages(&[20..21]);
-        assert_eq!(large.get(&(0..65_536)), Some(1));
+        assert_eq!(large.get(&(0..65_536)), Some(numbered(1)));
         assert_eq!(large.get(&(65_536..131_072)), None);
     }
 
@@ -321,7 +349,7 @@ mod tests {
         // The second of its pages, over what was there.
         assert!(some.moved(8192..12_288, 65_536));
         assert_eq!(regions(&some), [4096..8192, 65_536..69_632]);
-        assert_eq!(some.get(&(65_792..66_048)), Some(33));
+        assert_eq!(some.get(&(65_792..66_048)), Some(numbered(33)));
         assert_eq!(some.get(&(8192..8448)), None);
         // By what is no multiple of the block size.
         assert!(!some.moved(4096..8192, 100_000));

@@ -164,7 +164,7 @@ pub struct Image {
     said: Vec<bool>,
 }
 
-const UNIT: usize = 256;
+const UNIT: usize = 64;
 
 impl Default for Image {
     fn default() -> Image {

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::table::{Found, Known};
 use super::{BlockSize, Hash, PAGE, Table, is_zero};
 
 /// Bytes that are asked for at once, at most.
@@ -127,28 +128,31 @@ impl Table {
         }
         let mut dirty = Dirty::of(dirty, &region)?;
         let block = self.block_size();
-        let numbers = block.numbers(&region);
-        let extent = |number| block.extent(number, &region);
+        let end = block.numbers(&region).end;
         let mut known = self.from(region.start);
-        let mut made = Made::new(numbers.end - numbers.start);
-        let mut number = numbers.start;
-        while number < numbers.end {
-            let mut piece = Vec::new();
-            let mut length = 0;
-            while number < numbers.end && length + block.bytes() <= PIECE {
-                let at = extent(number);
-                let (old, written) = (known.get(&at), dirty.within(&at));
+        let mut made = Made::new(block, &region);
+        while made.next < end {
+            let (mut piece, mut length) = (Vec::new(), 0);
+            let mut number = made.next;
+            while number < end && length < PIECE {
+                let (numbers, at, old) = together(&mut known, number, block, &region);
+                let bytes = at.end - at.start;
+                let written = dirty.within(&at);
                 if let (Some(old), 0) = (old, written) {
                     // What is known and was not written to is not looked at.
-                    if !piece.is_empty() {
-                        break;
+                    if piece.is_empty() {
+                        made.keep(old);
+                        number = numbers.end;
+                        continue;
                     }
-                    made.hashes.push(old);
-                } else {
-                    length += at.end - at.start;
-                    piece.push(Looked { at, old, written });
+                    break;
                 }
-                number += 1;
+                if length + bytes > PIECE {
+                    break;
+                }
+                length += bytes;
+                number = numbers.end;
+                piece.push(Looked { at, old, written });
             }
             if let (Some(first), Some(last)) = (piece.first(), piece.last()) {
                 let asked = first.at.start..last.at.end;
@@ -164,6 +168,7 @@ impl Table {
             hashes,
             changes,
             counts,
+            ..
         } = made;
         let table = Table::of(block, region, hashes).expect("a hash for each block");
         Ok(Compared {
@@ -174,62 +179,116 @@ impl Table {
     }
 }
 
-/// A block that is to be hashed.
-struct Looked {
+/// The blocks of a page, or a block of several, from a block on; one block where of a page's not all or none are known. Their
+/// numbers, their bytes, and their hashes.
+fn together<'a>(
+    known: &mut Known<'a>,
+    first: u64,
+    block: BlockSize,
+    region: &Range<u64>,
+) -> (Range<u64>, Range<u64>, Option<&'a [Hash]>) {
+    let a_page = (PAGE / block.bytes()).max(1);
+    let next_page = (first / a_page + 1) * a_page;
+    let several = first..next_page.min(block.numbers(region).end);
+    let bytes = |numbers: &Range<u64>| {
+        block.extent(numbers.start, region).start..block.extent(numbers.end - 1, region).end
+    };
+    let at = bytes(&several);
+    match known.find(several.clone(), &at) {
+        Found::All(hashes) => return (several, at, Some(hashes)),
+        Found::Nothing => return (several, at, None),
+        Found::Some => {}
+    }
+    let one = first..first + 1;
+    let at = bytes(&one);
+    let old = match known.find(one.clone(), &at) {
+        Found::All(hashes) => Some(hashes),
+        Found::Nothing | Found::Some => None,
+    };
+    (one, at, old)
+}
+
+/// Blocks side by side that are to be hashed.
+struct Looked<'a> {
     at: Range<u64>,
-    old: Option<Hash>,
+    /// A hash for each, if they are known.
+    old: Option<&'a [Hash]>,
     /// Bytes in dirty pages.
     written: u64,
 }
 
 /// What there is so far.
 struct Made {
+    block: BlockSize,
+    /// The number of the first block that has no hash yet.
+    next: u64,
     hashes: Vec<Hash>,
     changes: Vec<Change>,
     counts: Counts,
 }
 
 impl Made {
-    fn new(blocks: u64) -> Made {
+    fn new(block: BlockSize, region: &Range<u64>) -> Made {
+        let numbers = block.numbers(region);
         Made {
-            hashes: Vec::with_capacity(blocks.min(ROOM) as usize),
+            block,
+            next: numbers.start,
+            hashes: Vec::with_capacity((numbers.end - numbers.start).min(ROOM) as usize),
             changes: Vec::new(),
             counts: Counts::default(),
         }
     }
 
+    /// Blocks that are as they were.
+    fn keep(&mut self, hashes: &[Hash]) {
+        self.hashes.extend_from_slice(hashes);
+        self.next += hashes.len() as u64;
+    }
+
     /// Hashes blocks that lie side by side.
-    fn look(&mut self, piece: &[Looked], bytes: &[u8]) {
+    fn look(&mut self, piece: &[Looked<'_>], bytes: &[u8]) {
         let mut rest = bytes;
         for Looked { at, old, written } in piece {
             let length = at.end - at.start;
             let (bytes, behind) = rest.split_at(length as usize);
             rest = behind;
-            let new = Hash::of(bytes);
-            self.hashes.push(new);
             self.counts.hashed += length;
             self.counts.page_dirty += written;
             if old.is_some() {
                 self.counts.page_dirty_known += written;
             }
-            if *old == Some(new) {
-                continue;
+            // The first one may be short, because its region begins within it.
+            let size = self.block.bytes();
+            let first = (size - at.start % size).min(length);
+            let (first, others) = bytes.split_at(first as usize);
+            let blocks = std::iter::once(first).chain(others.chunks(size as usize));
+            let mut start = at.start;
+            for (number, bytes) in blocks.enumerate() {
+                let new = Hash::of(bytes);
+                self.hashes.push(new);
+                self.next += 1;
+                let end = start + bytes.len() as u64;
+                let old = old.and_then(|old| old.get(number));
+                if old != Some(&new) {
+                    self.change(start..end, bytes, old.is_some());
+                }
+                start = end;
             }
-            let zero = is_zero(bytes);
-            self.counts.changed += length;
-            if old.is_some() {
-                self.counts.changed_known += length;
-            }
-            if zero {
-                self.counts.zero += length;
-            }
-            match self.changes.last_mut() {
-                Some(last) if last.at.end == at.start && last.zero == zero => last.at.end = at.end,
-                _ => self.changes.push(Change {
-                    at: at.clone(),
-                    zero,
-                }),
-            }
+        }
+    }
+
+    fn change(&mut self, at: Range<u64>, bytes: &[u8], known: bool) {
+        let (length, zero) = (at.end - at.start, is_zero(bytes));
+        self.counts.changed += length;
+        if known {
+            self.counts.changed_known += length;
+        }
+        if zero {
+            self.counts.zero += length;
+        }
+        match self.changes.last_mut() {
+            Some(last) if last.at.end == at.start && last.zero == zero => last.at.end = at.end,
+            _ => self.changes.push(Change { at, zero }),
         }
     }
 }

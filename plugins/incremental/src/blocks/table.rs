@@ -138,7 +138,11 @@ impl Table {
 
     /// The hash of the block that has just these bytes.
     pub fn get(&self, extent: &Range<u64>) -> Option<Hash> {
-        self.from(extent.start).get(extent)
+        let number = extent.start / self.block.bytes();
+        match self.from(extent.start).find(number..number + 1, extent) {
+            Found::All(hashes) => hashes.first().copied(),
+            Found::Nothing | Found::Some => None,
+        }
     }
 
     /// The blocks from an address on, gone through once.
@@ -238,20 +242,39 @@ pub(super) struct Known<'a> {
     runs: &'a [Run],
 }
 
-impl Known<'_> {
-    /// The hash of the block that has just these bytes. The blocks that are asked for ascend.
-    pub fn get(&mut self, extent: &Range<u64>) -> Option<Hash> {
+/// What is known of blocks that lie side by side.
+pub(super) enum Found<'a> {
+    All(&'a [Hash]),
+    Nothing,
+    /// To be asked for each of them.
+    Some,
+}
+
+impl<'a> Known<'a> {
+    /// Of blocks that together have just these bytes. What is asked for ascends.
+    pub fn find(&mut self, numbers: Range<u64>, extent: &Range<u64>) -> Found<'a> {
         while let [first, rest @ ..] = self.runs
             && first.region.end <= extent.start
         {
             self.runs = rest;
         }
-        let run = self.runs.first()?;
-        let number = extent.start / self.block.bytes();
-        let first = run.region.start / self.block.bytes();
-        let known =
-            run.region.start <= extent.start && self.block.extent(number, &run.region) == *extent;
-        known.then(|| run.hashes[(number - first) as usize])
+        let run = match self.runs.first() {
+            Some(run) if run.region.start < extent.end => run,
+            _ => return Found::Nothing,
+        };
+        let region = &run.region;
+        let first = region.start / self.block.bytes();
+        let same = region.start <= extent.start
+            && extent.end <= region.end
+            && self.block.extent(numbers.start, region).start == extent.start
+            && self.block.extent(numbers.end - 1, region).end == extent.end;
+        match same {
+            true => Found::All(
+                &run.hashes[(numbers.start - first) as usize..(numbers.end - first) as usize],
+            ),
+            false if numbers.end - numbers.start == 1 => Found::Nothing,
+            false => Found::Some,
+        }
     }
 }
 
@@ -336,7 +359,8 @@ mod tests {
         assert_eq!(regions(&some), [0..0; 0]);
         // A block of several pages goes with any of them.
         let block = BlockSize::LARGEST;
-        let mut large = Table::of(block, 0..131_072, vec![numbered(1), numbered(2)]).expect("two blocks");
+        let mut large =
+            Table::of(block, 0..131_072, vec![numbered(1), numbered(2)]).expect("two blocks");
         large.forget_pages(&[20..21]);
         assert_eq!(large.get(&(0..65_536)), Some(numbered(1)));
         assert_eq!(large.get(&(65_536..131_072)), None);

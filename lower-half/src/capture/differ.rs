@@ -8,26 +8,26 @@ use std::sync::{Mutex, PoisonError};
 
 use stillpoint_image::format::CHUNK_BYTES;
 use stillpoint_image::pages::Pages;
-use stillpoint_incremental::blocks::{BlockSize, Compared, Counts, Memory, PAGE, Table};
+use stillpoint_incremental::blocks::{BlockSize, Compared, Counts, Memory, PAGE, Table, stretches};
 use stillpoint_incremental::viability::{REGION, by_region};
 
 use crate::ground::ranges;
 
-/// The smallest: a hash of 16 bytes for each is 6 % of the memory that is written again and again, and a run in the image 32 bytes.
-const BLOCK: u64 = 256;
+/// The smallest: a hash for each is 16 % of the memory that is written again and again. Larger ones write more than has changed.
+const BLOCK: BlockSize = BlockSize::SMALLEST;
 
 /// A table that knows nothing.
 pub fn empty() -> Table {
-    Table::new(BlockSize::new(BLOCK).unwrap_or(BlockSize::PAGE))
+    Table::new(BLOCK)
 }
 
 /// What was found.
 pub struct Difference {
-    /// What differs and is not zero: to be written.
+    /// What is to be written: what differs and is not zero, and what is written along with it.
     pub changed: Vec<Range<usize>>,
     /// What differs, zeros too.
     pub otherwise: Vec<Range<usize>>,
-    /// What is as it was.
+    /// What is as it was and is not written along.
     pub unchanged: Vec<Range<usize>>,
     /// The hashes of all of it.
     pub table: Table,
@@ -133,16 +133,14 @@ fn together(
     for (region, compared) in all {
         *counts.entry(region).or_default() += compared.counts;
         table.add(compared.table).map_err(io::Error::other)?;
-        for change in compared.changes {
-            let at = change.at.start as usize..change.at.end as usize;
-            otherwise.push(at.clone());
-            if !change.zero {
-                changed.push(at);
-            }
-        }
+        let narrow = |at: Range<u64>| at.start as usize..at.end as usize;
+        changed.extend(stretches(&compared.changes).into_iter().map(narrow));
+        let differs = compared.changes.into_iter().map(|change| narrow(change.at));
+        otherwise.extend(differs);
     }
     let otherwise = ranges::joined(otherwise);
     let (_, unchanged) = ranges::split(ranges, &otherwise);
+    let (_, unchanged) = ranges::split(&unchanged, &changed);
     Ok(Difference {
         changed,
         otherwise,
@@ -180,7 +178,7 @@ mod tests {
 
     #[test]
     fn blocks_that_differ_are_told_from_those_that_were_only_written() {
-        let (page, block) = (PAGE as usize, BLOCK as usize);
+        let (page, block) = (PAGE as usize, BLOCK.bytes() as usize);
         // The model's regions, too.
         assert_eq!(CHUNK_BYTES as u64, REGION);
         let bytes = 3 * CHUNK_BYTES + 5 * page;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use stillpoint_image::delta::within;
@@ -35,9 +35,9 @@ const RATES: Rates = Rates {
 /// What the process knows of its epochs.
 struct State {
     tracker: Option<Tracker>,
-    base: Option<(Base, Table)>,
+    base: Option<(Base, Arc<Table>)>,
     /// Written, and not committed as far as is known.
-    next: Option<(u64, Base, Table)>,
+    next: Option<(u64, Base, Arc<Table>)>,
     histories: Regions,
     writing: Measured,
     hashing: Measured,
@@ -76,7 +76,7 @@ pub struct Increment {
     pub changed: Vec<Range<usize>>,
     /// Of all regions, shared ones too.
     pub account: Account,
-    base: Option<(Base, Table)>,
+    base: Option<(Base, Arc<Table>)>,
     /// How each of the model's regions is written. `None`: whole, and nobody was to choose.
     plan: Option<(Plan, BTreeMap<u64, Part>)>,
     /// What of `changed` is compared first.
@@ -126,9 +126,11 @@ impl Increment {
     ) -> Result<(), ImageError> {
         let (compared, others) = ranges::split(ranges, &self.compared);
         self.put(writer, &others, pages)?;
-        let Some((base, old)) = self.base.as_ref().filter(|_| !compared.is_empty()) else {
+        if compared.is_empty() {
             return Ok(());
-        };
+        }
+        let nothing = differ::empty();
+        let old = self.base.as_ref().map_or(&nothing, |(_, old)| old);
         let begun = Instant::now();
         let found = differ::compare(old, &compared, pages, workers);
         let found = found.map_err(ImageError::io(writer.path(), "compare memory"))?;
@@ -144,9 +146,14 @@ impl Increment {
                 path: writer.path().to_owned(),
                 problem: error.to_string(),
             })?;
-        // What is as it was may lie where it is not to be looked for any more.
-        let mut again = base.carry(&within(&wide(&found.unchanged), &self.regions));
-        let again = ranges::joined(narrow(&again.leave(&self.left)));
+        let again = match &self.base {
+            Some((base, _)) => {
+                // What is as it was may lie where it is not to be looked for any more.
+                let mut again = base.carry(&within(&wide(&found.unchanged), &self.regions));
+                ranges::joined(narrow(&again.leave(&self.left)))
+            }
+            None => Vec::new(),
+        };
         let (again, kept) = ranges::split(&found.unchanged, &again);
         self.kept.extend(kept);
         let changed = ranges::joined(found.changed.into_iter().chain(again).collect());
@@ -229,13 +236,19 @@ pub unsafe fn since_the_last(
         Some(tracker) => tracker.look(mappings).is_ok(),
         None => false,
     };
-    let is_there = |(base, _): &&(Base, Table)| looked && base.check(image).is_ok();
+    let is_there = |(base, _): &&(Base, Arc<Table>)| looked && base.check(image).is_ok();
     let (Some((base, old)), Some(tracker)) = (state.base.as_ref().filter(is_there), &state.tracker)
     else {
         let parts = parts(&private, &[], &[], None);
         let plan = Some((Plan::whole(rates, &parts), parts));
+        // The next epoch has hashes to compare with from the beginning, if it is to compare in any case.
+        let compared = match how {
+            Incremental::Blocks if looked => private.clone(),
+            _ => Vec::new(),
+        };
         return Increment {
             plan,
+            compared,
             ..Increment::whole(private, regions)
         };
     };
@@ -262,11 +275,11 @@ pub unsafe fn since_the_last(
     increment.outcome.page_dirty = Some(bytes(&written));
     increment.changed = cut(written.into_iter().chain(again).collect());
     Increment {
-        base: Some((base.clone(), old.clone())),
+        base: Some((base.clone(), Arc::clone(old))),
         plan: Some((plan, parts)),
         left,
         kept: unchanged,
-        table: differ::only(old.clone(), &same),
+        table: differ::only(Table::clone(old), &same),
         ..increment
     }
 }
@@ -338,7 +351,7 @@ pub fn written(
         state.writing.record(bytes, write_seconds);
         state.hashing.record(hashed, hash_seconds);
         state.histories.record(plan, &increment.counts, parts);
-        state.next = Some((epoch, written.base(epoch, rank), increment.table));
+        state.next = Some((epoch, written.base(epoch, rank), Arc::new(increment.table)));
     }
     record
 }

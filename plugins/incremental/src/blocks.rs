@@ -9,9 +9,11 @@
 //! compared with its own predecessor alone; who makes such blocks on purpose harms the images of their own job alone.
 
 mod compare;
+mod stretches;
 mod table;
 
 pub use compare::{Change, CompareError, Compared, Counts, Memory, Slice};
+pub use stretches::stretches;
 pub use table::{Table, TableError};
 
 use std::ops::Range;

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use crate::error::ImageError;
 use crate::format::{
-    CARRIES_SINCE, ContentRecord, HEADER_BYTES, Header, MAX_ORIGINS, PAGE, RegionRecord,
-    SectionKind, SectionRecord, TRAILER_BYTES,
+    ContentRecord, HEADER_BYTES, Header, MAX_ORIGINS, PAGE, RegionRecord, SectionKind,
+    SectionRecord, TRAILER_BYTES,
 };
 use crate::origins::Origin;
 use crate::sections::Sections;
@@ -29,8 +29,7 @@ pub(crate) fn section_table(
         let offset = header.table_offset + (index * size_of::<SectionRecord>()) as u64;
         let bad =
             |field: &str, problem: String| Err(ImageError::malformed(path, offset, field, problem));
-        let kind = SectionKind::from_u32(record.kind)
-            .filter(|kind| *kind != SectionKind::Origins || header.version >= CARRIES_SINCE);
+        let kind = SectionKind::from_u32(record.kind).filter(|kind| header.version >= kind.since());
         let Some(kind) = kind else {
             return bad("section kind", format!("{} is unknown", record.kind));
         };

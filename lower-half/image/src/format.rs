@@ -15,7 +15,8 @@
 //!          │   THREADS      ThreadRecord[]: the main thread first          │
 //!          │   CONTENTS     ContentRecord[]: what else holds pages than    │
 //!          │                memory: unlinked files, shared mappings, pipes │
-//!          │   RUNS         RunRecord[]: which pages, chunk by chunk       │
+//!          │   RUNS         RunRecord[]: which pages, chunk by chunk; or   │
+//!          │   PACKED RUNS  the same in few bytes, where they are many     │
 //!          │   CHUNKS       ChunkRecord[]: where their bytes are           │
 //!          │   ORIGINS      JSON: earlier epochs' images that hold chunks  │
 //!          │   STRINGS      UTF-8 text that records point into             │
@@ -56,11 +57,9 @@ pub const MAGIC: [u8; 8] = *b"STILLIMG";
 /// The first eight bytes of the trailer.
 pub const END_MAGIC: [u8; 8] = *b"STILLEND";
 /// Changes with every change that an older reader would misunderstand.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// The oldest version that is still read.
 pub const OLDEST_VERSION: u32 = 2;
-/// The first version whose images may have carried chunks.
-pub const CARRIES_SINCE: u32 = 3;
 /// Reads as this on a machine of the writer's byte order.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
 /// Bytes of a page, whatever the machine's base page: the granularity of zero detection and of runs.
@@ -121,10 +120,11 @@ pub enum SectionKind {
     Inventory = 11,
     Blob = 12,
     Origins = 13,
+    PackedRuns = 14,
 }
 
 impl SectionKind {
-    pub const ALL: [SectionKind; 13] = [
+    pub const ALL: [SectionKind; 14] = [
         SectionKind::PageData,
         SectionKind::Identity,
         SectionKind::Environment,
@@ -138,6 +138,7 @@ impl SectionKind {
         SectionKind::Inventory,
         SectionKind::Blob,
         SectionKind::Origins,
+        SectionKind::PackedRuns,
     ];
 
     pub fn name(self) -> &'static str {
@@ -155,6 +156,7 @@ impl SectionKind {
             SectionKind::Inventory => "inventory",
             SectionKind::Blob => "blob",
             SectionKind::Origins => "origins",
+            SectionKind::PackedRuns => "packed runs",
         }
     }
 
@@ -166,6 +168,7 @@ impl SectionKind {
             | SectionKind::Threads
             | SectionKind::Contents
             | SectionKind::Runs
+            | SectionKind::PackedRuns
             | SectionKind::Chunks
             | SectionKind::Strings => MAX_SECTION_BYTES,
             SectionKind::Identity
@@ -174,6 +177,26 @@ impl SectionKind {
             | SectionKind::Inventory
             | SectionKind::Blob
             | SectionKind::Origins => MAX_STATE_BYTES,
+        }
+    }
+
+    /// The oldest version whose images may have it.
+    pub const fn since(self) -> u32 {
+        match self {
+            SectionKind::PageData
+            | SectionKind::Identity
+            | SectionKind::Environment
+            | SectionKind::Regions
+            | SectionKind::Threads
+            | SectionKind::Contents
+            | SectionKind::Runs
+            | SectionKind::Chunks
+            | SectionKind::Strings
+            | SectionKind::Descriptors
+            | SectionKind::Inventory
+            | SectionKind::Blob => OLDEST_VERSION,
+            SectionKind::Origins => 3,
+            SectionKind::PackedRuns => 4,
         }
     }
 

@@ -42,6 +42,7 @@ mod origins;
 mod pack;
 pub mod pages;
 mod reader;
+mod runs;
 mod sections;
 pub mod store;
 mod sums;

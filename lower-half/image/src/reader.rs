@@ -93,7 +93,7 @@ impl Reader {
         let identity: Identity = sections.json(SectionKind::Identity)?;
         let tables = Tables {
             origins: check::origins(&sections, identity.epoch, identity.rank)?,
-            runs: sections.table(SectionKind::Runs)?,
+            runs: sections.runs()?,
             chunks: sections.table(SectionKind::Chunks)?,
         };
         check::pages(&sections, &regions, &contents, &tables)?;

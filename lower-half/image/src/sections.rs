@@ -8,9 +8,10 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use crate::check;
 use crate::error::ImageError;
 use crate::format::{
-    BYTE_ORDER, END_MAGIC, HEADER_BYTES, Header, MAGIC, MAX_SECTIONS, OLDEST_VERSION, SectionKind,
-    SectionRecord, TRAILER_BYTES, Trailer, VERSION, checksum,
+    BYTE_ORDER, END_MAGIC, HEADER_BYTES, Header, MAGIC, MAX_SECTIONS, OLDEST_VERSION, RunRecord,
+    SectionKind, SectionRecord, TRAILER_BYTES, Trailer, VERSION, checksum,
 };
+use crate::runs;
 use crate::store::Source;
 use crate::sums::digest;
 
@@ -242,6 +243,18 @@ impl Sections<'_> {
             return Err(self.malformed(kind, problem));
         }
         Ok(records(&bytes))
+    }
+
+    /// The table of runs, whichever form it has.
+    pub fn runs(&self) -> Result<Vec<RunRecord>, ImageError> {
+        let kind = SectionKind::PackedRuns;
+        match self.read_optional(kind)? {
+            None => self.table(SectionKind::Runs),
+            Some(_) if self.find(SectionKind::Runs).is_some() => {
+                Err(self.malformed(kind, "there is another table of runs"))
+            }
+            Some(packed) => runs::unpack(&packed).map_err(|problem| self.malformed(kind, problem)),
+        }
     }
 
     pub fn json<T: DeserializeOwned>(&self, kind: SectionKind) -> Result<T, ImageError> {

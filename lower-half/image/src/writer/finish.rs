@@ -15,6 +15,7 @@ use crate::format::{
 };
 use crate::origins::Tables;
 use crate::pack::Packed;
+use crate::runs;
 use crate::sums::{digest, page_data_checksum};
 
 /// As many runs as an image may have.
@@ -84,11 +85,14 @@ impl Writer {
     /// The sections that are complete only now.
     fn last_sections(&mut self, tables: &Tables) -> Result<(), ImageError> {
         let contents = std::mem::take(&mut self.contents).as_bytes().to_vec();
-        let runs = tables.runs.as_bytes().to_vec();
+        let (kind_of_runs, runs) = match runs::pack(&tables.runs) {
+            Some(packed) => (SectionKind::PackedRuns, packed),
+            None => (SectionKind::Runs, tables.runs.as_bytes().to_vec()),
+        };
         let strings = std::mem::take(&mut self.strings);
         for (kind, bytes) in [
             (SectionKind::Contents, contents),
-            (SectionKind::Runs, runs),
+            (kind_of_runs, runs),
             (SectionKind::Chunks, tables.chunks.as_bytes().to_vec()),
             (SectionKind::Strings, strings),
         ] {

@@ -5,10 +5,10 @@ use stillpoint_image::format::{
     ChunkRecord, ContentRecord, RegionRecord, RunRecord, SectionKind, ThreadRecord,
 };
 
-use stillpoint_image::{Compression, Reader, inspect, verify};
+use stillpoint_image::{Compression, PageRun, Reader, Writer, inspect, verify};
 
 use super::carried::carrying;
-use super::{common, patch::Patch, sample, says};
+use super::{Sample, common, patch::Patch, sample, says};
 
 #[test]
 fn text_that_is_no_text() {
@@ -115,6 +115,54 @@ fn runs_that_cannot_be() {
     says(&run(|run| run.bytes = u32::MAX), &["impossible length"]);
     says(&run(|run| run.space = 9), &["outside"]);
     says(&run(|run| run.bytes -= 4096), &["chunk 0"]);
+}
+
+/// An image of which so many stretches were written that their table is packed.
+fn scattered() -> Sample {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("image");
+    let bytes = common::some_bytes(1, 100);
+    let mut writer = Writer::create(&path, Compression::None).unwrap();
+    let stretch = |number: u64| PageRun {
+        address: 0x1000_0000_0000 + 512 * number,
+        bytes: bytes[..1 + number as usize * 7 % 100].into(),
+    };
+    let stretches: Vec<PageRun<'_>> = (0..2000).map(stretch).collect();
+    writer.memory(&stretches).unwrap();
+    common::the_rest(writer, &common::identity());
+    let read = Reader::open(&path).unwrap();
+    let lengths: usize = stretches.iter().map(|stretch| stretch.bytes.len()).sum();
+    assert_eq!(read.tables().runs.len(), 2001);
+    assert_eq!(read.chunks()[0].bytes as usize, lengths);
+    Sample {
+        bytes: std::fs::read(&path).unwrap(),
+        _directory: directory,
+        path,
+    }
+}
+
+#[test]
+fn packed_runs_that_cannot_be() {
+    let wrong = |words: &[&str], change: fn(&mut [u8])| {
+        let text =
+            scattered().changed(|patch| patch.section_bytes(SectionKind::PackedRuns, change));
+        says(&text, &[&["packed runs"], words].concat());
+    };
+    wrong(&["2000000000 runs"], |bytes| {
+        bytes[..8].copy_from_slice(&2_000_000_000_u64.to_le_bytes());
+    });
+    wrong(&["columns of"], |bytes| bytes[12] = 1);
+    wrong(&["zstd"], |bytes| bytes[16] ^= 1);
+    // In the place of the table itself it is none, in an older image it is unknown.
+    let (index, _) = Patch {
+        bytes: scattered().bytes,
+    }
+    .section(SectionKind::PackedRuns);
+    let kind = SectionKind::Runs as u32;
+    let text = scattered().changed(|patch| patch.table_record(index, |record| record.kind = kind));
+    says(&text, &["runs", "whole number of records"]);
+    let text = scattered().changed(|patch| patch.change_header(|header| header.version = 3));
+    says(&text, &["section kind", "14 is unknown"]);
 }
 
 fn chunk(change: impl FnOnce(&mut ChunkRecord)) -> String {

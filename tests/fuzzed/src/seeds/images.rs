@@ -21,7 +21,7 @@ const HEAP: u64 = 0x1000_0000_0000;
 const FILE: u64 = 0x1000_0010_0000;
 const PAGE: u64 = 4096;
 
-/// A file of every compression, and one with everything that an image can have.
+/// A file of every compression, each with everything that an image can have, and one whose table of runs is packed.
 pub fn in_parts() -> Vec<Parts> {
     let kinds = [
         Compression::None,
@@ -49,7 +49,24 @@ pub fn in_parts() -> Vec<Parts> {
         rest(writer, 3);
         Parts::of_file(&std::fs::read(&path).expect("the image")).expect("it is whole")
     });
-    written.collect()
+    let mut written: Vec<Parts> = written.collect();
+    written.push(scattered(&place));
+    written
+}
+
+/// So many stretches that their table is packed.
+fn scattered(place: &Place) -> Parts {
+    let path = place.path().join("scattered");
+    let mut writer = Writer::create(&path, Compression::Lz4).expect("a file for the image");
+    let bytes = [7; 3];
+    let stretch = |number: u64| PageRun {
+        address: HEAP + 7 * number,
+        bytes: bytes[..1 + number as usize * 5 / 3 % 3].into(),
+    };
+    let stretches: Vec<PageRun<'_>> = (0..1100).map(stretch).collect();
+    writer.memory(&stretches).expect("memory");
+    rest(writer, 3);
+    Parts::of_file(&std::fs::read(&path).expect("the image")).expect("it is whole")
 }
 
 /// An image of rank 1 of epoch 3.

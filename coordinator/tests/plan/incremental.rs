@@ -40,7 +40,7 @@ fn the_model_is_told_in_words() {
             "page-based        0 s        0 s        8 s        8 s       8 GB",
             "hash-based        0 s        2 s        2 s        4 s       2 GB",
             "fastest: hash-based; full takes 4.00 times as long, page-based takes 2.00 times as long",
-            "table of hashes: 62.5 MB, for blocks of 4096 B",
+            "table of hashes: 39.1 MB, for blocks of 4096 B",
         ]
     );
     let never = text(&plan(&with(&["--dirty-time", "20s"])));
@@ -79,7 +79,7 @@ fn the_model_is_there_as_json() {
         ("ratio", 0.25),
         ("least_alpha", 0.375),
         ("block", 256.0),
-        ("table_bytes", 1e9),
+        ("table_bytes", 625e6),
     ] {
         assert_eq!(number(name), expected, "{name}");
     }
@@ -145,7 +145,7 @@ fn what_is_wrong_is_told_with_what_to_do() {
         (
             &with(&["--block", "3000"]),
             2,
-            "3000 bytes are no block size: take a power of two from 256 to 65536",
+            "3000 bytes are no block size: take a power of two from 64 to 65536",
         ),
         (
             &with(&["--block", "128KiB"]),

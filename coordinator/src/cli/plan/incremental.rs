@@ -52,7 +52,7 @@ pub struct Incremental {
     #[arg(long, env = "STILLPOINT_DIRTY_TIME", value_parser = seconds, allow_hyphen_values = true, value_name = "TIME", default_value = "0", conflicts_with = "directory")]
     dirty_time: f64,
 
-    /// Size of the blocks that are hashed, which says how large the table of hashes is: a power of two from 256 to 64KiB
+    /// Size of the blocks that are hashed, which says how large the table of hashes is: a power of two from 64 to 64KiB
     #[arg(long, env = "STILLPOINT_BLOCK", value_parser = block, allow_hyphen_values = true, value_name = "SIZE", default_value = "4KiB")]
     block: BlockSize,
 

@@ -33,6 +33,10 @@ pub fn stretches(changes: &[Change]) -> Vec<Range<u64>> {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::single_range_in_vec_init,
+    reason = "a list of one range is meant"
+)]
 mod tests {
     use super::*;
 

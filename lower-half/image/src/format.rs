@@ -18,6 +18,7 @@
 //!          │   RUNS         RunRecord[]: which pages, chunk by chunk       │
 //!          │   CHUNKS       ChunkRecord[]: where their bytes are           │
 //!          │   ORIGINS      JSON: earlier epochs' images that hold chunks  │
+//!          │   SIBLINGS     JSON: ranks whose images of this epoch do      │
 //!          │   STRINGS      UTF-8 text that records point into             │
 //!          │   DESCRIPTORS  JSON                                           │
 //!          │   INVENTORY    JSON: the MPI objects alive                    │
@@ -42,7 +43,11 @@
 //! * The tables name every byte of memory, but a chunk may lie in an earlier epoch's image: `origin` 0 is this file, k the k-th
 //!   of ORIGINS. Such a chunk is *carried*. The file's own chunks come first, then the carried ones, by origin and offset; the
 //!   checksum of the page data section covers the own ones. ORIGINS says of each image its epoch, directory and file name, length and
-//!   digest. An image never needs what its origins' own origins hold: each is named itself.
+//!   digest, ascending by epoch and rank. An image never needs what its origins' own origins hold: each is named itself.
+//! * Behind the origins, numbers go on with SIBLINGS: ranks, ascending, whose images of this very epoch hold chunks, and lie beside
+//!   this one. A chunk there is *shared*. An image may be its own sibling: then the chunk is one of its own, and holds other memory too.
+//!   A sibling's length and digest are not known when the image is written; the manifest says the digests of all.
+//! * A chunk is named by a record for each of the places in memory that have its bytes; such records stand side by side.
 //! * Of a carried chunk some bytes may not be memory any more. Its runs still have all of its bytes, one behind the other; those that
 //!   are *dead* have `space` [`NOWHERE`] and address 0.
 //! * Runs of memory may begin at any address and have any length: of a page, some bytes may be in one chunk, others in another.
@@ -56,11 +61,13 @@ pub const MAGIC: [u8; 8] = *b"STILLIMG";
 /// The first eight bytes of the trailer.
 pub const END_MAGIC: [u8; 8] = *b"STILLEND";
 /// Changes with every change that an older reader would misunderstand.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// The oldest version that is still read.
 pub const OLDEST_VERSION: u32 = 2;
 /// The first version whose images may have carried chunks.
 pub const CARRIES_SINCE: u32 = 3;
+/// The first version whose images may have shared chunks.
+pub const SHARES_SINCE: u32 = 4;
 /// Reads as this on a machine of the writer's byte order.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
 /// Bytes of a page, whatever the machine's base page: the granularity of zero detection and of runs.
@@ -73,6 +80,8 @@ pub const MAX_SECTIONS: u32 = 4096;
 pub const NOWHERE: u32 = u32::MAX;
 /// Most earlier images that one image may have chunks in.
 pub const MAX_ORIGINS: usize = 64;
+/// Most images of its own epoch that one may have chunks in.
+pub const MAX_SIBLINGS: usize = 1024;
 /// Most bytes that a table may have.
 pub const MAX_SECTION_BYTES: u64 = 1 << 30;
 /// Most bytes that facts, inventory and all blobs together may have, each: whoever looks at an image holds them in memory.
@@ -121,10 +130,11 @@ pub enum SectionKind {
     Inventory = 11,
     Blob = 12,
     Origins = 13,
+    Siblings = 14,
 }
 
 impl SectionKind {
-    pub const ALL: [SectionKind; 13] = [
+    pub const ALL: [SectionKind; 14] = [
         SectionKind::PageData,
         SectionKind::Identity,
         SectionKind::Environment,
@@ -138,6 +148,7 @@ impl SectionKind {
         SectionKind::Inventory,
         SectionKind::Blob,
         SectionKind::Origins,
+        SectionKind::Siblings,
     ];
 
     pub fn name(self) -> &'static str {
@@ -155,6 +166,7 @@ impl SectionKind {
             SectionKind::Inventory => "inventory",
             SectionKind::Blob => "blob",
             SectionKind::Origins => "origins",
+            SectionKind::Siblings => "siblings",
         }
     }
 
@@ -173,7 +185,8 @@ impl SectionKind {
             | SectionKind::Descriptors
             | SectionKind::Inventory
             | SectionKind::Blob
-            | SectionKind::Origins => MAX_STATE_BYTES,
+            | SectionKind::Origins
+            | SectionKind::Siblings => MAX_STATE_BYTES,
         }
     }
 
@@ -314,7 +327,7 @@ pub struct ChunkRecord {
     pub runs: u32,
     /// A [`crate::compression::Codec`].
     pub codec: u32,
-    /// 0: this file; k: the k-th of ORIGINS.
+    /// 0: this file; k: the k-th of ORIGINS, and behind these of SIBLINGS.
     pub origin: u32,
 }
 

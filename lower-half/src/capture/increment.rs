@@ -229,10 +229,13 @@ pub unsafe fn since_the_last(
         Some(tracker) => tracker.look(mappings).is_ok(),
         None => false,
     };
-    let is_there = |(base, _): &&mut (Base, Table)| {
-        looked && base.settle(image).is_ok() && base.check(image).is_ok()
+    // What the other ranks' images have come to can be told since they are committed.
+    let settled = match &mut state.base {
+        Some((base, _)) => base.settle(image).is_ok(),
+        None => false,
     };
-    let (Some((base, old)), Some(tracker)) = (state.base.as_mut().filter(is_there), &state.tracker)
+    let is_there = |(base, _): &&(Base, Table)| looked && settled && base.check(image).is_ok();
+    let (Some((base, old)), Some(tracker)) = (state.base.as_ref().filter(is_there), &state.tracker)
     else {
         let parts = parts(&private, &[], &[], None);
         let plan = Some((Plan::whole(rates, &parts), parts));

@@ -148,6 +148,8 @@ struct Worker<'w, 'a> {
     work: &'w Work<'a>,
     compressor: Compressor,
     compressed: MmapMut,
+    /// Whether the last chunk could not be compressed.
+    is_hard: bool,
     packed: Packed,
 }
 
@@ -157,6 +159,7 @@ impl<'w, 'a> Worker<'w, 'a> {
             work,
             compressor: Compressor::new(work.packing.compression)?,
             compressed: MmapMut::map_anon(worst_case(CHUNK_BYTES))?,
+            is_hard: false,
             packed: Packed::default(),
         })
     }
@@ -196,7 +199,14 @@ impl<'w, 'a> Worker<'w, 'a> {
     /// Makes a chunk, and writes it where there is none like it.
     fn put(&mut self, input: &[u8], kept: &[Kept]) -> io::Result<()> {
         let Packing { store, end, .. } = self.work.packing;
-        let (codec, stored) = match self.compressor.compress(input, &mut self.compressed) {
+        // Short chunks that cannot be compressed come in rows, as a rule.
+        let is_tried = !self.is_hard || self.compressor.shrinks(input, &mut self.compressed);
+        let compressed = match is_tried {
+            true => self.compressor.compress(input, &mut self.compressed),
+            false => None,
+        };
+        self.is_hard = compressed.is_none() && self.work.sharing.is_some();
+        let (codec, stored) = match compressed {
             Some((codec, bytes)) => (codec, &self.compressed[..bytes]),
             None => (Codec::None, input),
         };

@@ -29,7 +29,7 @@ use room::{Kept, LEAST, Room};
 /// A chunk that takes less than this is written again: it is not worth another file.
 const LEAST_STORED: usize = 16 << 10;
 /// What a thread takes at a time where chunks end by what is in them: at either end of it a chunk is cut that others may have whole.
-const STRETCH: std::ops::RangeInclusive<usize> = 4 << 20..=64 << 20;
+const STRETCH: std::ops::RangeInclusive<usize> = 16 << 20..=256 << 20;
 
 /// What came of packing some stretches.
 #[derive(Default)]
@@ -75,7 +75,7 @@ impl Packing<'_> {
             stretch: match sharing {
                 None => CHUNK_BYTES,
                 Some(_) if threads == 1 => usize::MAX,
-                Some(_) => (bytes / threads / 8).clamp(*STRETCH.start(), *STRETCH.end()),
+                Some(_) => (bytes / threads / 4).clamp(*STRETCH.start(), *STRETCH.end()),
             },
             failed: AtomicBool::new(false),
             space,

@@ -383,3 +383,37 @@ pub fn follows(mapping: &Mapping) -> bool {
     let tracker = state.as_ref().and_then(|state| state.tracker.as_ref());
     tracker.is_some_and(|tracker| tracker.has_registered(mapping))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use stillpoint_image::Tables;
+
+    use super::*;
+
+    fn left(epochs: &[u64], siblings: u32) -> Vec<(u64, u32)> {
+        let tables = Tables {
+            origins: epochs.iter().map(|it| Origin::of(*it, 5, 99, 0)).collect(),
+            siblings: (0..siblings).collect(),
+            ..Tables::default()
+        };
+        let base = Base::new(Origin::of(20, 5, 99, 0), Arc::new(tables));
+        let left = too_many(&base);
+        let named = left.iter().map(|it| (it.epoch, it.rank().unwrap_or(99)));
+        named.collect()
+    }
+
+    #[test]
+    fn the_oldest_images_are_left_and_then_those_of_other_ranks() {
+        assert_eq!(left(&[1, 2, 3], 0), []);
+        let nine: Vec<u64> = (1..=9).collect();
+        assert_eq!(left(&nine, 0), [(1, 5), (2, 5)]);
+        assert_eq!(left(&nine, 3), [(1, 5), (2, 5)]);
+        // 64 at most: the image itself, and of its siblings those of the highest ranks.
+        let many = left(&[7, 8], 100);
+        assert_eq!(many.len(), 102 - MAX_ORIGINS);
+        assert_eq!(many[..3], [(7, 5), (8, 5), (20, 0)]);
+        assert!(!many.contains(&(20, 5)) && !many.contains(&(20, 99)));
+    }
+}

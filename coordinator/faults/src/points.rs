@@ -137,6 +137,7 @@ points! {
     44 ImageSync "image-sync" Rank fails [Checkpoint]: "the image is synced";
     45 ImageReadAgain "image-read-again" Rank fails [Checkpoint]: "the image is read again";
     46 ImageRemove "image-remove" Rank fails [Checkpoint] after ImageSync: "an image that was given up is removed";
+    47 ChunkTable "chunk-table" Rank fails [Checkpoint]: "what the ranks of the node have written already is looked up";
 
     // The commit.
     60 EpochClear "epoch-clear" Coordinator fails [Checkpoint]: "what is left of an earlier attempt is removed";

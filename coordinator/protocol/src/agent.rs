@@ -313,6 +313,21 @@ pub struct Begin {
     pub compress: String,
     /// Whether the image may have chunks in earlier epochs' images.
     pub incremental: Incremental,
+    /// Whether what the epoch has already is written again.
+    pub dedup: Dedup,
+}
+
+/// Which equal memory is written once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub enum Dedup {
+    /// None.
+    #[default]
+    Off,
+    /// That of one rank.
+    Rank,
+    /// That of all ranks of the node. The process with this id keeps the table of what there is already, from the check on; the others find it
+    /// there when they write.
+    Node { keeper: u32 },
 }
 
 /// What an image may leave where earlier ones have it.

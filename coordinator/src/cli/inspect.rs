@@ -131,6 +131,7 @@ impl Shown {
             bytes(own.saturating_sub(on_disk)),
             bytes(referred),
         ));
+        text.push_str(&self.shared_in_words());
         let shares = self.images.iter().flat_map(|image| &image.carried);
         if let Some(carried) = carried_in_words(shares) {
             text.push_str(&format!("{} of its own, carried: {carried}\n", bytes(own)));
@@ -145,6 +146,54 @@ impl Shown {
             }
         }
         text
+    }
+}
+
+/// What was written once for several places in memory: in one rank, and in several.
+#[derive(Clone, Copy, Default)]
+struct Equal {
+    within: u64,
+    across: u64,
+}
+
+impl Equal {
+    fn of(image: &Description) -> Equal {
+        let mut equal = Equal::default();
+        for shared in &image.shared {
+            match shared.rank == image.identity.rank {
+                true => equal.within += shared.bytes,
+                false => equal.across += shared.bytes,
+            }
+        }
+        equal
+    }
+
+    fn in_words(self) -> String {
+        format!(
+            "{} equal to what the same rank has, {} to what another rank has written",
+            bytes(self.within),
+            bytes(self.across)
+        )
+    }
+}
+
+impl Shown {
+    /// Nothing where every byte was written for itself.
+    fn shared_in_words(&self) -> String {
+        let by_rank = self.images.iter().map(|image| (image, Equal::of(image)));
+        let some = by_rank.filter(|(image, _)| !image.shared.is_empty());
+        let mut all = Equal::default();
+        let mut lines = String::new();
+        for (image, equal) in some {
+            all.within += equal.within;
+            all.across += equal.across;
+            let rank = image.identity.rank;
+            lines.push_str(&format!("rank {rank}: {}\n", equal.in_words()));
+        }
+        match lines.is_empty() {
+            true => lines,
+            false => format!("not written again: {}\n{lines}", all.in_words()),
+        }
     }
 }
 

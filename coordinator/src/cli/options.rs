@@ -68,6 +68,16 @@ pub struct LaunchOptions {
           require_equals = true, default_missing_value = "auto")]
     pub incremental: IncrementalOption,
 
+    /// Whether memory that is equal is written once: in a rank, and in all ranks of a node. auto does so without --tier; on with tiers too,
+    /// but then in each rank alone; off never
+    #[arg(
+        long,
+        env = "STILLPOINT_DEDUP",
+        value_name = "WHEN",
+        default_value = "auto"
+    )]
+    pub dedup: Dedup,
+
     /// Whether a suspend of a job with --incremental writes an epoch while the application runs, and then what has changed since: auto does
     /// where that makes the stop shorter, as far as earlier epochs tell
     #[arg(
@@ -163,6 +173,13 @@ pub enum Precopy {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Dedup {
+    Auto,
+    On,
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Mpi {
     Auto,
     Openmpi,
@@ -214,6 +231,15 @@ impl LaunchOptions {
             Copy::On => Some(Copies {
                 most: most.or(Some(u64::MAX)),
             }),
+        }
+    }
+
+    /// Whether memory that is equal is written once.
+    pub fn dedup(&self) -> bool {
+        match self.dedup {
+            Dedup::Auto => self.tiers.staging().is_none(),
+            Dedup::On => true,
+            Dedup::Off => false,
         }
     }
 

@@ -253,6 +253,7 @@ fn start_coordinator(
         requeue: options.requeued()?,
         compress: options.compress.clone(),
         incremental: options.incremental.into(),
+        dedup: options.dedup(),
         copies: options.copies(),
         precopy: options.precopy(),
         staging: options.tiers.staging(),

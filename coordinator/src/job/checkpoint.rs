@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use stillpoint_clock::{drain, safe_state};
-use stillpoint_protocol::agent::{Begin, Order, Progress, ToAgent, Written};
+use stillpoint_protocol::agent::{Begin, Dedup, Order, Progress, ToAgent, Written};
 use stillpoint_protocol::command::ToCommand;
 use stillpoint_protocol::job_file::JobState;
 
@@ -20,7 +20,13 @@ use super::{Job, Output};
 impl Job {
     pub(super) fn order_begin(&mut self, epoch: u64) {
         let directory = self.settings.directory.join(self.settings.mark.part(epoch));
-        for rank in 0..self.settings.ranks {
+        let dedup = match (self.settings.dedup, self.stages()) {
+            (false, _) => vec![Dedup::Off; self.roster.size()],
+            // Images on their way to other nodes are not at hand for each other.
+            (true, true) => vec![Dedup::Rank; self.roster.size()],
+            (true, false) => self.roster.nodes(),
+        };
+        for (rank, dedup) in (0..).zip(dedup) {
             let image = directory.join(stillpoint_image::image_name(rank));
             let order = Order::Begin(Begin {
                 epoch,
@@ -28,6 +34,7 @@ impl Job {
                 image: image.to_string_lossy().into_owned(),
                 compress: self.settings.compress.clone(),
                 incremental: self.settings.incremental,
+                dedup,
             });
             let attempt = self.attempts;
             let message = ToAgent::Checkpoint { attempt, order };

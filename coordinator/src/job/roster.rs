@@ -1,8 +1,9 @@
 //! The ranks of a job: who has come, who has gone, and how.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use stillpoint_protocol::agent::Hello;
+use stillpoint_protocol::agent::{Dedup, Hello};
 use stillpoint_protocol::command::RankStatus;
 
 /// Where a rank stands in its life.
@@ -148,6 +149,20 @@ impl Roster {
         (0u32..).zip(&self.ranks)
     }
 
+    /// With whom each rank has its equal memory once: with those on its host, of which the first keeps the table.
+    pub fn nodes(&self) -> Vec<Dedup> {
+        let hosts = |r: &Rank| r.hello.as_ref().map(|h| (h.host.clone(), h.pid));
+        let mut nodes: BTreeMap<String, (u32, usize)> = BTreeMap::new();
+        for (host, pid) in self.ranks.iter().filter_map(hosts) {
+            nodes.entry(host).or_insert((pid, 0)).1 += 1;
+        }
+        let node = |r: &Rank| match hosts(r).and_then(|(host, _)| nodes.get(&host)) {
+            Some((keeper, 2..)) => Dedup::Node { keeper: *keeper },
+            _ => Dedup::Rank,
+        };
+        self.ranks.iter().map(node).collect()
+    }
+
     /// Ranks whose agents have not come yet.
     pub fn starting(&self) -> impl Iterator<Item = u32> + '_ {
         self.iter()
@@ -274,6 +289,22 @@ mod tests {
         assert!(!roster.disconnect(0));
         assert_eq!(roster.starting().collect::<Vec<_>>(), [0]);
         assert!(roster.admit(hello(0, 1, "l"), "l").is_ok());
+    }
+
+    #[test]
+    fn the_first_rank_of_a_host_keeps_the_table_for_all_of_them() {
+        let mut roster = Roster::new(5);
+        for (rank, host) in [(0, "a"), (1, "b"), (2, "b"), (3, "c")] {
+            let host = host.to_owned();
+            let hello = Hello {
+                host,
+                ..hello(rank, 5, "l")
+            };
+            roster.admit(hello, "l").unwrap();
+        }
+        let b = Dedup::Node { keeper: 101 };
+        let alone = Dedup::Rank;
+        assert_eq!(roster.nodes(), [alone, b, b, alone, alone]);
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub struct Settings {
     pub compress: String,
     /// Whether images have chunks in those of earlier epochs.
     pub incremental: Incremental,
+    /// Whether what an epoch has already is not written again.
+    pub dedup: bool,
     /// Whether the application runs on while images are written.
     pub copies: Option<Copies>,
     /// Whether a suspend is preceded by an epoch behind which the application runs on.

@@ -47,6 +47,7 @@ impl World {
             attempts_before: 0,
             compress: "lz4".into(),
             incremental: Incremental::Off,
+            dedup: true,
             copies: None,
             precopy: super::Precopy::Auto,
             next_epoch: 5,

@@ -43,6 +43,8 @@ pub struct Spec {
     pub compress: String,
     /// Whether epochs build on earlier ones.
     pub incremental: Incremental,
+    /// Whether equal memory is written once.
+    pub dedup: bool,
     /// Whether the application runs on while images are written.
     pub copies: Option<Copies>,
     /// Whether a suspend copies ahead.
@@ -133,6 +135,7 @@ impl Spec {
             mark,
             compress: self.compress.clone(),
             incremental: self.incremental,
+            dedup: self.dedup,
             copies: self.copies,
             precopy: self.precopy,
             // An epoch that was read from another directory counts too: numbers go up all through a job's life.

@@ -5,16 +5,17 @@ mod threads;
 
 use std::path::Path;
 
+use crate::epoch_name;
 use crate::error::ImageError;
+use crate::facts::Identity;
 use crate::format::{
-    ContentRecord, HEADER_BYTES, Header, MAX_ORIGINS, PAGE, RegionRecord, SectionKind,
-    SectionRecord, TRAILER_BYTES,
+    ContentRecord, HEADER_BYTES, Header, MAX_ORIGINS, MAX_SIBLINGS, PAGE, RegionRecord,
+    SectionKind, SectionRecord, TRAILER_BYTES,
 };
 use crate::origins::Origin;
 use crate::sections::Sections;
 use crate::tables::{Region, RegionKind};
 use crate::writer::Content;
-use crate::{epoch_name, image_name};
 pub(crate) use pages::{overlapping, pages};
 pub(crate) use threads::threads;
 
@@ -183,8 +184,7 @@ pub(crate) fn regions(
 /// nowhere else.
 pub(crate) fn origins(
     sections: &Sections<'_>,
-    epoch: u64,
-    rank: u32,
+    identity: &Identity,
 ) -> Result<Vec<Origin>, ImageError> {
     if sections.find(SectionKind::Origins).is_none() {
         return Ok(vec![]);
@@ -194,6 +194,7 @@ pub(crate) fn origins(
     if origins.len() > MAX_ORIGINS {
         return bad(format!("{}, at most {MAX_ORIGINS} expected", origins.len()));
     }
+    let epoch = identity.epoch;
     let mut previous = None;
     for origin in &origins {
         let Origin {
@@ -206,13 +207,15 @@ pub(crate) fn origins(
         if *of >= epoch {
             return bad(format!("epoch {of} is not before epoch {epoch}"));
         }
-        if previous.is_some_and(|previous| *of <= previous) {
-            return bad(format!("epoch {of} is not in its place"));
+        let place = origin.rank().filter(|rank| *rank < identity.size);
+        let place = place.map(|rank| (*of, rank));
+        if place.is_some() && place <= previous {
+            return bad(format!("'{file}' of epoch {of} is not in its place"));
         }
-        previous = Some(*of);
-        if (directory, file) != (&epoch_name(*of), &image_name(rank)) {
+        previous = place;
+        if place.is_none() || *directory != epoch_name(*of) {
             return bad(format!(
-                "'{directory}' and '{file}' are not where epoch {of} has rank {rank}"
+                "'{directory}' and '{file}' are not where epoch {of} has an image"
             ));
         }
         if *bytes < HEADER_BYTES + TRAILER_BYTES || *bytes > i64::MAX as u64 {
@@ -220,4 +223,29 @@ pub(crate) fn origins(
         }
     }
     Ok(origins)
+}
+
+/// The ranks whose images of this epoch have chunks of this one.
+pub(crate) fn siblings(
+    sections: &Sections<'_>,
+    identity: &Identity,
+) -> Result<Vec<u32>, ImageError> {
+    if sections.find(SectionKind::Siblings).is_none() {
+        return Ok(vec![]);
+    }
+    let siblings: Vec<u32> = sections.json(SectionKind::Siblings)?;
+    let bad = |problem: String| Err(sections.malformed(SectionKind::Siblings, problem));
+    if siblings.len() > MAX_SIBLINGS {
+        let count = siblings.len();
+        return bad(format!("{count}, at most {MAX_SIBLINGS} expected"));
+    }
+    if !siblings.is_sorted_by(|one, next| one < next) {
+        return bad("ranks are not in their places".into());
+    }
+    match siblings.last() {
+        Some(rank) if *rank >= identity.size => {
+            bad(format!("rank {rank} of a job of {}", identity.size))
+        }
+        _ => Ok(siblings),
+    }
 }

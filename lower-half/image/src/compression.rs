@@ -101,6 +101,28 @@ impl Compressor {
     }
 }
 
+/// A sample that does not shrink by a part of this many is not worth more.
+const LEAST_SHRINKING: usize = 16;
+const SAMPLES: usize = 4;
+const SAMPLE_BYTES: usize = 8 << 10;
+
+impl Compressor {
+    /// Whether any of a few samples of the input becomes shorter. To look at these takes a fraction of what it takes to find out that nothing of
+    /// a short chunk can be compressed.
+    pub(crate) fn shrinks(&mut self, input: &[u8], output: &mut [u8]) -> bool {
+        let distance = input.len() / SAMPLES;
+        if distance < 2 * SAMPLE_BYTES {
+            return true;
+        }
+        (0..SAMPLES).any(|number| {
+            let start = number * distance + (distance - SAMPLE_BYTES) / 2;
+            let sample = &input[start..start + SAMPLE_BYTES];
+            let shrunk = self.compress(sample, output);
+            shrunk.is_some_and(|(_, bytes)| bytes < SAMPLE_BYTES - SAMPLE_BYTES / LEAST_SHRINKING)
+        })
+    }
+}
+
 /// Most bytes that compressing `bytes` bytes may take, whatever the codec.
 pub(crate) fn worst_case(bytes: usize) -> usize {
     lz4_flex::block::get_maximum_output_size(bytes).max(zstd::zstd_safe::compress_bound(bytes))

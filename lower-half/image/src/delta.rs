@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use crate::error::ImageError;
 use crate::format::{ChunkRecord, NOWHERE, RunRecord};
-use crate::origins::{Origin, Share, Tables};
+use crate::origins::{Holder, Origin, Share, Tables};
 
 /// An image that the next epoch's may have chunks in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,9 @@ pub struct Base {
     /// The image itself.
     pub image: Origin,
     pub tables: Arc<Tables>,
+    /// The other images of its epoch that have chunks of it, by rank. Their lengths and digests are known when they are [settled](Base::settle);
+    /// what is carried of them before that is refused when it is read.
+    pub(crate) siblings: Vec<Origin>,
 }
 
 /// What an image has in earlier ones.
@@ -33,38 +36,81 @@ pub struct Carried {
 }
 
 impl Base {
+    /// An image and what it has where. What its siblings have come to is not known.
+    pub fn new(image: Origin, tables: Arc<Tables>) -> Base {
+        let others = tables.siblings.iter().copied();
+        let others = others.filter(|rank| Some(*rank) != image.rank());
+        let siblings = others.map(|rank| Origin::of(image.epoch, rank, 0, 0));
+        Base {
+            siblings: siblings.collect(),
+            image,
+            tables,
+        }
+    }
+
+    /// Learns what the image's siblings have come to, when their epoch is committed; for a new image at `image`.
+    ///
+    /// # Errors
+    /// One of them is not there.
+    pub fn settle(&mut self, image: &std::path::Path) -> Result<(), ImageError> {
+        let mut unknown = self.siblings.iter_mut().filter(|it| it.bytes == 0);
+        unknown.try_for_each(|sibling| sibling.settle(image))
+    }
+
+    /// The images that the next one may have chunks in, by epoch and rank.
+    pub fn images(&self) -> impl DoubleEndedIterator<Item = &Origin> {
+        let (before, behind) = self.siblings.split_at(self.place());
+        let earlier = self.tables.origins.iter();
+        earlier.chain(before).chain([&self.image]).chain(behind)
+    }
+
+    /// How many siblings are of lower ranks.
+    fn place(&self) -> usize {
+        let rank = self.image.rank();
+        self.siblings
+            .partition_point(|sibling| sibling.rank() < rank)
+    }
+
     /// What is carried of memory that has not changed since. `unchanged` is sorted and does not overlap; a run is cut at every border
     /// of it, also where one range begins as another ends.
     pub fn carry(&self, unchanged: &[Range<u64>]) -> Carried {
-        let mut origins = self.tables.origins.clone();
-        origins.push(self.image.clone());
-        let mut tables = Tables {
-            origins,
-            ..Tables::default()
+        let tables = &self.tables;
+        let origins = tables.origins.len();
+        let itself = origins + self.place();
+        let number = |chunk: &ChunkRecord| match tables.holder(chunk) {
+            Holder::Itself => itself,
+            Holder::Origin(origin) => origin,
+            Holder::Sibling(sibling) => {
+                let rank = tables.siblings.get(sibling).copied();
+                let is_it = |sibling: &Origin| sibling.rank() == rank;
+                match self.siblings.iter().position(is_it) {
+                    None => itself,
+                    Some(place) => origins + place + usize::from(origins + place >= itself),
+                }
+            }
         };
-        let itself = tables.origins.len() as u32;
-        let own = |chunk: &&ChunkRecord| chunk.origin == 0;
-        let chunks = &self.tables.chunks;
+        // In order of what holds them; those of one image lie in its order already, but for what it has more than once.
+        let mut chunks: Vec<(u32, &ChunkRecord)> = (tables.chunks.iter())
+            .map(|chunk| (number(chunk) as u32 + 1, chunk))
+            .collect();
+        chunks.sort_by_key(|(origin, chunk)| (*origin, chunk.offset));
+        let mut carried = Carried {
+            tables: Tables {
+                origins: self.images().cloned().collect(),
+                ..Tables::default()
+            },
+        };
         let mut pieces = Vec::new();
-        // Those of earlier images first: in order of origin.
-        for chunk in chunks
-            .iter()
-            .filter(|chunk| !own(chunk))
-            .chain(chunks.iter().filter(own))
-        {
+        for (origin, chunk) in chunks {
             pieces.clear();
-            for run in self.tables.runs_of(chunk) {
+            for run in tables.runs_of(chunk) {
                 cut(run, unchanged, &mut pieces);
             }
-            let origin = match chunk.origin {
-                0 => itself,
-                origin => origin,
-            };
             if pieces.iter().any(|run: &RunRecord| run.space != NOWHERE) {
-                tables.push(ChunkRecord { origin, ..*chunk }, &pieces);
+                let chunk = ChunkRecord { origin, ..*chunk };
+                carried.tables.push(chunk, &pieces);
             }
         }
-        let mut carried = Carried { tables };
         carried.drop_unneeded();
         carried
     }
@@ -84,8 +130,7 @@ impl Base {
 
     /// Whether the image, and what it needs, is still there for a new one at `image`.
     pub fn check(&self, image: &std::path::Path) -> Result<(), ImageError> {
-        let mut needed = self.tables.origins.iter().chain([&self.image]);
-        needed.try_for_each(|origin| origin.check(image))
+        self.images().try_for_each(|origin| origin.check(image))
     }
 }
 
@@ -110,13 +155,10 @@ impl Carried {
         self.drop_where(|chunk| chunk.origin <= surplus)
     }
 
-    /// Drops what lies in the images of these epochs, and gives the memory that was in them, sorted: it has to be written.
-    pub fn leave(&mut self, epochs: &[u64]) -> Vec<Range<u64>> {
-        let origins = self.tables.origins.clone();
-        self.drop_where(|chunk| {
-            let origin = origins.get(chunk.origin as usize - 1);
-            origin.is_some_and(|origin| epochs.contains(&origin.epoch))
-        })
+    /// Drops what lies in some images, and gives the memory that was in them, sorted: it has to be written.
+    pub fn leave(&mut self, left: impl Fn(&Origin) -> bool) -> Vec<Range<u64>> {
+        let left: Vec<bool> = self.tables.origins.iter().map(left).collect();
+        self.drop_where(|chunk| left.get(chunk.origin as usize - 1) == Some(&true))
     }
 
     fn drop_where(&mut self, dropped: impl Fn(&ChunkRecord) -> bool) -> Vec<Range<u64>> {

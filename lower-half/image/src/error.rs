@@ -90,6 +90,20 @@ pub enum ImageError {
         source: Option<io::Error>,
     },
 
+    #[error(
+        "{}: it needs the image of rank {rank}: {}: {problem}: put that file back beside this one, or use another epoch",
+        path.display(), file.display()
+    )]
+    Sibling {
+        /// The image that needs another one.
+        path: PathBuf,
+        rank: u32,
+        /// The one that is needed.
+        file: PathBuf,
+        problem: String,
+        source: Option<io::Error>,
+    },
+
     #[error("{}: {problem}: this is an error in Stillpoint, please report it", path.display())]
     Unwritable { path: PathBuf, problem: String },
 }

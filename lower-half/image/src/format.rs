@@ -19,6 +19,7 @@
 //!          │   PACKED RUNS  the same in few bytes, where they are many     │
 //!          │   CHUNKS       ChunkRecord[]: where their bytes are           │
 //!          │   ORIGINS      JSON: earlier epochs' images that hold chunks  │
+//!          │   SIBLINGS     JSON: ranks whose images of this epoch do      │
 //!          │   STRINGS      UTF-8 text that records point into             │
 //!          │   DESCRIPTORS  JSON                                           │
 //!          │   INVENTORY    JSON: the MPI objects alive                    │
@@ -43,7 +44,11 @@
 //! * The tables name every byte of memory, but a chunk may lie in an earlier epoch's image: `origin` 0 is this file, k the k-th
 //!   of ORIGINS. Such a chunk is *carried*. The file's own chunks come first, then the carried ones, by origin and offset; the
 //!   checksum of the page data section covers the own ones. ORIGINS says of each image its epoch, directory and file name, length and
-//!   digest. An image never needs what its origins' own origins hold: each is named itself.
+//!   digest, ascending by epoch and rank. An image never needs what its origins' own origins hold: each is named itself.
+//! * Behind the origins, numbers go on with SIBLINGS: ranks, ascending, whose images of this very epoch hold chunks, and lie beside
+//!   this one. A chunk there is *shared*. An image may be its own sibling: then the chunk is one of its own, and holds other memory too.
+//!   A sibling's length and digest are not known when the image is written; the manifest says the digests of all.
+//! * A chunk is named by a record for each of the places in memory that have its bytes; such records stand side by side.
 //! * Of a carried chunk some bytes may not be memory any more. Its runs still have all of its bytes, one behind the other; those that
 //!   are *dead* have `space` [`NOWHERE`] and address 0.
 //! * Runs of memory may begin at any address and have any length: of a page, some bytes may be in one chunk, others in another.
@@ -72,6 +77,8 @@ pub const MAX_SECTIONS: u32 = 4096;
 pub const NOWHERE: u32 = u32::MAX;
 /// Most earlier images that one image may have chunks in.
 pub const MAX_ORIGINS: usize = 64;
+/// Most images of its own epoch that one may have chunks in.
+pub const MAX_SIBLINGS: usize = 1024;
 /// Most bytes that a table may have.
 pub const MAX_SECTION_BYTES: u64 = 1 << 30;
 /// Most bytes that facts, inventory and all blobs together may have, each: whoever looks at an image holds them in memory.
@@ -121,10 +128,11 @@ pub enum SectionKind {
     Blob = 12,
     Origins = 13,
     PackedRuns = 14,
+    Siblings = 15,
 }
 
 impl SectionKind {
-    pub const ALL: [SectionKind; 14] = [
+    pub const ALL: [SectionKind; 15] = [
         SectionKind::PageData,
         SectionKind::Identity,
         SectionKind::Environment,
@@ -139,6 +147,7 @@ impl SectionKind {
         SectionKind::Blob,
         SectionKind::Origins,
         SectionKind::PackedRuns,
+        SectionKind::Siblings,
     ];
 
     pub fn name(self) -> &'static str {
@@ -157,6 +166,7 @@ impl SectionKind {
             SectionKind::Blob => "blob",
             SectionKind::Origins => "origins",
             SectionKind::PackedRuns => "packed runs",
+            SectionKind::Siblings => "siblings",
         }
     }
 
@@ -176,7 +186,8 @@ impl SectionKind {
             | SectionKind::Descriptors
             | SectionKind::Inventory
             | SectionKind::Blob
-            | SectionKind::Origins => MAX_STATE_BYTES,
+            | SectionKind::Origins
+            | SectionKind::Siblings => MAX_STATE_BYTES,
         }
     }
 
@@ -196,7 +207,7 @@ impl SectionKind {
             | SectionKind::Inventory
             | SectionKind::Blob => OLDEST_VERSION,
             SectionKind::Origins => 3,
-            SectionKind::PackedRuns => 4,
+            SectionKind::PackedRuns | SectionKind::Siblings => 4,
         }
     }
 
@@ -337,7 +348,7 @@ pub struct ChunkRecord {
     pub runs: u32,
     /// A [`crate::compression::Codec`].
     pub codec: u32,
-    /// 0: this file; k: the k-th of ORIGINS.
+    /// 0: this file; k: the k-th of ORIGINS, and behind these of SIBLINGS.
     pub origin: u32,
 }
 

@@ -9,7 +9,7 @@ use crate::descriptors::Descriptors;
 use crate::error::ImageError;
 use crate::facts::{Environment, Identity};
 use crate::mapped_files::MappedFiles;
-use crate::origins::Share;
+use crate::origins::{Share, Shared};
 use crate::reader::Reader;
 use crate::tables::{Region, thread_flags};
 
@@ -67,6 +67,8 @@ pub struct Description {
     pub sizes: Sizes,
     /// What lies in images of earlier epochs, the oldest first.
     pub carried: Vec<Share>,
+    /// What lies in images of the same epoch, its own included, and was not written for this one, by rank.
+    pub shared: Vec<Shared>,
     pub regions: Vec<RegionDescription>,
     /// Of all regions together; null where the image does not say.
     pub bytes: Option<RegionBytes>,
@@ -207,6 +209,7 @@ pub fn inspect(path: &Path) -> Result<Description, ImageError> {
             referred_bytes: mapped_files.iter().map(|file| file.referred_bytes).sum(),
         },
         carried: reader.tables().shares(),
+        shared: reader.tables().shared(),
         regions: regions.collect(),
         bytes: known.as_ref().and_then(RegionBytes::sum),
         mapped_files,

@@ -11,6 +11,7 @@
 //! * [`verify`], [`inspect`] - read every byte; say what is inside
 //! * [`Manifest`] - which images make an epoch
 //! * [`delta`], [`Origin`] - what an image leaves where earlier ones have it
+//! * [`index`], [`sharing`] - what it leaves where it has it already, or another rank's image of the same epoch
 //! * [`blocks`] - where the parts of an image are that was staged on several tiers
 //! * [`mapped_files`] - what of private mappings is left to their files
 //! * [`changes`] - what was written of each region, and why so much
@@ -34,6 +35,7 @@ pub mod facts;
 pub mod fast_tier;
 pub mod features;
 pub mod format;
+pub mod index;
 mod inspect;
 pub mod manifest;
 pub mod mapped_files;
@@ -44,6 +46,7 @@ pub mod pages;
 mod reader;
 mod runs;
 mod sections;
+pub mod sharing;
 pub mod store;
 mod sums;
 pub mod tables;
@@ -55,19 +58,29 @@ pub use delta::{Base, Carried};
 pub use error::ImageError;
 pub use estimate::estimate;
 pub use facts::{Environment, Identity};
+pub use index::Index;
 pub use inspect::{
     Description, FileDescription, RegionDescription, Sizes, Summary, inspect, verify, verify_opened,
 };
 pub use manifest::{Manifest, RankImage};
-pub use origins::{Origin, Share, Tables};
+pub use origins::{Origin, Share, Shared, Tables};
 pub use pages::PageRun;
 pub use reader::{Blob, Reader};
+pub use sharing::Sharing;
 pub use tables::{Region, Thread};
 pub use writer::{Content, Writer, Written};
 
 /// The name of a rank's image inside an epoch's directory.
 pub fn image_name(rank: u32) -> String {
     format!("rank-{rank:06}.img")
+}
+
+/// The rank that the name of an image stands for.
+pub fn rank_of(name: &str) -> Option<u32> {
+    let digits = name.strip_prefix("rank-")?.strip_suffix(".img")?;
+    let rank = digits.parse().ok()?;
+    // Signs and zeros too many are read as well.
+    (image_name(rank) == name).then_some(rank)
 }
 
 /// The name of a committed epoch's directory.

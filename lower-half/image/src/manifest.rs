@@ -194,6 +194,24 @@ impl Manifest {
             );
             return Err(ImageError::malformed(&path, 0, "identity", problem));
         }
+        for (rank, path, found) in reader.siblings() {
+            let known = self.ranks.get(rank as usize).map(|known| known.digest);
+            match known {
+                Some(expected) if expected == found => {}
+                Some(expected) => {
+                    return Err(ImageError::Digest {
+                        path: path.to_owned(),
+                        found,
+                        expected,
+                    });
+                }
+                None => {
+                    let problem = format!("it needs rank {rank} of a job of {size}");
+                    let path = reader.path();
+                    return Err(ImageError::malformed(path, 0, "siblings", problem));
+                }
+            }
+        }
         // Whoever keeps epochs goes by the manifest.
         let mut origins = reader.origins().iter();
         if let Some(origin) = origins.find(|origin| !self.needs.contains(&origin.epoch)) {

@@ -1,4 +1,4 @@
-//! Earlier images that an image has chunks in, and the tables that say which.
+//! Other images that an image has chunks in, and the tables that say which.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use stillpoint_directory::{Directory, Whose};
 use crate::error::ImageError;
 use crate::format::{ChunkRecord, NOWHERE, RunRecord};
 use crate::sections::read_table;
-use crate::{epoch_name, image_name};
+use crate::{epoch_name, image_name, rank_of};
 
 /// An image of an earlier epoch that holds chunks of a later one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +36,11 @@ impl Origin {
             bytes,
             digest,
         }
+    }
+
+    /// Whose image it is.
+    pub fn rank(&self) -> Option<u32> {
+        rank_of(&self.file)
     }
 
     /// Whether it is still there, for an image at `image` that needs it, or will.
@@ -65,11 +70,8 @@ impl Origin {
             let problem = format!("it has {bytes} bytes instead of {}", self.bytes);
             return Err(failed(problem, None));
         }
-        let (_, digest) = read_table(&file, &path, bytes).map_err(|error| {
-            let text = error.to_string();
-            let named = format!("{}: ", path.display());
-            failed(text.strip_prefix(&named).unwrap_or(&text).to_owned(), None)
-        })?;
+        let (_, digest) = read_table(&file, &path, bytes)
+            .map_err(|error| failed(without_name(&error, &path), None))?;
         if digest != self.digest {
             let problem = format!(
                 "it is another image than was there before: its digest is {digest:032x} instead of {:032x}",
@@ -79,6 +81,14 @@ impl Origin {
         }
         Ok(Opened { path, file })
     }
+
+    /// Learns how the image came out that a sibling has written, now that its epoch is committed, for an image at `image`.
+    pub(crate) fn settle(&mut self, image: &Path) -> Result<(), ImageError> {
+        let beside = beside(image).join(&self.directory).join(&self.file);
+        let sibling = Sibling::open(&beside, self.rank().unwrap_or_default())?;
+        (self.bytes, self.digest) = (sibling.bytes, sibling.digest);
+        Ok(())
+    }
 }
 
 /// An origin that has been checked.
@@ -86,6 +96,55 @@ impl Origin {
 pub(crate) struct Opened {
     pub path: PathBuf,
     pub file: File,
+}
+
+/// An image of the same epoch that has chunks of another one.
+#[derive(Debug)]
+pub(crate) struct Sibling {
+    pub path: PathBuf,
+    pub file: File,
+    pub bytes: u64,
+    pub digest: u128,
+}
+
+impl Sibling {
+    /// Opens the image of `rank` that lies beside `image`. Whether it is the very one the manifest knows.
+    pub fn open(image: &Path, rank: u32) -> Result<Sibling, ImageError> {
+        let name = image_name(rank);
+        let path = image.with_file_name(&name);
+        let failed = |problem: String, source| ImageError::Sibling {
+            path: image.to_owned(),
+            rank,
+            file: path.clone(),
+            problem,
+            source,
+        };
+        let cannot =
+            |error: std::io::Error| failed(format!("it cannot be opened: {error}"), Some(error));
+        let directory = match image.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let opened = Directory::open(directory, Whose::Anyones)
+            .and_then(|directory| directory.open_file(&name));
+        let file = opened.map_err(cannot)?;
+        let bytes = file.metadata().map_err(cannot)?.len();
+        let (_, digest) = read_table(&file, &path, bytes)
+            .map_err(|error| failed(without_name(&error, &path), None))?;
+        Ok(Sibling {
+            path,
+            file,
+            bytes,
+            digest,
+        })
+    }
+}
+
+/// What is wrong with the file at the path, which the error begins with.
+fn without_name(error: &ImageError, path: &Path) -> String {
+    let text = error.to_string();
+    let named = format!("{}: ", path.display());
+    text.strip_prefix(&named).unwrap_or(&text).to_owned()
 }
 
 /// The checkpoint directory in which an image's epoch lies beside others.
@@ -101,11 +160,14 @@ fn beside(image: &Path) -> PathBuf {
     }
 }
 
-/// Which bytes of memory are where: chunks of the image itself first, then those that lie in its origins.
+/// Which bytes of memory are where: chunks of the image itself first, then those that lie in its origins, then those that its siblings have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
-    /// Ascending by epoch.
+    /// Ascending by epoch and rank.
     pub origins: Vec<Origin>,
+    /// Ranks, ascending: whose images of the same epoch have chunks of this one; its own rank, where a chunk of its own holds more than one
+    /// stretch of memory. Their numbers go on behind those of the origins.
+    pub siblings: Vec<u32>,
     pub chunks: Vec<ChunkRecord>,
     pub runs: Vec<RunRecord>,
 }
@@ -114,6 +176,8 @@ pub struct Tables {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Share {
     pub epoch: u64,
+    /// Whose image it is.
+    pub rank: u32,
     /// Bytes of memory.
     pub bytes: u64,
     /// Bytes that have to be read for them: whole chunks, as they are stored.
@@ -121,7 +185,37 @@ pub struct Share {
     pub chunks: u64,
 }
 
+/// What of an image lies in one of the same epoch, its own included, and was not written for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Shared {
+    pub rank: u32,
+    /// Bytes of memory.
+    pub bytes: u64,
+    /// What they would have taken in the image.
+    pub stored_bytes: u64,
+    pub chunks: u64,
+}
+
+/// In which file a chunk lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    Itself,
+    /// By its place in the list.
+    Origin(usize),
+    /// By its place in the list.
+    Sibling(usize),
+}
+
 impl Tables {
+    /// In which file a chunk lies, in that of a table that has been checked.
+    pub fn holder(&self, chunk: &ChunkRecord) -> Holder {
+        match (chunk.origin as usize).checked_sub(1) {
+            None => Holder::Itself,
+            Some(origin) if origin < self.origins.len() => Holder::Origin(origin),
+            Some(origin) => Holder::Sibling(origin - self.origins.len()),
+        }
+    }
+
     /// The runs of a chunk, one behind the other, dead ones too.
     pub fn runs_of(&self, chunk: &ChunkRecord) -> &[RunRecord] {
         let first = chunk.first_run as usize;
@@ -146,11 +240,14 @@ impl Tables {
     pub fn shares(&self) -> Vec<Share> {
         let share = |origin: &Origin| Share {
             epoch: origin.epoch,
+            rank: origin.rank().unwrap_or_default(),
             ..Share::default()
         };
         let mut shares: Vec<Share> = self.origins.iter().map(share).collect();
-        for chunk in self.chunks.iter().filter(|chunk| chunk.origin != 0) {
-            if let Some(share) = shares.get_mut(chunk.origin as usize - 1) {
+        for chunk in &self.chunks {
+            if let Holder::Origin(origin) = self.holder(chunk)
+                && let Some(share) = shares.get_mut(origin)
+            {
                 share.bytes += self.live_bytes(chunk);
                 share.stored_bytes += u64::from(chunk.stored_bytes);
                 share.chunks += 1;
@@ -159,9 +256,30 @@ impl Tables {
         shares
     }
 
+    /// What each sibling holds of this image, in their order.
+    pub fn shared(&self) -> Vec<Shared> {
+        let shared = |rank: &u32| Shared {
+            rank: *rank,
+            ..Shared::default()
+        };
+        let mut all: Vec<Shared> = self.siblings.iter().map(shared).collect();
+        for chunk in &self.chunks {
+            if let Holder::Sibling(sibling) = self.holder(chunk)
+                && let Some(shared) = all.get_mut(sibling)
+            {
+                shared.bytes += self.live_bytes(chunk);
+                shared.stored_bytes += u64::from(chunk.stored_bytes);
+                shared.chunks += 1;
+            }
+        }
+        all
+    }
+
     /// The epochs that the image needs, ascending.
     pub fn needs(&self) -> Vec<u64> {
-        self.origins.iter().map(|origin| origin.epoch).collect()
+        let mut epochs: Vec<u64> = self.origins.iter().map(|origin| origin.epoch).collect();
+        epochs.dedup();
+        epochs
     }
 
     /// Adds a chunk with its runs.

@@ -13,7 +13,7 @@ use crate::error::ImageError;
 use crate::facts::{Environment, Identity};
 use crate::format::{CHUNK_BYTES, ChunkRecord, NOWHERE, RunRecord, SectionKind, checksum};
 use crate::nearest::Nearest;
-use crate::origins::{Opened, Origin, Tables};
+use crate::origins::{Holder, Opened, Origin, Sibling, Tables};
 use crate::sections::{Sections, read_at, read_table};
 use crate::store::Source;
 use crate::tables::{Region, Thread};
@@ -42,6 +42,8 @@ pub struct Reader {
     tables: Arc<Tables>,
     /// By number, the first being 1.
     origins: Vec<Opened>,
+    /// In the order of the tables; `None`: it is the image itself, or was not opened.
+    siblings: Vec<Option<Sibling>>,
     descriptors: Descriptors,
     inventory: Vec<u8>,
     blobs: Vec<Blob>,
@@ -49,8 +51,15 @@ pub struct Reader {
 
 impl Reader {
     /// Opens an image and checks everything in it but page data; and opens the earlier images that it has chunks in, which lie in
-    /// the directories of their epochs beside its own.
+    /// the directories of their epochs beside its own, and those of its epoch.
     pub fn open(path: &Path) -> Result<Reader, ImageError> {
+        let mut reader = Reader::open_alone(path)?;
+        reader.open_siblings()?;
+        Ok(reader)
+    }
+
+    /// The same without the images of its epoch that it has chunks in, which may not be whole yet: such chunks cannot be loaded.
+    pub fn open_alone(path: &Path) -> Result<Reader, ImageError> {
         let file =
             stillpoint_directory::open(path).map_err(ImageError::io(path, "open the image"))?;
         let meta = file
@@ -69,7 +78,9 @@ impl Reader {
         match Nearest::open(path, host, fetched) {
             Some(nearest) => {
                 let file_bytes = nearest.length().unwrap_or(0);
-                Reader::from_source(path, Box::new(nearest), file_bytes)
+                let mut reader = Reader::from_source(path, Box::new(nearest), file_bytes)?;
+                reader.open_siblings()?;
+                Ok(reader)
             }
             None => Reader::open(path),
         }
@@ -92,11 +103,12 @@ impl Reader {
         let regions = check::regions(&sections, &strings, contents.len())?;
         let identity: Identity = sections.json(SectionKind::Identity)?;
         let tables = Tables {
-            origins: check::origins(&sections, identity.epoch, identity.rank)?,
+            origins: check::origins(&sections, &identity)?,
+            siblings: check::siblings(&sections, &identity)?,
             runs: sections.runs()?,
             chunks: sections.table(SectionKind::Chunks)?,
         };
-        check::pages(&sections, &regions, &contents, &tables)?;
+        check::pages(&sections, identity.rank, &regions, &contents, &tables)?;
         let inventory = sections
             .read_optional(SectionKind::Inventory)?
             .unwrap_or_default();
@@ -105,6 +117,7 @@ impl Reader {
         let origins = origins.map(|origin| origin.open(path));
         Ok(Reader {
             origins: origins.collect::<Result<_, _>>()?,
+            siblings: Vec::new(),
             identity,
             environment: sections.json(SectionKind::Environment)?,
             threads: check::threads(&sections, &regions)?,
@@ -119,6 +132,20 @@ impl Reader {
             path: path.to_owned(),
             file,
         })
+    }
+
+    fn open_siblings(&mut self) -> Result<(), ImageError> {
+        let open = |rank: &u32| match *rank == self.identity.rank {
+            true => Ok(None),
+            false => Sibling::open(&self.path, *rank).map(Some),
+        };
+        self.siblings = self
+            .tables
+            .siblings
+            .iter()
+            .map(open)
+            .collect::<Result<_, _>>()?;
+        Ok(())
     }
 
     pub fn path(&self) -> &Path {
@@ -173,7 +200,7 @@ impl Reader {
         self.blobs.iter().find(|blob| blob.name == name)
     }
 
-    /// Those of the file itself first, then those that lie in its origins.
+    /// Those of the file itself first, then those that lie in its origins, then those that its siblings have.
     pub fn chunks(&self) -> &[ChunkRecord] {
         &self.tables.chunks
     }
@@ -195,25 +222,49 @@ impl Reader {
         &self.tables.origins
     }
 
+    /// The other images of its epoch that hold chunks of this one, as far as they have been opened: rank, path and digest.
+    pub fn siblings(&self) -> impl Iterator<Item = (u32, &Path, u128)> {
+        let siblings = self.tables.siblings.iter().zip(&self.siblings);
+        siblings.filter_map(|(rank, opened)| {
+            let Sibling { path, digest, .. } = opened.as_ref()?;
+            Some((*rank, path.as_path(), *digest))
+        })
+    }
+
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
 
-    /// The image as one that the next epoch's may have chunks in.
+    /// The image as one that the next epoch's may have chunks in. It has to be [settled](Base::settle).
     pub fn base(&self) -> Base {
         let Identity { epoch, rank, .. } = self.identity;
-        Base {
-            image: Origin::of(epoch, rank, self.file_bytes, self.digest),
-            tables: Arc::clone(&self.tables),
-        }
+        let image = Origin::of(epoch, rank, self.file_bytes, self.digest);
+        Base::new(image, Arc::clone(&self.tables))
     }
 
     /// The file that holds a chunk.
-    fn holder(&self, chunk: &ChunkRecord) -> (&dyn Source, &Path) {
-        let origin = (chunk.origin as usize).checked_sub(1);
-        match origin.and_then(|origin| self.origins.get(origin)) {
-            None => (&*self.file, &self.path),
-            Some(origin) => (&origin.file, &origin.path),
+    fn holder(&self, chunk: &ChunkRecord) -> Result<(&dyn Source, &Path), ImageError> {
+        let itself: (&dyn Source, &Path) = (&*self.file, &self.path);
+        let sibling = match self.tables.holder(chunk) {
+            Holder::Itself => return Ok(itself),
+            Holder::Origin(origin) => {
+                let origin = self.origins.get(origin);
+                return Ok(origin.map_or(itself, |origin| (&origin.file, &origin.path)));
+            }
+            Holder::Sibling(sibling) => sibling,
+        };
+        let rank = self.tables.siblings.get(sibling).copied();
+        let rank = rank.unwrap_or_default();
+        match self.siblings.get(sibling) {
+            _ if rank == self.identity.rank => Ok(itself),
+            Some(Some(opened)) => Ok((&opened.file, &opened.path)),
+            _ => Err(ImageError::Sibling {
+                path: self.path.clone(),
+                rank,
+                file: self.path.with_file_name(crate::image_name(rank)),
+                problem: "it has not been opened".into(),
+                source: None,
+            }),
         }
     }
 
@@ -230,7 +281,7 @@ impl Reader {
         scratch: &mut Vec<u8>,
         output: &mut [u8],
     ) -> Result<(), ImageError> {
-        let (file, path) = self.holder(chunk);
+        let (file, path) = self.holder(chunk)?;
         let bad = |problem: String| ImageError::malformed(path, chunk.offset, "page data", problem);
         if output.len() != chunk.bytes as usize {
             return Err(bad(format!(
@@ -262,7 +313,7 @@ impl Reader {
         }
         let address = self.live_runs(chunk).next().map_or(0, |run| run.address);
         Err(ImageError::Checksum {
-            path: self.holder(chunk).1.to_owned(),
+            path: self.holder(chunk)?.1.to_owned(),
             offset: chunk.offset,
             field: format!("page data of {address:#x}"),
             found,

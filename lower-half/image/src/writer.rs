@@ -18,8 +18,9 @@ use crate::error::ImageError;
 use crate::facts::{Environment, Identity};
 use crate::format::{ContentRecord, HEADER_BYTES, MAX_SECTION_BYTES, RegionRecord, SectionKind};
 use crate::origins::{Origin, Tables};
-use crate::pack::{Packed, pack};
+use crate::pack::{Packed, Packing};
 use crate::pages::PageRun;
+use crate::sharing::Sharing;
 use crate::store::Store;
 use crate::tables::{Region, Thread};
 use finish::MOST_RUNS;
@@ -46,12 +47,10 @@ pub struct Written {
 }
 
 impl Written {
-    /// The image as one that the next epoch's may have chunks in. It must be committed before.
+    /// The image as one that the next epoch's may have chunks in. It must be committed before, and [settled](Base::settle) then.
     pub fn base(&self, epoch: u64, rank: u32) -> Base {
-        Base {
-            image: Origin::of(epoch, rank, self.bytes, self.digest),
-            tables: Arc::clone(&self.tables),
-        }
+        let image = Origin::of(epoch, rank, self.bytes, self.digest);
+        Base::new(image, Arc::clone(&self.tables))
     }
 }
 
@@ -65,6 +64,7 @@ pub struct Writer {
     threads: usize,
     pages: Packed,
     carried: Carried,
+    sharing: Option<Sharing>,
     /// Of the identity.
     epoch: Option<u64>,
     contents: Vec<ContentRecord>,
@@ -107,6 +107,7 @@ impl Writer {
             threads: 1,
             pages: Packed::default(),
             carried: Carried::default(),
+            sharing: None,
             epoch: None,
             contents: Vec::new(),
             strings: Vec::new(),
@@ -122,6 +123,11 @@ impl Writer {
     /// How many threads pack pages; 1 unless said.
     pub fn use_threads(&mut self, threads: usize) {
         self.threads = threads;
+    }
+
+    /// From here on memory that the epoch has already, as far as is known there, is not written again.
+    pub fn share(&mut self, sharing: Sharing) {
+        self.sharing = Some(sharing);
     }
 
     /// Writes memory. Zero pages are left out. Stretches of one image must not overlap; they may begin anywhere and have any length.
@@ -155,15 +161,15 @@ impl Writer {
     }
 
     fn pack(&mut self, space: u32, runs: &[PageRun<'_>]) -> Result<(), ImageError> {
-        let packed = pack(
-            &*self.store,
-            &self.end,
-            space,
-            runs,
-            self.compression,
-            self.threads,
-        )
-        .map_err(ImageError::io(&self.path, "write page data"))?;
+        let packing = Packing {
+            store: &*self.store,
+            end: &self.end,
+            compression: self.compression,
+            threads: self.threads,
+            sharing: self.sharing.as_ref(),
+        };
+        let packed = packing.pack(space, runs);
+        let packed = packed.map_err(ImageError::io(&self.path, "write page data"))?;
         let before = self.pages.runs.len();
         if before + packed.runs.len() > MOST_RUNS {
             return Err(self.unwritable("memory is scattered over too many runs of pages"));
@@ -175,6 +181,7 @@ impl Writer {
                 chunk
             }));
         self.pages.runs.extend(packed.runs);
+        self.pages.shared.extend(packed.shared);
         Ok(())
     }
 

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use stillpoint_image::delta::within;
-use stillpoint_image::format::PAGE;
+use stillpoint_image::format::{MAX_ORIGINS, PAGE};
 use stillpoint_image::pages::Pages;
-use stillpoint_image::{Base, Carried, ImageError, Region, Writer, Written};
+use stillpoint_image::{Base, Carried, ImageError, Origin, Region, Writer, Written};
 use stillpoint_incremental::blocks::{Counts, Table};
 use stillpoint_incremental::viability::{
     Measured, Method, Outcome, Part, Plan, Rates, Record, Regions, by_region,
@@ -23,8 +23,8 @@ use super::tracking::Tracker;
 use super::{differ, runs};
 use crate::ground::ranges;
 
-/// Earlier images that one has chunks in, at most: as many files a restart opens.
-const MOST_ORIGINS: usize = 8;
+/// Earlier epochs that one has chunks in, at most.
+const MOST_EPOCHS: usize = 8;
 
 /// Bytes a second, until they have been measured.
 const RATES: Rates = Rates {
@@ -83,8 +83,8 @@ pub struct Increment {
     compared: Vec<Range<usize>>,
     /// The next image's regions.
     regions: Vec<Range<u64>>,
-    /// Epochs that are too old to have a part in it.
-    left: Vec<u64>,
+    /// Images that are to have no part in it.
+    left: Vec<Origin>,
     /// What stays where it is.
     kept: Vec<Range<usize>>,
     /// What is known of the next image's blocks.
@@ -150,7 +150,7 @@ impl Increment {
             Some((base, _)) => {
                 // What is as it was may lie where it is not to be looked for any more.
                 let mut again = base.carry(&within(&wide(&found.unchanged), &self.regions));
-                ranges::joined(narrow(&again.leave(&self.left)))
+                ranges::joined(narrow(&again.leave(|image| self.left.contains(image))))
             }
             None => Vec::new(),
         };
@@ -236,7 +236,13 @@ pub unsafe fn since_the_last(
         Some(tracker) => tracker.look(mappings).is_ok(),
         None => false,
     };
-    let is_there = |(base, _): &&(Base, Arc<Table>)| looked && base.check(image).is_ok();
+    // What the other ranks' images have come to can be told since they are committed.
+    let settled = match &mut state.base {
+        Some((base, _)) => base.settle(image).is_ok(),
+        None => false,
+    };
+    let is_there =
+        |(base, _): &&(Base, Arc<Table>)| looked && settled && base.check(image).is_ok();
     let (Some((base, old)), Some(tracker)) = (state.base.as_ref().filter(is_there), &state.tracker)
     else {
         let parts = parts(&private, &[], &[], None);
@@ -258,9 +264,11 @@ pub unsafe fn since_the_last(
     let private = cut(private);
     let mut increment = Increment::whole(private, regions);
     let (written, same) = ranges::split(&increment.changed, tracker.written());
-    let left = too_old(base);
+    let left = too_many(base);
     let mut carried = base.carry(&within(&wide(&same), &increment.regions));
-    let again = narrow(&carried.leave(&left)).into_iter().map(whole_pages);
+    let again = narrow(&carried.leave(|image| left.contains(image)))
+        .into_iter()
+        .map(whole_pages);
     let (again, unchanged) = ranges::split(&same, &ranges::joined(again.collect()));
     let parts = parts(&increment.changed, &written, &again, Some(old));
     let forced = match how {
@@ -310,11 +318,21 @@ fn bytes(ranges: &[Range<usize>]) -> u64 {
     ranges.iter().map(|range| range.len() as u64).sum()
 }
 
-/// The epochs of a base's images that the next one leaves, so that it does not have too many: the oldest.
-fn too_old(base: &Base) -> Vec<u64> {
-    let epochs = base.tables.origins.iter().map(|origin| origin.epoch);
-    let surplus = (base.tables.origins.len() + 1).saturating_sub(MOST_ORIGINS);
-    epochs.take(surplus).collect()
+/// The images that the next one leaves, so that it does not need too many: those of the oldest epochs; and where one epoch has too many
+/// by itself, those of other ranks.
+fn too_many(base: &Base) -> Vec<Origin> {
+    let newest = |image: &&Origin| (image.epoch, **image == base.image);
+    let mut images: Vec<&Origin> = base.images().collect();
+    images.sort_by_key(newest);
+    let mut epochs: Vec<u64> = images.iter().map(|image| image.epoch).collect();
+    epochs.dedup();
+    let oldest = epochs.len().saturating_sub(MOST_EPOCHS);
+    let surplus = images.len().saturating_sub(MAX_ORIGINS);
+    let is_left = |(number, image): &(usize, &Origin)| {
+        *number < surplus || epochs[..oldest].contains(&image.epoch)
+    };
+    let left = images.into_iter().enumerate().filter(is_left);
+    left.map(|(_, image)| image.clone()).collect()
 }
 
 fn whole_pages(range: Range<usize>) -> Range<usize> {
@@ -378,4 +396,38 @@ pub fn follows(mapping: &Mapping) -> bool {
     let state = state();
     let tracker = state.as_ref().and_then(|state| state.tracker.as_ref());
     tracker.is_some_and(|tracker| tracker.has_registered(mapping))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use stillpoint_image::Tables;
+
+    use super::*;
+
+    fn left(epochs: &[u64], siblings: u32) -> Vec<(u64, u32)> {
+        let tables = Tables {
+            origins: epochs.iter().map(|it| Origin::of(*it, 5, 99, 0)).collect(),
+            siblings: (0..siblings).collect(),
+            ..Tables::default()
+        };
+        let base = Base::new(Origin::of(20, 5, 99, 0), Arc::new(tables));
+        let left = too_many(&base);
+        let named = left.iter().map(|it| (it.epoch, it.rank().unwrap_or(99)));
+        named.collect()
+    }
+
+    #[test]
+    fn the_oldest_images_are_left_and_then_those_of_other_ranks() {
+        assert_eq!(left(&[1, 2, 3], 0), []);
+        let nine: Vec<u64> = (1..=9).collect();
+        assert_eq!(left(&nine, 0), [(1, 5), (2, 5)]);
+        assert_eq!(left(&nine, 3), [(1, 5), (2, 5)]);
+        // 64 at most: the image itself, and of its siblings those of the highest ranks.
+        let many = left(&[7, 8], 100);
+        assert_eq!(many.len(), 102 - MAX_ORIGINS);
+        assert_eq!(many[..3], [(7, 5), (8, 5), (20, 0)]);
+        assert!(!many.contains(&(20, 5)) && !many.contains(&(20, 99)));
+    }
 }

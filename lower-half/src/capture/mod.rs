@@ -49,8 +49,8 @@ use stillpoint_image::mapped_files::MappedFiles;
 use stillpoint_image::pages::{Bytes, Pages};
 use stillpoint_image::store::Store;
 use stillpoint_image::{
-    Compression, Environment, Identity, ImageError, PageRun, Reader, Thread, Writer, Written,
-    changes,
+    Compression, Environment, Identity, ImageError, Index, PageRun, Reader, Sharing, Thread,
+    Writer, Written, changes,
 };
 use stillpoint_incremental::viability::Record;
 
@@ -101,6 +101,8 @@ pub struct Request {
     pub compression: Compression,
     /// Whether it may build on earlier ones.
     pub incremental: Incremental,
+    /// Which equal memory is written once.
+    pub dedup: Dedup,
     /// Threads that pack pages.
     pub workers: usize,
     /// The upper half's threads, the main one first.
@@ -115,6 +117,27 @@ pub struct Request {
     pub mapped_files: MappedFiles,
     /// The descriptor numbers that belong to the upper half.
     pub descriptors: Vec<i32>,
+}
+
+/// Which equal memory is written once.
+pub enum Dedup {
+    /// None.
+    Off,
+    /// This rank's.
+    Alone,
+    /// That of all who have this table.
+    With(Index),
+}
+
+impl Dedup {
+    /// For the image of a rank with so many bytes.
+    fn sharing(self, rank: u32, bytes: u64) -> Option<Sharing> {
+        match self {
+            Dedup::Off => None,
+            Dedup::Alone => Some(Sharing::in_one_image(rank, bytes)),
+            Dedup::With(index) => Some(Sharing::with(index, rank)),
+        }
+    }
 }
 
 /// An image that is written.
@@ -237,6 +260,10 @@ unsafe fn put_down(
     };
     let workers = request.workers;
     writer.use_threads(workers);
+    let bytes = increment.changed.iter().map(|range| range.len() as u64);
+    if let Some(sharing) = request.dedup.sharing(request.identity.rank, bytes.sum()) {
+        writer.share(sharing);
+    }
     // SAFETY: the survey has made readable what is to be written; the threads are stopped, the caller says.
     let live = unsafe { Memory::through(access) };
     let parted = &surveyed.parted;
@@ -321,7 +348,8 @@ fn read_again(
     payloads: &[Payload],
     written: &Written,
 ) -> Result<(), CaptureError> {
-    let reader = Reader::open(path)?;
+    // Other ranks' images may not be whole yet.
+    let reader = Reader::open_alone(path)?;
     let payloads = payloads.iter().all(|payload| {
         let found = reader.blob(payload.kind.name);
         found.is_some_and(|blob| blob.bytes == payload.bytes)

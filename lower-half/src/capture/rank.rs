@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use stillpoint_faults::{Point, strike};
 use stillpoint_image::store::Store;
-use stillpoint_image::{Compression, Identity};
+use stillpoint_image::{Compression, Identity, Index};
 use stillpoint_part::Payload;
-use stillpoint_protocol::agent::{Begin, Written};
+use stillpoint_protocol::agent::{Begin, Dedup, Written};
 use stillpoint_protocol::launch::Launch;
 use stillpoint_wrappers::gate::{self, UpperHooks};
 
@@ -20,7 +20,7 @@ use super::contents::Contents;
 use super::file_limit::FileLimit;
 use super::memory::Memory;
 use super::still::Still;
-use super::{CaptureError, Image, Request, environment, mapped_files, records};
+use super::{self as capture, CaptureError, Image, Request, environment, mapped_files, records};
 use crate::gate::descriptors;
 use crate::ground::cores;
 
@@ -82,7 +82,7 @@ pub unsafe fn size(begin: &Begin, still: &Still<'_>) -> Result<u64, CaptureError
 }
 
 /// Writes this rank's image to `path`, or to `store`, where the image is then called by that path. `payloads` are what the parts have put
-/// down. With `behind` the application may run as soon as the function there has been called, if it is.
+/// down. `known` is what other ranks write, whose images lie beside this one. With `behind` the application may run as soon as the function there has been called, if it is.
 ///
 /// # Errors
 /// See [`CaptureError`]; nothing is left at `path` then.
@@ -95,6 +95,7 @@ pub unsafe fn write(
     store: Option<Box<dyn Store>>,
     still: &Still<'_>,
     payloads: Vec<Payload>,
+    known: Option<Index>,
     behind: Option<(Behind, &dyn Fn())>,
 ) -> Result<Written, CaptureError> {
     let begun = Instant::now();
@@ -134,6 +135,11 @@ pub unsafe fn write(
         environment,
         compression,
         incremental: begin.incremental,
+        dedup: match (begin.dedup, known) {
+            (Dedup::Off, _) => capture::Dedup::Off,
+            (_, None) => capture::Dedup::Alone,
+            (_, Some(known)) => capture::Dedup::With(known),
+        },
         workers: JOB.get().map_or(1, |job| job.workers),
         threads,
         inventory,

@@ -15,6 +15,7 @@ use stillpoint_protocol::Sender;
 use stillpoint_protocol::agent::{Begin, FromAgent, Progress};
 
 use super::destination::Destination;
+use super::node::Table;
 use super::stopping;
 use crate::capture::access::Access;
 use crate::capture::behind::Behind;
@@ -58,6 +59,7 @@ pub struct Means {
 pub struct Executor {
     tasks: mpsc::Sender<Task>,
     access: Arc<Access>,
+    table: Arc<Table>,
 }
 
 impl Executor {
@@ -71,10 +73,12 @@ impl Executor {
             ));
         }
         let access = Arc::new(Access::default());
+        let table = Arc::new(Table::default());
         let (tasks, given) = mpsc::channel();
         let carrier = Carrier {
             means,
             access: Arc::clone(&access),
+            table: Arc::clone(&table),
             seen,
         };
         let thread = std::thread::Builder::new()
@@ -91,7 +95,11 @@ impl Executor {
             THREADS.fetch_sub(1, Ordering::Relaxed);
             return Err(error);
         }
-        Ok(Executor { tasks, access })
+        Ok(Executor {
+            tasks,
+            access,
+            table,
+        })
     }
 
     /// Has the thread carry a task out after those before it. It tells the coordinator itself what came of it.
@@ -102,12 +110,14 @@ impl Executor {
 
     /// What is left to do goes on without the upper half, which may run.
     pub fn let_go(&self) {
+        self.table.close();
         self.access.let_go();
         parts::release();
     }
 
     /// Ends everything that is under way: when this returns the thread leaves the upper half alone.
     pub fn stop(self) {
+        self.table.close();
         let let_go = self.access.revoked();
         self.access.revoke();
         if !let_go {
@@ -135,6 +145,7 @@ fn told(done: Result<Progress, Failure>) -> Option<Progress> {
 struct Carrier {
     means: Means,
     access: Arc<Access>,
+    table: Arc<Table>,
     seen: Seen,
 }
 
@@ -163,6 +174,11 @@ impl Carrier {
     fn check(&self) -> Result<Progress, Failure> {
         at(Point::Check)?;
         let still = self.still();
+        let Means { attempt, begin, .. } = &self.means;
+        {
+            let _inside = self.access.enter()?;
+            self.table.keep(begin.dedup, *attempt);
+        }
         let refusals = parts::hinders(&still)?;
         let sums = self.means.page.given_up();
         self.say(Progress::GivenUp { sums });
@@ -211,10 +227,12 @@ impl Carrier {
         let still = self.still();
         driver::hold(&still)?;
         let payloads = parts::capture(&still)?;
+        let known = self.table.open(begin.dedup, self.means.attempt);
         let apart = || self.say(Progress::Apart);
         let behind = behind.map(|behind| (behind, &apart as &dyn Fn()));
         // SAFETY: the driver holds.
-        let written = unsafe { capture::write(&path, begin, store, &still, payloads, behind) }?;
+        let written =
+            unsafe { capture::write(&path, begin, store, &still, payloads, known, behind) }?;
         Ok(destination.close(&path, written)?)
     }
 

@@ -14,6 +14,17 @@ pub fn for_copies() -> u64 {
     group.map_or(node, |group| group.min(node)) / 2 / cores::ranks_here().max(1) as u64
 }
 
+/// How much memory this node has.
+pub fn of_the_node() -> u64 {
+    // SAFETY: integers only, for which zeros are valid.
+    let mut about: libc::sysinfo = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel fills the structure.
+    match unsafe { libc::sysinfo(&raw mut about) } {
+        0 => about.totalram.saturating_mul(about.mem_unit.into()),
+        _ => 0,
+    }
+}
+
 /// Whether anything on this node is swapped out.
 pub fn swaps() -> bool {
     // SAFETY: integers only, for which zeros are valid.

@@ -99,7 +99,7 @@ fn carry_on(reader: &Reader, choices: &[u8], place: &Place) {
         .map_or(usize::MAX, |most| usize::from(most / 4));
     let (mut carried, mut renewed) = base.carry_within(&kept, &regions, most.max(1));
     if let Some(first) = carried.shares().first().filter(|_| choices.len() % 2 == 1) {
-        renewed.extend(carried.leave(&[first.epoch]));
+        renewed.extend(carried.leave(|image| image.epoch == first.epoch));
     }
     assert!(carried.shares().len() <= most.max(1));
     let whole = bytes(&stretches(reader).expect("its pages were read before"));

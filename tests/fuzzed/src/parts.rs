@@ -92,13 +92,22 @@ impl Parts {
             }
             start += bytes.len() as u64;
         }
-        let mut sums = vec![];
+        let (mut sums, mut own) = (vec![], vec![]);
+        let shares = self.section(SectionKind::Siblings).is_some();
         let chunks = self.section(SectionKind::Chunks).into_iter();
         for place in chunks.flat_map(|bytes| bytes.chunks_exact_mut(size_of::<ChunkRecord>())) {
             let Ok(mut chunk) = ChunkRecord::read_from_bytes(place) else {
                 continue;
             };
             if chunk.origin != 0 {
+                // What the file has for other memory too.
+                let is_own = |own: &&ChunkRecord| {
+                    (own.offset, own.stored_bytes) == (chunk.offset, chunk.stored_bytes)
+                };
+                if let Some(own) = own.iter().find(is_own).filter(|_| shares) {
+                    chunk.checksum = own.checksum;
+                    place.copy_from_slice(chunk.as_bytes());
+                }
                 continue;
             }
             let from = chunk.offset.wrapping_sub(data.0) as usize;
@@ -108,6 +117,7 @@ impl Parts {
                 place.copy_from_slice(chunk.as_bytes());
             }
             sums.extend_from_slice(&chunk.checksum.to_le_bytes());
+            own.push(chunk);
         }
         checksum(&sums)
     }

@@ -47,6 +47,8 @@ fn image() -> Vec<Vec<u8>> {
     seeds.push(with(0, image_file()));
     seeds.push(with(1, image_file()));
     seeds.push(with(0, &image_file()[..100]));
+    let parts = images::in_parts().into_iter().map(images::sharing);
+    seeds.extend(parts.map(|parts| with(2, &parts.open())));
     seeds
 }
 
@@ -62,6 +64,8 @@ fn delta() -> Vec<Vec<u8>> {
     };
     // One that needs an epoch which is not there.
     let alone = [&[0][..], BORDER, &epochs[1].open()].concat();
+    let sharing = images::sharing(epochs[0].clone());
+    let sharing = [&[4][..], BORDER, &sharing.open()].concat();
     vec![
         alone,
         joined(&[2, 9], 1),
@@ -69,6 +73,7 @@ fn delta() -> Vec<Vec<u8>> {
         joined(&[20, 40, 3], 3),
         joined(&[4], 3),
         joined(&[1, 5], 3),
+        sharing,
     ]
 }
 

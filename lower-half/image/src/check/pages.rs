@@ -5,7 +5,7 @@ use crate::error::ImageError;
 use crate::format::{
     CHUNK_BYTES, ChunkRecord, HEADER_BYTES, NOWHERE, RunRecord, SectionKind, TRAILER_BYTES,
 };
-use crate::origins::{Origin, Tables};
+use crate::origins::{Holder, Tables};
 use crate::sections::Sections;
 use crate::sums::page_data_checksum;
 use crate::tables::Region;
@@ -15,6 +15,7 @@ use crate::writer::Content;
 /// where page data of their origins can be.
 pub(crate) fn pages(
     sections: &Sections<'_>,
+    rank: u32,
     regions: &[Region],
     contents: &[Content],
     tables: &Tables,
@@ -47,15 +48,48 @@ pub(crate) fn pages(
         let problem = said(run, "overlaps another run");
         return Err(sections.malformed(SectionKind::Runs, problem));
     }
-    let own = tables
-        .chunks
-        .iter()
-        .take_while(|chunk| chunk.origin == 0)
-        .count();
-    let (own, carried) = tables.chunks.split_at(own);
+    let others = tables.chunks.iter().position(|chunk| chunk.origin != 0);
+    let own = &tables.chunks[..others.unwrap_or(tables.chunks.len())];
     whole(sections, tables)?;
     own_fill(sections, own)?;
-    carried_lie(sections, carried, own.len(), &tables.origins)
+    others_lie(sections, tables, own.len(), |holder, chunk| match holder {
+        Holder::Itself => Err("it is its own, behind others".to_owned()),
+        Holder::Origin(number) => {
+            let origin = &tables.origins[number];
+            Ok((
+                format!("epoch {}", origin.epoch),
+                origin.bytes - TRAILER_BYTES,
+            ))
+        }
+        Holder::Sibling(number) if tables.siblings[number] != rank => {
+            // How long it is shows when it is read.
+            let place = format!("rank {}'s image", tables.siblings[number]);
+            Ok((place, i64::MAX as u64))
+        }
+        Holder::Sibling(_) => {
+            let same = own.binary_search_by_key(&chunk.offset, |own| own.offset);
+            match same.is_ok_and(|index| is_same(&own[index], chunk)) {
+                true => Ok(("its own image".to_owned(), u64::MAX)),
+                false => Err(format!("its own image has none at {}", chunk.offset)),
+            }
+        }
+    })
+}
+
+/// Whether two records name the same chunk of the same file.
+fn is_same(one: &ChunkRecord, other: &ChunkRecord) -> bool {
+    let what = |chunk: &ChunkRecord| {
+        let ChunkRecord {
+            offset,
+            checksum,
+            stored_bytes,
+            bytes,
+            codec,
+            ..
+        } = *chunk;
+        (offset, checksum, stored_bytes, bytes, codec)
+    };
+    what(one) == what(other)
 }
 
 fn said(run: &RunRecord, problem: &str) -> String {
@@ -169,39 +203,51 @@ fn own_fill(sections: &Sections<'_>, chunks: &[ChunkRecord]) -> Result<(), Image
     Ok(())
 }
 
-/// Carried chunks are in order, none twice, inside their origins; and every origin has one.
-fn carried_lie(
+/// Chunks that other images have are in order and inside these, which `lies` names with their ends; every one of the images has one. Those that are named several times stand side
+/// by side.
+fn others_lie(
     sections: &Sections<'_>,
-    chunks: &[ChunkRecord],
+    tables: &Tables,
     first: usize,
-    origins: &[Origin],
+    lies: impl Fn(Holder, &ChunkRecord) -> Result<(String, u64), String>,
 ) -> Result<(), ImageError> {
-    let (mut at, mut next_offset) = (0, HEADER_BYTES);
-    for (index, chunk) in (first..).zip(chunks) {
+    let images = tables.origins.len() + tables.siblings.len();
+    let mut previous: Option<&ChunkRecord> = None;
+    for (index, chunk) in (first..).zip(&tables.chunks[first..]) {
         let bad = |problem: String| bad_chunk(sections, index, problem);
-        let of = (chunk.origin as usize).checked_sub(1);
-        let Some(origin) = of.and_then(|of| origins.get(of)) else {
-            return bad(format!("origin {} of {}", chunk.origin, origins.len()));
-        };
-        if chunk.origin != at {
-            if chunk.origin != at + 1 {
-                return bad(format!("origin {} after origin {at}", chunk.origin));
-            }
-            (at, next_offset) = (chunk.origin, HEADER_BYTES);
+        if chunk.origin == 0 || chunk.origin as usize > images {
+            return bad(format!("origin {} of {images}", chunk.origin));
         }
-        let last = origin.bytes - TRAILER_BYTES;
-        let end = chunk.offset.checked_add(u64::from(chunk.stored_bytes));
-        let Some(end) = end.filter(|end| chunk.offset >= next_offset && *end <= last) else {
-            return bad(format!(
-                "{} + {} in epoch {}, where {next_offset} to {last} are left",
-                chunk.offset, chunk.stored_bytes, origin.epoch
-            ));
+        let at = previous.map_or(0, |previous| previous.origin);
+        if chunk.origin != at && chunk.origin != at + 1 {
+            return bad(format!("origin {} after origin {at}", chunk.origin));
+        }
+        let left = match previous.filter(|_| chunk.origin == at) {
+            Some(previous) if is_same(previous, chunk) => chunk.offset,
+            Some(previous) => previous.offset + u64::from(previous.stored_bytes),
+            None => HEADER_BYTES,
         };
-        next_offset = end;
+        let (place, last) = match lies(tables.holder(chunk), chunk) {
+            Ok(found) => found,
+            Err(problem) => return bad(problem),
+        };
+        let end = chunk.offset.checked_add(u64::from(chunk.stored_bytes));
+        if chunk.offset < left || end.is_none_or(|end| end > last) {
+            return bad(format!(
+                "{} + {} in {place}, where {left} to {last} are left",
+                chunk.offset, chunk.stored_bytes
+            ));
+        }
+        previous = Some(chunk);
     }
-    if at as usize != origins.len() {
-        let problem = format!("{}, but chunks lie in {at} of them", origins.len());
-        return Err(sections.malformed(SectionKind::Origins, problem));
+    let reached = previous.map_or(0, |previous| previous.origin) as usize;
+    if reached != images {
+        let kind = match reached < tables.origins.len() {
+            true => SectionKind::Origins,
+            false => SectionKind::Siblings,
+        };
+        let problem = format!("{images}, but chunks lie in {reached} of them");
+        return Err(sections.malformed(kind, problem));
     }
     Ok(())
 }

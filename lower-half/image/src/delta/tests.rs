@@ -48,10 +48,7 @@ fn base(epoch: u64, origins: &[u64], chunks: &[(u32, u64, &[RunRecord])]) -> Bas
         let bytes = runs.iter().map(|run| run.bytes).sum();
         tables.push(chunk(*origin, *offset, bytes), runs);
     }
-    Base {
-        image: origin(epoch),
-        tables: Arc::new(tables),
-    }
+    Base::new(origin(epoch), Arc::new(tables))
 }
 
 /// Epoch, offset and runs of each chunk.
@@ -126,8 +123,11 @@ fn what_lies_in_the_oldest_images_is_written_again() {
     let renewed = carried.keep_newest(2);
     assert_eq!(renewed, [0x3000..0x3064, 0x3400..0x3450]);
     assert_eq!(carried.tables().needs(), [2, 4]);
-    assert_eq!(carried.leave(&[1]), []);
-    assert_eq!(carried.leave(&[4]), [0x1000..0x112c, 0x2000..0x2064]);
+    assert_eq!(carried.leave(|image| image.epoch == 1), []);
+    assert_eq!(
+        carried.leave(|image| image.epoch == 4),
+        [0x1000..0x112c, 0x2000..0x2064]
+    );
     assert_eq!(carried.tables().needs(), [2]);
     assert_eq!(carried.keep_newest(0), [0x5000..0x500a]);
     assert_eq!(*carried.tables(), Tables::default());

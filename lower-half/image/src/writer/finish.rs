@@ -9,12 +9,12 @@ use super::{Writer, Written};
 use crate::check;
 use crate::error::ImageError;
 use crate::format::{
-    BYTE_ORDER, CHUNK_BYTES, END_MAGIC, HEADER_BYTES, Header, MAGIC, MAX_ORIGINS,
+    BYTE_ORDER, CHUNK_BYTES, ChunkRecord, END_MAGIC, HEADER_BYTES, Header, MAGIC, MAX_ORIGINS,
     MAX_SECTION_BYTES, MAX_SECTIONS, RunRecord, SectionKind, SectionRecord, Trailer, VERSION,
     checksum,
 };
 use crate::origins::Tables;
-use crate::pack::Packed;
+use crate::pack::{Packed, Shared};
 use crate::runs;
 use crate::sums::{digest, page_data_checksum};
 
@@ -51,30 +51,36 @@ impl Writer {
 
     /// What was written and what is carried.
     fn tables(&mut self) -> Result<Tables, ImageError> {
-        let Packed { chunks, runs } = std::mem::take(&mut self.pages);
+        let Packed {
+            chunks,
+            runs,
+            shared,
+        } = std::mem::take(&mut self.pages);
         let mut tables = Tables {
             chunks,
             runs,
             ..Tables::default()
         };
-        if self.carried.is_empty() {
+        if self.carried.is_empty() && shared.is_empty() {
             return Ok(tables);
         }
         let carried = std::mem::take(&mut self.carried).tables;
-        if tables.runs.len() + carried.runs.len() > MOST_RUNS {
+        let more: usize = shared.iter().map(|shared| shared.runs.len()).sum();
+        if tables.runs.len() + carried.runs.len() + more > MOST_RUNS {
             return Err(self.unwritable("memory is scattered over too many runs of pages"));
         }
         if carried.origins.len() > MAX_ORIGINS {
             return Err(self.unwritable(format!("it needs {} images", carried.origins.len())));
         }
         let newest = carried.origins.last().map(|origin| origin.epoch);
-        if newest >= self.epoch {
+        if newest.is_some() && newest >= self.epoch {
             return Err(self.unwritable(format!("{newest:?} is not before epoch {:?}", self.epoch)));
         }
         for chunk in &carried.chunks {
             tables.push(*chunk, carried.runs_of(chunk));
         }
         tables.origins = carried.origins;
+        add_shared(&mut tables, shared);
         if let Some(run) = check::overlapping(&tables.runs) {
             let problem = format!("{:#x} in space {} is in it twice", run.address, run.space);
             return Err(self.unwritable(problem));
@@ -101,6 +107,10 @@ impl Writer {
         match tables.origins.is_empty() {
             true => Ok(()),
             false => self.json(SectionKind::Origins, &tables.origins),
+        }?;
+        match tables.siblings.is_empty() {
+            true => Ok(()),
+            false => self.json(SectionKind::Siblings, &tables.siblings),
         }
     }
 
@@ -157,6 +167,18 @@ impl Writer {
         strike(at)
             .and_then(|()| self.store.write_all_at(bytes, offset))
             .map_err(ImageError::io(&self.path, "write the image"))
+    }
+}
+
+/// Adds chunks that images of this epoch have, by rank and offset.
+fn add_shared(tables: &mut Tables, mut shared: Vec<Shared>) {
+    shared.sort_by_key(|shared| (shared.rank, shared.chunk.offset));
+    for Shared { rank, chunk, runs } in shared {
+        if tables.siblings.last() != Some(&rank) {
+            tables.siblings.push(rank);
+        }
+        let origin = (tables.origins.len() + tables.siblings.len()) as u32;
+        tables.push(ChunkRecord { origin, ..chunk }, &runs);
     }
 }
 

@@ -176,12 +176,13 @@ fn origins_that_cannot_be() {
         ("epoch-000002", "epoch-000004"),
         ("epoch-000002", "epoch-00002/"),
         ("rank-000001.img", "../../../../etc"),
-        ("rank-000001.img", "rank-000000.img"),
+        ("rank-000001.img", "rank-000002.img"),
+        ("rank-000001.img", "rank-00001.img "),
         ("rank-000001.img", "/ank-000001.img"),
     ] {
         says(
             &origins(from, to),
-            &["origins", "are not where epoch 2 has rank 1"],
+            &["origins", "are not where epoch 2 has an image"],
         );
     }
     says(
@@ -194,7 +195,12 @@ fn origins_that_cannot_be() {
     );
     says(
         &origins("\"epoch\":3", "\"epoch\":2"),
-        &["epoch 2 is not in its place"],
+        &["of epoch 2 is not in its place"],
+    );
+    // Another rank's may be meant, but there is none.
+    says(
+        &origins("rank-000001.img", "rank-000000.img"),
+        &["it needs epoch 2", "rank-000000.img", "cannot be opened"],
     );
     says(
         &origins("\"epoch\":3", "\"epoch\":x"),

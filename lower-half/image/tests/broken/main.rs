@@ -8,6 +8,7 @@ mod file;
 #[path = "../common/patch.rs"]
 mod patch;
 mod sections;
+mod shared;
 mod tables;
 
 use std::path::PathBuf;

@@ -5,12 +5,15 @@ use std::sync::OnceLock;
 use stillpoint_image::descriptors::{
     Description, DescriptorKind, Descriptors, Lock, LockKind, Number, Owner, SocketOption, Watched,
 };
+use stillpoint_image::format::{ChunkRecord, NOWHERE, RunRecord, SectionKind, SectionRecord};
 use stillpoint_image::mapped_files::{self, FileIdentity, MappedFile, MappedFiles, Referred, Sum};
 use stillpoint_image::tables::{RegionKind, thread_flags};
 use stillpoint_image::{
     Base, Compression, Environment, Identity, PageRun, Region, Thread, Writer, Written, epoch_name,
     image_name,
 };
+
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::delta::RANK;
 use crate::parts::Parts;
@@ -67,6 +70,37 @@ fn scattered(place: &Place) -> Parts {
     writer.memory(&stretches).expect("memory");
     rest(writer, 3);
     Parts::of_file(&std::fs::read(&path).expect("the image")).expect("it is whole")
+}
+
+/// The same image, but the first run of its first chunk is in memory once more, and the chunk in the file only once.
+pub fn sharing(mut parts: Parts) -> Parts {
+    let chunks = parts.section(SectionKind::Chunks).expect("its chunks");
+    let (mut chunk, _) = ChunkRecord::read_from_prefix(chunks).expect("a chunk");
+    let runs = parts.section(SectionKind::Runs).expect("its runs");
+    let (first, _) = RunRecord::read_from_prefix(runs).expect("a run");
+    chunk.first_run = (runs.len() / size_of::<RunRecord>()) as u32;
+    let again = RunRecord {
+        address: HEAP + PAGE,
+        ..first
+    };
+    let dead = RunRecord {
+        address: 0,
+        bytes: chunk.bytes - first.bytes,
+        space: NOWHERE,
+    };
+    runs.extend_from_slice(again.as_bytes());
+    if dead.bytes > 0 {
+        runs.extend_from_slice(dead.as_bytes());
+    }
+    chunk.runs = if dead.bytes > 0 { 2 } else { 1 };
+    chunk.origin = 1;
+    let chunks = parts.section(SectionKind::Chunks).expect("its chunks");
+    chunks.extend_from_slice(chunk.as_bytes());
+    let mut record = SectionRecord::new_zeroed();
+    record.kind = SectionKind::Siblings as u32;
+    let siblings = format!("[{RANK}]").into_bytes();
+    parts.sections.push((record, siblings));
+    parts
 }
 
 /// An image of rank 1 of epoch 3.

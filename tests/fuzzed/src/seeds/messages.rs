@@ -2,7 +2,7 @@
 
 use stillpoint_protocol::absent::{Behind, Missing, Operation, Told};
 use stillpoint_protocol::agent::{
-    Begin, Doing, FromAgent, Hello, Incremental, Order, Progress, State, ToAgent, Written,
+    Begin, Dedup, Doing, FromAgent, Hello, Incremental, Order, Progress, State, ToAgent, Written,
 };
 use stillpoint_protocol::codec::{Encode, encode};
 use stillpoint_protocol::command::{
@@ -179,6 +179,7 @@ fn to_agents() -> Vec<ToAgent> {
             image: "i".into(),
             compress: "lz4".into(),
             incremental: Incremental::Pages,
+            dedup: Dedup::Node { keeper: 77 },
         })),
         order(Order::Targets {
             version: 1,

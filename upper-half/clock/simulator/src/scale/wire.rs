@@ -41,6 +41,7 @@ impl Word {
                     .into(),
                 compress: "none".into(),
                 incremental: stillpoint_protocol::agent::Incremental::Off,
+                dedup: stillpoint_protocol::agent::Dedup::Node { keeper: 1 << 20 },
             }),
             Word::Targets(version, targets) => Order::Targets {
                 version: *version,

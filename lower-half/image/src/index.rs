@@ -1,0 +1,235 @@
+//! Which chunks an epoch has already, by what is in them: a table in which whoever is about to write a chunk looks for one like it.
+//!
+//! ```text
+//! slot: 24 bytes, [low half of the key, other half, place]     empty: zeros     place: rank << 44 | offset
+//! ```
+//!
+//! The table may lie in memory that the ranks of a node share. A slot is taken by an exchange of its first word, and counts when its last word is
+//! there; nobody waits for whoever has taken one. So a rank that ends in the middle leaves a slot that is of no use, and nothing else. The table
+//! does not grow: where it is full, chunks are written although others have them.
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::compression::Codec;
+use crate::format::checksum;
+
+/// Bytes of memory for which the table has one slot. A chunk that is looked for has 64 KiB at least, and 300 KiB as a rule.
+const BYTES_A_SLOT: u64 = 128 << 10;
+/// Words of a slot.
+const WORDS: usize = 3;
+/// Slots that are looked at.
+const PROBES: usize = 32;
+/// How often a slot is looked at that somebody has just taken.
+const PATIENCE: usize = 1000;
+const OFFSET_BITS: u32 = 44;
+const MOST_RANKS: u32 = 1 << (64 - OFFSET_BITS);
+
+/// What a chunk is known by, and its checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    low: u64,
+    high: u64,
+    pub checksum: u64,
+}
+
+impl Key {
+    /// Of a chunk as it is stored. Equal bytes of the same codec are decompressed to equal bytes, of which there are equally many.
+    pub fn of(stored: &[u8], codec: Codec, bytes: u32) -> Key {
+        let sum = xxh3_128(stored);
+        // Both sums of anything long are made in one go: the short one is half of the long one.
+        let checksum = match stored.len() > 240 {
+            true => sum as u64,
+            false => checksum(stored),
+        };
+        let form = u64::from(bytes) << 2 | u64::from(codec as u32);
+        Key {
+            low: (sum as u64).max(1),
+            high: (sum >> 64) as u64 ^ form,
+            checksum,
+        }
+    }
+}
+
+/// Where a chunk is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In the image of that rank, at that offset.
+    There { rank: u32, offset: u64 },
+    /// Nowhere yet: it is to be written at the offset that was made for it, and others may refer to it there.
+    Here(u64),
+    /// Nowhere that is known, and nobody will refer to it.
+    Unknown,
+}
+
+/// The table.
+pub struct Index {
+    words: Box<dyn AsRef<[AtomicU64]> + Send + Sync>,
+    /// Slots, a power of two.
+    slots: usize,
+}
+
+impl Index {
+    /// How many words of zeros are a table for so many bytes of memory: 24 bytes for 64 to 128 KiB.
+    pub fn words_for(bytes: u64) -> usize {
+        let slots = bytes.div_ceil(BYTES_A_SLOT).max(64).next_power_of_two();
+        slots as usize * WORDS
+    }
+
+    /// A table in these words: zeros, or what others have made of them.
+    pub fn in_words(words: impl AsRef<[AtomicU64]> + Send + Sync + 'static) -> Index {
+        let slots = words.as_ref().len() / WORDS;
+        Index {
+            words: Box::new(words),
+            slots: slots.checked_ilog2().map_or(0, |bits| 1 << bits),
+        }
+    }
+
+    /// A table for one image of so many bytes of memory.
+    pub fn of_one(bytes: u64) -> Index {
+        let words = (0..Index::words_for(bytes)).map(|_| AtomicU64::new(0));
+        Index::in_words(words.collect::<Vec<_>>())
+    }
+
+    /// Looks for a chunk, and takes a slot for it where it is not there: `make` says at which offset `rank` is going to write it.
+    pub(crate) fn find(&self, key: Key, rank: u32, make: impl FnOnce() -> u64) -> Place {
+        let (slots, _) = (*self.words).as_ref().as_chunks::<WORDS>();
+        let Some(last) = self.slots.checked_sub(1).filter(|_| rank < MOST_RANKS) else {
+            return Place::Unknown;
+        };
+        for probe in 0..PROBES.min(self.slots) {
+            let [low, high, place] = &slots[(key.high as usize).wrapping_add(probe) & last];
+            let found = match low.load(Ordering::Relaxed) {
+                0 => low.compare_exchange(0, key.low, Ordering::AcqRel, Ordering::Acquire),
+                taken => Err(taken),
+            };
+            match found {
+                Ok(_) => {
+                    let offset = make();
+                    high.store(key.high, Ordering::Relaxed);
+                    // What lies too far behind is found by nobody.
+                    if offset >> OFFSET_BITS == 0 {
+                        let here = u64::from(rank) << OFFSET_BITS | offset;
+                        place.store(here, Ordering::Release);
+                    }
+                    return Place::Here(offset);
+                }
+                Err(taken) if taken == key.low => match there(place) {
+                    None => return Place::Unknown,
+                    Some(place) if high.load(Ordering::Relaxed) == key.high => return place,
+                    Some(_) => {}
+                },
+                Err(_) => {}
+            }
+        }
+        Place::Unknown
+    }
+}
+
+/// What a slot says whose first word is there; `None` where the rest does not come.
+fn there(place: &AtomicU64) -> Option<Place> {
+    for _ in 0..PATIENCE {
+        // No chunk lies at offset 0.
+        match place.load(Ordering::Acquire) {
+            0 => spin_loop(),
+            place => {
+                return Some(Place::There {
+                    rank: (place >> OFFSET_BITS) as u32,
+                    offset: place & ((1 << OFFSET_BITS) - 1),
+                });
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    fn key(seed: u64) -> Key {
+        Key::of(&seed.to_le_bytes(), Codec::None, 8)
+    }
+
+    #[test]
+    fn the_short_sum_is_half_of_the_long_one() {
+        let bytes: Vec<u8> = (0..5000_u32).map(|at| (at * at >> 3) as u8).collect();
+        for length in (0..600).chain([4096, 4999, 5000]) {
+            let stored = &bytes[..length];
+            let found = Key::of(stored, Codec::Lz4, 9).checksum;
+            assert_eq!(found, checksum(stored), "{length}");
+        }
+    }
+
+    #[test]
+    fn what_is_decompressed_otherwise_is_another_chunk() {
+        let stored = [7; 5000];
+        let keys = [
+            Key::of(&stored, Codec::None, 5000),
+            Key::of(&stored, Codec::Lz4, 5001),
+            Key::of(&stored, Codec::Zstd, 5001),
+            Key::of(&stored, Codec::Zstd, 5002),
+        ];
+        for (number, key) in keys.iter().enumerate() {
+            assert!(keys[number + 1..].iter().all(|other| other != key));
+        }
+    }
+
+    #[test]
+    fn a_chunk_is_found_where_it_was_put() {
+        let index = Index::of_one(1 << 30);
+        assert_eq!(index.find(key(1), 3, || 64), Place::Here(64));
+        let there = Place::There {
+            rank: 3,
+            offset: 64,
+        };
+        assert_eq!(index.find(key(1), 4, || panic!("it is there")), there);
+        assert_eq!(index.find(key(2), 4, || 99), Place::Here(99));
+        // What no slot has room for is nowhere.
+        assert_eq!(index.find(key(3), 1 << 20, || 5), Place::Unknown);
+        assert_eq!(index.find(key(4), 1, || 1 << 44), Place::Here(1 << 44));
+        assert_eq!(index.find(key(4), 2, || 5), Place::Unknown);
+    }
+
+    #[test]
+    fn a_full_table_finds_what_it_has_and_takes_no_more() {
+        let index = Index::of_one(0);
+        let taken = (0..1000).filter(|seed| index.find(key(*seed), 0, || 64) == Place::Here(64));
+        let taken = taken.count();
+        assert!((33..=64).contains(&taken), "{taken}");
+        let there = |seed: &u64| index.find(key(*seed), 0, || 64) != Place::Unknown;
+        assert_eq!((0..1000).filter(there).count(), 64);
+        assert_eq!(
+            Index::in_words(Vec::new()).find(key(1), 0, || 64),
+            Place::Unknown
+        );
+    }
+
+    /// Many at once: each chunk is written by one of them, and all others refer to that.
+    #[test]
+    fn of_many_one_writes() {
+        let index = Arc::new(Index::of_one(1 << 30));
+        let written = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for rank in 0..4 {
+                let (index, written) = (&index, &written);
+                scope.spawn(move || {
+                    for seed in 0..2000 {
+                        match index.find(key(seed), rank, || 64 + seed) {
+                            Place::There { offset, .. } => assert_eq!(offset, 64 + seed),
+                            // Whoever has taken the slot may have been stopped in the middle.
+                            Place::Here(_) => _ = written.fetch_add(1, Ordering::Relaxed),
+                            Place::Unknown => {}
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(written.into_inner(), 2000);
+    }
+}

@@ -1,0 +1,122 @@
+//! What is to be packed, part by part: stretches for the threads that pack it, and pieces of these for one gathering.
+
+use crate::format::PAGE;
+use crate::pages::PageRun;
+
+/// Part of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    pub run: PageRun<'a>,
+    /// Whether the run begins with it.
+    pub begins: bool,
+    /// Whether the run ends with it.
+    pub ends: bool,
+    /// Bytes of the whole run.
+    pub whole: usize,
+}
+
+impl<'a> From<PageRun<'a>> for Piece<'a> {
+    fn from(run: PageRun<'a>) -> Piece<'a> {
+        Piece {
+            run,
+            begins: true,
+            ends: true,
+            whole: run.bytes.len(),
+        }
+    }
+}
+
+impl<'a> Piece<'a> {
+    fn part(&self, start: usize, length: usize) -> Piece<'a> {
+        let bytes = self.run.bytes;
+        Piece {
+            run: PageRun {
+                address: self.run.address + start as u64,
+                bytes: bytes.part(start, length),
+            },
+            begins: self.begins && start == 0,
+            ends: self.ends && start + length == bytes.len(),
+            whole: self.whole,
+        }
+    }
+}
+
+/// Hands out all of a list, each byte once.
+pub struct Cursor<'a, T> {
+    input: &'a [T],
+    next: usize,
+    offset: usize,
+}
+
+impl<'a, T: Copy + Into<Piece<'a>>> Cursor<'a, T> {
+    pub fn new(input: &'a [T]) -> Cursor<'a, T> {
+        Cursor {
+            input,
+            next: 0,
+            offset: 0,
+        }
+    }
+
+    /// Fills `pieces` with the next ones, of together at most `most` bytes, at least a page; false at the end. Runs are cut at pages only, as
+    /// counted from their first byte: what is in a page is the same then wherever else the run was cut.
+    pub fn next(&mut self, most: usize, pieces: &mut Vec<Piece<'a>>) -> bool {
+        pieces.clear();
+        let mut room = most;
+        while let Some(&whole) = self.input.get(self.next) {
+            let piece = whole.into();
+            let left = piece.run.bytes.len() - self.offset;
+            let bytes = match left <= room {
+                true => left,
+                false => room / PAGE * PAGE,
+            };
+            if bytes < left && bytes == 0 {
+                break;
+            }
+            if bytes > 0 {
+                pieces.push(piece.part(self.offset, bytes));
+            }
+            self.offset += bytes;
+            room -= bytes;
+            if bytes == left {
+                self.next += 1;
+                self.offset = 0;
+            }
+        }
+        !pieces.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::CHUNK_BYTES;
+
+    #[test]
+    fn pieces_cover_the_input_once() {
+        let bytes = vec![1u8; 3 * CHUNK_BYTES + 5];
+        let run = |address, bytes: &'static [u8]| PageRun {
+            address,
+            bytes: bytes.into(),
+        };
+        let bytes: &'static [u8] = bytes.leak();
+        let input = [run(0, &bytes[..7]), run(100, &[]), run(0x1000, bytes)];
+        let mut stretches = Cursor::new(&input);
+        let mut stretch = Vec::new();
+        let (mut total, mut begun, mut ended) = (0, 0, 0);
+        while stretches.next(2 * CHUNK_BYTES, &mut stretch) {
+            let (mut cursor, mut pieces) = (Cursor::new(&stretch), Vec::new());
+            while cursor.next(CHUNK_BYTES, &mut pieces) {
+                let together: usize = pieces.iter().map(|piece| piece.run.bytes.len()).sum();
+                assert!(together <= CHUNK_BYTES && together > 0);
+                total += together;
+                for piece in &pieces {
+                    begun += usize::from(piece.begins);
+                    ended += usize::from(piece.ends);
+                    let address = piece.run.address;
+                    assert!(address == 0 || address.is_multiple_of(PAGE as u64));
+                }
+            }
+        }
+        assert_eq!((total, begun, ended), (bytes.len() + 7, 2, 2));
+    }
+}

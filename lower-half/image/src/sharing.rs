@@ -1,0 +1,46 @@
+//! How an image comes to have chunks in other images of its own epoch.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use crate::index::{Index, Key, Place};
+
+/// Most images of its own epoch that one is written to need: each is a file that a restart opens.
+const MOST_SIBLINGS: usize = 256;
+
+/// Who knows which chunks there are.
+pub struct Sharing {
+    index: Index,
+    /// Whose image it is.
+    rank: u32,
+    /// Whose images have chunks of this one.
+    needs: Mutex<BTreeSet<u32>>,
+}
+
+impl Sharing {
+    /// The image of a rank, and those of all others that have the same table, have each chunk once.
+    pub fn with(index: Index, rank: u32) -> Sharing {
+        Sharing {
+            index,
+            rank,
+            needs: Mutex::default(),
+        }
+    }
+
+    /// The image of a rank, of at most so many bytes of memory, has each chunk once, whatever other images have.
+    pub fn in_one_image(rank: u32, bytes: u64) -> Sharing {
+        Sharing::with(Index::of_one(bytes), rank)
+    }
+
+    pub(crate) fn find(&self, key: Key, make: impl FnOnce() -> u64) -> Place {
+        match self.index.find(key, self.rank, make) {
+            Place::There { rank, .. } if !self.may_need(rank) => Place::Unknown,
+            place => place,
+        }
+    }
+
+    fn may_need(&self, rank: u32) -> bool {
+        let mut needs = self.needs.lock().unwrap_or_else(PoisonError::into_inner);
+        needs.contains(&rank) || needs.len() < MOST_SIBLINGS && needs.insert(rank)
+    }
+}

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Takes an image's bytes, in any order and from several threads at once.
+/// Takes an image's bytes, in any order and from several threads at once, each of them once.
 pub trait Store: Send + Sync {
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 

@@ -66,7 +66,7 @@ use increment::Increment;
 pub use rank::{remember, size, write};
 use snapshot::Snapshot;
 
-use crate::ground::disk;
+use crate::ground::{background, disk};
 
 /// Why an image could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -293,7 +293,7 @@ fn set_apart<'a>(
     };
     inside.put_back();
     drop(inside);
-    behind::give_way();
+    background::give_way();
     say();
     Ok(Some(snapshot))
 }

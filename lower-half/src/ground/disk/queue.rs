@@ -167,11 +167,7 @@ impl<S: Sink> Store for Queue<S> {
 
     fn finish(&self, file_bytes: u64) -> io::Result<()> {
         let busy = |state: &State| state.is_writing || !state.waiting.is_empty();
-        let rest = self
-            .shared
-            .wait_while(busy)?
-            .windows
-            .rest(file_bytes)?;
+        let rest = self.shared.wait_while(busy)?.windows.rest(file_bytes)?;
         // An image of less than a window is likely to be read again before long: the page cache has it.
         let is_small = rest.iter().all(|whole| whole.offset <= BLOCK as u64);
         let sink = &self.shared.sink;
@@ -187,7 +183,11 @@ impl<S: Sink> Store for Queue<S> {
             }
             last.push((&bytes[blocks..], whole.offset + blocks as u64));
         }
-        for (bytes, offset) in last.into_iter().rev().filter(|(bytes, _)| !bytes.is_empty()) {
+        for (bytes, offset) in last
+            .into_iter()
+            .rev()
+            .filter(|(bytes, _)| !bytes.is_empty())
+        {
             sink.write_last(bytes, offset)?;
         }
         sink.sync()
@@ -208,3 +208,6 @@ impl<S: Sink> Drop for Queue<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

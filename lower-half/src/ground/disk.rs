@@ -15,6 +15,7 @@ use std::os::unix::fs::FileExt;
 
 use stillpoint_image::store::Store;
 
+use super::cores;
 use crate::arch::PAGE;
 use direct::Direct;
 use queue::Queue;
@@ -22,7 +23,10 @@ use queue::Queue;
 /// What writes an image into its file.
 pub fn image(file: File) -> Box<dyn Store> {
     match Direct::offers(&file) {
-        true => Box::new(Queue::new(Direct::new(file), windows::BYTES)),
+        true => {
+            let bytes = windows::bytes_for(cores::ranks_here());
+            Box::new(Queue::new(Direct::new(file), bytes))
+        }
         false => Box::new(Disk(file)),
     }
 }

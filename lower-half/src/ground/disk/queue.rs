@@ -173,7 +173,7 @@ impl<S: Sink> Store for Queue<S> {
         let sink = &self.shared.sink;
         let mut last = Vec::new();
         for whole in &rest {
-            let blocks = match is_small {
+            let blocks = match is_small || whole.offset == 0 {
                 true => 0,
                 false => whole.length / BLOCK * BLOCK,
             };

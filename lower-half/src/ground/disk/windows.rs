@@ -11,8 +11,15 @@ use memmap2::{Advice, MmapMut};
 
 /// What offsets, lengths and addresses of direct writes are multiples of. Whatever a file system asks for is at most this.
 pub const BLOCK: usize = 4096;
-/// Of a window. A disk does best with large writes; three of these are needed at a time.
-pub const BYTES: usize = 16 << 20;
+/// Megabytes of a window at most. A disk does best with large writes.
+const MOST: usize = 16;
+/// Megabytes of a node's ranks together. Each has up to four windows in memory; where ranks are many, they give the disk enough to do at a time.
+const OF_ALL: usize = 64;
+
+/// Of a window, where so many ranks write.
+pub fn bytes_for(ranks: usize) -> usize {
+    (OF_ALL / ranks.max(1)).clamp(1, MOST) << 20
+}
 
 /// Memory for a window.
 pub struct Room(MmapMut);
@@ -142,7 +149,7 @@ impl Open {
         ((self.range.end - offset) as usize).min(length)
     }
 
-    /// Puts bytes into it, which must lie in it. Gives it when it is whole.
+    /// Puts bytes into it, which must lie in it. Gives it when it is whole; but the first block is for the end.
     pub fn put(&self, bytes: &[u8], offset: u64) -> Option<Whole> {
         let at = (offset - self.range.start) as usize;
         let length = (self.range.end - self.range.start) as usize;
@@ -150,7 +157,7 @@ impl Open {
         let room = window.room.as_mut()?;
         room.0[at..at + bytes.len()].copy_from_slice(bytes);
         window.filled += bytes.len();
-        if window.filled < length {
+        if window.filled < length || self.range.start == 0 {
             return None;
         }
         let room = window.room.take()?;
@@ -165,6 +172,15 @@ impl Open {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn windows_are_smaller_where_ranks_are_many() {
+        let megabytes = |ranks| bytes_for(ranks) >> 20;
+        assert_eq!(
+            [0, 1, 4, 5, 64, 1000].map(megabytes),
+            [16, 16, 16, 12, 1, 1]
+        );
+    }
 
     #[test]
     fn the_first_block_is_by_itself_and_windows_follow_it() {

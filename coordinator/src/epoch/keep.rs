@@ -12,14 +12,24 @@ use stillpoint_protocol::agent::Written;
 
 use super::{EpochError, Epochs, Listed, io_error, staged_name};
 
+/// What is not in the list of epochs any more, and still takes room.
+#[derive(Debug, Default)]
+pub struct Retired {
+    /// Names, and the fault point of their removal.
+    parts: Vec<(String, Point)>,
+    staged: Vec<u64>,
+}
+
 impl Epochs {
-    /// Removes the oldest committed epochs beyond `keep` that no other one needs, and parts older than the newest epoch.
-    /// Returns which could not be removed and why: that is no reason to fail a commit.
-    pub fn prune(&self, keep: usize) -> Vec<EpochError> {
+    /// Takes the oldest committed epochs beyond `keep` that no other one needs out of the list: that is quick. What remains to be removed of them, with
+    /// what was left in parts before the newest epoch, [`Epochs::clear`] removes, which may take long. What could not be done, and why, is no reason to
+    /// fail a commit.
+    pub fn retire(&self, keep: usize) -> (Retired, Vec<EpochError>) {
+        let mut retired = Retired::default();
         let listed = self.in_place().and_then(|()| self.listed());
         let listed = match listed {
             Ok(listed) => listed,
-            Err(error) => return vec![error],
+            Err(error) => return (retired, vec![error]),
         };
         let newest = listed.committed.last().copied().unwrap_or(0);
         let (surplus, unknown) = match self.surplus(&listed, keep) {
@@ -27,26 +37,45 @@ impl Epochs {
             // What it needs is not known, so it may be anything.
             Err(error) => (vec![], Some(error)),
         };
-        let old = surplus.iter().map(|epoch| {
+        let mut errors: Vec<EpochError> = unknown.into_iter().collect();
+        for epoch in surplus {
             // Renamed first: an epoch that is half-removed must not look like one.
-            let part = self.mark.part(*epoch);
-            self.directory
-                .rename(&epoch_name(*epoch), &part, Some(Point::PruneRename))
-                .map_err(io_error(&self.path(*epoch), "remove an older epoch"))?;
-            self.remove(&part, Point::PruneRemove)
-        });
-        let stale = listed.parts.iter().filter(|(epoch, _)| *epoch < newest);
-        let stale = stale.map(|(_, name)| self.remove(name, Point::PrunePart));
-        let overtaken = listed.staged.iter().filter(|epoch| **epoch < newest);
-        let overtaken = overtaken.map(|epoch| self.discard_staged(*epoch));
-        unknown
-            .map(Err)
+            let part = self.mark.part(epoch);
+            let renamed = self
+                .directory
+                .rename(&epoch_name(epoch), &part, Some(Point::PruneRename))
+                .map_err(io_error(&self.path(epoch), "remove an older epoch"));
+            match renamed {
+                Ok(()) => retired.parts.push((part, Point::PruneRemove)),
+                Err(error) => errors.push(error),
+            }
+        }
+        let stale = listed
+            .parts
             .into_iter()
-            .chain(old)
-            .chain(stale)
-            .chain(overtaken)
-            .filter_map(Result::err)
-            .collect()
+            .filter(|(epoch, _)| *epoch < newest);
+        let stale = stale.map(|(_, name)| (name, Point::PrunePart));
+        retired.parts.extend(stale);
+        let overtaken = listed.staged.into_iter().filter(|epoch| *epoch < newest);
+        retired.staged.extend(overtaken);
+        (retired, errors)
+    }
+
+    /// Removes it. Returns what could not be removed and why.
+    pub fn clear(&self, retired: Retired) -> Vec<EpochError> {
+        let parts = retired.parts.iter();
+        let parts = parts.map(|(name, point)| self.remove(name, *point));
+        let staged = retired.staged.iter();
+        let staged = staged.map(|epoch| self.discard_staged(*epoch));
+        parts.chain(staged).filter_map(Result::err).collect()
+    }
+
+    /// Both at once.
+    #[cfg(test)]
+    pub fn prune(&self, keep: usize) -> Vec<EpochError> {
+        let (retired, mut errors) = self.retire(keep);
+        errors.extend(self.clear(retired));
+        errors
     }
 
     /// The committed epochs that go.

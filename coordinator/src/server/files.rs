@@ -1,7 +1,7 @@
 //! Work on epochs and on the registry, which may take long (network file systems): not on the thread that serves.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use stillpoint_faults::{Point, pass};
 use stillpoint_protocol::agent::Written;
@@ -24,6 +24,8 @@ pub(super) struct Files {
     work: JoinSet<()>,
     /// Held by the work that is being done; who waits gets it in turn.
     turn: Arc<tokio::sync::Mutex<()>>,
+    /// Held by who gives the room of older epochs back.
+    clearing: Arc<Mutex<()>>,
 }
 
 impl Files {
@@ -34,6 +36,7 @@ impl Files {
             events,
             work: JoinSet::new(),
             turn: Arc::default(),
+            clearing: Arc::default(),
         }
     }
 
@@ -110,33 +113,61 @@ impl Files {
         while self.work.join_next().await.is_some() {}
     }
 
-    /// Older epochs go when `work` says that there is a newer one; why one could not be removed is told to the log.
+    /// Older epochs go when `work` says that there is a newer one. They leave the list before that is told; the room that they take is given back
+    /// afterwards, since the application may be waiting. Why one could not be removed is told to the log.
     fn then_prune(&mut self, work: impl FnOnce(&Epochs) -> (bool, Input) + Send + 'static) {
         let keep = self.keep;
-        let events = self.events.clone();
-        self.later(move |epochs| {
+        let (events, clearing) = (self.events.clone(), Arc::clone(&self.clearing));
+        self.in_turn(move |epochs| {
             let (settled, input) = work(epochs);
-            if settled {
-                for error in epochs.prune(keep) {
+            let (retired, errors) = match settled {
+                true => epochs.retire(keep),
+                false => Default::default(),
+            };
+            let log = move |errors: Vec<EpochError>| {
+                for error in errors {
                     // Nobody listens any more when the job has ended.
                     let _ = events.send(Event::Log(error.to_string()));
                 }
-            }
-            Some(Event::Done(input))
+            };
+            log(errors);
+            let clear = move |epochs: &Epochs| {
+                // One after the other: what one removes the next one would miss.
+                let _clearing = clearing.lock().unwrap_or_else(PoisonError::into_inner);
+                log(epochs.clear(retired));
+            };
+            (Some(Event::Done(input)), clear)
         });
     }
 
     fn later(&mut self, work: impl FnOnce(&Epochs) -> Option<Event> + Send + 'static) {
+        self.in_turn(|epochs| (work(epochs), |_: &Epochs| {}));
+    }
+
+    /// Does work in its turn, and tells what came of it; and then what work leaves to be done while others have their turn.
+    fn in_turn<L: FnOnce(&Epochs) + Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&Epochs) -> (Option<Event>, L) + Send + 'static,
+    ) {
         let epochs = self.epochs.clone();
         let events = self.events.clone();
         let turn = Arc::clone(&self.turn);
         self.work.spawn(async move {
-            let _turn = turn.lock().await;
-            let done = tokio::task::spawn_blocking(move || work(&epochs)).await;
-            if let Ok(Some(done)) = done {
+            let held = turn.lock().await;
+            let worked = tokio::task::spawn_blocking(move || {
+                let (done, left) = work(&epochs);
+                (epochs, done, left)
+            });
+            let Ok((epochs, done, left)) = worked.await else {
+                return;
+            };
+            if let Some(done) = done {
                 // As above.
                 let _ = events.send(done);
             }
+            drop(held);
+            // It tells its own errors.
+            let _ = tokio::task::spawn_blocking(move || left(&epochs)).await;
         });
     }
 }

@@ -1,6 +1,7 @@
 //! Reads an image, trusting nothing: [`Reader::open`] checks everything but page data, which is checked
 //! chunk by chunk as it is loaded.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -266,6 +267,31 @@ impl Reader {
                 source: None,
             }),
         }
+    }
+
+    /// These chunks are going to be loaded soon.
+    pub fn expect<'a>(&'a self, chunks: impl Iterator<Item = &'a ChunkRecord>) {
+        let mut gathered: Option<(u32, Range<u64>)> = None;
+        let tell = |(origin, bytes): (u32, Range<u64>)| {
+            let origin = (origin as usize).checked_sub(1);
+            match origin.and_then(|origin| self.origins.get(origin)) {
+                None => self.file.expect(bytes),
+                Some(origin) => origin.file.expect(bytes),
+            }
+        };
+        for chunk in chunks {
+            let end = chunk.offset + u64::from(chunk.stored_bytes);
+            match &mut gathered {
+                Some((origin, bytes)) if *origin == chunk.origin && bytes.end == chunk.offset => {
+                    bytes.end = end;
+                }
+                other => {
+                    let next = (chunk.origin, chunk.offset..end);
+                    other.replace(next).into_iter().for_each(&tell);
+                }
+            }
+        }
+        gathered.into_iter().for_each(tell);
     }
 
     /// A buffer for [`Reader::load`]: stored bytes on their way.

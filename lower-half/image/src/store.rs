@@ -3,9 +3,11 @@
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// Takes an image's bytes, in any order and from several threads at once.
+/// Takes an image's bytes, in any order and from several threads at once, each of them once.
 pub trait Store: Send + Sync {
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
@@ -29,6 +31,9 @@ pub trait Source: fmt::Debug + Send + Sync {
 
     /// How many there are.
     fn length(&self) -> io::Result<u64>;
+
+    /// These are going to be read soon. Whoever has them on a disk begins to read them.
+    fn expect(&self, _bytes: Range<u64>) {}
 }
 
 impl Source for File {
@@ -38,5 +43,15 @@ impl Source for File {
 
     fn length(&self) -> io::Result<u64> {
         self.metadata().map(|data| data.len())
+    }
+
+    fn expect(&self, bytes: Range<u64>) {
+        // It is only slower where that is not taken.
+        let _ = rustix::fs::fadvise(
+            self,
+            bytes.start,
+            NonZeroU64::new(bytes.end.saturating_sub(bytes.start)),
+            rustix::fs::Advice::WillNeed,
+        );
     }
 }

@@ -8,8 +8,6 @@ use std::ops::Range;
 use stillpoint_image::format::vm_flags;
 
 use super::maps::Mapping;
-use super::snapshot;
-use crate::arch::syscall;
 use crate::ground::free;
 
 /// The application is to run on while its image is written.
@@ -17,12 +15,6 @@ use crate::ground::free;
 pub struct Behind {
     /// Bytes of copies at most; `None`: a fair part of what is free.
     pub most: Option<u64>,
-}
-
-/// From here on this thread, and those that it starts, leave the processor to the application where both want it.
-pub fn give_way() {
-    // SAFETY: the calls touch no memory. Where it is refused the threads only compete.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, syscall::gettid(), snapshot::NICE) };
 }
 
 /// Memory to write, by when.

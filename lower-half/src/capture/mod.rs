@@ -66,7 +66,7 @@ use increment::Increment;
 pub use rank::{remember, size, write};
 use snapshot::Snapshot;
 
-use crate::ground::disk::Disk;
+use crate::ground::{background, disk};
 
 /// Why an image could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -256,7 +256,7 @@ unsafe fn put_down(
     let in_a_file = request.store.is_none();
     let mut writer = match request.store {
         Some(store) => Writer::into_store(path, store, request.compression),
-        None => Writer::into_file(path, |file| Box::new(Disk(file)), request.compression)?,
+        None => Writer::into_file(path, disk::image, request.compression)?,
     };
     let workers = request.workers;
     writer.use_threads(workers);
@@ -320,7 +320,7 @@ fn set_apart<'a>(
     };
     inside.put_back();
     drop(inside);
-    behind::give_way();
+    background::give_way();
     say();
     Ok(Some(snapshot))
 }

@@ -26,8 +26,6 @@ use room::{ASKED, FREE, MOST_SLOTS, MOST_STRETCHES, Room};
 
 /// How long the parent sleeps before it looks whether the child is still there.
 const LOOK_NANOSECONDS: u64 = 100_000_000;
-/// The child works for nobody who waits.
-pub const NICE: i32 = 10;
 
 /// Memory as it was.
 pub struct Snapshot<'a> {

@@ -3,12 +3,24 @@
 //! Whoever copies the process's memory as it is, or puts it elsewhere, waits until all of it is there: a fork, `mremap`, a checkpoint. [`wait`] runs in
 //! the trap's handler too: an atomic and a system call by hand.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::arch::syscall::{self, syscall6};
 
 /// 1 while some is missing (futex word).
 static MISSING: AtomicU32 = AtomicU32::new(0);
+
+/// Whether what nobody waits for is brought back too.
+static IN_FULL: AtomicBool = AtomicBool::new(false);
+
+/// What nobody waits for may come: before, it would only take the processors from those who make the application ready.
+pub fn in_full() {
+    IN_FULL.store(true, Ordering::SeqCst);
+}
+
+pub fn is_in_full() -> bool {
+    IN_FULL.load(Ordering::SeqCst)
+}
 
 /// Some is missing from here on.
 pub fn begin() {
@@ -29,6 +41,7 @@ const PRIVATE_WAIT: usize = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usi
 
 /// Returns when all memory is there.
 pub fn wait() {
+    in_full();
     while MISSING.load(Ordering::SeqCst) != 0 {
         let word = (&raw const MISSING) as usize;
         // SAFETY: waits as long as the word is 1.

@@ -1,4 +1,12 @@
 //! Files that are written to the disk while they are being written, not all at once when they are synced: the disk has something to do meanwhile.
+//!
+//! * [`direct`] - past the page cache, where the file system says how
+//! * [`windows`] - bytes that come in any order, put together into pieces that the disk takes as one
+//! * [`queue`] - the thread that writes these pieces, and what waits for it
+
+mod direct;
+mod queue;
+mod windows;
 
 use std::fs::File;
 use std::io;
@@ -7,10 +15,24 @@ use std::os::unix::fs::FileExt;
 
 use stillpoint_image::store::Store;
 
+use super::cores;
 use crate::arch::PAGE;
+use direct::Direct;
+use queue::Queue;
 
-/// An image's file.
-pub struct Disk(pub File);
+/// What writes an image into its file.
+pub fn image(file: File) -> Box<dyn Store> {
+    match Direct::offers(&file) {
+        true => {
+            let bytes = windows::bytes_for(cores::ranks_here());
+            Box::new(Queue::new(Direct::new(file), bytes))
+        }
+        false => Box::new(Disk(file)),
+    }
+}
+
+/// An image's file, written through the page cache.
+struct Disk(File);
 
 impl Store for Disk {
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {

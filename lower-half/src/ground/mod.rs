@@ -2,6 +2,7 @@
 //! sees of the gate page.
 
 pub mod arriving;
+pub mod background;
 pub mod children;
 pub mod cores;
 pub mod disk;

@@ -11,7 +11,7 @@ use crate::agent::ending;
 use crate::arch::syscall;
 use crate::gate;
 use crate::gate::filter::HIGH_TEXT;
-use crate::ground::{cores, environment};
+use crate::ground::{arriving, cores, environment};
 use crate::launch::error::LaunchError;
 use crate::launch::{self, process};
 use crate::mpi::backend::BACKEND;
@@ -109,6 +109,7 @@ pub fn run<J: Job>(
     bring_back(&mut back, |part, back| part.finish(back)).map_err(&refused)?;
     drop(back);
     pass(Point::RestartLast);
+    arriving::in_full();
     go();
     // SAFETY: everything is in place; nothing of the lower half is needed on this thread any more.
     unsafe {

@@ -45,7 +45,7 @@ pub fn full(options: &Options) -> Result<Vec<Table>, Failed> {
             let bytes = figure(&said, "bytes")?;
             let took = raw::read(&running.images())?;
             restarts.add(&format!("{name}: two readers"), &[took, bytes / took / 1e9]);
-            let took = running.restart()?.as_secs_f64();
+            let took = running.restart(&[])?.as_secs_f64();
             restarts.add(&format!("{name}: a restart"), &[took, bytes / took / 1e9]);
         }
         running.end()?;
@@ -55,7 +55,7 @@ pub fn full(options: &Options) -> Result<Vec<Table>, Failed> {
         small.suspend()?;
         restarts.add(
             "a restart of a job without memory",
-            &[small.restart()?.as_secs_f64()],
+            &[small.restart(&[])?.as_secs_f64()],
         );
         restarts.add(
             "`mpirun` that starts it natively",

@@ -6,6 +6,7 @@ mod applications;
 mod epochs;
 mod increments;
 mod machine;
+mod moves;
 mod options;
 mod programs;
 mod raw;
@@ -25,9 +26,11 @@ use table::Table;
 /// A section: its name for `--only`, and what measures it.
 type Section = (&'static str, fn(&Options) -> Result<Vec<Table>, Failed>);
 
-const SECTIONS: [Section; 6] = [
+const SECTIONS: [Section; 8] = [
     ("full", epochs::full),
     ("copies", epochs::copies),
+    ("lazy", moves::lazy),
+    ("move", moves::moves),
     ("increments", increments::rewritten),
     ("lammps", applications::lammps),
     ("small", applications::small),

@@ -11,11 +11,11 @@ use stillpoint_tests::place;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "checkpoints")]
 pub struct Options {
-    /// Fewer repetitions: about six minutes in all
+    /// Fewer repetitions: about eight minutes in all
     #[arg(long)]
     pub quick: bool,
 
-    /// Only the section of that name (full, copies, increments, lammps, small, tracking); may be given several times
+    /// Only the section of that name (full, copies, lazy, move, increments, lammps, small, tracking); may be given several times
     #[arg(long, value_name = "WORD")]
     only: Vec<String>,
 

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use serde_json::Value;
 use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::job::{self, Job};
@@ -136,8 +137,11 @@ impl Running {
 
     /// The images of the newest epoch.
     pub fn images(&self) -> Vec<PathBuf> {
-        let newest = command::epochs(&self.target()).pop().unwrap_or_default();
-        let epoch = self.target().join(format!("epoch-{newest:06}"));
+        self.images_of(command::epochs(&self.target()).pop().unwrap_or_default())
+    }
+
+    fn images_of(&self, epoch: u64) -> Vec<PathBuf> {
+        let epoch = self.target().join(format!("epoch-{epoch:06}"));
         let image = |rank: u32| epoch.join(format!("rank-{rank:06}.img"));
         (0..RANKS).map(image).collect()
     }
@@ -197,9 +201,10 @@ impl Running {
     }
 
     /// From the start of `restart` to where every rank's program has looked at a file.
-    pub fn restart(&mut self) -> Result<Duration, Failed> {
+    pub fn restart(&mut self, how: &[&str]) -> Result<Duration, Failed> {
         self.put("ask")?;
-        let command = job::restarted(RANKS, &self.target())?;
+        let mut command = job::restarted(RANKS, &self.target())?;
+        command.args(how);
         let began = Instant::now();
         self.launch(command)?;
         let answers: Vec<PathBuf> = (0..RANKS)
@@ -211,6 +216,19 @@ impl Running {
         let took = began.elapsed();
         self.answered()?;
         Ok(took)
+    }
+
+    /// Has the page cache hold nothing of the epochs, where these are on a disk.
+    pub fn forget(&self) -> Result<(), Failed> {
+        for epoch in command::epochs(&self.target()) {
+            for image in self.images_of(epoch) {
+                let failed = |error| format!("{}: {error}", image.display());
+                let file = fs::File::open(&image).map_err(failed)?;
+                let unneeded = PosixFadviseAdvice::POSIX_FADV_DONTNEED;
+                posix_fadvise(&file, 0, 0, unneeded).map_err(|error| failed(error.into()))?;
+            }
+        }
+        Ok(())
     }
 
     fn put(&self, name: &str) -> Result<(), Failed> {
@@ -226,9 +244,12 @@ impl Running {
 
     /// When laps of its loop ended, in seconds since 1970, and how long they took, of all ranks.
     pub fn laps(&self) -> Vec<(f64, f64)> {
-        let of_rank =
-            |rank: u32| fs::read_to_string(self.file(&format!("laps.{rank}"))).unwrap_or_default();
-        let text: String = (0..RANKS).map(of_rank).collect();
+        (0..RANKS).flat_map(|rank| self.laps_of(rank)).collect()
+    }
+
+    /// Those of one.
+    pub fn laps_of(&self, rank: u32) -> Vec<(f64, f64)> {
+        let text = fs::read_to_string(self.file(&format!("laps.{rank}"))).unwrap_or_default();
         text.lines()
             .filter_map(|line| {
                 let (end, took) = line.split_once(' ')?;

@@ -4,9 +4,9 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use super::NICE;
 use super::room::{ASKED, DONE, Room};
 use crate::arch::syscall::{self, syscall3};
+use crate::ground::background;
 
 /// Whoever is short of memory is to have the child's rather than the application's.
 const FIRST_TO_GO: &[u8] = b"1000";
@@ -23,8 +23,8 @@ pub unsafe fn serve(room: Room, parent: u32, without: &[Range<usize>]) -> ! {
         if syscall3(libc::SYS_getppid, 0, 0, 0) as u32 != parent {
             leave();
         }
-        let nice = NICE as usize;
-        syscall3(libc::SYS_setpriority, libc::PRIO_PROCESS as usize, 0, nice);
+        // It works for nobody who waits.
+        background::give_way();
         syscall3(
             libc::SYS_prctl,
             libc::PR_SET_NAME as usize,

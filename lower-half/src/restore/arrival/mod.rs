@@ -1,7 +1,7 @@
 //! Memory that comes while the application runs already (`restart --lazy`).
 //!
 //! Private anonymous memory is mapped, and empty. Whoever touches a page of it that has not come waits for it (`userfaultfd`, [`door`]); its chunks are
-//! read next then. Meanwhile the others are read, those first that the last epochs have found changed ([`plan`]). Every chunk's sum is compared
+//! read next then. As soon as the application runs the others are read, those first that the last epochs have found changed ([`plan`]). Every chunk's sum is compared
 //! before anybody sees a byte of it. What cannot be read ends the process: the epoch is as it was.
 //!
 //! One thread listens to the kernel and does nothing else, since whoever throws pages away waits for it. The others read chunks. The lock
@@ -17,6 +17,7 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -33,6 +34,9 @@ pub use door::Door;
 use door::{Put, Told};
 pub use plan::Plan;
 use plan::{Parts, cut};
+
+/// How often those who read look whether what nobody waits for may come. Whoever says so may be a trap's handler, which wakes nobody here.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// Whether a region's pages may come late: what others have too, is locked in memory or grows by itself is there from the start.
 fn may_come_late(region: &Region) -> bool {
@@ -191,11 +195,15 @@ impl Arrival {
                 .pop_front();
             let done = match page {
                 Some(page) => self.serve(page, &mut room),
+                None if !arriving::is_in_full() => {
+                    self.rest(LOOK);
+                    Ok(())
+                }
                 None => match self.take_next() {
                     Some(next) => self.place(next, &mut room),
                     None if self.left.load(Ordering::Acquire) == 0 => return,
                     None => {
-                        self.rest();
+                        self.rest(Duration::MAX);
                         Ok(())
                     }
                 },
@@ -206,12 +214,12 @@ impl Arrival {
         }
     }
 
-    /// Until somebody waits for a page, or all has come.
-    fn rest(&self) {
+    /// Until somebody waits for a page, or all has come; and no longer than that.
+    fn rest(&self, most: Duration) {
         let queue = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         let idle =
             |queue: &mut VecDeque<u64>| queue.is_empty() && self.left.load(Ordering::Acquire) != 0;
-        let _woken = self.news.wait_while(queue, idle);
+        let _woken = self.news.wait_timeout_while(queue, most, idle);
     }
 
     fn take(&self, chunk: usize) -> bool {

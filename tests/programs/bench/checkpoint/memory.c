@@ -3,6 +3,7 @@
  *   hold      nothing, but for `answer.<rank>` where it sees `ask`
  *   sweep     adds to every word of a sixteenth of it in turn; how long each lap took goes to `laps.<rank>`
  *   triad     a stream-like loop over three thirds of it; laps as well
+ *   touch     writes to a twentieth of its pages each second, a few each millisecond; these are its laps
  *   rewrite   where it sees `ask`: writes to a tenth of the pages, those of every second one what was there, 64 other bytes into the rest
  *
  * until it sees `go`. */
@@ -54,6 +55,13 @@ static void triad(double *memory, size_t words) {
     for (size_t i = 0; i < third; i++) a[i] = b[i] + 0.5 * c[i];
 }
 
+/* As many pages as belong to the time since the last lap. */
+static void touch(volatile uint64_t *memory, size_t words, double seconds) {
+    const size_t in_page = PAGE / sizeof *memory, pages = words / in_page;
+    static size_t page;
+    for (size_t left = pages * (seconds < 1 ? seconds : 1) / 20; left > 0; left--, page = (page + 1) % pages) memory[page * in_page]++;
+}
+
 static void rewrite(volatile uint64_t *memory, size_t words, uint64_t round) {
     const size_t in_page = PAGE / sizeof *memory;
     for (size_t page = 0; page < words / in_page; page++) {
@@ -71,6 +79,8 @@ int main(int argc, char **argv) {
     uint64_t *memory = aligned_alloc(PAGE, words * sizeof *memory + PAGE);
     CHECK(memory != NULL, "%s", strerror(errno));
     int is_triad = strcmp(what, "triad") == 0, is_sweep = strcmp(what, "sweep") == 0;
+    int is_touch = strcmp(what, "touch") == 0;
+    double touched = since_1970();
     for (size_t word = 0; word < words; word++) {
         memory[word] = trial_mix(word + (size_t)trial_rank * words);
         if (is_triad) ((double *)memory)[word] = (double)word;
@@ -89,6 +99,12 @@ int main(int argc, char **argv) {
             continue;
         }
         usleep(1000);
+        if (is_touch) {
+            double now = since_1970();
+            touch(memory, words, now - touched);
+            lap(laps, touched);
+            touched = now;
+        }
         if (!is_there("ask")) continue;
         if (strcmp(what, "rewrite") == 0) rewrite(memory, words, round);
         answer();

@@ -1,0 +1,118 @@
+//! A file that is written past the page cache, where the file system says how (`statx`, Linux 6.1). Others - memory, networks, FUSE, older kernels - are
+//! written through the page cache.
+//!
+//! Nothing is lost by that: an epoch waits for the disk in any case. The page cache costs a second copy and its pages, which the application may need.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::windows::BLOCK;
+
+/// `STATX_DIOALIGN` of `linux/stat.h`.
+const ALIGNMENTS: u32 = 0x2000;
+
+/// `struct statx` of `linux/stat.h`, as far as it matters.
+#[repr(C)]
+struct About {
+    mask: u32,
+    before: [u8; 0x94],
+    memory_alignment: u32,
+    offset_alignment: u32,
+    behind: [u8; 0x60],
+}
+
+const _: () = assert!(size_of::<About>() == 256);
+
+/// Such a file.
+pub struct Direct {
+    file: File,
+    /// Whether it still is written past the page cache.
+    is_direct: AtomicBool,
+}
+
+impl Direct {
+    /// Whether the file system takes direct writes of whole blocks.
+    pub fn offers(file: &File) -> bool {
+        let mut about = About {
+            mask: 0,
+            before: [0; 0x94],
+            memory_alignment: 0,
+            offset_alignment: 0,
+            behind: [0; 0x60],
+        };
+        // SAFETY: the kernel fills the structure, which is as long as its own, of integers.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_statx,
+                file.as_raw_fd(),
+                c"".as_ptr(),
+                libc::AT_EMPTY_PATH,
+                ALIGNMENTS,
+                &raw mut about,
+            )
+        };
+        let fits = |alignment: u32| alignment != 0 && BLOCK as u32 % alignment == 0;
+        result == 0
+            && about.mask & ALIGNMENTS != 0
+            && fits(about.memory_alignment)
+            && fits(about.offset_alignment)
+    }
+
+    pub fn new(file: File) -> Direct {
+        let direct = Direct {
+            file,
+            is_direct: AtomicBool::new(false),
+        };
+        // Where it is refused after all, the page cache takes it.
+        let taken = direct.set_flags(true).is_ok();
+        direct.is_direct.store(taken, Ordering::Relaxed);
+        direct
+    }
+
+    fn set_flags(&self, is_direct: bool) -> io::Result<()> {
+        let descriptor = self.file.as_raw_fd();
+        // SAFETY: integers only, and the file is ours.
+        let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
+        let flags = match is_direct {
+            true => flags | libc::O_DIRECT,
+            false => flags & !libc::O_DIRECT,
+        };
+        // SAFETY: as above.
+        match unsafe { libc::fcntl(descriptor, libc::F_SETFL, flags) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    fn through_the_cache(&self) -> io::Result<()> {
+        self.is_direct.store(false, Ordering::Relaxed);
+        self.set_flags(false)
+    }
+}
+
+impl super::queue::Sink for Direct {
+    fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        if self.is_direct.load(Ordering::Relaxed) {
+            match self.file.write_all_at(bytes, offset) {
+                // It does not take them so after all.
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                    self.through_the_cache()?;
+                }
+                other => return other,
+            }
+        }
+        super::write(&self.file, bytes, offset)
+    }
+
+    fn write_last(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.through_the_cache()?;
+        super::write(&self.file, bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+}

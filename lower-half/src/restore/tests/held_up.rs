@@ -69,7 +69,6 @@ fn taken_back(writes: u32) {
         payloads: vec![],
         mappings: maps::upper().unwrap(),
         mapped_files: Default::default(),
-        tracking: Default::default(),
         descriptors: vec![],
     };
     let access = Access::default();

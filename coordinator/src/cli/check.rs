@@ -126,11 +126,11 @@ fn tracking() -> Row {
         .map(|offer| offer.tracking)
         .unwrap_or_default();
     let mut found = names.join(", ");
-    for Offer { tracking, lacks } in others {
-        found += &format!("; not {tracking}: {}", lacks.unwrap_or_default());
-    }
     if !taken.tells_pages() {
         found += ": all memory is hashed";
+    }
+    for Offer { tracking, lacks } in others {
+        found += &format!("; not {tracking}: {}", lacks.unwrap_or_default());
     }
     row(
         "writes tracked (--incremental)",

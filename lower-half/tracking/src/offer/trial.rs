@@ -17,6 +17,8 @@ const TABLE: usize = 2 << 20;
 const PIECE: usize = 16 * PAGE;
 
 const ALL_RIGHTS: i32 = libc::PROT_READ | libc::PROT_WRITE;
+/// All of an area is of one kind, so that the kernel joins its pieces.
+const OWN: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
 
 /// Whether the kernel tells all writes, and nothing else; why not, in words for people.
 pub fn wp_async() -> Result<(), String> {
@@ -25,11 +27,13 @@ pub fn wp_async() -> Result<(), String> {
         _ => format!("userfaultfd: {error}"),
     })?;
     let pages = PageMap::open().map_err(|error| format!("/proc/self/pagemap: {error}"))?;
-    let area = Area::map(4 * TABLE).map_err(|error| format!("memory to try it with: {error}"))?;
+    let problem = |error| format!("memory to try it with: {error}");
+    let tables = Area::of_tables(3).map_err(problem)?;
+    let pieces = Area::of_pieces(4).map_err(problem)?;
     let tried = WpAsync { descriptor, pages };
-    sees_writes(&tried, &area)?;
-    sees_moves(&tried, &area)?;
-    sees_what_is_joined(&tried, &area)
+    sees_writes(&tried, &tables)?;
+    sees_moves(&tried, &tables)?;
+    sees_what_is_joined(&tried, &pieces)
 }
 
 /// Tells writes since it was last asked.
@@ -103,11 +107,11 @@ fn sees_moves(tried: &WpAsync, area: &Area) -> Result<(), String> {
 
 fn sees_what_is_joined(tried: &WpAsync, area: &Area) -> Result<(), String> {
     let problem = |error: io::Error| format!("mprotect: {error}");
-    let first = 3 * TABLE / PAGE;
     let piece = PIECE / PAGE;
-    let (second, third) = (first + piece, first + 2 * piece);
+    let (first, second, third) = (0, piece, 2 * piece);
     let both = || area.at(first)..area.at(third);
     let joined = || -> io::Result<()> {
+        area.protect(third, 2 * PIECE, libc::PROT_NONE)?;
         area.protect(first, PIECE, libc::PROT_NONE)?;
         // Joins the second piece.
         area.map_anew(third, PIECE)?;
@@ -123,22 +127,41 @@ fn sees_what_is_joined(tried: &WpAsync, area: &Area) -> Result<(), String> {
     tried.tells_at_least(both(), piece, "protected and joined (mprotect)")
 }
 
-/// Memory to try it with, at a multiple of [`TABLE`], without huge pages.
+/// Memory to try it with.
 struct Area {
     mapped: Range<usize>,
     start: usize,
 }
 
 impl Area {
-    fn map(bytes: usize) -> io::Result<Area> {
-        let length = bytes + TABLE;
+    /// Whole page tables, without huge pages.
+    fn of_tables(count: usize) -> io::Result<Area> {
+        let mut area = Area::map((count + 1) * TABLE)?;
+        area.start = area.start.next_multiple_of(TABLE);
+        // SAFETY: the area's own memory. A kernel without huge pages refuses, and has none.
+        unsafe {
+            libc::madvise(
+                area.mapped.start as *mut _,
+                area.mapped.len(),
+                libc::MADV_NOHUGEPAGE,
+            )
+        };
+        Ok(area)
+    }
+
+    /// Pieces that are like all other memory, so that the kernel joins them; too small for huge pages.
+    fn of_pieces(count: usize) -> io::Result<Area> {
+        Area::map(count * PIECE)
+    }
+
+    fn map(length: usize) -> io::Result<Area> {
         // SAFETY: new memory, which nobody else knows.
         let address = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
                 length,
                 ALL_RIGHTS,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                OWN,
                 -1,
                 0,
             )
@@ -147,13 +170,10 @@ impl Area {
             return Err(io::Error::last_os_error());
         }
         let mapped = address as usize..address as usize + length;
-        let area = Area {
-            start: mapped.start.next_multiple_of(TABLE),
+        Ok(Area {
+            start: mapped.start,
             mapped,
-        };
-        // SAFETY: the area's own memory. A kernel without huge pages refuses, and has none.
-        unsafe { libc::madvise(address, length, libc::MADV_NOHUGEPAGE) };
-        Ok(area)
+        })
     }
 
     /// Where a page begins.
@@ -175,7 +195,7 @@ impl Area {
     }
 
     fn map_anew(&self, page: usize, bytes: usize) -> io::Result<()> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+        let flags = OWN | libc::MAP_FIXED;
         // SAFETY: in the place of the area's own memory.
         let address =
             unsafe { libc::mmap(self.at(page) as *mut _, bytes, ALL_RIGHTS, flags, -1, 0) };
@@ -225,7 +245,7 @@ mod tests {
         };
         assert_eq!(wp_async(), Ok(()));
         let pages = PageMap::open().unwrap();
-        let (tried, area) = (WpAsync { descriptor, pages }, Area::map(TABLE).unwrap());
+        let (tried, area) = (WpAsync { descriptor, pages }, Area::of_pieces(1).unwrap());
         area.write(1);
         let whole = || area.at(0)..area.at(4);
         assert!(tried.tells(whole(), &[0], "").is_err());

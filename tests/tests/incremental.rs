@@ -14,6 +14,7 @@ use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure};
 
 const INCREMENTAL: &str = "STILLPOINT_INCREMENTAL";
+const TRACKING: &str = "STILLPOINT_TRACKING";
 const PATIENCE: Duration = Duration::from_secs(100);
 
 fn tested(test: impl FnOnce() -> Result<(), Failed>) {
@@ -22,15 +23,30 @@ fn tested(test: impl FnOnce() -> Result<(), Failed>) {
     }
 }
 
+/// The ways that this machine has to know what was written to.
+fn ways() -> Vec<&'static str> {
+    let offers = stillpoint_tracking::offer::all();
+    let there = offers.iter().filter(|offer| offer.lacks.is_none());
+    there.map(|offer| offer.tracking.name()).collect()
+}
+
+/// In each way that this machine has; pages as they are, in the best one: where pages are not told apart, `pages` is for whole epochs.
 fn moves(program: &str, how: &'static str, copy: &'static str) {
-    tested(|| {
-        let program = Program::named(Kind::Moving, program)?;
-        trial::moves_with(
-            &program,
-            2,
-            &[(INCREMENTAL, how), ("STILLPOINT_COPY", copy)],
-        )
-    });
+    let ways = match how {
+        "pages" => vec!["auto"],
+        _ => ways(),
+    };
+    for way in ways {
+        tested(|| {
+            let program = Program::named(Kind::Moving, program)?;
+            let settings = [
+                (INCREMENTAL, how),
+                (TRACKING, way),
+                ("STILLPOINT_COPY", copy),
+            ];
+            trial::moves_with(&program, 2, &settings)
+        });
+    }
 }
 
 #[test]
@@ -99,54 +115,65 @@ fn checkpointed(trial: &Trial) -> Result<(u64, u64, Vec<u64>), Failed> {
 /// Memory that is not written to is written down once; where the epoch that has it is gone, again.
 #[test]
 fn what_does_not_change_is_not_written_again() {
-    tested(|| {
-        let program = Program::named(Kind::Special, "large_and_awake")?;
-        let _turn = Turn::take()?;
-        Directory::new("increments")?.run(|directory| {
-            let mut trial = Trial::new(&program, 1, directory)?.with(&["64"]);
-            trial.settings = vec![(INCREMENTAL, "auto")];
-            let mut job = trial.split()?;
-            trial.ready(&mut job)?;
-            let (own, all, needs) = checkpointed(&trial)?;
-            ensure!(
-                own == all && all > 64 << 20 && needs.is_empty(),
-                "{own} of {all}"
-            );
-            let (own, all, needs) = checkpointed(&trial)?;
-            ensure!(
-                own < 4 << 20 && all > 64 << 20 && needs == [1],
-                "{own} of {all}"
-            );
-            let (own, all, needs) = checkpointed(&trial)?;
-            ensure!(
-                own < 4 << 20 && all > 64 << 20 && needs.contains(&1),
-                "{own} of {all}"
-            );
-            // Two are kept, and what they need.
-            let epochs = command::epochs(&trial.epochs_at());
-            ensure!(epochs == [1, 2, 3], "{epochs:?}");
-            fs::remove_dir_all(trial.epochs_at().join("epoch-000001"))
-                .map_err(|e| e.to_string())?;
-            let (own, all, needs) = checkpointed(&trial)?;
-            ensure!(own == all && needs.is_empty(), "{own} of {all}, {needs:?}");
-            trial.suspended(job)?;
-            let (own, _, needs) = inspected(&trial)?;
-            ensure!(own < 4 << 20 && needs == [4], "{own}, {needs:?}");
-            trial.go()?;
-            trial.ends_well(trial.restarted()?)?;
-            Ok(())
-        })
-    });
+    for way in ways() {
+        tested(|| is_not_written_again(way));
+    }
 }
 
-/// A program that handles page faults itself has them for itself, whoever kept track of them before.
+fn is_not_written_again(way: &'static str) -> Result<(), Failed> {
+    let program = Program::named(Kind::Special, "large_and_awake")?;
+    let _turn = Turn::take()?;
+    Directory::new("increments")?.run(|directory| {
+        let mut trial = Trial::new(&program, 1, directory)?.with(&["64"]);
+        trial.settings = vec![(INCREMENTAL, "auto"), (TRACKING, way)];
+        let mut job = trial.split()?;
+        trial.ready(&mut job)?;
+        let (own, all, needs) = checkpointed(&trial)?;
+        ensure!(
+            own == all && all > 64 << 20 && needs.is_empty(),
+            "{own} of {all}"
+        );
+        let (own, all, needs) = checkpointed(&trial)?;
+        ensure!(
+            own < 4 << 20 && all > 64 << 20 && needs == [1],
+            "{own} of {all}"
+        );
+        let (own, all, needs) = checkpointed(&trial)?;
+        ensure!(
+            own < 4 << 20 && all > 64 << 20 && needs.contains(&1),
+            "{own} of {all}"
+        );
+        // Two are kept, and what they need.
+        let epochs = command::epochs(&trial.epochs_at());
+        ensure!(epochs == [1, 2, 3], "{epochs:?}");
+        fs::remove_dir_all(trial.epochs_at().join("epoch-000001")).map_err(|e| e.to_string())?;
+        let (own, all, needs) = checkpointed(&trial)?;
+        ensure!(own == all && needs.is_empty(), "{own} of {all}, {needs:?}");
+        trial.suspended(job)?;
+        let (own, _, needs) = inspected(&trial)?;
+        ensure!(own < 4 << 20 && needs == [4], "{own}, {needs:?}");
+        ensure!(tracked_by(&trial)? == way, "{}", tracked_by(&trial)?);
+        trial.go()?;
+        trial.ends_well(trial.restarted()?)?;
+        Ok(())
+    })
+}
+
+/// In which way it was known what the newest epoch had to write, by its manifest.
+fn tracked_by(trial: &Trial) -> Result<String, Failed> {
+    let shown = shown(trial)?;
+    let said = &shown["manifest"]["ranks"][0]["increment"]["tracking"];
+    Ok(said.as_str().unwrap_or_default().to_owned())
+}
+
+/// A program that handles page faults itself has them for itself, whoever kept track of them before. From then on all memory is hashed.
 #[test]
 fn page_faults_that_the_program_handles_are_its_own() {
     tested(|| {
         let program = Program::named(Kind::Special, "handles_page_faults")?;
         let _turn = Turn::take()?;
         Directory::new("page-faults")?.run(|directory| {
-            let mut trial = Trial::new(&program, 1, directory)?;
+            let mut trial = Trial::new(&program, 1, directory)?.with(&["taken"]);
             trial.settings = vec![(INCREMENTAL, "auto")];
             let mut job = trial.split()?;
             trial.ready(&mut job)?;
@@ -154,7 +181,37 @@ fn page_faults_that_the_program_handles_are_its_own() {
             let (_, _, needs) = checkpointed(&trial)?;
             ensure!(needs == [1], "{needs:?}");
             trial.go()?;
-            trial.ends_well(job)?;
+            let taken = directory.file("taken");
+            job.until("handling page faults", PATIENCE, |_| taken.exists())?;
+            for _ in 1..=3 {
+                checkpointed(&trial)?;
+            }
+            let (own, all, needs) = checkpointed(&trial)?;
+            ensure!(!needs.is_empty() && own < all, "{own} of {all}, {needs:?}");
+            ensure!(tracked_by(&trial)? == "none", "{}", tracked_by(&trial)?);
+            trial.suspended(job)?;
+            fs::remove_file(&taken).map_err(|e| e.to_string())?;
+            trial.ends_well(trial.restarted()?)?;
+            Ok(())
+        })
+    });
+}
+
+/// Pages are not written by themselves where nobody tells them apart.
+#[test]
+fn pages_that_nobody_tells_apart_are_refused() {
+    tested(|| {
+        Directory::new("no-pages")?.run(|directory| {
+            let words = [
+                "run",
+                "--incremental=pages",
+                "--tracking",
+                "none",
+                "--",
+                "true",
+            ];
+            command::stillpoint(directory, words)?
+                .expect_reason(exit::USAGE, "--incremental=pages needs pages")?;
             Ok(())
         })
     });
@@ -189,65 +246,74 @@ fn rewritten(shown: &Value, least: u64) -> Vec<Vec<&Value>> {
 /// what was expected of that and what came of it.
 #[test]
 fn each_region_is_hashed_where_that_pays_for_it() {
-    tested(|| {
-        let program = Program::named(Kind::Special, "two_ways")?;
-        let _turn = Turn::take()?;
-        Directory::new("two-ways")?.run(|directory| {
-            let mut trial = Trial::new(&program, 2, directory)?.with(&["16"]);
-            // Packing is what takes the time then, so that hashing pays whatever the disk.
-            let packing = ("STILLPOINT_COMPRESS", "zstd:9");
-            trial.settings = vec![(INCREMENTAL, "auto"), ("STILLPOINT_COPY", "off"), packing];
-            let mut job = trial.split()?;
-            trial.ready(&mut job)?;
-            // Whole; hashed with nothing to compare with; hashed and compared; as that says.
-            for _ in 1..=4 {
-                written_to_again(&trial, &mut job)?;
-                checkpointed(&trial)?;
-            }
-            let shown = shown(&trial)?;
-            let least = 16 << 20;
-            for bytes in rewritten(&shown, least) {
-                let number = |of: &Value, name: &str| of[name].as_u64().unwrap_or(u64::MAX);
-                let [one, two] = bytes[..] else {
-                    return Err(format!("not two regions: {bytes:?}"));
-                };
-                let (same, other) = match number(one, "hashed") > 0 {
-                    true => (one, two),
-                    false => (two, one),
-                };
-                ensure!(
-                    number(same, "hashed") == least
-                        && number(same, "hash_dirty") == 0
-                        && number(same, "written") == 0,
-                    "{same}"
-                );
-                ensure!(
-                    number(other, "hashed") == 0 && number(other, "written") == least,
-                    "{other}"
-                );
-            }
-            let ranks = shown["manifest"]["ranks"].as_array().cloned();
-            let ranks = ranks.unwrap_or_default();
-            ensure!(ranks.len() == 2, "{shown}");
-            for rank in &ranks {
-                says_what_was_expected(&rank["increment"])?;
-            }
-            let target = trial.epochs_at();
-            let words = [
-                Path::new("inspect"),
-                target.as_path(),
-                Path::new("--regions"),
-            ];
-            let said = command::stillpoint(directory, words)?.expect(exit::DONE)?;
-            let row = "   16.8 MB    16.8 MB    16.8 MB    16.8 MB        0 B        0 B";
-            let rows = said.stdout.lines().filter(|line| line.ends_with(row));
-            ensure!(rows.count() == 2, "{}", said.stdout);
-            trial.suspended(job)?;
-            trial.go()?;
-            trial.ends_well(trial.restarted()?)?;
-            Ok(())
-        })
-    });
+    for way in ways() {
+        tested(|| each_region_in_its_own_way(way));
+    }
+}
+
+fn each_region_in_its_own_way(way: &'static str) -> Result<(), Failed> {
+    let program = Program::named(Kind::Special, "two_ways")?;
+    let _turn = Turn::take()?;
+    Directory::new("two-ways")?.run(|directory| {
+        let mut trial = Trial::new(&program, 2, directory)?.with(&["16"]);
+        // Packing is what takes the time then, so that hashing pays whatever the disk.
+        let packing = ("STILLPOINT_COMPRESS", "zstd:9");
+        trial.settings = vec![
+            (INCREMENTAL, "auto"),
+            (TRACKING, way),
+            ("STILLPOINT_COPY", "off"),
+            packing,
+        ];
+        let mut job = trial.split()?;
+        trial.ready(&mut job)?;
+        // Whole; hashed with nothing to compare with; hashed and compared; as that says.
+        for _ in 1..=4 {
+            written_to_again(&trial, &mut job)?;
+            checkpointed(&trial)?;
+        }
+        let shown = shown(&trial)?;
+        let least = 16 << 20;
+        for bytes in rewritten(&shown, least) {
+            let number = |of: &Value, name: &str| of[name].as_u64().unwrap_or(u64::MAX);
+            let [one, two] = bytes[..] else {
+                return Err(format!("not two regions: {bytes:?}"));
+            };
+            let (same, other) = match number(one, "hashed") > 0 {
+                true => (one, two),
+                false => (two, one),
+            };
+            ensure!(
+                number(same, "hashed") == least
+                    && number(same, "hash_dirty") == 0
+                    && number(same, "written") == 0,
+                "{same}"
+            );
+            ensure!(
+                number(other, "hashed") == 0 && number(other, "written") == least,
+                "{other}"
+            );
+        }
+        let ranks = shown["manifest"]["ranks"].as_array().cloned();
+        let ranks = ranks.unwrap_or_default();
+        ensure!(ranks.len() == 2, "{shown}");
+        for rank in &ranks {
+            says_what_was_expected(&rank["increment"])?;
+        }
+        let target = trial.epochs_at();
+        let words = [
+            Path::new("inspect"),
+            target.as_path(),
+            Path::new("--regions"),
+        ];
+        let said = command::stillpoint(directory, words)?.expect(exit::DONE)?;
+        let row = "   16.8 MB    16.8 MB    16.8 MB    16.8 MB        0 B        0 B";
+        let rows = said.stdout.lines().filter(|line| line.ends_with(row));
+        ensure!(rows.count() == 2, "{}", said.stdout);
+        trial.suspended(job)?;
+        trial.go()?;
+        trial.ends_well(trial.restarted()?)?;
+        Ok(())
+    })
 }
 
 fn says_what_was_expected(said: &Value) -> Result<(), Failed> {

@@ -344,6 +344,13 @@ pub enum Incremental {
     Blocks,
 }
 
+impl Incremental {
+    /// Whether anything may be hashed.
+    pub fn hashes(self) -> bool {
+        matches!(self, Incremental::Auto | Incremental::Blocks)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use stillpoint_incremental::tracking::Tracking;
 
 use crate::client::{AgentConnection, ClientError};
 use crate::job_file::{JobFile, JobFileError};
@@ -73,6 +74,9 @@ pub struct Launch {
     /// Whether images hold what is mapped privately of files.
     #[serde(default)]
     pub mapped_files: MappedFiles,
+    /// How it is known what the application writes to, where images build on earlier ones.
+    #[serde(default)]
+    pub tracking: Tracking,
     /// When the command was started: nanoseconds since 1970.
     #[serde(default)]
     pub begun: i64,
@@ -223,6 +227,7 @@ mod tests {
                 peer_limit: None,
             }),
             mapped_files: MappedFiles::Keep,
+            tracking: Tracking::WpAsync,
             begun: 1_790_000_000_000_000_000,
         };
         let read = Launch::from_variable(&launch.to_variable()).unwrap();

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use clap::Args;
 use serde::Serialize;
 use stillpoint_image::facts::OLDEST_KERNEL;
+use stillpoint_tracking::offer::{self, Offer};
 
 use super::{Failure, Outcome, print, print_json};
 
@@ -106,31 +107,37 @@ fn architecture() -> Row {
 }
 
 fn kernel() -> Row {
-    let (release, version) = release();
-    row(KERNEL, true, version >= OLDEST_KERNEL, release)
-}
-
-/// The kernel's release, and the first two numbers of it.
-fn release() -> (String, (u32, u32)) {
     let release = read("/proc/sys/kernel/osrelease");
     let mut numbers = release
         .split(['.', '-'])
         .map(|part| part.parse().unwrap_or(0));
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    (release, version)
+    row(KERNEL, true, version >= OLDEST_KERNEL, release)
 }
 
-/// What `--incremental` needs, to write less than everything.
+/// What `--incremental` has to tell what was written to: the way that it takes, and the others with what they lack.
 fn tracking() -> Row {
-    /// `UFFD_FEATURE_WP_ASYNC` and `PAGEMAP_SCAN`.
-    const FIRST: (u32, u32) = (6, 7);
-    let there = Path::new("/proc/sys/vm/unprivileged_userfaultfd").exists();
-    let ok = release().1 >= FIRST && there;
-    let found = match ok {
-        true => "userfaultfd, asynchronous",
-        false => "Linux 6.7 or later with userfaultfd: every epoch is whole",
-    };
-    row("writes tracked (--incremental)", false, ok, found)
+    let (there, others): (Vec<Offer>, Vec<Offer>) = offer::all()
+        .into_iter()
+        .partition(|offer| offer.lacks.is_none());
+    let names: Vec<&str> = there.iter().map(|offer| offer.tracking.name()).collect();
+    let taken = there
+        .first()
+        .map(|offer| offer.tracking)
+        .unwrap_or_default();
+    let mut found = names.join(", ");
+    if !taken.tells_pages() {
+        found += ": all memory is hashed";
+    }
+    for Offer { tracking, lacks } in others {
+        found += &format!("; not {tracking}: {}", lacks.unwrap_or_default());
+    }
+    row(
+        "writes tracked (--incremental)",
+        false,
+        taken.tells_pages(),
+        found,
+    )
 }
 
 /// What `--lazy` needs, to carry on before all memory is there: to be told of the kernel's own accesses too.

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use nix::sys::signal::Signal;
 use stillpoint_protocol::launch;
 
+use stillpoint_incremental::tracking::Tracking;
 use stillpoint_multilevel::units::parse_bytes;
 
 use super::tiers::TierOptions;
@@ -77,6 +78,17 @@ pub struct LaunchOptions {
         default_value = "auto"
     )]
     pub dedup: Dedup,
+    /// How --incremental knows what has been written to
+    ///
+    /// wp-async: the kernel keeps track of it (Linux 6.7); none: all memory is hashed, as far as that is faster than writing it; auto: the first
+    /// of them that this machine has, as `stillpoint check` shows
+    #[arg(
+        long,
+        env = "STILLPOINT_TRACKING",
+        value_name = "HOW",
+        default_value = "auto"
+    )]
+    tracking: TrackingOption,
 
     /// Whether a suspend of a job with --incremental writes an epoch while the application runs, and then what has changed since: auto does
     /// where that makes the stop shorter, as far as earlier epochs tell
@@ -154,6 +166,24 @@ impl From<IncrementalOption> for Incremental {
             IncrementalOption::Auto => Incremental::Auto,
             IncrementalOption::Pages => Incremental::Pages,
             IncrementalOption::Blocks => Incremental::Blocks,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TrackingOption {
+    Auto,
+    WpAsync,
+    None,
+}
+
+impl TrackingOption {
+    /// `None`: whatever is the best.
+    fn wanted(self) -> Option<Tracking> {
+        match self {
+            TrackingOption::Auto => None,
+            TrackingOption::WpAsync => Some(Tracking::WpAsync),
+            TrackingOption::None => Some(Tracking::None),
         }
     }
 }
@@ -252,6 +282,18 @@ impl LaunchOptions {
         }
     }
 
+    /// How this rank's machine is to tell what is written to.
+    ///
+    /// # Errors
+    /// Where it has not what is asked for.
+    pub fn tracking(&self) -> Result<Tracking, Failure> {
+        if self.incremental == IncrementalOption::Off {
+            return Ok(Tracking::None);
+        }
+        stillpoint_tracking::choose(self.tracking.wanted())
+            .map_err(|error| Failure::new(Failure::USAGE, format!("--tracking: {error}")))
+    }
+
     /// The batch job that is to be started again after a suspend.
     pub fn requeued(&self) -> Result<Option<BatchJob>, Failure> {
         self.requeue.then(batch::to_be_requeued).transpose()
@@ -265,6 +307,13 @@ impl LaunchOptions {
             return Err(Failure::new(
                 Failure::USAGE,
                 "--precopy on needs --incremental, and neither --copy off nor --tier",
+            ));
+        }
+        let by_pages = self.incremental == IncrementalOption::Pages;
+        if by_pages && self.tracking == TrackingOption::None {
+            return Err(Failure::new(
+                Failure::USAGE,
+                "--incremental=pages needs pages to be told apart, which --tracking none does not",
             ));
         }
         self.tiers.check()

@@ -115,6 +115,7 @@ pub fn start(
         program.map(|program| program.executable),
     )?;
     let siblings = Siblings::find(mpi)?;
+    let tracking = options.tracking()?;
     let tiers = options.tiers.of_rank(place)?;
     let job = match place.rank {
         0 => match decide()? {
@@ -167,6 +168,7 @@ pub fn start(
         two_phase: program.is_some_and(|program| program.safe_state == SafeState::Barrier),
         tiers,
         mapped_files: options.mapped_files.into(),
+        tracking,
         begun,
     };
     for (variable, keeper) in KEPT_FROM_LOADER {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use stillpoint_image::{Manifest, RankImage};
+use stillpoint_incremental::tracking::Tracking;
 use stillpoint_incremental::viability::{Expected, Outcome, Predicted, Rates, Record, Taken};
 
 use super::{failure, json, plan, text};
@@ -219,6 +220,7 @@ fn record(predicted: bool) -> Record {
         taken: way(2e6, 3e6),
     };
     Record {
+        tracking: Some(Tracking::WpAsync),
         predicted: predicted.then_some(said),
         regions: Taken {
             full: 1,

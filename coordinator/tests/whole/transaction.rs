@@ -348,6 +348,7 @@ fn a_launch_finds_its_coordinator_and_no_other() {
         two_phase: false,
         tiers: None,
         mapped_files: stillpoint_protocol::launch::MappedFiles::Auto,
+        tracking: Default::default(),
         begun: 0,
     };
     launch.connect(PATIENCE).unwrap();

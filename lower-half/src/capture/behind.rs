@@ -8,6 +8,7 @@ use std::ops::Range;
 use stillpoint_image::format::vm_flags;
 
 use super::maps::Mapping;
+use crate::arch::PAGE;
 use crate::ground::free;
 
 /// The application is to run on while its image is written.
@@ -52,9 +53,7 @@ fn part(private: &[Range<usize>], mappings: &[Mapping], room: u64) -> Parted {
             parted.later.push(range.clone());
         } else {
             // Whole pages.
-            let length = range
-                .len()
-                .min((beyond as usize).next_multiple_of(super::pages::PAGE));
+            let length = range.len().min((beyond as usize).next_multiple_of(PAGE));
             let (now, later) = (
                 range.start..range.start + length,
                 range.start + length..range.end,
@@ -91,7 +90,7 @@ mod tests {
 
     #[test]
     fn what_no_child_keeps_comes_first_and_what_has_no_room_before_the_rest() {
-        let page = super::super::pages::PAGE;
+        let page = PAGE;
         let at = |from: usize, to: usize| from * page..to * page;
         let mappings = [
             mapping(0, 10 * page, false, 0),

@@ -12,6 +12,7 @@ use memmap2::Mmap;
 use stillpoint_image::{ImageError, PageRun, Writer};
 
 use super::access::Memory;
+use crate::arch::PAGE;
 
 /// Which file, wherever it is open or mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -224,7 +225,7 @@ pub fn data(file: &File, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
             Err(error) => return Err(error),
         };
         let end = seek(file, start, libc::SEEK_HOLE)?.min(range.end);
-        found.push(start & !(super::pages::PAGE as u64 - 1)..end);
+        found.push(start & !(PAGE as u64 - 1)..end);
         at = end;
     }
     seek(file, keep, libc::SEEK_SET)?;

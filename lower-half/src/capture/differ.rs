@@ -13,14 +13,6 @@ use stillpoint_incremental::viability::{REGION, by_region};
 
 use crate::ground::ranges;
 
-/// The smallest: a hash for each is 16 % of the memory that is written again and again. Larger ones write more than has changed.
-const BLOCK: BlockSize = BlockSize::SMALLEST;
-
-/// A table that knows nothing.
-pub fn empty() -> Table {
-    Table::new(BLOCK)
-}
-
 /// What was found.
 pub struct Difference {
     /// What is to be written: what differs and is not zero, and what is written along with it.
@@ -121,14 +113,16 @@ pub fn compare(
     })?;
     let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     found.sort_unstable_by_key(|(number, _)| *number);
-    together(ranges, found.into_iter().flat_map(|(_, all)| all))
+    let found = found.into_iter().flat_map(|(_, all)| all);
+    together(old.block_size(), ranges, found)
 }
 
 fn together(
+    block: BlockSize,
     ranges: &[Range<usize>],
     all: impl Iterator<Item = (u64, Compared)>,
 ) -> io::Result<Difference> {
-    let (mut table, mut counts) = (empty(), BTreeMap::<u64, Counts>::new());
+    let (mut table, mut counts) = (Table::new(block), BTreeMap::<u64, Counts>::new());
     let (mut changed, mut otherwise) = (Vec::new(), Vec::new());
     for (region, compared) in all {
         *counts.entry(region).or_default() += compared.counts;
@@ -178,13 +172,14 @@ mod tests {
 
     #[test]
     fn blocks_that_differ_are_told_from_those_that_were_only_written() {
-        let (page, block) = (PAGE as usize, BLOCK.bytes() as usize);
+        let size = BlockSize::SMALLEST;
+        let (page, block) = (PAGE as usize, size.bytes() as usize);
         // The model's regions, too.
         assert_eq!(CHUNK_BYTES as u64, REGION);
         let bytes = 3 * CHUNK_BYTES + 5 * page;
         let mut memory = Here((0..bytes).map(|at| (at / 3) as u8 | 1).collect());
         let whole = 0..bytes;
-        let first = compare(&empty(), std::slice::from_ref(&whole), &memory, 3).unwrap();
+        let first = compare(&Table::new(size), std::slice::from_ref(&whole), &memory, 3).unwrap();
         // Nothing is known as yet. Pieces end where they end.
         assert_eq!(ranges::joined(first.changed), std::slice::from_ref(&whole));
         assert!(first.unchanged.is_empty());

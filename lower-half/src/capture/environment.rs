@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use stillpoint_image::{Environment, features};
 use stillpoint_wrappers::contract;
 
-use crate::arch::springboard;
+use crate::arch::{PAGE, springboard};
 
 /// The facts of this machine and build. What MPI says of itself is the caller's to add.
 pub fn here() -> Environment {
@@ -31,7 +31,7 @@ pub fn here() -> Environment {
         kernel: text(&name.release),
         architecture: text(&name.machine),
         hostname: text(&name.nodename),
-        page_bytes: super::pages::PAGE as u64,
+        page_bytes: PAGE as u64,
         gate_version: contract::VERSION,
         springboard: springboard::digest(),
         mpi_abi: "openmpi".into(),

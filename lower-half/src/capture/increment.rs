@@ -3,19 +3,21 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use stillpoint_image::delta::within;
 use stillpoint_image::format::{MAX_ORIGINS, PAGE};
 use stillpoint_image::pages::Pages;
 use stillpoint_image::{Base, Carried, ImageError, Origin, Region, Writer, Written};
-use stillpoint_incremental::blocks::{Counts, Table};
+use stillpoint_incremental::blocks::{BlockSize, Counts, Table};
+use stillpoint_incremental::tracking::Tracking;
 use stillpoint_incremental::viability::{
     Measured, Method, Outcome, Part, Plan, Rates, Record, Regions, by_region,
 };
 
 use stillpoint_protocol::agent::Incremental;
+use stillpoint_protocol::launch::Launch;
 
 use super::account::Account;
 use super::maps::Mapping;
@@ -34,7 +36,7 @@ const RATES: Rates = Rates {
 
 /// What the process knows of its epochs.
 struct State {
-    tracker: Option<Tracker>,
+    tracker: Tracker,
     base: Option<(Base, Arc<Table>)>,
     /// Written, and not committed as far as is known.
     next: Option<(u64, Base, Arc<Table>)>,
@@ -45,6 +47,15 @@ struct State {
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 
+/// How it is to be known what is written to, as the launch says.
+static TRACKING: OnceLock<Tracking> = OnceLock::new();
+
+/// Remembers, before the application runs, what the launch says of it.
+pub fn remember(launch: &Launch) {
+    // It is the process's only launch.
+    let _ = TRACKING.set(launch.tracking);
+}
+
 fn state() -> MutexGuard<'static, Option<State>> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -52,8 +63,7 @@ fn state() -> MutexGuard<'static, Option<State>> {
 impl State {
     fn new() -> State {
         State {
-            // On an older kernel every page counts as written.
-            tracker: Tracker::open().ok(),
+            tracker: Tracker::open(TRACKING.get().copied().unwrap_or_default()),
             base: None,
             next: None,
             histories: Regions::default(),
@@ -76,7 +86,11 @@ pub struct Increment {
     pub changed: Vec<Range<usize>>,
     /// Of all regions, shared ones too.
     pub account: Account,
-    base: Option<(Base, Arc<Table>)>,
+    base: Option<Base>,
+    /// The hashes that blocks are compared with.
+    old: Arc<Table>,
+    /// How it is known what was written to. `None`: it does not matter.
+    tracking: Option<Tracking>,
     /// How each of the model's regions is written. `None`: whole, and nobody was to choose.
     plan: Option<(Plan, BTreeMap<u64, Part>)>,
     /// What of `changed` is compared first.
@@ -106,12 +120,14 @@ impl Increment {
             changed: private,
             account,
             base: None,
+            old: Arc::new(Table::new(BlockSize::PAGE)),
+            tracking: None,
             plan: None,
             compared: Vec::new(),
             regions: regions.iter().map(Region::range).collect(),
             left: Vec::new(),
             kept: Vec::new(),
-            table: differ::empty(),
+            table: Table::new(BlockSize::PAGE),
             counts: BTreeMap::new(),
         }
     }
@@ -129,10 +145,8 @@ impl Increment {
         if compared.is_empty() {
             return Ok(());
         }
-        let nothing = differ::empty();
-        let old = self.base.as_ref().map_or(&nothing, |(_, old)| old);
         let begun = Instant::now();
-        let found = differ::compare(old, &compared, pages, workers);
+        let found = differ::compare(&self.old, &compared, pages, workers);
         let found = found.map_err(ImageError::io(writer.path(), "compare memory"))?;
         self.outcome.hash_seconds += begun.elapsed().as_secs_f64();
         for (region, counts) in found.counts {
@@ -146,14 +160,12 @@ impl Increment {
                 path: writer.path().to_owned(),
                 problem: error.to_string(),
             })?;
-        let again = match &self.base {
-            Some((base, _)) => {
-                // What is as it was may lie where it is not to be looked for any more.
-                let mut again = base.carry(&within(&wide(&found.unchanged), &self.regions));
-                ranges::joined(narrow(&again.leave(|image| self.left.contains(image))))
-            }
-            None => Vec::new(),
-        };
+        // What is as it was may lie where it is not to be looked for any more.
+        let unchanged = within(&wide(&found.unchanged), &self.regions);
+        let carried = self.base.as_ref().map(|base| base.carry(&unchanged));
+        let again =
+            carried.map(|mut carried| narrow(&carried.leave(|image| self.left.contains(image))));
+        let again = ranges::joined(again.unwrap_or_default());
         let (again, kept) = ranges::split(&found.unchanged, &again);
         self.kept.extend(kept);
         let changed = ranges::joined(found.changed.into_iter().chain(again).collect());
@@ -186,7 +198,7 @@ impl Increment {
 
     /// What the image has in earlier ones, when everything else is written.
     pub fn carried(&self) -> Carried {
-        let Some((base, _)) = &self.base else {
+        let Some(base) = &self.base else {
             return Carried::default();
         };
         let kept = ranges::joined(self.kept.clone());
@@ -200,6 +212,7 @@ impl Increment {
             all += *counts;
         }
         Record {
+            tracking: self.tracking,
             predicted: self.plan.as_ref().map(|(plan, _)| plan.predicted),
             regions: self
                 .plan
@@ -217,13 +230,15 @@ impl Increment {
     }
 }
 
-/// Looks at what has been written since the image before, for one at `image`. Without one to build on, all of `private` is to be written.
+/// Looks at what has been written since the image before, for one at `image`. Without one to build on, all of `private` is to be written. `unseen` says
+/// whether somebody may have written without a fault.
 ///
 /// # Safety
 /// Every thread of the upper half must be stopped.
 pub unsafe fn since_the_last(
     image: &Path,
     how: Incremental,
+    unseen: bool,
     private: Vec<Range<usize>>,
     mappings: &[Mapping],
     regions: &[Region],
@@ -232,45 +247,46 @@ pub unsafe fn since_the_last(
     let state = state.get_or_insert_with(State::new);
     state.next = None;
     let rates = state.rates();
-    let looked = match &mut state.tracker {
-        Some(tracker) => tracker.look(mappings).is_ok(),
-        None => false,
-    };
+    let looked = state.tracker.look(mappings, unseen).is_ok();
+    let tracking = state.tracker.tracking();
     // What the other ranks' images have come to can be told since they are committed.
     let settled = match &mut state.base {
         Some((base, _)) => base.settle(image).is_ok(),
         None => false,
     };
-    let is_there =
-        |(base, _): &&(Base, Arc<Table>)| looked && settled && base.check(image).is_ok();
-    let (Some((base, old)), Some(tracker)) = (state.base.as_ref().filter(is_there), &state.tracker)
-    else {
+    let is_there = |(base, _): &&(Base, Arc<Table>)| looked && settled && base.check(image).is_ok();
+    // A stretch of an image lies in one mapping.
+    let mapped: Vec<Range<usize>> = mappings.iter().map(Mapping::addresses).collect();
+    let cut = |ranges| ranges::split(&ranges::joined(ranges), &mapped).0;
+    let private = cut(private);
+    let Some((base, old)) = state.base.as_ref().filter(is_there) else {
         let parts = parts(&private, &[], &[], None);
-        let plan = Some((Plan::whole(rates, &parts), parts));
-        // The next epoch has hashes to compare with from the beginning, if it is to compare in any case.
-        let compared = match how {
-            Incremental::Blocks if looked => private.clone(),
-            _ => Vec::new(),
-        };
         return Increment {
-            plan,
-            compared,
+            compared: match looked && hashes_at_once(tracking, how, rates) {
+                true => private.clone(),
+                false => Vec::new(),
+            },
+            old: Arc::new(Table::new(tracking.block())),
+            table: Table::new(tracking.block()),
+            tracking: Some(tracking),
+            plan: Some((Plan::whole(rates, &parts), parts)),
             ..Increment::whole(private, regions)
         };
     };
-    // A stretch of an image lies in one mapping.
-    let mapped: Vec<Range<usize>> = mappings.iter().map(|one| one.start..one.end).collect();
-    let cut = |ranges| ranges::split(&ranges::joined(ranges), &mapped).0;
-    let private = cut(private);
+    // Hashes of other blocks are of no use.
+    let old = match old.block_size() == tracking.block() {
+        true => Arc::clone(old),
+        false => Arc::new(Table::new(tracking.block())),
+    };
     let mut increment = Increment::whole(private, regions);
-    let (written, same) = ranges::split(&increment.changed, tracker.written());
+    let (written, same) = ranges::split(&increment.changed, state.tracker.written());
     let left = too_many(base);
     let mut carried = base.carry(&within(&wide(&same), &increment.regions));
     let again = narrow(&carried.leave(|image| left.contains(image)))
         .into_iter()
         .map(whole_pages);
     let (again, unchanged) = ranges::split(&same, &ranges::joined(again.collect()));
-    let parts = parts(&increment.changed, &written, &again, Some(old));
+    let parts = parts(&increment.changed, &written, &again, Some(&old));
     let forced = match how {
         Incremental::Pages => Some(Method::Page),
         Incremental::Blocks => Some(Method::Hash),
@@ -283,12 +299,23 @@ pub unsafe fn since_the_last(
     increment.outcome.page_dirty = Some(bytes(&written));
     increment.changed = cut(written.into_iter().chain(again).collect());
     Increment {
-        base: Some((base.clone(), Arc::clone(old))),
+        base: Some(base.clone()),
+        tracking: Some(tracking),
         plan: Some((plan, parts)),
         left,
         kept: unchanged,
-        table: differ::only(Table::clone(old), &same),
+        table: differ::only(Table::clone(&old), &same),
+        old,
         ..increment
+    }
+}
+
+/// Whether an image that builds on none is hashed as well: where the next one is to compare in any case, or has nothing to leave out
+/// otherwise, because pages are not told apart. Where they are, what is not written to again need never be hashed.
+fn hashes_at_once(tracking: Tracking, how: Incremental, rates: Rates) -> bool {
+    match how {
+        Incremental::Blocks => true,
+        _ => how.hashes() && !tracking.tells_pages() && rates.pays(1.0),
     }
 }
 
@@ -374,27 +401,20 @@ pub fn written(
     record
 }
 
-/// Memory has been written to unseen: there is nothing to build on.
-pub fn forget() {
-    *state() = None;
-}
-
 /// The epoch is committed, and has its name: the next one builds on it.
 pub fn committed(epoch: u64) {
     if let Some(state) = &mut *state()
         && let Some((_, base, table)) = state.next.take_if(|(next, ..)| *next == epoch)
     {
         state.base = Some((base, table));
-        if let Some(tracker) = &mut state.tracker {
-            tracker.committed();
-        }
+        state.tracker.committed();
     }
 }
 
 /// Whether the mapping's page faults are handled for this, and not for the application.
 pub fn follows(mapping: &Mapping) -> bool {
     let state = state();
-    let tracker = state.as_ref().and_then(|state| state.tracker.as_ref());
+    let tracker = state.as_ref().map(|state| &state.tracker);
     tracker.is_some_and(|tracker| tracker.has_registered(mapping))
 }
 

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use stillpoint_image::format::vm_flags;
+use stillpoint_tracking::pagemap;
 
-use super::pages;
 use crate::gate::memory;
 use crate::ground::free;
 
@@ -42,6 +42,10 @@ pub struct Mapping {
 impl Mapping {
     pub fn bytes(&self) -> usize {
         self.end - self.start
+    }
+
+    pub fn addresses(&self) -> Range<usize> {
+        self.start..self.end
     }
 
     /// Whether the file behind it has lost its name, or the kernel made the file up.
@@ -134,7 +138,7 @@ impl Seen {
     /// As [`upper`].
     pub fn upper(&self) -> io::Result<Vec<Mapping>> {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_valid = |known: &&Known| known.since == Since::now() && pages::are_found_quickly();
+        let is_valid = |known: &&Known| known.since == Since::now() && pagemap::are_found_quickly();
         let known = seen.as_ref().filter(is_valid);
         // Which pages have been swapped out is a detail that changes by itself.
         let has_parts = |it: &Mapping| !memory::parts(it.start..it.end).is_empty();

@@ -9,11 +9,12 @@ use std::os::unix::fs::MetadataExt;
 use stillpoint_image::Region;
 use stillpoint_image::mapped_files::{MappedFiles, Referred};
 use stillpoint_image::tables::RegionKind;
+use stillpoint_tracking::pagemap::PageMap;
 
 use super::contents::{Contents, FileKey, data};
 use super::maps::Mapping;
-use super::pages::{PAGE, PageMap};
 use super::window_memory::{self, Below};
+use crate::arch::PAGE;
 
 /// Whether a System V segment goes with its last attachment. `/proc/self/maps` says of each that it is deleted.
 fn marked_for_removal(id: libc::c_int) -> bool {
@@ -108,7 +109,7 @@ impl Memory {
                 RegionKind::Anonymous => {
                     let touched = match mapping.present {
                         0 => vec![],
-                        _ => pages.touched(mapping)?,
+                        _ => pages.touched(mapping.addresses())?,
                     };
                     if !touched.is_empty() {
                         memory.private.extend(touched);
@@ -312,7 +313,7 @@ fn shared_stretches(
     if mapping.swapped > 0 {
         return Ok(std::iter::once(mapping.start..readable_end(mapping)?).collect());
     }
-    let mut found = pages.touched(mapping)?;
+    let mut found = pages.touched(mapping.addresses())?;
     found.extend(cached(mapping)?);
     found.sort_by_key(|range| range.start);
     let mut joined: Vec<Range<usize>> = Vec::new();

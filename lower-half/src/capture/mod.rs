@@ -27,7 +27,6 @@ pub mod maps;
 pub mod memory;
 pub mod mpi_files;
 pub mod page;
-pub mod pages;
 pub mod process;
 pub mod rank;
 pub mod records;
@@ -192,13 +191,11 @@ unsafe fn write_to(
     let private = std::mem::take(&mut memory.private);
     let unseen = devices::may_write();
     let mut increment = match request.incremental {
-        _ if unseen => {
-            increment::forget();
-            Increment::whole(private, &memory.regions)
-        }
         Incremental::Off => Increment::whole(private, &memory.regions),
         // SAFETY: the caller's.
-        how => unsafe { increment::since_the_last(path, how, private, mappings, &memory.regions) },
+        how => unsafe {
+            increment::since_the_last(path, how, unseen, private, mappings, &memory.regions)
+        },
     };
     increment.add_contents(&contents.mapped().collect::<Vec<_>>());
     // The limit is the application's, and the image is not its file.

@@ -20,7 +20,9 @@ use super::contents::Contents;
 use super::file_limit::FileLimit;
 use super::memory::Memory;
 use super::still::Still;
-use super::{self as capture, CaptureError, Image, Request, environment, mapped_files, records};
+use super::{
+    self as capture, CaptureError, Image, Request, environment, increment, mapped_files, records,
+};
 use crate::gate::descriptors;
 use crate::ground::cores;
 
@@ -38,6 +40,7 @@ static JOB: OnceLock<Job> = OnceLock::new();
 pub fn remember(launch: Option<&Launch>) {
     if let Some(launch) = launch {
         mapped_files::remember(launch);
+        increment::remember(launch);
         JOB.get_or_init(|| Job {
             id: launch.job.clone(),
             command: launch.command.clone(),

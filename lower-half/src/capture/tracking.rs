@@ -1,107 +1,81 @@
-//! Which pages the application has written since the last epoch, as the kernel knows it.
+//! What the application has written to since the last epoch, by the best way that there is.
 //!
-//! Private anonymous memory is registered with `userfaultfd`, write-protected in the way that needs nobody to answer (`UFFD_FEATURE_WP_ASYNC`, since Linux
-//! 6.7): the first write to a page takes the protection away, whoever writes, the kernel on behalf of a system call too. `PAGEMAP_SCAN` tells which pages
-//! have lost it, and protects them again. What is new, has moved or has grown is not registered, or has no protection, and so counts as
-//! written. Everything else than private anonymous memory always counts as written: it is little, or others write to it.
+//! The kernel keeps track of private anonymous memory (`stillpoint_tracking::wp_async`). What is new, has moved or has grown is not registered, or has
+//! no protection, and so counts as written. Everything else than private anonymous memory always counts as written: it is little, or others write to it.
 //!
-//! On an older kernel all memory counts as written. Protection by `mprotect` is no way here: a system call that writes to protected memory fails,
-//! which the application would see.
+//! Where it does not, everything counts as written, and what of it has changed shows when it is hashed. So it is on an older kernel; from when the application
+//! handles page faults itself; and from when there is a device whose writes are no faults. There is no way back: what was written meanwhile is
+//! not known. Protection by `mprotect` is no way here: a system call that writes to protected memory fails, which the application would see.
 
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use linux_raw_sys::general::{uffdio_api, uffdio_range, uffdio_register};
 use stillpoint_image::format::vm_flags;
+use stillpoint_incremental::tracking::Tracking;
+use stillpoint_tracking::pagemap::PageMap;
+use stillpoint_tracking::wp_async;
 
 use super::maps::Mapping;
-use super::pages::PageMap;
 use crate::ground::{faults, ranges};
 
-/// `_IOWR(0xaa, 0x3f, struct uffdio_api)` and `_IOWR(0xaa, 0x00, struct uffdio_register)` (linux/userfaultfd.h).
-const UFFDIO_API: libc::c_ulong = 0xc018_aa3f;
-const UFFDIO_REGISTER: libc::c_ulong = 0xc020_aa00;
-const API: u64 = 0xaa;
-const WP_ASYNC: u64 = 1 << 15;
-const REGISTER_WP: u64 = 1 << 1;
-/// Faults of the kernel need no privilege here, since nobody is asked.
-const USER_MODE_ONLY: libc::c_long = 1;
-
-/// The kernel keeps track of this process's writes.
+/// Knows what was written to.
 pub struct Tracker {
-    pages: PageMap,
+    way: Way,
     /// Written since the epoch that the next one is to build on.
     written: Vec<Range<usize>>,
+}
+
+enum Way {
+    Kernel(Registered),
+    /// Everything counts as written.
+    Nobody,
+}
+
+/// The kernel keeps track of this process's writes.
+struct Registered {
+    pages: PageMap,
     /// What has been registered, whether it is mapped any more or not.
-    registered: Vec<Range<usize>>,
+    ranges: Vec<Range<usize>>,
 }
 
 impl Tracker {
-    /// # Errors
-    /// Where this kernel does not, or the application handles page faults itself.
-    pub fn open() -> io::Result<Tracker> {
-        if faults::gave_way() {
-            return Err(io::Error::other(
-                "the application handles page faults itself",
-            ));
-        }
-        let flags = libc::c_long::from(libc::O_CLOEXEC | libc::O_NONBLOCK) | USER_MODE_ONLY;
-        // SAFETY: makes a descriptor.
-        let number = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) };
-        if number < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: made just now.
-        let descriptor = unsafe { OwnedFd::from_raw_fd(number as i32) };
-        let mut api = uffdio_api {
-            api: API,
-            features: WP_ASYNC,
-            ioctls: 0,
+    /// The given way, as long as there is one.
+    pub fn open(tracking: Tracking) -> Tracker {
+        let way = match tracking {
+            Tracking::WpAsync => Registered::open().map_or(Way::Nobody, Way::Kernel),
+            Tracking::None => Way::Nobody,
         };
-        // SAFETY: the kernel reads and fills the structure.
-        if unsafe { libc::ioctl(descriptor.as_raw_fd(), UFFDIO_API, &raw mut api) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        faults::keep(descriptor);
-        Ok(Tracker {
-            pages: PageMap::open()?,
+        Tracker {
+            way,
             written: Vec::new(),
-            registered: Vec::new(),
-        })
+        }
     }
 
-    /// Whether it keeps track of such a mapping.
-    fn follows(mapping: &Mapping) -> bool {
-        !mapping.shared && mapping.inode == 0 && mapping.vm_flags & vm_flags::HUGE_TLB == 0
+    /// The way in which it knows.
+    pub fn tracking(&self) -> Tracking {
+        match self.way {
+            Way::Kernel(_) => Tracking::WpAsync,
+            Way::Nobody => Tracking::None,
+        }
     }
 
-    /// Adds what has been written since it last looked, and follows these mappings from here on. To be called while nobody writes.
+    /// Adds what has been written since it last looked, and follows these mappings from here on. To be called while nobody writes. `unseen` says
+    /// whether somebody may have written without a fault.
     ///
     /// # Errors
     /// Where the kernel does not tell. What was written is still known to have been.
-    pub fn look(&mut self, mappings: &[Mapping]) -> io::Result<()> {
+    pub fn look(&mut self, mappings: &[Mapping], unseen: bool) -> io::Result<()> {
+        if unseen || faults::gave_way() {
+            self.way = Way::Nobody;
+            faults::let_go();
+        }
         let mut found = std::mem::take(&mut self.written);
         let mut done = Ok(());
-        let mut registered = Vec::new();
-        for mapping in mappings {
-            let whole = mapping.start..mapping.end;
-            if !Self::follows(mapping) || done.is_err() || !self.register(&whole) {
-                found.push(whole);
-                continue;
-            }
-            registered.push(whole.clone());
-            match self.pages.written(whole.clone()) {
-                Ok(written) => found.extend(written),
-                Err(error) => {
-                    found.push(whole);
-                    done = Err(error);
-                }
-            }
+        match &mut self.way {
+            Way::Kernel(registered) => done = registered.look(mappings, &mut found),
+            Way::Nobody => found.extend(mappings.iter().map(Mapping::addresses)),
         }
         self.written = ranges::joined(found);
-        registered.append(&mut self.registered);
-        self.registered = ranges::joined(registered);
         done
     }
 
@@ -117,27 +91,66 @@ impl Tracker {
 
     /// Whether the mapping lies in what it has registered.
     pub fn has_registered(&self, mapping: &Mapping) -> bool {
-        let whole = mapping.start..mapping.end;
+        let whole = mapping.addresses();
         let whole = std::slice::from_ref(&whole);
-        !faults::gave_way() && ranges::split(whole, &self.registered).1.is_empty()
+        match &self.way {
+            Way::Kernel(registered) => {
+                !faults::gave_way() && ranges::split(whole, &registered.ranges).1.is_empty()
+            }
+            Way::Nobody => false,
+        }
+    }
+}
+
+impl Registered {
+    /// # Errors
+    /// Where this kernel does not keep track, or the application handles page faults itself.
+    fn open() -> io::Result<Registered> {
+        if faults::gave_way() {
+            return Err(io::Error::other(
+                "the application handles page faults itself",
+            ));
+        }
+        let pages = PageMap::open()?;
+        faults::keep(wp_async::open()?);
+        Ok(Registered {
+            pages,
+            ranges: Vec::new(),
+        })
     }
 
-    /// `false` where somebody else handles the mapping's faults. What is registered already stays so.
-    fn register(&self, range: &Range<usize>) -> bool {
-        let mut register = uffdio_register {
-            range: uffdio_range {
-                start: range.start as u64,
-                len: range.len() as u64,
-            },
-            mode: REGISTER_WP,
-            ioctls: 0,
-        };
-        let Some(descriptor) = faults::descriptor() else {
-            return false;
-        };
-        // SAFETY: nothing but page table entries changes, and no write fails because of it.
-        unsafe { libc::ioctl(descriptor, UFFDIO_REGISTER, &raw mut register) == 0 }
+    /// Whether it keeps track of such a mapping.
+    fn follows(mapping: &Mapping) -> bool {
+        !mapping.shared && mapping.inode == 0 && mapping.vm_flags & vm_flags::HUGE_TLB == 0
     }
+
+    fn look(&mut self, mappings: &[Mapping], found: &mut Vec<Range<usize>>) -> io::Result<()> {
+        let mut done = Ok(());
+        let mut registered = Vec::new();
+        for mapping in mappings {
+            let whole = mapping.addresses();
+            if !Self::follows(mapping) || done.is_err() || !register(&whole) {
+                found.push(whole);
+                continue;
+            }
+            registered.push(whole.clone());
+            match self.pages.written(whole.clone()) {
+                Ok(written) => found.extend(written),
+                Err(error) => {
+                    found.push(whole);
+                    done = Err(error);
+                }
+            }
+        }
+        registered.append(&mut self.ranges);
+        self.ranges = ranges::joined(registered);
+        done
+    }
+}
+
+/// `false` where somebody else handles the mapping's faults. What is registered already stays so.
+fn register(range: &Range<usize>) -> bool {
+    faults::descriptor().is_some_and(|descriptor| wp_async::register(descriptor, range).is_ok())
 }
 
 #[cfg(test)]
@@ -147,8 +160,8 @@ mod tests {
     use memmap2::MmapMut;
 
     use super::super::maps;
-    use super::super::pages::PAGE;
     use super::*;
+    use crate::arch::PAGE;
 
     /// The descriptor is the process's: one test at a time.
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
@@ -167,9 +180,16 @@ mod tests {
         parts.map(cut).collect()
     }
 
+    /// Each way that this machine has.
+    fn trackers() -> Vec<Tracker> {
+        let offers = stillpoint_tracking::offer::all();
+        let there = offers.into_iter().filter(|offer| offer.lacks.is_none());
+        there.map(|offer| Tracker::open(offer.tracking)).collect()
+    }
+
     /// The pages of a map, by number, that the tracker says were written.
     fn written(tracker: &mut Tracker, range: &Range<usize>) -> Vec<usize> {
-        tracker.look(&within(range)).unwrap();
+        tracker.look(&within(range), false).unwrap();
         let found = tracker.written().iter().cloned();
         let pages = found.flat_map(|found| found.step_by(PAGE));
         let pages = pages.map(|page| (page - range.start) / PAGE).collect();
@@ -180,72 +200,106 @@ mod tests {
     #[test]
     fn every_way_to_change_memory_is_seen() {
         let _alone = ALONE.lock();
-        let mut tracker = Tracker::open().expect("a kernel that keeps track: Linux 6.7 or later");
+        for tracker in trackers() {
+            sees_every_way_to_change_memory(tracker);
+        }
+    }
+
+    fn sees_every_way_to_change_memory(mut tracker: Tracker) {
+        let exact = tracker.tracking().tells_pages();
         let mut map = MmapMut::map_anon(32 * PAGE).unwrap();
         let range = map.as_ptr() as usize..map.as_ptr() as usize + map.len();
+        let mut look = |expected: &[usize], what: &str| {
+            let found = written(&mut tracker, &range);
+            match exact {
+                true => assert_eq!(found, expected, "{what}"),
+                false => assert_eq!(found, (0..32).collect::<Vec<_>>(), "{what}"),
+            }
+        };
         map[0] = 1;
         map[5 * PAGE] = 1;
-        let mut look = || written(&mut tracker, &range);
-        assert_eq!(look(), [0, 5], "what was written before");
-        assert!(look().is_empty());
+        look(&[0, 5], "what was written before");
+        look(&[], "nothing");
         assert_eq!(map[6 * PAGE], 0, "reading is not writing");
-        look();
+        look(
+            if exact { &[6] } else { &[] },
+            "a page that was never there",
+        );
         map[5 * PAGE + 7] = 1;
         map[9 * PAGE] = 2;
-        assert_eq!(look(), [5, 9]);
-        // A system call writes.
+        look(&[5, 9], "what was written again, and for the first time");
         let mut zeros = std::fs::File::open("/dev/zero").unwrap();
         zeros.read_exact(&mut map[9 * PAGE..11 * PAGE]).unwrap();
-        assert_eq!(look(), [9, 10]);
-        // Dropped, and touched again.
+        look(&[9, 10], "what a system call has written");
         let at = |page: usize| (range.start + page * PAGE) as *mut libc::c_void;
         // SAFETY: pages of the map here.
         unsafe { libc::madvise(at(5), PAGE, libc::MADV_DONTNEED) };
-        assert!(look().is_empty());
+        look(&[], "what was dropped");
         map[5 * PAGE] = 3;
-        assert_eq!(look(), [5]);
-        // A new mapping in the place of one that was protected.
+        look(&[5], "what was dropped, and touched again");
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
         let both = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: as above.
         unsafe { libc::mmap(at(0), PAGE, both, flags, -1, 0) };
         map[0] = 4;
-        assert_eq!(look(), [0]);
-        // One page moved over another.
+        look(&[0], "a new mapping in the place of one that was protected");
         let fixed = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
         // SAFETY: as above; the page that is left behind is mapped anew.
         unsafe {
             libc::mremap(at(9), PAGE, PAGE, fixed, at(20));
             libc::mmap(at(9), PAGE, both, flags, -1, 0);
         }
-        assert_eq!(look(), [20]);
-        assert!(look().is_empty());
-        // Memory that nobody may write to is no other.
+        look(&[20], "one page moved over another");
+        look(&[], "nothing");
         // SAFETY: as above.
         unsafe { libc::mprotect(at(20), PAGE, libc::PROT_READ) };
-        assert!(look().is_empty());
+        look(&[], "memory that nobody may write to is no other");
     }
 
     #[test]
     fn what_is_not_committed_is_not_forgotten_and_what_is_not_followed_counts() {
         let _alone = ALONE.lock();
-        let mut tracker = Tracker::open().unwrap();
-        let mut map = MmapMut::map_anon(4 * PAGE).unwrap();
-        let start = map.as_ptr() as usize;
-        let range = start..start + map.len();
-        tracker.look(&within(&range)).unwrap();
-        tracker.committed();
-        map[0] = 1;
-        tracker.look(&within(&range)).unwrap();
-        map[3 * PAGE] = 1;
-        tracker.look(&within(&range)).unwrap();
-        let page = |number: usize| start + number * PAGE..start + (number + 1) * PAGE;
-        assert_eq!(tracker.written(), [page(0), page(3)]);
-        let shared = within(&range).into_iter().map(|one| Mapping {
-            shared: true,
-            ..one
-        });
-        tracker.look(&shared.collect::<Vec<_>>()).unwrap();
-        assert_eq!(tracker.written(), std::slice::from_ref(&range));
+        for mut tracker in trackers() {
+            let exact = tracker.tracking().tells_pages();
+            let mut map = MmapMut::map_anon(4 * PAGE).unwrap();
+            let start = map.as_ptr() as usize;
+            let range = start..start + map.len();
+            tracker.look(&within(&range), false).unwrap();
+            tracker.committed();
+            map[0] = 1;
+            tracker.look(&within(&range), false).unwrap();
+            map[3 * PAGE] = 1;
+            tracker.look(&within(&range), false).unwrap();
+            let page = |number: usize| start + number * PAGE..start + (number + 1) * PAGE;
+            match exact {
+                true => assert_eq!(tracker.written(), [page(0), page(3)]),
+                false => assert_eq!(tracker.written(), std::slice::from_ref(&range)),
+            }
+            let shared = within(&range).into_iter().map(|one| Mapping {
+                shared: true,
+                ..one
+            });
+            tracker.look(&shared.collect::<Vec<_>>(), false).unwrap();
+            assert_eq!(tracker.written(), std::slice::from_ref(&range));
+        }
+    }
+
+    /// Whoever writes without a fault is not seen: from then on everything counts as written, and no mapping is protected any more.
+    #[test]
+    fn who_is_not_seen_makes_everything_count_from_then_on() {
+        let _alone = ALONE.lock();
+        for mut tracker in trackers() {
+            let mut map = MmapMut::map_anon(4 * PAGE).unwrap();
+            let range = map.as_ptr() as usize..map.as_ptr() as usize + map.len();
+            map[0] = 1;
+            tracker.look(&within(&range), false).unwrap();
+            tracker.committed();
+            tracker.look(&within(&range), true).unwrap();
+            assert_eq!(tracker.written(), std::slice::from_ref(&range));
+            tracker.committed();
+            assert_eq!(written(&mut tracker, &range), [0, 1, 2, 3]);
+            assert_eq!(tracker.tracking(), Tracking::None);
+            assert!(within(&range).iter().all(|mapping| !mapping.userfault));
+        }
     }
 }

@@ -31,6 +31,11 @@ pub fn gave_way() -> bool {
 /// The application makes one of its own.
 pub fn give_way() {
     GIVEN_WAY.store(true, Ordering::SeqCst);
+    let_go();
+}
+
+/// Nobody needs it any more.
+pub fn let_go() {
     close(DESCRIPTOR.swap(-1, Ordering::SeqCst));
 }
 

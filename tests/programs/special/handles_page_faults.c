@@ -1,4 +1,5 @@
-/* Writes to its memory until it is let go, and then handles the faults of that memory itself: nobody else may have them.
+/* Writes to its memory until it is let go, and then handles the faults of that memory itself: nobody else may have them. With an argument it
+ * says so by a file of that name, and writes on until that has gone.
  * trial: ranks=1 */
 #include "../common.h"
 #include <linux/userfaultfd.h>
@@ -25,6 +26,12 @@ int main(int argc, char **argv) {
     struct uffdio_register all = {.range = {(unsigned long)memory, BYTES}, .mode = UFFDIO_REGISTER_MODE_MISSING};
     CHECK(ioctl(faults, UFFDIO_REGISTER, &all) == 0, "registering: %s", strerror(errno));
     close(faults);
-    for (int page = 0; page < 16; page++) memory[4096 * page]++;
+    char path[PATH_MAX];
+    trial_path(path, sizeof path, argc > 1 ? argv[1] : "");
+    if (argc > 1) fclose(fopen(path, "w"));
+    do {
+        for (int page = 0; page < 16; page++) memory[4096 * page]++;
+        usleep(1000);
+    } while (argc > 1 && access(path, F_OK) == 0);
     return trial_finish();
 }

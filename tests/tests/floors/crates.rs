@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::manifest;
 
 /// Folder, and the folders of the crates that it uses. A line more is a decision: see the table in ARCHITECTURE.md of what each must not know.
-const USES: [(&str, &[&str]); 16] = [
+const USES: [(&str, &[&str]); 17] = [
     ("wrappers", &["upper-half/clock", "wrappers/generator"]),
     ("wrappers/generator", &[]),
     (
@@ -25,6 +25,7 @@ const USES: [(&str, &[&str]); 16] = [
             "coordinator/protocol",
             "lower-half/image",
             "lower-half/linkage",
+            "lower-half/tracking",
             "plugins/api",
             "plugins/incremental",
             "upper-half/clock",
@@ -41,6 +42,7 @@ const USES: [(&str, &[&str]); 16] = [
         ],
     ),
     ("lower-half/linkage", &[]),
+    ("lower-half/tracking", &["plugins/incremental"]),
     // Not `wrappers`: whoever leads a job knows nothing of what its ranks' halves say to each other.
     (
         "coordinator",
@@ -50,6 +52,7 @@ const USES: [(&str, &[&str]); 16] = [
             "coordinator/protocol",
             "lower-half/image",
             "lower-half/linkage",
+            "lower-half/tracking",
             "plugins/incremental",
             "plugins/multilevel",
             "upper-half/clock",

@@ -42,6 +42,7 @@ fn words(mapped: u64, found: Option<RegionBytes>) -> String {
 /// What was expected of a rank's image, and what came of it.
 fn said(record: &Record) -> String {
     let Record {
+        tracking,
         predicted,
         regions,
         outcome,
@@ -60,8 +61,9 @@ fn said(record: &Record) -> String {
     let Taken {
         full, page, hash, ..
     } = regions;
+    let tracking = tracking.map_or(String::new(), |tracking| format!("tracking {tracking}; "));
     format!(
-        "regions: {full} full, {page} page-based, {hash} hash-based; expected {}, came to {}",
+        "{tracking}regions: {full} full, {page} page-based, {hash} hash-based; expected {}, came to {}",
         way(&predicted.taken),
         way(&came)
     )

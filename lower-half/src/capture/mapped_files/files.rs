@@ -9,9 +9,9 @@ use std::sync::{Mutex, PoisonError};
 use stillpoint_image::mapped_files::{FileIdentity, MOST_SUMMED, MappedFile, Sum, open, sum};
 
 use super::super::maps;
-use super::super::pages::PAGE;
 use super::lasting::Lasting;
 use super::{Candidate, Summed};
+use crate::arch::PAGE;
 
 /// A file that an image refers to.
 pub type Found = MappedFile;

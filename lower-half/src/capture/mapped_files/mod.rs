@@ -17,13 +17,14 @@ use stillpoint_image::format::vm_flags;
 use stillpoint_image::mapped_files::{self, FileIdentity, MappedFiles, Referred, Sum};
 use stillpoint_part::Kind;
 use stillpoint_protocol::launch::{Launch, MappedFiles as How};
+use stillpoint_tracking::pagemap::PageMap;
 
 use super::access::Access;
 use super::apart::apart;
 use super::maps::Mapping;
-use super::pages::{PAGE, PageMap};
 use super::window_memory::Below;
 use super::{CaptureError, memory};
+use crate::arch::PAGE;
 use crate::ground::page::Page;
 use files::Found;
 use lasting::Lasting;
@@ -104,7 +105,7 @@ pub fn survey(
     for (file, candidate) in found {
         for mapping in &candidate.mappings {
             let own = pages
-                .own(mapping)
+                .own(mapping.addresses())
                 .map_err(CaptureError::process("page map"))?;
             let mut referred = Referred {
                 start: mapping.start as u64,

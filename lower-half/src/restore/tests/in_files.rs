@@ -7,7 +7,7 @@ use stillpoint_image::mapped_files::{FileIdentity, MappedFile, Referred, sum};
 use super::regions::{map, unmap_arena};
 use super::*;
 use crate::arch::PAGE;
-use crate::capture::pages::PageMap;
+use stillpoint_tracking::pagemap::PageMap;
 
 const PAGES: usize = 9;
 
@@ -42,7 +42,7 @@ impl Mapped {
                 file: 0,
                 own: vec![],
             };
-            referred.set_own(&pages.own(&mapping).unwrap());
+            referred.set_own(&pages.own(mapping.addresses()).unwrap());
             referred
         });
         let files = MappedFiles {
@@ -99,8 +99,8 @@ fn what_the_image_has_not_is_the_files() {
     let mut pages = PageMap::open().unwrap();
     let start = mapped.memory.as_ptr() as usize;
     let own = [2, 4].map(|page| start + page * PAGE..start + (page + 1) * PAGE);
-    assert_eq!(pages.own(&mappings[0]).unwrap(), own);
-    assert_eq!(pages.own(&mappings[1]).unwrap(), []);
+    assert_eq!(pages.own(mappings[0].addresses()).unwrap(), own);
+    assert_eq!(pages.own(mappings[1].addresses()).unwrap(), []);
     // SAFETY: the test's own mapping.
     unsafe { libc::madvise((start + 2 * PAGE) as *mut _, 3 * PAGE, libc::MADV_DONTNEED) };
     assert_eq!((mapped.page(2), mapped.page(4)), (5, 5));

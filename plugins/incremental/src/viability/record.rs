@@ -4,10 +4,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::Rates;
+use crate::tracking::Tracking;
 
 /// Prediction and outcome. Bytes are those of private memory, before compression.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Record {
+    /// How it was known what had been written to; `null` where the image was not to build on an earlier one, and in manifests of earlier releases.
+    #[serde(default)]
+    pub tracking: Option<Tracking>,
     /// `null` where nothing was to be decided: the image was not to build on an earlier one.
     pub predicted: Option<Predicted>,
     /// How many regions with anything to write were written in which way.

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 use stillpoint_directory::Whose;
 use stillpoint_image::Manifest;
+use stillpoint_incremental::tracking::Tracking;
 use stillpoint_incremental::viability::{
     Estimate, Expected, Load, Outcome, Predicted, Rates, Record, Taken,
 };
@@ -160,6 +161,7 @@ impl Epoch {
             predicted,
             regions,
             outcome,
+            tracking: _,
         }) = &self.recorded
         else {
             return head + "its manifest says nothing of the model\n";
@@ -232,7 +234,13 @@ fn together(records: &[Record]) -> Record {
     let slowest = slowest.unwrap_or_default();
     let regions = |of: fn(&Taken) -> u64| records.iter().map(|record| of(&record.regions)).sum();
     let dirty: Option<Vec<u64>> = outcomes().map(|outcome| outcome.page_dirty).collect();
+    let tracking = records.first().and_then(|record| record.tracking);
+    let is_everywhere = |tracking: &Tracking| {
+        let mut others = records.iter().map(|record| record.tracking);
+        others.all(|other| other == Some(*tracking))
+    };
     Record {
+        tracking: tracking.filter(is_everywhere),
         predicted: predicted(records),
         regions: Taken {
             full: regions(|taken| taken.full),

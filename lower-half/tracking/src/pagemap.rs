@@ -8,8 +8,8 @@ use std::os::unix::fs::FileExt;
 
 use linux_raw_sys::general::{page_region, pm_scan_arg};
 
-use super::maps::Mapping;
-pub use crate::arch::PAGE;
+/// Bytes of a page.
+pub const PAGE: usize = 4096;
 
 /// `_IOWR('f', 16, struct pm_scan_arg)` (linux/fs.h, since Linux 6.7).
 const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
@@ -66,12 +66,8 @@ impl Which {
 
 /// Whether the pages of a mapping are found without a look at each place where one could be: with PAGEMAP_SCAN.
 pub fn are_found_quickly() -> bool {
-    let mapping = Mapping {
-        end: PAGE,
-        ..Mapping::default()
-    };
     let found = PageMap::open().and_then(|mut pages| {
-        pages.touched(&mapping)?;
+        pages.touched(0..PAGE)?;
         Ok(pages.scans)
     });
     found.unwrap_or(false)
@@ -93,23 +89,22 @@ impl PageMap {
     }
 
     /// The stretches of a mapping whose pages exist. The kernel's shared zero page is left out.
-    pub fn touched(&mut self, mapping: &Mapping) -> io::Result<Vec<Range<usize>>> {
+    pub fn touched(&mut self, mapping: Range<usize>) -> io::Result<Vec<Range<usize>>> {
         self.look(Which::Touched, mapping)
     }
 
     /// The stretches of a private mapping of a file whose pages are the process's own. Everywhere else it shows what is in the file.
-    pub fn own(&mut self, mapping: &Mapping) -> io::Result<Vec<Range<usize>>> {
+    pub fn own(&mut self, mapping: Range<usize>) -> io::Result<Vec<Range<usize>>> {
         self.look(Which::Own, mapping)
     }
 
-    /// The stretches of a mapping that have been written to since this was last asked; protected by
-    /// [`Tracker`](super::tracking::Tracker).
+    /// The stretches of a mapping that have been written to since this was last asked. It must be registered
+    /// ([`wp_async::register`](super::wp_async::register)).
     pub fn written(&self, range: Range<usize>) -> io::Result<Vec<Range<usize>>> {
         self.scan(Which::Written, range)
     }
 
-    fn look(&mut self, which: Which, mapping: &Mapping) -> io::Result<Vec<Range<usize>>> {
-        let range = mapping.start..mapping.end;
+    fn look(&mut self, which: Which, range: Range<usize>) -> io::Result<Vec<Range<usize>>> {
         if self.scans {
             match self.scan(which, range.clone()) {
                 Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTTY | libc::EINVAL)) => {

@@ -1,0 +1,64 @@
+//! The kernel keeps track of writes: `userfaultfd`, in the way that needs nobody to answer (`UFFD_FEATURE_WP_ASYNC`, since Linux 6.7).
+//!
+//! Memory is registered and protected. The first write to a page takes the protection away, whoever writes, the kernel on behalf of a system call
+//! too; [`PageMap::written`](super::pagemap::PageMap::written) tells which pages have lost it, and protects them again.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use linux_raw_sys::general::{uffdio_api, uffdio_range, uffdio_register};
+
+/// `_IOWR(0xaa, 0x3f, struct uffdio_api)` and `_IOWR(0xaa, 0x00, struct uffdio_register)` (linux/userfaultfd.h).
+const UFFDIO_API: libc::c_ulong = 0xc018_aa3f;
+const UFFDIO_REGISTER: libc::c_ulong = 0xc020_aa00;
+const API: u64 = 0xaa;
+const WP_ASYNC: u64 = 1 << 15;
+const REGISTER_WP: u64 = 1 << 1;
+/// Faults of the kernel need no privilege here, since nobody is asked.
+const USER_MODE_ONLY: libc::c_long = 1;
+
+/// A descriptor to register memory with. What is registered stays so until it is closed.
+///
+/// # Errors
+/// Where this kernel has none, or none of this kind.
+pub fn open() -> io::Result<OwnedFd> {
+    let flags = libc::c_long::from(libc::O_CLOEXEC | libc::O_NONBLOCK) | USER_MODE_ONLY;
+    // SAFETY: makes a descriptor.
+    let number = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) };
+    if number < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: made just now.
+    let descriptor = unsafe { OwnedFd::from_raw_fd(number as i32) };
+    let mut api = uffdio_api {
+        api: API,
+        features: WP_ASYNC,
+        ioctls: 0,
+    };
+    // SAFETY: the kernel reads and fills the structure.
+    match unsafe { libc::ioctl(descriptor.as_raw_fd(), UFFDIO_API, &raw mut api) } {
+        0 => Ok(descriptor),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Has the kernel keep track of a mapping, from when its writes are next asked for.
+///
+/// # Errors
+/// Where somebody else handles the mapping's faults, or it is of a kind that the kernel does not follow.
+pub fn register(descriptor: RawFd, range: &Range<usize>) -> io::Result<()> {
+    let mut register = uffdio_register {
+        range: uffdio_range {
+            start: range.start as u64,
+            len: range.len() as u64,
+        },
+        mode: REGISTER_WP,
+        ioctls: 0,
+    };
+    // SAFETY: nothing but page table entries changes, and no write fails because of it.
+    match unsafe { libc::ioctl(descriptor, UFFDIO_REGISTER, &raw mut register) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

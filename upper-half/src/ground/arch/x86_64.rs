@@ -18,11 +18,14 @@ macro_rules! go_to {
 }
 pub(crate) use go_to;
 
+mod asked;
 mod behalf;
 mod collective;
 mod kernel;
 mod resumable;
 
+pub(crate) use asked::asked;
+pub use asked::{test, testany};
 pub use behalf::{is_on_behalf, on_behalf};
 pub(crate) use collective::collective;
 pub use collective::{

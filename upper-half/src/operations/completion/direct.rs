@@ -18,7 +18,7 @@ use crate::operations::request::{self, Kind, Request, light, over};
 mod several;
 mod waitall;
 
-pub use several::{all, any, one, some};
+pub use several::{all, any, some};
 pub use waitall::waitall;
 
 /// What a request answered.
@@ -29,6 +29,22 @@ enum Answer {
     NotYet,
     /// It is done above, with its error.
     Failed,
+}
+
+/// Asks a plain request until it is over; false: not, since a checkpoint is pending, or it has failed.
+///
+/// # Safety
+/// As [`ask`].
+#[inline(always)]
+unsafe fn wait_for(request: *mut Request, status: *mut abi::Status) -> bool {
+    // SAFETY: the caller's.
+    let answer = unsafe {
+        match ask(request, status) {
+            Answer::NotYet => ask_on(request, status),
+            answer => answer,
+        }
+    };
+    answer == Answer::Over
 }
 
 /// [`ask`] of a request that was not over at once, until it is or a checkpoint is pending: out of the way of those that are.
@@ -157,11 +173,7 @@ pub unsafe fn wait(handle: PlaceOf<RequestHandle>, status: *mut abi::Status) -> 
             stay.go_back();
             return false;
         };
-        let mut answer = ask(request, status);
-        if answer == Answer::NotYet {
-            answer = ask_on(request, status);
-        }
-        if answer != Answer::Over {
+        if !wait_for(request, status) {
             stay.go_back();
             return false;
         }
@@ -206,18 +218,44 @@ pub unsafe fn test(
             return false;
         }
         if *flag != 0 {
-            told(handle, request);
+            end(request);
+            handle.set(request::null());
         }
         true
     }
 }
 
-/// A request that was asked for its end is over.
-#[inline(never)]
-unsafe fn told(handle: PlaceOf<RequestHandle>, request: *mut Request) {
-    // SAFETY: in the stay in which it was asked; the application's place.
+/// A light receive that was asked for its end is over.
+///
+/// # Safety
+/// Inside the stub that has asked it; the application's place.
+pub unsafe extern "C" fn over_when_asked(handle: PlaceOf<RequestHandle>) -> c_int {
+    // SAFETY: the thread was in the application before the stub.
     unsafe {
-        end(request);
+        let stay = direct::enter();
+        light::end(handle.get().cast());
         handle.set(request::null());
+        drop(stay);
+    }
+    0
+}
+
+/// A light receive that was asked for its end, if it was `looked` at, has failed; the stub has to begin anew.
+///
+/// # Safety
+/// As [`over_when_asked`]; `code` is the real MPI's, which has filled the status.
+pub unsafe fn failed_when_asked(
+    handle: PlaceOf<RequestHandle>,
+    looked: bool,
+    status: *const abi::Status,
+    code: c_int,
+) {
+    // SAFETY: the thread was in the application before the stub.
+    unsafe {
+        let stay = direct::enter();
+        if looked {
+            failed(handle.get().cast(), code, status);
+        }
+        stay.go_back();
     }
 }

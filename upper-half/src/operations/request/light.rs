@@ -44,6 +44,11 @@ impl Form {
         unsafe { Form((*object).clock) }
     }
 
+    /// How it is written.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
     /// Whether it is a light request.
     #[inline(always)]
     pub fn is_light(self) -> bool {

@@ -14,7 +14,7 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
 use super::light::Form;
-use super::{Kind, Request, State};
+use super::{Kind, Request, State, null_word};
 use crate::ground::object::{Comm, Object};
 use crate::ground::{abi, handle};
 use crate::operations::completion::EMPTY;
@@ -51,10 +51,14 @@ pub fn is(handle: *mut Object) -> bool {
     handle == request()
 }
 
-/// Called in a restart: another launch's real MPI has another one.
+/// Called in a restart, when the predefined objects have their words: another launch's real MPI has another one.
 pub fn restarted() {
     WORD.store(0, Ordering::Relaxed);
     LOOKED.store(false, Ordering::Relaxed);
+    if request() != NOWHERE {
+        // SAFETY: ours, and it never goes away. As every request that is over, it crosses as a null one.
+        unsafe { (*request()).lower = null_word() };
+    }
 }
 
 /// Looks for the real MPI's, once a launch.
@@ -91,7 +95,7 @@ pub unsafe fn look(table: &Direct, communicator: Comm) {
 
 /// A request that is over and never ends.
 unsafe fn make() -> *mut Object {
-    let object = handle::create(HandleKind::Request, 0, ptr::null_mut());
+    let object = handle::create(HandleKind::Request, null_word(), ptr::null_mut());
     let request: *mut Request = object.cast();
     // SAFETY: a fresh slot, with room for a request.
     unsafe {

@@ -10,7 +10,7 @@ use core::mem::MaybeUninit;
 
 use stillpoint_wrappers::neutral::Word;
 
-use super::{end, failed, told};
+use super::{end, failed};
 use crate::ground::abi::{PlaceOf, RequestHandle};
 use crate::ground::object::Object;
 use crate::ground::{abi, arch};
@@ -254,44 +254,6 @@ impl Statuses {
             statuses
         }
     }
-}
-
-/// `MPI_Testany` of one request, as a program calls it that looks after a single receive; false: [`any`] is to be tried. The
-/// real MPI gets the request's word where it lies.
-///
-/// # Safety
-/// As the MPI function.
-#[inline(always)]
-pub unsafe fn one(
-    handle: PlaceOf<RequestHandle>,
-    index: *mut c_int,
-    flag: *mut c_int,
-    status: *mut abi::Status,
-) -> bool {
-    // SAFETY: the application's request and places.
-    unsafe {
-        if !direct::open() {
-            return false;
-        }
-        let stay = direct::enter();
-        let Some(request) = request::plain(handle.get()) else {
-            stay.go_back();
-            return false;
-        };
-        let word = &raw mut (*request).head.lower;
-        let code = (direct::table().testany)(1, word, index, flag, status.cast());
-        if !arch::is_success(code) {
-            if !index.is_null() && !flag.is_null() {
-                failed(request, code, status);
-            }
-            stay.go_back();
-            return false;
-        }
-        if *flag != 0 {
-            told(handle, request);
-        }
-    }
-    true
 }
 
 /// `MPI_Testany`, or with `WAITS` `MPI_Waitany`; false: to be done the long way.

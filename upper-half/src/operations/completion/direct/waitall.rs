@@ -1,13 +1,14 @@
 //! `MPI_Waitall` the short way.
 //!
-//! What is asked for its end one by one costs the real MPI and us a call each. So one request is waited for - the last receive, which will mostly be the last
-//! that is over - and then all others are asked for in one call. Where that was not the last one, they are asked one by one.
+//! What is asked for its end one by one costs the real MPI and us a call each. So, unless they are [`SO_FEW`], one request is waited for - the last receive, which
+//! will mostly be the last that is over - and then all others are asked for in one call. Where that was not the last one, they are asked one by one.
 
 use core::ffi::c_int;
 
 use stillpoint_wrappers::neutral::Word;
 
 use super::several::{Asked, FEW, Statuses};
+use super::wait_for;
 use crate::ground::abi::{self, PlaceOf, RequestHandle};
 use crate::ground::arch;
 use crate::objects::outcome::class;
@@ -35,10 +36,7 @@ pub unsafe fn waitall(
             done += 1;
         }
     }
-    if done < count && !direct::open() {
-        return done;
-    }
-    while done < count {
+    while done < count && direct::open() {
         let some = (count - done).min(FEW);
         // SAFETY: the application's arrays.
         let over = unsafe {
@@ -47,7 +45,11 @@ pub unsafe fn waitall(
             } else {
                 statuses.add(done)
             };
-            few(some, handles.add(done), statuses)
+            if some <= SO_FEW {
+                one_after_the_other(some, handles.add(done), statuses)
+            } else {
+                few(some, handles.add(done), statuses)
+            }
         };
         done += over;
         if over < some {
@@ -57,8 +59,50 @@ pub unsafe fn waitall(
     done
 }
 
-/// [`waitall`] of at most [`FEW`].
+/// Requests for which one call after the other is less than what it takes to ask for all at once.
+const SO_FEW: usize = 4;
+
+/// [`waitall`] of at most [`SO_FEW`].
 #[inline(always)]
+unsafe fn one_after_the_other(
+    count: usize,
+    handles: PlaceOf<RequestHandle>,
+    statuses: *mut abi::Status,
+) -> usize {
+    let null = request::null();
+    // SAFETY: the application's arrays.
+    unsafe {
+        let stay = direct::enter();
+        for index in 0..count {
+            let handle = handles.add(index);
+            let status = if abi::is_ignored(statuses) {
+                statuses
+            } else {
+                statuses.add(index)
+            };
+            if let Some(request) = request::plain(handle.get()) {
+                if !wait_for(request, status) {
+                    stay.go_back();
+                    return index;
+                }
+                handle.set(null);
+                if !abi::is_ignored(status) {
+                    (*status).error = 0;
+                }
+            } else if over::is(handle.get()) || handle.get() == null {
+                handle.set(null);
+                give_whole(status, 0, &EMPTY);
+            } else {
+                stay.go_back();
+                return index;
+            }
+        }
+    }
+    count
+}
+
+/// [`waitall`] of at most [`FEW`].
+#[inline(never)]
 unsafe fn few(
     count: usize,
     handles: PlaceOf<RequestHandle>,

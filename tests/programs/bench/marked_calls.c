@@ -79,6 +79,23 @@ int main(int argc, char **argv) {
     MARKED("MPI_Testall of 2, over", POST, MPI_Testall(2, posted, &flag, statuses), MPI_Waitall(2, posted, statuses));
     MARKED("MPI_Waitall of 2", POST, MPI_Waitall(2, posted, statuses), NOTHING);
     MARKED("MPI_Waitsome of 2", POST, MPI_Waitsome(2, posted, &index, indices, statuses), MPI_Waitall(2, posted, statuses));
+    /* As a window of messages is: the begins and what completes them, to be divided by 64. */
+#define WINDOW 64
+    MPI_Request sends[WINDOW], receives[WINDOW];
+#define EACH(i) for (int i = 0; i < WINDOW; i++)
+#define SEND_ALL EACH(i) MPI_Isend(out, 8, MPI_CHAR, rank, 3, world, &sends[i])
+#define RECEIVE_ALL EACH(i) MPI_Irecv(in, 8, MPI_CHAR, rank, 3, world, &receives[i])
+    MARKED("64 MPI_Isend", RECEIVE_ALL, SEND_ALL,
+           MPI_Waitall(WINDOW, sends, MPI_STATUSES_IGNORE); MPI_Waitall(WINDOW, receives, MPI_STATUSES_IGNORE));
+    MARKED("64 MPI_Irecv", SEND_ALL, RECEIVE_ALL,
+           MPI_Waitall(WINDOW, sends, MPI_STATUSES_IGNORE); MPI_Waitall(WINDOW, receives, MPI_STATUSES_IGNORE));
+    MARKED("MPI_Waitall of 64 sends", RECEIVE_ALL; SEND_ALL, MPI_Waitall(WINDOW, sends, MPI_STATUSES_IGNORE),
+           MPI_Waitall(WINDOW, receives, MPI_STATUSES_IGNORE));
+    MARKED("MPI_Waitall of 64 receives", SEND_ALL; RECEIVE_ALL, MPI_Waitall(WINDOW, receives, MPI_STATUSES_IGNORE),
+           MPI_Waitall(WINDOW, sends, MPI_STATUSES_IGNORE));
+    MPI_Message message;
+    MARKED("MPI_Improbe", NOTHING, MPI_Improbe(MPI_ANY_SOURCE, 0, world, &flag, &message, &status), NOTHING);
+    MARKED("MPI_Wtick", NOTHING, MPI_Wtick(), NOTHING);
     MARKED("MPI_Test of null", posted[0] = MPI_REQUEST_NULL, MPI_Test(posted, &flag, &status), NOTHING);
     MARKED("MPI_Get_count", NOTHING, MPI_Get_count(&status, MPI_CHAR, &index), NOTHING);
     MARKED("MPI_Iprobe", NOTHING, MPI_Iprobe(MPI_ANY_SOURCE, 0, world, &flag, &status), NOTHING);

@@ -1,6 +1,8 @@
 //! Reads an image, trusting nothing: [`Reader::open`] checks everything but page data, which is checked
 //! chunk by chunk as it is loaded.
 
+mod blobs;
+
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,14 +21,7 @@ use crate::sections::{Sections, read_at, read_table};
 use crate::store::Source;
 use crate::tables::{Region, Thread};
 use crate::writer::Content;
-
-/// State of another module, as it gave it to [`crate::Writer::blob`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Blob {
-    pub name: String,
-    pub version: u32,
-    pub bytes: Vec<u8>,
-}
+pub use blobs::Blob;
 
 /// An image whose tables have been checked.
 #[derive(Debug)]
@@ -113,7 +108,7 @@ impl Reader {
         let inventory = sections
             .read_optional(SectionKind::Inventory)?
             .unwrap_or_default();
-        let blobs = blobs(&sections)?;
+        let blobs = blobs::read(&sections)?;
         let origins = tables.origins.iter();
         let origins = origins.map(|origin| origin.open(path));
         Ok(Reader {
@@ -414,35 +409,4 @@ impl Reader {
                 .is_some_and(|run| run.space == space)
         })
     }
-}
-
-fn blobs(sections: &Sections<'_>) -> Result<Vec<Blob>, ImageError> {
-    let mut blobs: Vec<Blob> = Vec::new();
-    let records = sections.table.iter();
-    for record in records.filter(|record| record.kind == SectionKind::Blob as u32) {
-        let Some(name) = blob_name(&record.name) else {
-            let problem = format!("'{}' is no name", record.name.escape_ascii());
-            return Err(sections.malformed(SectionKind::Blob, problem));
-        };
-        if blobs.iter().any(|blob| blob.name == name) {
-            return Err(sections.malformed(
-                SectionKind::Blob,
-                format!("there are two blobs named '{name}'"),
-            ));
-        }
-        blobs.push(Blob {
-            name,
-            version: record.version,
-            bytes: sections.bytes(record)?,
-        });
-    }
-    Ok(blobs)
-}
-
-/// Text, filled up with zeros.
-fn blob_name(bytes: &[u8]) -> Option<String> {
-    let end = bytes.iter().position(|byte| *byte == 0);
-    let (name, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
-    let filled = rest.iter().all(|byte| *byte == 0);
-    String::from_utf8(name.to_vec()).ok().filter(|_| filled)
 }

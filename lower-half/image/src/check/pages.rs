@@ -203,8 +203,8 @@ fn own_fill(sections: &Sections<'_>, chunks: &[ChunkRecord]) -> Result<(), Image
     Ok(())
 }
 
-/// Chunks that other images have are in order and inside these, which `lies` names with their ends; every one of the images has one. Those that are named several times stand side
-/// by side.
+/// Chunks that other images have are in order and inside these, which `lies` names with their ends; every one of the images has one.
+/// Records of the same chunk stand side by side.
 fn others_lie(
     sections: &Sections<'_>,
     tables: &Tables,

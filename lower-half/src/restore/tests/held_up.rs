@@ -9,7 +9,7 @@ use stillpoint_image::store::Store;
 
 use super::regions::{map, unmap_arena};
 use super::*;
-use crate::capture::{CaptureError, Request, write_image};
+use crate::capture::{CaptureError, Dedup, Request, write_image};
 
 /// A disk that takes nothing until it is told to.
 struct Stuck {
@@ -62,6 +62,7 @@ fn taken_back(writes: u32) {
         identity: Identity::default(),
         environment: environment::here(),
         incremental: Default::default(),
+        dedup: Dedup::Off,
         compression: Compression::None,
         workers: 1,
         threads: vec![],

@@ -156,16 +156,7 @@ impl Area {
 
     fn map(length: usize) -> io::Result<Area> {
         // SAFETY: new memory, which nobody else knows.
-        let address = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                ALL_RIGHTS,
-                OWN,
-                -1,
-                0,
-            )
-        };
+        let address = unsafe { libc::mmap(std::ptr::null_mut(), length, ALL_RIGHTS, OWN, -1, 0) };
         if address == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }

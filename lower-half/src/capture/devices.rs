@@ -1,6 +1,6 @@
 //! Devices that may write to this process's memory by themselves: network adapters, GPUs, what shares memory between processes without
-//! the kernel's mapping it. Nobody sees such a write as a page fault. So where there is one, nothing is set apart and nothing is taken for
-//! unchanged.
+//! the kernel's mapping it. Nobody sees such a write as a page fault. So where there is one, nothing is set apart, and nothing is taken for
+//! unchanged that has not been hashed while everybody stands still.
 //!
 //! It is a rule and no list of adapters: whatever device this process has open or mapped, either half of it, but for those that are known to do nothing.
 

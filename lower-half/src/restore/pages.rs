@@ -107,7 +107,7 @@ const TOGETHER: usize = 8;
 fn expect(reader: &Reader, numbers: &[usize], at: usize) {
     let next = match at {
         0 => 0..AHEAD + TOGETHER,
-        _ if at % TOGETHER == 0 => at + AHEAD..at + AHEAD + TOGETHER,
+        _ if at.is_multiple_of(TOGETHER) => at + AHEAD..at + AHEAD + TOGETHER,
         _ => return,
     };
     let next = next.start.min(numbers.len())..next.end.min(numbers.len());

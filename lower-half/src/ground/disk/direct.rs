@@ -54,7 +54,7 @@ impl Direct {
                 &raw mut about,
             )
         };
-        let fits = |alignment: u32| alignment != 0 && BLOCK as u32 % alignment == 0;
+        let fits = |alignment: u32| alignment != 0 && (BLOCK as u32).is_multiple_of(alignment);
         result == 0
             && about.mask & ALIGNMENTS != 0
             && fits(about.memory_alignment)

@@ -31,8 +31,8 @@ struct Memory(Arc<Mutex<Got>>);
 impl Sink for Memory {
     fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut got = self.0.lock().unwrap();
-        assert!(bytes.len() % BLOCK == 0 && offset % BLOCK as u64 == 0);
-        assert!(bytes.as_ptr().addr() % BLOCK == 0 && got.last.is_empty());
+        assert!(bytes.len().is_multiple_of(BLOCK) && offset.is_multiple_of(BLOCK as u64));
+        assert!(bytes.as_ptr().addr().is_multiple_of(BLOCK) && got.last.is_empty());
         got.direct.push(offset);
         got.put(bytes, offset);
         Ok(())

@@ -9,6 +9,7 @@ use stillpoint_image::manifest::NAME;
 use stillpoint_image::{
     Compression, ImageError, Manifest, RankImage, epoch_name, epoch_of, image_name,
 };
+use stillpoint_incremental::tracking::Tracking;
 use stillpoint_incremental::viability::{Expected, Outcome, Predicted, Rates, Record, Taken};
 
 fn write(directory: &Path) -> Manifest {
@@ -88,6 +89,7 @@ fn what_the_model_said_is_read_again_and_was_not_said_before() {
     };
     let (regions, outcome) = (Taken::default(), Outcome::default());
     manifest.ranks[1].increment = Some(Record {
+        tracking: Some(Tracking::WpAsync),
         predicted: Some(predicted),
         regions: Taken { page: 3, ..regions },
         outcome: Outcome {

@@ -51,6 +51,7 @@ unsafe fn came_near() {
 /// What the ground calls of the floors above it.
 static ABOVE: Above = Above {
     end: dispose::end,
+    given_up: request::light::unfold_all,
     known_to_fortran: request::brief::no_longer,
     park_point: park::checkpoint_point,
     came_near,

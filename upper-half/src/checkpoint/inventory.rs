@@ -23,6 +23,7 @@ use crate::ground::hooks::HOOKS;
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
 use crate::objects::{attribute, datatype, file, memory};
+use crate::operations::request;
 use crate::windows;
 
 static TEXT: SpinLock<String> = SpinLock::new(String::new());
@@ -102,10 +103,10 @@ unsafe fn write(text: &mut String) -> std::fmt::Result {
         ("operators", HandleKind::Operator),
         ("infos", HandleKind::Info),
         ("errhandlers", HandleKind::Errhandler),
-        ("requests", HandleKind::Request),
     ] {
         write!(text, ", \"{name}\": {}", handle::live(kind).len())?;
     }
+    write!(text, ", \"requests\": {}", request::live().len())?;
     text.push_str(", \"files\": ");
     let files = handle::live(HandleKind::File);
     // SAFETY: as above.

@@ -23,6 +23,7 @@ use crate::operations::clock::points::{self, pending, say, sleep, stand_still, u
 use crate::operations::messages::{drain, message};
 use crate::operations::p2p;
 use crate::operations::request::{self, Pending as Requests};
+use crate::stubs::local;
 use crate::windows;
 
 /// Nanoseconds between two rounds of progress in which nothing moved.
@@ -134,6 +135,7 @@ unsafe fn stay() {
                 idle = if moved { 0 } else { idle + 1 };
                 if !active || sealed(idle) {
                     if gate.driver_state.load(Ordering::SeqCst) != DriverState::Sealed as u32 {
+                        local::note_wtime();
                         communicators::for_each_live(|on| persistent::at_still_point(on));
                         file::at_still_point();
                         inventory::refresh();

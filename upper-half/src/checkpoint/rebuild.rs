@@ -14,7 +14,7 @@ use crate::objects::outcome::{Outcome, check};
 use crate::objects::{datatype, file, group, info, operator};
 use crate::operations::ahead;
 use crate::operations::clock::{points, two_phase};
-use crate::operations::{p2p, persistent};
+use crate::operations::{p2p, persistent, request};
 use crate::stubs::{init, local};
 use crate::windows;
 
@@ -56,6 +56,7 @@ unsafe fn everything() -> Result<(), (Cow<'static, str>, i32)> {
         speak_for_mpi();
         init::rebuild();
         points::restarted();
+        request::over::restarted();
         shared::restarted();
         two_phase::restarted();
         ahead::restarted();

@@ -13,6 +13,7 @@ use crate::objects::attribute;
 use crate::objects::errhandler::run;
 use crate::objects::outcome::{Outcome, check, class};
 use crate::operations::clock::{collective, two_phase};
+use crate::operations::request;
 
 /// Takes the application's handle away: attributes are deleted, the clock counts.
 ///
@@ -79,6 +80,7 @@ pub unsafe fn comm_disconnect(place: PlaceOf<CommHandle>) -> c_int {
             body.notes.lock().freed = true;
             two_phase::freed(comm);
             place.set(null());
+            request::light::unfold_all();
             if Object::held_by(comm) > 1 {
                 // Something is pending that the application has not asked after; all members meet, and the lower
                 // half frees it later.

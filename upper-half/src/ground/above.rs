@@ -11,6 +11,8 @@ use crate::ground::object::Object;
 pub struct Above {
     /// Ends what an object's kind and the lower half keep for it: its last holder has let go. Inside a stub.
     pub end: unsafe fn(*mut Object),
+    /// A communicator's last holder is about to let go: what uses it without being counted becomes a holder.
+    pub given_up: fn(),
     /// Fortran is about to know a request by number.
     pub known_to_fortran: unsafe fn(*mut Object),
     /// A thread has left its outermost stub while a checkpoint is pending.
@@ -26,6 +28,7 @@ static NOTHING: Above = {
     fn no_point() {}
     Above {
         end: no_object,
+        given_up: no_point,
         known_to_fortran: no_object,
         park_point: no_point,
         came_near: no_way,

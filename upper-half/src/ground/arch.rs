@@ -6,4 +6,4 @@ mod x86_64;
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::*;
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::{collective, go_to, resumable_receive};
+pub(crate) use x86_64::{asked, collective, go_to, resumable_receive};

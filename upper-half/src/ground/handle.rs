@@ -144,6 +144,9 @@ pub unsafe fn retain_if_alive(object: *mut Object, kind: HandleKind) -> bool {
 pub unsafe fn release(object: *mut Object) {
     // SAFETY: the caller's object.
     unsafe {
+        if (*object).kind == HandleKind::Communicator as u16 && Object::held_by(object) == 1 {
+            (above().given_up)();
+        }
         if Object::holders(object).fetch_sub(1, Ordering::AcqRel) != 1 || (*object).predefined() {
             return;
         }

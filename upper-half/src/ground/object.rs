@@ -39,7 +39,8 @@ pub struct Object {
     pub references: u32,
     /// Fortran handle (f2c/c2f index), -1 while none was asked for.
     pub fortran: i32,
-    /// The collective-clock cell: a communicator's own, for windows and files that of the set of their members.
+    /// The collective-clock cell: a communicator's own, for windows and files that of the set of their members. A request has none, and says here what the
+    /// short way needs to know of it (`operations::request::light`).
     pub clock: u32,
     /// The kind's own part (recipe, name, attributes, error handler): a `Box` of the kind's module, or null.
     pub body: *mut (),

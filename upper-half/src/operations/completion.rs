@@ -6,17 +6,22 @@
 //! up anew, because a restart may lie in between.
 
 use core::ffi::{CStr, c_int};
+use core::mem::offset_of;
 use core::ptr;
 
+use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::extra::INTERRUPTED;
 use stillpoint_wrappers::neutral::Status;
 use stillpoint_wrappers::neutral::constants::{ANY_SOURCE, ANY_TAG};
 
 use crate::ground::abi::{self, PlaceOf, RequestHandle};
+use crate::ground::above::above;
+use crate::ground::arch;
 use crate::ground::crossing::{self, cross_near};
 use crate::ground::object::Object;
 use crate::objects::errhandler::raise;
 use crate::operations::messages::points;
+use crate::operations::request::light::Form;
 use crate::operations::request::{self, Request, State};
 
 mod all;
@@ -151,12 +156,52 @@ unsafe fn wait_long(request: PlaceOf<RequestHandle>, status: *mut abi::Status) -
     }
 }
 
+arch::asked! {
+    "stillpoint_test" asks (offset_of!(Dispatch, direct.test), false),
+        otherwise test_otherwise, failed test_failed;
+    "stillpoint_testany" asks (offset_of!(Dispatch, direct.testany), true),
+        otherwise any::testany_otherwise, failed any::testany_failed;
+    over: direct::over_when_asked, at_checkpoint: at_checkpoint, form: Form::RECEIVE.number()
+}
+
+/// A request that was asked for its end is not over, and a checkpoint is pending.
+extern "C" fn at_checkpoint() -> c_int {
+    (above().park_point)();
+    0
+}
+
 /// `MPI_Test`.
 ///
 /// # Safety
 /// As the MPI function.
 #[inline(always)]
 pub unsafe fn test(
+    request: PlaceOf<RequestHandle>,
+    flag: *mut c_int,
+    status: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the application's request, flag and status.
+    unsafe { arch::test(request, flag, status) }
+}
+
+/// `MPI_Test` of a light receive has failed.
+unsafe extern "C" fn test_failed(
+    request: PlaceOf<RequestHandle>,
+    flag: *mut c_int,
+    status: *mut abi::Status,
+    code: c_int,
+) -> c_int {
+    // SAFETY: inside the stub that has asked it; the application's places.
+    unsafe {
+        // Without a flag nothing has been looked at.
+        direct::failed_when_asked(request, !flag.is_null(), status, code);
+        test_long(request, flag, status)
+    }
+}
+
+/// `MPI_Test` of whatever is not a light receive, or not the short way.
+#[inline(never)]
+unsafe extern "C" fn test_otherwise(
     request: PlaceOf<RequestHandle>,
     flag: *mut c_int,
     status: *mut abi::Status,

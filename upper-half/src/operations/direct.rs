@@ -28,6 +28,7 @@ use crate::ground::object::{ALIVE, Comm, Object};
 use crate::ground::shared::concurrent;
 use crate::objects::errhandler::raise;
 use crate::operations::clock::collective;
+use crate::operations::request::light::Form;
 use crate::operations::request::{self, Recipe, Request};
 
 /// The real MPI's own functions; to be called only where the way is [`open`].
@@ -248,7 +249,11 @@ impl Stay {
         // SAFETY: the caller's request; the application has its communicator still.
         unsafe {
             let communicator = (*request).communicator;
-            request::end(request);
+            if Form::of(request.cast()).is_light() {
+                request::light::rest(request);
+            } else {
+                request::end(request);
+            }
             self.end(communicator, code, name)
         }
     }

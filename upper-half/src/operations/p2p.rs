@@ -5,6 +5,7 @@
 //! drained messages first, and what blocks is interruptible.
 
 use core::ffi::{CStr, c_int, c_void};
+use core::mem::MaybeUninit;
 
 use stillpoint_wrappers::direct::Direct;
 use stillpoint_wrappers::dispatch::Dispatch;
@@ -15,11 +16,11 @@ use stillpoint_wrappers::neutral::constants::PROC_NULL;
 use crate::ground::abi::{self, PlaceOf, RequestHandle};
 use crate::ground::arch;
 use crate::ground::crossing::{self, cross_near};
-use crate::ground::object::{Comm, Datatype};
+use crate::ground::object::{Comm, Datatype, Object};
 use crate::objects::errhandler::raise;
 use crate::objects::outcome::name;
 use crate::operations::direct;
-use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE};
+use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE, light, over};
 
 mod both;
 mod buffer;
@@ -126,31 +127,47 @@ blocking_sends! {
     rsend rsend_converted "MPI_Rsend"
 }
 
-/// A nonblocking send or receive, the short way. What a restart needs of it goes straight into the request. `None`: to be done
-/// the long way.
+/// A nonblocking send of any mode, the short way. It is never begun again, so that there is nothing to be written down before.
 #[inline(always)]
-pub(crate) unsafe fn start_directly(
+unsafe fn start_send_directly(
     name: &'static CStr,
-    arguments: Arguments,
+    kind: Kind,
+    comm: Comm,
     handle: PlaceOf<RequestHandle>,
     call: impl FnOnce(&'static Direct, *mut Word) -> i32,
-) -> Option<c_int> {
-    // SAFETY: the way is open; live objects; the call only crosses.
+) -> c_int {
+    // SAFETY: the way is open; the call only crosses.
     unsafe {
         let stay = direct::enter();
-        let Some(request) = request::create_alone(&arguments) else {
-            stay.go_back();
-            return None;
-        };
-        let code = call(direct::table(), &raw mut (*request).head.lower);
-        if code != 0 {
-            return Some(stay.abandon(request, code, name));
+        let mut word = MaybeUninit::uninit();
+        let code = call(direct::table(), word.as_mut_ptr());
+        if !arch::is_success(code) {
+            return stay.end(comm, code, name);
         }
-        if arguments.kind != Kind::Receive {
-            arch::count_sent();
+        arch::count_sent();
+        // The real MPI has written it.
+        let word = word.assume_init();
+        if word == over::word() {
+            handle.set(over::request());
+            return code;
         }
-        handle.set(request.cast());
-        Some(0)
+        handle.set(under_way(kind, word, comm));
+        0
+    }
+}
+
+/// The request of a send that was not over at once, as far as is known.
+#[inline(never)]
+unsafe fn under_way(kind: Kind, word: Word, communicator: Comm) -> *mut Object {
+    // SAFETY: in the stay in which it was begun, on that communicator.
+    unsafe {
+        over::look(direct::table(), communicator);
+        let request = light::send(kind, communicator).unwrap_or_else(|| {
+            let arguments = Arguments::without_message(kind, communicator);
+            request::create(&arguments, 0)
+        });
+        (*request).head.lower = word;
+        request.cast()
     }
 }
 
@@ -202,18 +219,11 @@ macro_rules! nonblocking_sends {
         ) -> c_int {
             // SAFETY: the application's arguments.
             unsafe {
-                if direct::open() && direct::alive([datatype, comm]) && dest != abi::PROC_NULL {
-                    // A rank and a tag that the real MPI sends to are the same in the neutral form.
-                    let arguments = Arguments {
-                        kind: Kind::$kind, buffer: buf.cast_mut(), count, datatype,
-                        peer: dest, tag, communicator: comm,
-                    };
-                    let done = start_directly(const { name(concat!($name, "\0")) }, arguments, request, move |direct, word| {
+                if direct::open() && direct::objects([datatype, comm]) && dest != abi::PROC_NULL {
+                    let name = const { name(concat!($name, "\0")) };
+                    return start_send_directly(name, Kind::$kind, comm, request, move |direct, word| {
                         (direct.$function)(buf, count, (*datatype).lower, dest, tag, (*comm).lower, word)
                     });
-                    if let Some(code) = done {
-                        return code;
-                    }
                 }
                 $long(buf, count, datatype, dest, tag, comm, request)
             }

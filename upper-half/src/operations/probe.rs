@@ -62,11 +62,14 @@ pub unsafe fn iprobe(
 ) -> c_int {
     // SAFETY: the application's arguments.
     unsafe {
-        if direct::open() && direct::objects([comm]) && drain::nothing_waits() {
+        if direct::open() && direct::objects([comm]) {
             let stay = direct::enter();
-            let place = status.cast();
-            let code = (direct::table().iprobe)(source, tag, (*comm).lower, flag, place);
-            return stay.end(comm, code, c"MPI_Iprobe");
+            if drain::nothing_waits() {
+                let place = status.cast();
+                let code = (direct::table().iprobe)(source, tag, (*comm).lower, flag, place);
+                return stay.end(comm, code, c"MPI_Iprobe");
+            }
+            stay.go_back();
         }
         iprobe_converted(source, tag, comm, flag, status)
     }

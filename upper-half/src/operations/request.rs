@@ -17,6 +17,8 @@ use crate::ground::object::{Object, ROOM};
 pub mod brief;
 mod collectives;
 mod life;
+pub mod light;
+pub mod over;
 mod recipe;
 mod slots;
 mod standing;
@@ -24,6 +26,7 @@ mod survey;
 
 pub use collectives::{Numbers, begun_collective, from_recipe, initiate, start_again};
 pub use life::{adopt, complete, count, finish, is_being_made, on_completion};
+use light::Form;
 pub use recipe::Recipe;
 pub use slots::{
     askable, create, create_alone, end, end_alone, hold, let_go, live, next_begun, plain,
@@ -183,18 +186,21 @@ pub fn null_word() -> Word {
     unsafe { (*null()).lower }
 }
 
-/// The request that a handle leads to; `None` for `MPI_REQUEST_NULL`. An error for what is no request.
+/// The request that a handle leads to, a whole one from here on; `None` for `MPI_REQUEST_NULL`. An error for what is no request.
 ///
 /// # Safety
-/// `handle` must be null or a handle that MPI gave.
+/// Inside a stub; `handle` must be null or a handle that MPI gave.
 #[inline(always)]
 pub unsafe fn of(handle: *mut Object) -> Result<Option<*mut Request>, i32> {
     if handle == null() {
         return Ok(None);
     }
     // SAFETY: the caller's handle.
-    if unsafe { !handle::valid(handle, HandleKind::Request) } {
-        return Err(ERR_REQUEST);
+    unsafe {
+        if !handle::valid(handle, HandleKind::Request) || Form::of(handle).is_resting() {
+            return Err(ERR_REQUEST);
+        }
+        light::unfold(handle.cast());
     }
     Ok(Some(handle.cast()))
 }

@@ -1,10 +1,10 @@
 //! What is answered on the spot, without the lower half: the clock on the wall, addresses, profiling levels.
 //!
-//! `MPI_Wtime` counts seconds since its first use, as Open MPI's does, and goes on after a restart from where it
-//! stood when it was last read: it never jumps, whatever the clocks of two machines say.
+//! `MPI_Wtime` counts seconds since its first use, as Open MPI's does, of the clock that Open MPI reads, and goes on after a restart from where it
+//! stood when the image was sealed: it never jumps, whatever the clocks of two machines say.
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicI64, Ordering};
+use core::sync::atomic::{AtomicI64, Ordering, compiler_fence};
 
 use crate::ground::abi::{self, Aint};
 use crate::ground::crossing;
@@ -25,10 +25,10 @@ unsafe extern "C" {
     fn clock_getres(clock: c_int, time: *mut Timespec) -> c_int;
 }
 
-/// What the monotonic clock said at second 0; 0 until then.
+/// What the monotonic clock said at second 0, in nanoseconds; 0 until then.
 static ORIGIN: AtomicI64 = AtomicI64::new(0);
-/// The latest time that was given out, in nanoseconds since second 0.
-static LATEST: AtomicI64 = AtomicI64::new(0);
+/// Nanoseconds since second 0 when all threads stood still.
+static STOOD: AtomicI64 = AtomicI64::new(0);
 
 /// The monotonic clock in nanoseconds.
 fn now() -> i64 {
@@ -42,25 +42,47 @@ fn now() -> i64 {
     time.seconds * 1_000_000_000 + time.nanoseconds
 }
 
-/// Nanoseconds since the first use.
+/// Whether this is the first use: then second 0 is now.
+#[cold]
+#[inline(never)]
+fn begins() -> bool {
+    ORIGIN
+        .compare_exchange(0, now(), Ordering::Relaxed, Ordering::Relaxed)
+        .is_ok()
+}
+
+/// Nanoseconds since the first use. Where a restart comes between the looks at the clock and at its origin, they are of two machines: so the origin
+/// must be the same before and after. (Signals are all that comes between: nothing but the compiler must keep to that order.)
+#[inline(always)]
 fn elapsed() -> i64 {
-    let now = now();
-    let mut origin = ORIGIN.load(Ordering::Relaxed);
-    if origin == 0 {
-        let first = ORIGIN.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
-        origin = first.err().unwrap_or(now);
+    loop {
+        let origin = ORIGIN.load(Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        let now = now();
+        compiler_fence(Ordering::SeqCst);
+        if origin == ORIGIN.load(Ordering::Relaxed) && origin != 0 {
+            return now - origin;
+        }
+        if origin == 0 && begins() {
+            return 0;
+        }
     }
-    now - origin
 }
 
 /// `MPI_Wtime`.
 ///
 /// # Safety
 /// None to keep.
+#[inline(always)]
 pub unsafe fn wtime() -> f64 {
-    let elapsed = elapsed();
-    LATEST.fetch_max(elapsed, Ordering::Relaxed);
-    elapsed as f64 * 1e-9
+    elapsed() as f64 * 1e-9
+}
+
+/// Notes the time. To be called when all threads of the application stand still: none has been given a later one.
+pub fn note_wtime() {
+    if ORIGIN.load(Ordering::Relaxed) != 0 {
+        STOOD.store(elapsed(), Ordering::Relaxed);
+    }
 }
 
 /// `MPI_Wtick`.
@@ -77,11 +99,11 @@ pub unsafe fn wtick() -> f64 {
     tick.seconds as f64 + tick.nanoseconds as f64 * 1e-9
 }
 
-/// Lets `MPI_Wtime` go on from the last time that it gave. To be called in a restart, before the application's
+/// Lets `MPI_Wtime` go on from where it stood. To be called in a restart, before the application's
 /// threads run.
 pub fn resume_wtime() {
     if ORIGIN.load(Ordering::Relaxed) != 0 {
-        ORIGIN.store(now() - LATEST.load(Ordering::Relaxed), Ordering::Relaxed);
+        ORIGIN.store(now() - STOOD.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
@@ -134,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_goes_on_after_a_restart_from_where_it_was_read_last() {
+    fn time_goes_on_after_a_restart_from_where_it_stood() {
         // SAFETY: nothing to keep.
         unsafe {
             let first = wtime();
@@ -142,6 +164,7 @@ mod tests {
             ORIGIN.fetch_sub(1_000_000_000_000, Ordering::Relaxed);
             assert!(wtime() > first + 900.0);
             let last = wtime();
+            note_wtime();
             ORIGIN.fetch_add(5_000_000_000_000, Ordering::Relaxed);
             assert!(wtime() < last);
             resume_wtime();

@@ -18,11 +18,14 @@ macro_rules! go_to {
 }
 pub(crate) use go_to;
 
+mod asked;
 mod behalf;
 mod collective;
 mod kernel;
 mod resumable;
 
+pub(crate) use asked::asked;
+pub use asked::{test, testany};
 pub use behalf::{is_on_behalf, on_behalf};
 pub(crate) use collective::collective;
 pub use collective::{
@@ -208,6 +211,16 @@ pub unsafe fn uncount_sent() {
 pub unsafe fn count_received() {
     // SAFETY: as `record`; only this thread writes its counters.
     unsafe { asm!("inc qword ptr gs:[0x28]", options(nostack)) }
+}
+
+/// So many more messages received by this thread.
+///
+/// # Safety
+/// As [`record`].
+#[inline(always)]
+pub unsafe fn count_received_many(messages: u64) {
+    // SAFETY: as `record`; only this thread writes its counters.
+    unsafe { asm!("add qword ptr gs:[0x28], {}", in(reg) messages, options(nostack)) }
 }
 
 /// The lower half's thread area that this thread borrows; 0 while it has none.

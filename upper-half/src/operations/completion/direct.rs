@@ -2,20 +2,24 @@
 //!
 //! A request is asked for its end, by the real `MPI_Test` with the application's own place for the status. Whatever is out
 //! of the ordinary is left to the long way, which finds the request as it was - or done, if it has failed.
+//!
+//! A request is looked at within the stay in which the real MPI is asked: before, a checkpoint might make something else of it.
 
 use core::ffi::c_int;
 
 use stillpoint_wrappers::neutral;
 
 use crate::ground::abi::{PlaceOf, RequestHandle};
-use crate::ground::object::Object;
 use crate::ground::{abi, arch};
 use crate::operations::direct;
-use crate::operations::request::{self, Kind, Request};
+use crate::operations::completion::{EMPTY, give};
+use crate::operations::request::{self, Kind, Request, light, over};
 
 mod several;
+mod waitall;
 
-pub use several::{all, any, one, some};
+pub use several::{all, any, some};
+pub use waitall::waitall;
 
 /// What a request answered.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,22 +31,26 @@ enum Answer {
     Failed,
 }
 
-/// Asks a plain request until it is over, or a checkpoint is pending and it is not.
+/// Asks a plain request until it is over; false: not, since a checkpoint is pending, or it has failed.
 ///
 /// # Safety
 /// As [`ask`].
 #[inline(always)]
-unsafe fn wait_for(request: *mut Request, status: *mut abi::Status) -> Answer {
+unsafe fn wait_for(request: *mut Request, status: *mut abi::Status) -> bool {
     // SAFETY: the caller's.
-    unsafe {
+    let answer = unsafe {
         match ask(request, status) {
             Answer::NotYet => ask_on(request, status),
             answer => answer,
         }
-    }
+    };
+    answer == Answer::Over
 }
 
-/// [`wait_for`] of a request that was not over at once: out of the way of those that are.
+/// [`ask`] of a request that was not over at once, until it is or a checkpoint is pending: out of the way of those that are.
+///
+/// # Safety
+/// As [`ask`].
 #[cold]
 #[inline(never)]
 unsafe fn ask_on(request: *mut Request, status: *mut abi::Status) -> Answer {
@@ -88,9 +96,21 @@ unsafe fn ask(request: *mut Request, status: *mut abi::Status) -> Answer {
 unsafe fn end(request: *mut Request) {
     // SAFETY: the caller's request.
     unsafe {
-        if request::brief::is(request) {
-            return request::brief::end(request);
+        if light::Form::of(request.cast()).is_light() {
+            light::end(request);
+        } else if request::brief::is(request) {
+            request::brief::end(request);
+        } else {
+            end_whole(request);
         }
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn end_whole(request: *mut Request) {
+    // SAFETY: the caller's request.
+    unsafe {
         match (*request).kind {
             Kind::Collective => {
                 request::complete(request, None);
@@ -120,6 +140,19 @@ unsafe fn failed(request: *mut Request, code: c_int, status: *const abi::Status)
     }
 }
 
+/// The application asks after a send that was over at once.
+///
+/// # Safety
+/// The application's places.
+#[inline(always)]
+unsafe fn told_of_send(handle: PlaceOf<RequestHandle>, status: *mut abi::Status) {
+    // SAFETY: the caller's.
+    unsafe {
+        handle.set(request::null());
+        give(status, &EMPTY);
+    }
+}
+
 /// `MPI_Wait`; false: to be done the long way.
 ///
 /// # Safety
@@ -128,14 +161,19 @@ unsafe fn failed(request: *mut Request, code: c_int, status: *const abi::Status)
 pub unsafe fn wait(handle: PlaceOf<RequestHandle>, status: *mut abi::Status) -> bool {
     // SAFETY: the application's request and status.
     unsafe {
+        if over::is(handle.get()) {
+            told_of_send(handle, status);
+            return true;
+        }
         if !direct::open() {
             return false;
         }
+        let stay = direct::enter();
         let Some(request) = request::plain(handle.get()) else {
+            stay.go_back();
             return false;
         };
-        let stay = direct::enter();
-        if wait_for(request, status) != Answer::Over {
+        if !wait_for(request, status) {
             stay.go_back();
             return false;
         }
@@ -159,67 +197,65 @@ pub unsafe fn test(
         if !direct::open() {
             return false;
         }
+        let stay = direct::enter();
         let Some(request) = request::plain(handle.get()) else {
+            stay.go_back();
+            if over::is(handle.get()) {
+                told_of_send(handle, status);
+                *flag = 1;
+                return true;
+            }
             return false;
         };
-        let stay = direct::enter();
-        match ask(request, status) {
-            Answer::Over => {
-                handle.set(request::null());
-                *flag = 1;
+        let word = &raw mut (*request).head.lower;
+        let code = (direct::table().test)(word, flag, status.cast());
+        if !arch::is_success(code) {
+            // Without a flag nothing has been looked at.
+            if !flag.is_null() {
+                failed(request, code, status);
             }
-            Answer::NotYet => *flag = 0,
-            Answer::Failed => {
-                stay.go_back();
-                return false;
-            }
+            stay.go_back();
+            return false;
+        }
+        if *flag != 0 {
+            end(request);
+            handle.set(request::null());
         }
         true
     }
 }
 
-/// `MPI_Waitall`, from the first request on: how many of them it has completed, without an error. The rest is to be done the
-/// long way.
+/// A light receive that was asked for its end is over.
 ///
 /// # Safety
-/// As the MPI function.
-#[inline(always)]
-pub unsafe fn waitall(
-    count: usize,
-    handles: PlaceOf<RequestHandle>,
-    statuses: *mut abi::Status,
-) -> usize {
-    if !direct::open() {
-        return 0;
-    }
-    let null: *mut Object = request::null();
-    // SAFETY: the application's arrays.
+/// Inside the stub that has asked it; the application's place.
+pub unsafe extern "C" fn over_when_asked(handle: PlaceOf<RequestHandle>) -> c_int {
+    // SAFETY: the thread was in the application before the stub.
     unsafe {
         let stay = direct::enter();
-        for index in 0..count {
-            let handle = handles.add(index);
-            let status = if abi::is_ignored(statuses) {
-                statuses
-            } else {
-                statuses.add(index)
-            };
-            let Some(request) = request::plain(handle.get()) else {
-                if handle.get() == null {
-                    super::give_whole(status, 0, &super::EMPTY);
-                    continue;
-                }
-                stay.go_back();
-                return index;
-            };
-            if wait_for(request, status) != Answer::Over {
-                stay.go_back();
-                return index;
-            }
-            handle.set(null);
-            if !abi::is_ignored(status) {
-                (*status).error = 0;
-            }
-        }
+        light::end(handle.get().cast());
+        handle.set(request::null());
+        drop(stay);
     }
-    count
+    0
+}
+
+/// A light receive that was asked for its end, if it was `looked` at, has failed; the stub has to begin anew.
+///
+/// # Safety
+/// As [`over_when_asked`]; `code` is the real MPI's, which has filled the status.
+pub unsafe fn failed_when_asked(
+    handle: PlaceOf<RequestHandle>,
+    looked: bool,
+    status: *const abi::Status,
+    code: c_int,
+) {
+    // SAFETY: the thread was in the application before the stub.
+    unsafe {
+        let stay = direct::enter();
+        if looked {
+            failed(handle.get().cast(), code, status);
+        }
+        stay.go_back();
+    }
 }

@@ -3,6 +3,7 @@
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
 
+use stillpoint_wrappers::direct::Direct;
 use stillpoint_wrappers::extra::INTERRUPTED;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::constants::PROC_NULL;
@@ -17,8 +18,7 @@ use crate::objects::errhandler::raise;
 use crate::operations::completion::{self, give};
 use crate::operations::direct::{self, Stay};
 use crate::operations::messages::drain;
-use crate::operations::p2p::start_directly;
-use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE, Request, State};
+use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE, Request, State, light};
 
 /// `MPI_ERR_TRUNCATE`: the one error of a receive that has taken a message.
 pub(super) const ERR_TRUNCATE: i32 = 15;
@@ -87,25 +87,70 @@ pub unsafe fn irecv(
     // SAFETY: the application's arguments.
     unsafe {
         if direct::open()
-            && direct::alive([datatype, comm])
+            && direct::objects([datatype, comm])
+            && (*datatype).predefined()
             && source != abi::PROC_NULL
-            && drain::nothing_waits()
         {
-            let arguments = receive(buf, count, datatype, source, tag, comm);
-            let done = start_directly(c"MPI_Irecv", arguments, request, move |direct, word| {
-                (direct.irecv)(
-                    buf,
-                    count,
-                    (*datatype).lower,
-                    source,
-                    tag,
-                    (*comm).lower,
-                    word,
-                )
-            });
-            if let Some(code) = done {
-                return code;
+            let stay = direct::enter();
+            // Messages are drained at checkpoints, and there is none within the stay.
+            if drain::nothing_waits()
+                && let Some(begun) = light::receive(buf, count, datatype, source, tag, comm)
+            {
+                return start_directly(stay, begun, request, move |direct, word| {
+                    let lower = (*datatype).lower;
+                    (direct.irecv)(buf, count, lower, source, tag, (*comm).lower, word)
+                });
             }
+            stay.go_back();
+        }
+        irecv_otherwise(buf, count, datatype, source, tag, comm, request)
+    }
+}
+
+/// Posts a receive the short way. What a restart needs of it is in its request already.
+#[inline(always)]
+unsafe fn start_directly(
+    stay: Stay,
+    request: *mut Request,
+    handle: PlaceOf<RequestHandle>,
+    call: impl FnOnce(&'static Direct, *mut Word) -> i32,
+) -> c_int {
+    // SAFETY: in the stay; the request is the caller's; the call only crosses.
+    unsafe {
+        let code = call(direct::table(), &raw mut (*request).head.lower);
+        if !arch::is_success(code) {
+            return stay.abandon(request, code, c"MPI_Irecv");
+        }
+        handle.set(request.cast());
+        code
+    }
+}
+
+/// `MPI_Irecv` whose request is a whole one: with a datatype of the application's, for one.
+#[inline(never)]
+unsafe fn irecv_otherwise(
+    buf: *mut c_void,
+    count: c_int,
+    datatype: Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: Comm,
+    request: PlaceOf<RequestHandle>,
+) -> c_int {
+    // SAFETY: the application's arguments.
+    unsafe {
+        if direct::open() && direct::alive([datatype, comm]) && source != abi::PROC_NULL {
+            let stay = direct::enter();
+            let arguments = receive(buf, count, datatype, source, tag, comm);
+            if drain::nothing_waits()
+                && let Some(begun) = request::create_alone(&arguments)
+            {
+                return start_directly(stay, begun, request, move |direct, word| {
+                    let lower = (*datatype).lower;
+                    (direct.irecv)(buf, count, lower, source, tag, (*comm).lower, word)
+                });
+            }
+            stay.go_back();
         }
         irecv_converted(buf, count, datatype, source, tag, comm, request)
     }

@@ -104,5 +104,8 @@ pub unsafe fn end(request: *mut Request) {
 /// `request` must be a live request.
 pub unsafe fn no_longer(request: *mut Object) {
     // SAFETY: the caller's request.
-    unsafe { (*request.cast::<Request>()).brief = false };
+    unsafe {
+        super::light::unfold(request.cast());
+        (*request.cast::<Request>()).brief = false;
+    }
 }

@@ -6,7 +6,7 @@ use stillpoint_wrappers::neutral::{Status, Word};
 
 use super::{
     Arguments, CANCELLED, Completion, Kind, NO_MESSAGE, PERSISTENT, Request, State, create, end,
-    live,
+    light, live,
 };
 use crate::ground::arch;
 use crate::ground::object::Object;
@@ -117,13 +117,14 @@ pub unsafe fn count(request: &Request, status: Option<&Status>) {
     }
 }
 
-/// Notes that an active operation is over, for the application to be told later.
+/// Notes that an active operation, light or whole, is over, for the application to be told later.
 ///
 /// # Safety
 /// As [`complete`].
 pub unsafe fn finish(request: *mut Request, status: &Status) {
     // SAFETY: the caller's request.
     unsafe {
+        light::unfold(request);
         let it = &mut *request;
         count(it, Some(status));
         it.status = *status;

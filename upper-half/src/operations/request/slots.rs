@@ -8,6 +8,7 @@ use core::sync::atomic::Ordering;
 use stillpoint_wrappers::gate::HandleKind;
 
 use super::life::COMPLETIONS;
+use super::light::{self, Form};
 use super::standing::Standing;
 use super::{Arguments, CANCELLED, Kind, Request, State};
 use crate::ground::object::{ALIVE, FREED, Object};
@@ -21,7 +22,9 @@ pub(super) struct Requests {
     free: *mut Request,
     /// Slots in no use that were last a [brief](super::brief) request, each linked to the next by its `context`.
     pub(super) brief: *mut Request,
-    /// Operations begun so far.
+    /// Slots in no use that were last a [light](super::light) request, each linked to the next by its head's `body`.
+    pub(super) light: *mut Request,
+    /// Operations begun so far, but for light sends.
     pub(super) begun: u64,
 }
 
@@ -29,6 +32,7 @@ pub(super) static REQUESTS: Shared<Requests> = Shared::new(Requests {
     all: Vec::new(),
     free: core::ptr::null_mut(),
     brief: core::ptr::null_mut(),
+    light: core::ptr::null_mut(),
     begun: 0,
 });
 
@@ -128,6 +132,11 @@ pub unsafe fn create(arguments: &Arguments, flags: u8) -> *mut Request {
         hold(arguments.datatype);
         hold(arguments.communicator);
         let mut requests = REQUESTS.take();
+        if requests.light.is_null() {
+            drop(requests);
+            light::stock();
+            requests = REQUESTS.take();
+        }
         let request = slot(&mut requests);
         fill(&mut requests, request, arguments, flags);
         (*request).made = requests.begun;
@@ -196,10 +205,10 @@ pub(super) fn fill(
 }
 
 /// The request that a handle leads to, if it is a plain one: a message or a collective operation, begun and not persistent, that
-/// the lower half has.
+/// the lower half has. A [light](super::light) one is.
 ///
 /// # Safety
-/// `handle` must be null, a small number, or a handle of the application.
+/// In a stay: from one to the next a checkpoint may change what a request is. `handle` must be null, a small number, or a handle of the application.
 #[inline(always)]
 pub unsafe fn plain(handle: *mut Object) -> Option<*mut Request> {
     const HEAD: u64 = ALIVE as u64 | (HandleKind::Request as u64) << 32;
@@ -211,8 +220,15 @@ pub unsafe fn plain(handle: *mut Object) -> Option<*mut Request> {
         return None;
     }
     let request: *mut Request = handle.cast();
-    // SAFETY: an object; it is a request if its head says so. The first read is of fields that lie side by side.
+    // SAFETY: an object; it is a request if its form or its head says so. The head is read in fields that lie side by side.
     unsafe {
+        let form = Form::of(handle);
+        if form.is_light() {
+            return Some(request);
+        }
+        if form != Form::WHOLE {
+            return None;
+        }
         let head = (&raw const (*request).head.magic).cast::<u64>().read();
         if head != HEAD {
             return None;
@@ -226,7 +242,7 @@ pub unsafe fn plain(handle: *mut Object) -> Option<*mut Request> {
     }
 }
 
-/// The request that a handle leads to, if the real MPI may be asked for its end directly: alive and not done above, neither
+/// The request that a handle leads to, if it is a whole one and the real MPI may be asked for its end directly: alive and not done above, neither
 /// cancelled, nor of a sort that calls back.
 ///
 /// # Safety
@@ -239,7 +255,9 @@ pub unsafe fn askable(handle: *mut Object) -> Option<*mut Request> {
     let request: *mut Request = handle.cast();
     // SAFETY: an object; it is a request if its head says so.
     unsafe {
-        let alive = (*handle).is(HandleKind::Request) && !(*handle).predefined();
+        let alive = (*handle).is(HandleKind::Request)
+            && !(*handle).predefined()
+            && Form::of(handle) == Form::WHOLE;
         let known = alive
             && (*request).state != State::Done
             && (*request).flags & CANCELLED == 0
@@ -258,7 +276,7 @@ pub fn next_begun() -> u64 {
     requests.begun
 }
 
-/// Ends a request: its slot is free from here on. The lower half must have nothing left of it.
+/// Ends a request: its slot is free from here on, but for the one that all sends share which were [over](super::over) at once. The lower half must have nothing left of it.
 ///
 /// # Safety
 /// Inside a stub; `request` must be alive, and used no more.
@@ -266,6 +284,9 @@ pub fn next_begun() -> u64 {
 pub unsafe fn end(request: *mut Request) {
     // SAFETY: the caller gives the request up.
     unsafe {
+        if Form::of(request.cast()) == Form::OVER {
+            return;
+        }
         let it = &mut *request;
         let_go(it.datatype);
         let_go(it.communicator);
@@ -305,7 +326,10 @@ pub unsafe fn end_alone(request: *mut Request) {
     // SAFETY: the caller gives the request up.
     unsafe {
         let it = &mut *request;
-        let_go_alone(it.datatype);
+        // Of a send that was light nobody knows it.
+        if !it.datatype.is_null() {
+            let_go_alone(it.datatype);
+        }
         let_go_alone(it.communicator);
         it.head.magic = FREED;
         let requests = REQUESTS.alone();
@@ -314,7 +338,7 @@ pub unsafe fn end_alone(request: *mut Request) {
     }
 }
 
-/// Every live request, in the order in which the operations were begun.
+/// Every live request, in the order in which the operations were begun; each is a whole one from here on. Where light sends stand means nothing.
 pub fn live() -> Vec<*mut Request> {
     let requests = REQUESTS.take();
     // SAFETY: slots never go away.
@@ -322,9 +346,15 @@ pub fn live() -> Vec<*mut Request> {
         .all
         .iter()
         .copied()
-        .filter(|it| unsafe { (**it).head.magic == ALIVE })
+        .filter(|it| unsafe {
+            (**it).head.magic == ALIVE && !Form::of((*it).cast()).is_resting()
+        })
         .collect();
     drop(requests);
+    for request in &found {
+        // SAFETY: as above.
+        unsafe { light::unfold(*request) };
+    }
     // SAFETY: as above.
     found.sort_by_key(|it| unsafe { (**it).begun });
     found

@@ -16,26 +16,40 @@ use crate::ground::object::Object;
 use crate::ground::{abi, arch};
 use crate::objects::outcome::class;
 use crate::operations::direct::{self, Stay};
-use crate::operations::request::{self, Request, State};
+use crate::operations::request::light::{self, Ending, Form};
+use crate::operations::request::{self, Request, State, over};
 
 /// Requests of a call that goes this way, at most.
-const FEW: usize = 64;
+pub const FEW: usize = 64;
 
 /// What the real MPI is asked about.
-struct Asked {
+pub struct Asked {
     handles: PlaceOf<RequestHandle>,
     words: [MaybeUninit<Word>; FEW],
-    /// Whether all of them are plain.
-    plain: bool,
+    /// What all of them are at least.
+    sort: Sort,
+    /// How many are light receives, and where the last of them is.
+    receives: usize,
+    last_receive: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Sort {
+    /// The real MPI may be asked.
+    Askable,
+    Plain,
+    Light,
 }
 
 impl Asked {
     #[inline(always)]
-    fn new(handles: PlaceOf<RequestHandle>) -> Self {
+    pub fn new(handles: PlaceOf<RequestHandle>) -> Self {
         Self {
             handles,
             words: [const { MaybeUninit::uninit() }; FEW],
-            plain: true,
+            sort: Sort::Light,
+            receives: 0,
+            last_receive: FEW,
         }
     }
 
@@ -45,7 +59,7 @@ impl Asked {
     /// # Safety
     /// The handles must be the application's array of `count` requests.
     #[inline(always)]
-    unsafe fn begin(&mut self, count: c_int) -> Option<Stay> {
+    pub unsafe fn begin(&mut self, count: c_int) -> Option<Stay> {
         // A negative count is a large one.
         let count = count as usize;
         // SAFETY: the application's array.
@@ -54,26 +68,69 @@ impl Asked {
                 return None;
             }
             let stay = direct::enter();
-            for (index, word) in self.words[..count].iter_mut().enumerate() {
+            let words = self.words();
+            let (mut index, mut receives, mut last_receive) = (0, 0, FEW);
+            while index < count {
                 let handle = self.handles.add(index).get();
-                if let Some(request) = request::plain(handle) {
-                    word.write((*request).head.lower);
-                    continue;
+                if arch::is_address(handle) && Form::of(handle) == Form::RECEIVE {
+                    words.add(index).write((*handle).lower);
+                    receives += 1;
+                    last_receive = index;
+                } else {
+                    let Some((sort, word)) = word_of(handle) else {
+                        stay.go_back();
+                        return None;
+                    };
+                    self.sort = self.sort.min(sort);
+                    words.add(index).write(word);
                 }
-                self.plain = false;
-                let Some(other) = word_of(handle) else {
-                    stay.go_back();
-                    return None;
-                };
-                word.write(other);
+                index += 1;
             }
+            self.receives = receives;
+            self.last_receive = last_receive;
             Some(stay)
         }
     }
 
     #[inline(always)]
-    fn words(&mut self) -> *mut Word {
+    pub fn words(&mut self) -> *mut Word {
         self.words.as_mut_ptr().cast()
+    }
+
+    /// One of the words.
+    #[inline(always)]
+    pub fn word(&mut self, index: usize) -> *mut Word {
+        self.words().wrapping_add(index)
+    }
+
+    /// The last of `count` requests that is a light receive; if there is none, the last one.
+    #[inline(always)]
+    pub fn last_receive(&self, count: usize) -> usize {
+        self.last_receive.min(count - 1)
+    }
+
+    /// Ends all requests, which are over below, or makes them inactive.
+    ///
+    /// # Safety
+    /// In the stay; all `count` requests.
+    #[inline(always)]
+    pub unsafe fn tell_all(&self, count: usize) {
+        if self.sort != Sort::Light {
+            // SAFETY: the caller's.
+            (0..count).for_each(|index| unsafe { self.tell(index) });
+            return;
+        }
+        let null = request::null();
+        // SAFETY: checked when the stay began. The first one's slot is to be the first that is used again.
+        unsafe {
+            let mut ending = Ending::begin();
+            for index in (0..count).rev() {
+                let handle = self.handles.add(index);
+                ending.add(handle.get().cast());
+                handle.set(null);
+            }
+            ending.end(self.receives as u64);
+        }
     }
 
     /// Ends a request that is over below, or makes it inactive.
@@ -81,12 +138,14 @@ impl Asked {
     /// # Safety
     /// In the stay; `index` must be one of the requests.
     #[inline(always)]
-    unsafe fn tell(&self, index: usize) {
+    pub unsafe fn tell(&self, index: usize) {
         // SAFETY: checked when the stay began.
         unsafe {
             let handle = self.handles.add(index);
-            if self.plain {
-                end(handle.get().cast());
+            if self.sort >= Sort::Plain {
+                if !over::is(handle.get()) {
+                    end(handle.get().cast());
+                }
                 handle.set(request::null());
             } else {
                 tell_any(handle);
@@ -100,12 +159,16 @@ impl Asked {
     /// As [`tell`](Self::tell); `status` must be readable or ignored.
     #[cold]
     #[inline(never)]
-    unsafe fn keep(&self, index: usize, code: c_int, status: *const abi::Status) {
+    pub unsafe fn keep(&self, index: usize, code: c_int, status: *const abi::Status) {
         // SAFETY: the word was written when the stay began; null and inactive requests have no end to keep.
         unsafe {
             let handle = self.handles.add(index).get();
             let request: *mut Request = handle.cast();
-            if handle != request::null() && (*request).state == State::Active {
+            if handle == request::null() {
+                return;
+            }
+            light::unfold(request);
+            if (*request).state == State::Active {
                 (*request).head.lower = self.words[index].assume_init();
                 failed(request, code, status);
             }
@@ -130,15 +193,27 @@ impl Asked {
     }
 }
 
-/// The word of a request that is not a plain one, if the real MPI may be asked about it.
-#[cold]
+/// The word of a request, if the real MPI may be asked about it.
 #[inline(never)]
-unsafe fn word_of(handle: *mut Object) -> Option<Word> {
+unsafe fn word_of(handle: *mut Object) -> Option<(Sort, Word)> {
     if handle == request::null() {
-        return Some(request::null_word());
+        return Some((Sort::Askable, request::null_word()));
+    }
+    if over::is(handle) {
+        // In a launch in which nothing was sent yet it is not known.
+        let word = over::word();
+        return (word != 0).then_some((Sort::Plain, word));
     }
     // SAFETY: the application's handle.
-    unsafe { request::askable(handle).map(|request| (*request).head.lower) }
+    unsafe {
+        if arch::is_address(handle) && Form::of(handle).is_light() {
+            return Some((Sort::Light, (*handle).lower));
+        }
+        if let Some(request) = request::plain(handle) {
+            return Some((Sort::Plain, (*request).head.lower));
+        }
+        request::askable(handle).map(|request| (Sort::Askable, (*request).head.lower))
+    }
 }
 
 /// [`Asked::tell`] of any request.
@@ -150,7 +225,11 @@ unsafe fn tell_any(handle: PlaceOf<RequestHandle>) {
         if handle.get() == request::null() {
             return;
         }
+        if over::is(handle.get()) {
+            return handle.set(request::null());
+        }
         let request: *mut Request = handle.get().cast();
+        light::unfold(request);
         if (*request).state == State::Active && request::complete(request, None) {
             handle.set(request::null());
         }
@@ -158,53 +237,23 @@ unsafe fn tell_any(handle: PlaceOf<RequestHandle>) {
 }
 
 /// Room for the statuses that the application ignores: the real MPI says there which operation has failed.
-type Statuses = [MaybeUninit<abi::Status>; FEW];
+pub struct Statuses([MaybeUninit<abi::Status>; FEW]);
 
-#[inline(always)]
-fn place(statuses: *mut abi::Status, room: &mut Statuses) -> *mut abi::Status {
-    if abi::is_ignored(statuses) {
-        room.as_mut_ptr().cast()
-    } else {
-        statuses
+impl Statuses {
+    #[inline(always)]
+    pub fn new() -> Self {
+        Self([const { MaybeUninit::uninit() }; FEW])
     }
-}
 
-/// `MPI_Testany` of one request, as a program calls it that looks after a single receive; false: [`any`] is to be tried. The
-/// real MPI gets the request's word where it lies.
-///
-/// # Safety
-/// As the MPI function.
-#[inline(always)]
-pub unsafe fn one(
-    handle: PlaceOf<RequestHandle>,
-    index: *mut c_int,
-    flag: *mut c_int,
-    status: *mut abi::Status,
-) -> bool {
-    // SAFETY: the application's request and places.
-    unsafe {
-        if !direct::open() {
-            return false;
-        }
-        let Some(request) = request::plain(handle.get()) else {
-            return false;
-        };
-        let stay = direct::enter();
-        let word = &raw mut (*request).head.lower;
-        let code = (direct::table().testany)(1, word, index, flag, status.cast());
-        if code != 0 {
-            if !index.is_null() && !flag.is_null() {
-                failed(request, code, status);
-            }
-            stay.go_back();
-            return false;
-        }
-        if *flag != 0 {
-            end(request);
-            handle.set(request::null());
+    /// The application's places, or this room.
+    #[inline(always)]
+    pub fn unless(&mut self, statuses: *mut abi::Status) -> *mut abi::Status {
+        if abi::is_ignored(statuses) {
+            self.0.as_mut_ptr().cast()
+        } else {
+            statuses
         }
     }
-    true
 }
 
 /// `MPI_Testany`, or with `WAITS` `MPI_Waitany`; false: to be done the long way.
@@ -265,8 +314,8 @@ pub unsafe fn all(
     statuses: *mut abi::Status,
 ) -> bool {
     let mut asked = Asked::new(handles);
-    let mut room: Statuses = [const { MaybeUninit::uninit() }; FEW];
-    let statuses = place(statuses, &mut room);
+    let mut room = Statuses::new();
+    let statuses = room.unless(statuses);
     // SAFETY: the application's arrays and flag.
     unsafe {
         let Some(stay) = asked.begin(count) else {
@@ -284,9 +333,7 @@ pub unsafe fn all(
             return false;
         }
         if *flag != 0 {
-            for index in 0..count as usize {
-                asked.tell(index);
-            }
+            asked.tell_all(count as usize);
         }
     }
     true
@@ -305,8 +352,8 @@ pub unsafe fn some<const WAITS: bool>(
     statuses: *mut abi::Status,
 ) -> bool {
     let mut asked = Asked::new(handles);
-    let mut room: Statuses = [const { MaybeUninit::uninit() }; FEW];
-    let statuses = place(statuses, &mut room);
+    let mut room = Statuses::new();
+    let statuses = room.unless(statuses);
     // SAFETY: the application's arrays and place.
     unsafe {
         let Some(stay) = asked.begin(count) else {

@@ -1,0 +1,260 @@
+//! `MPI_Waitall` the short way.
+//!
+//! What is asked for its end one by one costs the real MPI and us a call each. So, unless they are [`SO_FEW`], one request is waited for - the last receive, which
+//! will mostly be the last that is over - and then all others are asked for in one call. Where that was not the last one, they are asked one by one.
+
+use core::ffi::c_int;
+
+use stillpoint_wrappers::neutral::Word;
+
+use super::several::{Asked, FEW, Statuses};
+use super::wait_for;
+use crate::ground::abi::{self, PlaceOf, RequestHandle};
+use crate::ground::arch;
+use crate::objects::outcome::class;
+use crate::operations::completion::{EMPTY, give_whole};
+use crate::operations::direct;
+use crate::operations::request::{self, over};
+
+/// `MPI_Waitall`, from the first request on: how many of them it has completed, without an error. The rest is to be done the
+/// long way.
+///
+/// # Safety
+/// As the MPI function.
+#[inline(always)]
+pub unsafe fn waitall(
+    count: usize,
+    handles: PlaceOf<RequestHandle>,
+    statuses: *mut abi::Status,
+) -> usize {
+    let mut done = 0;
+    // SAFETY: the application's arrays. What was over at once needs no stay.
+    unsafe {
+        while done < count && over::is(handles.add(done).get()) {
+            handles.add(done).set(request::null());
+            give_whole(statuses, done, &EMPTY);
+            done += 1;
+        }
+    }
+    while done < count && direct::open() {
+        let some = (count - done).min(FEW);
+        // SAFETY: the application's arrays.
+        let over = unsafe {
+            let statuses = if abi::is_ignored(statuses) {
+                statuses
+            } else {
+                statuses.add(done)
+            };
+            if some <= SO_FEW {
+                one_after_the_other(some, handles.add(done), statuses)
+            } else {
+                few(some, handles.add(done), statuses)
+            }
+        };
+        done += over;
+        if over < some {
+            break;
+        }
+    }
+    done
+}
+
+/// Requests for which one call after the other is less than what it takes to ask for all at once.
+const SO_FEW: usize = 4;
+
+/// [`waitall`] of at most [`SO_FEW`].
+#[inline(always)]
+unsafe fn one_after_the_other(
+    count: usize,
+    handles: PlaceOf<RequestHandle>,
+    statuses: *mut abi::Status,
+) -> usize {
+    let null = request::null();
+    // SAFETY: the application's arrays.
+    unsafe {
+        let stay = direct::enter();
+        for index in 0..count {
+            let handle = handles.add(index);
+            let status = if abi::is_ignored(statuses) {
+                statuses
+            } else {
+                statuses.add(index)
+            };
+            if let Some(request) = request::plain(handle.get()) {
+                if !wait_for(request, status) {
+                    stay.go_back();
+                    return index;
+                }
+                handle.set(null);
+                if !abi::is_ignored(status) {
+                    (*status).error = 0;
+                }
+            } else if over::is(handle.get()) || handle.get() == null {
+                handle.set(null);
+                give_whole(status, 0, &EMPTY);
+            } else {
+                stay.go_back();
+                return index;
+            }
+        }
+    }
+    count
+}
+
+/// [`waitall`] of at most [`FEW`].
+#[inline(never)]
+unsafe fn few(
+    count: usize,
+    handles: PlaceOf<RequestHandle>,
+    statuses: *mut abi::Status,
+) -> usize {
+    let mut asked = Asked::new(handles);
+    let mut room = Statuses::new();
+    let all = Waited {
+        statuses: room.unless(statuses),
+        given: !abi::is_ignored(statuses),
+        chosen: 0,
+        found: abi::Status::from_neutral(&EMPTY),
+    };
+    // SAFETY: the application's arrays.
+    unsafe {
+        let Some(stay) = asked.begin(count as c_int) else {
+            return 0;
+        };
+        let over = all.complete(&mut asked, count);
+        if over < count {
+            stay.go_back();
+        }
+        over
+    }
+}
+
+/// Requests that are waited for.
+struct Waited {
+    /// Places for their statuses, and whether they are the application's.
+    statuses: *mut abi::Status,
+    given: bool,
+    /// The one that is waited for first, and its status: the real MPI would overwrite it in its place.
+    chosen: usize,
+    found: abi::Status,
+}
+
+impl Waited {
+    /// How many are over, from the first on.
+    ///
+    /// # Safety
+    /// In the stay in which `asked` has begun, with `count` requests.
+    #[inline(always)]
+    unsafe fn complete(mut self, asked: &mut Asked, count: usize) -> usize {
+        let table = direct::table();
+        self.chosen = asked.last_receive(count);
+        // SAFETY: the caller's requests, and a place for the status of each.
+        unsafe {
+            match until_over(asked.word(self.chosen), &mut self.found) {
+                Answer::Over => {}
+                Answer::NotYet => return 0,
+                Answer::Failed(code) => {
+                    asked.keep(self.chosen, code, &self.found);
+                    return 0;
+                }
+            }
+            self.found.error = 0;
+            // It is null now, or inactive.
+            let others = if self.chosen == count - 1 {
+                count - 1
+            } else {
+                count
+            };
+            let (mut over, mut code) = (1, 0);
+            if others > 0 {
+                let (others, words) = (others as c_int, asked.words());
+                code = (table.testall)(others, words, &mut over, self.statuses.cast());
+            }
+            if code != 0 {
+                return self.failed(asked, count, code);
+            }
+            if over == 0 {
+                return self.one_by_one(asked, count);
+            }
+            if self.given {
+                *self.statuses.add(self.chosen) = self.found;
+            }
+            asked.tell_all(count);
+        }
+        count
+    }
+
+    /// The chosen one is over, the others are not.
+    #[cold]
+    #[inline(never)]
+    unsafe fn one_by_one(&self, asked: &mut Asked, count: usize) -> usize {
+        for index in 0..count {
+            // SAFETY: as `complete`.
+            unsafe {
+                let status = self.statuses.add(index);
+                if index == self.chosen {
+                    *status = self.found;
+                    asked.tell(index);
+                    continue;
+                }
+                let answer = until_over(asked.word(index), status);
+                if answer == Answer::Over {
+                    (*status).error = 0;
+                    asked.tell(index);
+                    continue;
+                }
+                if let Answer::Failed(code) = answer {
+                    asked.keep(index, code, status);
+                }
+                if index < self.chosen {
+                    asked.keep(self.chosen, 0, &self.found);
+                }
+                return index;
+            }
+        }
+        count
+    }
+
+    /// All are over, some with an error.
+    #[cold]
+    #[inline(never)]
+    unsafe fn failed(&self, asked: &Asked, count: usize, code: c_int) -> usize {
+        // SAFETY: as `complete`; the real MPI has told each status.
+        unsafe {
+            asked.keep(self.chosen, 0, &self.found);
+            if abi::error_to_neutral(code) == class::IN_STATUS {
+                for index in (0..count).filter(|index| *index != self.chosen) {
+                    let status = self.statuses.add(index);
+                    asked.keep(index, (*status).error, status);
+                }
+            }
+        }
+        0
+    }
+}
+
+/// What a request answered that was asked until it was over or a checkpoint was pending.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    Over,
+    NotYet,
+    Failed(c_int),
+}
+
+#[inline(always)]
+unsafe fn until_over(word: *mut Word, status: *mut abi::Status) -> Answer {
+    loop {
+        let mut over = 0;
+        // SAFETY: the caller's word and place.
+        let code = unsafe { (direct::table().test)(word, &mut over, status.cast()) };
+        if code != 0 {
+            return Answer::Failed(code);
+        }
+        if over != 0 {
+            return Answer::Over;
+        }
+        if arch::gate_pending() {
+            return Answer::NotYet;
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Messages as they mostly are: begun by the short way, completed by it, nothing in between.
+//!
+//! Such a request is *light*: there is no more in its slot than a restart needs. A receive's arguments are as the application gave them, of a send
+//! only the communicator is there, since no send is begun again. It holds nothing: its datatype is predefined or not needed any more, and its communicator
+//! is held only when the application gives that up ([`unfold_all`]). Whoever wants to know more of it - a call that goes the long way, a checkpoint,
+//! Fortran - has it [unfolded](unfold) into a whole request first; so nothing but what is here and the short way knows that there are light ones.
+//! Their slots are kept apart and are used again last in, first out.
+//!
+//! Rules: as for every short way, no other thread calls MPI; and only in a stay is it certain that a light request is one still.
+
+use super::slots::{REQUESTS, hold, slot};
+use super::{Kind, Request, State};
+use crate::ground::object::{Datatype, Object};
+use crate::ground::shared::concurrent;
+use crate::ground::{abi, arch};
+
+/// What the short way knows of a slot. It lies where other objects have the place of their clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Form(u32);
+
+impl Form {
+    /// A request with all that belongs to it, or a slot in no use of such a one.
+    pub const WHOLE: Form = Form(0);
+    /// A slot in no use, kept for light requests.
+    const RESTING: Form = Form(1);
+    /// The request of all sends that were over at once; see [`super::over`].
+    pub const OVER: Form = Form(2);
+    /// The clocks of other objects have smaller numbers.
+    const LIGHT: u32 = 0x4c69_6700;
+    /// A light receive.
+    pub const RECEIVE: Form = Form::light(Kind::Receive);
+
+    const fn light(kind: Kind) -> Form {
+        Form(Form::LIGHT + kind as u32)
+    }
+
+    /// That of an object, alive or freed.
+    ///
+    /// # Safety
+    /// `object` must point to one.
+    #[inline(always)]
+    pub unsafe fn of(object: *const Object) -> Form {
+        // SAFETY: the caller's object.
+        unsafe { Form((*object).clock) }
+    }
+
+    /// How it is written.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// Whether it is a light request.
+    #[inline(always)]
+    pub fn is_light(self) -> bool {
+        self.0.wrapping_sub(Form::LIGHT) <= Kind::ReadySend as u32
+    }
+
+    /// Whether it is a slot in no use, kept for light requests.
+    #[inline(always)]
+    pub fn is_resting(self) -> bool {
+        self == Form::RESTING
+    }
+
+    /// Gives an object that form.
+    ///
+    /// # Safety
+    /// `request` must be a slot of ours.
+    pub unsafe fn give(self, request: *mut Request) {
+        // SAFETY: the caller's slot.
+        unsafe { (*request).head.clock = self.0 };
+    }
+
+    fn kind(self) -> Option<Kind> {
+        [
+            Kind::Receive,
+            Kind::Send,
+            Kind::SynchronousSend,
+            Kind::BufferedSend,
+            Kind::ReadySend,
+        ]
+        .into_iter()
+        .find(|kind| self == Form::light(*kind))
+    }
+}
+
+// The messages are the first kinds.
+const _: () = assert!(Kind::Receive as u32 == 0 && Kind::ReadySend as u32 == 4);
+
+/// Slots that are laid aside at once.
+const STOCK: usize = 8;
+
+/// Takes a slot, if one rests.
+#[inline(always)]
+unsafe fn take(kind: Kind, communicator: *mut Object) -> Option<*mut Request> {
+    // SAFETY: the caller's stay; slots of ours.
+    unsafe {
+        let requests = REQUESTS.alone();
+        let request = requests.light;
+        if request.is_null() {
+            return None;
+        }
+        requests.light = (*request).head.body.cast();
+        (*request).head.clock = Form::light(kind).0;
+        (*request).communicator = communicator;
+        Some(request)
+    }
+}
+
+/// Makes the request of a send, with nothing in the lower half yet, if a slot rests.
+///
+/// # Safety
+/// In a stay of the short way; `communicator` must point to an object.
+#[inline(always)]
+pub unsafe fn send(kind: Kind, communicator: *mut Object) -> Option<*mut Request> {
+    // SAFETY: the caller's.
+    unsafe { take(kind, communicator) }
+}
+
+/// Makes the request of a receive, with nothing in the lower half yet, if a slot rests. The arguments are the application's.
+///
+/// # Safety
+/// As [`send`]; `datatype` must be predefined.
+#[inline(always)]
+pub unsafe fn receive(
+    buffer: *mut core::ffi::c_void,
+    count: i32,
+    datatype: Datatype,
+    peer: i32,
+    tag: i32,
+    communicator: *mut Object,
+) -> Option<*mut Request> {
+    // SAFETY: the caller's.
+    unsafe {
+        let request = take(Kind::Receive, communicator)?;
+        let it = &mut *request;
+        it.buffer = buffer;
+        it.count = count;
+        it.datatype = datatype;
+        it.peer = peer;
+        it.tag = tag;
+        let requests = REQUESTS.alone();
+        requests.begun += 1;
+        it.begun = requests.begun;
+        Some(request)
+    }
+}
+
+/// Sees to it that slots rest, where there may be light requests.
+#[cold]
+#[inline(never)]
+pub fn stock() {
+    if concurrent() {
+        return;
+    }
+    for _ in 0..STOCK {
+        let mut requests = REQUESTS.take();
+        let request = slot(&mut requests);
+        drop(requests);
+        // SAFETY: the slot is nobody else's.
+        unsafe {
+            (*request).head.magic = crate::ground::object::ALIVE;
+            rest(request);
+        }
+    }
+}
+
+/// Lays a slot aside.
+///
+/// # Safety
+/// In a stay, no other thread in MPI; a light request or a slot in no use, used no more.
+#[inline(always)]
+pub unsafe fn rest(request: *mut Request) {
+    // SAFETY: the caller gives the slot up.
+    unsafe {
+        let requests = REQUESTS.alone();
+        (*request).head.clock = Form::RESTING.0;
+        (*request).head.body = requests.light.cast();
+        requests.light = request;
+    }
+}
+
+/// Ends a light request that is over below: its message is counted.
+///
+/// # Safety
+/// As [`rest`]; `request` must be light.
+#[inline(always)]
+pub unsafe fn end(request: *mut Request) {
+    // SAFETY: the caller's request.
+    unsafe {
+        if Form::of(request.cast()) == Form::RECEIVE {
+            arch::count_received();
+        }
+        rest(request);
+    }
+}
+
+/// Light requests that are over below, to be ended together.
+pub struct Ending {
+    newest: *mut Request,
+}
+
+impl Ending {
+    /// # Safety
+    /// In a stay of the short way, until [`end`](Self::end).
+    #[inline(always)]
+    pub unsafe fn begin() -> Ending {
+        // SAFETY: the caller's.
+        let newest = unsafe { REQUESTS.alone() }.light;
+        Ending { newest }
+    }
+
+    /// One of them.
+    ///
+    /// # Safety
+    /// A light request that is used no more.
+    #[inline(always)]
+    pub unsafe fn add(&mut self, request: *mut Request) {
+        // SAFETY: the caller's request.
+        unsafe {
+            (*request).head.clock = Form::RESTING.0;
+            (*request).head.body = self.newest.cast();
+        }
+        self.newest = request;
+    }
+
+    /// The end of all, `receives` of which were receives.
+    ///
+    /// # Safety
+    /// As [`begin`](Self::begin).
+    #[inline(always)]
+    pub unsafe fn end(self, receives: u64) {
+        // SAFETY: the caller's stay.
+        unsafe {
+            REQUESTS.alone().light = self.newest;
+            arch::count_received_many(receives);
+        }
+    }
+}
+
+/// Makes a whole request of a light one, which holds its objects from here on; leaves every other as it is.
+///
+/// # Safety
+/// In a stay or parked; `request` must be a slot of ours.
+#[inline(always)]
+pub unsafe fn unfold(request: *mut Request) {
+    // SAFETY: the caller's slot.
+    unsafe {
+        if Form::of(request.cast()).is_light() {
+            unfold_light(request);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn unfold_light(request: *mut Request) {
+    // SAFETY: the caller's slot.
+    unsafe {
+        let it = &mut *request;
+        let Some(kind) = Form::of(&it.head).kind() else {
+            return;
+        };
+        it.head.clock = Form::WHOLE.0;
+        it.head.body = core::ptr::null_mut();
+        it.kind = kind;
+        it.state = State::Active;
+        it.flags = 0;
+        it.brief = false;
+        if kind == Kind::Receive {
+            it.buffer = abi::buffer(it.buffer);
+            it.peer = abi::rank_to_neutral(it.peer);
+            it.tag = abi::tag_to_neutral(it.tag);
+        } else {
+            it.buffer = core::ptr::null_mut();
+            it.datatype = core::ptr::null_mut();
+            (it.count, it.peer, it.tag, it.begun) = (0, 0, 0, 0);
+        }
+        hold(it.datatype);
+        hold(it.communicator);
+    }
+}
+
+/// Makes whole requests of all light ones: a communicator's last holder is about to let it go.
+pub fn unfold_all() {
+    if !concurrent() {
+        drop(super::live());
+    }
+}

@@ -12,7 +12,6 @@ use core::ptr;
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::extra::INTERRUPTED;
 use stillpoint_wrappers::neutral::Status;
-use stillpoint_wrappers::neutral::constants::{ANY_SOURCE, ANY_TAG};
 
 use crate::ground::abi::{self, PlaceOf, RequestHandle};
 use crate::ground::above::above;
@@ -30,17 +29,10 @@ mod direct;
 mod list;
 mod some;
 
+pub use crate::operations::request::EMPTY;
 pub use all::{testall, waitall};
 pub use any::{testany, waitany};
 pub use some::{testsome, waitsome};
-
-/// The status of a null or inactive request (MPI 5.0, section 3.7.3).
-pub const EMPTY: Status = Status {
-    source: ANY_SOURCE,
-    tag: ANY_TAG,
-    error: 0,
-    internal: [0; 5],
-};
 
 /// Gives a status to the application, unless it is ignored; `MPI_ERROR` stays as it is.
 ///

@@ -24,12 +24,14 @@ use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE, light, over}
 
 mod both;
 mod buffer;
+mod posted;
 mod receive;
 mod waiting;
 
 pub use both::{sendrecv, sendrecv_replace};
 pub use buffer::{buffer_attach, buffer_detach, rebuild_buffer};
-pub use receive::{irecv, post, receive, recv};
+pub use posted::{irecv, post};
+pub use receive::{receive, recv};
 pub use waiting::{
     hook as waiting_hook, parked as parked_in_receive, prepare as prepare_receive,
     receive_begins_anew, receive_has_failed, received_at_checkpoint,

@@ -9,6 +9,7 @@ use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::constants::{ANY_SOURCE, ANY_TAG};
 use stillpoint_wrappers::neutral::{Status, Word};
 
 use crate::ground::handle;
@@ -35,6 +36,14 @@ pub use survey::{Pending, abandon, pending, test_all};
 
 /// `MPI_ERR_REQUEST`.
 pub const ERR_REQUEST: i32 = 7;
+
+/// The status of a null or inactive request (MPI 5.0, section 3.7.3).
+pub const EMPTY: Status = Status {
+    source: ANY_SOURCE,
+    tag: ANY_TAG,
+    error: 0,
+    internal: [0; 5],
+};
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use stillpoint_wrappers::neutral;
 
 use crate::ground::abi::{PlaceOf, RequestHandle};
 use crate::ground::{abi, arch};
-use crate::operations::direct;
 use crate::operations::completion::{EMPTY, give};
+use crate::operations::direct;
 use crate::operations::request::{self, Kind, Request, light, over};
 
 mod several;
@@ -233,7 +233,8 @@ pub unsafe extern "C" fn over_when_asked(handle: PlaceOf<RequestHandle>) -> c_in
     // SAFETY: the thread was in the application before the stub.
     unsafe {
         let stay = direct::enter();
-        light::end(handle.get().cast());
+        // Light it was when it was looked at.
+        end(handle.get().cast());
         handle.set(request::null());
         drop(stay);
     }

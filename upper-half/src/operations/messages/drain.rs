@@ -28,12 +28,12 @@ use crate::operations::request;
 static QUEUE: Shared<Queue> = Shared::new(Queue::new());
 
 /// Messages in the queue, for the look in passing.
-static WAITING: AtomicUsize = AtomicUsize::new(0);
+pub static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// What the real MPI said in the round of the drain under way when it could not look for messages; 0: it could.
 static LAST_ERROR: AtomicI32 = AtomicI32::new(0);
 
-/// Whether no drained message waits for its receive: one load.
+/// Whether no drained message waits for its receive: one load. What follows from it holds within the stay in which it is asked: at a checkpoint messages are drained.
 #[inline(always)]
 pub fn nothing_waits() -> bool {
     WAITING.load(Ordering::Relaxed) == 0

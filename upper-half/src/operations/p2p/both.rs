@@ -6,16 +6,18 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Status;
 use stillpoint_wrappers::neutral::constants::PROC_NULL;
 
-use super::receive::{ERR_TRUNCATE, finish_receive, post, receive, received, until_over};
+use super::posted::post;
+use super::receive::{ERR_TRUNCATE, finish_receive, receive, received, until_over};
 use crate::ground::abi;
 use crate::ground::arch;
 use crate::ground::crossing::{self, cross_near};
 use crate::ground::object::{Comm, Datatype};
 use crate::ground::shared::concurrent;
 use crate::objects::errhandler::raise;
+use crate::operations::completion;
+use crate::operations::direct::{self, Stay};
 use crate::operations::messages::drain;
 use crate::operations::request::{self, CANCELLED, Request, State};
-use crate::operations::{completion, direct};
 
 /// `MPI_Sendrecv`.
 ///
@@ -42,9 +44,8 @@ pub unsafe fn sendrecv(
             && direct::objects([sendtype, recvtype, comm])
             && dest != abi::PROC_NULL
             && source != abi::PROC_NULL
-            && drain::nothing_waits()
+            && let Some(stay) = with_nothing_drained()
         {
-            let stay = direct::enter();
             let table = direct::table();
             let comm_word = (*comm).lower;
             let mut word = 0;
@@ -73,6 +74,21 @@ pub unsafe fn sendrecv(
             recvtag, comm, status,
         )
     }
+}
+
+/// A stay of the short way, unless drained messages wait.
+///
+/// # Safety
+/// The way must be open.
+#[inline(always)]
+unsafe fn with_nothing_drained() -> Option<Stay> {
+    // SAFETY: the caller's.
+    let stay = unsafe { direct::enter() };
+    if drain::nothing_waits() {
+        return Some(stay);
+    }
+    stay.go_back();
+    None
 }
 
 #[cold]

@@ -1,15 +1,15 @@
-//! Receives: drained messages first, then the real MPI, interruptibly.
+//! Receives that block: drained messages first, then the real MPI, interruptibly.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
 
-use stillpoint_wrappers::direct::Direct;
 use stillpoint_wrappers::extra::INTERRUPTED;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::constants::PROC_NULL;
 use stillpoint_wrappers::neutral::{Status, Word};
 
-use crate::ground::abi::{self, PlaceOf, RequestHandle};
+use super::posted::post;
+use crate::ground::abi;
 use crate::ground::arch;
 use crate::ground::crossing::{self, cross_near};
 use crate::ground::object::{Comm, Datatype};
@@ -18,168 +18,10 @@ use crate::objects::errhandler::raise;
 use crate::operations::completion::{self, give};
 use crate::operations::direct::{self, Stay};
 use crate::operations::messages::drain;
-use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE, Request, State, light};
+use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE};
 
 /// `MPI_ERR_TRUNCATE`: the one error of a receive that has taken a message.
 pub(super) const ERR_TRUNCATE: i32 = 15;
-
-/// Posts a receive: takes a drained message if one matches, else asks the lower half.
-///
-/// # Safety
-/// Inside a stub; arguments as for `MPI_Irecv`, neutral.
-pub unsafe fn post(arguments: &Arguments) -> Result<*mut Request, i32> {
-    let flags = if arguments.peer == PROC_NULL {
-        NO_MESSAGE
-    } else {
-        0
-    };
-    // SAFETY: the caller's arguments.
-    unsafe {
-        let mut queue = drain::turn();
-        if !queue.is_empty() {
-            let (comm, peer, tag) = (arguments.communicator, arguments.peer, arguments.tag);
-            if let Some(message) = drain::take(&mut queue, comm, peer, tag) {
-                drop(queue);
-                let it = arguments;
-                let status = drain::deliver(message, it.buffer, it.count, it.datatype);
-                let request = request::create(arguments, flags | NO_MESSAGE);
-                (*request).head.lower = request::null_word();
-                (*request).status = status;
-                (*request).state = State::Done;
-                return Ok(request);
-            }
-        }
-        let (datatype, comm) = (
-            abi::word(HandleKind::Datatype, arguments.datatype),
-            abi::word(HandleKind::Communicator, arguments.communicator),
-        );
-        let it = arguments;
-        let mut word = 0;
-        let code = cross_near(|dispatch| {
-            (dispatch.irecv)(
-                it.buffer, it.count, datatype, it.peer, it.tag, comm, &mut word,
-            )
-        });
-        drop(queue);
-        if code != 0 {
-            return Err(code);
-        }
-        let request = request::create(arguments, flags);
-        (*request).head.lower = word;
-        Ok(request)
-    }
-}
-
-/// `MPI_Irecv`.
-///
-/// # Safety
-/// As the MPI function.
-#[inline(always)]
-pub unsafe fn irecv(
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    source: c_int,
-    tag: c_int,
-    comm: Comm,
-    request: PlaceOf<RequestHandle>,
-) -> c_int {
-    // SAFETY: the application's arguments.
-    unsafe {
-        if direct::open()
-            && direct::objects([datatype, comm])
-            && (*datatype).predefined()
-            && source != abi::PROC_NULL
-        {
-            let stay = direct::enter();
-            // Messages are drained at checkpoints, and there is none within the stay.
-            if drain::nothing_waits()
-                && let Some(begun) = light::receive(buf, count, datatype, source, tag, comm)
-            {
-                return start_directly(stay, begun, request, move |direct, word| {
-                    let lower = (*datatype).lower;
-                    (direct.irecv)(buf, count, lower, source, tag, (*comm).lower, word)
-                });
-            }
-            stay.go_back();
-        }
-        irecv_otherwise(buf, count, datatype, source, tag, comm, request)
-    }
-}
-
-/// Posts a receive the short way. What a restart needs of it is in its request already.
-#[inline(always)]
-unsafe fn start_directly(
-    stay: Stay,
-    request: *mut Request,
-    handle: PlaceOf<RequestHandle>,
-    call: impl FnOnce(&'static Direct, *mut Word) -> i32,
-) -> c_int {
-    // SAFETY: in the stay; the request is the caller's; the call only crosses.
-    unsafe {
-        let code = call(direct::table(), &raw mut (*request).head.lower);
-        if !arch::is_success(code) {
-            return stay.abandon(request, code, c"MPI_Irecv");
-        }
-        handle.set(request.cast());
-        code
-    }
-}
-
-/// `MPI_Irecv` whose request is a whole one: with a datatype of the application's, for one.
-#[inline(never)]
-unsafe fn irecv_otherwise(
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    source: c_int,
-    tag: c_int,
-    comm: Comm,
-    request: PlaceOf<RequestHandle>,
-) -> c_int {
-    // SAFETY: the application's arguments.
-    unsafe {
-        if direct::open() && direct::alive([datatype, comm]) && source != abi::PROC_NULL {
-            let stay = direct::enter();
-            let arguments = receive(buf, count, datatype, source, tag, comm);
-            if drain::nothing_waits()
-                && let Some(begun) = request::create_alone(&arguments)
-            {
-                return start_directly(stay, begun, request, move |direct, word| {
-                    let lower = (*datatype).lower;
-                    (direct.irecv)(buf, count, lower, source, tag, (*comm).lower, word)
-                });
-            }
-            stay.go_back();
-        }
-        irecv_converted(buf, count, datatype, source, tag, comm, request)
-    }
-}
-
-#[cold]
-#[inline(never)]
-unsafe fn irecv_converted(
-    buf: *mut c_void,
-    count: c_int,
-    datatype: Datatype,
-    source: c_int,
-    tag: c_int,
-    comm: Comm,
-    request: PlaceOf<RequestHandle>,
-) -> c_int {
-    let _inside = crossing::enter();
-    let arguments = receive(buf, count, datatype, source, tag, comm);
-    // SAFETY: the application's arguments.
-    unsafe {
-        match post(&arguments) {
-            Ok(posted) => {
-                request.set(posted.cast());
-                0
-            }
-            Err(code) => raise(comm, code, c"MPI_Irecv"),
-        }
-    }
-}
 
 /// The arguments of a receive.
 #[inline(always)]
@@ -221,7 +63,6 @@ pub unsafe fn recv(
         if arch::outside_and_receives()
             && direct::objects([datatype, comm])
             && source != abi::PROC_NULL
-            && drain::nothing_waits()
         {
             return arch::receive(buf, count, datatype, source, tag, comm, status);
         }
@@ -235,7 +76,7 @@ pub unsafe fn recv(
 /// As the MPI function.
 #[cold]
 #[inline(never)]
-pub(super) unsafe fn recv_otherwise(
+pub(super) unsafe extern "C" fn recv_otherwise(
     buf: *mut c_void,
     count: c_int,
     datatype: Datatype,
@@ -246,12 +87,12 @@ pub(super) unsafe fn recv_otherwise(
 ) -> c_int {
     // SAFETY: the application's arguments.
     unsafe {
-        if direct::open()
-            && direct::objects([datatype, comm])
-            && source != abi::PROC_NULL
-            && drain::nothing_waits()
-        {
-            return recv_directly(buf, count, datatype, source, tag, comm, status);
+        if direct::open() && direct::objects([datatype, comm]) && source != abi::PROC_NULL {
+            let stay = direct::enter();
+            if drain::nothing_waits() {
+                return recv_directly(stay, buf, count, datatype, source, tag, comm, status);
+            }
+            stay.go_back();
         }
         recv_converted(buf, count, datatype, source, tag, comm, status)
     }
@@ -260,7 +101,9 @@ pub(super) unsafe fn recv_otherwise(
 /// `MPI_Recv` from a rank or any, the short way. Interruptible as the long one, by the same means: the nonblocking
 /// receive, asked for until it is over or a checkpoint is pending.
 #[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "the MPI function has them")]
 unsafe fn recv_directly(
+    stay: Stay,
     buf: *mut c_void,
     count: c_int,
     datatype: Datatype,
@@ -269,9 +112,8 @@ unsafe fn recv_directly(
     comm: Comm,
     status: *mut abi::Status,
 ) -> c_int {
-    // SAFETY: the way is open; the application's arguments, places of our own.
+    // SAFETY: in the stay; the application's arguments, places of our own.
     unsafe {
-        let stay = direct::enter();
         let table = direct::table();
         let mut word = 0;
         let (lower, comm_word) = ((*datatype).lower, (*comm).lower);

@@ -21,7 +21,7 @@ use crate::ground::object::{Comm, Datatype};
 use crate::objects::errhandler::raise;
 use crate::operations::clock::points::restarts;
 use crate::operations::direct;
-use crate::operations::messages::points;
+use crate::operations::messages::{drain, points};
 
 /// Whether the driver thread is parked below a receive.
 static PARKED: AtomicBool = AtomicBool::new(false);
@@ -70,7 +70,9 @@ pub unsafe extern "C" fn hook() {
 arch::resumable_receive!(
     failed: receive_has_failed,
     anew: receive_begins_anew,
-    at_checkpoint: received_at_checkpoint
+    at_checkpoint: received_at_checkpoint,
+    drained: drain::WAITING,
+    otherwise: recv_otherwise
 );
 
 /// The receive has returned, and a checkpoint is pending.

@@ -8,6 +8,8 @@
 //!
 //! Rules: as for every short way, no other thread calls MPI; and only in a stay is it certain that a light request is one still.
 
+use core::sync::atomic::{AtomicU64, Ordering};
+
 use super::slots::{REQUESTS, hold, slot};
 use super::{Kind, Request, State};
 use crate::ground::object::{Datatype, Object};
@@ -85,6 +87,16 @@ impl Form {
 
 // The messages are the first kinds.
 const _: () = assert!(Kind::Receive as u32 == 0 && Kind::ReadySend as u32 == 4);
+
+/// How many light requests have been unfolded so far: whoever has looked at one before it called the real MPI sees by this whether it may have been
+/// unfolded meanwhile, by what the application does in a function that the real MPI has called.
+static UNFOLDED: AtomicU64 = AtomicU64::new(0);
+
+/// How many light requests have been unfolded so far.
+#[inline(always)]
+pub fn unfolded() -> u64 {
+    UNFOLDED.load(Ordering::Relaxed)
+}
 
 /// Slots that are laid aside at once.
 const STOCK: usize = 8;
@@ -260,6 +272,7 @@ unsafe fn unfold_light(request: *mut Request) {
         let Some(kind) = Form::of(&it.head).kind() else {
             return;
         };
+        UNFOLDED.fetch_add(1, Ordering::Relaxed);
         it.head.clock = Form::WHOLE.0;
         it.head.body = core::ptr::null_mut();
         it.kind = kind;
@@ -284,5 +297,63 @@ unsafe fn unfold_light(request: *mut Request) {
 pub fn unfold_all() {
     if !concurrent() {
         drop(super::live());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::ptr;
+
+    use stillpoint_wrappers::gate::HandleKind;
+
+    use super::*;
+    use crate::ground::handle;
+    use crate::operations::request;
+
+    #[test]
+    fn a_light_request_is_unfolded_for_whoever_wants_more_and_a_resting_slot_is_none() {
+        let communicator = handle::create(HandleKind::Communicator, 1, ptr::null_mut());
+        let datatype = handle::create(HandleKind::Datatype, 2, ptr::null_mut());
+        let buffer = ptr::dangling_mut::<u64>().cast();
+        // SAFETY: the objects are the test's, and no other test has requests.
+        unsafe {
+            assert!(send(Kind::Send, communicator).is_none());
+            stock();
+            let received = receive(buffer, 3, datatype, 1, 7, communicator).unwrap();
+            let sent = send(Kind::SynchronousSend, communicator).unwrap();
+            assert_eq!(Form::of(received.cast()), Form::RECEIVE);
+            assert!(Form::of(sent.cast()).is_light());
+            assert_eq!(Object::held_by(communicator), 1);
+            let before = unfolded();
+
+            // The oldest first; where sends stand means nothing.
+            let all = request::live();
+            assert!(all == [sent, received] || all == [received, sent]);
+            assert_eq!(unfolded(), before + 2);
+            assert_eq!(
+                (Object::held_by(communicator), Object::held_by(datatype)),
+                (3, 2)
+            );
+            let it = &*received;
+            assert_eq!(
+                (it.kind, it.state, it.flags),
+                (Kind::Receive, State::Active, 0)
+            );
+            assert_eq!((it.buffer, it.count, it.datatype), (buffer, 3, datatype));
+            assert_eq!((it.peer, it.tag, it.communicator), (1, 7, communicator));
+            assert_eq!((*sent).kind, Kind::SynchronousSend);
+            assert_eq!(request::of(sent.cast()), Ok(Some(sent)));
+
+            request::end(sent);
+            request::end(received);
+            assert_eq!(
+                (Object::held_by(communicator), Object::held_by(datatype)),
+                (1, 1)
+            );
+            let light = send(Kind::Send, communicator).unwrap();
+            rest(light);
+            assert_eq!(request::of(light.cast()), Err(request::ERR_REQUEST));
+            assert!(request::live().is_empty());
+        }
     }
 }

@@ -14,10 +14,9 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
 use super::light::Form;
-use super::{Kind, Request, State, null_word};
+use super::{EMPTY, Kind, Request, State, null_word};
 use crate::ground::object::{Comm, Object};
 use crate::ground::{abi, handle};
-use crate::operations::completion::EMPTY;
 
 /// The real MPI's request; 0: not known in this launch, or there is none.
 static WORD: AtomicU64 = AtomicU64::new(0);
@@ -76,7 +75,15 @@ pub unsafe fn look(table: &Direct, communicator: Comm) {
         let datatype = (*abi::predefined(HandleKind::Datatype, BYTE)).lower;
         let communicator = (*communicator).lower;
         for word in &mut words {
-            (table.isend)(ptr::null(), 0, datatype, abi::PROC_NULL, 0, communicator, word);
+            (table.isend)(
+                ptr::null(),
+                0,
+                datatype,
+                abi::PROC_NULL,
+                0,
+                communicator,
+                word,
+            );
         }
         let shared = words[0] == words[1];
         let found = words[0];

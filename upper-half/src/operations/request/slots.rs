@@ -346,9 +346,7 @@ pub fn live() -> Vec<*mut Request> {
         .all
         .iter()
         .copied()
-        .filter(|it| unsafe {
-            (**it).head.magic == ALIVE && !Form::of((*it).cast()).is_resting()
-        })
+        .filter(|it| unsafe { (**it).head.magic == ALIVE && !Form::of((*it).cast()).is_resting() })
         .collect();
     drop(requests);
     for request in &found {

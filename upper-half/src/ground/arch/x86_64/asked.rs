@@ -122,11 +122,7 @@ unsafe extern "C" {
 /// # Safety
 /// As the MPI function.
 #[inline(always)]
-pub unsafe fn test(
-    place: PlaceOf<RequestHandle>,
-    flag: *mut c_int,
-    status: *mut Status,
-) -> c_int {
+pub unsafe fn test(place: PlaceOf<RequestHandle>, flag: *mut c_int, status: *mut Status) -> c_int {
     // SAFETY: the caller's.
     unsafe { stillpoint_test(place, flag, status) }
 }

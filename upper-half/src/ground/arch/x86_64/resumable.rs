@@ -28,9 +28,10 @@ pub static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
 pub static CODE: AtomicI32 = AtomicI32::new(0);
 
 /// Writes the receive out, in the one place that has what it ends in: `failed` after an error, `anew` after a restart, both called as the
-/// stub was, and `at_checkpoint` where a checkpoint is pending.
+/// stub was, and `at_checkpoint` where a checkpoint is pending. `otherwise`, called as the stub was, is where it goes from its beginning while `drained` is not 0: that
+/// many messages wait which the real MPI has no more. They are looked at inside the stay, since a checkpoint may drain some at any moment before.
 macro_rules! resumable_receive {
-    (failed: $failed:path, anew: $anew:path, at_checkpoint: $at_checkpoint:path) => {
+    (failed: $failed:path, anew: $anew:path, at_checkpoint: $at_checkpoint:path, drained: $drained:path, otherwise: $otherwise:path) => {
         core::arch::global_asm!(
             ".pushsection .text.stillpoint_receive, \"ax\", @progbits",
             ".balign 64",
@@ -40,6 +41,8 @@ macro_rules! resumable_receive {
             "stillpoint_receive:",
             ".cfi_startproc",
             "mov dword ptr gs:[0x18], {inside}",
+            "cmp qword ptr [rip + {drained}], 0",
+            "jne 4f",
             "push rbp",
             "push rbx",
             "push r12",
@@ -71,6 +74,9 @@ macro_rules! resumable_receive {
             "cmp dword ptr [rcx], 0",
             "jne {at_checkpoint}",
             "ret",
+            "4:",
+            "mov dword ptr gs:[0x18], 0",
+            "jmp {otherwise}",
             "2:",
             ".cfi_adjust_cfa_offset 104",
             "mov [rip + {code}], eax",
@@ -111,6 +117,8 @@ macro_rules! resumable_receive {
             failed = sym $failed,
             anew = sym $anew,
             at_checkpoint = sym $at_checkpoint,
+            drained = sym $drained,
+            otherwise = sym $otherwise,
         );
     };
 }

@@ -31,6 +31,8 @@ pub struct Asked {
     /// How many are light receives, and where the last of them is.
     receives: usize,
     last_receive: usize,
+    /// How many light requests had been unfolded when they were looked at.
+    unfolded: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,6 +52,7 @@ impl Asked {
             sort: Sort::Light,
             receives: 0,
             last_receive: FEW,
+            unfolded: light::unfolded(),
         }
     }
 
@@ -115,7 +118,7 @@ impl Asked {
     /// In the stay; all `count` requests.
     #[inline(always)]
     pub unsafe fn tell_all(&self, count: usize) {
-        if self.sort != Sort::Light {
+        if self.sort != Sort::Light || self.unfolded != light::unfolded() {
             // SAFETY: the caller's.
             (0..count).for_each(|index| unsafe { self.tell(index) });
             return;

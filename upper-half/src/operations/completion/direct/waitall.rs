@@ -103,11 +103,7 @@ unsafe fn one_after_the_other(
 
 /// [`waitall`] of at most [`FEW`].
 #[inline(never)]
-unsafe fn few(
-    count: usize,
-    handles: PlaceOf<RequestHandle>,
-    statuses: *mut abi::Status,
-) -> usize {
+unsafe fn few(count: usize, handles: PlaceOf<RequestHandle>, statuses: *mut abi::Status) -> usize {
     let mut asked = Asked::new(handles);
     let mut room = Statuses::new();
     let all = Waited {

@@ -28,10 +28,11 @@ pub unsafe fn waitall(
     statuses: *mut abi::Status,
 ) -> usize {
     let mut done = 0;
+    let (sent, null) = (over::request(), request::null());
     // SAFETY: the application's arrays. What was over at once needs no stay.
     unsafe {
-        while done < count && over::is(handles.add(done).get()) {
-            handles.add(done).set(request::null());
+        while done < count && handles.add(done).get() == sent {
+            handles.add(done).set(null);
             give_whole(statuses, done, &EMPTY);
             done += 1;
         }

@@ -112,7 +112,7 @@ fn broken_for(medium: Medium, way: &Way, program: &std::path::Path) -> Result<(f
     let mut longest = (0.0, 0.0);
     for rank in 0..RANKS {
         let ends: Vec<f64> = running.laps_of(rank).iter().map(|lap| lap.0).collect();
-        let last = ends.iter().copied().filter(|end| *end < here).last();
+        let last = ends.iter().copied().rfind(|end| *end < here);
         let next = ends.iter().copied().find(|end| *end >= here);
         let (Some(last), Some(next)) = (last, next) else {
             return Err(format!("rank {rank} has no laps before and after"));

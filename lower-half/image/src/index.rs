@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn the_short_sum_is_half_of_the_long_one() {
-        let bytes: Vec<u8> = (0..5000_u32).map(|at| (at * at >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..5000_u32).map(|at| ((at * at) >> 3) as u8).collect();
         for length in (0..600).chain([4096, 4999, 5000]) {
             let stored = &bytes[..length];
             let found = Key::of(stored, Codec::Lz4, 9).checksum;

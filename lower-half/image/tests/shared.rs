@@ -353,7 +353,8 @@ fn what_is_shared_is_carried_on() {
             .collect();
     }
     // Where another rank's image is left, what it has is written again.
-    let mut carried = bases[0].carry(&[0..u64::MAX]);
+    let all = 0..u64::MAX;
+    let mut carried = bases[0].carry(std::slice::from_ref(&all));
     let renewed = carried.leave(|image| image.rank() != Some(0));
     assert!(renewed.is_sorted_by(|one, next| one.end <= next.start));
     assert!(

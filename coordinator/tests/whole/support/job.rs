@@ -69,6 +69,7 @@ impl Job {
             requeue: None,
             compress: "none".into(),
             incremental: stillpoint_protocol::agent::Incremental::Off,
+            dedup: true,
             copies: None,
             precopy: stillpoint::job::Precopy::Off,
             staging: None,

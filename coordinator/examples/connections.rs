@@ -69,6 +69,7 @@ fn start(directory: &Path, ranks: u32) -> Result<Child, Failure> {
         requeue: None,
         compress: "none".into(),
         incremental: stillpoint_protocol::agent::Incremental::Off,
+        dedup: true,
         copies: None,
         precopy: stillpoint::job::Precopy::Off,
         staging: None,

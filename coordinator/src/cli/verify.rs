@@ -1,12 +1,14 @@
 //! `stillpoint verify`: read every byte of an epoch, check every sum.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use stillpoint_directory::{Directory, Whose};
-use stillpoint_image::Manifest;
 use stillpoint_image::mapped_files::MappedFile;
+use stillpoint_image::{ImageError, Manifest};
 
 use super::units::bytes;
 use super::{Failure, Outcome, print};
@@ -32,7 +34,7 @@ impl Verify {
         let (epoch, path) = find(&self.directory, self.epoch)?;
         let manifest = Manifest::read(&path).map_err(|error| Failure::of(&error))?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut broken = vec![];
+        let mut broken = Broken::default();
         let mut files: Vec<MappedFile> = vec![];
         let (mut stored, mut pages) = (0, 0);
         for entry in &manifest.ranks {
@@ -47,10 +49,14 @@ impl Verify {
                         }
                     }
                 }
-                Err(error) => broken.push(error.to_string()),
+                Err(error) => broken.add(&error),
             }
         }
-        if broken.is_empty() {
+        let Broken {
+            images,
+            files: faults,
+        } = broken;
+        if images == 0 {
             return print(&format!(
                 "epoch {epoch} is whole: {} images, {} on disk, {} of memory\n{}",
                 manifest.ranks.len(),
@@ -59,20 +65,48 @@ impl Verify {
                 notes(&files)
             ));
         }
-        if let [broken] = broken.as_slice() {
-            return Err(Failure::failed(format!(
-                "epoch {epoch} is broken: {broken}"
-            )));
+        let all = manifest.ranks.len();
+        let said: Vec<&str> = faults.values().map(String::as_str).collect();
+        Err(Failure::failed(match (said.as_slice(), images) {
+            ([said], 1) => format!("epoch {epoch} is broken: {said}"),
+            ([said], _) => {
+                format!("epoch {epoch} is broken, {images} of {all} images need this: {said}")
+            }
+            (said, _) => {
+                let said = said.join("\n  ");
+                format!("epoch {epoch}: {images} of {all} images are broken\n  {said}")
+            }
+        }))
+    }
+}
+
+/// What is broken, each file told of once, however many images need it.
+#[derive(Default)]
+struct Broken {
+    images: usize,
+    /// By the file at fault: what is wrong with it.
+    files: BTreeMap<PathBuf, String>,
+}
+
+impl Broken {
+    fn add(&mut self, error: &ImageError) {
+        self.images += 1;
+        let said = error.to_string();
+        let file = error.file().to_owned();
+        match self.files.entry(file) {
+            Entry::Vacant(place) => {
+                place.insert(said);
+            }
+            // What its own image says is nearer to it.
+            Entry::Occupied(mut place) => {
+                if !matches!(
+                    error,
+                    ImageError::Origin { .. } | ImageError::Sibling { .. }
+                ) {
+                    place.insert(said);
+                }
+            }
         }
-        let count = format!(
-            "{} of {} images are broken",
-            broken.len(),
-            manifest.ranks.len()
-        );
-        Err(Failure::failed(format!(
-            "epoch {epoch}: {count}\n  {}",
-            broken.join("\n  ")
-        )))
     }
 }
 

@@ -140,6 +140,22 @@ impl ImageError {
         matches!(self, ImageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
+    /// The file that is at fault.
+    pub fn file(&self) -> &Path {
+        match self {
+            ImageError::Io { path, .. }
+            | ImageError::NotOurs { path, .. }
+            | ImageError::Version { path, .. }
+            | ImageError::ByteOrder { path }
+            | ImageError::Truncated { path, .. }
+            | ImageError::Checksum { path, .. }
+            | ImageError::Malformed { path, .. }
+            | ImageError::Digest { path, .. }
+            | ImageError::Unwritable { path, .. } => path,
+            ImageError::Origin { file, .. } | ImageError::Sibling { file, .. } => file,
+        }
+    }
+
     pub fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> ImageError {
         move |source| ImageError::Io {
             path: path.to_owned(),

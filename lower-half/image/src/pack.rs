@@ -27,7 +27,7 @@ use pieces::{Cursor, Piece};
 use room::{Kept, LEAST, Room};
 
 /// A chunk that takes less than this is written again: it is not worth another file.
-const LEAST_STORED: usize = 16 << 10;
+const LEAST_STORED: usize = 64 << 10;
 /// What a thread takes at a time where chunks end by what is in them: at either end of it a chunk is cut that others may have whole.
 const STRETCH: std::ops::RangeInclusive<usize> = 16 << 20..=256 << 20;
 

@@ -49,6 +49,7 @@ fn image() -> Vec<Vec<u8>> {
     seeds.push(with(0, &image_file()[..100]));
     let parts = images::in_parts().into_iter().map(images::sharing);
     seeds.extend(parts.map(|parts| with(2, &parts.open())));
+    seeds.push(with(2, &images::scattered().open()));
     seeds
 }
 

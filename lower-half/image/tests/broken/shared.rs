@@ -152,5 +152,5 @@ fn siblings_that_cannot_be() {
 #[test]
 fn an_earlier_format_has_no_siblings() {
     let text = sharing().changed(|patch| patch.change_header(|header| header.version = 3));
-    says(&text, &["section kind", "14 is unknown"]);
+    says(&text, &["section kind", "15 is unknown"]);
 }

@@ -122,6 +122,7 @@ fn write_what(path: &Path, numbers: &[RawFd], what: What<'_>) -> Descriptors {
     }
     let identity = Identity {
         epoch,
+        size: 1,
         ..Identity::default()
     };
     writer.identity(&identity).unwrap();

@@ -24,7 +24,7 @@ const HEAP: u64 = 0x1000_0000_0000;
 const FILE: u64 = 0x1000_0010_0000;
 const PAGE: u64 = 4096;
 
-/// A file of every compression, each with everything that an image can have, and one whose table of runs is packed.
+/// A file of every compression, and one with everything that an image can have.
 pub fn in_parts() -> Vec<Parts> {
     let kinds = [
         Compression::None,
@@ -52,13 +52,12 @@ pub fn in_parts() -> Vec<Parts> {
         rest(writer, 3);
         Parts::of_file(&std::fs::read(&path).expect("the image")).expect("it is whole")
     });
-    let mut written: Vec<Parts> = written.collect();
-    written.push(scattered(&place));
-    written
+    written.collect()
 }
 
-/// So many stretches that their table is packed.
-fn scattered(place: &Place) -> Parts {
+/// One with so many stretches that their table is packed.
+pub fn scattered() -> Parts {
+    let place = Place::new();
     let path = place.path().join("scattered");
     let mut writer = Writer::create(&path, Compression::Lz4).expect("a file for the image");
     let bytes = [7; 3];

@@ -218,23 +218,25 @@ fn an_image_that_another_needs_is_missed_by_name() {
         let name = path.file_name().unwrap_or_default();
         let name = name.to_string_lossy().into_owned();
         let sound = fs::read(&path).map_err(|e| e.to_string())?;
-        let refused = |what: &str| -> Result<(), Failed> {
-            let names = |text: &str| text.contains(what) && text.contains(&name);
+        let names = |text: &str, what: &str| text.contains(what) && text.contains(&name);
+        let refused = |verified: &str, restarted: &str| -> Result<(), Failed> {
             let answer = said(trial, &["verify"])?.expect(exit::FAILED)?;
-            ensure!(names(&answer.stderr), "{}", answer.show());
+            let needed = "2 of 2 images need this";
+            ensure!(names(&answer.stderr, needed), "{}", answer.show());
+            ensure!(names(&answer.stderr, verified), "{}", answer.show());
             let ended = trial.restarted()?.end(PATIENCE)?;
             ensure!(ended.status != 0, "it was restarted");
-            ensure!(names(&ended.stderr), "{}", ended.show());
+            ensure!(names(&ended.stderr, restarted), "{}", ended.show());
             Ok(())
         };
         fs::remove_file(&path).map_err(|e| e.to_string())?;
-        refused("needs the image of rank")?;
+        refused("cannot open the image", "needs the image of rank")?;
         // Page data of it, in the middle of the table.
         let mut broken = sound.clone();
         let middle = broken.len() / 2;
         broken[middle] ^= 1;
         fs::write(&path, &broken).map_err(|e| e.to_string())?;
-        refused("checksum")?;
+        refused("checksum", "checksum")?;
         fs::write(&path, &sound).map_err(|e| e.to_string())?;
         trial.go()?;
         trial.ends_well(trial.restarted()?)?;

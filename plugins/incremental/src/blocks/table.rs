@@ -116,6 +116,16 @@ impl Table {
                 theirs: other.block,
             });
         }
+        // Mostly it lies behind all of this.
+        let end = self.runs.last().map_or(0, |last| last.region.end);
+        if other
+            .runs
+            .first()
+            .is_none_or(|first| end <= first.region.start)
+        {
+            self.runs.extend(other.runs);
+            return Ok(());
+        }
         for run in &other.runs {
             let region = &run.region;
             match self.runs.get(self.first_beyond(region.start)) {

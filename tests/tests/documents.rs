@@ -78,3 +78,37 @@ fn a_path_that_leads_nowhere_is_found() {
     let text = "See `src/b.rs`, `a/src/c.rs` and `/proc/self/maps` of `b.rs`.";
     assert_eq!(stale(text, &there), ["a/src/c.rs"]);
 }
+
+/// Lines that a merge leaves where two sides had changed the same.
+fn left_by_a_merge(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let marks = ["<<<<<<< ", ">>>>>>> ", "||||||| "];
+    let lines = text.lines().enumerate();
+    lines.filter(move |(_, line)| marks.iter().any(|mark| line.starts_with(mark)))
+}
+
+#[test]
+fn no_file_has_what_a_merge_left_open() {
+    let mut there = BTreeSet::new();
+    below(&root(), "", &mut there).unwrap();
+    let mut read = 0;
+    for path in there {
+        let Ok(text) = fs::read_to_string(root().join(&path[1..])) else {
+            continue;
+        };
+        read += 1;
+        let left: Vec<_> = left_by_a_merge(&text).collect();
+        assert!(left.is_empty(), "{path}: {left:?}");
+    }
+    assert!(read > 500, "only {read} files were read");
+}
+
+#[test]
+fn what_a_merge_left_open_is_found() {
+    let text = format!(
+        "a\n{} ours\nb\n=======\nc\n{} theirs\n",
+        "<".repeat(7),
+        ">".repeat(7)
+    );
+    let lines: Vec<usize> = left_by_a_merge(&text).map(|(line, _)| line).collect();
+    assert_eq!(lines, [1, 5]);
+}

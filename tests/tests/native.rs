@@ -150,6 +150,11 @@ fn a_program_ends_by_the_signal_that_ends_it_natively() {
 }
 
 #[test]
+fn signals_of_faults_that_were_sent_wait_for_the_program() {
+    says_the_same("same_sent_faults");
+}
+
+#[test]
 fn spawned_processes_are_passed_through() {
     says_the_same("same_spawning");
 }

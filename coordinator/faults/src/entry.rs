@@ -19,6 +19,8 @@ pub(crate) struct Entry {
 pub(crate) enum Action {
     Fail,
     Die,
+    /// The thread writes to where no memory is.
+    Crash,
     /// For so many milliseconds.
     Stall(u64),
 }
@@ -28,6 +30,7 @@ impl fmt::Display for Action {
         match self {
             Action::Fail => write!(f, "fail"),
             Action::Die => write!(f, "die"),
+            Action::Crash => write!(f, "crash"),
             Action::Stall(milliseconds) => write!(f, "stall={milliseconds}"),
         }
     }
@@ -74,7 +77,9 @@ fn one(text: &str) -> Result<Entry, String> {
         }
     }
     if action == Action::Fail && !point.can_fail() {
-        return Err(format!("'{text}': this step can die or stall, not fail"));
+        return Err(format!(
+            "'{text}': this step can die, crash or stall, not fail"
+        ));
     }
     Ok(Entry {
         point,
@@ -89,6 +94,7 @@ fn action_of(text: &str) -> Option<Action> {
     match text {
         "fail" => Some(Action::Fail),
         "die" => Some(Action::Die),
+        "crash" => Some(Action::Crash),
         _ => text
             .strip_prefix("stall=")
             .and_then(|time| time.parse().ok())
@@ -97,7 +103,7 @@ fn action_of(text: &str) -> Option<Action> {
 }
 
 fn unknown(text: &str) -> String {
-    format!("'{text}': say name[@pass][:rank][:fail|:die|:stall=MILLISECONDS]")
+    format!("'{text}': say name[@pass][:rank][:fail|:die|:crash|:stall=MILLISECONDS]")
 }
 
 #[cfg(test)]
@@ -111,7 +117,7 @@ mod tests {
             ("seal@x", "number"),
             ("seal:0:explode", "explode"),
             ("seal:stall", "MILLISECONDS"),
-            ("released:fail", "can die or stall"),
+            ("released:fail", "can die, crash or stall"),
         ] {
             let error = all(text).unwrap_err();
             assert!(error.contains(word), "{error}");

@@ -7,7 +7,7 @@
 //! * `name` - one of [`Point::ALL`]
 //! * `@pass` - not before this process comes to the point for the third time, say (`@3`); without it, the first time
 //! * `rank` - in this rank's processes only; the coordinator, which is no rank's, does not look at it
-//! * `action` - `fail` (the step returns an error), `die` (SIGKILL), `stall=MILLISECONDS` (it takes so much longer)
+//! * `action` - `fail` (the step returns an error), `die` (SIGKILL), `crash` (SIGSEGV), `stall=MILLISECONDS` (it takes so much longer)
 //!
 //! Every entry strikes once, and says so on stderr. Several entries for one point strike one after the other.
 //!
@@ -146,6 +146,7 @@ fn carry_out(point: Point, action: &Action) -> io::Result<()> {
             Err(io::Error::new(io::ErrorKind::StorageFull, problem))
         }
         Action::Die => die(),
+        Action::Crash => crash(),
         Action::Stall(milliseconds) => {
             std::thread::sleep(Duration::from_millis(*milliseconds));
             Ok(())
@@ -171,6 +172,14 @@ fn die() -> ! {
     const SIGKILL: i32 = 9;
     kill(std::process::id() as i32, SIGKILL);
     std::process::abort()
+}
+
+/// As a bug would: the thread writes to where no memory is.
+fn crash() -> ! {
+    let nowhere = std::ptr::without_provenance_mut::<u8>(size_of::<usize>());
+    // SAFETY: never: the process is to end by this.
+    unsafe { nowhere.write_volatile(0) };
+    die()
 }
 
 #[cfg(test)]

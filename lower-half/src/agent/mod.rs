@@ -35,6 +35,7 @@ use crate::executor::staging::Staging;
 use crate::ground::page::Page;
 use crate::ground::{say, wake};
 use crate::restore::job::Job;
+use crate::threads::lower;
 use attempt::{Attempt, Outcome};
 
 /// How long a rank looks for its coordinator.
@@ -256,6 +257,8 @@ impl Agent {
             if let Some(earlier) = self.attempt.take() {
                 earlier.abandon();
             }
+            // It is older than the application's handlers.
+            lower::open_to_faults();
             self.attempt = Attempt::begin(
                 attempt,
                 begin,

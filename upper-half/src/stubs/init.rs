@@ -58,6 +58,8 @@ unsafe fn begin(required: i32, name: &'static core::ffi::CStr) -> Result<i32, c_
         } else {
             required
         };
+        // Before the real MPI makes threads, as its own would be.
+        crash::install();
         let mut granted = 0;
         let code = cross(|dispatch| {
             (dispatch.init_thread)(ptr::null_mut(), ptr::null_mut(), asked, &mut granted)
@@ -87,7 +89,6 @@ unsafe fn begin(required: i32, name: &'static core::ffi::CStr) -> Result<i32, c_
             return Err(raise(ptr::null_mut(), error, name));
         }
         attribute::initialise(error_codes::last_used());
-        crash::install();
         gate()
             .driver_state
             .store(DriverState::Running as u32, Ordering::SeqCst);

@@ -15,6 +15,7 @@ use crate::gate::call::{Call, errno};
 use crate::gate::{SavedStateError, user};
 use crate::ground::lock::Lock;
 use crate::ground::wake;
+use crate::threads::lower;
 use crate::threads::registry::Thread;
 
 const SA_RESTORER: u64 = 0x0400_0000;
@@ -154,6 +155,20 @@ fn kernel_view(signal: i32, action: &Action) -> Action {
     }
 }
 
+/// Tells the kernel the application's action.
+fn tell(signal: i32, action: &Action) -> isize {
+    kernel_action(signal, Some(&kernel_view(signal, action)), None)
+}
+
+/// Tells the kernel once more: it forgets a handler that is to run once.
+pub(super) fn tell_again(signal: i32) {
+    let mask = syscall::set_mask(u64::MAX);
+    if let Some(action) = ACTIONS.lock().get((signal as usize).wrapping_sub(1)) {
+        tell(signal, action);
+    }
+    syscall::set_mask(mask);
+}
+
 /// Installs a handler of our own for SIGSYS or the stop signal.
 pub fn install_own(signal: i32, handler: usize, blocked_meanwhile: u64) -> std::io::Result<()> {
     let action = Action {
@@ -185,7 +200,8 @@ pub fn start_with(ignored: u64) {
             *slot = action;
         }
         if !is_ours(signal) && signal != libc::SIGKILL && signal != libc::SIGSTOP {
-            kernel_action(signal, Some(&kernel_view(signal, &action)), None);
+            tell(signal, &action);
+            lower::handles(signal, false);
         }
     }
 }
@@ -229,13 +245,14 @@ fn exchange(signal: i32, wanted: Option<Action>) -> Result<Action, isize> {
         return Err(errno(libc::EINVAL));
     }
     if !is_ours(signal) {
-        let result = kernel_action(signal, Some(&kernel_view(signal, &wanted)), None);
+        let result = tell(signal, &wanted);
         if failed(result) {
             return Err(result);
         }
     }
     // A child that shares our memory has signal actions of its own in the kernel, but this table is its parent's.
     if !Thread::current().is_some_and(Thread::shares_memory) {
+        lower::handles(signal, wanted.handles());
         *slot = Action {
             mask: wanted.mask & !(bit(libc::SIGKILL) | bit(libc::SIGSTOP)),
             ..wanted
@@ -297,7 +314,8 @@ pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
         *slot = Action::from_words(saved.map(|word| word as usize));
         let signal = index as i32 + 1;
         if !is_ours(signal) && signal != libc::SIGKILL && signal != libc::SIGSTOP {
-            kernel_action(signal, Some(&kernel_view(signal, slot)), None);
+            tell(signal, slot);
+            lower::handles(signal, slot.handles());
         }
     }
     drop(actions);

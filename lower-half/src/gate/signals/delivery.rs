@@ -1,6 +1,6 @@
 //! The way into a handler of the application, and back: the trampoline's two halves.
 
-use super::{actions, bit, masks, stop_signal};
+use super::{actions, below, bit, masks, stop_signal};
 use crate::arch::frame::Frame;
 use crate::arch::layout::{SLOTS, Slot};
 use crate::arch::{registers, syscall};
@@ -36,8 +36,8 @@ unsafe extern "C" fn enter(
     context: *mut libc::ucontext_t,
 ) -> Entered {
     let Some(thread) = Thread::current() else {
-        // A thread of the lower half has crashed: not the application's business.
-        actions::reset_in_kernel(signal);
+        // SAFETY: the kernel's own arguments.
+        unsafe { below::came(signal, info, Frame::new(context)) };
         return Entered::NONE;
     };
     let Some(action) = actions::take(signal) else {

@@ -4,6 +4,7 @@
 
 mod actions;
 mod alternate;
+mod below;
 mod delivery;
 mod masks;
 

@@ -1,5 +1,6 @@
 //! The driver's library, and how its functions are found.
 
+use std::error::Error as _;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::mem::{self, MaybeUninit};
 use std::ptr;
@@ -17,8 +18,8 @@ pub(crate) const SUCCESS: Code = 0;
 /// Why there is no driver to call.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    #[error("there is no CUDA driver: {0}")]
-    NoLibrary(#[source] libloading::Error),
+    #[error("there is no CUDA driver: {}", .0.source().map_or_else(|| .0.to_string(), ToString::to_string))]
+    NoLibrary(libloading::Error),
     #[error("{NAME} has no cuGetProcAddress: its driver is older than CUDA 11.3")]
     TooOld,
     #[error(transparent)]

@@ -1,6 +1,7 @@
 //! The helper of a job's ranks on one node that use GPUs. The driver locks, checkpoints and restores a process only for another one: this one.
 //!
 //! ```text
+//! stillpoint-gpu --start NAME    starts one that serves, and ends
 //! stillpoint-gpu --serve NAME    serves the ranks that come to the socket NAME (abstract), until all have gone
 //! stillpoint-gpu --facts         says as JSON what the node has
 //! ```
@@ -15,13 +16,15 @@ mod checkpoint;
 mod facts;
 mod serve;
 
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["--facts"] => say_facts(),
+        ["--start", name] => start(name),
         ["--serve", name] => serve::until_all_have_gone(name.as_bytes()),
         _ => Err("usage: stillpoint-gpu --facts | --serve NAME (started by Stillpoint)".to_owned()),
     };
@@ -32,6 +35,20 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Starts the one that serves, out of whatever the rank has: its descriptors, its working directory, its session.
+fn start(name: &str) -> Result<(), String> {
+    // SAFETY: nothing of this process's own is open but what it says and reads.
+    unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
+    let itself = std::env::current_exe().map_err(|error| error.to_string())?;
+    Command::new(itself)
+        .args(["--serve", name])
+        .current_dir("/")
+        .process_group(0)
+        .spawn()
+        .map(|_| ())
+        .map_err(|error| format!("cannot start the one that serves: {error}"))
 }
 
 fn say_facts() -> Result<(), String> {

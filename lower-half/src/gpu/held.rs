@@ -168,6 +168,7 @@ pub fn release() -> Result<(), String> {
         }),
         other => Err(other),
     });
+    stop::joins(held.thread);
     LOCKED.store(false, Ordering::Release);
     back.map_err(|trouble| format!("its GPUs do not come back after a checkpoint: {trouble}"))
 }

@@ -3,7 +3,7 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{self, Child, Command, Stdio};
@@ -124,13 +124,16 @@ pub fn driver() -> Result<PathBuf, Failed> {
     let wrong = |error: io::Error| format!("{}: {error}", built.display());
     let bytes = fs::read(&built).map_err(wrong)?;
     let folder = place::target().join("trials").join("cuda");
+    fs::create_dir_all(&folder).map_err(wrong)?;
+    // Two tests must not copy it at once.
+    let lock = File::create(folder.join("lock")).map_err(wrong)?;
+    lock.lock().map_err(wrong)?;
     let library = folder.join("libcuda.so.1");
     if fs::read(&library).is_ok_and(|there| there == bytes) {
         return Ok(folder);
     }
-    fs::create_dir_all(&folder).map_err(wrong)?;
     // Whoever has the one that was there before keeps it.
-    let draft = folder.join(format!("libcuda.so.1.{}", process::id()));
+    let draft = folder.join("libcuda.so.1.new");
     fs::write(&draft, &bytes).map_err(wrong)?;
     fs::rename(&draft, &library).map_err(wrong)?;
     Ok(folder)

@@ -2,7 +2,10 @@
 
 use std::fs;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use stillpoint_tests::command;
 use stillpoint_tests::gpu::{Gpus, Node};
@@ -236,5 +239,219 @@ fn each_state_allows_what_it_must() {
         refused(&["lock", "restore"])?;
         does("unlock")?;
         holder.ends_well()
+    });
+}
+
+#[test]
+fn custom_storage_goes_through_the_caller() {
+    held(
+        "gpu-custom",
+        &Node::of(2, MEMORY),
+        |_, directory, holder| {
+            let file = directory.file("memory");
+            let (save, load) = (
+                format!("save={}", file.display()),
+                format!("load={}", file.display()),
+            );
+            for _ in 0..2 {
+                let lines = holder.asked(&["lock=5000", &save, "state"])?;
+                let held = |device: u32| format!("device {device}: {} bytes", HELD + 512);
+                same(
+                    &lines,
+                    &[
+                        "lock: CUDA_SUCCESS",
+                        &held(0),
+                        &held(1),
+                        "save: CUDA_SUCCESS",
+                        "state is 2",
+                        "state: CUDA_SUCCESS",
+                    ],
+                )?;
+                let left = holder.of_devices()?;
+                ensure!(left.is_empty(), "it still has {left:#?}");
+                let free = format!("free are {MEMORY}");
+                let lines = holder.asked(&["free=1", &load, "unlock"])?;
+                let (first, last) = lines.split_at(1);
+                same(first, &[&free])?;
+                same(
+                    last,
+                    &[
+                        "free: CUDA_SUCCESS",
+                        &held(0),
+                        &held(1),
+                        "load: CUDA_SUCCESS",
+                        "unlock: CUDA_SUCCESS",
+                    ],
+                )?;
+            }
+            holder.ends_well()
+        },
+    );
+}
+
+#[test]
+fn without_custom_storage_the_process_runs_on() {
+    let mut node = Node::of(1, MEMORY);
+    (node.custom_storage, node.cuda) = (false, 13030);
+    held("gpu-no-custom", &node, |_, _, holder| {
+        same(
+            &holder.asked(&["lock=5000", "save=/dev/null"])?,
+            &["lock: CUDA_SUCCESS", "save: CUDA_ERROR_NOT_SUPPORTED"],
+        )?;
+        same(&holder.asked(&["unlock"])?, &["unlock: CUDA_SUCCESS"])?;
+        holder.ends_well()
+    });
+}
+
+#[test]
+fn devices_of_one_kind_take_each_others_place() {
+    let mut node = Node::of(2, MEMORY);
+    node.devices[1].memory = 2 * MEMORY;
+    held("gpu-pairs", &node, |_, _, holder| {
+        let steps = [
+            "lock=5000",
+            "checkpoint",
+            "swap",
+            "unlock",
+            "free=0",
+            "free=1",
+        ];
+        let lines = holder.asked(&steps)?;
+        let free = |memory: u64| format!("free are {}", memory - HELD - 512);
+        same(&lines[4..5], &[&free(MEMORY)])?;
+        same(&lines[6..7], &[&free(2 * MEMORY)])?;
+        holder.ends_well()
+    });
+}
+
+#[test]
+fn another_driver_and_another_chip_are_refused() {
+    held("gpu-others", &Node::of(2, MEMORY), |_, _, holder| {
+        holder.asked(&["lock=5000", "checkpoint"])?;
+        let mut other = Node::of(2, MEMORY);
+        other.driver = "616.01".to_owned();
+        let gpus = Gpus::start(&other)?;
+        let refused = |gpus: &Gpus, name: &str| {
+            let right = format!("restore: {name}");
+            same(&holder.asked_of(gpus, &["restore"])?, &[&right])
+        };
+        refused(&gpus, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH")?;
+        let mut other = Node::of(2, MEMORY);
+        other.devices[1].name = "Another GPU".to_owned();
+        refused(
+            &Gpus::start(&other)?,
+            "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE",
+        )?;
+        refused(
+            &Gpus::start(&Node::of(1, MEMORY))?,
+            "CUDA_ERROR_INVALID_DEVICE",
+        )?;
+        // What is the same elsewhere takes it.
+        let elsewhere = Gpus::start(&Node::of(2, MEMORY))?;
+        let lines = holder.asked_of(&elsewhere, &["restore", "unlock"])?;
+        same(&lines, &["restore: CUDA_SUCCESS", "unlock: CUDA_SUCCESS"])?;
+        holder.ends_well()
+    });
+}
+
+#[test]
+fn faults_come_when_they_are_asked_for() {
+    held("gpu-faults", &Node::of(1, MEMORY), |gpus, _, holder| {
+        let once = |name: &str| gpus.fault(name, Some(1));
+        once("lock-timeout")?;
+        same(
+            &holder.asked(&["lock=200"])?,
+            &["lock: CUDA_ERROR_NOT_READY"],
+        )?;
+        same(&holder.asked(&["lock=5000"])?, &["lock: CUDA_SUCCESS"])?;
+        once("checkpoint-fails")?;
+        same(
+            &holder.asked(&["checkpoint"])?,
+            &["checkpoint: CUDA_ERROR_OPERATING_SYSTEM"],
+        )?;
+        same(
+            &holder.asked(&["checkpoint"])?,
+            &["checkpoint: CUDA_SUCCESS"],
+        )?;
+        for (fault, name) in [
+            ("restore-fails", "CUDA_ERROR_OPERATING_SYSTEM"),
+            ("out-of-memory", "CUDA_ERROR_OUT_OF_MEMORY"),
+            ("copy-error", "CUDA_ERROR_ECC_UNCORRECTABLE"),
+        ] {
+            once(fault)?;
+            let right = format!("restore: {name}");
+            same(&holder.asked(&["restore"])?, &[&right])?;
+            let lines = holder.asked(&["state"])?;
+            same(&lines, &["state is 2", "state: CUDA_SUCCESS"])?;
+        }
+        same(
+            &holder.asked(&["restore", "unlock"])?,
+            &["restore: CUDA_SUCCESS", "unlock: CUDA_SUCCESS"],
+        )?;
+        holder.ends_well()
+    });
+}
+
+#[test]
+fn an_error_under_way_stays_with_the_process() {
+    held("gpu-lost", &Node::of(1, MEMORY), |gpus, _, holder| {
+        gpus.fault("device-lost-0", None)?;
+        let ended = holder.job.end(PATIENCE)?;
+        let said = ended.stderr.contains("CUDA_ERROR_UNKNOWN");
+        ensure!(said && ended.status != 0, "{}", ended.show());
+        gpus.no_fault("device-lost-0")
+    });
+}
+
+#[test]
+fn what_breaks_is_lost_for_good() {
+    let steps = ["lock=5000", "checkpoint", "restore"];
+    for (fault, good) in [("checkpoint-breaks", 1), ("restore-breaks", 2)] {
+        held(fault, &Node::of(1, MEMORY), |gpus, _, holder| {
+            gpus.fault(fault, Some(1))?;
+            let mut right: Vec<String> = steps[..good]
+                .iter()
+                .map(|step| format!("{step}: CUDA_SUCCESS"))
+                .collect();
+            right.push(format!("{}: CUDA_ERROR_UNKNOWN", steps[good]));
+            let right: Vec<String> = right.iter().map(|line| line.replace("=5000", "")).collect();
+            let lines = holder.asked(&steps)?;
+            ensure!(lines == right, "{lines:#?} and not {right:#?}");
+            let ended = holder.job.end(PATIENCE)?;
+            ensure!(ended.status != 0, "{}", ended.show());
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn what_a_dead_process_had_is_free() {
+    tested("gpu-dead", &Node::of(1, MEMORY), |gpus, directory| {
+        let holder = Holder::start(gpus, directory)?;
+        let free = |lines: &[String]| -> Result<u64, Failed> {
+            let number = lines.iter().find_map(|line| line.strip_prefix("free are "));
+            let number = number.and_then(|number| number.parse().ok());
+            number.ok_or_else(|| format!("no number in {lines:?}"))
+        };
+        let pid = holder.job.id();
+        ensure!(
+            free(&holder.asked(&["free=0"])?)? == MEMORY - HELD - 512,
+            "{:?}",
+            holder.asked(&["free=0"])
+        );
+        kill(Pid::from_raw(pid), Signal::SIGKILL).map_err(|error| error.to_string())?;
+        // The device notices by itself, as it comes to it.
+        let started = Instant::now();
+        while free(&holder.asked(&["free=0"])?)? != MEMORY {
+            ensure!(started.elapsed() < PATIENCE, "its memory is still in use");
+        }
+        let lines = holder.asked(&["state"])?;
+        ensure!(
+            lines
+                .last()
+                .is_some_and(|line| line.contains("INVALID_VALUE")),
+            "{lines:?}"
+        );
+        Ok(())
     });
 }

@@ -4,14 +4,15 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use stillpoint_emulated_gpu_protocol::clock;
 use stillpoint_emulated_gpu_protocol::description::Node;
 
 /// One direction of a link.
 pub struct Lane {
     bandwidth: Option<f64>,
-    /// When the last byte that is promised will be over, in nanoseconds since the start.
+    /// When the last byte that is promised will be over, in nanoseconds.
     free_at: Mutex<u64>,
     bytes: AtomicU64,
 }
@@ -52,7 +53,6 @@ pub enum Way {
 
 /// All links of a node.
 pub struct Links {
-    start: Instant,
     from_host: Vec<Lane>,
     to_host: Vec<Lane>,
     /// From each device to each, where there is a link.
@@ -69,7 +69,6 @@ impl Links {
                 .collect()
         };
         Links {
-            start: Instant::now(),
             from_host: host().collect(),
             to_host: host().collect(),
             between: (0..count).map(row).collect(),
@@ -89,9 +88,10 @@ impl Links {
         }
     }
 
-    /// Nanoseconds since the start.
+    /// Nanoseconds of the machine's clock. Devices that are started anew go on counting where others were: what time
+    /// a program's events took does not depend on where they were.
     pub fn now(&self) -> u64 {
-        self.start.elapsed().as_nanos() as u64
+        clock::now()
     }
 
     /// Takes the time that bytes need on a way, from now on; when they are over.

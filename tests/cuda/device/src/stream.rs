@@ -70,7 +70,7 @@ fn wait(client: &Client, after: &[(u32, u32)]) {
             let seen = word.load(Ordering::Acquire);
             if !channel.has(stream, sequence) {
                 // A client may go while one stream waits for another that has ended with it.
-                futex::wait(word, seen, Some(Duration::from_millis(100)));
+                futex::wait(futex::place(word), seen, Some(Duration::from_millis(100)));
             }
         }
     }

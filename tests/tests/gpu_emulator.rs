@@ -455,3 +455,61 @@ fn what_a_dead_process_had_is_free() {
         Ok(())
     });
 }
+
+/// What the links' bandwidths ask for is what copies take: nothing of it depends on how quick the machine is.
+#[test]
+fn copies_take_their_time_on_the_links() {
+    let (host, peer) = (50e6, 20e6);
+    let mut node = Node::of(3, MEMORY);
+    node.devices
+        .iter_mut()
+        .for_each(|device| device.host = Some(host));
+    // Devices 0 and 1 are linked, and 2 is reached over the host.
+    node.links.retain(|link| link.between == [0, 1]);
+    node.links[0].bandwidth = Some(peer);
+    let run = || {
+        let _turn = Turn::take()?;
+        let mut gpus = Gpus::start(&node)?;
+        Directory::new("gpu-links")?.run(|directory| {
+            let mut command = Command::new(Program::named(Kind::Gpu, "traffic")?.build()?);
+            command.arg(HELD.to_string());
+            gpus.reach(&mut command)?;
+            let started = Instant::now();
+            command::run(command, directory, PATIENCE)?.expect(0)?;
+            let took = started.elapsed();
+            let traffic = gpus.traffic()?;
+            let ways: Vec<(&str, &str, u64)> = traffic
+                .iter()
+                .map(|one| (one.from.as_str(), one.to.as_str(), one.bytes / HELD))
+                .collect();
+            // To 0 by two streams, from there to 1 and to 2, and from all to the host.
+            let right = [
+                ("host", "0", 2),
+                ("host", "2", 1),
+                ("0", "host", 2),
+                ("1", "host", 1),
+                ("2", "host", 1),
+                ("0", "1", 1),
+            ];
+            ensure!(ways == right, "{ways:?} and not {right:?}");
+            for one in &traffic {
+                let rate = if one.to == "1" { peer } else { host };
+                let exact = one.bytes as f64 / rate * 1e9;
+                // Rounded up for each portion of a megabyte.
+                let portions = one.bytes.div_ceil(1 << 20) as f64;
+                ensure!(
+                    (exact..=exact + portions).contains(&(one.busy as f64)),
+                    "{one:?}, and not {exact} ns"
+                );
+                ensure!(one.last - one.first >= one.busy, "{one:?} is too quick");
+            }
+            // Every byte's time has really gone by: two on one link, one after the other, and then the others.
+            let least = Duration::from_nanos((2.0 * HELD as f64 / host * 1e9) as u64);
+            ensure!(took >= least, "{took:?}, and not {least:?}");
+            Ok(())
+        })
+    };
+    if let Err(failed) = run() {
+        panic!("{failed}");
+    }
+}

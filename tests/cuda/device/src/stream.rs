@@ -90,8 +90,13 @@ fn perform(client: &Client, piece: &Piece) -> Result<(), u32> {
         piece.work,
         Work::ToDevice { .. } | Work::ToHost { .. } | Work::Within { .. }
     );
-    if copies && gpus.faults.strike("copy-error") {
-        return Err(code::UNCORRECTABLE);
+    if copies {
+        if gpus.faults.strike("copy-error") {
+            return Err(code::UNCORRECTABLE);
+        }
+        let latency = gpus.node.devices[piece.device as usize].latency;
+        let over = gpus.links.now() + (latency * 1e9) as u64;
+        gpus.links.wait(over);
     }
     match &piece.work {
         &Work::ToDevice {

@@ -1,0 +1,186 @@
+//! A node with emulated GPUs: its folder, the process that is its devices, and what a program needs to find them. All of it goes
+//! with the test, also when that fails: the devices end when their standard input does.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{self, Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+pub use stillpoint_emulated_gpu_protocol::description::{Device, Link, Node};
+use stillpoint_emulated_gpu_protocol::{DESCRIPTION, FAULTS, VARIABLE};
+
+use crate::{Failed, ensure, place};
+
+/// A node's devices, running.
+#[derive(Debug)]
+pub struct Gpus {
+    folder: PathBuf,
+    devices: Child,
+    says: BufReader<ChildStdout>,
+}
+
+/// What went over one direction of a link. Times are nanoseconds of the machine's clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Traffic {
+    /// A device's number, or `host`.
+    pub from: String,
+    pub to: String,
+    pub bytes: u64,
+    /// The time that the link's bandwidth asks for these bytes.
+    pub busy: u64,
+    /// When the first byte went, and the last one.
+    pub first: u64,
+    pub last: u64,
+}
+
+impl Gpus {
+    /// Starts the devices of a node.
+    pub fn start(node: &Node) -> Result<Gpus, Failed> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        // What is open and mapped there is the GPU's, as with a real driver: the path begins like its devices'.
+        let folder = PathBuf::from(format!("/dev/nvidia-emulated-{}-{count}", process::id()));
+        fs::create_dir(&folder).map_err(|error| {
+            format!(
+                "cannot make {}: {error}; emulated GPUs need a folder in /dev, which root may make",
+                folder.display()
+            )
+        })?;
+        let started = Gpus::devices(node, &folder);
+        if started.is_err() {
+            // Empty but for the description.
+            let _ = fs::remove_dir_all(&folder);
+        }
+        let (devices, says) = started?;
+        Ok(Gpus {
+            folder,
+            devices,
+            says,
+        })
+    }
+
+    fn devices(node: &Node, folder: &Path) -> Result<(Child, BufReader<ChildStdout>), Failed> {
+        let wrong = |error: io::Error| format!("{}: {error}", folder.display());
+        fs::write(folder.join(DESCRIPTION), node.text().map_err(wrong)?).map_err(wrong)?;
+        let program = place::binaries().join("emulated-gpu");
+        let mut devices = Command::new(&program)
+            .arg(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}", program.display()))?;
+        let mut line = String::new();
+        let mut says = BufReader::new(devices.stdout.take().ok_or("no standard output")?);
+        says.read_line(&mut line).map_err(wrong)?;
+        ensure!(
+            line == "ready\n",
+            "the emulated GPUs did not start: they said '{line}'"
+        );
+        Ok((devices, says))
+    }
+
+    /// What went over the links so far.
+    pub fn traffic(&mut self) -> Result<Vec<Traffic>, Failed> {
+        let wrong = |error: io::Error| format!("the emulated GPUs: {error}");
+        let input = self.devices.stdin.as_mut().ok_or("no standard input")?;
+        input.write_all(b"links\n").map_err(wrong)?;
+        let mut found = vec![];
+        loop {
+            let mut line = String::new();
+            self.says.read_line(&mut line).map_err(wrong)?;
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                ["end"] => return Ok(found),
+                ["link", from, to, bytes, busy, first, last] => {
+                    let number = |text: &str| {
+                        text.parse::<u64>()
+                            .map_err(|error| format!("'{line}': {error}"))
+                    };
+                    found.push(Traffic {
+                        from: from.to_owned(),
+                        to: to.to_owned(),
+                        bytes: number(bytes)?,
+                        busy: number(busy)?,
+                        first: number(first)?,
+                        last: number(last)?,
+                    });
+                }
+                _ => return Err(format!("the emulated GPUs say '{line}'")),
+            }
+        }
+    }
+
+    /// Where they are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Gives a command what it needs to find them.
+    pub fn reach(&self, command: &mut Command) -> Result<(), Failed> {
+        for (name, value) in self.environment()? {
+            command.env(name, value);
+        }
+        Ok(())
+    }
+
+    /// The variables by which a program finds them.
+    pub fn environment(&self) -> Result<[(&'static str, OsString); 2], Failed> {
+        let mut libraries = driver()?.into_os_string();
+        if let Some(others) = env::var_os("LD_LIBRARY_PATH") {
+            libraries.push(":");
+            libraries.push(others);
+        }
+        Ok([
+            (VARIABLE, self.folder.clone().into_os_string()),
+            ("LD_LIBRARY_PATH", libraries),
+        ])
+    }
+
+    /// From now on there is a fault: so many times, or until it is taken away. Its names are in `Faults`.
+    pub fn fault(&self, name: &str, times: Option<u64>) -> Result<(), Failed> {
+        let file = self.folder.join(FAULTS).join(name);
+        let text = times.map_or_else(String::new, |times| times.to_string());
+        fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))
+    }
+
+    /// A fault is there no more.
+    pub fn no_fault(&self, name: &str) -> Result<(), Failed> {
+        let file = self.folder.join(FAULTS).join(name);
+        fs::remove_file(&file).map_err(|error| format!("{}: {error}", file.display()))
+    }
+}
+
+impl Drop for Gpus {
+    fn drop(&mut self) {
+        // Their standard input closes, and they end and take the folder along.
+        drop(self.devices.stdin.take());
+        let _ = self.devices.wait();
+        // For what they may have left.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The folder with `libcuda.so.1`: a copy of what was built, under the name by which programs look for it. Not a link, as
+/// whoever looks at a process's mappings sees the file's own name.
+pub fn driver() -> Result<PathBuf, Failed> {
+    let built = place::binaries().join("libemulated_cuda.so");
+    let wrong = |error: io::Error| format!("{}: {error}", built.display());
+    let bytes = fs::read(&built).map_err(wrong)?;
+    let folder = place::target().join("trials").join("cuda");
+    fs::create_dir_all(&folder).map_err(wrong)?;
+    // Two tests must not copy it at once.
+    let lock = File::create(folder.join("lock")).map_err(wrong)?;
+    lock.lock().map_err(wrong)?;
+    let library = folder.join("libcuda.so.1");
+    if fs::read(&library).is_ok_and(|there| there == bytes) {
+        return Ok(folder);
+    }
+    // Whoever has the one that was there before keeps it.
+    let draft = folder.join("libcuda.so.1.new");
+    fs::write(&draft, &bytes).map_err(wrong)?;
+    fs::rename(&draft, &library).map_err(wrong)?;
+    Ok(folder)
+}

@@ -69,6 +69,8 @@ pub struct Memory {
     pub size: u64,
     /// Number of this piece, of all that there have been.
     pub number: u64,
+    /// The host reaches it as well.
+    pub managed: bool,
 }
 
 /// Pinned host memory.

@@ -4,8 +4,8 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;
 
 use super::{
-    checkpoint::*, context::*, copy::*, device::*, error::*, event::*, memory::*, module::*,
-    pointer::*, stream::*,
+    checkpoint::*, context::*, copy::*, device::*, error::*, event::*, managed::*, memory::*,
+    module::*, pointer::*, stream::*,
 };
 use crate::code::{self, Code};
 use crate::driver::look;
@@ -94,10 +94,12 @@ static ENTRIES: &[Entry] = entries! {
     "cuGetProcAddress" 12000 cuGetProcAddress_v2
     "cuInit" 2000 cuInit
     "cuLaunchKernel" 4000 cuLaunchKernel
+    "cuMemAdvise" 12020 cuMemAdvise_v2
     "cuMemAlloc" 3020 cuMemAlloc_v2
     "cuMemAllocAsync" 11020 cuMemAllocAsync
     "cuMemAllocFromPoolAsync" 11020 cuMemAllocFromPoolAsync
     "cuMemAllocHost" 3020 cuMemAllocHost_v2
+    "cuMemAllocManaged" 6000 cuMemAllocManaged
     "cuMemAllocPitch" 3020 cuMemAllocPitch_v2
     "cuMemFree" 3020 cuMemFree_v2
     "cuMemFreeAsync" 11020 cuMemFreeAsync
@@ -110,6 +112,7 @@ static ENTRIES: &[Entry] = entries! {
     "cuMemHostRegister" 6050 cuMemHostRegister_v2
     "cuMemHostUnregister" 4000 cuMemHostUnregister
     "cuMemPoolTrimTo" 11020 cuMemPoolTrimTo
+    "cuMemPrefetchAsync" 12020 cuMemPrefetchAsync_v2
     "cuMemcpy" 4000 cuMemcpy
     "cuMemcpyAsync" 4000 cuMemcpyAsync
     "cuMemcpyDtoD" 3020 cuMemcpyDtoD_v2
@@ -135,6 +138,7 @@ static ENTRIES: &[Entry] = entries! {
     "cuPointerGetAttribute" 4000 cuPointerGetAttribute
     "cuPointerGetAttributes" 7000 cuPointerGetAttributes
     "cuPointerSetAttribute" 6000 cuPointerSetAttribute
+    "cuStreamAttachMemAsync" 6000 cuStreamAttachMemAsync
     "cuStreamCreate" 2000 cuStreamCreate
     "cuStreamCreateWithPriority" 5050 cuStreamCreateWithPriority
     "cuStreamDestroy" 4000 cuStreamDestroy_v2

@@ -7,6 +7,7 @@ mod device;
 mod entry;
 mod error;
 mod event;
+mod managed;
 mod memory;
 mod module;
 mod pointer;

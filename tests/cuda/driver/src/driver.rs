@@ -243,6 +243,7 @@ impl Driver {
             flags,
             version: 3020,
             peers: vec![],
+            limits: BTreeMap::new(),
         });
         let default = self.streams.add(Stream {
             context,

@@ -15,6 +15,8 @@ pub struct Context {
     pub version: u32,
     /// Contexts whose memory this one may use.
     pub peers: Vec<u64>,
+    /// Limits that the program has set.
+    pub limits: BTreeMap<usize, usize>,
 }
 
 /// The primary context of a device: made when somebody holds it.

@@ -11,6 +11,7 @@ mod managed;
 mod memory;
 mod module;
 mod pointer;
+mod settings;
 mod stream;
 
 /// Writes what a program asked for to where it wants it.

@@ -3,6 +3,7 @@
 pub mod ahead;
 pub mod clock;
 pub mod completion;
+pub mod devices;
 pub mod direct;
 pub mod grequest;
 pub mod messages;

@@ -6,6 +6,7 @@
 
 pub mod clocks;
 pub mod contract;
+pub mod devices;
 pub mod direct;
 pub mod dispatch;
 pub mod extra;

@@ -16,6 +16,7 @@ use core::ops::Range;
 use stillpoint_wrappers::gate::{GATE_ADDRESS, GATE_BYTES, is_upper};
 
 use super::call::{Call, errno};
+use super::device;
 use crate::arch::PAGE;
 use crate::arch::layout::{BREAK_END, BREAK_START};
 use crate::arch::syscall::{failed, syscall3, syscall4, syscall6};
@@ -171,6 +172,7 @@ pub fn mmap(
 /// `mmap`.
 pub fn on_mmap(call: &mut Call) -> isize {
     let [address, bytes, protection, flags, fd, offset] = call.arguments();
+    device::look(address);
     let result = mmap(address, bytes, protection, flags, fd, offset);
     changed();
     result

@@ -4,6 +4,7 @@
 #[path = "heat.rs"]
 mod heat;
 
+mod buffers;
 mod carried;
 mod refused;
 mod struck;

@@ -5,7 +5,7 @@
 //! No libc is used, nothing is allocated from the application's memory.
 
 use core::ffi::{c_char, c_int};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{Ordering, fence};
 
 use stillpoint_wrappers::contract;
 use stillpoint_wrappers::gate::{self, FOR_LOADER, GATE_ADDRESS, GATE_MAGIC, Reach};
@@ -16,7 +16,7 @@ use crate::ground::arch;
 use crate::ground::hooks::HOOKS;
 use crate::objects::operator;
 use crate::operations::clock::{collective, inside, log};
-use crate::operations::{direct, grequest, p2p, request};
+use crate::operations::{devices, direct, grequest, p2p, request};
 
 /// The contract that this library was built with, for the lower half to read in the file before anything of it runs.
 #[used]
@@ -44,6 +44,12 @@ unsafe fn came_near() {
         if direct::possible() {
             arch::set_reach(Reach::Direct as u32);
             p2p::prepare_receive();
+            // Whoever begins to use a device meanwhile has closed this way before or after.
+            fence(Ordering::SeqCst);
+            if devices::present() {
+                arch::set_reach(Reach::Near as u32);
+                (*arch::record()).receive.store(0, Ordering::Relaxed);
+            }
         }
     }
 }
@@ -90,6 +96,7 @@ unsafe extern "C" fn construct(
         crate::stubs::conversion::initialise();
         crate::operations::request::initialise();
         gate::page().hooks.store(hooks as u64, Ordering::Release);
+        devices::look_at_start();
     }
 }
 

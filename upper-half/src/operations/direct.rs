@@ -28,6 +28,7 @@ use crate::ground::object::{ALIVE, Comm, Object};
 use crate::ground::shared::concurrent;
 use crate::objects::errhandler::raise;
 use crate::operations::clock::collective;
+use crate::operations::devices;
 use crate::operations::request::light::Form;
 use crate::operations::request::{self, Recipe, Request};
 
@@ -40,7 +41,7 @@ pub fn table() -> &'static Direct {
 
 /// Whether threads that are near may go this way.
 pub fn possible() -> bool {
-    table().abi == abi::ABI && !concurrent()
+    table().abi == abi::ABI && !concurrent() && !devices::present()
 }
 
 /// Whether the calling thread, in the application until now, may go this way.

@@ -19,6 +19,7 @@ use crate::ground::crossing::{self, cross_near};
 use crate::ground::object::{Comm, Datatype, Object};
 use crate::objects::errhandler::raise;
 use crate::objects::outcome::name;
+use crate::operations::devices::{self, Way};
 use crate::operations::direct;
 use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE, light, over};
 
@@ -112,6 +113,13 @@ macro_rules! blocking_sends {
         ) -> c_int {
             // SAFETY: the application's arguments.
             unsafe {
+                if devices::present()
+                    && let Some(code) = devices::sends(const { name(concat!($name, "\0")) }, (buf, count, datatype, comm), |buf| {
+                        $long(buf, count, datatype, dest, tag, comm)
+                    })
+                {
+                    return code;
+                }
                 let lower = abi::word(HandleKind::Datatype, datatype);
                 let tag = abi::tag_to_neutral(tag);
                 blocking_send(const { name(concat!($name, "\0")) }, dest, comm, move |dispatch, dest, comm| {
@@ -237,6 +245,17 @@ macro_rules! nonblocking_sends {
             buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int, tag: c_int, comm: Comm,
             request: PlaceOf<RequestHandle>,
         ) -> c_int {
+            // SAFETY: the application's arguments.
+            unsafe {
+                if devices::present()
+                    && let Some(code) = devices::starts(
+                        const { name(concat!($name, "\0")) }, Way::In, (buf, count, datatype, comm), request,
+                        |buf| $long(buf, count, datatype, dest, tag, comm, request),
+                    )
+                {
+                    return code;
+                }
+            }
             let arguments = Arguments {
                 kind: Kind::$kind, buffer: abi::buffer(buf).cast_mut(), count, datatype,
                 peer: abi::rank_to_neutral(dest), tag: abi::tag_to_neutral(tag), communicator: comm,

@@ -13,6 +13,7 @@ use crate::ground::crossing::{self, cross};
 use crate::ground::object::{Comm, Datatype, Object};
 use crate::objects::errhandler::raise;
 use crate::operations::completion::EMPTY;
+use crate::operations::devices::{self, Way};
 use crate::operations::messages::drain;
 use crate::operations::request::{
     self, Arguments, CANCELLED, GONE, Kind, NO_MESSAGE, PERSISTENT, Request, State,
@@ -85,6 +86,17 @@ macro_rules! persistent_sends {
             buf: *const c_void, count: c_int, datatype: Datatype, dest: c_int, tag: c_int, comm: Comm,
             request: PlaceOf<RequestHandle>,
         ) -> c_int {
+            // SAFETY: the application's arguments.
+            unsafe {
+                if devices::present()
+                    && let Some(code) = devices::initialised(
+                        $name, Way::In, (buf, count, datatype, comm), request,
+                        |buf| $function(buf, count, datatype, dest, tag, comm, request),
+                    )
+                {
+                    return code;
+                }
+            }
             let arguments = Arguments {
                 kind: Kind::$kind, buffer: abi::buffer(buf).cast_mut(), count, datatype,
                 peer: abi::rank_to_neutral(dest), tag: abi::tag_to_neutral(tag), communicator: comm,
@@ -115,6 +127,18 @@ pub unsafe fn recv_init(
     comm: Comm,
     request: PlaceOf<RequestHandle>,
 ) -> c_int {
+    if devices::present() {
+        let given = (buf.cast_const(), count, datatype, comm);
+        // SAFETY: the application's arguments.
+        let staged = unsafe {
+            devices::initialised(c"MPI_Recv_init", Way::Out, given, request, |buf| {
+                recv_init(buf, count, datatype, source, tag, comm, request)
+            })
+        };
+        if let Some(code) = staged {
+            return code;
+        }
+    }
     let arguments = crate::operations::p2p::receive(buf, count, datatype, source, tag, comm);
     // SAFETY: the application's arguments.
     unsafe { init(c"MPI_Recv_init", &arguments, request) }
@@ -207,6 +231,11 @@ unsafe fn start_handle(handle: *mut Object, name: &'static CStr) -> c_int {
                 if (*it).flags & (PERSISTENT | GONE) == PERSISTENT
                     && (*it).state == State::Inactive =>
             {
+                if devices::present()
+                    && let Err(code) = devices::starting(it)
+                {
+                    return code;
+                }
                 let code = begin(it);
                 if code == 0 {
                     0

@@ -14,6 +14,7 @@ use crate::ground::handle;
 use crate::ground::object::{Comm, Datatype, Object};
 use crate::objects::errhandler::raise;
 use crate::operations::completion::give;
+use crate::operations::devices::{self, Way};
 use crate::operations::direct;
 use crate::operations::messages::message::{self, Matched};
 use crate::operations::messages::{drain, points};
@@ -346,6 +347,18 @@ pub unsafe fn mrecv(
     message: PlaceOf<MessageHandle>,
     status: *mut abi::Status,
 ) -> c_int {
+    if devices::present() {
+        let given = (buf, count, datatype, ptr::null_mut());
+        // SAFETY: the application's arguments.
+        let staged = unsafe {
+            devices::receives(c"MPI_Mrecv", given, |buf| {
+                mrecv(buf, count, datatype, message, status)
+            })
+        };
+        if let Some(code) = staged {
+            return code;
+        }
+    }
     let _inside = crossing::enter();
     // SAFETY: the application's arguments.
     unsafe {
@@ -377,6 +390,18 @@ pub unsafe fn imrecv(
     message: PlaceOf<MessageHandle>,
     request: PlaceOf<RequestHandle>,
 ) -> c_int {
+    if devices::present() {
+        let given = (buf.cast_const(), count, datatype, ptr::null_mut());
+        // SAFETY: the application's arguments.
+        let staged = unsafe {
+            devices::starts(c"MPI_Imrecv", Way::Out, given, request, |buf| {
+                imrecv(buf, count, datatype, message, request)
+            })
+        };
+        if let Some(code) = staged {
+            return code;
+        }
+    }
     let _inside = crossing::enter();
     // SAFETY: the application's arguments.
     unsafe {

@@ -24,6 +24,7 @@ use crate::objects::info::pairs::Pairs;
 use crate::objects::outcome::{Outcome, check, class};
 use crate::objects::{group, info};
 use crate::operations::clock::collective;
+use crate::operations::devices;
 
 /// Standard-ABI values of `MPI_WIN_FLAVOR_ALLOCATE` and `MPI_WIN_FLAVOR_SHARED`.
 const ALLOCATE: i32 = 312;
@@ -199,6 +200,11 @@ pub unsafe fn win_create(
     };
     // SAFETY: handles are checked before they are used.
     unsafe {
+        if devices::present()
+            && let Some(code) = devices::refuses(comm, c"MPI_Win_create", &[base])
+        {
+            return code;
+        }
         run(comm, c"MPI_Win_create", || {
             open(comm, hints, place, &wanted, |d, hints, on, word| {
                 (d.win_create)(base, size, unit, hints, on, word)

@@ -7,6 +7,7 @@ use super::raw::below;
 use crate::ground::abi::Aint;
 use crate::ground::object::Win;
 use crate::objects::errhandler::run;
+use crate::operations::devices;
 
 /// `MPI_Win_attach`.
 ///
@@ -15,6 +16,11 @@ use crate::objects::errhandler::run;
 pub unsafe fn win_attach(window: Win, base: *mut c_void, size: Aint) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
+        if devices::present()
+            && let Some(code) = devices::refuses(window, c"MPI_Win_attach", &[base])
+        {
+            return code;
+        }
         run(window, c"MPI_Win_attach", || {
             let (window, body) = usable(window)?;
             below(window, |d, word| (d.win_attach)(word, base, size))?;

@@ -55,6 +55,11 @@ impl<H: Handle> PlaceOf<H> {
         Self(place)
     }
 
+    /// The place, as the application has given it.
+    pub fn given(self) -> *mut H {
+        self.0
+    }
+
     /// Whether the application has given none.
     #[inline(always)]
     pub fn is_null(self) -> bool {
@@ -116,6 +121,11 @@ impl<H: Handle> ListOf<H> {
     #[inline(always)]
     pub fn is_null(self) -> bool {
         self.0.is_null()
+    }
+
+    /// The array, as the application has given it.
+    pub fn given(self) -> *const H {
+        self.0
     }
 
     /// The objects of the first `count` handles.

@@ -15,6 +15,7 @@ use crate::ground::object::{Comm, Datatype};
 use crate::ground::shared::concurrent;
 use crate::objects::errhandler::raise;
 use crate::operations::completion;
+use crate::operations::devices;
 use crate::operations::direct::{self, Stay};
 use crate::operations::messages::drain;
 use crate::operations::request::{self, CANCELLED, Request, State};
@@ -108,6 +109,24 @@ unsafe fn sendrecv_converted(
     comm: Comm,
     status: *mut abi::Status,
 ) -> c_int {
+    if devices::present() {
+        let (sent, received) = (
+            (sendbuf, sendcount, sendtype),
+            (recvbuf, recvcount, recvtype),
+        );
+        // SAFETY: the application's arguments.
+        let staged = unsafe {
+            devices::both(c"MPI_Sendrecv", sent, received, comm, |sendbuf, recvbuf| {
+                sendrecv_converted(
+                    sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,
+                    source, recvtag, comm, status,
+                )
+            })
+        };
+        if let Some(code) = staged {
+            return code;
+        }
+    }
     let _inside = crossing::enter();
     let arguments = receive(recvbuf, recvcount, recvtype, source, recvtag, comm);
     let dest = abi::rank_to_neutral(dest);
@@ -187,6 +206,20 @@ pub unsafe fn sendrecv_replace(
     comm: Comm,
     status: *mut abi::Status,
 ) -> c_int {
+    if devices::present() {
+        let given = (buf, count, datatype, comm);
+        // SAFETY: the application's arguments.
+        let staged = unsafe {
+            devices::receives(c"MPI_Sendrecv_replace", given, |buf| {
+                sendrecv_replace(
+                    buf, count, datatype, dest, sendtag, source, recvtag, comm, status,
+                )
+            })
+        };
+        if let Some(code) = staged {
+            return code;
+        }
+    }
     let inside = crossing::enter();
     // SAFETY: the application's arguments.
     let packed = unsafe { pack(buf, count, datatype, comm) };

@@ -7,6 +7,7 @@ use crate::ground::crossing::{self, cross};
 use crate::ground::object::Object;
 use crate::ground::shared::Shared;
 use crate::objects::errhandler::raise;
+use crate::operations::devices;
 
 /// The buffer of buffered sends: where and how large; null while there is none.
 static BUFFER: Shared<(usize, c_int)> = Shared::new((0, 0));
@@ -16,9 +17,14 @@ static BUFFER: Shared<(usize, c_int)> = Shared::new((0, 0));
 /// # Safety
 /// As the MPI function.
 pub unsafe fn buffer_attach(buffer: *mut c_void, size: c_int) -> c_int {
-    let _inside = crossing::enter();
     // SAFETY: the application's buffer.
     unsafe {
+        if devices::present()
+            && let Some(code) = devices::refuses(ptr::null_mut(), c"MPI_Buffer_attach", &[buffer])
+        {
+            return code;
+        }
+        let _inside = crossing::enter();
         let code = cross(|dispatch| (dispatch.buffer_attach)(buffer, size));
         if code != 0 {
             return raise(ptr::null_mut::<Object>(), code, c"MPI_Buffer_attach");

@@ -13,6 +13,7 @@ use crate::ground::arch;
 use crate::ground::crossing::{self, cross_near};
 use crate::ground::object::{Comm, Datatype};
 use crate::objects::errhandler::raise;
+use crate::operations::devices::{self, Way};
 use crate::operations::direct::{self, Stay};
 use crate::operations::messages::drain;
 use crate::operations::request::{self, Arguments, NO_MESSAGE, Request, State, light};
@@ -161,6 +162,18 @@ unsafe fn irecv_converted(
     comm: Comm,
     request: PlaceOf<RequestHandle>,
 ) -> c_int {
+    if devices::present() {
+        let given = (buf.cast_const(), count, datatype, comm);
+        // SAFETY: the application's arguments.
+        let staged = unsafe {
+            devices::starts(c"MPI_Irecv", Way::Out, given, request, |buf| {
+                irecv_converted(buf, count, datatype, source, tag, comm, request)
+            })
+        };
+        if let Some(code) = staged {
+            return code;
+        }
+    }
     let _inside = crossing::enter();
     let arguments = receive(buf, count, datatype, source, tag, comm);
     // SAFETY: the application's arguments.

@@ -16,6 +16,7 @@ use crate::ground::object::{Comm, Datatype};
 use crate::ground::shared::concurrent;
 use crate::objects::errhandler::raise;
 use crate::operations::completion::{self, give};
+use crate::operations::devices;
 use crate::operations::direct::{self, Stay};
 use crate::operations::messages::drain;
 use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE};
@@ -191,6 +192,18 @@ unsafe fn recv_converted(
     comm: Comm,
     status: *mut abi::Status,
 ) -> c_int {
+    if devices::present() {
+        let given = (buf, count, datatype, comm);
+        // SAFETY: the application's arguments.
+        let staged = unsafe {
+            devices::receives(c"MPI_Recv", given, |buf| {
+                recv_converted(buf, count, datatype, source, tag, comm, status)
+            })
+        };
+        if let Some(code) = staged {
+            return code;
+        }
+    }
     let _inside = crossing::enter();
     let arguments = receive(buf, count, datatype, source, tag, comm);
     // SAFETY: the application's arguments.

@@ -11,6 +11,7 @@ use crate::ground::object::Object;
 use crate::objects::errhandler::raise;
 use crate::operations::clock::persistent as clocks;
 use crate::operations::completion::{EMPTY, give};
+use crate::operations::devices;
 use crate::operations::request::{self, CANCELLED, GONE, Kind, PERSISTENT, State};
 
 /// `MPI_Request_free`.
@@ -101,7 +102,10 @@ pub unsafe fn request_get_status(
         *flag = 1;
         match (*it).state {
             State::Inactive => give(status, &EMPTY),
-            State::Done => give(status, &(*it).status),
+            State::Done => {
+                devices::landed(it);
+                give(status, &(*it).status);
+            }
             State::Active => {
                 let word = (*it).head.lower;
                 let (mut done, mut found) = (0, Status::default());
@@ -112,6 +116,7 @@ pub unsafe fn request_get_status(
                 }
                 *flag = done;
                 if done != 0 {
+                    devices::landed(it);
                     give(status, &found);
                 }
             }

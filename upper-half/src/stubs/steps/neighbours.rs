@@ -33,6 +33,86 @@ pub unsafe fn peers(comm: Comm) -> usize {
     usize::try_from(size).unwrap_or(0)
 }
 
+/// How many processes the calling one's group has.
+///
+/// # Safety
+/// As [`peers`].
+pub unsafe fn members(comm: Comm) -> usize {
+    // SAFETY: the caller's handle.
+    usize::try_from(unsafe { place(comm) }.size).unwrap_or(0)
+}
+
+/// The calling process's entry in a list with one for each member of its group.
+///
+/// # Safety
+/// As [`peers`]; the list must be null or have so many entries.
+pub unsafe fn own(list: *const i32, comm: Comm) -> i32 {
+    // SAFETY: the caller's handle and list.
+    unsafe {
+        match usize::try_from(place(comm).rank) {
+            Ok(rank) if !list.is_null() && members(comm) > rank => *list.add(rank),
+            _ => 0,
+        }
+    }
+}
+
+/// Whether the calling process is the root of a collective operation: `root` is the application's argument.
+///
+/// # Safety
+/// As [`peers`].
+pub unsafe fn is_root(root: i32, comm: Comm) -> bool {
+    let root = abi::rank_to_neutral(root);
+    // SAFETY: the caller's handle.
+    let place = unsafe { place(comm) };
+    if place.is_inter {
+        root == ROOT
+    } else {
+        place.size > 0 && place.rank == root
+    }
+}
+
+/// Whether the calling process is one of those that a root sends to or receives from.
+///
+/// # Safety
+/// As [`peers`].
+pub unsafe fn is_member(root: i32, comm: Comm) -> bool {
+    // SAFETY: the caller's handle.
+    let place = unsafe { place(comm) };
+    !place.is_inter || abi::rank_to_neutral(root) >= 0
+}
+
+/// Where the calling process is in a communicator.
+struct Own {
+    rank: i32,
+    size: i32,
+    is_inter: bool,
+}
+
+/// # Safety
+/// As [`peers`].
+unsafe fn place(comm: Comm) -> Own {
+    // SAFETY: the caller's handle.
+    let ([rank, size], [is_inter, _]) = unsafe {
+        if !has_clock(comm) {
+            ([0; 2], [0; 2])
+        } else {
+            let word = abi::word(HandleKind::Communicator, comm);
+            (
+                ask(|lower, found| {
+                    (lower.comm_rank)(word, &mut found[0]);
+                    (lower.comm_size)(word, &mut found[1])
+                }),
+                ask(|lower, found| (lower.comm_test_inter)(word, &mut found[0])),
+            )
+        }
+    };
+    Own {
+        rank,
+        size,
+        is_inter: is_inter != 0,
+    }
+}
+
 /// How many neighbours the communicator's topology has a process receive from.
 ///
 /// # Safety
@@ -96,6 +176,8 @@ unsafe fn neighbours(comm: Comm) -> (usize, usize) {
     )
 }
 
+/// `MPI_ROOT` of the standard's ABI.
+const ROOT: i32 = -4;
 /// `MPI_CART` and `MPI_GRAPH` of the standard's ABI.
 const CART: i32 = 211;
 const GRAPH: i32 = 212;

@@ -145,6 +145,15 @@ pub fn to_objects(parameter: &Parameter) -> Option<String> {
     })
 }
 
+/// The expression that turns what the upper half works with into a handle, or a pointer to handles, again.
+pub fn from_objects(parameter: &Parameter) -> String {
+    let name = &parameter.name;
+    match way(parameter) {
+        Way::Value => format!("Handle::of({name})"),
+        Way::List | Way::Place => format!("{name}.given()"),
+    }
+}
+
 /// The parameter's type once handles have become objects.
 pub fn inner_type(parameter: &Parameter) -> String {
     let Some(entry) = handle(&parameter.kind) else {

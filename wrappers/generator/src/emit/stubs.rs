@@ -7,6 +7,7 @@ use super::{Input, direct, kind};
 use crate::table::{CLASSES, Class, Direction, Form, Function, Parameter};
 
 mod arguments;
+mod devices;
 mod repeated;
 
 use arguments::{after, argument, before};
@@ -65,7 +66,7 @@ fn imports(stubs: &str, functions: &[&Function]) -> String {
     imports.from("crate::ground::object", &["Object"]);
     imports.modules("crate::ground", &["abi", "arch", "crossing", "hindrances"]);
     imports.modules("crate::objects", &["errhandler"]);
-    imports.modules("crate::operations", &["ahead", "direct"]);
+    imports.modules("crate::operations", &["ahead", "devices", "direct"]);
     imports.modules("crate::operations::clock", &["kept"]);
     imports.from("crate::operations::clock::kept", &["Input", "Keeps"]);
     imports.from("crate::operations::clock::log", &["Note"]);
@@ -96,6 +97,7 @@ fn stub(text: &mut String, function: &Function, addresses: bool) {
         }
         _ => exported(text, function),
     }
+    devices::beginning(text, function);
     match function.form {
         Form::Written => {
             let call = format!("by_hand::{name}({})", names(function));
@@ -108,6 +110,13 @@ fn stub(text: &mut String, function: &Function, addresses: bool) {
         _ => crossing(text, function),
     }
     text.push_str("}\n}\n");
+    let (again, types): (&str, fn(&Parameter) -> String) =
+        match (direct::is_collective(function), function.form) {
+            (true, Form::Blocking) if addresses => (&long, kind::application_type),
+            (true, Form::Started) => (&long, kind::inner_type),
+            _ => (&name, kind::application_type),
+        };
+    devices::function(text, function, again, types);
     let _ = writeln!(text, "export!(P{} => {name});", function.name);
 }
 

@@ -1,0 +1,160 @@
+//! Messages from and to a device's memory: what the long ways of point-to-point calls begin with.
+//!
+//! Each calls the same way again with host memory, if that is what it needs, and else leaves the call alone.
+
+use core::ffi::{CStr, c_int, c_void};
+
+use super::{Buffer, Part, Staged, Way};
+use crate::ground::abi::{PlaceOf, RequestHandle};
+use crate::ground::crossing;
+use crate::ground::object::{Comm, Datatype};
+
+/// Stages buffers inside a stay of their own.
+unsafe fn staged<const N: usize>(
+    comm: Comm,
+    name: &'static CStr,
+    later: bool,
+    buffers: [Buffer; N],
+) -> Option<Result<Box<Staged>, c_int>> {
+    let _inside = crossing::enter();
+    // SAFETY: inside; the application's arguments.
+    unsafe { Staged::new(comm, name, later, buffers) }
+}
+
+fn one(pointer: *const c_void, way: Way, count: c_int, datatype: Datatype) -> Buffer {
+    let parts: Vec<Part> = super::once(count, datatype);
+    Buffer::new(pointer, way, parts)
+}
+
+/// A blocking send.
+///
+/// # Safety
+/// The application's arguments; `again` is the call itself, with another buffer.
+#[cold]
+#[inline(never)]
+pub unsafe fn sends(
+    name: &'static CStr,
+    (buf, count, datatype, comm): (*const c_void, c_int, Datatype, Comm),
+    again: impl FnOnce(*const c_void) -> c_int,
+) -> Option<c_int> {
+    // SAFETY: the caller's.
+    unsafe {
+        Some(
+            match staged(comm, name, false, [one(buf, Way::In, count, datatype)])? {
+                Ok(staged) => {
+                    let code = again(staged.at(0));
+                    staged.end(code)
+                }
+                Err(code) => code,
+            },
+        )
+    }
+}
+
+/// A blocking receive, which may be a send too: what is received to comes from the device before.
+///
+/// # Safety
+/// As [`sends`].
+#[cold]
+#[inline(never)]
+pub unsafe fn receives(
+    name: &'static CStr,
+    (buf, count, datatype, comm): (*mut c_void, c_int, Datatype, Comm),
+    again: impl FnOnce(*mut c_void) -> c_int,
+) -> Option<c_int> {
+    // SAFETY: the caller's.
+    unsafe {
+        Some(
+            match staged(comm, name, false, [one(buf, Way::Out, count, datatype)])? {
+                Ok(staged) => {
+                    let code = again(staged.at(0));
+                    staged.end(code)
+                }
+                Err(code) => code,
+            },
+        )
+    }
+}
+
+/// A send and a receive in one.
+///
+/// # Safety
+/// As [`sends`].
+#[cold]
+#[inline(never)]
+pub unsafe fn both(
+    name: &'static CStr,
+    (sendbuf, sendcount, sendtype): (*const c_void, c_int, Datatype),
+    (recvbuf, recvcount, recvtype): (*mut c_void, c_int, Datatype),
+    comm: Comm,
+    again: impl FnOnce(*const c_void, *mut c_void) -> c_int,
+) -> Option<c_int> {
+    let buffers = [
+        one(sendbuf, Way::In, sendcount, sendtype),
+        one(recvbuf, Way::Out, recvcount, recvtype),
+    ];
+    // SAFETY: the caller's.
+    unsafe {
+        Some(match staged(comm, name, false, buffers)? {
+            Ok(staged) => {
+                let code = again(staged.at(0), staged.at(1));
+                staged.end(code)
+            }
+            Err(code) => code,
+        })
+    }
+}
+
+/// A nonblocking send or receive, of which `way` says what is done with the buffer.
+///
+/// # Safety
+/// As [`sends`]; `request` is where the call puts its request.
+#[cold]
+#[inline(never)]
+pub unsafe fn starts(
+    name: &'static CStr,
+    way: Way,
+    (buf, count, datatype, comm): (*const c_void, c_int, Datatype, Comm),
+    request: PlaceOf<RequestHandle>,
+    again: impl FnOnce(*mut c_void) -> c_int,
+) -> Option<c_int> {
+    // SAFETY: the caller's.
+    unsafe {
+        Some(
+            match staged(comm, name, false, [one(buf, way, count, datatype)])? {
+                Ok(staged) => {
+                    let code = again(staged.at(0));
+                    staged.of_request(code, request)
+                }
+                Err(code) => code,
+            },
+        )
+    }
+}
+
+/// A persistent send or receive, which is not begun yet.
+///
+/// # Safety
+/// As [`starts`].
+#[cold]
+#[inline(never)]
+pub unsafe fn initialised(
+    name: &'static CStr,
+    way: Way,
+    (buf, count, datatype, comm): (*const c_void, c_int, Datatype, Comm),
+    request: PlaceOf<RequestHandle>,
+    again: impl FnOnce(*mut c_void) -> c_int,
+) -> Option<c_int> {
+    // SAFETY: the caller's.
+    unsafe {
+        Some(
+            match staged(comm, name, true, [one(buf, way, count, datatype)])? {
+                Ok(staged) => {
+                    let code = again(staged.at(0));
+                    staged.of_request(code, request)
+                }
+                Err(code) => code,
+            },
+        )
+    }
+}

@@ -1,0 +1,108 @@
+//! What a buffer is made of, as an MPI function's counts, displacements and datatypes say.
+
+use core::ffi::c_int;
+
+use crate::ground::object::Object;
+
+/// Some elements, one behind the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Where the first one is, from the buffer's address; in bytes, or in extents of the datatype.
+    pub at: At,
+    pub count: usize,
+    /// Null: bytes.
+    pub datatype: *mut Object,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    Bytes(isize),
+    Extents(isize),
+}
+
+/// So many elements.
+pub fn once(count: c_int, datatype: *mut Object) -> Vec<Part> {
+    each(1, count, datatype)
+}
+
+/// So many elements for each of `peers`.
+pub fn each(peers: usize, count: c_int, datatype: *mut Object) -> Vec<Part> {
+    let count = usize::try_from(count).unwrap_or(0).saturating_mul(peers);
+    vec![Part {
+        at: At::Bytes(0),
+        count,
+        datatype,
+    }]
+}
+
+/// So many bytes.
+pub fn bytes(count: impl TryInto<usize>) -> Vec<Part> {
+    vec![Part {
+        at: At::Bytes(0),
+        count: count.try_into().unwrap_or(0),
+        datatype: core::ptr::null_mut(),
+    }]
+}
+
+/// For each of `peers` a number of elements, and where they are in extents of the datatype.
+///
+/// # Safety
+/// The lists must be null or have so many entries.
+pub unsafe fn listed(
+    peers: usize,
+    counts: *const c_int,
+    displacements: *const c_int,
+    datatype: *mut Object,
+) -> Vec<Part> {
+    if counts.is_null() || displacements.is_null() {
+        return Vec::new();
+    }
+    let part = |index: usize| {
+        // SAFETY: the caller's lists.
+        let (count, at) = unsafe { (*counts.add(index), *displacements.add(index)) };
+        Part {
+            at: At::Extents(at as isize),
+            count: usize::try_from(count).unwrap_or(0),
+            datatype,
+        }
+    };
+    (0..peers).map(part).collect()
+}
+
+/// For each peer a number of elements, where they are in bytes, and of which datatype.
+///
+/// # Safety
+/// The lists must be null or have as many entries as `datatypes`.
+pub unsafe fn typed<D: Copy + TryInto<isize>>(
+    counts: *const c_int,
+    displacements: *const D,
+    datatypes: &[*mut Object],
+) -> Vec<Part> {
+    if counts.is_null() || displacements.is_null() {
+        return Vec::new();
+    }
+    let part = |(index, datatype): (usize, &*mut Object)| {
+        // SAFETY: the caller's lists.
+        let (count, at) = unsafe { (*counts.add(index), *displacements.add(index)) };
+        Part {
+            at: At::Bytes(at.try_into().unwrap_or(0)),
+            count: usize::try_from(count).unwrap_or(0),
+            datatype: *datatype,
+        }
+    };
+    datatypes.iter().enumerate().map(part).collect()
+}
+
+/// The sum of a list of counts.
+///
+/// # Safety
+/// The list must be null or have so many entries.
+pub unsafe fn total(members: usize, counts: *const c_int) -> c_int {
+    if counts.is_null() {
+        return 0;
+    }
+    // SAFETY: the caller's list.
+    (0..members)
+        .map(|index| unsafe { *counts.add(index) })
+        .sum()
+}

@@ -1,0 +1,286 @@
+//! Host memory in the place of a device's, for one call or for the life of its request.
+
+use core::ffi::{CStr, c_int, c_void};
+
+use super::driver::{self, Driver, Failed};
+use super::layout::{self, Run};
+use super::{Buffer, ERR_OTHER, Way, attach, say};
+use crate::ground::abi::{PlaceOf, RequestHandle};
+use crate::ground::crossing;
+use crate::ground::object::Object;
+use crate::objects::errhandler::raise;
+use crate::operations::request::{self, Request};
+
+/// A buffer of a device and what stands for it.
+struct Copy {
+    /// The device's address of the buffer, and where in it the data begin.
+    address: u64,
+    first: isize,
+    runs: Vec<Run>,
+    way: Way,
+    host: Vec<u8>,
+}
+
+impl Copy {
+    /// Where MPI is told that the buffer is.
+    fn pointer(&self) -> *mut c_void {
+        self.host
+            .as_ptr()
+            .wrapping_offset(-self.first)
+            .cast_mut()
+            .cast()
+    }
+
+    fn of_device(&self, run: &Run) -> u64 {
+        self.address.wrapping_add_signed(run.at as i64)
+    }
+
+    fn of_host(&self, run: &Run) -> usize {
+        (run.at - self.first) as usize
+    }
+
+    /// The data come from the device. What is only written to comes too: MPI may write to a part of it, and what goes back is all.
+    fn fetch(&mut self, driver: &Driver) -> Result<(), Failed> {
+        let Some(some) = self.runs.first() else {
+            return Ok(());
+        };
+        let data: usize = self.runs.iter().map(|run| run.bytes).sum();
+        // Reading what lies between hurts nobody.
+        let whole = Run {
+            at: self.first,
+            bytes: self.host.len(),
+        };
+        let close = self.host.len() <= data.saturating_mul(4);
+        let runs: &[Run] = if close { &[whole] } else { &self.runs };
+        let address = self.of_device(some) as usize;
+        let host = self.host.as_mut_ptr();
+        driver.in_context_of(address, || {
+            for run in runs {
+                let at = (run.at - self.first) as usize;
+                // SAFETY: each run lies in the span that the host memory is for.
+                unsafe { driver.read(host.add(at), self.of_device(run), run.bytes)? };
+            }
+            Ok(())
+        })
+    }
+
+    /// The data go to the device, if MPI writes to them.
+    fn give_back(&self, driver: &Driver) -> Result<(), Failed> {
+        let some = match self.runs.first() {
+            Some(some) if self.way == Way::Out => some,
+            _ => return Ok(()),
+        };
+        let address = self.of_device(some);
+        driver.in_context_of(address as usize, || {
+            for run in &self.runs {
+                // SAFETY: as in `fetch`.
+                let from = unsafe { self.host.as_ptr().add(self.of_host(run)) };
+                // SAFETY: so many bytes are there.
+                unsafe { driver.write(self.of_device(run), from, run.bytes)? };
+            }
+            driver.arrived(address)
+        })
+    }
+}
+
+/// The buffers of a call, of which at least one is a device's.
+pub struct Staged {
+    on: *mut Object,
+    name: &'static CStr,
+    pointers: Vec<*mut c_void>,
+    copies: Vec<Copy>,
+    /// What MPI has written is on the device already.
+    has_landed: bool,
+}
+
+impl Staged {
+    /// Stages the buffers of a call; `None` where none of them is a device's, or where MPI itself is to say what is wrong with its arguments. Input is copied
+    /// at once, unless the call only makes a request (`later`).
+    ///
+    /// # Safety
+    /// Inside a stub; buffers and handles as the application gave them; `on` null or an object, for errors.
+    pub unsafe fn new<const N: usize>(
+        on: *mut Object,
+        name: &'static CStr,
+        later: bool,
+        buffers: [Buffer; N],
+    ) -> Option<Result<Box<Staged>, c_int>> {
+        let driver = driver::driver()?;
+        let mut staged = Box::new(Staged {
+            on,
+            name,
+            pointers: Vec::with_capacity(N),
+            copies: Vec::new(),
+            has_landed: false,
+        });
+        for buffer in buffers {
+            let mut pointer = buffer.pointer;
+            // SAFETY: the caller's handles.
+            let runs = unsafe { layout::runs(&buffer.parts)? };
+            let span = layout::span(&runs);
+            let first = pointer.addr().wrapping_add_signed(span.start);
+            if !span.is_empty() && driver.is_of_a_device(first) {
+                let mut copy = Copy {
+                    address: pointer.addr() as u64,
+                    first: span.start,
+                    runs,
+                    way: buffer.way,
+                    host: vec![0; span.len()],
+                };
+                if !later && let Err(failed) = copy.fetch(&driver) {
+                    // SAFETY: the caller's object.
+                    return Some(Err(unsafe { failed_on(on, name, &failed) }));
+                }
+                pointer = copy.pointer();
+                staged.copies.push(copy);
+            }
+            staged.pointers.push(pointer);
+        }
+        (!staged.copies.is_empty()).then_some(Ok(staged))
+    }
+
+    /// What the call is given in the place of a buffer, by its number.
+    pub fn at(&self, index: usize) -> *mut c_void {
+        self.pointers[index]
+    }
+
+    /// A blocking call is over: the device gets what it has brought, also where it failed. Returns what the stub returns.
+    ///
+    /// # Safety
+    /// On a thread of the application.
+    pub unsafe fn end(mut self: Box<Self>, code: c_int) -> c_int {
+        let _inside = crossing::enter();
+        // SAFETY: inside.
+        match unsafe { self.land() } {
+            0 => code,
+            failed if code == 0 => failed,
+            _ => code,
+        }
+    }
+
+    /// A call that has made a request is over: the buffers are the request's from now on.
+    ///
+    /// # Safety
+    /// On a thread of the application; `place` is where the call has put its request, if its code is 0.
+    pub unsafe fn of_request(self: Box<Self>, code: c_int, place: PlaceOf<RequestHandle>) -> c_int {
+        if code != 0 || place.is_null() {
+            return code;
+        }
+        let _inside = crossing::enter();
+        // SAFETY: inside; the request that was just made.
+        unsafe {
+            match request::of(place.get()) {
+                Ok(Some(request)) => attach(request, self),
+                // It is over already.
+                _ => return self.end(code),
+            }
+        }
+        code
+    }
+
+    /// The device gets what MPI has written, once.
+    ///
+    /// # Safety
+    /// Inside a stub.
+    unsafe fn land(&mut self) -> c_int {
+        if core::mem::replace(&mut self.has_landed, true) {
+            return 0;
+        }
+        let Some(driver) = driver::driver() else {
+            return 0;
+        };
+        for copy in &self.copies {
+            if let Err(failed) = copy.give_back(&driver) {
+                // SAFETY: inside; the object that errors are raised on.
+                return unsafe { failed_on(self.on, self.name, &failed) };
+            }
+        }
+        0
+    }
+}
+
+/// # Safety
+/// Inside a stub; `on` null or an object.
+unsafe fn failed_on(on: *mut Object, name: &'static CStr, failed: &Failed) -> c_int {
+    say(
+        name,
+        format_args!(
+            "{} of {} bytes at {:#x} of a GPU's memory failed with error {} of CUDA",
+            failed.call, failed.bytes, failed.address, failed.code
+        ),
+    );
+    // SAFETY: the caller's.
+    unsafe { raise(on, ERR_OTHER, name) }
+}
+
+/// The completion of a request with staged buffers.
+///
+/// # Safety
+/// Inside a stub; `context` is what was attached to a live request.
+pub unsafe fn land(context: *mut ()) {
+    // SAFETY: the caller's; nobody else has it.
+    unsafe { (*context.cast::<Staged>()).land() };
+}
+
+/// The staged buffers of a request, if it has any.
+///
+/// # Safety
+/// A live request.
+unsafe fn of<'a>(request: *mut Request) -> Option<&'a mut Staged> {
+    // SAFETY: the caller's request; its context is what `attach` gave it.
+    unsafe { belongs_to(&*request).then(|| &mut *(*request).context.cast::<Staged>()) }
+}
+
+/// Whether a request has staged buffers.
+fn belongs_to(request: &Request) -> bool {
+    let land: request::Completion = land;
+    request
+        .completion
+        .is_some_and(|it| it as usize == land as usize)
+}
+
+/// A request's end has been seen without its being told (`MPI_Request_get_status`): what it has brought may be looked at.
+///
+/// # Safety
+/// Inside a stub; a live request, whose operation is over.
+pub unsafe fn landed(request: *mut Request) {
+    // SAFETY: the caller's.
+    unsafe {
+        if let Some(staged) = of(request) {
+            staged.land();
+        }
+    }
+}
+
+/// A persistent request is about to be started: its input is what the device has now.
+///
+/// # Safety
+/// Inside a stub; a live request.
+pub unsafe fn starting(request: *mut Request) -> Result<(), c_int> {
+    // SAFETY: the caller's.
+    let Some(staged) = (unsafe { of(request) }) else {
+        return Ok(());
+    };
+    let Some(driver) = driver::driver() else {
+        return Ok(());
+    };
+    staged.has_landed = false;
+    for copy in &mut staged.copies {
+        if let Err(failed) = copy.fetch(&driver) {
+            // SAFETY: inside.
+            return Err(unsafe { failed_on(staged.on, staged.name, &failed) });
+        }
+    }
+    Ok(())
+}
+
+/// Frees what was attached to a request that ends.
+///
+/// # Safety
+/// The request is not used any more.
+pub unsafe fn forget(request: &mut Request) {
+    if belongs_to(request) {
+        // SAFETY: the box that `attach` took apart.
+        drop(unsafe { Box::from_raw(request.context.cast::<Staged>()) });
+    }
+}

@@ -5,6 +5,8 @@
 //! 3. [`Drain`]: what is staged goes through slots of pinned host memory to a [`Sink`], in order, while the program runs.
 //! 4. [`fill_from`]: after a restart, [`Bytes`] of an image are copied to where the program goes on with it.
 //!
+//! [`probe`] times copies over a way that nobody has measured yet.
+//!
 //! What copies is a [`Device`]: the driver's, or one in virtual time in the tests. Everything here is one thread that begins copies and
 //! waits for them.
 //!
@@ -18,12 +20,14 @@ mod device;
 mod drain;
 mod fill;
 mod places;
+mod probe;
 mod pump;
 mod stage;
 
 pub use device::{Copy, Device, DeviceError, Digest, Spot, Stream, Ticket, digest};
 pub use drain::{Drain, Sink, SinkError};
 pub use fill::{Bytes, BytesError, fill_back, fill_from};
+pub use probe::{Probe, probe};
 pub use stage::{ByWay, Measured, Piece, Settings, Staged, stage};
 
 use stillpoint_gpu_plan::staging::StagingError;

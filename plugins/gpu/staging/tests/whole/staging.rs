@@ -1,7 +1,5 @@
 //! Staging, draining and filling in virtual time: every byte, every place, every fault.
 
-mod virtual_device;
-
 use proptest::prelude::*;
 use stillpoint_gpu_plan::{Copies, Host, Node, Place, Scheduling, Source};
 use stillpoint_gpu_staging::{
@@ -9,7 +7,8 @@ use stillpoint_gpu_staging::{
     digest, fill_back, fill_from, stage,
 };
 use stillpoint_multilevel::Topology;
-use virtual_device::{Faults, Machine};
+
+use super::virtual_device::{Faults, Machine};
 
 const COPIES: Copies = Copies {
     streams: 3,

@@ -68,13 +68,15 @@ impl Machine {
                 address: base(place) + all.len() as u64,
                 bytes,
             });
+            let end = all.len() + bytes as usize;
             let mut next = number as u64 + 1;
-            all.extend((0..bytes).map(|_| {
+            while all.len() < end {
                 next = next
                     .wrapping_mul(6364136223846793005)
                     .wrapping_add(1442695040888963407);
-                (next >> 56) as u8
-            }));
+                all.extend_from_slice(&(next >> 8).to_le_bytes());
+            }
+            all.truncate(end);
         }
         let machine = Machine {
             node: node.clone(),

@@ -83,6 +83,7 @@ const USES: [(&str, &[&str]); 19] = [
             "coordinator/protocol",
             "lower-half/image",
             "lower-half/linkage",
+            "plugins/gpu",
             "plugins/multilevel",
         ],
     ),

@@ -14,6 +14,7 @@ mod arch;
 mod capture;
 mod executor;
 mod gate;
+mod gpu;
 mod ground;
 mod launch;
 mod loader;

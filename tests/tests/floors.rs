@@ -36,7 +36,7 @@ const UPPER: House = House {
 const LOWER: House = House {
     source: "../lower-half/src",
     floors: &[
-        "arch", "ground", "threads", "gate", "loader", "capture", "restore", "parts", "mpi",
+        "arch", "ground", "threads", "gate", "gpu", "loader", "capture", "restore", "parts", "mpi",
         "executor", "agent", "launch",
     ],
 };

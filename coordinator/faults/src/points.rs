@@ -30,6 +30,10 @@ pub enum Run {
     RestartOnTiers,
     /// A restart that carries on before all memory is there.
     LazyRestart,
+    /// A checkpoint of ranks with GPUs.
+    Gpu,
+    /// Their restart.
+    GpuRestart,
 }
 
 impl Run {
@@ -41,6 +45,8 @@ impl Run {
             Run::Restart => "restart",
             Run::RestartOnTiers => "restart on tiers",
             Run::LazyRestart => "lazy restart",
+            Run::Gpu => "checkpoint with GPUs",
+            Run::GpuRestart => "restart with GPUs",
         }
     }
 }
@@ -114,6 +120,9 @@ points! {
 
     12 Apart "apart" Rank fails [Checkpoint]: "the application's memory is set apart from what it changes";
     13 RunOn "run-on" Rank dies [Checkpoint]: "every rank is apart, and the application is released";
+    14 GpuLock "gpu-lock" Rank fails [Gpu]: "a rank's GPUs are locked";
+    15 GpuSave "gpu-save" Rank fails [Gpu]: "memory of GPUs comes into the rank's own";
+    16 GpuBack "gpu-back" Rank dies [Gpu]: "a rank's GPUs go back to work";
 
     // What goes into an image.
     20 CaptureGate "capture-gate" Rank fails [Checkpoint]: "state of the gate page and the gate";
@@ -204,6 +213,8 @@ points! {
     137 RestartLast "restart-last" Rank dies [Restart]: "the threads run";
     138 RestartRefers "restart-refers" Rank fails [Restart]: "files that the image refers to are opened and compared";
     139 RestartArrive "restart-arrive" Rank fails [LazyRestart]: "memory that comes late is read and put in place";
+    140 RestartGpu "restart-gpu" Rank fails [GpuRestart]: "memory of GPUs goes back to them";
+    141 RestartGpuUnlock "restart-gpu-unlock" Rank fails [GpuRestart]: "a rank's GPUs go back to work";
 
     // A checkpoint on storage tiers.
     150 Size "size" Rank fails [Staging]: "the rank says how long its image will be";

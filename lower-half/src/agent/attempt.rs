@@ -2,6 +2,7 @@
 //! the process is told to end.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use stillpoint_clock::rank::{Activity, observe};
@@ -12,6 +13,7 @@ use stillpoint_protocol::agent::{Begin, FromAgent, Order, Progress, State};
 use stillpoint_protocol::client::ClientError;
 
 use super::absent::{Absent, Said};
+use super::ending;
 use super::late::Late;
 use crate::capture::behind::Behind;
 use crate::capture::increment;
@@ -303,7 +305,7 @@ impl Attempt {
         self.ran_on = true;
         wake::put_off_end(true);
         if let Some(executor) = &self.executor {
-            executor.let_go();
+            executor.let_go().unwrap_or_else(|why| self.lost(&why));
         }
         self.let_run();
     }
@@ -316,12 +318,22 @@ impl Attempt {
     /// From here on nothing of this attempt touches the application, which runs on.
     fn release(&mut self) {
         if let Some(executor) = self.executor.take() {
-            executor.stop();
+            executor.stop().unwrap_or_else(|why| self.lost(&why));
         }
         match self.ran_on {
             true => wake::put_off_end(false),
             false => self.let_run(),
         }
+    }
+
+    /// The application cannot run on.
+    fn lost(&self, why: &str) -> ! {
+        let directory = Path::new(&self.begin.directory);
+        let directory = directory.parent().unwrap_or(directory);
+        ending::lost(format!(
+            "{why}; the job ends here: carry on from its newest epoch with stillpoint restart {}",
+            directory.display()
+        ))
     }
 
     fn let_run(&mut self) {

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use super::maps;
+use crate::gpu::held;
 
 /// Devices that write nowhere but where they are told to, while a system call lasts.
 const HARMLESS: [&str; 11] = [
@@ -26,6 +27,11 @@ const HARMLESS: [&str; 11] = [
 
 fn is_one(path: &str) -> bool {
     path.starts_with("/dev/") && !HARMLESS.iter().any(|harmless| path.starts_with(harmless))
+}
+
+/// Whether one may have written to memory at some time: one that has been let go of meanwhile, to be had again later, has left no other trace.
+pub fn may_have_written() -> bool {
+    may_write() || held::may_have_written()
 }
 
 /// Whether there is one; also where that cannot be found out.

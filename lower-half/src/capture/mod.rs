@@ -189,7 +189,7 @@ unsafe fn write_to(
     let (descriptors, mut memory) = surveyed.map_err(CaptureError::process("open files"))??;
     inside.changes(std::mem::take(&mut memory.opened));
     let private = std::mem::take(&mut memory.private);
-    let unseen = devices::may_write();
+    let unseen = devices::may_have_written();
     let mut increment = match request.incremental {
         Incremental::Off => Increment::whole(private, &memory.regions),
         // SAFETY: the caller's.
@@ -199,7 +199,7 @@ unsafe fn write_to(
     };
     increment.add_contents(&contents.mapped().collect::<Vec<_>>());
     // The limit is the application's, and the image is not its file.
-    let behind = behind.filter(|_| !unseen && !FileLimit::is_set());
+    let behind = behind.filter(|_| !devices::may_write() && !FileLimit::is_set());
     let set_apart = behind.map(|(behind, say)| (behind.part(&increment.changed, mappings), say));
     // The image is not the application's file.
     inside.changes(FileLimit::lift());

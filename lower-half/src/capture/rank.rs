@@ -24,6 +24,7 @@ use super::{
     self as capture, CaptureError, Image, Request, environment, increment, mapped_files, records,
 };
 use crate::gate::descriptors;
+use crate::gpu::client;
 use crate::ground::cores;
 
 /// What a launch says of the job, for its images.
@@ -41,6 +42,7 @@ pub fn remember(launch: Option<&Launch>) {
     if let Some(launch) = launch {
         mapped_files::remember(launch);
         increment::remember(launch);
+        client::this_is(launch);
         JOB.get_or_init(|| Job {
             id: launch.job.clone(),
             command: launch.command.clone(),

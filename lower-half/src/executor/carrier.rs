@@ -109,19 +109,26 @@ impl Executor {
     }
 
     /// What is left to do goes on without the upper half, which may run.
-    pub fn let_go(&self) {
+    ///
+    /// # Errors
+    /// It cannot run on.
+    pub fn let_go(&self) -> Result<(), String> {
         self.table.close();
         self.access.let_go();
-        parts::release();
+        parts::release()
     }
 
     /// Ends everything that is under way: when this returns the thread leaves the upper half alone.
-    pub fn stop(self) {
+    ///
+    /// # Errors
+    /// The upper half cannot run on.
+    pub fn stop(self) -> Result<(), String> {
         self.table.close();
         let let_go = self.access.revoked();
         self.access.revoke();
-        if !let_go {
-            parts::release();
+        match let_go {
+            true => Ok(()),
+            false => parts::release(),
         }
     }
 }
@@ -173,6 +180,7 @@ impl Carrier {
 
     fn check(&self) -> Result<Progress, Failure> {
         at(Point::Check)?;
+        parts::quiet(&|| self.access.revoked())?;
         let still = self.still();
         let Means { attempt, begin, .. } = &self.means;
         {
@@ -201,7 +209,9 @@ impl Carrier {
 
     fn seal(&self) -> Result<Progress, Failure> {
         at(Point::Seal)?;
-        parts::each(&self.still(), |part, still| part.seal(still))?;
+        let still = self.still();
+        parts::each(&still, |part, still| part.seal(still))?;
+        parts::each(&still, |part, still| part.save(still))?;
         Ok(Progress::Sealed)
     }
 

@@ -37,11 +37,11 @@ pub unsafe extern "C" fn on_stop(
 ) {
     // SAFETY: the kernel's own arguments.
     let frame = unsafe { Frame::new(context) };
+    // SAFETY: the kernel's own structure, with a value where the code says so.
+    let agents = unsafe {
+        (*info).si_code == libc::SI_QUEUE && (*info).si_value().sival_ptr as usize == MAGIC
+    };
     let thread = Thread::current().filter(|thread| {
-        // SAFETY: the kernel's own structure, with a value where the code says so.
-        let agents = unsafe {
-            (*info).si_code == libc::SI_QUEUE && (*info).si_value().sival_ptr as usize == MAGIC
-        };
         let flag = if agents { flag::STOP } else { flag::STOP_SELF };
         let asked = thread.notes().flags.fetch_and(!flag, Ordering::AcqRel) & flag != 0;
         asked || agents
@@ -70,6 +70,16 @@ pub unsafe extern "C" fn on_stop(
         beneath::put_off(thread);
         return;
     }
+    match agents {
+        true => thread
+            .notes()
+            .flags
+            .fetch_or(flag::OUTSIDE, Ordering::AcqRel),
+        false => thread
+            .notes()
+            .flags
+            .fetch_and(!flag::OUTSIDE, Ordering::AcqRel),
+    };
     note_descriptor(frame);
     // The kernel tells it to nobody else.
     thread.note_timer_slack(timer_slack());
@@ -108,9 +118,14 @@ static STOPPED: AtomicU32 = AtomicU32::new(0);
 
 /// Every other thread's part: it waits until the checkpoint is over.
 unsafe extern "C" fn hold(_nothing: usize) {
-    while HOLD.load(Ordering::Acquire) != 0 {
+    let may_run = || Thread::current().is_some_and(|thread| has(thread, flag::RUNS));
+    while HOLD.load(Ordering::Acquire) != 0 && !may_run() {
         futex_wait(&HOLD, 1, 0);
     }
+}
+
+fn has(thread: Thread, flag: u64) -> bool {
+    thread.notes().flags.load(Ordering::Acquire) & flag != 0
 }
 
 /// The driver thread's part: the upper half pulls messages in until the checkpoint is over.
@@ -238,6 +253,54 @@ fn running(thread: Thread) -> bool {
 /// Whether every thread is stopped in a signal frame.
 pub fn all_stopped() -> bool {
     registry::each().all(|thread| thread.stop_frame() != 0)
+}
+
+/// How long a thread may take to go on, or to stop again, where nothing keeps it.
+const PROMPTLY: Duration = Duration::from_secs(10);
+const MOMENT: Duration = Duration::from_micros(50);
+
+/// Lets one stopped thread run, while the others stay where they are; `false` where it does not go on.
+pub fn let_run(thread: Thread) -> bool {
+    let flags = &thread.notes().flags;
+    flags.fetch_or(flag::RUNS, Ordering::AcqRel);
+    futex_wake(&HOLD);
+    within(PROMPTLY, || thread.stop_frame() == 0)
+}
+
+/// Stops it again; `false` where it does not stop.
+pub fn halt(thread: Thread) -> bool {
+    thread
+        .notes()
+        .flags
+        .fetch_and(!flag::RUNS, Ordering::AcqRel);
+    let mut asked = None;
+    within(PROMPTLY, || {
+        if thread.stop_frame() != 0 {
+            return true;
+        }
+        // It may have been on its way somewhere.
+        if asked.is_none_or(|when: Instant| when.elapsed() > Duration::from_millis(20)) {
+            asked = Some(Instant::now());
+            stop(thread);
+        }
+        false
+    })
+}
+
+/// Whether the thread was stopped in the application, and not by itself in a stub.
+pub fn is_outside(thread: Thread) -> bool {
+    has(thread, flag::OUTSIDE)
+}
+
+fn within(time: Duration, mut so: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + time;
+    while !so() {
+        if Instant::now() >= end {
+            return false;
+        }
+        std::thread::sleep(MOMENT);
+    }
+    true
 }
 
 /// Lets every stopped thread go on, but for the driver, whose `park` returns by itself.

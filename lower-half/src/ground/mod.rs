@@ -17,4 +17,5 @@ pub mod ranges;
 pub mod say;
 pub mod starters;
 pub mod told;
+pub mod unnoticed;
 pub mod wake;

@@ -11,6 +11,8 @@ use crate::agent::ending;
 use crate::arch::syscall;
 use crate::gate;
 use crate::gate::filter::HIGH_TEXT;
+use crate::gate::stop;
+use crate::gpu::client;
 use crate::ground::{arriving, cores, environment};
 use crate::launch::error::LaunchError;
 use crate::launch::{self, process};
@@ -40,6 +42,7 @@ pub fn run<J: Job>(
     };
     let at = |point: Point| strike(point).map_err(|error| refused(error.to_string()));
     this_is(launch.rank);
+    client::this_is(launch);
     let wanted = launch
         .restart
         .as_ref()
@@ -111,6 +114,7 @@ pub fn run<J: Job>(
     pass(Point::RestartLast);
     arriving::in_full();
     go();
+    stop::release_all();
     // SAFETY: everything is in place; nothing of the lower half is needed on this thread any more.
     unsafe {
         process::drop_alternate_stack();

@@ -7,6 +7,7 @@ use super::at;
 use crate::capture::descriptors::{messages, streams};
 use crate::capture::still::Still;
 use crate::gate::descriptors::{self, unseen};
+use crate::gpu::{held, traces};
 use crate::restore::back::Back;
 use crate::restore::rehearsal;
 
@@ -23,7 +24,12 @@ impl Part<Still<'_>, Back> for Descriptors {
 
     fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<String>) -> Done {
         let inside = still.enter()?;
-        let numbers = descriptors::upper();
+        let mut numbers = descriptors::upper();
+        if held::is_locked() {
+            // What a GPU's driver has open goes before an image is written.
+            let go = traces::open_files();
+            numbers.retain(|number| !go.iter().any(|(one, _)| one == number));
+        }
         reasons.extend(unseen::doubtful().into_iter().map(|number| {
             let link = std::fs::read_link(format!("/proc/self/fd/{number}")).unwrap_or_default();
             format!(

@@ -4,9 +4,11 @@
 use stillpoint_part::{Done, Kind, Part};
 
 use crate::capture::account;
+use crate::capture::maps::Mapping;
 use crate::capture::still::Still;
 use crate::capture::unmovable;
 use crate::capture::window_memory::Below;
+use crate::gpu::{held, traces};
 use crate::restore::back::Back;
 use crate::restore::rehearsal;
 
@@ -33,6 +35,9 @@ impl Part<Still<'_>, Back> for Memory {
                 return Ok(());
             }
         };
+        // What a GPU's driver has goes before memory is looked at for an image.
+        let goes = |it: &Mapping| held::is_locked() && traces::is_file(it.path());
+        let mappings: Vec<Mapping> = mappings.into_iter().filter(|it| !goes(it)).collect();
         let inside = still.enter()?;
         reasons.extend(rehearsal::of_memory(&mappings));
         let below = Below::survey(&mappings);

@@ -8,6 +8,7 @@ mod attributes;
 mod credentials;
 mod descriptors;
 mod gate;
+mod gpu;
 mod holdings;
 mod ipc;
 mod limits;
@@ -45,10 +46,11 @@ pub type AnyPart = dyn for<'a> Part<Still<'a>, Back>;
 /// * `descriptors` before `gate`: the gate notes whose they are;
 /// * `scheduling` first and `limits` and `credentials` last at the end of a restart: threads inherit the one, and the others may keep the
 ///   lower half from what it still has to do.
-pub static PARTS: [&AnyPart; 20] = [
+pub static PARTS: [&AnyPart; 21] = [
     &messages::Messages,
     &processes::Processes,
     &holdings::Holdings,
+    &gpu::Gpu,
     &memory::Memory,
     &mapped_files::MappedFiles,
     &threads::Threads,
@@ -92,6 +94,14 @@ pub fn remember() {
     PARTS.iter().for_each(|part| part.remember());
 }
 
+/// What works for the application outside of its process comes to rest.
+///
+/// # Errors
+/// It does not, or the checkpoint has been given up.
+pub fn quiet(given_up: &dyn Fn() -> bool) -> Done {
+    PARTS.iter().try_for_each(|part| part.quiet(given_up))
+}
+
 /// Every reason why there can be no checkpoint now.
 ///
 /// # Errors
@@ -122,8 +132,11 @@ pub fn capture(still: &Still<'_>) -> Result<Vec<Payload>, Failure> {
 }
 
 /// The application is about to run on.
-pub fn release() {
-    PARTS.iter().for_each(|part| part.release());
+///
+/// # Errors
+/// It cannot.
+pub fn release() -> Result<(), String> {
+    PARTS.iter().try_for_each(|part| part.release())
 }
 
 /// Every reason why an image cannot be restarted here.

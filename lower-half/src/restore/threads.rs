@@ -15,7 +15,7 @@ use crate::capture::signals::Pending;
 use crate::gate::signals;
 use crate::restore::attributes::{self, OfThread};
 use crate::restore::credentials::Change;
-use crate::threads::registry::Thread;
+use crate::threads::registry::{Thread, flag};
 
 /// A thread that is to be made again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,7 +186,8 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
             );
         }
     }
-    while GO.load(Ordering::Acquire) == 0 {
+    let notes = beginning.thread.notes();
+    while GO.load(Ordering::Acquire) == 0 && notes.flags.load(Ordering::Acquire) & flag::RUNS == 0 {
         futex_wait(&GO, 0, 0);
     }
     // They wait until the frame's own mask is back.
@@ -195,6 +196,12 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
     }
     // SAFETY: FS was set by `clone`, GS above; the caller of `recreate` vouches for the frame.
     unsafe { frame::sigreturn(saved.record.stop_frame as usize) }
+}
+
+/// Lets one of the threads that were made again run, before the others.
+pub fn go_alone(thread: Thread) {
+    thread.notes().flags.fetch_or(flag::RUNS, Ordering::AcqRel);
+    futex_wake(&GO);
 }
 
 /// Lets every thread that was made again run.

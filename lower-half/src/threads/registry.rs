@@ -53,6 +53,10 @@ pub mod flag {
     /// The thread believes that it blocks SIGSYS, or the stop signal (`gate::signals`).
     pub const BELIEVES_SIGSYS: u64 = 8;
     pub const BELIEVES_STOP: u64 = 16;
+    /// It may run while others are stopped.
+    pub const RUNS: u64 = 32;
+    /// The agent has stopped it, in the application's own code or that of its libraries.
+    pub const OUTSIDE: u64 = 64;
 }
 
 /// Values of [`Notes::state`].

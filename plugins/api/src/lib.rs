@@ -66,6 +66,14 @@ pub trait Part<Still: ?Sized, Back: ?Sized>: Sync {
     /// Before the application's first instruction, in every launch: notes what is the launch's own.
     fn remember(&self) {}
 
+    /// **Quiet**: everybody is parked, and nothing has been looked at. What works for the application outside of its process comes to rest, until
+    /// [`Part::release`]. The one turn in which threads may be let run on for that; they stand when it ends well. What is begun must
+    /// be seen by `release`, whenever that comes: nothing is begun once the checkpoint is given up.
+    fn quiet(&self, given_up: &dyn Fn() -> bool) -> Done {
+        let _ = given_up;
+        Ok(())
+    }
+
     /// **Check**: every reason why there can be no checkpoint now. Nothing is changed.
     fn hinders(&self, still: &Still, reasons: &mut Vec<String>) -> Done {
         let _ = (still, reasons);
@@ -90,14 +98,26 @@ pub trait Part<Still: ?Sized, Back: ?Sized>: Sync {
         Ok(())
     }
 
+    /// **Save**: every part is sealed. What lies outside of the process comes into its memory, until [`Part::release`].
+    fn save(&self, still: &Still) -> Done {
+        let _ = still;
+        Ok(())
+    }
+
     /// **Capture**: puts down what a restart needs.
     fn capture(&self, still: &Still, payloads: &mut Vec<Payload>) -> Done {
         let _ = (still, payloads);
         Ok(())
     }
 
-    /// **Release**: the application is about to run on, whether there is an image or the checkpoint was given up.
-    fn release(&self) {}
+    /// **Release**: the application is about to run on, whether there is an image or the checkpoint was given up, at any moment. What [`Part::quiet`] and
+    /// [`Part::save`] have done is undone.
+    ///
+    /// # Errors
+    /// The application cannot run on, in words for people: it is lost.
+    fn release(&self) -> Result<(), String> {
+        Ok(())
+    }
 
     /// **Check** of a restart: every reason why this process cannot become what the image holds. Nothing is changed, and nothing is mapped.
     fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {

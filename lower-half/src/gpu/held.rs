@@ -1,0 +1,265 @@
+//! How far this rank's devices have come in a checkpoint, and the way back from there.
+//!
+//! Whoever is in one of these functions keeps all others out: what is given up while the driver moves memory goes back when that is done. How far it
+//! has come only the driver knows, so the way back begins with a question.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use stillpoint_faults::{Point, pass, strike};
+use stillpoint_gpu_messages::{Facts, State, Uuid};
+use stillpoint_wrappers::gate::DriverState;
+
+use super::client::{Client, Trouble};
+use super::fitting::Carried;
+use super::traces;
+use crate::gate::stop;
+use crate::ground::page::Page;
+use crate::threads::registry::{self, Thread};
+
+/// How long submitted work is waited for while everybody stands still.
+const AT_ONCE: u32 = 1000;
+/// How long it is waited for while threads run on that may have to do something for it.
+const AT_MOST: u32 = 10_000;
+/// How long threads may take to stand still again.
+const STAND: Duration = Duration::from_secs(20);
+
+/// A rank whose devices have been locked, or more.
+struct Held {
+    client: Client,
+    thread: Thread,
+    facts: Facts,
+    /// Whether the process's memory holds what the devices held.
+    saved: bool,
+}
+
+static HELD: Mutex<Option<Held>> = Mutex::new(None);
+/// Whether there is one, for who only looks.
+static LOCKED: AtomicBool = AtomicBool::new(false);
+/// Whether this process has ever had devices of its own that wrote to its memory.
+static HAD: AtomicBool = AtomicBool::new(false);
+
+fn held() -> MutexGuard<'static, Option<Held>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether the driver holds this rank's devices still, so that what is open of them goes before memory is looked at.
+pub fn is_locked() -> bool {
+    LOCKED.load(Ordering::Acquire)
+}
+
+/// Whether a device may have written to this process's memory by itself at some time.
+pub fn may_have_written() -> bool {
+    HAD.load(Ordering::Acquire)
+}
+
+fn told(what: &str) -> impl Fn(Trouble) -> String {
+    move |trouble| format!("its GPUs cannot be {what}: {trouble}; the job runs on")
+}
+
+fn at(point: Point) -> Result<(), String> {
+    strike(point).map_err(|error| error.to_string())
+}
+
+/// Locks the devices, if the rank uses any: submitted work is done, and new work waits. Every thread must be stopped, and is when this returns `Ok`.
+///
+/// # Errors
+/// Why they cannot be locked.
+pub fn lock(page: Page, given_up: &dyn Fn() -> bool) -> Result<(), String> {
+    let mut held = held();
+    // Whoever gives up comes here afterwards, to release what there is.
+    if given_up() || !traces::in_use() {
+        return Ok(());
+    }
+    at(Point::GpuLock)?;
+    let told = told("checkpointed");
+    let mut client = Client::connect().map_err(&told)?;
+    match client.state().map_err(&told)? {
+        State::Running => {}
+        // It has the library, and has not begun with it.
+        State::Unknown => return Ok(()),
+        state => {
+            return Err(format!(
+                "its GPUs are {state:?} already: somebody else checkpoints this process; let that end"
+            ));
+        }
+    }
+    let facts = client.facts().map_err(&told)?;
+    if let Some(reason) = &facts.no_host_mode {
+        return Err(format!("its GPUs cannot be checkpointed: {reason}"));
+    }
+    let tid = client.restore_thread().map_err(&told)?;
+    let thread = thread(tid).ok_or_else(|| {
+        format!(
+            "its GPUs cannot be checkpointed: the driver's thread {tid} is none of the program's"
+        )
+    })?;
+    HAD.store(true, Ordering::Release);
+    LOCKED.store(true, Ordering::Release);
+    let held = held.insert(Held {
+        client,
+        thread,
+        facts,
+        saved: false,
+    });
+    held.alone(|client| client.lock(AT_ONCE))
+        .or_else(|trouble| match trouble {
+            Trouble::TimedOut(_) => held.lock_with_all(page),
+            other => Err(other),
+        })
+        .map_err(&told)
+}
+
+/// The upper half's thread that the driver means. It may know it as the kernel does, or, over a restart, as the application does.
+fn thread(tid: u32) -> Option<Thread> {
+    let find = |is: fn(Thread) -> u32| registry::each().find(|thread| is(*thread) == tid);
+    find(Thread::real_tid).or_else(|| find(Thread::virtual_tid))
+}
+
+/// The devices' memory comes into the process's own. Every thread must be stopped, and is when this returns.
+///
+/// # Errors
+/// Why it does not.
+pub fn save() -> Result<(), String> {
+    let mut held = held();
+    let Some(held) = held.as_mut() else {
+        return Ok(());
+    };
+    at(Point::GpuSave)?;
+    held.alone(Client::checkpoint)
+        .map_err(told("checkpointed"))?;
+    let left = traces::left().map_err(|error| format!("its memory map cannot be read: {error}"))?;
+    if !left.is_empty() {
+        return Err(format!(
+            "its GPUs' driver has put everything down, and holds {} all the same: no image could; the job runs on",
+            left.join(", ")
+        ));
+    }
+    held.saved = true;
+    Ok(())
+}
+
+/// What an image must hold of the devices.
+pub fn carried() -> Option<Carried> {
+    let held = held();
+    let held = held.as_ref().filter(|held| held.saved)?;
+    Some(Carried {
+        facts: held.facts.clone(),
+        thread: held.thread.virtual_tid(),
+    })
+}
+
+/// Goes back to where the devices work, from wherever they are. Threads may still be stopped.
+///
+/// # Errors
+/// They do not come back: the process is of no more use.
+pub fn release() -> Result<(), String> {
+    let mut held = held();
+    let Some(mut held) = held.take() else {
+        return Ok(());
+    };
+    pass(Point::GpuBack);
+    let back = held.back().or_else(|trouble| match trouble {
+        // Another helper, and the driver's own word for how far it is.
+        Trouble::Helper { .. } => Client::connect().and_then(|client| {
+            held.client = client;
+            held.back()
+        }),
+        other => Err(other),
+    });
+    LOCKED.store(false, Ordering::Release);
+    back.map_err(|trouble| format!("its GPUs do not come back after a checkpoint: {trouble}"))
+}
+
+impl Held {
+    /// Has the driver do something while no thread runs but the one that it needs.
+    fn alone<T>(
+        &mut self,
+        ask: impl FnOnce(&mut Client) -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
+        alone(&mut self.client, self.thread, ask)
+    }
+
+    /// Locks while the application's threads run: one that was stopped inside the driver may hold what the driver waits for. They come to wait in the
+    /// driver, or park in their next stub.
+    fn lock_with_all(&mut self, page: Page) -> Result<(), Trouble> {
+        let mut driver = registry::each().filter(|thread| thread.is_driver());
+        if driver.any(stop::is_outside) {
+            page.advance();
+        }
+        stop::release_all();
+        self.client.lock(AT_MOST)?;
+        let parked = || page.driver_state() == DriverState::Parked as u32 && page.advances() == 0;
+        let end = std::time::Instant::now() + STAND;
+        while std::time::Instant::now() < end {
+            if stop::stop_all(STAND) && parked() {
+                return Ok(());
+            }
+        }
+        Err(Trouble::Refused(format!(
+            "its threads did not stand still again within {} s after the devices were locked",
+            STAND.as_secs()
+        )))
+    }
+
+    fn back(&mut self) -> Result<(), Trouble> {
+        // It runs already where an attempt was given up while threads ran.
+        let stands = self.thread.stop_frame() != 0;
+        if stands && !stop::let_run(self.thread) {
+            return Err(Trouble::Refused(
+                "the driver's thread does not run".to_owned(),
+            ));
+        }
+        let mut state = self.client.state()?;
+        if state == State::Checkpointed {
+            self.client.restore(&[])?;
+            state = State::Locked;
+        }
+        match state {
+            State::Locked => self.client.unlock(),
+            State::Running | State::Unknown => Ok(()),
+            other => Err(Trouble::Refused(format!(
+                "the driver says that they are {other:?}"
+            ))),
+        }
+    }
+}
+
+fn alone<T>(
+    client: &mut Client,
+    thread: Thread,
+    ask: impl FnOnce(&mut Client) -> Result<T, Trouble>,
+) -> Result<T, Trouble> {
+    if !stop::let_run(thread) {
+        return Err(Trouble::Refused(
+            "the driver's thread does not run".to_owned(),
+        ));
+    }
+    let answer = ask(client);
+    match stop::halt(thread) {
+        true => answer,
+        false => Err(Trouble::Refused(
+            "the driver's thread does not stand still again".to_owned(),
+        )),
+    }
+}
+
+/// In a restart: device memory comes back from the process's own, to other devices where `pairs` say so. Only `thread` runs meanwhile, and then stands
+/// still again.
+///
+/// # Errors
+/// Why it does not come back.
+pub fn bring_back(thread: Thread, pairs: &[(Uuid, Uuid)]) -> Result<(), String> {
+    HAD.store(true, Ordering::Release);
+    let told = |trouble: Trouble| format!("its GPUs cannot be had again: {trouble}");
+    let mut client = Client::connect().map_err(told)?;
+    at(Point::RestartGpu)?;
+    client.restore(pairs).map_err(told)?;
+    at(Point::RestartGpuUnlock)?;
+    client.unlock().map_err(told)?;
+    match stop::halt(thread) {
+        true => Ok(()),
+        false => Err("its GPUs' driver's thread does not stand still again".to_owned()),
+    }
+}

@@ -1,0 +1,14 @@
+//! This rank's GPUs: whether it uses any, and how their memory comes into the rank's own, and back.
+//!
+//! The driver does that itself, asked by another process: the node's helper (`plugins/gpu/helper`). What is to be known of devices only the driver
+//! knows; here stands who is asked for what, and who runs meanwhile.
+//!
+//! * [`client`] - the connection to the helper, which is started by who needs it first
+//! * [`fitting`] - whether a node's devices can take what an image was written from; pure
+//! * [`held`] - how far the rank's devices have come in a checkpoint, and the way back from there
+//! * [`traces`] - what of a driver can be seen in a process; pure but for reading it
+
+pub mod client;
+pub mod fitting;
+pub mod held;
+pub mod traces;

@@ -1,0 +1,87 @@
+//! Memory on GPUs, and what the driver has going there.
+
+use stillpoint_part::{Done, Failure, Kind, Part, Payload, Saved};
+
+use super::put;
+use crate::capture::still::Still;
+use crate::gpu::client::Client;
+use crate::gpu::fitting::{self, Carried, KIND};
+use crate::gpu::held;
+use crate::ground::page::Page;
+use crate::restore::back::Back;
+use crate::restore::{read_if_there, threads};
+use crate::threads::registry;
+
+pub struct Gpu;
+
+impl Part<Still<'_>, Back> for Gpu {
+    fn name(&self) -> &'static str {
+        "GPUs"
+    }
+
+    fn kinds(&self) -> &'static [Kind] {
+        &[KIND]
+    }
+
+    fn quiet(&self, given_up: &dyn Fn() -> bool) -> Done {
+        // SAFETY: an application runs, so the page is mapped.
+        let page = unsafe { Page::mapped() };
+        held::lock(page, given_up).map_err(|reason| Failure::Hindered(vec![reason]))
+    }
+
+    fn save(&self, still: &Still<'_>) -> Done {
+        drop(still.enter()?);
+        held::save()?;
+        Ok(())
+    }
+
+    fn capture(&self, still: &Still<'_>, payloads: &mut Vec<Payload>) -> Done {
+        let _inside = still.enter()?;
+        match held::carried() {
+            Some(carried) => put(payloads, KIND, &carried),
+            None => Ok(()),
+        }
+    }
+
+    fn release(&self) -> Result<(), String> {
+        held::release()
+    }
+
+    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
+        match read_if_there::<Carried>(saved, &KIND) {
+            Ok(None) => {}
+            Ok(Some(carried)) => reasons.extend(pairs(&carried).err().unwrap_or_default()),
+            Err(reason) => reasons.push(reason),
+        }
+    }
+
+    fn resume(&self, back: &mut Back) -> Done {
+        let Some(carried) = read_if_there::<Carried>(&back.restore, &KIND)? else {
+            return Ok(());
+        };
+        let pairs = pairs(&carried).map_err(|reasons| reasons.join("; "))?;
+        let thread = registry::each().find(|thread| thread.virtual_tid() == carried.thread);
+        let thread = thread.ok_or_else(|| {
+            format!(
+                "its image lacks thread {} of its GPUs' driver: use another epoch",
+                carried.thread
+            )
+        })?;
+        threads::go_alone(thread);
+        held::bring_back(thread, &pairs)?;
+        Ok(())
+    }
+}
+
+/// The devices of this node for those that the image was written beside.
+fn pairs(
+    carried: &Carried,
+) -> Result<Vec<(stillpoint_gpu_messages::Uuid, stillpoint_gpu_messages::Uuid)>, Vec<String>> {
+    let facts = Client::connect().and_then(|mut client| client.facts());
+    let facts = facts.map_err(|trouble| {
+        vec![format!(
+            "its GPU memory cannot be brought back here: {trouble}"
+        )]
+    })?;
+    fitting::pairs(&carried.facts, &facts)
+}

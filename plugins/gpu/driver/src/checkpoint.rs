@@ -1,0 +1,151 @@
+//! Another process's devices are checkpointed: the driver's calls, by the process's id.
+//!
+//! A process is *locked* (new calls of its wait, what it had submitted is done), then *checkpointed* (its device memory lies in its own memory, and
+//! nothing of a device is open or mapped in it), *restored*, which leaves it locked, and *unlocked*. The target's own restore thread carries the
+//! two in the middle out, so that must run.
+
+use std::ffi::{CStr, c_int};
+use std::ptr;
+
+use cudarc::driver::sys::{
+    CUcheckpointCheckpointArgs, CUcheckpointGpuPair, CUcheckpointLockArgs, CUcheckpointRestoreArgs,
+    CUcheckpointUnlockArgs, CUuuid,
+};
+
+use crate::library::{Code, Driver, Error, Function};
+
+/// The first CUDA whose driver has these calls.
+pub const SINCE: c_int = 12080;
+/// The first one in which devices can be exchanged at a restore.
+pub const PAIRS_SINCE: c_int = 13000;
+/// The first one in which the caller can copy device memory itself.
+pub const CUSTOM_STORAGE_SINCE: c_int = 13040;
+
+const fn function(name: &'static CStr) -> Function {
+    Function { name, since: SINCE }
+}
+
+const LOCK: Function = function(c"cuCheckpointProcessLock");
+const CHECKPOINT: Function = function(c"cuCheckpointProcessCheckpoint");
+const RESTORE: Function = function(c"cuCheckpointProcessRestore");
+const UNLOCK: Function = function(c"cuCheckpointProcessUnlock");
+const STATE: Function = function(c"cuCheckpointProcessGetState");
+const THREAD: Function = function(c"cuCheckpointProcessGetRestoreThreadId");
+
+/// `CUDA_ERROR_NOT_READY`: a lock's time was over.
+pub const NOT_READY: u32 = 600;
+
+/// What the driver has a process in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Running,
+    Locked,
+    Checkpointed,
+    Failed,
+    /// Between two of these.
+    Moving,
+}
+
+/// The calls that the installed driver lacks.
+pub fn missing(driver: &Driver) -> Vec<&'static str> {
+    let all = [LOCK, CHECKPOINT, RESTORE, UNLOCK, STATE, THREAD];
+    let missing = all.into_iter().filter(|one| !driver.has(*one));
+    missing.filter_map(|one| one.name.to_str().ok()).collect()
+}
+
+/// What the driver has the process in.
+///
+/// # Errors
+/// The driver's: it does not know the process, for one.
+pub fn state(driver: &Driver, pid: i32) -> Result<State, Error> {
+    type GetState = unsafe extern "C" fn(c_int, *mut u32) -> Code;
+    // SAFETY: the function's type, the enumeration being a word; the place is the call's.
+    let state = driver.ask::<GetState, u32>(STATE, 0, |call, place| unsafe { call(pid, place) })?;
+    Ok(match state {
+        0 => State::Running,
+        1 => State::Locked,
+        2 => State::Checkpointed,
+        3 => State::Failed,
+        _ => State::Moving,
+    })
+}
+
+/// The process's thread that carries a checkpoint and a restore out.
+///
+/// # Errors
+/// The driver's.
+pub fn restore_thread(driver: &Driver, pid: i32) -> Result<i32, Error> {
+    type GetThread = unsafe extern "C" fn(c_int, *mut c_int) -> Code;
+    // SAFETY: the function's type; the place is the call's.
+    driver.ask::<GetThread, c_int>(THREAD, 0, |call, place| unsafe { call(pid, place) })
+}
+
+/// New calls of the process wait, and what it had submitted is done; [`NOT_READY`] where that is not so within the time.
+///
+/// # Errors
+/// The driver's. The process runs on then.
+pub fn lock(driver: &Driver, pid: i32, milliseconds: u32) -> Result<(), Error> {
+    type Lock = unsafe extern "C" fn(c_int, *mut CUcheckpointLockArgs) -> Code;
+    let mut given = CUcheckpointLockArgs {
+        timeoutMs: milliseconds,
+        reserved0: 0,
+        reserved1: [0; 7],
+    };
+    // SAFETY: the function's type; what it is given lives longer than the call.
+    driver.call::<Lock>(LOCK, |call| unsafe { call(pid, &raw mut given) })
+}
+
+/// Device memory comes into the process's own memory, and its devices are let go of. The process must be locked.
+///
+/// # Errors
+/// The driver's.
+pub fn checkpoint(driver: &Driver, pid: i32) -> Result<(), Error> {
+    type Checkpoint = unsafe extern "C" fn(c_int, *mut CUcheckpointCheckpointArgs) -> Code;
+    let mut given = CUcheckpointCheckpointArgs {
+        customStorageInfo_out: ptr::null_mut(),
+        reserved: [0; 56],
+    };
+    // SAFETY: the function's type; what it is given lives longer than the call. Nobody asks for storage of his own.
+    driver.call::<Checkpoint>(CHECKPOINT, |call| unsafe { call(pid, &raw mut given) })
+}
+
+/// Brings device memory back to the devices, to others of the same kind where `pairs` (before, now) say so. The process is locked then.
+///
+/// # Errors
+/// The driver's.
+pub fn restore(driver: &Driver, pid: i32, pairs: &[([u8; 16], [u8; 16])]) -> Result<(), Error> {
+    type Restore = unsafe extern "C" fn(c_int, *mut CUcheckpointRestoreArgs) -> Code;
+    let uuid = |bytes: [u8; 16]| CUuuid {
+        bytes: bytes.map(|byte| byte as _),
+    };
+    let mut pairs: Vec<CUcheckpointGpuPair> = pairs
+        .iter()
+        .map(|(old, new)| CUcheckpointGpuPair {
+            oldUuid: uuid(*old),
+            newUuid: uuid(*new),
+        })
+        .collect();
+    let mut given = CUcheckpointRestoreArgs {
+        gpuPairs: match pairs.is_empty() {
+            true => ptr::null_mut(),
+            false => pairs.as_mut_ptr(),
+        },
+        gpuPairsCount: pairs.len() as u32,
+        padding0: 0,
+        customStorageInfo_out: ptr::null_mut(),
+        reserved: [0; 40],
+    };
+    // SAFETY: the function's type; what it is given, the pairs too, lives longer than the call.
+    driver.call::<Restore>(RESTORE, |call| unsafe { call(pid, &raw mut given) })
+}
+
+/// The process's calls go on.
+///
+/// # Errors
+/// The driver's.
+pub fn unlock(driver: &Driver, pid: i32) -> Result<(), Error> {
+    type Unlock = unsafe extern "C" fn(c_int, *mut CUcheckpointUnlockArgs) -> Code;
+    let mut given = CUcheckpointUnlockArgs { reserved: [0; 8] };
+    // SAFETY: the function's type; what it is given lives longer than the call.
+    driver.call::<Unlock>(UNLOCK, |call| unsafe { call(pid, &raw mut given) })
+}

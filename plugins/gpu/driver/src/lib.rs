@@ -1,0 +1,13 @@
+//! The CUDA driver, as we call it: `libcuda.so.1`, opened at run time, its functions looked up one by one, and safe wrappers around those that are used.
+//!
+//! A function that the installed driver does not have is an error of whoever needs it, and of nobody else.
+//!
+//! * [`library`] - the library, and how a function is found
+//! * [`devices`] - what the node has
+//! * [`checkpoint`] - another process is locked, checkpointed, restored, unlocked
+
+pub mod checkpoint;
+pub mod devices;
+pub mod library;
+
+pub use library::{Driver, Error, OpenError};

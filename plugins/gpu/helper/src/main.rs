@@ -1,0 +1,60 @@
+//! The helper of a job's ranks on one node that use GPUs. The driver locks, checkpoints and restores a process only for another one: this one.
+//!
+//! ```text
+//! stillpoint-gpu --start NAME    starts one that serves, and ends
+//! stillpoint-gpu --serve NAME    serves the ranks that come to the socket NAME (abstract), until all have gone
+//! stillpoint-gpu --facts         says as JSON what the node has
+//! ```
+//!
+//! The rank that needs it first starts it, out of its own lower half. It is no child of the application's, and outlives a rank that dies.
+//!
+//! * [`facts`] - what the node has
+//! * [`checkpoint`] - what is done for one rank
+//! * [`serve`] - who is served, and until when
+
+mod checkpoint;
+mod facts;
+mod serve;
+
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["--facts"] => say_facts(),
+        ["--start", name] => start(name),
+        ["--serve", name] => serve::until_all_have_gone(name.as_bytes()),
+        _ => Err("usage: stillpoint-gpu --facts | --serve NAME (started by Stillpoint)".to_owned()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("stillpoint-gpu: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Starts the one that serves, out of whatever the rank has: its descriptors, its working directory, its session.
+fn start(name: &str) -> Result<(), String> {
+    // SAFETY: nothing of this process's own is open but what it says and reads.
+    unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
+    let itself = std::env::current_exe().map_err(|error| error.to_string())?;
+    Command::new(itself)
+        .args(["--serve", name])
+        .current_dir("/")
+        .process_group(0)
+        .spawn()
+        .map(|_| ())
+        .map_err(|error| format!("cannot start the one that serves: {error}"))
+}
+
+fn say_facts() -> Result<(), String> {
+    facts::see_every_device();
+    let facts = facts::of(&facts::open()?)?;
+    let text = serde_json::to_string(&facts).map_err(|error| error.to_string())?;
+    println!("{text}");
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! Who is served, and until when: processes of the same user that come to the socket, until the last of them has gone for a while.
+
+use std::io::{self, BufReader};
+use std::os::fd::AsFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{UnixCredentials, getsockopt, sockopt::PeerCredentials};
+use nix::unistd::geteuid;
+use stillpoint_gpu_messages::{Request, receive, send};
+
+use crate::checkpoint::{Begun, carry_out};
+use crate::facts;
+
+/// How long nobody may be there before this ends: ranks come and go while a job is restarted.
+const ALONE: Duration = Duration::from_secs(20);
+const LOOK: u16 = 500;
+
+/// Serves. Returns at once where another one has the socket already.
+///
+/// # Errors
+/// In words for people.
+pub fn until_all_have_gone(name: &[u8]) -> Result<(), String> {
+    facts::see_every_device();
+    let bound =
+        SocketAddr::from_abstract_name(name).and_then(|place| UnixListener::bind_addr(&place));
+    let listener = match bound {
+        Ok(listener) => listener,
+        // Two ranks have started one: the other serves both.
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Ok(()),
+        Err(error) => return Err(format!("cannot open the socket: {error}")),
+    };
+    let begun = Begun::default();
+    // To begin with the driver takes seconds: nobody shall wait for that who comes later.
+    let early = begun.clone();
+    thread::spawn(move || {
+        // Whoever asks for something is told.
+        let _ = early.driver();
+    });
+    serve(&listener, &begun).map_err(|error| format!("cannot wait for ranks: {error}"))
+}
+
+fn serve(listener: &UnixListener, begun: &Begun) -> io::Result<()> {
+    let there = Arc::new(AtomicUsize::new(0));
+    let mut last = Instant::now();
+    loop {
+        let mut ready = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut ready, PollTimeout::from(LOOK)) {
+            Ok(0) | Err(nix::errno::Errno::EINTR) => {}
+            Ok(_) => welcome(listener.accept()?.0, begun, &there),
+            Err(error) => return Err(error.into()),
+        }
+        if there.load(Ordering::SeqCst) > 0 {
+            last = Instant::now();
+        } else if last.elapsed() > ALONE {
+            return Ok(());
+        }
+    }
+}
+
+/// Counts who is there.
+struct Presence(Arc<AtomicUsize>);
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Serves one process, if it is of this user, on a thread of its own.
+fn welcome(stream: UnixStream, begun: &Begun, there: &Arc<AtomicUsize>) {
+    let Ok(peer) = getsockopt(&stream, PeerCredentials) else {
+        return;
+    };
+    if !may_come(&peer) {
+        return;
+    }
+    there.fetch_add(1, Ordering::SeqCst);
+    let presence = Presence(Arc::clone(there));
+    let begun = begun.clone();
+    thread::spawn(move || {
+        let _presence = presence;
+        // A rank that has gone needs no answer.
+        let _ = converse(&stream, &begun, peer.pid());
+    });
+}
+
+fn may_come(peer: &UnixCredentials) -> bool {
+    peer.uid() == geteuid().as_raw()
+}
+
+fn converse(stream: &UnixStream, begun: &Begun, pid: i32) -> io::Result<()> {
+    let mut from = BufReader::new(stream);
+    let mut to = stream;
+    while let Some(request) = receive::<Request>(&mut from)? {
+        send(&mut to, &carry_out(begun, pid, request))?;
+    }
+    Ok(())
+}

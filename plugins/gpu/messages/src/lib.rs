@@ -1,0 +1,136 @@
+//! What a rank and the GPU helper of its node say to each other: one line of JSON for each request, and one for its answer.
+//!
+//! The helper (`plugins/gpu/helper`) makes the driver's calls for a rank, because the driver wants them from another process. Which process is
+//! meant is never said: it is the one at the other end of the socket, as the kernel tells.
+
+#![forbid(unsafe_code)]
+
+mod facts;
+
+use std::io::{self, BufRead, Read, Write};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+pub use facts::{Device, Facts, Uuid};
+
+/// Counts up with every change of what is said here. Ranks and helper of one installation have the same.
+pub const VERSION: u32 = 1;
+
+/// The longest line. Facts of a node are the longest that is said.
+pub const MOST: u64 = 1 << 20;
+
+/// What a rank asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    /// First of all.
+    Hello {
+        version: u32,
+    },
+    Facts,
+    /// What state the driver has the rank's process in.
+    State,
+    /// Which of its threads carries a checkpoint and a restore out.
+    RestoreThread,
+    /// New work has to wait, and what was submitted is waited for, for so long.
+    Lock {
+        milliseconds: u32,
+    },
+    /// Device memory comes into the rank's own memory, and the devices are let go of.
+    Checkpoint,
+    /// Back to the devices: to others where pairs say so.
+    Restore {
+        pairs: Vec<(Uuid, Uuid)>,
+    },
+    Unlock,
+}
+
+/// What the helper answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    Done,
+    Facts(Facts),
+    State(State),
+    Thread(u32),
+    /// It did not come to that within the time. Nothing has changed.
+    TimedOut,
+    /// In words for people.
+    Failed(String),
+}
+
+/// What the driver has a process in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum State {
+    /// It does not use the driver, or the driver does not know it.
+    Unknown,
+    Running,
+    Locked,
+    Checkpointed,
+    Failed,
+}
+
+/// The name of the socket of a job's helper on this node, in the abstract namespace. A launch has its own, and a user.
+pub fn socket(launch: &str, user: u32) -> Vec<u8> {
+    format!("stillpoint-gpu-{user}-{launch}").into_bytes()
+}
+
+/// Writes one message.
+///
+/// # Errors
+/// Where the other end is gone.
+pub fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    to.write_all(&line)
+}
+
+/// Reads one message; `None` where the other end has closed.
+///
+/// # Errors
+/// Where nothing comes in time, or what comes is no message.
+pub fn receive<M: DeserializeOwned>(from: &mut impl BufRead) -> io::Result<Option<M>> {
+    let mut line = Vec::new();
+    from.take(MOST).read_until(b'\n', &mut line)?;
+    match line.last() {
+        None => Ok(None),
+        Some(b'\n') => Ok(Some(serde_json::from_slice(&line)?)),
+        Some(_) => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "a message has no end",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_out_as_they_went_in() {
+        let said = [
+            Request::Hello { version: VERSION },
+            Request::Lock { milliseconds: 7 },
+            Request::Restore {
+                pairs: vec![(Uuid([1; 16]), Uuid([0xfe; 16]))],
+            },
+        ];
+        let mut bytes = Vec::new();
+        for one in &said {
+            send(&mut bytes, one).unwrap();
+        }
+        let mut from = bytes.as_slice();
+        for one in &said {
+            assert_eq!(receive(&mut from).unwrap().as_ref(), Some(one));
+        }
+        assert_eq!(receive::<Request>(&mut from).unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_no_message_is_an_error() {
+        for bytes in [&b"\"Facts\""[..], b"nonsense\n", b"{\"Lock\":{}}\n"] {
+            assert!(receive::<Request>(&mut &bytes[..]).is_err(), "{bytes:?}");
+        }
+        let endless = vec![b' '; MOST as usize + 10];
+        assert!(receive::<Request>(&mut endless.as_slice()).is_err());
+    }
+}

@@ -1,0 +1,47 @@
+//! Faults: what goes wrong because a test says so, in the description or by a file that is put into the folder later.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use stillpoint_emulated_gpu_protocol::{FAULTS, description::Node};
+
+/// The faults that are there.
+pub struct Faults {
+    described: Mutex<BTreeMap<String, u64>>,
+    folder: PathBuf,
+}
+
+impl Faults {
+    pub fn new(node: &Node, folder: &Path) -> Faults {
+        Faults {
+            described: Mutex::new(node.faults.clone()),
+            folder: folder.join(FAULTS),
+        }
+    }
+
+    /// Whether a fault strikes now. One that strikes only so often has then done so once more.
+    pub fn strike(&self, name: &str) -> bool {
+        let mut described = self
+            .described
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(times) = described.get_mut(name)
+            && *times > 0
+        {
+            *times -= 1;
+            return true;
+        }
+        let file = self.folder.join(name);
+        let Ok(text) = fs::read_to_string(&file) else {
+            return false;
+        };
+        match text.trim().parse::<u64>() {
+            Ok(0) => false,
+            Ok(times) => fs::write(&file, (times - 1).to_string()).is_ok(),
+            // Nothing said: every time, for as long as the file is there.
+            Err(_) => true,
+        }
+    }
+}

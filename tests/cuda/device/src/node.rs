@@ -1,0 +1,87 @@
+//! The node's devices, as all clients share them.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use stillpoint_emulated_gpu_protocol::description;
+use stillpoint_emulated_gpu_protocol::page::Lent;
+
+use crate::faults::Faults;
+use crate::links::Links;
+use crate::memory::{Account, Block};
+
+/// The driver's results that the device gives.
+pub mod code {
+    pub const INVALID_VALUE: u32 = 1;
+    pub const OUT_OF_MEMORY: u32 = 2;
+    pub const INVALID_DEVICE: u32 = 101;
+    pub const UNCORRECTABLE: u32 = 214;
+    pub const NOT_FOUND: u32 = 500;
+    pub const ILLEGAL_ADDRESS: u32 = 700;
+    pub const LAUNCH_FAILED: u32 = 719;
+    pub const UNKNOWN: u32 = 999;
+}
+
+/// All of it.
+pub struct Gpus {
+    pub node: description::Node,
+    pub accounts: Vec<Arc<Account>>,
+    pub links: Links,
+    pub faults: Faults,
+    lent: Mutex<HashMap<u64, Vec<Arc<Block>>>>,
+    tokens: AtomicU64,
+}
+
+impl Gpus {
+    pub fn new(node: description::Node, folder: &Path) -> Gpus {
+        Gpus {
+            accounts: node
+                .devices
+                .iter()
+                .map(|device| Arc::new(Account::new(device.memory)))
+                .collect(),
+            links: Links::new(&node),
+            faults: Faults::new(&node, folder),
+            lent: Mutex::default(),
+            tokens: AtomicU64::new(1),
+            node,
+        }
+    }
+
+    /// The account of a device.
+    pub fn account(&self, device: u32) -> Result<&Arc<Account>, u32> {
+        self.accounts
+            .get(device as usize)
+            .ok_or(code::INVALID_DEVICE)
+    }
+
+    /// Whether a device has gone.
+    pub fn lost(&self, device: u32) -> bool {
+        self.faults.strike(&format!("device-lost-{device}"))
+    }
+
+    /// Lends memory to whoever knows what it is called.
+    pub fn lend(&self, device: u32, blocks: Vec<Arc<Block>>) -> Lent {
+        let token = self.tokens.fetch_add(1, Ordering::Relaxed);
+        let size = blocks.iter().map(|block| block.size() as u64).sum();
+        self.lent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(token, blocks);
+        Lent {
+            token,
+            device,
+            size,
+        }
+    }
+
+    /// What was lent under a name, once.
+    pub fn borrow(&self, token: u64) -> Option<Vec<Arc<Block>>> {
+        self.lent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&token)
+    }
+}

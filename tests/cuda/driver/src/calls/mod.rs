@@ -1,0 +1,26 @@
+//! The functions that programs call.
+
+mod checkpoint;
+mod context;
+mod copy;
+mod device;
+mod entry;
+mod error;
+mod event;
+mod memory;
+mod module;
+mod pointer;
+mod stream;
+
+/// Writes what a program asked for to where it wants it.
+///
+/// # Safety
+/// The place is null or the program's own, and has room.
+unsafe fn give<T>(place: *mut T, value: T) -> Result<(), crate::code::Code> {
+    if place.is_null() {
+        return Err(crate::code::INVALID_VALUE);
+    }
+    // SAFETY: as the caller says.
+    unsafe { place.write_unaligned(value) };
+    Ok(())
+}

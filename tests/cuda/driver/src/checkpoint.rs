@@ -1,0 +1,348 @@
+//! A checkpoint of this process, carried out on its service thread as another process asks. The states and who may ask for what in
+//! each of them are the real driver's:
+//!
+//! ```text
+//! RUNNING --lock--> LOCKED --checkpoint--> CHECKPOINTED --restore--> LOCKED --unlock--> RUNNING
+//! with custom storage:   --checkpoint--> CHECKPOINTING --complete--> CHECKPOINTED
+//!                                        CHECKPOINTED --restore--> RESTORING --complete--> LOCKED
+//! ```
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use stillpoint_emulated_gpu_protocol::channel;
+use stillpoint_emulated_gpu_protocol::message::{Reply, Request, Work};
+use stillpoint_emulated_gpu_protocol::page::{Lent, Order, State};
+use stillpoint_emulated_gpu_protocol::{futex, window as places};
+
+use crate::code::{self, Code};
+use crate::connection::Connection;
+use crate::driver::{Driver, hold};
+use crate::{gate, window};
+
+/// The stream's place that the service thread has for itself.
+const SERVICE: u32 = 0;
+
+/// What is put aside while there is no connection.
+pub struct Saved {
+    /// Device memory in host memory: device address, host address, size. Nothing with custom storage.
+    pieces: Vec<(u64, u64, u64)>,
+    /// How far the streams had come, and when events happened.
+    channel: Box<[u8]>,
+}
+
+/// Does what was asked for.
+pub fn carry_out(order: Order) -> Result<Vec<Lent>, Code> {
+    match (window::state(), order) {
+        (State::Running, Order::Lock { until }) => lock(until),
+        (State::Locked, Order::Unlock) => {
+            window::set_state(State::Running);
+            gate::open();
+            Ok(vec![])
+        }
+        (State::Locked, Order::Checkpoint { custom }) => with(|driver| driver.save(custom)),
+        (State::Checkpointing, Order::Complete) => with(|driver| {
+            driver.leave()?;
+            window::set_state(State::Checkpointed);
+            Ok(vec![])
+        }),
+        (
+            State::Checkpointed,
+            Order::Restore {
+                custom,
+                folder,
+                pairs,
+            },
+        ) => with(|driver| driver.restore(custom, folder.into(), &pairs)),
+        (State::Restoring, Order::Complete) => {
+            window::set_state(State::Locked);
+            Ok(vec![])
+        }
+        _ => Err(code::ILLEGAL_STATE),
+    }
+}
+
+fn with(act: impl FnOnce(&mut Driver) -> Result<Vec<Lent>, Code>) -> Result<Vec<Lent>, Code> {
+    act(hold().as_mut().ok_or(code::NOT_INITIALIZED)?)
+}
+
+/// Keeps new calls out, and waits for those that are inside and for work that was submitted.
+fn lock(until: Option<u64>) -> Result<Vec<Lent>, Code> {
+    if !gate::close(until) {
+        return Err(code::NOT_READY);
+    }
+    let mut driver = hold();
+    let driver = driver.as_mut().ok_or(code::NOT_INITIALIZED)?;
+    let result = driver.quiet(until);
+    match result {
+        Ok(()) => window::set_state(State::Locked),
+        Err(_) => gate::open(),
+    }
+    result.map(|()| vec![])
+}
+
+/// Waits for a piece of work, until a time of the monotonic clock.
+fn finished(slot: u32, sequence: u32, until: Option<u64>) -> bool {
+    let channel = window::channel();
+    let word = &channel.done[slot as usize];
+    loop {
+        let seen = word.load(std::sync::atomic::Ordering::Acquire);
+        if channel.has(slot, sequence) {
+            return true;
+        }
+        let left = until.map_or(u64::MAX, |until| until.saturating_sub(window::now()));
+        if left == 0 {
+            return false;
+        }
+        futex::wait(
+            word,
+            seen,
+            Some(Duration::from_nanos(left.min(1_000_000_000))),
+        );
+    }
+}
+
+impl Driver {
+    fn quiet(&mut self, until: Option<u64>) -> Result<(), Code> {
+        let connection = self.connection.as_mut().ok_or(code::DEVICE_UNAVAILABLE)?;
+        if connection.fault("lock-timeout") {
+            let left = until.map_or(0, |until| until.saturating_sub(window::now()));
+            std::thread::sleep(Duration::from_nanos(left));
+            return Err(code::NOT_READY);
+        }
+        for (slot, sequence) in self.slots.all() {
+            if !finished(slot, sequence, until) {
+                return Err(code::NOT_READY);
+            }
+        }
+        Ok(())
+    }
+
+    /// Device memory goes to host memory, or is lent; then the connection ends, or will when the copies are made.
+    fn save(&mut self, custom: bool) -> Result<Vec<Lent>, Code> {
+        self.healthy()?;
+        if custom && !self.node.custom_storage {
+            return Err(code::NOT_SUPPORTED);
+        }
+        let connection = self.connection()?;
+        if connection.fault("checkpoint-breaks") {
+            window::set_state(State::Failed);
+            gate::open();
+            window::channel().fail(code::UNKNOWN);
+            return Err(code::UNKNOWN);
+        }
+        if connection.fault("checkpoint-fails") {
+            return Err(code::OPERATING_SYSTEM);
+        }
+        self.reclaim();
+        if custom {
+            let lent = self.lend()?;
+            self.saved = Some(Saved {
+                pieces: vec![],
+                channel: Box::default(),
+            });
+            window::set_state(State::Checkpointing);
+            return Ok(lent);
+        }
+        let pieces = self.copy_out()?;
+        self.saved = Some(Saved {
+            pieces,
+            channel: Box::default(),
+        });
+        self.leave()?;
+        window::set_state(State::Checkpointed);
+        Ok(vec![])
+    }
+
+    /// Lends the memory of each device that has some.
+    fn lend(&mut self) -> Result<Vec<Lent>, Code> {
+        let places: Vec<u32> = self.devices.iter().copied().flatten().collect();
+        let mut lent = vec![];
+        for device in places {
+            match self.connection()?.ask(&Request::Lend { device })? {
+                Reply::Lent(one) if one.size > 0 => lent.push(one),
+                Reply::Lent(_) => {}
+                _ => return Err(code::UNKNOWN),
+            }
+        }
+        Ok(lent)
+    }
+
+    fn copy_out(&mut self) -> Result<Vec<(u64, u64, u64)>, Code> {
+        let memory: Vec<(u64, u64)> = self
+            .memory
+            .iter()
+            .map(|(address, memory)| (*address, memory.size))
+            .collect();
+        let mut pieces = vec![];
+        for (address, size) in memory {
+            let copied = window::anywhere(size)
+                .map_err(|_| code::OUT_OF_MEMORY)
+                .and_then(|host| {
+                    pieces.push((address, host, size));
+                    self.transfer(Work::ToHost {
+                        address,
+                        host,
+                        size,
+                    })
+                });
+            if let Err(code) = copied {
+                give_back(&pieces);
+                return Err(code);
+            }
+        }
+        Ok(pieces)
+    }
+
+    /// A copy on the service thread's own stream, and its end.
+    fn transfer(&mut self, work: Work) -> Result<(), Code> {
+        let sequence = self.slots.next(SERVICE);
+        let device = self.devices.iter().copied().flatten().next();
+        let submitted = Request::Submit {
+            device: device.unwrap_or(0),
+            stream: SERVICE,
+            sequence,
+            after: vec![],
+            work,
+        };
+        self.connection()?.tell(&submitted)?;
+        // A device that has gone answers nothing any more.
+        while !finished(SERVICE, sequence, Some(window::now() + 1_000_000_000)) {
+            if !self.connection()?.lives() {
+                return Err(code::UNKNOWN);
+            }
+        }
+        self.healthy()
+    }
+
+    /// The connection ends; nothing of the devices is open or mapped any more.
+    fn leave(&mut self) -> Result<(), Code> {
+        let kept: *const channel::Channel = window::channel();
+        // SAFETY: the channel is mapped, as there is a connection, and the device changes nothing of it now.
+        let kept = unsafe { std::slice::from_raw_parts(kept.cast::<u8>(), channel::SIZE) };
+        if let Some(saved) = &mut self.saved {
+            saved.channel = kept.into();
+        }
+        // What the process had is free for others when this has been answered.
+        self.connection()?.tell(&Request::Leave)?;
+        self.connection = None;
+        window::unmap_channel().map_err(|_| code::OPERATING_SYSTEM)
+    }
+
+    /// The devices that there are anything of.
+    fn used(&self, device: u32) -> bool {
+        self.contexts
+            .iter()
+            .any(|(_, context)| context.device == device)
+    }
+
+    fn restore(
+        &mut self,
+        custom: bool,
+        folder: PathBuf,
+        pairs: &[([u8; 16], [u8; 16])],
+    ) -> Result<Vec<Lent>, Code> {
+        let before = self.devices.clone();
+        let restored = Connection::open(&folder)
+            .map_err(|_| code::NO_DEVICE)
+            .and_then(|connection| {
+                self.connection = Some(connection);
+                self.come_back(custom, pairs)
+            });
+        match &restored {
+            Ok(_) => {
+                self.folder = folder;
+                let state = if custom {
+                    State::Restoring
+                } else {
+                    State::Locked
+                };
+                window::set_state(state);
+            }
+            Err(_) => {
+                // As before: everything that was put aside is still there.
+                self.devices = before;
+                self.connection = None;
+                window::unmap_channel().map_err(|_| code::OPERATING_SYSTEM)?;
+            }
+        }
+        restored
+    }
+
+    fn come_back(
+        &mut self,
+        custom: bool,
+        pairs: &[([u8; 16], [u8; 16])],
+    ) -> Result<Vec<Lent>, Code> {
+        let now = self.connection()?.node()?;
+        if now.driver != self.node.driver {
+            return Err(code::SYSTEM_DRIVER_MISMATCH);
+        }
+        let mut devices = vec![];
+        for (number, device) in self.node.devices.iter().enumerate() {
+            let pair = pairs.iter().find(|(before, _)| *before == device.uuid);
+            let uuid = pair.map_or(device.uuid, |(_, now)| *now);
+            let place = now.devices.iter().position(|other| other.uuid == uuid);
+            if self.used(number as u32) {
+                let place = place.ok_or(code::INVALID_DEVICE)?;
+                let other = &now.devices[place];
+                if (&other.name, other.capability) != (&device.name, device.capability) {
+                    return Err(code::COMPAT_NOT_SUPPORTED_ON_DEVICE);
+                }
+            }
+            devices.push(place.map(|place| place as u32));
+        }
+        self.devices = devices;
+        if self.connection()?.fault("restore-fails") {
+            return Err(code::OPERATING_SYSTEM);
+        }
+        self.bring_back_channel();
+        let memory: Vec<(u64, u64, u64)> = self
+            .memory
+            .iter()
+            .map(|(address, memory)| (*address, memory.context, memory.size))
+            .collect();
+        for (address, context, size) in memory {
+            let context = self.contexts.get(context).ok_or(code::INVALID_CONTEXT)?;
+            let device = self.place(context.device)?;
+            let size = size.next_multiple_of(512);
+            self.connection()?.tell(&Request::Allocate {
+                device,
+                address,
+                size,
+            })?;
+        }
+        if custom {
+            return self.lend();
+        }
+        let pieces = self
+            .saved
+            .as_ref()
+            .map_or_else(Vec::new, |saved| saved.pieces.clone());
+        for &(address, host, size) in &pieces {
+            self.transfer(Work::ToDevice {
+                host,
+                address,
+                size,
+            })?;
+        }
+        self.saved = None;
+        give_back(&pieces);
+        Ok(vec![])
+    }
+
+    fn bring_back_channel(&self) {
+        let Some(saved) = &self.saved else { return };
+        let start = places::CHANNEL as *mut u8;
+        // SAFETY: the channel is mapped, as there is a connection; it has as many bytes as were kept, and no stream runs yet.
+        unsafe { start.copy_from_nonoverlapping(saved.channel.as_ptr(), saved.channel.len()) };
+    }
+}
+
+/// Host memory that device memory was put aside in.
+fn give_back(pieces: &[(u64, u64, u64)]) {
+    for &(_, host, size) in pieces {
+        // SAFETY: it came from `anywhere`, and only the list knew of it.
+        unsafe { window::unmap(host, size) };
+    }
+}

@@ -1,0 +1,477 @@
+//! The driver's state in this process, and how a call gets at it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use stillpoint_emulated_gpu_protocol::channel::STREAMS;
+use stillpoint_emulated_gpu_protocol::description::Node;
+use stillpoint_emulated_gpu_protocol::message::{Reply, Request, Work};
+use stillpoint_emulated_gpu_protocol::{VARIABLE, futex, window as places};
+
+use crate::addresses::Addresses;
+use crate::checkpoint::Saved;
+use crate::code::{self, Code};
+use crate::connection::Connection;
+use crate::objects::{
+    Context, Event, Function, Handles, Memory, Order, Pinned, Primary, Slots, Stream,
+};
+use crate::ptx::Entry;
+use crate::{gate, service, window};
+
+/// All of it.
+pub struct Driver {
+    pub folder: PathBuf,
+    /// There is none while the process is checkpointed.
+    pub connection: Option<Connection>,
+    /// What there was at `cuInit`.
+    pub node: Node,
+    /// The devices' numbers where they are now, by those that the program knows; none for one that is not there any more.
+    pub devices: Vec<Option<u32>>,
+    pub primaries: Vec<Primary>,
+    pub contexts: Handles<Context>,
+    pub streams: Handles<Stream>,
+    pub events: Handles<Event>,
+    pub modules: Handles<Vec<Entry>>,
+    pub functions: Handles<Function>,
+    pub slots: Slots,
+    pub times: Slots,
+    pub memory: BTreeMap<u64, Memory>,
+    pub pinned: BTreeMap<u64, Pinned>,
+    pub addresses: Addresses,
+    pub pinned_addresses: Addresses,
+    /// Addresses that can be given out again once a stream has come so far.
+    pub leaving: Vec<(u32, u32, u64)>,
+    pub pieces: u64,
+    /// What a checkpoint has put aside.
+    pub saved: Option<Saved>,
+}
+
+static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
+
+thread_local! {
+    /// The contexts that a thread has pushed; the last is current.
+    static CURRENT: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The contexts that this thread has pushed.
+pub fn current<T>(look: impl FnOnce(&mut Vec<u64>) -> T) -> T {
+    CURRENT.with_borrow_mut(look)
+}
+
+/// The driver, whether it is set up or not. The service thread comes in by this, and everybody else by [`call`].
+pub fn hold() -> MutexGuard<'static, Option<Driver>> {
+    DRIVER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A call that asks for nothing but what is known.
+pub fn look(ask: impl FnOnce(&mut Driver) -> Result<(), Code>) -> Code {
+    let _inside = gate::enter();
+    match hold().as_mut() {
+        Some(driver) => code::of(ask(driver)),
+        None => code::NOT_INITIALIZED,
+    }
+}
+
+/// A call that has to do with work: an error of earlier work is its result.
+pub fn call(ask: impl FnOnce(&mut Driver) -> Result<(), Code>) -> Code {
+    look(|driver| {
+        driver.healthy()?;
+        ask(driver)
+    })
+}
+
+/// A call that waits for what it has submitted.
+pub fn call_and_wait(ask: impl FnOnce(&mut Driver) -> Result<Vec<(u32, u32)>, Code>) -> Code {
+    let mut submitted = vec![];
+    let result = call(|driver| {
+        submitted = ask(driver)?;
+        Ok(())
+    });
+    match result {
+        code::SUCCESS => code::of(wait(&submitted)),
+        code => code,
+    }
+}
+
+/// Waits until streams have come so far. The gate is open to a checkpoint meanwhile.
+pub fn wait(pieces: &[(u32, u32)]) -> Result<(), Code> {
+    for &(slot, sequence) in pieces {
+        loop {
+            let seen = {
+                let _inside = gate::enter();
+                let driver = hold();
+                let driver = driver.as_ref().ok_or(code::NOT_INITIALIZED)?;
+                driver.healthy()?;
+                let channel = window::channel();
+                if channel.has(slot, sequence) {
+                    break;
+                }
+                if !driver.connection.as_ref().is_some_and(Connection::lives) {
+                    channel.fail(code::UNKNOWN);
+                }
+                channel.done[slot as usize].load(std::sync::atomic::Ordering::Acquire)
+            };
+            // The address and not the channel: a checkpoint may take it away, and then this returns.
+            futex::wait(word(slot), seen, Some(Duration::from_secs(1)));
+        }
+    }
+    Ok(())
+}
+
+/// Where a stream's word in the channel is.
+fn word(slot: u32) -> *const std::sync::atomic::AtomicU32 {
+    let offset =
+        std::mem::offset_of!(stillpoint_emulated_gpu_protocol::channel::Channel, done) as u64;
+    (places::CHANNEL + offset + 4 * u64::from(slot)) as *const _
+}
+
+/// `cuInit`.
+pub fn init() -> Result<(), Code> {
+    let _inside = gate::enter();
+    let mut driver = hold();
+    if driver.is_some() {
+        return Ok(());
+    }
+    let folder = std::env::var_os(VARIABLE).ok_or(code::NO_DEVICE)?;
+    let folder = PathBuf::from(folder);
+    if !folder.is_dir() {
+        return Err(code::NO_DEVICE);
+    }
+    let set_up = || -> io::Result<(Connection, service::Ends)> {
+        let (commands, orders) = pipe()?;
+        let (replies, answers) = pipe()?;
+        window::reserve(orders.as_raw_fd(), replies.as_raw_fd())?;
+        let connection = Connection::open(&folder)?;
+        let ends = service::Ends {
+            commands,
+            answers,
+            // Held for the other side, which opens them through `/proc`.
+            others: (orders, replies),
+        };
+        Ok((connection, ends))
+    };
+    let (mut connection, ends) = set_up().map_err(|error| match error.raw_os_error() {
+        Some(libc::ENXIO | libc::ENOENT) => code::NO_DEVICE,
+        _ => code::OPERATING_SYSTEM,
+    })?;
+    let node = connection.node()?;
+    service::start(ends).map_err(|_| code::OPERATING_SYSTEM)?;
+    let count = node.devices.len() as u32;
+    let mut slots = Slots::default();
+    // The service thread's own stream.
+    slots.take(STREAMS);
+    *driver = Some(Driver {
+        folder,
+        connection: Some(connection),
+        devices: (0..count).map(Some).collect(),
+        primaries: (0..count).map(|_| Primary::default()).collect(),
+        node,
+        contexts: Handles::new(0x1_0000),
+        streams: Handles::new(0x1_0020),
+        events: Handles::new(0x1_0040),
+        modules: Handles::new(0x1_0060),
+        functions: Handles::new(0x1_0080),
+        slots,
+        times: Slots::default(),
+        memory: BTreeMap::new(),
+        pinned: BTreeMap::new(),
+        addresses: Addresses::new(places::DEVICE),
+        pinned_addresses: Addresses::new(places::PINNED),
+        leaving: vec![],
+        pieces: 0,
+        saved: None,
+    });
+    Ok(())
+}
+
+fn pipe() -> io::Result<(File, File)> {
+    let mut ends = [0; 2];
+    // SAFETY: room for two descriptors.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: two fresh descriptors that nobody else has.
+    Ok(unsafe { (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])) })
+}
+
+impl Driver {
+    /// The error that has spoilt this process's work, if there was one.
+    pub fn healthy(&self) -> Result<(), Code> {
+        if self.connection.is_none() {
+            return Err(code::DEVICE_UNAVAILABLE);
+        }
+        let error = window::channel()
+            .error
+            .load(std::sync::atomic::Ordering::Acquire);
+        match error {
+            0 => Ok(()),
+            error => Err(error),
+        }
+    }
+
+    pub fn connection(&mut self) -> Result<&mut Connection, Code> {
+        self.connection.as_mut().ok_or(code::DEVICE_UNAVAILABLE)
+    }
+
+    /// Where a device is now.
+    pub fn place(&self, device: u32) -> Result<u32, Code> {
+        let place = self.devices.get(device as usize).copied().flatten();
+        place.ok_or(code::INVALID_DEVICE)
+    }
+
+    /// The current context.
+    pub fn context(&self) -> Result<(u64, &Context), Code> {
+        let handle = current(|stack| stack.last().copied()).ok_or(code::INVALID_CONTEXT)?;
+        let context = self.contexts.get(handle);
+        Ok((handle, context.ok_or(code::CONTEXT_IS_DESTROYED)?))
+    }
+
+    /// A fresh context of a device.
+    pub fn make_context(&mut self, device: u32, flags: u32) -> Result<u64, Code> {
+        self.place(device)?;
+        let slot = self.slots.take(STREAMS).ok_or(code::OUT_OF_MEMORY)?;
+        let context = self.contexts.add(Context {
+            device,
+            default: 0,
+            flags,
+            version: 3020,
+            peers: vec![],
+        });
+        let default = self.streams.add(Stream {
+            context,
+            slot,
+            order: Order::Default,
+            flags: 0,
+            priority: 0,
+        });
+        if let Some(context) = self.contexts.get_mut(context) {
+            context.default = default;
+        }
+        Ok(context)
+    }
+
+    /// Everything of a context goes with it. Its work must be done.
+    pub fn end_context(&mut self, handle: u64) -> Result<(), Code> {
+        self.contexts.remove(handle).ok_or(code::INVALID_CONTEXT)?;
+        let of = |context: u64| context == handle;
+        let streams: Vec<u64> = self
+            .streams
+            .iter()
+            .filter(|(_, stream)| of(stream.context))
+            .map(|(stream, _)| stream)
+            .collect();
+        for stream in streams {
+            self.end_stream(stream)?;
+        }
+        let events: Vec<u64> = self
+            .events
+            .iter()
+            .filter(|(_, event)| of(event.context))
+            .map(|(event, _)| event)
+            .collect();
+        for event in events {
+            self.end_event(event);
+        }
+        let memory: Vec<u64> = self
+            .memory
+            .iter()
+            .filter(|(_, memory)| of(memory.context))
+            .map(|(address, _)| *address)
+            .collect();
+        for address in memory {
+            self.free(address)?;
+        }
+        let pinned: Vec<u64> = self
+            .pinned
+            .iter()
+            .filter(|(_, pinned)| of(pinned.context))
+            .map(|(address, _)| *address)
+            .collect();
+        for address in pinned {
+            self.unpin(address)?;
+        }
+        Ok(())
+    }
+
+    /// The stream that a handle stands for, in the current context where it is the default stream.
+    pub fn stream(&self, handle: u64) -> Result<(u64, &Stream), Code> {
+        let handle = match handle {
+            // The default stream, by its two names; and a thread's own is not there.
+            0 | 1 => self.context()?.1.default,
+            2 => return Err(code::NOT_SUPPORTED),
+            handle => handle,
+        };
+        let stream = self.streams.get(handle);
+        Ok((handle, stream.ok_or(code::INVALID_HANDLE)?))
+    }
+
+    /// A stream is used no more. What it has is still done.
+    pub fn end_stream(&mut self, handle: u64) -> Result<(), Code> {
+        let stream = self.streams.remove(handle).ok_or(code::INVALID_HANDLE)?;
+        self.slots.give_back(stream.slot);
+        let stream = stream.slot;
+        self.connection()?.tell(&Request::Close { stream })
+    }
+
+    pub fn end_event(&mut self, handle: u64) {
+        let time = self.events.remove(handle).and_then(|event| event.time);
+        if let Some(time) = time {
+            self.times.give_back(time);
+        }
+    }
+
+    /// Gives work to a stream; its place and number there.
+    pub fn submit(
+        &mut self,
+        stream: u64,
+        mut after: Vec<(u32, u32)>,
+        work: Work,
+    ) -> Result<(u32, u32), Code> {
+        let (handle, stream) = self.stream(stream)?;
+        let (slot, context, order) = (stream.slot, stream.context, stream.order);
+        let of = self
+            .contexts
+            .get(context)
+            .ok_or(code::CONTEXT_IS_DESTROYED)?;
+        let device = self.place(of.device)?;
+        let against = |other: Order| match order {
+            Order::Default => other == Order::Blocking,
+            Order::Blocking => other == Order::Default,
+            Order::Free => false,
+        };
+        for (other, stream) in self.streams.iter() {
+            if other != handle && stream.context == context && against(stream.order) {
+                after.push((stream.slot, self.slots.last(stream.slot)));
+            }
+        }
+        let channel = window::channel();
+        after.retain(|&(slot, sequence)| !channel.has(slot, sequence));
+        let sequence = self.slots.next(slot);
+        self.connection()?.tell(&Request::Submit {
+            device,
+            stream: slot,
+            sequence,
+            after,
+            work,
+        })?;
+        Ok((slot, sequence))
+    }
+
+    /// The last pieces of work of a context's streams.
+    pub fn work_of(&self, context: u64) -> Vec<(u32, u32)> {
+        let of = self
+            .streams
+            .iter()
+            .filter(|(_, stream)| stream.context == context);
+        of.map(|(_, stream)| (stream.slot, self.slots.last(stream.slot)))
+            .collect()
+    }
+
+    /// Device memory of the current context.
+    pub fn allocate(&mut self, size: u64) -> Result<u64, Code> {
+        let (context, of) = self.context()?;
+        let device = self.place(of.device)?;
+        self.allocate_for(context, device, size)
+    }
+
+    fn allocate_for(&mut self, context: u64, device: u32, size: u64) -> Result<u64, Code> {
+        if size == 0 {
+            return Err(code::INVALID_VALUE);
+        }
+        self.reclaim();
+        let room = size
+            .checked_next_multiple_of(512)
+            .ok_or(code::OUT_OF_MEMORY)?;
+        let address = self.addresses.take(room, 512).ok_or(code::OUT_OF_MEMORY)?;
+        let made = self.connection()?.tell(&Request::Allocate {
+            device,
+            address,
+            size: room,
+        });
+        if let Err(code) = made {
+            self.addresses.give_back(address);
+            return Err(code);
+        }
+        self.pieces += 1;
+        let number = self.pieces;
+        self.memory.insert(
+            address,
+            Memory {
+                context,
+                size,
+                number,
+            },
+        );
+        Ok(address)
+    }
+
+    /// Gives device memory back at once. Its work must be done.
+    pub fn free(&mut self, address: u64) -> Result<(), Code> {
+        self.memory.remove(&address).ok_or(code::INVALID_VALUE)?;
+        self.connection()?.tell(&Request::Free { address })?;
+        self.addresses.give_back(address);
+        Ok(())
+    }
+
+    /// Gives device memory back when a stream comes to it.
+    pub fn free_in_order(&mut self, address: u64, stream: u64) -> Result<(), Code> {
+        if !self.memory.contains_key(&address) {
+            return Err(code::INVALID_VALUE);
+        }
+        let (slot, sequence) = self.submit(stream, vec![], Work::Free { address })?;
+        self.memory.remove(&address);
+        self.leaving.push((slot, sequence, address));
+        Ok(())
+    }
+
+    /// Addresses whose memory is given back by now can be given out again.
+    pub fn reclaim(&mut self) {
+        let channel = window::channel();
+        let addresses = &mut self.addresses;
+        self.leaving.retain(|&(slot, sequence, address)| {
+            let done = channel.has(slot, sequence);
+            if done {
+                addresses.give_back(address);
+            }
+            !done
+        });
+    }
+
+    /// The piece of device memory that an address lies in, and where that begins.
+    pub fn memory_at(&self, address: u64) -> Option<(u64, &Memory)> {
+        let (&start, memory) = self.memory.range(..=address).next_back()?;
+        (address < start + memory.size).then_some((start, memory))
+    }
+
+    /// The pinned host memory that an address lies in, and where that begins.
+    pub fn pinned_at(&self, address: u64) -> Option<(u64, &Pinned)> {
+        let (&start, pinned) = self.pinned.range(..=address).next_back()?;
+        (address < start + pinned.size).then_some((start, pinned))
+    }
+
+    /// Pinned host memory is given back.
+    pub fn unpin(&mut self, address: u64) -> Result<(), Code> {
+        let pinned = self.pinned.remove(&address).ok_or(code::INVALID_VALUE)?;
+        if !pinned.registered {
+            let size = pinned.size.next_multiple_of(4096);
+            window::withdraw(address, size).map_err(|_| code::OPERATING_SYSTEM)?;
+            self.pinned_addresses.give_back(address);
+        }
+        Ok(())
+    }
+
+    /// Free and total memory of a device.
+    pub fn room(&mut self, device: u32) -> Result<(u64, u64), Code> {
+        let device = self.place(device)?;
+        match self.connection()?.ask(&Request::Memory { device })? {
+            Reply::Memory { free, total } => Ok((free, total)),
+            _ => Err(code::UNKNOWN),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What a program's handles stand for.
+
+use std::collections::BTreeMap;
+
+use crate::ptx::Entry;
+
+/// A context of a device.
+#[derive(Debug)]
+pub struct Context {
+    /// The device's number as the program knows it.
+    pub device: u32,
+    /// The stream that has no handle of its own.
+    pub default: u64,
+    pub flags: u32,
+    pub version: u32,
+    /// Contexts whose memory this one may use.
+    pub peers: Vec<u64>,
+}
+
+/// The primary context of a device: made when somebody holds it.
+#[derive(Debug, Default)]
+pub struct Primary {
+    pub holders: u32,
+    pub context: Option<u64>,
+    pub flags: u32,
+}
+
+/// A stream.
+#[derive(Debug)]
+pub struct Stream {
+    pub context: u64,
+    /// Its place in the channel.
+    pub slot: u32,
+    pub order: Order,
+    pub flags: u32,
+    pub priority: i32,
+}
+
+/// How a stream stands to the default stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// It is the default stream: waits for all blocking ones, and they wait for it.
+    Default,
+    Blocking,
+    Free,
+}
+
+/// An event.
+#[derive(Debug)]
+pub struct Event {
+    pub context: u64,
+    /// Where its time is kept in the channel.
+    pub time: Option<u32>,
+    /// The stream's place and the piece of work after which it has happened.
+    pub recorded: Option<(u32, u32)>,
+}
+
+/// A kernel of a module.
+#[derive(Debug)]
+pub struct Function {
+    pub module: u64,
+    pub entry: Entry,
+}
+
+/// A piece of device memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory {
+    pub context: u64,
+    pub size: u64,
+    /// Number of this piece, of all that there have been.
+    pub number: u64,
+}
+
+/// Pinned host memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Pinned {
+    pub context: u64,
+    pub size: u64,
+    pub flags: u32,
+    /// The program's own memory.
+    pub registered: bool,
+}
+
+/// Places of the channel, and the last piece of work of each.
+#[derive(Debug, Default)]
+pub struct Slots {
+    last: Vec<u32>,
+    free: Vec<u32>,
+}
+
+impl Slots {
+    /// A place; `most` is how many there are.
+    pub fn take(&mut self, most: usize) -> Option<u32> {
+        if let Some(slot) = self.free.pop() {
+            return Some(slot);
+        }
+        let slot = self.last.len();
+        (slot < most).then(|| {
+            self.last.push(0);
+            slot as u32
+        })
+    }
+
+    /// Gives a place back. Its numbers go on, so that what waits for an earlier one is right.
+    pub fn give_back(&mut self, slot: u32) {
+        self.free.push(slot);
+    }
+
+    /// The number of a next piece of work.
+    pub fn next(&mut self, slot: u32) -> u32 {
+        let last = &mut self.last[slot as usize];
+        *last = last.wrapping_add(1);
+        *last
+    }
+
+    /// The last piece of work.
+    pub fn last(&self, slot: u32) -> u32 {
+        self.last[slot as usize]
+    }
+
+    /// Every place with its last piece of work.
+    pub fn all(&self) -> Vec<(u32, u32)> {
+        let numbered = self.last.iter().enumerate();
+        numbered.map(|(slot, last)| (slot as u32, *last)).collect()
+    }
+}
+
+/// Things by handles. A handle is never given twice, so that one that is used too long is noticed.
+#[derive(Debug)]
+pub struct Handles<T> {
+    things: BTreeMap<u64, T>,
+    next: u64,
+}
+
+impl<T> Handles<T> {
+    /// `first` and its step keep the handles of different kinds apart, and above those that have a meaning of their own.
+    pub fn new(first: u64) -> Handles<T> {
+        Handles {
+            things: BTreeMap::new(),
+            next: first,
+        }
+    }
+
+    pub fn add(&mut self, thing: T) -> u64 {
+        let handle = self.next;
+        self.next += 0x100;
+        self.things.insert(handle, thing);
+        handle
+    }
+
+    pub fn get(&self, handle: u64) -> Option<&T> {
+        self.things.get(&handle)
+    }
+
+    pub fn get_mut(&mut self, handle: u64) -> Option<&mut T> {
+        self.things.get_mut(&handle)
+    }
+
+    pub fn remove(&mut self, handle: u64) -> Option<T> {
+        self.things.remove(&handle)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
+        self.things.iter().map(|(handle, thing)| (*handle, thing))
+    }
+}

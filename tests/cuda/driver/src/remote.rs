@@ -1,0 +1,131 @@
+//! Another process's driver: found by its page, and asked by its pipes.
+
+use std::fs;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use stillpoint_emulated_gpu_protocol::message;
+use stillpoint_emulated_gpu_protocol::page::{Answer, Command, Lent, MAGIC, Order, Page, State};
+use stillpoint_emulated_gpu_protocol::window::PAGE;
+
+use crate::code::{self, Code};
+use crate::{service, window};
+
+/// How much longer than its lock may take a process is waited for: its service thread has to come to answer.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// One command at a time from this process: answers come back by a pipe that all askers share.
+static ASKING: Mutex<()> = Mutex::new(());
+
+/// A process that has a driver.
+pub struct Target {
+    pid: i32,
+    page: Page,
+}
+
+impl Target {
+    /// Finds it.
+    pub fn find(pid: i32) -> Result<Target, Code> {
+        let mut page = MaybeUninit::<Page>::uninit();
+        let here = libc::iovec {
+            iov_base: page.as_mut_ptr().cast(),
+            iov_len: size_of::<Page>(),
+        };
+        let there = libc::iovec {
+            iov_base: PAGE as *mut _,
+            iov_len: size_of::<Page>(),
+        };
+        // SAFETY: the kernel writes a page's bytes into `page`, or fewer.
+        let read = unsafe { libc::process_vm_readv(pid, &here, 1, &there, 1, 0) };
+        if read != size_of::<Page>() as isize {
+            return Err(code::INVALID_VALUE);
+        }
+        // SAFETY: all of it was written, and any bytes are a page.
+        let page = unsafe { page.assume_init() };
+        match page.magic {
+            MAGIC => Ok(Target { pid, page }),
+            _ => Err(code::INVALID_VALUE),
+        }
+    }
+
+    /// What has become of it.
+    pub fn state(self) -> Result<State, Code> {
+        State::from_number(self.page.state.into_inner()).ok_or(code::UNKNOWN)
+    }
+
+    /// The thread that a restore needs. Its number is looked for: a restart gives it another.
+    pub fn restore_thread(&self) -> Result<i32, Code> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid));
+        for task in tasks.map_err(|_| code::INVALID_VALUE)?.flatten() {
+            let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+            if name.trim_end() == service::NAME {
+                let number = task.file_name().to_string_lossy().parse();
+                return number.map_err(|_| code::UNKNOWN);
+            }
+        }
+        Err(code::NOT_FOUND)
+    }
+
+    /// Asks for something, until a time of the monotonic clock where one is given.
+    pub fn ask(&self, order: Order, until: Option<u64>) -> Result<Vec<Lent>, Code> {
+        let _asking = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
+        self.exchange(order, until)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::TimedOut => code::NOT_READY,
+                _ => code::OPERATING_SYSTEM,
+            })
+            .and_then(|answer| match answer.code {
+                code::SUCCESS => Ok(answer.lent),
+                code => Err(code),
+            })
+    }
+
+    fn exchange(&self, order: Order, until: Option<u64>) -> io::Result<Answer> {
+        let path = |descriptor: i32| format!("/proc/{}/fd/{descriptor}", self.pid);
+        let mut commands = OpenOptions::new()
+            .write(true)
+            .open(path(self.page.commands))?;
+        let mut answers = File::open(path(self.page.answers))?;
+        let number = window::now();
+        message::send(&mut commands, &Command { number, order })?;
+        // What is left of the pipe's writing ends is the target's: when it dies, its answers come to an end.
+        drop(commands);
+        loop {
+            readable(&answers, until)?;
+            let answer: Answer = message::receive(&mut answers)?;
+            // An answer to somebody who waits no more comes first.
+            if answer.number == number {
+                return Ok(answer);
+            }
+        }
+    }
+}
+
+/// Waits until there is something to read.
+fn readable(file: &File, until: Option<u64>) -> io::Result<()> {
+    loop {
+        let left = until.map(|until| until.saturating_sub(window::now()) + GRACE.as_nanos() as u64);
+        let longest = left.map_or(-1, |left| {
+            i32::try_from(left.div_ceil(1_000_000)).unwrap_or(i32::MAX)
+        });
+        let mut poll = libc::pollfd {
+            fd: file.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        // SAFETY: one entry.
+        match unsafe { libc::poll(&mut poll, 1, longest) } {
+            0 => return Err(io::ErrorKind::TimedOut.into()),
+            -1 if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted => {
+                return Err(io::Error::last_os_error());
+            }
+            -1 => {}
+            _ => return Ok(()),
+        }
+    }
+}

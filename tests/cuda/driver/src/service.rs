@@ -1,0 +1,55 @@
+//! The service thread: does what other processes' drivers ask for. It is also the thread that a restore needs.
+
+use std::fs::File;
+use std::io;
+use std::thread;
+
+use stillpoint_emulated_gpu_protocol::message;
+use stillpoint_emulated_gpu_protocol::page::{Answer, Command};
+
+use crate::checkpoint;
+
+/// Its name, as the real driver's has.
+pub const NAME: &str = "cuda-EvtHandlr";
+
+/// The ends of the pipes that commands come through and answers leave by. All four stay open over a checkpoint.
+pub struct Ends {
+    pub commands: File,
+    pub answers: File,
+    pub others: (File, File),
+}
+
+/// Starts it. It takes no signal: handlers of the program are not for the driver's threads.
+pub fn start(ends: Ends) -> io::Result<()> {
+    // SAFETY: signal sets of our own; the mask of this thread is put back as it was.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let started = thread::Builder::new()
+            .name(NAME.to_owned())
+            .spawn(move || run(ends));
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        started.map(drop)
+    }
+}
+
+fn run(mut ends: Ends) {
+    // A command that is not understood has been written by nobody who keeps to the rules: there is no next one.
+    while let Ok(command) = message::receive::<Command>(&mut ends.commands) {
+        let (code, lent) = match checkpoint::carry_out(command.order) {
+            Ok(lent) => (crate::code::SUCCESS, lent),
+            Err(code) => (code, vec![]),
+        };
+        let answer = Answer {
+            number: command.number,
+            code,
+            lent,
+        };
+        if message::send(&mut ends.answers, &answer).is_err() {
+            return;
+        }
+    }
+    drop(ends.others);
+}

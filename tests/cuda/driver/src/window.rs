@@ -1,0 +1,166 @@
+//! The device window in this process: the reservation, the page by which others find it, and what is mapped in it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr;
+use std::sync::atomic::Ordering;
+
+use stillpoint_emulated_gpu_protocol::channel::{self, Channel};
+use stillpoint_emulated_gpu_protocol::page::{MAGIC, Page, State};
+use stillpoint_emulated_gpu_protocol::window::{CHANNEL, END, PAGE, START};
+
+/// The monotonic clock, in nanoseconds.
+pub fn now() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: a timespec of our own.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Maps something at an address.
+///
+/// # Safety
+/// With `MAP_FIXED` among the flags, what is at the address may be replaced.
+unsafe fn map(
+    address: u64,
+    size: u64,
+    protection: i32,
+    flags: i32,
+    file: Option<&File>,
+) -> io::Result<u64> {
+    let descriptor = file.map_or(-1, AsRawFd::as_raw_fd);
+    // SAFETY: as the caller says.
+    let start = unsafe {
+        libc::mmap(
+            address as *mut _,
+            size as usize,
+            protection,
+            flags,
+            descriptor,
+            0,
+        )
+    };
+    match start {
+        libc::MAP_FAILED => Err(io::Error::last_os_error()),
+        start => Ok(start as u64),
+    }
+}
+
+const NOBODY: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+const BOTH: i32 = libc::PROT_READ | libc::PROT_WRITE;
+
+/// Reserves the window: its first part where a hint asks for it, the rest at its fixed address; and makes the page.
+pub fn reserve(commands: i32, answers: i32) -> io::Result<()> {
+    let first = CHANNEL + 0x20_0000 - START;
+    // SAFETY: a hint replaces nothing.
+    let start = unsafe { map(START, first, libc::PROT_NONE, NOBODY, None) }?;
+    if start != START {
+        // SAFETY: what was just mapped.
+        unsafe { libc::munmap(start as *mut _, first as usize) };
+        return Err(io::ErrorKind::AddrInUse.into());
+    }
+    let rest = libc::MAP_FIXED_NOREPLACE;
+    // SAFETY: this flag replaces nothing.
+    unsafe {
+        map(
+            START + first,
+            END - START - first,
+            libc::PROT_NONE,
+            NOBODY | rest,
+            None,
+        )
+    }?;
+    // SAFETY: replaces a page of the reservation just made.
+    unsafe {
+        map(
+            PAGE,
+            4096,
+            BOTH,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
+            None,
+        )
+    }?;
+    let page = PAGE as *mut Page;
+    // SAFETY: the page was just mapped, writable, and nobody else knows of it.
+    unsafe {
+        page.write(Page {
+            magic: MAGIC,
+            state: (State::Running as u32).into(),
+            commands,
+            answers,
+        });
+    }
+    Ok(())
+}
+
+/// What has become of this process.
+pub fn state() -> State {
+    // SAFETY: the page is there from the first `cuInit` on, and the state is atomic.
+    let number = unsafe { &(*(PAGE as *const Page)).state }.load(Ordering::Acquire);
+    State::from_number(number).unwrap_or(State::Failed)
+}
+
+/// Says what has become of this process.
+pub fn set_state(state: State) {
+    // SAFETY: the page is there from the first `cuInit` on, and the state is atomic.
+    unsafe { &(*(PAGE as *const Page)).state }.store(state as u32, Ordering::Release);
+}
+
+/// Maps the channel.
+pub fn map_channel(file: &File) -> io::Result<()> {
+    let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+    // SAFETY: replaces the window's own reservation.
+    unsafe { map(CHANNEL, channel::SIZE as u64, BOTH, flags, Some(file)) }.map(drop)
+}
+
+/// The channel; only while there is a connection.
+pub fn channel() -> &'static Channel {
+    // SAFETY: mapped while there is a connection, and nobody asks for it otherwise; it is made of atomics.
+    unsafe { &*(CHANNEL as *const Channel) }
+}
+
+/// What is not accessible any more, and still reserved.
+pub fn withdraw(address: u64, size: u64) -> io::Result<()> {
+    // SAFETY: replaces what the driver itself has mapped in the window.
+    unsafe {
+        map(
+            address,
+            size,
+            libc::PROT_NONE,
+            NOBODY | libc::MAP_FIXED,
+            None,
+        )
+    }
+    .map(drop)
+}
+
+/// Unmaps the channel.
+pub fn unmap_channel() -> io::Result<()> {
+    withdraw(CHANNEL, channel::SIZE as u64)
+}
+
+/// Host memory at an address of the window.
+pub fn host_memory(address: u64, size: u64) -> io::Result<()> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+    // SAFETY: replaces the window's own reservation.
+    unsafe { map(address, size, BOTH, flags, None) }.map(drop)
+}
+
+/// Host memory wherever there is room.
+pub fn anywhere(size: u64) -> io::Result<u64> {
+    // SAFETY: replaces nothing.
+    unsafe { map(0, size, BOTH, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, None) }
+}
+
+/// Gives host memory back.
+///
+/// # Safety
+/// It came from `anywhere`, and nobody uses it any more.
+pub unsafe fn unmap(address: u64, size: u64) {
+    // SAFETY: as the caller says.
+    unsafe { libc::munmap(ptr::without_provenance_mut(address as usize), size as usize) };
+}

@@ -1,0 +1,63 @@
+//! The memory that a client and the device both map: how far each stream has come, when events happened, and the error that
+//! has spoilt the client.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::futex;
+
+/// Streams that a client can have at once.
+pub const STREAMS: usize = 1024;
+/// Events that keep a time.
+pub const EVENTS: usize = 65536;
+
+/// All of it. Sequence numbers go round: a number is past another if it is less than half a round further.
+#[repr(C, align(4096))]
+pub struct Channel {
+    /// The first error of work that had been taken on: it stays.
+    pub error: AtomicU32,
+    /// The last piece of work that each stream has done.
+    pub done: [AtomicU32; STREAMS],
+    /// Nanoseconds of the device's clock at which an event happened.
+    pub times: [AtomicU64; EVENTS],
+}
+
+/// Bytes of it.
+pub const SIZE: usize = size_of::<Channel>();
+
+impl Channel {
+    /// Whether a stream has done a piece of work.
+    pub fn has(&self, stream: u32, sequence: u32) -> bool {
+        reached(self.done[stream as usize].load(Ordering::Acquire), sequence)
+    }
+
+    /// Says that a stream has done a piece of work.
+    pub fn finish(&self, stream: u32, sequence: u32) {
+        let word = &self.done[stream as usize];
+        word.store(sequence, Ordering::Release);
+        // Nobody has to be there.
+        let _ = futex::wake(word);
+    }
+
+    /// Keeps the first error.
+    pub fn fail(&self, code: u32) {
+        let _ = self
+            .error
+            .compare_exchange(0, code, Ordering::AcqRel, Ordering::Acquire);
+    }
+}
+
+/// Whether `done` is `sequence` or later.
+pub fn reached(done: u32, sequence: u32) -> bool {
+    done.wrapping_sub(sequence) < u32::MAX / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reached;
+
+    #[test]
+    fn numbers_go_round() {
+        assert!(reached(5, 5) && reached(6, 5) && !reached(4, 5));
+        assert!(reached(2, u32::MAX) && !reached(u32::MAX, 2));
+    }
+}

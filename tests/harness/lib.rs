@@ -7,6 +7,7 @@
 pub mod broken;
 pub mod chaos;
 pub mod command;
+pub mod gpu;
 pub mod job;
 pub mod network;
 pub mod place;

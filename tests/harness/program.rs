@@ -20,6 +20,8 @@ pub enum Kind {
     Refused,
     /// Belongs to a test of its own.
     Special,
+    /// Uses the driver of a GPU, and belongs to a test of its own.
+    Gpu,
 }
 
 impl Kind {
@@ -29,6 +31,7 @@ impl Kind {
             Kind::Moving => "moving",
             Kind::Refused => "refused",
             Kind::Special => "special",
+            Kind::Gpu => "gpu",
         }
     }
 }
@@ -227,9 +230,13 @@ impl Program {
         succeed(compiler)
     }
 
-    /// Rust: the package in `programs/rust` has each program as a binary.
+    /// Rust: the package in `programs/rust`, or the one in `programs/cudarc`, has each program as a binary.
     fn build_with_cargo(&self, draft: &Path) -> Result<(), Failed> {
-        let target = place::target().join("trials").join("rust");
+        let package = match self.kind {
+            Kind::Gpu => "cudarc",
+            _ => "rust",
+        };
+        let target = place::target().join("trials").join(package);
         let mut cargo = Command::new(env!("CARGO"));
         cargo
             .args([
@@ -241,7 +248,7 @@ impl Program {
                 &self.name,
             ])
             .arg("--manifest-path")
-            .arg(place::sources().join("rust").join("Cargo.toml"))
+            .arg(place::sources().join(package).join("Cargo.toml"))
             .arg("--target-dir")
             .arg(&target);
         succeed(cargo)?;
@@ -257,6 +264,8 @@ const SHARED: &[&str] = &[
     "rust/Cargo.toml",
     "rust/Cargo.lock",
     "rust/trial.rs",
+    "cudarc/Cargo.toml",
+    "cudarc/Cargo.lock",
 ];
 
 /// Every header, also those in a folder of their own.

@@ -60,10 +60,17 @@ pub fn serve(gpus: &Arc<Gpus>, folder: &Path, name: &str) -> io::Result<()> {
         channel: map(channel)?,
     });
     let mut streams = HashMap::new();
-    while let Ok(request) = message::receive(&mut requests) {
+    while let Ok(request) = message::receive::<Request>(&mut requests) {
+        let is_answered = request.is_answered();
         let reply = answer(&client, &mut streams, request).unwrap_or_else(Reply::Failed);
-        if message::send(&mut replies, &reply).is_err() {
-            break;
+        match reply {
+            reply if is_answered => {
+                if message::send(&mut replies, &reply).is_err() {
+                    break;
+                }
+            }
+            Reply::Failed(code) => client.channel().fail(code),
+            _ => {}
         }
     }
     client.gone.store(true, Ordering::Release);

@@ -19,7 +19,8 @@ use crate::window;
 /// A connection, with the channel mapped.
 #[derive(Debug)]
 pub struct Connection {
-    control: File,
+    /// Open for as long as the others are, as a real driver keeps its control device.
+    _control: File,
     requests: File,
     replies: File,
 }
@@ -50,7 +51,7 @@ impl Connection {
         let replies = File::open(reply)?;
         window::map_channel(&channel)?;
         Ok(Connection {
-            control,
+            _control: control,
             requests,
             replies,
         })
@@ -67,9 +68,12 @@ impl Connection {
         }
     }
 
-    /// Asks for something that has no answer but that it is done.
+    /// Tells the device something that has no answer but that it is done, or none at all.
     pub fn tell(&mut self, request: &Request) -> Result<(), Code> {
-        self.ask(request).map(drop)
+        if request.is_answered() {
+            return self.ask(request).map(drop);
+        }
+        message::send(&mut self.requests, request).map_err(|_| code::UNKNOWN)
     }
 
     /// What there is on the node.
@@ -95,8 +99,7 @@ impl Connection {
         };
         // SAFETY: one entry, and no waiting.
         unsafe { libc::poll(&mut poll, 1, 0) };
-        let control = self.control.metadata().is_ok();
-        control && poll.revents & libc::POLLHUP == 0
+        poll.revents & libc::POLLHUP == 0
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::description::Node;
 use crate::page::Lent;
 
-/// What a client asks. Each is answered at once: what takes time is submitted to a stream.
+/// What a client asks. What takes time is submitted to a stream, and everything else is answered at once.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Request {
     /// What there is on this node.
@@ -44,6 +44,13 @@ pub enum Request {
     Return { address: u64 },
     /// The client is about to end the connection. What it has is given back when this is answered.
     Leave,
+}
+
+impl Request {
+    /// Whether it is answered. Work is not, and its client does not wait: what goes wrong is seen in the channel.
+    pub fn is_answered(&self) -> bool {
+        !matches!(self, Request::Submit { .. } | Request::Close { .. })
+    }
 }
 
 /// A piece of work.

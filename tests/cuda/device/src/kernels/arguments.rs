@@ -32,21 +32,10 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// How many threads the grid has.
-    pub fn threads(&self) -> u64 {
-        let product = |sides: [u32; 3]| sides.iter().map(|side| u64::from(*side)).product::<u64>();
-        product(self.launch.grid) * product(self.launch.block)
-    }
-
     fn bytes<const SIZE: usize>(&self, index: usize) -> Result<[u8; SIZE], u32> {
         let parameter = self.launch.parameters.get(index);
         let bytes = parameter.and_then(|bytes| bytes.as_slice().try_into().ok());
         bytes.ok_or(code::LAUNCH_FAILED)
-    }
-
-    /// A parameter of four bytes.
-    pub fn u32(&self, index: usize) -> Result<u32, u32> {
-        self.bytes(index).map(u32::from_le_bytes)
     }
 
     /// A parameter of eight bytes: a number, or a pointer.

@@ -2,6 +2,7 @@
 //! parameters. A file a family; a new one is a file and its lines in the table.
 
 mod arguments;
+mod heat;
 mod simple;
 
 use stillpoint_emulated_gpu_protocol::message::Launch;
@@ -19,6 +20,8 @@ const KERNELS: &[(&str, Kernel)] = &[
     ("add_constant", simple::add_constant),
     ("follow_and_add", simple::follow_and_add),
     ("spin", simple::spin),
+    ("heat_rows", heat::heat_rows),
+    ("heat_swap", heat::heat_swap),
 ];
 
 /// Runs a kernel.

@@ -4,9 +4,11 @@
 //!
 //! * [`library`] - the library, and how a function is found
 //! * [`devices`] - what the node has
+//! * [`context`] - a device's memory, streams and copies, for this process itself
 //! * [`checkpoint`] - another process is locked, checkpointed, restored, unlocked
 
 pub mod checkpoint;
+pub mod context;
 pub mod devices;
 pub mod library;
 

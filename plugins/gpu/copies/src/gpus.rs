@@ -15,8 +15,8 @@ use crate::pinned::Pinned;
 const PAUSE: Duration = Duration::from_micros(20);
 
 /// Results after which a device does nothing any more: `CUDA_ERROR_ILLEGAL_ADDRESS`, `..._ECC_UNCORRECTABLE`, `..._NVLINK_UNCORRECTABLE`,
-/// `..._DEVICE_UNAVAILABLE`, `..._LAUNCH_FAILED`, `..._CONTEXT_IS_DESTROYED`, `..._UNKNOWN`.
-const LOST: [u32; 7] = [700, 214, 220, 46, 719, 709, 999];
+/// `..._DEVICE_UNAVAILABLE`, `..._LAUNCH_FAILED`, `..._CONTEXT_IS_DESTROYED`.
+const LOST: [u32; 6] = [700, 214, 220, 46, 719, 709];
 
 /// A copy whose event has not come.
 struct UnderWay {

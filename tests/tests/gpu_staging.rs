@@ -1,7 +1,9 @@
 //! The staging engine on emulated GPUs, by the driver's calls: every byte, and what goes wrong.
 
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 
+use stillpoint_tests::gpu::{Gpus, Node};
+use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::{place, turn::Turn};
 
 /// What the program says, and how it ends.
@@ -39,4 +41,46 @@ fn a_copy_that_fails_and_a_device_that_is_lost_are_named() {
     assert!(well && said.contains("ECC_UNCORRECTABLE"), "{said}");
     let (well, said) = check(&["--fault", "device-lost-3"]);
     assert!(well && said.contains("Gpu(3)"), "{said}");
+}
+
+/// A program's device memory is taken away and given back while it computes, again and again: it ends as it would have.
+#[test]
+fn a_program_goes_on_with_what_was_staged() {
+    let _turn = Turn::take().unwrap();
+    // The program's two fields, and room for less than both of them besides.
+    let gpus = Gpus::start(&Node::of(2, 24 << 20)).unwrap();
+    let heat = Program::named(Kind::Gpu, "heat").unwrap().build().unwrap();
+    let run = |disturb: bool| {
+        let mut command = Command::new(&heat);
+        command.args(["900", "900", "1500"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.envs([
+            ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
+            ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+        ]);
+        gpus.reach(&mut command).unwrap();
+        let program = command.spawn().unwrap();
+        let staged = disturb.then(|| {
+            let mut stage = Command::new(place::binaries().join("gpu-staging"));
+            stage.args(["--process", &program.id().to_string(), "--times", "5"]);
+            gpus.reach(&mut stage).unwrap();
+            stage.output().unwrap()
+        });
+        (
+            said(&program.wait_with_output().unwrap()),
+            staged.map(|output| said(&output)),
+        )
+    };
+    let (alone, _) = run(false);
+    let (disturbed, staged) = run(true);
+    let staged = staged.unwrap();
+    assert!(staged.starts_with("staged 5 times, "), "{staged}");
+    assert!(!staged.ends_with(" 0 of them on peers\n"), "{staged}");
+    assert!(alone.contains("digest "), "{alone}");
+    assert_eq!(alone, disturbed, "{staged}");
+}
+
+fn said(output: &Output) -> String {
+    let both = [output.stdout.as_slice(), &output.stderr].concat();
+    String::from_utf8_lossy(&both).into_owned()
 }

@@ -8,6 +8,7 @@
 mod check;
 mod figures;
 mod machine;
+mod process;
 
 use std::process::{Command, ExitCode};
 
@@ -31,6 +32,14 @@ struct Options {
     #[arg(long, requires = "check")]
     fault: Option<String>,
 
+    /// Stage and give back the device memory of a process that finds the same GPUs as this one, while it lives
+    #[arg(long, value_name = "PID", conflicts_with = "check")]
+    process: Option<i32>,
+
+    /// With --process: how many times
+    #[arg(long, default_value_t = 1)]
+    times: usize,
+
     /// Where results go [default: target/bench]
     #[arg(long, value_name = "DIR")]
     out: Option<std::path::PathBuf>,
@@ -51,6 +60,9 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), Failed> {
+    if let Some(pid) = options.process {
+        return process::run(pid, options.times);
+    }
     match (options.worker, options.check) {
         (false, _) => start(options),
         (true, true) => check::run(options.fault.as_deref()),

@@ -6,10 +6,12 @@
 //! * [`devices`] - what the node has
 //! * [`context`] - a device's memory, streams and copies, for this process itself
 //! * [`checkpoint`] - another process is locked, checkpointed, restored, unlocked
+//! * [`storage`] - another process's device memory is lent meanwhile
 
 pub mod checkpoint;
 pub mod context;
 pub mod devices;
 pub mod library;
+pub mod storage;
 
 pub use library::{Driver, Error, OpenError};

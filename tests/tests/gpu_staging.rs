@@ -3,8 +3,9 @@
 use std::process::{Command, Output, Stdio};
 
 use stillpoint_tests::gpu::{Gpus, Node};
+use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
-use stillpoint_tests::{place, turn::Turn};
+use stillpoint_tests::turn::Turn;
 
 /// What the program says, and how it ends.
 fn check(arguments: &[&str]) -> (bool, String) {
@@ -39,8 +40,10 @@ fn where_no_gpu_has_room_all_goes_to_host_memory() {
 fn a_copy_that_fails_and_a_device_that_is_lost_are_named() {
     let (well, said) = check(&["--fault", "copy-error"]);
     assert!(well && said.contains("ECC_UNCORRECTABLE"), "{said}");
+    // Once a device is lost, the driver says so of every copy of the process.
     let (well, said) = check(&["--fault", "device-lost-3"]);
-    assert!(well && said.contains("Gpu(3)"), "{said}");
+    let named = said.starts_with("a copy of ") && said.contains("CUDA_ERROR_UNKNOWN");
+    assert!(well && named, "{said}");
 }
 
 /// A program's device memory is taken away and given back while it computes, again and again: it ends as it would have.
@@ -49,6 +52,7 @@ fn a_program_goes_on_with_what_was_staged() {
     let _turn = Turn::take().unwrap();
     // The program's two fields, and room for less than both of them besides.
     let gpus = Gpus::start(&Node::of(2, 24 << 20)).unwrap();
+    let directory = Directory::new("gpu-staging").unwrap();
     let heat = Program::named(Kind::Gpu, "heat").unwrap().build().unwrap();
     let run = |disturb: bool| {
         let mut command = Command::new(&heat);
@@ -63,6 +67,9 @@ fn a_program_goes_on_with_what_was_staged() {
         let staged = disturb.then(|| {
             let mut stage = Command::new(place::binaries().join("gpu-staging"));
             stage.args(["--process", &program.id().to_string(), "--times", "5"]);
+            stage
+                .arg("--record")
+                .arg(directory.path().join("gpu-streams.json"));
             gpus.reach(&mut stage).unwrap();
             stage.output().unwrap()
         });
@@ -75,9 +82,20 @@ fn a_program_goes_on_with_what_was_staged() {
     let (disturbed, staged) = run(true);
     let staged = staged.unwrap();
     assert!(staged.starts_with("staged 5 times, "), "{staged}");
-    assert!(!staged.ends_with(" 0 of them on peers\n"), "{staged}");
+    assert!(
+        !staged.ends_with(" 0 of them not on their own GPU\n"),
+        "{staged}"
+    );
     assert!(alone.contains("digest "), "{alone}");
     assert_eq!(alone, disturbed, "{staged}");
+    // What was measured is there for the next epoch, and for people.
+    let mut plan = Command::new(place::binaries().join("stillpoint"));
+    plan.args(["plan", "streams", "--json", "--measured"])
+        .arg(directory.path());
+    let shown: serde_json::Value = serde_json::from_str(&said(&plan.output().unwrap())).unwrap();
+    let ways = shown["ways"].as_array().unwrap();
+    let known = |way: &&serde_json::Value| way["way"] == "own" && way["newest"]["epoch"] == 5;
+    assert!(ways.iter().any(|way| known(&way)), "{shown}");
 }
 
 fn said(output: &Output) -> String {

@@ -1,5 +1,6 @@
 //! A node's GPUs as places with room, and the links between them: what the schedulers call a topology.
 
+use crate::record::{OWN, TO_HOST};
 use stillpoint_multilevel::Topology;
 use stillpoint_multilevel::topology::{End, Link, Process, Switch, Tier, TopologyError};
 
@@ -95,6 +96,15 @@ impl Node {
                 let link = links.find(|(from, other, _)| (*from, *other) == (way.from, to));
                 Some(link.map_or(0, |(_, _, bandwidth)| bandwidth))
             }
+        }
+    }
+
+    /// What the record of copies calls a way of a GPU.
+    pub fn way_name(&self, way: Way) -> &str {
+        match way.to {
+            Place::Host => TO_HOST,
+            Place::Gpu(to) if to == way.from => OWN,
+            Place::Gpu(to) => &self.gpus[to].uuid,
         }
     }
 

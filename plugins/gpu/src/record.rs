@@ -4,6 +4,7 @@
 //! kept. Another driver's copies say nothing about this one's, so they are kept apart. A record that cannot be read is begun anew: no
 //! checkpoint depends on it.
 
+use crate::node::{Node, Way};
 use crate::streams::{Copies, UNMEASURED};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -17,6 +18,9 @@ pub const LARGEST: u64 = 4 << 20;
 
 /// Copies of epochs that are kept for each way: the newest. Probes are kept besides, since they tell sizes and streams apart.
 pub const KEPT: usize = 48;
+
+/// Copies of that many bytes tell a bandwidth.
+const LARGE: u64 = 256 << 20;
 
 /// The epoch of a probe.
 pub const PROBE: u64 = 0;
@@ -137,6 +141,25 @@ impl Record {
         }
     }
 
+    /// Bytes a second that a way takes with large copies, as the model has them.
+    pub fn bandwidth(&self, uuid: &str, driver: &str, way: &str) -> Option<u64> {
+        let (_, seconds) = self.choose(uuid, driver, way, LARGE);
+        let rate = LARGE as f64 / seconds.filter(|seconds| *seconds > 0.0)?;
+        Some((rate as u64).max(1))
+    }
+
+    /// How to copy so many bytes by a way of a node, and how long that takes.
+    pub fn choice<'a>(
+        &'a self,
+        node: &'a Node,
+        driver: &'a str,
+    ) -> impl Fn(Way, u64) -> (Copies, Option<f64>) + 'a {
+        move |way, bytes| {
+            let uuid = &node.gpus[way.from].uuid;
+            self.choose(uuid, driver, node.way_name(way), bytes)
+        }
+    }
+
     fn position(&self, uuid: &str, driver: &str) -> Option<usize> {
         let this = |gpu: &OfGpu| gpu.uuid == uuid && gpu.driver == driver;
         self.gpus.iter().position(this)
@@ -229,6 +252,9 @@ mod tests {
                 (UNMEASURED, None)
             );
         }
+        let rate = record.bandwidth("GPU-1", "550.1", TO_HOST).expect("fitted");
+        assert!((6_000_000_000..12_000_000_000).contains(&rate), "{rate}");
+        assert_eq!(record.bandwidth("GPU-1", "550.1", OWN), None);
         assert!((record.text().expect("text").len() as u64) < LARGEST / 16);
     }
 

@@ -3,7 +3,7 @@
 //! The model and its fit are `stillpoint_multilevel::interval`'s: what is fixed, what a stream, a copy and a byte cost.
 
 use serde::Serialize;
-use stillpoint_multilevel::interval::Model;
+use stillpoint_multilevel::interval::{Model, Sample};
 
 /// Streams that are worth asking about.
 pub const STREAMS: std::ops::RangeInclusive<u32> = 1..=16;
@@ -41,6 +41,16 @@ impl Copies {
         best.1
     }
 
+    /// A copy made in this way that took so long.
+    pub fn sample(self, bytes: u64, seconds: f64) -> Sample {
+        Sample {
+            size: bytes as f64,
+            streams: self.streams,
+            seconds,
+            slot: Some(self.slot as f64),
+        }
+    }
+
     /// What the model says that it takes.
     pub fn seconds(self, model: &Model, bytes: u64) -> f64 {
         match bytes {
@@ -66,7 +76,7 @@ pub fn probes() -> impl Iterator<Item = (u64, Copies)> {
 mod tests {
     use super::*;
     use stillpoint_multilevel::interval::{
-        CHECKPOINT, ELEMENTS, RESTART, STREAMS as OF_TABLES, Sample, fit, samples,
+        CHECKPOINT, ELEMENTS, RESTART, STREAMS as OF_TABLES, fit, samples,
     };
 
     /// How often the model fitted to a table names the number of streams that is best in it, and how much slower its choice is at most.
@@ -107,12 +117,8 @@ mod tests {
     #[test]
     fn a_dozen_probes_tell_the_model_and_it_chooses_more_streams_for_more_bytes() {
         let model = bus();
-        let sample = |(size, copies): (u64, Copies)| Sample {
-            size: size as f64,
-            streams: copies.streams,
-            seconds: copies.seconds(&model, size),
-            slot: Some(copies.slot as f64),
-        };
+        let sample =
+            |(size, copies): (u64, Copies)| copies.sample(size, copies.seconds(&model, size));
         let samples: Vec<Sample> = probes().map(sample).collect();
         assert_eq!(samples.len(), 12);
         let fitted = fit(&samples).expect("a dozen");

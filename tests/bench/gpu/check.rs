@@ -91,7 +91,7 @@ fn drained(
         at: [0; 8],
         wrong: 0,
     };
-    let mut drain = Drain::new(staged).map_err(|error| error.to_string())?;
+    let mut drain = Drain::new(staged);
     let done = drain.run(gpus, &mut compare);
     drain.end(gpus);
     done.map_err(|error| error.to_string())?;

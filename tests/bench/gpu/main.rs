@@ -40,6 +40,10 @@ struct Options {
     #[arg(long, default_value_t = 1)]
     times: usize,
 
+    /// With --process: the file for what copies took
+    #[arg(long, value_name = "FILE")]
+    record: Option<std::path::PathBuf>,
+
     /// Where results go [default: target/bench]
     #[arg(long, value_name = "DIR")]
     out: Option<std::path::PathBuf>,
@@ -61,7 +65,7 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<(), Failed> {
     if let Some(pid) = options.process {
-        return process::run(pid, options.times);
+        return process::run(pid, options.times, options.record.as_deref());
     }
     match (options.worker, options.check) {
         (false, _) => start(options),

@@ -1,12 +1,13 @@
 //! A process that uses GPUs is stopped, its device memory staged, and given back, while it lives: all that a checkpoint does with it but its image.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use stillpoint_gpu_copies::Gpus;
+use stillpoint_gpu_copies::{Gpus, survey};
 use stillpoint_gpu_driver::storage::{self, Storage};
 use stillpoint_gpu_driver::{Driver, checkpoint, devices};
-use stillpoint_gpu_plan::{Gpu, Host, Node, Peer, Source};
-use stillpoint_gpu_staging::{Digest, Drain, Settings, Sink, SinkError, fill_back, stage};
+use stillpoint_gpu_plan::{Host, Node, Place, Record, Source};
+use stillpoint_gpu_staging::{Digest, Drain, Piece, Settings, Sink, SinkError, fill_back, stage};
 use stillpoint_tests::{Failed, ensure};
 
 use super::machine::COPIES;
@@ -28,23 +29,53 @@ impl Sink for Count {
     }
 }
 
-/// Stages a process's device memory so many times, and says how often that was.
-pub fn run(pid: i32, times: usize) -> Result<(), Failed> {
+/// What probes are divided by: the process has left little free.
+const CUT: u64 = 64;
+
+/// What all epochs have in common.
+struct Staging<'d> {
+    driver: &'d Driver,
+    version: String,
+    gpus: Gpus<'d>,
+    node: Node,
+    record: Record,
+}
+
+/// Stages a process's device memory so many times, and says how often that was; what was measured goes to a file.
+pub fn run(pid: i32, times: usize, file: Option<&Path>) -> Result<(), Failed> {
     let driver = Driver::open().map_err(|error| error.to_string())?;
     let found = devices::all(&driver).map_err(|error| error.to_string())?;
     let mut gpus =
         Gpus::open(&driver, found.len(), HOST_ROOM).map_err(|error| error.to_string())?;
-    let node = node(&gpus, &found)?;
     wait_until_it_computes(&driver, pid)?;
-    let (mut staged, mut peers) = (0, 0);
-    for _ in 0..times {
+    let version = devices::version(&driver)
+        .map_err(|error| error.to_string())?
+        .to_string();
+    let mut record = Record::default();
+    let host = Host {
+        room: HOST_ROOM,
+        bandwidth: None,
+    };
+    let node = survey(&mut gpus, &found, &version, &mut record, host, MARGIN, CUT)
+        .map_err(|error| error.to_string())?;
+    let mut staging = Staging {
+        driver: &driver,
+        version,
+        gpus,
+        node,
+        record,
+    };
+    let (mut staged, mut beyond) = (0, 0);
+    for epoch in 1..=times {
         std::thread::sleep(Duration::from_millis(150));
-        let (bytes, on_peers) = once(&driver, &mut gpus, &node, pid)?;
+        let (bytes, elsewhere_now) = staging.once(pid, epoch as u64)?;
         staged += bytes;
-        peers += on_peers;
+        beyond += elsewhere_now;
     }
-    println!("staged {times} times, {staged} bytes, {peers} of them on peers");
-    Ok(())
+    println!("staged {times} times, {staged} bytes, {beyond} of them not on their own GPU");
+    let Some(file) = file else { return Ok(()) };
+    let text = staging.record.text().map_err(|error| error.to_string())?;
+    std::fs::write(file, text).map_err(|error| error.to_string().into())
 }
 
 /// Its devices are held by now, unless it ends first.
@@ -60,47 +91,52 @@ fn wait_until_it_computes(driver: &Driver, pid: i32) -> Result<(), Failed> {
     Ok(())
 }
 
-fn once(driver: &Driver, gpus: &mut Gpus<'_>, node: &Node, pid: i32) -> Result<(u64, u64), Failed> {
-    let said = |error: stillpoint_gpu_driver::Error| error.to_string();
-    checkpoint::lock(driver, pid, PATIENCE).map_err(said)?;
-    let lent = storage::checkpoint(driver, pid).map_err(said)?;
-    let sources = sources(&lent);
-    let settings = Settings {
-        choice: &|_, _| (COPIES, None),
-        drain: COPIES,
-        ..Settings::default()
-    };
-    let staged = stage(gpus, node, &sources, &settings).map_err(|error| error.to_string())?;
-    storage::complete(driver, lent).map_err(said)?;
-    let state = checkpoint::state(driver, pid).map_err(said)?;
-    ensure!(
-        state == checkpoint::State::Checkpointed,
-        "{state:?} after the checkpoint"
-    );
-    let lent = storage::restore(driver, pid, &[]).map_err(said)?;
-    fill_back(gpus, &staged, &self::sources(&lent), COPIES).map_err(|error| error.to_string())?;
-    storage::complete(driver, lent).map_err(said)?;
-    checkpoint::unlock(driver, pid).map_err(said)?;
-    // The program runs; what was staged goes out meanwhile.
-    let bytes: u64 = staged.pieces().iter().map(|piece| piece.bytes).sum();
-    let on_peer = |piece: &&stillpoint_gpu_staging::Piece| {
-        let own = stillpoint_gpu_plan::Place::Gpu(sources[piece.source].gpu);
-        piece.spot.place != own && piece.spot.place != stillpoint_gpu_plan::Place::Host
-    };
-    let peers = staged
-        .pieces()
-        .iter()
-        .filter(on_peer)
-        .map(|piece| piece.bytes)
-        .sum();
-    let mut count = Count::default();
-    let mut drain = Drain::new(staged).map_err(|error| error.to_string())?;
-    drain
-        .run(gpus, &mut count)
-        .map_err(|error| error.to_string())?;
-    drain.end(gpus);
-    ensure!(count.0 == bytes, "{} of {bytes} bytes came out", count.0);
-    Ok((bytes, peers))
+impl Staging<'_> {
+    fn once(&mut self, pid: i32, epoch: u64) -> Result<(u64, u64), Failed> {
+        let said = |error: stillpoint_gpu_driver::Error| error.to_string();
+        let (driver, gpus) = (self.driver, &mut self.gpus);
+        checkpoint::lock(driver, pid, PATIENCE).map_err(said)?;
+        let lent = storage::checkpoint(driver, pid).map_err(said)?;
+        let sources = sources(&lent);
+        let staged = {
+            let settings = Settings {
+                choice: &self.record.choice(&self.node, &self.version),
+                drain: COPIES,
+                ..Settings::default()
+            };
+            stage(gpus, &self.node, &sources, &settings).map_err(|error| error.to_string())?
+        };
+        storage::complete(driver, lent).map_err(said)?;
+        let state = checkpoint::state(driver, pid).map_err(said)?;
+        ensure!(
+            state == checkpoint::State::Checkpointed,
+            "{state:?} after the checkpoint"
+        );
+        let lent = storage::restore(driver, pid, &[]).map_err(said)?;
+        let filled = fill_back(gpus, &staged, &self::sources(&lent), COPIES);
+        filled.map_err(|error| error.to_string())?;
+        storage::complete(driver, lent).map_err(said)?;
+        checkpoint::unlock(driver, pid).map_err(said)?;
+        // The program runs; what was staged goes out meanwhile.
+        staged
+            .measured
+            .add_to(&mut self.record, &self.node, &self.version, epoch);
+        let bytes: u64 = staged.pieces().iter().map(|piece| piece.bytes).sum();
+        let beyond = |piece: &&Piece| piece.spot.place != Place::Gpu(sources[piece.source].gpu);
+        let beyond = staged
+            .pieces()
+            .iter()
+            .filter(beyond)
+            .map(|piece| piece.bytes)
+            .sum();
+        let mut count = Count::default();
+        let mut drain = Drain::new(staged);
+        let drained = drain.run(gpus, &mut count);
+        drain.end(gpus);
+        drained.map_err(|error| error.to_string())?;
+        ensure!(count.0 == bytes, "{} of {bytes} bytes came out", count.0);
+        Ok((bytes, beyond))
+    }
 }
 
 fn sources(storage: &Storage) -> Vec<Source> {
@@ -111,39 +147,4 @@ fn sources(storage: &Storage) -> Vec<Source> {
         bytes: lent.bytes,
     };
     storage.lent.iter().map(source).collect()
-}
-
-/// What the driver has. Bandwidths are those of nobody: any plan moves the same bytes.
-fn node(gpus: &Gpus<'_>, found: &[devices::Device]) -> Result<Node, Failed> {
-    let gpu = |device: &devices::Device| Gpu {
-        uuid: device
-            .uuid
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect(),
-        free: 0,
-        own: None,
-        host: 12_000_000_000,
-    };
-    let mut peers = Vec::new();
-    for from in 0..found.len() {
-        for to in (0..found.len()).filter(|to| *to != from) {
-            peers.push(Peer {
-                from,
-                to,
-                access: gpus.reach(from, to).map_err(|error| error.to_string())?,
-                measured: Some(24_000_000_000),
-            });
-        }
-    }
-    Ok(Node {
-        gpus: found.iter().map(gpu).collect(),
-        peers,
-        uplinks: Vec::new(),
-        host: Host {
-            room: HOST_ROOM,
-            bandwidth: None,
-        },
-        margin: MARGIN,
-    })
 }

@@ -42,27 +42,19 @@ pub struct Drain {
 
 impl Drain {
     /// Begins with the first byte of the first source.
-    pub fn new(staged: Staged) -> Result<Drain, Error> {
+    pub fn new(staged: Staged) -> Drain {
         let mut pump = Pump::default();
         for piece in &staged.pieces {
             if piece.spot.place != Place::Host {
                 pump.line((piece.spot.place, Place::Host), staged.drain);
             }
         }
-        // Pieces are as large as their way's slots, which may be larger than the drain's.
-        let fetched = staged
-            .pieces
-            .iter()
-            .filter(|piece| piece.spot.place != Place::Host);
-        let slot = fetched.map(|piece| piece.bytes).max().unwrap_or(1);
-        let room = staged.drain.slot * 2 * u64::from(staged.drain.streams);
-        let free: Vec<Spot> = (0..room / slot)
-            .map(|at| staged.slots.after(at * slot))
-            .collect();
-        if free.is_empty() {
-            return Err(Error::NoSlot { slot });
-        }
-        Ok(Drain {
+        let (slot, count) = (
+            staged.drain.slot.max(1),
+            2 * u64::from(staged.drain.streams.max(1)),
+        );
+        let free = (0..count).map(|at| staged.slots.after(at * slot)).collect();
+        Drain {
             staged,
             pump,
             next: 0,
@@ -70,7 +62,7 @@ impl Drain {
             free,
             under_way: BTreeMap::new(),
             arrived: BTreeMap::new(),
-        })
+        }
     }
 
     /// What is drained.

@@ -1,6 +1,7 @@
 //! Probing: copies over one way, timed, for the model of ways that nobody has measured yet.
 
-use stillpoint_gpu_plan::{Copies, Place, Way};
+use stillpoint_gpu_plan::record::PROBE;
+use stillpoint_gpu_plan::{Copied, Copies, Place, Way};
 
 use crate::device::{Copy, Device, DeviceError, Spot};
 use crate::pump::Pump;
@@ -11,6 +12,17 @@ pub struct Probe {
     pub bytes: u64,
     pub copies: Copies,
     pub seconds: f64,
+}
+
+impl Probe {
+    /// As the record of copies has it.
+    pub fn copied(&self) -> Copied {
+        Copied {
+            epoch: PROBE,
+            sample: self.copies.sample(self.bytes, self.seconds),
+            predicted: None,
+        }
+    }
 }
 
 /// Times copies over a way, in memory that nobody uses. A size that there is no room for is left out.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use stillpoint_gpu_plan::streams::UNMEASURED;
-use stillpoint_gpu_plan::{Copies, Node, Place, Scheduling, Source, Way};
+use stillpoint_gpu_plan::{Copied, Copies, Node, Place, Record, Scheduling, Source, Way};
 
 use crate::Error;
 use crate::device::{Copy, Device, DeviceError, Digest, Spot, digest};
@@ -18,14 +18,14 @@ pub type Choice<'a> = dyn Fn(Way, u64) -> (Copies, Option<f64>) + 'a;
 pub struct Settings<'a> {
     pub scheduling: Scheduling,
     pub choice: &'a Choice<'a>,
-    /// Slots of host memory that draining goes through.
+    /// Slots of host memory that draining goes through. No piece is larger than one of them, whatever is chosen for a way.
     pub drain: Copies,
 }
 
 impl Settings<'_> {
     /// Host memory that draining goes through: two slots a stream.
     pub fn drain_bytes(&self) -> u64 {
-        self.drain.slot * 2 * u64::from(self.drain.streams)
+        self.drain.slot.max(1) * 2 * u64::from(self.drain.streams.max(1))
     }
 }
 
@@ -71,6 +71,21 @@ pub struct Measured {
     pub seconds: f64,
     /// The longest of what links need by their bandwidths, and of what the models say of each way.
     pub predicted: f64,
+}
+
+impl Measured {
+    /// Adds what every way has copied to the record, for the next epoch's models.
+    pub fn add_to(&self, record: &mut Record, node: &Node, driver: &str, epoch: u64) {
+        for by in &self.ways {
+            let copied = Copied {
+                epoch,
+                sample: by.copies.sample(by.bytes, by.seconds),
+                predicted: by.predicted,
+            };
+            let uuid = &node.gpus[by.way.from].uuid;
+            record.add(uuid, driver, node.way_name(by.way), copied);
+        }
+    }
 }
 
 /// Where everything lies. It is given back by [`Staged::give_back`], or by a drain that has come to its end.
@@ -149,13 +164,15 @@ fn copy_all(
     let mut pump = Pump::default();
     let mut chosen = Vec::new();
     for &(way, bytes) in &places.plan.loads {
-        let (copies, predicted) = (settings.choice)(way, bytes);
+        let (mut copies, predicted) = (settings.choice)(way, bytes);
+        // A piece is drained through one slot.
+        copies.slot = copies.slot.clamp(1, settings.drain.slot.max(1));
         pump.line((Place::Gpu(way.from), way.to), copies);
         chosen.push((way, copies, predicted));
     }
     let slot = |from: usize, to: Place| {
         let chosen = chosen.iter().find(|(way, ..)| *way == Way { from, to });
-        chosen.map_or(UNMEASURED.slot, |(_, copies, _)| copies.slot.max(1))
+        chosen.map_or(1, |(_, copies, _)| copies.slot)
     };
     let begin = |place: Place| {
         let reserved = places.reserved.iter().find(|(of, ..)| *of == place);

@@ -4,13 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use stillpoint_gpu_plan::Record;
 use stillpoint_gpu_plan::node::GRANULE;
-use stillpoint_gpu_plan::record::{Copied, OWN, PROBE, Record, TO_HOST};
 use stillpoint_gpu_plan::streams::{SLOTS, probes};
 use stillpoint_gpu_plan::{Copies, Host, Node, Place, Scheduling, Way};
-use stillpoint_gpu_staging::{Measured, Settings, probe, stage};
+use stillpoint_gpu_staging::{Measured, Probe, Settings, probe, stage};
 use stillpoint_multilevel::Topology;
-use stillpoint_multilevel::interval::Sample;
 use stillpoint_multilevel::trace::Trace;
 
 use super::virtual_device::Machine;
@@ -40,14 +39,6 @@ fn machine(
     (machine, sources)
 }
 
-fn name(way: Way, node: &Node) -> String {
-    match way.to {
-        Place::Host => TO_HOST.to_owned(),
-        Place::Gpu(to) if to == way.from => OWN.to_owned(),
-        Place::Gpu(to) => node.gpus[to].uuid.clone(),
-    }
-}
-
 /// A dozen probes of every way, scaled like everything else.
 pub fn probed() -> Record {
     let node = dgx1((256 << 20) / SCALE);
@@ -65,18 +56,17 @@ pub fn probed() -> Record {
         }
         let scaled = probes().map(|(bytes, copies)| (bytes / SCALE, scaled(copies, SCALE)));
         for probe in probe(&mut machine, way, scaled).expect("probed") {
-            let sample = Sample {
-                size: (probe.bytes * SCALE) as f64,
-                streams: probe.copies.streams,
-                seconds: probe.seconds,
-                slot: Some((probe.copies.slot * SCALE) as f64),
+            // As if everything were as large as the paper has it.
+            let probe = Probe {
+                bytes: probe.bytes * SCALE,
+                copies: Copies {
+                    slot: probe.copies.slot * SCALE,
+                    ..probe.copies
+                },
+                ..probe
             };
-            let copied = Copied {
-                epoch: PROBE,
-                sample,
-                predicted: None,
-            };
-            record.add(&node.gpus[way.from].uuid, DRIVER, &name(way, &node), copied);
+            let uuid = &node.gpus[way.from].uuid;
+            record.add(uuid, DRIVER, node.way_name(way), probe.copied());
         }
     }
     record
@@ -96,9 +86,9 @@ pub fn staged(record: &Record, free: u64, sizes: &[u64], scheduling: Scheduling)
         .map(|gpu| (gpu as u32, gpu, sizes[gpu] / SCALE))
         .collect();
     let (mut machine, sources) = machine(&node, &sizes);
+    let unscaled = record.choice(&node, DRIVER);
     let choice = |way: Way, bytes: u64| {
-        let uuid = &node.gpus[way.from].uuid;
-        let (copies, predicted) = record.choose(uuid, DRIVER, &name(way, &node), bytes * SCALE);
+        let (copies, predicted) = unscaled(way, bytes * SCALE);
         (scaled(copies, SCALE), predicted)
     };
     let settings = Settings {

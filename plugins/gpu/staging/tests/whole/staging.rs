@@ -1,7 +1,8 @@
 //! Staging, draining and filling in virtual time: every byte, every place, every fault.
 
 use proptest::prelude::*;
-use stillpoint_gpu_plan::{Copies, Host, Node, Place, Scheduling, Source};
+use stillpoint_gpu_plan::record::TO_HOST;
+use stillpoint_gpu_plan::{Copies, Host, Node, Place, Record, Scheduling, Source};
 use stillpoint_gpu_staging::{
     Bytes, BytesError, DeviceError, Digest, Drain, Error, Settings, Sink, SinkError, Staged,
     digest, fill_back, fill_from, stage,
@@ -96,7 +97,7 @@ fn drained(machine: &mut Machine, staged: Staged) -> Result<Image, Error> {
     let sources = staged.sources().to_vec();
     sources.iter().for_each(|source| machine.overwrite(source));
     let mut image = Image::default();
-    let mut drain = Drain::new(staged)?;
+    let mut drain = Drain::new(staged);
     let done = drain.run(machine, &mut image);
     drain.end(machine);
     done.map(|()| image)
@@ -307,7 +308,7 @@ fn a_full_disk_ends_a_drain_and_gives_the_memory_back() {
         full: true,
         ..Image::default()
     };
-    let mut drain = Drain::new(staged).expect("slots");
+    let mut drain = Drain::new(staged);
     let error = drain.run(&mut machine, &mut image).expect_err("full");
     assert_eq!(error.to_string(), "rank 0: no space left on device");
     drain.end(&mut machine);
@@ -347,7 +348,7 @@ fn a_gpus_memory_is_free_again_before_the_drain_is_over() {
             .rposition(|piece| piece.spot.place == Place::Gpu(0))
     };
     let last = on_0(&staged).expect("its own memory is used first");
-    let mut drain = Drain::new(staged).expect("slots");
+    let mut drain = Drain::new(staged);
     let mut image = Image::default();
     let free = |machine: &mut Machine| stillpoint_gpu_staging::Device::room(machine, Place::Gpu(0));
     let full = free(&mut machine);
@@ -367,7 +368,7 @@ proptest! {
         sizes in proptest::collection::vec((0u32..5, 0usize..8, 0u64..120_000), 1..9),
         free in proptest::array::uniform8(0u64..150_000),
         pieces in proptest::collection::vec((0usize..8, 0u64..100_000), 0..3),
-        slot in 1u64..40_000, streams in 1u32..6, shared: bool, hashes: bool, which in 0usize..4,
+        slot in 1u64..40_000, drained_in in 1u64..60_000, streams in 1u32..6, shared: bool, hashes: bool, which in 0usize..4,
         one_stream in 0.3f64..1.0,
     ) {
         let machine = if shared { Topology::dgx1_shared_pcie() } else { Topology::dgx1() };
@@ -376,7 +377,7 @@ proptest! {
         (machine.hashes, machine.one_stream) = (hashes, one_stream);
         machine.largest_piece.extend(pieces.iter().map(|&(gpu, largest)| (Place::Gpu(gpu), largest)));
         let copies = Copies { streams, slot };
-        let settings = Settings { scheduling: Scheduling::ALL[which], choice: &|_, _| (copies, None), drain: copies };
+        let settings = Settings { scheduling: Scheduling::ALL[which], choice: &|_, _| (copies, None), drain: Copies { slot: drained_in, ..copies } };
         let before = contents(&machine, &sources);
         let staged = stage(&mut machine, &node, &sources, &settings).expect("the host has room");
         let bytes: u64 = staged.pieces().iter().map(|piece| piece.bytes).sum();
@@ -399,4 +400,26 @@ fn errors_of_devices_say_what_and_where() {
         bytes: 5,
     };
     assert_eq!(error.to_string(), "Host has no room for 5 bytes");
+}
+
+#[test]
+fn an_epoch_tells_the_next_ones_model() {
+    let (mut machine, sources) = example();
+    // Else copies inside a GPU take no time, which nothing can be told from.
+    machine.to_begin = 1e-6;
+    let node = machine.node.clone();
+    let mut record = Record::default();
+    for epoch in 1..=3 {
+        let staged = stage(&mut machine, &node, &sources, &settings(Scheduling::Exact));
+        let staged = staged.expect("staged");
+        staged.measured.add_to(&mut record, &node, "1", epoch);
+        let ways = staged.measured.ways.len();
+        assert!(ways > 5, "{ways}");
+        staged.give_back(&mut machine);
+        let known: usize = record.gpus.iter().map(|gpu| gpu.copied.len()).sum();
+        assert_eq!(known, ways);
+        let to_host = record.copied(&node.gpus[6].uuid, "1", TO_HOST);
+        assert_eq!(to_host.len() as u64, epoch);
+        assert!(to_host.iter().all(|copied| copied.sample.seconds > 0.0));
+    }
 }

@@ -68,9 +68,9 @@ pub fn run(pid: i32, times: usize, file: Option<&Path>) -> Result<(), Failed> {
     let (mut staged, mut beyond) = (0, 0);
     for epoch in 1..=times {
         std::thread::sleep(Duration::from_millis(150));
-        let (bytes, elsewhere_now) = staging.once(pid, epoch as u64)?;
+        let (bytes, not_own) = staging.once(pid, epoch as u64)?;
         staged += bytes;
-        beyond += elsewhere_now;
+        beyond += not_own;
     }
     println!("staged {times} times, {staged} bytes, {beyond} of them not on their own GPU");
     let Some(file) = file else { return Ok(()) };

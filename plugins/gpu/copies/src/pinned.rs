@@ -46,10 +46,9 @@ impl Pinned {
             address >= start && end.is_some_and(|end| end <= start + range.bytes)
         };
         match self.ranges.iter().find(inside) {
-            // SAFETY: the address is inside the range.
-            Some(range) => {
-                Ok(unsafe { range.memory.add((address - range.memory as u64) as usize) })
-            }
+            Some(range) => Ok(range
+                .memory
+                .wrapping_add((address - range.memory as u64) as usize)),
             None => Err(DeviceError::Other(format!(
                 "{bytes} bytes at {address:#x} are no pinned memory"
             ))),

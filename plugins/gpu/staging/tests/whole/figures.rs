@@ -96,7 +96,7 @@ pub fn staged(record: &Record, free: u64, sizes: &[u64], scheduling: Scheduling)
         choice: &choice,
         drain: Copies {
             streams: 1,
-            slot: SLOTS[0] / SCALE,
+            slot: SLOTS[SLOTS.len() - 1] / SCALE,
         },
     };
     let staged = stage(&mut machine, &node, &sources, &settings).expect("the host has room");

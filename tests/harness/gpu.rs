@@ -3,10 +3,10 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs;
-use std::io::{self, BufRead, BufReader};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{self, Child, Command, Stdio};
+use std::process::{self, Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use stillpoint_emulated_gpu_protocol::description::{Device, Link, Node};
@@ -19,6 +19,21 @@ use crate::{Failed, ensure, place};
 pub struct Gpus {
     folder: PathBuf,
     devices: Child,
+    says: BufReader<ChildStdout>,
+}
+
+/// What went over one direction of a link. Times are nanoseconds of the machine's clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Traffic {
+    /// A device's number, or `host`.
+    pub from: String,
+    pub to: String,
+    pub bytes: u64,
+    /// The time that the link's bandwidth asks for these bytes.
+    pub busy: u64,
+    /// When the first byte went, and the last one.
+    pub first: u64,
+    pub last: u64,
 }
 
 impl Gpus {
@@ -39,13 +54,15 @@ impl Gpus {
             // Empty but for the description.
             let _ = fs::remove_dir_all(&folder);
         }
+        let (devices, says) = started?;
         Ok(Gpus {
-            devices: started?,
             folder,
+            devices,
+            says,
         })
     }
 
-    fn devices(node: &Node, folder: &Path) -> Result<Child, Failed> {
+    fn devices(node: &Node, folder: &Path) -> Result<(Child, BufReader<ChildStdout>), Failed> {
         let wrong = |error: io::Error| format!("{}: {error}", folder.display());
         fs::write(folder.join(DESCRIPTION), node.text().map_err(wrong)?).map_err(wrong)?;
         let program = place::binaries().join("emulated-gpu");
@@ -56,15 +73,44 @@ impl Gpus {
             .spawn()
             .map_err(|error| format!("cannot start {}: {error}", program.display()))?;
         let mut line = String::new();
-        let said = devices
-            .stdout
-            .take()
-            .map(|said| BufReader::new(said).read_line(&mut line));
+        let mut says = BufReader::new(devices.stdout.take().ok_or("no standard output")?);
+        says.read_line(&mut line).map_err(wrong)?;
         ensure!(
-            matches!(said, Some(Ok(_))) && line == "ready\n",
+            line == "ready\n",
             "the emulated GPUs did not start: they said '{line}'"
         );
-        Ok(devices)
+        Ok((devices, says))
+    }
+
+    /// What went over the links so far.
+    pub fn traffic(&mut self) -> Result<Vec<Traffic>, Failed> {
+        let wrong = |error: io::Error| format!("the emulated GPUs: {error}");
+        let input = self.devices.stdin.as_mut().ok_or("no standard input")?;
+        input.write_all(b"links\n").map_err(wrong)?;
+        let mut found = vec![];
+        loop {
+            let mut line = String::new();
+            self.says.read_line(&mut line).map_err(wrong)?;
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                ["end"] => return Ok(found),
+                ["link", from, to, bytes, busy, first, last] => {
+                    let number = |text: &str| {
+                        text.parse::<u64>()
+                            .map_err(|error| format!("'{line}': {error}"))
+                    };
+                    found.push(Traffic {
+                        from: from.to_owned(),
+                        to: to.to_owned(),
+                        bytes: number(bytes)?,
+                        busy: number(busy)?,
+                        first: number(first)?,
+                        last: number(last)?,
+                    });
+                }
+                _ => return Err(format!("the emulated GPUs say '{line}'")),
+            }
+        }
     }
 
     /// Where they are.
@@ -124,13 +170,16 @@ pub fn driver() -> Result<PathBuf, Failed> {
     let wrong = |error: io::Error| format!("{}: {error}", built.display());
     let bytes = fs::read(&built).map_err(wrong)?;
     let folder = place::target().join("trials").join("cuda");
+    fs::create_dir_all(&folder).map_err(wrong)?;
+    // Two tests must not copy it at once.
+    let lock = File::create(folder.join("lock")).map_err(wrong)?;
+    lock.lock().map_err(wrong)?;
     let library = folder.join("libcuda.so.1");
     if fs::read(&library).is_ok_and(|there| there == bytes) {
         return Ok(folder);
     }
-    fs::create_dir_all(&folder).map_err(wrong)?;
     // Whoever has the one that was there before keeps it.
-    let draft = folder.join(format!("libcuda.so.1.{}", process::id()));
+    let draft = folder.join("libcuda.so.1.new");
     fs::write(&draft, &bytes).map_err(wrong)?;
     fs::rename(&draft, &library).map_err(wrong)?;
     Ok(folder)

@@ -194,6 +194,11 @@ impl Job {
         })
     }
 
+    /// The id of the process that was started: `mpirun`'s, where a job has several.
+    pub fn id(&self) -> i32 {
+        self.child.id() as i32
+    }
+
     /// The ids of the job's processes but for `mpirun` itself, whose executable's or argument's name ends with `name`.
     pub fn processes(&self, name: &str) -> Vec<i32> {
         marked(&self.mark)

@@ -1,6 +1,8 @@
 //! `stillpoint check`: what this machine offers, row by row.
 
-use std::path::Path;
+mod gpu;
+
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::Args;
@@ -68,7 +70,7 @@ impl Check {
 }
 
 fn rows() -> Vec<Row> {
-    vec![
+    let mut rows = vec![
         architecture(),
         kernel(),
         seccomp(),
@@ -80,8 +82,9 @@ fn rows() -> Vec<Row> {
         sibling("Open MPI lower half", true, "stillpoint-lower-openmpi"),
         launcher(),
         sibling("MPICH lower half", false, "stillpoint-lower-mpich"),
-        file("NVIDIA GPU", false, "/dev/nvidiactl"),
-    ]
+    ];
+    rows.extend(gpu::rows());
+    rows
 }
 
 fn row(what: &'static str, needed: bool, ok: bool, found: impl Into<String>) -> Row {
@@ -191,16 +194,20 @@ fn file(what: &'static str, needed: bool, path: &str) -> Row {
     row(what, needed, Path::new(path).exists(), path)
 }
 
-fn sibling(what: &'static str, needed: bool, name: &str) -> Row {
+/// A program that was installed together with this one.
+fn beside(name: &str) -> Option<PathBuf> {
     let here = std::env::current_exe().ok();
     let here = here
         .as_deref()
         .and_then(Path::parent)
         .unwrap_or(Path::new("/"));
-    let found = [here.join(name), here.join("../lib/stillpoint").join(name)]
+    [here.join(name), here.join("../lib/stillpoint").join(name)]
         .into_iter()
-        .find(|path| path.is_file());
-    match found {
+        .find(|path| path.is_file())
+}
+
+fn sibling(what: &'static str, needed: bool, name: &str) -> Row {
+    match beside(name) {
         Some(path) => row(what, needed, true, path.display().to_string()),
         None => row(
             what,

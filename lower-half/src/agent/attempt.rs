@@ -23,6 +23,7 @@ use crate::executor::destination::InFile;
 use crate::executor::staging::Staging;
 use crate::executor::stopping::{self, Stopping};
 use crate::gate::stop;
+use crate::gpu::held;
 use crate::ground::arriving;
 use crate::ground::page::Page;
 use crate::ground::wake;
@@ -103,6 +104,7 @@ impl Attempt {
         }
         // The application runs as yet.
         let ahead = Seen::ahead();
+        held::prepare();
         page.begin();
         // Where the real MPI does not call back, nobody can stand still inside: then what is begun binds.
         let inside = match progress::calls_back() {

@@ -267,12 +267,15 @@ pub fn let_run(thread: Thread) -> bool {
     within(PROMPTLY, || thread.stop_frame() == 0)
 }
 
+/// It is a thread like any other again: running, and stopped with the others next time.
+pub fn joins(thread: Thread) {
+    let flags = &thread.notes().flags;
+    flags.fetch_and(!flag::RUNS, Ordering::AcqRel);
+}
+
 /// Stops it again; `false` where it does not stop.
 pub fn halt(thread: Thread) -> bool {
-    thread
-        .notes()
-        .flags
-        .fetch_and(!flag::RUNS, Ordering::AcqRel);
+    joins(thread);
     let mut asked = None;
     within(PROMPTLY, || {
         if thread.stop_frame() != 0 {

@@ -24,7 +24,7 @@ const HELPER: &str = "stillpoint-gpu";
 /// How long a helper may take until it listens.
 const STARTS: Duration = Duration::from_secs(20);
 /// How long it may take to say something that it knows. It may begin with the driver first.
-const ANSWERS: Duration = Duration::from_secs(60);
+const ANSWERS: Duration = Duration::from_secs(30);
 /// How long a driver may take to move all memory of a process.
 const MOVES: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(5);

@@ -5,7 +5,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use stillpoint_faults::{Point, pass, strike};
 use stillpoint_gpu_messages::{Facts, State, Uuid};
@@ -22,6 +23,9 @@ use crate::threads::registry::{self, Thread};
 const AT_ONCE: u32 = 1000;
 /// How long it is waited for while threads run on that may have to do something for it.
 const AT_MOST: u32 = 10_000;
+/// How long the driver may be busy with what it was asked for before.
+const MOVES: Duration = Duration::from_secs(300);
+const LOOK: Duration = Duration::from_millis(10);
 /// How long threads may take to stand still again.
 const STAND: Duration = Duration::from_secs(20);
 
@@ -54,6 +58,36 @@ pub fn may_have_written() -> bool {
     HAD.load(Ordering::Acquire)
 }
 
+/// A checkpoint is asked for, and the application runs as yet: a helper that is to be started begins with the driver meanwhile, which takes seconds.
+pub fn prepare() {
+    if !traces::in_use() {
+        return;
+    }
+    let thread = std::thread::Builder::new().name("stillpoint-gpu".to_owned());
+    let begun = thread.spawn(|| {
+        // What goes wrong is told when it is needed.
+        let _ = Client::connect().and_then(|mut client| client.facts());
+    });
+    // Where there is no thread for it, the helper begins later.
+    *early() = begun.ok();
+}
+
+/// Who prepares.
+static EARLY: Mutex<Option<JoinHandle<()>>> = Mutex::new(None);
+
+fn early() -> MutexGuard<'static, Option<JoinHandle<()>>> {
+    EARLY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits for [`prepare`]: from here on nobody looks at what it does, a process that is started, for the application's own.
+fn prepared() {
+    let thread = early().take();
+    if let Some(thread) = thread {
+        // It does not panic.
+        let _ = thread.join();
+    }
+}
+
 fn told(what: &str) -> impl Fn(Trouble) -> String {
     move |trouble| format!("its GPUs cannot be {what}: {trouble}; the job runs on")
 }
@@ -67,6 +101,7 @@ fn at(point: Point) -> Result<(), String> {
 /// # Errors
 /// Why they cannot be locked.
 pub fn lock(page: Page, given_up: &dyn Fn() -> bool) -> Result<(), String> {
+    prepared();
     let mut held = held();
     // Whoever gives up comes here afterwards, to release what there is.
     if given_up() || !traces::in_use() {
@@ -168,6 +203,7 @@ pub fn release() -> Result<(), String> {
         }),
         other => Err(other),
     });
+    stop::joins(held.thread);
     LOCKED.store(false, Ordering::Release);
     back.map_err(|trouble| format!("its GPUs do not come back after a checkpoint: {trouble}"))
 }
@@ -191,8 +227,70 @@ impl Held {
         stop::release_all();
         self.client.lock(AT_MOST)?;
         let parked = || page.driver_state() == DriverState::Parked as u32 && page.advances() == 0;
-        let end = std::time::Instant::now() + STAND;
-        while std::time::Instant::now() < end {
+        let end = Instant::now() + STAND;
+        while Instant::now() < end {
+            if stop::stop_all(STAND) && parked() {
+                return Ok(());
+            }
+        }
+        Err(Trouble::Refused(format!(
+            "its threads did not stand still again within {} s after the devices were locked",
+            STAND.as_secs()
+        )))
+    }
+
+    fn back(&mut self) -> Result<(), Trouble> {
+        // It runs already where an attempt was given up while threads ran.
+        let stands = self.thread.stop_frame() != 0;
+        if stands && !stop::let_run(self.thread) {
+            return Err(Trouble::Refused(
+                "the driver's thread does not run".to_owned(),
+            ));
+        }
+        // The driver may be busy still with what it was asked for by a helper that has gone.
+        let end = Instant::now() + MOVES;
+        loop {
+            let state = self.client.state()?;
+            let step = match state {
+                State::Running | State::Unknown => return Ok(()),
+                State::Checkpointed => self.client.restore(&[]),
+                State::Locked => self.client.unlock(),
+                State::Moving if Instant::now() < end => {
+                    std::thread::sleep(LOOK);
+                    continue;
+                }
+                State::Moving | State::Failed => {
+                    let reason = format!("the driver says that they are {state:?}");
+                    return Err(Trouble::Refused(reason));
+                }
+            };
+            match step {
+                Err(Trouble::Refused(_)) if self.client.state()? != state => {}
+                step => step?,
+            }
+        }
+    }
+}
+
+fn alone<T>(
+        &mut self,
+        ask: impl FnOnce(&mut Client) -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
+        alone(&mut self.client, self.thread, ask)
+    }
+
+    /// Locks while the application's threads run: one that was stopped inside the driver may hold what the driver waits for. They come to wait in the
+    /// driver, or park in their next stub.
+    fn lock_with_all(&mut self, page: Page) -> Result<(), Trouble> {
+        let mut driver = registry::each().filter(|thread| thread.is_driver());
+        if driver.any(stop::is_outside) {
+            page.advance();
+        }
+        stop::release_all();
+        self.client.lock(AT_MOST)?;
+        let parked = || page.driver_state() == DriverState::Parked as u32 && page.advances() == 0;
+        let end = Instant::now() + STAND;
+        while Instant::now() < end {
             if stop::stop_all(STAND) && parked() {
                 return Ok(());
             }

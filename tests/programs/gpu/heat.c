@@ -146,5 +146,5 @@ int main(int argc, char **argv) {
     DRIVER(cuMemFree(plate.table));
     DRIVER(cuModuleUnload(kernels));
     DRIVER(cuDevicePrimaryCtxRelease(device));
-    return trial_end();
+    return trial_finish();
 }

@@ -39,7 +39,9 @@ fn main() -> ExitCode {
         }
     };
     let tests = Point::ALL.iter().flat_map(|point| {
-        let runs = point.runs().iter();
+        // Those with GPUs need a node of their own: `tests/gpu/struck.rs`.
+        let elsewhere = |run: &Run| matches!(run, Run::Gpu | Run::GpuRestart);
+        let runs = point.runs().iter().filter(move |(run, _)| !elsewhere(run));
         runs.map(|(run, pass)| test(*point, *run, *pass))
     });
     let conclusion = libtest_mimic::run(&arguments, tests.collect());
@@ -57,6 +59,7 @@ fn test(point: Point, run: Run, pass: u32) -> Trial {
             Run::Restart => restarts::struck(case, How::Plainly),
             Run::LazyRestart => restarts::struck(case, How::Lazily),
             Run::RestartOnTiers => restarts::struck_on_tiers(case),
+            Run::Gpu | Run::GpuRestart => Err("it needs GPUs".to_owned()),
         })
         .map_err(Failed::from)
     })
@@ -70,5 +73,7 @@ fn run_name(run: Run) -> &'static str {
         Run::Restart => "restart",
         Run::RestartOnTiers => "tiers",
         Run::LazyRestart => "lazy",
+        Run::Gpu => "gpu",
+        Run::GpuRestart => "gpu-restart",
     }
 }

@@ -27,6 +27,7 @@ const USES: [(&str, &[&str]); 23] = [
             "lower-half/linkage",
             "lower-half/tracking",
             "plugins/api",
+            "plugins/gpu/messages",
             "plugins/incremental",
             "upper-half/clock",
             "wrappers",
@@ -54,6 +55,7 @@ const USES: [(&str, &[&str]); 23] = [
             "lower-half/linkage",
             "lower-half/tracking",
             "plugins/gpu",
+            "plugins/gpu/messages",
             "plugins/incremental",
             "plugins/multilevel",
             "upper-half/clock",
@@ -78,6 +80,12 @@ const USES: [(&str, &[&str]); 23] = [
     ),
     // Not the driver: whoever stages gets a device to copy with.
     ("plugins/gpu/staging", &["plugins/gpu"]),
+    ("plugins/gpu/driver", &[]),
+    (
+        "plugins/gpu/helper",
+        &["plugins/gpu/driver", "plugins/gpu/messages"],
+    ),
+    ("plugins/gpu/messages", &[]),
     ("plugins/incremental", &[]),
     ("plugins/multilevel", &[]),
     // A driver and a device for tests know nothing of the project: they stand for what is foreign to it.

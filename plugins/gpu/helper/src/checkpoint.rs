@@ -72,9 +72,7 @@ fn state(driver: &Driver, pid: i32) -> Answer {
         Ok(checkpoint::State::Locked) => Answer::State(State::Locked),
         Ok(checkpoint::State::Checkpointed) => Answer::State(State::Checkpointed),
         Ok(checkpoint::State::Failed) => Answer::State(State::Failed),
-        Ok(checkpoint::State::Moving) => {
-            Answer::Failed("the driver is between two states of the process".to_owned())
-        }
+        Ok(checkpoint::State::Moving) => Answer::State(State::Moving),
         Err(error)
             if error
                 .code()

@@ -67,6 +67,8 @@ pub enum State {
     Locked,
     Checkpointed,
     Failed,
+    /// Between two of these.
+    Moving,
 }
 
 /// The name of the socket of a job's helper on this node, in the abstract namespace. A launch has its own, and a user.

@@ -63,14 +63,12 @@ pub fn serve(gpus: &Arc<Gpus>, folder: &Path, name: &str) -> io::Result<()> {
     while let Ok(request) = message::receive::<Request>(&mut requests) {
         let is_answered = request.is_answered();
         let reply = answer(&client, &mut streams, request).unwrap_or_else(Reply::Failed);
-        match reply {
-            reply if is_answered => {
-                if message::send(&mut replies, &reply).is_err() {
-                    break;
-                }
+        if !is_answered {
+            if let Reply::Failed(code) = reply {
+                client.channel().fail(code);
             }
-            Reply::Failed(code) => client.channel().fail(code),
-            _ => {}
+        } else if message::send(&mut replies, &reply).is_err() {
+            break;
         }
     }
     client.gone.store(true, Ordering::Release);

@@ -1,19 +1,28 @@
 //! Links: how long a copy takes at the least. A link has time to give, and a copy takes as much of it as its bytes need, behind
 //! whoever came before; nobody spins.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use stillpoint_emulated_gpu_protocol::clock;
 use stillpoint_emulated_gpu_protocol::description::Node;
 
 /// One direction of a link.
 pub struct Lane {
     bandwidth: Option<f64>,
-    /// When the last byte that is promised will be over, in nanoseconds since the start.
-    free_at: Mutex<u64>,
-    bytes: AtomicU64,
+    promised: Mutex<Promised>,
+}
+
+/// What a lane has given out so far. Times are nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Promised {
+    pub bytes: u64,
+    /// The time that these bytes take, and no time in which nobody sent anything.
+    pub busy: u64,
+    /// When the first byte went, and when the last one that is promised will be over.
+    pub first: u64,
+    pub last: u64,
 }
 
 /// Nanoseconds that bytes take.
@@ -25,20 +34,25 @@ impl Lane {
     fn new(bandwidth: Option<f64>) -> Lane {
         Lane {
             bandwidth: bandwidth.filter(|rate| *rate > 0.0),
-            free_at: Mutex::new(0),
-            bytes: AtomicU64::new(0),
+            promised: Mutex::default(),
         }
     }
 
     /// Takes the time for some bytes, from `now` at the earliest; when they are over.
     fn reserve(&self, now: u64, bytes: u64) -> u64 {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        let Some(bandwidth) = self.bandwidth else {
-            return now;
-        };
-        let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
-        *free_at = (*free_at).max(now) + duration(bytes, bandwidth);
-        *free_at
+        let mut promised = self.promised();
+        if promised.bytes == 0 {
+            promised.first = now;
+        }
+        let takes = self.bandwidth.map_or(0, |rate| duration(bytes, rate));
+        promised.bytes += bytes;
+        promised.busy += takes;
+        promised.last = promised.last.max(now) + takes;
+        promised.last
+    }
+
+    fn promised(&self) -> MutexGuard<'_, Promised> {
+        self.promised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -52,7 +66,6 @@ pub enum Way {
 
 /// All links of a node.
 pub struct Links {
-    start: Instant,
     from_host: Vec<Lane>,
     to_host: Vec<Lane>,
     /// From each device to each, where there is a link.
@@ -69,7 +82,6 @@ impl Links {
                 .collect()
         };
         Links {
-            start: Instant::now(),
             from_host: host().collect(),
             to_host: host().collect(),
             between: (0..count).map(row).collect(),
@@ -89,9 +101,10 @@ impl Links {
         }
     }
 
-    /// Nanoseconds since the start.
+    /// Nanoseconds of the machine's clock. Devices that are started anew go on counting where others were: what time
+    /// a program's events took does not depend on where they were.
     pub fn now(&self) -> u64 {
-        self.start.elapsed().as_nanos() as u64
+        clock::now()
     }
 
     /// Takes the time that bytes need on a way, from now on; when they are over.
@@ -102,6 +115,33 @@ impl Links {
             .map(|lane| lane.reserve(now, bytes))
             .max()
             .unwrap_or(now)
+    }
+
+    /// A line for each lane that something went over: from, to, and what was promised.
+    pub fn report(&self) -> Vec<String> {
+        let line = |from: &str, to: &str, lane: &Lane| {
+            let Promised {
+                bytes,
+                busy,
+                first,
+                last,
+            } = *lane.promised();
+            (bytes > 0).then(|| format!("link {from} {to} {bytes} {busy} {first} {last}"))
+        };
+        let mut lines = vec![];
+        for (device, lane) in self.from_host.iter().enumerate() {
+            lines.push(line("host", &device.to_string(), lane));
+        }
+        for (device, lane) in self.to_host.iter().enumerate() {
+            lines.push(line(&device.to_string(), "host", lane));
+        }
+        for (from, lanes) in self.between.iter().enumerate() {
+            for (to, lane) in lanes.iter().enumerate() {
+                let lane = lane.as_ref();
+                lines.push(lane.and_then(|lane| line(&from.to_string(), &to.to_string(), lane)));
+            }
+        }
+        lines.into_iter().flatten().collect()
     }
 
     /// Waits for a time.
@@ -115,7 +155,7 @@ impl Links {
 
 #[cfg(test)]
 mod tests {
-    use super::Lane;
+    use super::{Lane, Promised};
 
     #[test]
     fn bytes_queue_up() {
@@ -123,6 +163,13 @@ mod tests {
         assert_eq!(lane.reserve(100, 1000), 1100);
         assert_eq!(lane.reserve(100, 500), 1600);
         assert_eq!(lane.reserve(5000, 1), 5001);
+        let promised = Promised {
+            bytes: 1501,
+            busy: 1501,
+            first: 100,
+            last: 5001,
+        };
+        assert_eq!(*lane.promised(), promised);
     }
 
     #[test]

@@ -23,7 +23,7 @@ mod stream;
 
 use std::ffi::CString;
 use std::fs::{self, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -57,9 +57,9 @@ fn serve(folder: &Path) -> io::Result<()> {
     named_pipe(&control)?;
     // Both ends: the pipe never comes to its end because the last client has gone.
     let control = OpenOptions::new().read(true).write(true).open(control)?;
-    let goes = folder.to_owned();
+    let (asked, goes) = (Arc::clone(&gpus), folder.to_owned());
     thread::spawn(move || {
-        let _ = io::stdin().read_to_end(&mut Vec::new());
+        obey(&asked);
         // What cannot be removed now is nobody's loss.
         let _ = fs::remove_dir_all(goes);
         std::process::exit(0);
@@ -80,6 +80,18 @@ fn serve(folder: &Path) -> io::Result<()> {
         });
     }
     Ok(())
+}
+
+/// Does what standard input says, until that ends. `links` says what went over each link.
+fn obey(gpus: &Gpus) {
+    for line in io::stdin().lines().map_while(Result::ok) {
+        if line == "links" {
+            for line in gpus.links.report() {
+                println!("{line}");
+            }
+            println!("end");
+        }
+    }
 }
 
 /// Makes a named pipe.

@@ -70,7 +70,7 @@ fn wait(client: &Client, after: &[(u32, u32)]) {
             let seen = word.load(Ordering::Acquire);
             if !channel.has(stream, sequence) {
                 // A client may go while one stream waits for another that has ended with it.
-                futex::wait(word, seen, Some(Duration::from_millis(100)));
+                futex::wait(futex::place(word), seen, Some(Duration::from_millis(100)));
             }
         }
     }
@@ -90,8 +90,13 @@ fn perform(client: &Client, piece: &Piece) -> Result<(), u32> {
         piece.work,
         Work::ToDevice { .. } | Work::ToHost { .. } | Work::Within { .. }
     );
-    if copies && gpus.faults.strike("copy-error") {
-        return Err(code::UNCORRECTABLE);
+    if copies {
+        if gpus.faults.strike("copy-error") {
+            return Err(code::UNCORRECTABLE);
+        }
+        let latency = gpus.node.devices[piece.device as usize].latency;
+        let over = gpus.links.now() + (latency * 1e9) as u64;
+        gpus.links.wait(over);
     }
     match &piece.work {
         &Work::ToDevice {

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use stillpoint_emulated_gpu_protocol::channel;
+use stillpoint_emulated_gpu_protocol::clock;
 use stillpoint_emulated_gpu_protocol::message::{Reply, Request, Work};
 use stillpoint_emulated_gpu_protocol::page::{Lent, Order, State};
 use stillpoint_emulated_gpu_protocol::{futex, window as places};
@@ -90,12 +91,12 @@ fn finished(slot: u32, sequence: u32, until: Option<u64>) -> bool {
         if channel.has(slot, sequence) {
             return true;
         }
-        let left = until.map_or(u64::MAX, |until| until.saturating_sub(window::now()));
+        let left = until.map_or(u64::MAX, |until| until.saturating_sub(clock::now()));
         if left == 0 {
             return false;
         }
         futex::wait(
-            word,
+            futex::place(word),
             seen,
             Some(Duration::from_nanos(left.min(1_000_000_000))),
         );
@@ -106,7 +107,7 @@ impl Driver {
     fn quiet(&mut self, until: Option<u64>) -> Result<(), Code> {
         let connection = self.connection.as_mut().ok_or(code::DEVICE_UNAVAILABLE)?;
         if connection.fault("lock-timeout") {
-            let left = until.map_or(0, |until| until.saturating_sub(window::now()));
+            let left = until.map_or(0, |until| until.saturating_sub(clock::now()));
             std::thread::sleep(Duration::from_nanos(left));
             return Err(code::NOT_READY);
         }
@@ -126,10 +127,8 @@ impl Driver {
         }
         let connection = self.connection()?;
         if connection.fault("checkpoint-breaks") {
-            window::set_state(State::Failed);
-            gate::open();
             window::channel().fail(code::UNKNOWN);
-            return Err(code::UNKNOWN);
+            return Err(broken());
         }
         if connection.fault("checkpoint-fails") {
             return Err(code::OPERATING_SYSTEM);
@@ -207,7 +206,7 @@ impl Driver {
         };
         self.connection()?.tell(&submitted)?;
         // A device that has gone answers nothing any more.
-        while !finished(SERVICE, sequence, Some(window::now() + 1_000_000_000)) {
+        while !finished(SERVICE, sequence, Some(clock::now() + 1_000_000_000)) {
             if !self.connection()?.lives() {
                 return Err(code::UNKNOWN);
             }
@@ -293,6 +292,9 @@ impl Driver {
             devices.push(place.map(|place| place as u32));
         }
         self.devices = devices;
+        if self.connection()?.fault("restore-breaks") {
+            return Err(broken());
+        }
         if self.connection()?.fault("restore-fails") {
             return Err(code::OPERATING_SYSTEM);
         }
@@ -337,6 +339,12 @@ impl Driver {
         // SAFETY: the channel is mapped, as there is a connection; it has as many bytes as were kept, and no stream runs yet.
         unsafe { start.copy_from_nonoverlapping(saved.channel.as_ptr(), saved.channel.len()) };
     }
+}
+
+/// The process is lost to its devices for good: its calls go on, and fail.
+fn broken() -> Code {
+    window::set_state(State::Failed);
+    code::UNKNOWN
 }
 
 /// Host memory that device memory was put aside in.

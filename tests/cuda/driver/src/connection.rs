@@ -9,6 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use stillpoint_emulated_gpu_protocol::channel;
+use stillpoint_emulated_gpu_protocol::clock;
 use stillpoint_emulated_gpu_protocol::description::Node;
 use stillpoint_emulated_gpu_protocol::message::{self, Reply, Request};
 use stillpoint_emulated_gpu_protocol::{CONTROL, files};
@@ -34,7 +35,7 @@ impl Connection {
             .custom_flags(libc::O_NONBLOCK)
             .open(folder.join(CONTROL))?;
         // A name that nobody else has: a process may have the number of another that ran before, and so has a time.
-        let name = format!("nvidia-{}-{}", std::process::id(), window::now());
+        let name = format!("nvidia-{}-{}", std::process::id(), clock::now());
         let [request, reply, channel] = files(&name).map(|file| folder.join(file));
         named_pipe(&request)?;
         named_pipe(&reply)?;

@@ -4,12 +4,14 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::mem::offset_of;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use stillpoint_emulated_gpu_protocol::channel::STREAMS;
+use stillpoint_emulated_gpu_protocol::channel::{Channel, STREAMS};
 use stillpoint_emulated_gpu_protocol::description::Node;
 use stillpoint_emulated_gpu_protocol::message::{Reply, Request, Work};
 use stillpoint_emulated_gpu_protocol::{VARIABLE, futex, window as places};
@@ -115,7 +117,7 @@ pub fn wait(pieces: &[(u32, u32)]) -> Result<(), Code> {
                 if !driver.connection.as_ref().is_some_and(Connection::lives) {
                     channel.fail(code::UNKNOWN);
                 }
-                channel.done[slot as usize].load(std::sync::atomic::Ordering::Acquire)
+                channel.done[slot as usize].load(Ordering::Acquire)
             };
             // The address and not the channel: a checkpoint may take it away, and then this returns.
             futex::wait(word(slot), seen, Some(Duration::from_secs(1)));
@@ -124,11 +126,10 @@ pub fn wait(pieces: &[(u32, u32)]) -> Result<(), Code> {
     Ok(())
 }
 
-/// Where a stream's word in the channel is.
-fn word(slot: u32) -> *const std::sync::atomic::AtomicU32 {
-    let offset =
-        std::mem::offset_of!(stillpoint_emulated_gpu_protocol::channel::Channel, done) as u64;
-    (places::CHANNEL + offset + 4 * u64::from(slot)) as *const _
+/// Where a stream's word in the channel is, whether that is mapped or not.
+fn word(slot: u32) -> usize {
+    let offset = offset_of!(Channel, done) + size_of::<AtomicU32>() * slot as usize;
+    places::CHANNEL as usize + offset
 }
 
 /// `cuInit`.
@@ -206,9 +207,7 @@ impl Driver {
         if self.connection.is_none() {
             return Err(code::DEVICE_UNAVAILABLE);
         }
-        let error = window::channel()
-            .error
-            .load(std::sync::atomic::Ordering::Acquire);
+        let error = window::channel().error.load(Ordering::Acquire);
         match error {
             0 => Ok(()),
             error => Err(error),

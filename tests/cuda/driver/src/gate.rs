@@ -3,7 +3,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::window;
+use stillpoint_emulated_gpu_protocol::clock;
 
 struct Gate {
     state: Mutex<State>,
@@ -59,7 +59,7 @@ pub fn close(until: Option<u64>) -> bool {
         let left = match until {
             // Looks again from time to time: a condition variable's wait with and without an end are one thing here.
             None => Duration::from_secs(1),
-            Some(until) => Duration::from_nanos(until.saturating_sub(window::now())),
+            Some(until) => Duration::from_nanos(until.saturating_sub(clock::now())),
         };
         if left.is_zero() {
             state.closed = false;

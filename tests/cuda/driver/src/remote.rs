@@ -9,12 +9,13 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use stillpoint_emulated_gpu_protocol::clock;
 use stillpoint_emulated_gpu_protocol::message;
 use stillpoint_emulated_gpu_protocol::page::{Answer, Command, Lent, MAGIC, Order, Page, State};
 use stillpoint_emulated_gpu_protocol::window::PAGE;
 
 use crate::code::{self, Code};
-use crate::{service, window};
+use crate::service;
 
 /// How much longer than its lock may take a process is waited for: its service thread has to come to answer.
 const GRACE: Duration = Duration::from_millis(500);
@@ -91,7 +92,7 @@ impl Target {
             .write(true)
             .open(path(self.page.commands))?;
         let mut answers = File::open(path(self.page.answers))?;
-        let number = window::now();
+        let number = clock::now();
         message::send(&mut commands, &Command { number, order })?;
         // What is left of the pipe's writing ends is the target's: when it dies, its answers come to an end.
         drop(commands);
@@ -109,7 +110,7 @@ impl Target {
 /// Waits until there is something to read.
 fn readable(file: &File, until: Option<u64>) -> io::Result<()> {
     loop {
-        let left = until.map(|until| until.saturating_sub(window::now()) + GRACE.as_nanos() as u64);
+        let left = until.map(|until| until.saturating_sub(clock::now()) + GRACE.as_nanos() as u64);
         let longest = left.map_or(-1, |left| {
             i32::try_from(left.div_ceil(1_000_000)).unwrap_or(i32::MAX)
         });

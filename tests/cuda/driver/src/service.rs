@@ -5,9 +5,9 @@ use std::io;
 use std::thread;
 
 use stillpoint_emulated_gpu_protocol::message;
-use stillpoint_emulated_gpu_protocol::page::{Answer, Command};
+use stillpoint_emulated_gpu_protocol::page::{Answer, Command, State};
 
-use crate::checkpoint;
+use crate::{checkpoint, gate, window};
 
 /// Its name, as the real driver's has.
 pub const NAME: &str = "cuda-EvtHandlr";
@@ -49,6 +49,10 @@ fn run(mut ends: Ends) {
         };
         if message::send(&mut ends.answers, &answer).is_err() {
             return;
+        }
+        // Who asked hears of it before the program's calls fail.
+        if window::state() == State::Failed {
+            gate::open();
         }
     }
     drop(ends.others);

@@ -45,6 +45,10 @@ pub struct Device {
     /// Bytes a second to and from the host, for each direction; as quick as it goes where nothing is said.
     #[serde(default)]
     pub host: Option<f64>,
+    /// Seconds that each copy takes before its first byte goes: its stream waits, and no link does. So several streams are
+    /// quicker than one where copies are small.
+    #[serde(default)]
+    pub latency: f64,
 }
 
 /// A way between two devices.
@@ -82,6 +86,7 @@ impl Node {
             memory,
             capability: capability(),
             host: None,
+            latency: 0.0,
         };
         let pairs = (0..count).flat_map(|one| (one + 1..count).map(move |other| [one, other]));
         Node {

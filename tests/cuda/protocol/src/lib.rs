@@ -2,6 +2,7 @@
 //! a node's devices, the messages, the memory that both map, and the page by which another process finds a client.
 
 pub mod channel;
+pub mod clock;
 pub mod description;
 pub mod futex;
 pub mod message;

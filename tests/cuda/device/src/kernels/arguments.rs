@@ -52,7 +52,7 @@ impl<'a> Arguments<'a> {
         let size = count
             .checked_mul(size_of::<T>())
             .ok_or(code::ILLEGAL_ADDRESS)?;
-        if address % align_of::<T>() as u64 != 0 {
+        if !address.is_multiple_of(align_of::<T>() as u64) {
             return Err(code::ILLEGAL_ADDRESS);
         }
         let mut spans = self.space.spans(address, size as u64)?;

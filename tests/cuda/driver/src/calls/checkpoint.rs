@@ -3,13 +3,13 @@
 use std::ffi::{c_char, c_int, c_uint};
 use std::os::unix::ffi::OsStrExt;
 
+use stillpoint_emulated_gpu_protocol::clock;
 use stillpoint_emulated_gpu_protocol::page::Order;
 
 use super::give;
 use crate::code::{self, Code};
 use crate::driver::look;
 use crate::remote::Target;
-use crate::window;
 
 /// The arguments of a lock.
 #[repr(C)]
@@ -88,7 +88,7 @@ pub extern "C" fn cuCheckpointProcessLock(pid: c_int, arguments: *mut LockArgume
     }
     let until = arguments
         .filter(|given| given.milliseconds > 0)
-        .map(|given| window::now() + u64::from(given.milliseconds) * 1_000_000);
+        .map(|given| clock::now() + u64::from(given.milliseconds) * 1_000_000);
     code::of(ready().and_then(|()| {
         let target = Target::find(pid)?;
         target.ask(Order::Lock { until }, until).map(drop)

@@ -149,7 +149,7 @@ pub extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, numb
             82 => 65536,
             // Memory pools: allocation in a stream's order.
             115 => 1,
-            1..=LAST_ATTRIBUTE => 0,
+            other if (1..=LAST_ATTRIBUTE).contains(&other) => 0,
             _ => return Err(code::INVALID_VALUE),
         };
         // SAFETY: the program's place for a number.

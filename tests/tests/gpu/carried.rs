@@ -1,0 +1,126 @@
+//! What is on GPUs is carried.
+
+use std::time::Duration;
+
+use stillpoint_tests::command::exit;
+use stillpoint_tests::gpu::Node;
+use stillpoint_tests::job::{self, Job};
+use stillpoint_tests::place::Directory;
+use stillpoint_tests::program::{Kind, Program};
+use stillpoint_tests::trial::Trial;
+use stillpoint_tests::turn::Turn;
+use stillpoint_tests::{Failed, ensure};
+
+use crate::heat::{self, Heat, LONG, node};
+
+/// Checkpoints and carries on, then is suspended and restarted three times.
+fn again_and_again(heat: &Heat, options: &[&str]) -> Result<(), Failed> {
+    let natively = heat.natively()?;
+    let mut job = heat.start(options)?;
+    for _ in 0..2 {
+        heat.checkpoint()?.expect(exit::DONE)?;
+    }
+    for _ in 0..3 {
+        heat.suspend(job)?;
+        job = heat.restarted()?;
+    }
+    heat.checkpoint()?.expect(exit::DONE)?;
+    heat.ends_as(job, &natively)
+}
+
+#[test]
+fn four_ranks_with_a_gpu_each_carry_on_and_restart() {
+    heat::on(&node(4), 4, LONG, |heat| again_and_again(heat, &[]));
+}
+
+#[test]
+fn four_ranks_that_share_two_gpus_carry_on_and_restart() {
+    heat::on(&node(2), 4, LONG, |heat| {
+        again_and_again(heat, &["--copy", "off"])
+    });
+}
+
+/// What a device writes to memory no page fault tells of.
+#[test]
+fn increments_hold_what_devices_have_written() {
+    heat::on(&node(2), 3, LONG, |heat| {
+        again_and_again(heat, &["--incremental"])
+    });
+}
+
+#[test]
+fn the_application_runs_on_while_its_image_is_written() {
+    heat::on(&node(2), 2, LONG, |heat| {
+        again_and_again(heat, &["--copy", "on"])
+    });
+}
+
+/// Another node's GPUs of the same kind take the place of those that there were, whatever they are called.
+#[test]
+fn other_gpus_of_the_same_kind_are_taken() {
+    heat::on(&node(3), 3, LONG, |heat| {
+        let natively = heat.natively()?;
+        let job = heat.start(&[])?;
+        heat.suspend(job)?;
+        let mut other = node(4);
+        for (number, device) in other.devices.iter_mut().enumerate() {
+            device.uuid = [0xa0 + number as u8; 16];
+        }
+        heat.gpus = stillpoint_tests::gpu::Gpus::start(&other)?;
+        let job = heat.restarted()?;
+        heat.checkpoint()?.expect(exit::DONE)?;
+        heat.ends_as(job, &natively)
+    });
+}
+
+/// The GPUs' own work is waited for, also where it takes longer than threads stand still for.
+#[test]
+fn one_helper_serves_a_node_and_ends_with_the_job() {
+    heat::on(&Node::of(1, 1 << 30), 2, LONG, |heat| {
+        let natively = heat.natively()?;
+        let job = heat.start(&[])?;
+        ensure!(
+            heat.helpers(&job).is_empty(),
+            "a helper before there is a checkpoint"
+        );
+        heat.checkpoint()?.expect(exit::DONE)?;
+        heat.end_helper(&job)?;
+        // Another one takes its place.
+        heat.checkpoint()?.expect(exit::DONE)?;
+        let helpers = heat.helpers(&job);
+        ensure!(helpers.len() == 1, "{helpers:?}");
+        heat.ends_as(job, &natively)?;
+        let there = |pid: &i32| std::path::Path::new(&format!("/proc/{pid}")).exists();
+        let end = std::time::Instant::now() + Duration::from_secs(60);
+        while helpers.iter().any(there) {
+            ensure!(std::time::Instant::now() < end, "the helper does not end");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    });
+}
+
+/// Who has no GPU pays for none.
+#[test]
+fn a_job_without_gpus_starts_no_helper() {
+    let tested = (|| {
+        let program = Program::named(Kind::Moving, "ring")?;
+        let _turn = Turn::take()?;
+        Directory::new("gpu-less")?.run(|directory| {
+            let trial = Trial::new(&program, 2, directory)?;
+            let mut command = job::under_stillpoint(2, &trial.epochs_at())?;
+            command.arg(trial.executable());
+            let mut job: Job = trial.launch(command)?;
+            trial.ready(&mut job)?;
+            stillpoint_tests::command::checkpoint(directory, &trial.epochs_at())?
+                .expect(exit::DONE)?;
+            let helpers = job.processes("stillpoint-gpu");
+            ensure!(helpers.is_empty(), "helpers: {helpers:?}");
+            trial.go()?;
+            trial.ends_well(job).map(drop)
+        })
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}

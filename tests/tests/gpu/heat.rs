@@ -1,0 +1,159 @@
+//! Heat on a plate, on the GPUs of an emulated node: what it computes natively it computes under Stillpoint.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use stillpoint_tests::command::{self, Answer, exit};
+use stillpoint_tests::gpu::{Gpus, Node};
+use stillpoint_tests::job::{self, Ended, Job};
+use stillpoint_tests::place::{self, Directory};
+use stillpoint_tests::program::{Kind, Program};
+use stillpoint_tests::turn::Turn;
+use stillpoint_tests::{Failed, ensure, strike};
+
+pub const PATIENCE: Duration = Duration::from_secs(200);
+
+/// Steps of the longest run that a test needs.
+pub const LONG: u32 = 900;
+
+/// A plate, and the node whose GPUs compute it.
+pub struct Heat<'a> {
+    pub directory: &'a Directory,
+    pub gpus: Gpus,
+    pub ranks: u32,
+    executable: PathBuf,
+    steps: u32,
+}
+
+/// Gives a test a plate on a node.
+pub fn on(node: &Node, ranks: u32, steps: u32, test: impl FnOnce(&mut Heat) -> Result<(), Failed>) {
+    let tested = (|| {
+        let _turn = Turn::take()?;
+        let executable = Program::named(Kind::Gpu, "heat")?.build()?;
+        Directory::new("gpu")?.run(|directory| {
+            test(&mut Heat {
+                directory,
+                gpus: Gpus::start(node)?,
+                ranks,
+                executable,
+                steps,
+            })
+        })
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+/// A node of so many equal GPUs.
+pub fn node(devices: u32) -> Node {
+    Node::of(devices, 1 << 30)
+}
+
+impl Heat<'_> {
+    pub fn target(&self) -> &Path {
+        self.directory.epochs()
+    }
+
+    fn with_program(&self, mut command: Command) -> Command {
+        command.arg(&self.executable).args(["400", "300"]);
+        command.arg(self.steps.to_string());
+        command
+    }
+
+    /// What it computes natively.
+    pub fn natively(&self) -> Result<String, Failed> {
+        let mut command = self.with_program(job::mpirun(self.ranks));
+        self.gpus.reach(&mut command)?;
+        let ended = Job::start(command, self.directory)?.end(PATIENCE)?;
+        digest(&ended)
+    }
+
+    /// Starts it under Stillpoint with options of `run`, and waits until it computes.
+    pub fn start(&self, options: &[&str]) -> Result<Job, Failed> {
+        self.start_with(options, &[])
+    }
+
+    pub fn start_with(&self, options: &[&str], variables: &[(&str, &str)]) -> Result<Job, Failed> {
+        let mut command = job::mpirun(self.ranks);
+        command.arg(place::stillpoint()?).arg("run").arg("--dir");
+        command.arg(self.target()).args(options).arg("--");
+        let mut command = self.with_program(command);
+        command.env("TRIAL_DIR", self.directory.path());
+        command.envs(variables.iter().copied());
+        self.gpus.reach(&mut command)?;
+        let mut job = Job::start(command, self.directory)?;
+        let ready = |rank: u32| self.directory.file(&format!("ready.{rank}")).exists();
+        job.until("computing", PATIENCE, |_| (0..self.ranks).all(ready))?;
+        Ok(job)
+    }
+
+    /// Starts it again from its newest epoch.
+    pub fn restart(&self, variables: &[(&str, &str)]) -> Result<Job, Failed> {
+        let mut command = job::restarted(self.ranks, self.target())?;
+        self.gpus.reach(&mut command)?;
+        command.envs(variables.iter().copied());
+        Job::start(command, self.directory)
+    }
+
+    /// ... and waits until it runs.
+    pub fn restarted(&self) -> Result<Job, Failed> {
+        let before = self.launch();
+        let mut job = self.restart(&[])?;
+        job.until("running", PATIENCE, |_| {
+            let said = strike::job_file(self.target()).unwrap_or_default();
+            let ranks = said["processes"].as_array().map_or(0, Vec::len);
+            said["state"] == "running" && said["launch"] != before && ranks == self.ranks as usize
+        })?;
+        Ok(job)
+    }
+
+    fn launch(&self) -> String {
+        let said = strike::job_file(self.target()).unwrap_or_default();
+        said["launch"].as_str().unwrap_or_default().to_owned()
+    }
+
+    pub fn checkpoint(&self) -> Result<Answer, Failed> {
+        command::checkpoint(self.directory, self.target())
+    }
+
+    /// Suspends the job, which ends well.
+    pub fn suspend(&self, job: Job) -> Result<(), Failed> {
+        command::suspend(self.directory, self.target())?.expect(exit::DONE)?;
+        let ended = job.end(PATIENCE)?;
+        ensure!(ended.status == 0, "{}", ended.show());
+        Ok(())
+    }
+
+    /// Lets it come to its end, and compares.
+    pub fn ends_as(&self, job: Job, natively: &str) -> Result<(), Failed> {
+        let ended = job.end(PATIENCE)?;
+        let found = digest(&ended)?;
+        ensure!(found == natively, "not {natively}: {}", ended.show());
+        Ok(())
+    }
+
+    /// The helpers of the job on this node.
+    pub fn helpers(&self, job: &Job) -> Vec<i32> {
+        job.processes("stillpoint-gpu")
+    }
+
+    /// Ends a helper as a crash would.
+    pub fn end_helper(&self, job: &Job) -> Result<(), Failed> {
+        let helpers = self.helpers(job);
+        let [helper] = helpers.as_slice() else {
+            return Err(format!("one helper serves the node, not {helpers:?}"));
+        };
+        strike::signal(*helper, Signal::SIGKILL)
+    }
+}
+
+/// The line that rank 0 says.
+fn digest(ended: &Ended) -> Result<String, Failed> {
+    ensure!(ended.status == 0, "{}", ended.show());
+    let line = ended.stdout.lines().find(|line| line.starts_with("digest"));
+    line.map(str::to_owned)
+        .ok_or_else(|| format!("no digest: {}", ended.show()))
+}

@@ -1,0 +1,10 @@
+//! Jobs whose ranks have memory on GPUs: checkpointed, suspended, restarted, given up, struck. The GPUs are emulated (`tests/cuda`): a driver in
+//! the programs, devices in a process of their own.
+
+#[path = "heat.rs"]
+mod heat;
+
+mod carried;
+mod refused;
+mod struck;
+mod troubled;

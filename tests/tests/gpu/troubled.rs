@@ -1,0 +1,71 @@
+//! What goes wrong with GPUs: the job runs on, or it ends and its last epoch is whole.
+
+use stillpoint_tests::command::{self, exit};
+use stillpoint_tests::{Failed, ensure};
+
+use crate::heat::{self, Heat, LONG, PATIENCE, node};
+
+/// A checkpoint fails for a reason; the next one does not, and the job comes to its end.
+fn runs_on(heat: &Heat, fault: &str, status: i32, word: &str) -> Result<(), Failed> {
+    let natively = heat.natively()?;
+    let mut job = heat.start(&[])?;
+    heat.checkpoint()?.expect(exit::DONE)?;
+    heat.gpus.fault(fault, None)?;
+    heat.checkpoint()?.expect_reason(status, word)?;
+    ensure!(command::epochs(heat.target()) == [1], "an epoch too many");
+    ensure!(job.runs(), "the job has ended: {}", job.stderr());
+    heat.gpus.no_fault(fault)?;
+    heat.checkpoint()?.expect(exit::DONE)?;
+    heat.ends_as(job, &natively)
+}
+
+#[test]
+fn work_that_does_not_end_hinders_a_checkpoint() {
+    heat::on(&node(2), 2, LONG, |heat| {
+        runs_on(heat, "lock-timeout", exit::REFUSED, "did not come to it")
+    });
+}
+
+#[test]
+fn a_checkpoint_that_the_driver_does_not_make_is_none() {
+    heat::on(&node(2), 2, LONG, |heat| {
+        runs_on(
+            heat,
+            "checkpoint-fails",
+            exit::FAILED,
+            "cuCheckpointProcessCheckpoint",
+        )
+    });
+}
+
+/// The devices' memory is gone: the job ends, says so, and carries on from the epoch before.
+fn ends(heat: &Heat, fault: &str) -> Result<(), Failed> {
+    let natively = heat.natively()?;
+    let job = heat.start(&["--copy", "off"])?;
+    heat.checkpoint()?.expect(exit::DONE)?;
+    heat.gpus.fault(fault, Some(1))?;
+    // Whether it is told before that depends on what ends first.
+    let _ = heat.checkpoint()?;
+    let ended = job.end(PATIENCE)?;
+    ensure!(
+        ended.status != 0 && ended.stderr.contains("stillpoint restart"),
+        "{}",
+        ended.show()
+    );
+    ensure!(
+        command::epochs(heat.target()).first() == Some(&1),
+        "the epoch is lost"
+    );
+    let job = heat.restarted()?;
+    heat.ends_as(job, &natively)
+}
+
+#[test]
+fn devices_that_do_not_come_back_end_the_job() {
+    heat::on(&node(2), 2, LONG, |heat| ends(heat, "restore-fails"));
+}
+
+#[test]
+fn a_driver_that_breaks_ends_the_job() {
+    heat::on(&node(2), 2, LONG, |heat| ends(heat, "checkpoint-breaks"));
+}

@@ -34,6 +34,7 @@ typedef struct function_ *function;
     X(cuMemGetInfo, (size_t *left, size_t *total)) \
     X(cuMemAlloc, (device_pointer *address, size_t size)) \
     X(cuMemFree, (device_pointer address)) \
+    X(cuMemAllocManaged, (device_pointer *address, size_t size, unsigned flags)) \
     X(cuMemAllocAsync, (device_pointer *address, size_t size, stream in)) \
     X(cuMemFreeAsync, (device_pointer address, stream in)) \
     X(cuMemHostAlloc, (void **address, size_t size, unsigned flags)) \

@@ -16,8 +16,10 @@ use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure};
 
 const MEMORY: u64 = 100 << 20;
-/// What a holder has on each device.
+/// What a holder has on each device: arrays, a table of them, and managed memory.
 const HELD: u64 = 6 << 20;
+const TABLE: u64 = 512;
+const MANAGED: u64 = 65536;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn tested(name: &str, node: &Node, test: impl FnOnce(&Gpus, &Directory) -> Result<(), Failed>) {
@@ -255,7 +257,7 @@ fn custom_storage_goes_through_the_caller() {
             );
             for _ in 0..2 {
                 let lines = holder.asked(&["lock=5000", &save, "state"])?;
-                let held = |device: u32| format!("device {device}: {} bytes", HELD + 512);
+                let held = |device: u32| format!("device {device}: {} bytes", HELD + TABLE);
                 same(
                     &lines,
                     &[
@@ -304,6 +306,20 @@ fn without_custom_storage_the_process_runs_on() {
 }
 
 #[test]
+fn managed_memory_hinders_where_the_driver_says_so() {
+    let mut node = Node::of(1, MEMORY);
+    node.managed = false;
+    held("gpu-no-managed", &node, |_, _, holder| {
+        same(
+            &holder.asked(&["lock=5000", "checkpoint"])?,
+            &["lock: CUDA_SUCCESS", "checkpoint: CUDA_ERROR_NOT_SUPPORTED"],
+        )?;
+        same(&holder.asked(&["unlock"])?, &["unlock: CUDA_SUCCESS"])?;
+        holder.ends_well()
+    });
+}
+
+#[test]
 fn devices_of_one_kind_take_each_others_place() {
     let mut node = Node::of(2, MEMORY);
     node.devices[1].memory = 2 * MEMORY;
@@ -317,7 +333,7 @@ fn devices_of_one_kind_take_each_others_place() {
             "free=1",
         ];
         let lines = holder.asked(&steps)?;
-        let free = |memory: u64| format!("free are {}", memory - HELD - 512);
+        let free = |memory: u64| format!("free are {}", memory - HELD - TABLE - MANAGED);
         same(&lines[4..5], &[&free(MEMORY)])?;
         same(&lines[6..7], &[&free(2 * MEMORY)])?;
         holder.ends_well()
@@ -435,7 +451,7 @@ fn what_a_dead_process_had_is_free() {
         };
         let pid = holder.job.id();
         ensure!(
-            free(&holder.asked(&["free=0"])?)? == MEMORY - HELD - 512,
+            free(&holder.asked(&["free=0"])?)? == MEMORY - HELD - TABLE - MANAGED,
             "{:?}",
             holder.asked(&["free=0"])
         );

@@ -255,6 +255,30 @@ static void peers(context here) {
     free(host);
 }
 
+/* Memory of both: the host writes, the device adds, the host reads; and copies take it for what it is. */
+static void managed(void) {
+    enum { COUNT = 3000 };
+    uint64_t *numbers, host[COUNT];
+    int is = -1;
+    unsigned kind = 0;
+    size_t before, after, total;
+    DRIVER(cuMemGetInfo(&before, &total));
+    DRIVER(cuMemAllocManaged((device_pointer *)&numbers, sizeof host, 1));
+    DRIVER(cuPointerGetAttribute(&is, 8, (device_pointer)numbers + 8));
+    DRIVER(cuPointerGetAttribute(&kind, 2, (device_pointer)numbers + 8));
+    CHECK(is == 1 && kind == 2, "managed %d, kind %u", is, kind);
+    for (uint64_t i = 0; i < COUNT; i++) numbers[i] = pattern(i, 2);
+    add((device_pointer)numbers, COUNT, 6, NULL);
+    DRIVER(cuCtxSynchronize());
+    CHECK(differs(numbers, COUNT, 2, 6) < 0, "number %ld", differs(numbers, COUNT, 2, 6));
+    numbers[7]++;
+    DRIVER(cuMemcpyDtoH(host, (device_pointer)numbers, sizeof host));
+    CHECK(differs(host, COUNT, 2, 6) == 7, "number %ld", differs(host, COUNT, 2, 6));
+    DRIVER(cuMemFree((device_pointer)numbers));
+    DRIVER(cuMemGetInfo(&after, &total));
+    CHECK(before == after, "%zu bytes are not free again", before - after);
+}
+
 /* An error of work that was taken on stays: the context is spoilt. */
 static void illegal(void) {
     device_pointer numbers;
@@ -302,6 +326,7 @@ int main(void) {
     streams();
     kernels_and_pointers(here);
     peers(here);
+    managed();
     illegal();
     if (trial_failures) return 1;
     puts("OK 0");

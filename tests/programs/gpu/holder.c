@@ -10,9 +10,10 @@
 static const char KERNELS[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
     ".visible .entry fill_pattern(.param .u64 a, .param .u64 b, .param .u64 c)\n{\n    ret;\n}\n"
+    ".visible .entry add_constant(.param .u64 a, .param .u64 b, .param .u64 c)\n{\n    ret;\n}\n"
     ".visible .entry follow_and_add(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d)\n{\n    ret;\n}\n";
 
-enum { ARRAYS = 3 };
+enum { ARRAYS = 3, MANAGED = 65536 };
 
 static size_t bytes;
 static unsigned long rounds[64];
@@ -24,10 +25,11 @@ static void *hold(void *argument) {
     DRIVER(cuDevicePrimaryCtxRetain(&used, device));
     DRIVER(cuCtxSetCurrent(used));
     module kernels;
-    function fill, add;
+    function fill, add, add_one;
     DRIVER(cuModuleLoadData(&kernels, KERNELS));
     DRIVER(cuModuleGetFunction(&fill, kernels, "fill_pattern"));
     DRIVER(cuModuleGetFunction(&add, kernels, "follow_and_add"));
+    DRIVER(cuModuleGetFunction(&add_one, kernels, "add_constant"));
     stream in;
     event start, end;
     DRIVER(cuStreamCreate(&in, 1));
@@ -41,6 +43,10 @@ static void *hold(void *argument) {
         DRIVER(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, in, parameters, NULL));
     }
     DRIVER(cuMemAlloc(&table, sizeof arrays));
+    /* What the host reaches as well: rounds are counted there, by the host and by the device. */
+    uint64_t *managed, of_managed = MANAGED / 8;
+    DRIVER(cuMemAllocManaged((device_pointer *)&managed, MANAGED, 1));
+    memset(managed, 0, MANAGED);
     uint64_t *pinned;
     DRIVER(cuMemHostAlloc((void **)&pinned, count * 8, 0));
     DRIVER(cuMemcpyHtoD(table, arrays, sizeof arrays));
@@ -48,9 +54,12 @@ static void *hold(void *argument) {
     void *parameters[] = {&table, &arrays_of, &count, &one};
     do {
         DRIVER(cuLaunchKernel(add, 1, 1, 1, 1, 1, 1, 0, in, parameters, NULL));
+        void *all_managed[] = {&managed, &of_managed, &one};
+        DRIVER(cuLaunchKernel(add_one, 1, 1, 1, 1, 1, 1, 0, in, all_managed, NULL));
         DRIVER(cuEventRecord(end, in));
         DRIVER(cuEventSynchronize(end));
         rounds[device]++;
+        managed[0] += 1000;
         usleep(1000);
     } while (!trial_go());
     float milliseconds = -1;
@@ -68,6 +77,9 @@ static void *hold(void *argument) {
         }
         DRIVER(cuMemFree(arrays[i]));
     }
+    for (uint64_t k = 0; k < of_managed; k++)
+        CHECK(managed[k] == rounds[device] * (k == 0 ? 1001 : 1), "managed number %d", (int)k);
+    DRIVER(cuMemFree((device_pointer)managed));
     return NULL;
 }
 

@@ -146,6 +146,16 @@ fn answer(
             let block = Block::new(device, gpus.account(device)?, size)?;
             client.space.place(address, Arc::new(block))?;
         }
+        Request::Manage {
+            device,
+            address,
+            size,
+        } => {
+            let (path, name) = gpus.managed_file();
+            let block = Block::managed(device, gpus.account(device)?, size, path)?;
+            client.space.place(address, Arc::new(block))?;
+            return Ok(Reply::Managed(name));
+        }
         Request::Free { address } => client.space.remove(address)?,
         Request::Memory { device } => {
             let account = gpus.account(device)?;

@@ -1,6 +1,10 @@
 //! Device memory: how much of it is used, the blocks it was given out in, and each client's addresses.
 
 use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -46,6 +50,8 @@ pub struct Block {
     start: NonNull<u8>,
     size: usize,
     account: Arc<Account>,
+    /// The file that managed memory is.
+    file: Option<PathBuf>,
 }
 
 // SAFETY: a block is memory that the client's streams read and write in the order that the client has asked for, as on a real
@@ -57,6 +63,40 @@ unsafe impl Sync for Block {}
 impl Block {
     /// A fresh block: out of the account, and zero.
     pub fn new(device: u32, account: &Arc<Account>, size: u64) -> Result<Block, u32> {
+        Block::make(device, account, size, None)
+    }
+
+    /// A fresh block that is a fresh file, for a client to map as well.
+    pub fn managed(
+        device: u32,
+        account: &Arc<Account>,
+        size: u64,
+        path: PathBuf,
+    ) -> Result<Block, u32> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(|_| code::OUT_OF_MEMORY)?;
+        let made = file
+            .set_len(size)
+            .map_err(|_| code::OUT_OF_MEMORY)
+            .and_then(|()| Block::make(device, account, size, Some((&file, path.clone()))));
+        if made.is_err() {
+            // The error is the one before.
+            let _ = fs::remove_file(path);
+        }
+        made
+    }
+
+    fn make(
+        device: u32,
+        account: &Arc<Account>,
+        size: u64,
+        file: Option<(&File, PathBuf)>,
+    ) -> Result<Block, u32> {
         let length = usize::try_from(size).map_err(|_| code::INVALID_VALUE)?;
         if length == 0 {
             return Err(code::INVALID_VALUE);
@@ -64,17 +104,16 @@ impl Block {
         if !account.take(size) {
             return Err(code::OUT_OF_MEMORY);
         }
-        // SAFETY: a fresh mapping wherever there is room.
-        let start = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
+        let (flags, descriptor) = match &file {
+            Some((file, _)) => (libc::MAP_SHARED, file.as_raw_fd()),
+            None => (
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
                 -1,
-                0,
-            )
+            ),
         };
+        let both = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a fresh mapping wherever there is room.
+        let start = unsafe { libc::mmap(ptr::null_mut(), length, both, flags, descriptor, 0) };
         let start = match start {
             libc::MAP_FAILED => None,
             start => NonNull::new(start.cast()),
@@ -88,6 +127,7 @@ impl Block {
             start,
             size: length,
             account: Arc::clone(account),
+            file: file.map(|(_, path)| path),
         })
     }
 
@@ -101,6 +141,10 @@ impl Drop for Block {
         // SAFETY: the block's own mapping, and nobody holds the block any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.size) };
         self.account.give_back(self.size as u64);
+        if let Some(file) = &self.file {
+            // The folder may have gone already.
+            let _ = fs::remove_file(file);
+        }
     }
 }
 
@@ -176,10 +220,12 @@ impl Space {
         pieces.clear();
     }
 
-    /// The blocks of a device in order of their addresses.
+    /// The blocks of a device in order of their addresses, without managed memory.
     pub fn of(&self, device: u32) -> Vec<Arc<Block>> {
         let pieces = self.pieces.read().unwrap_or_else(PoisonError::into_inner);
-        let of = pieces.values().filter(|block| block.device == device);
+        let of = pieces
+            .values()
+            .filter(|block| block.device == device && block.file.is_none());
         of.cloned().collect()
     }
 

@@ -1,7 +1,7 @@
 //! The node's devices, as all clients share them.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -32,6 +32,7 @@ pub struct Gpus {
     pub faults: Faults,
     lent: Mutex<HashMap<u64, Vec<Arc<Block>>>>,
     tokens: AtomicU64,
+    folder: PathBuf,
 }
 
 impl Gpus {
@@ -46,6 +47,7 @@ impl Gpus {
             faults: Faults::new(&node, folder),
             lent: Mutex::default(),
             tokens: AtomicU64::new(1),
+            folder: folder.to_owned(),
             node,
         }
     }
@@ -55,6 +57,12 @@ impl Gpus {
         self.accounts
             .get(device as usize)
             .ok_or(code::INVALID_DEVICE)
+    }
+
+    /// A file for managed memory: where it is, and its name.
+    pub fn managed_file(&self) -> (PathBuf, String) {
+        let name = format!("nvidia-uvm-{}", self.tokens.fetch_add(1, Ordering::Relaxed));
+        (self.folder.join(&name), name)
     }
 
     /// Whether a device has gone.

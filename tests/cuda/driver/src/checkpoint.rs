@@ -19,6 +19,7 @@ use stillpoint_emulated_gpu_protocol::{futex, window as places};
 use crate::code::{self, Code};
 use crate::connection::Connection;
 use crate::driver::{Driver, hold};
+use crate::objects::Memory;
 use crate::{gate, window};
 
 /// The stream's place that the service thread has for itself.
@@ -122,7 +123,8 @@ impl Driver {
     /// Device memory goes to host memory, or is lent; then the connection ends, or will when the copies are made.
     fn save(&mut self, custom: bool) -> Result<Vec<Lent>, Code> {
         self.healthy()?;
-        if custom && !self.node.custom_storage {
+        let managed = self.memory.values().any(|memory| memory.managed);
+        if custom && !self.node.custom_storage || managed && !self.node.managed {
             return Err(code::NOT_SUPPORTED);
         }
         let connection = self.connection()?;
@@ -134,23 +136,24 @@ impl Driver {
             return Err(code::OPERATING_SYSTEM);
         }
         self.reclaim();
+        let pieces = self.copy_out(custom)?;
         if custom {
-            let lent = self.lend()?;
-            self.saved = Some(Saved {
-                pieces: vec![],
-                channel: Box::default(),
-            });
+            let lent = self.lend().inspect_err(|_| give_back(&pieces))?;
+            self.put_aside(pieces);
             window::set_state(State::Checkpointing);
             return Ok(lent);
         }
-        let pieces = self.copy_out()?;
+        self.put_aside(pieces);
+        self.leave()?;
+        window::set_state(State::Checkpointed);
+        Ok(vec![])
+    }
+
+    fn put_aside(&mut self, pieces: Vec<(u64, u64, u64)>) {
         self.saved = Some(Saved {
             pieces,
             channel: Box::default(),
         });
-        self.leave()?;
-        window::set_state(State::Checkpointed);
-        Ok(vec![])
     }
 
     /// Lends the memory of each device that has some.
@@ -167,18 +170,24 @@ impl Driver {
         Ok(lent)
     }
 
-    fn copy_out(&mut self) -> Result<Vec<(u64, u64, u64)>, Code> {
-        let memory: Vec<(u64, u64)> = self
-            .memory
-            .iter()
-            .map(|(address, memory)| (*address, memory.size))
+    /// Copies memory to host memory: all of it, or only what is managed.
+    fn copy_out(&mut self, only_managed: bool) -> Result<Vec<(u64, u64, u64)>, Code> {
+        let of = self.memory.iter();
+        let memory: Vec<(u64, u64, bool)> = of
+            .filter(|(_, memory)| memory.managed || !only_managed)
+            .map(|(address, memory)| (*address, memory.size, memory.managed))
             .collect();
         let mut pieces = vec![];
-        for (address, size) in memory {
+        for (address, size, managed) in memory {
             let copied = window::anywhere(size)
                 .map_err(|_| code::OUT_OF_MEMORY)
                 .and_then(|host| {
                     pieces.push((address, host, size));
+                    if managed {
+                        // SAFETY: both are the driver's own, so long, and nobody else writes there: work is done.
+                        unsafe { window::copy(address, host, size) };
+                        return Ok(());
+                    }
                     self.transfer(Work::ToHost {
                         address,
                         host,
@@ -225,6 +234,7 @@ impl Driver {
         // What the process had is free for others when this has been answered.
         self.connection()?.tell(&Request::Leave)?;
         self.connection = None;
+        self.withdraw_managed()?;
         window::unmap_channel().map_err(|_| code::OPERATING_SYSTEM)
     }
 
@@ -262,6 +272,7 @@ impl Driver {
                 // As before: everything that was put aside is still there.
                 self.devices = before;
                 self.connection = None;
+                self.withdraw_managed()?;
                 window::unmap_channel().map_err(|_| code::OPERATING_SYSTEM)?;
             }
         }
@@ -299,38 +310,48 @@ impl Driver {
             return Err(code::OPERATING_SYSTEM);
         }
         self.bring_back_channel();
-        let memory: Vec<(u64, u64, u64)> = self
+        let memory: Vec<(u64, Memory)> = self
             .memory
             .iter()
-            .map(|(address, memory)| (*address, memory.context, memory.size))
+            .map(|(address, memory)| (*address, *memory))
             .collect();
-        for (address, context, size) in memory {
-            let context = self.contexts.get(context).ok_or(code::INVALID_CONTEXT)?;
-            let device = self.place(context.device)?;
-            let size = size.next_multiple_of(512);
+        for (address, memory) in memory {
+            let context = self.contexts.get(memory.context);
+            let device = self.place(context.ok_or(code::INVALID_CONTEXT)?.device)?;
+            if memory.managed {
+                self.manage(device, address, memory.size.next_multiple_of(4096))?;
+                continue;
+            }
             self.connection()?.tell(&Request::Allocate {
                 device,
                 address,
-                size,
+                size: memory.size.next_multiple_of(512),
             })?;
-        }
-        if custom {
-            return self.lend();
         }
         let pieces = self
             .saved
             .as_ref()
             .map_or_else(Vec::new, |saved| saved.pieces.clone());
         for &(address, host, size) in &pieces {
+            if self
+                .memory
+                .get(&address)
+                .is_some_and(|memory| memory.managed)
+            {
+                // SAFETY: both are the driver's own, so long, and nobody else writes there yet.
+                unsafe { window::copy(host, address, size) };
+                continue;
+            }
             self.transfer(Work::ToDevice {
                 host,
                 address,
                 size,
             })?;
         }
+        let lent = if custom { self.lend()? } else { vec![] };
         self.saved = None;
         give_back(&pieces);
-        Ok(vec![])
+        Ok(lent)
     }
 
     fn bring_back_channel(&self) {

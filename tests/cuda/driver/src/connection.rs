@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use stillpoint_emulated_gpu_protocol::channel;
 use stillpoint_emulated_gpu_protocol::clock;
@@ -24,6 +24,7 @@ pub struct Connection {
     _control: File,
     requests: File,
     replies: File,
+    folder: PathBuf,
 }
 
 impl Connection {
@@ -55,6 +56,7 @@ impl Connection {
             _control: control,
             requests,
             replies,
+            folder: folder.to_owned(),
         })
     }
 
@@ -75,6 +77,11 @@ impl Connection {
             return self.ask(request).map(drop);
         }
         message::send(&mut self.requests, request).map_err(|_| code::UNKNOWN)
+    }
+
+    /// The devices' folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// What there is on the node.

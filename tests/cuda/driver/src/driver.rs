@@ -47,6 +47,7 @@ pub struct Driver {
     pub pinned: BTreeMap<u64, Pinned>,
     pub addresses: Addresses,
     pub pinned_addresses: Addresses,
+    pub managed_addresses: Addresses,
     /// Addresses that can be given out again once a stream has come so far.
     pub leaving: Vec<(u32, u32, u64)>,
     pub pieces: u64,
@@ -184,6 +185,7 @@ pub fn init() -> Result<(), Code> {
         pinned: BTreeMap::new(),
         addresses: Addresses::new(places::DEVICE),
         pinned_addresses: Addresses::new(places::PINNED),
+        managed_addresses: Addresses::new(places::MANAGED),
         leaving: vec![],
         pieces: 0,
         saved: None,
@@ -241,6 +243,7 @@ impl Driver {
             flags,
             version: 3020,
             peers: vec![],
+            limits: BTreeMap::new(),
         });
         let default = self.streams.add(Stream {
             context,
@@ -370,99 +373,6 @@ impl Driver {
             .filter(|(_, stream)| stream.context == context);
         of.map(|(_, stream)| (stream.slot, self.slots.last(stream.slot)))
             .collect()
-    }
-
-    /// Device memory of the current context.
-    pub fn allocate(&mut self, size: u64) -> Result<u64, Code> {
-        let (context, of) = self.context()?;
-        let device = self.place(of.device)?;
-        self.allocate_for(context, device, size)
-    }
-
-    fn allocate_for(&mut self, context: u64, device: u32, size: u64) -> Result<u64, Code> {
-        if size == 0 {
-            return Err(code::INVALID_VALUE);
-        }
-        self.reclaim();
-        let room = size
-            .checked_next_multiple_of(512)
-            .ok_or(code::OUT_OF_MEMORY)?;
-        let address = self.addresses.take(room, 512).ok_or(code::OUT_OF_MEMORY)?;
-        let made = self.connection()?.tell(&Request::Allocate {
-            device,
-            address,
-            size: room,
-        });
-        if let Err(code) = made {
-            self.addresses.give_back(address);
-            return Err(code);
-        }
-        self.pieces += 1;
-        let number = self.pieces;
-        self.memory.insert(
-            address,
-            Memory {
-                context,
-                size,
-                number,
-            },
-        );
-        Ok(address)
-    }
-
-    /// Gives device memory back at once. Its work must be done.
-    pub fn free(&mut self, address: u64) -> Result<(), Code> {
-        self.memory.remove(&address).ok_or(code::INVALID_VALUE)?;
-        self.connection()?.tell(&Request::Free { address })?;
-        self.addresses.give_back(address);
-        Ok(())
-    }
-
-    /// Gives device memory back when a stream comes to it.
-    pub fn free_in_order(&mut self, address: u64, stream: u64) -> Result<(), Code> {
-        if !self.memory.contains_key(&address) {
-            return Err(code::INVALID_VALUE);
-        }
-        let (slot, sequence) = self.submit(stream, vec![], Work::Free { address })?;
-        self.memory.remove(&address);
-        self.leaving.push((slot, sequence, address));
-        Ok(())
-    }
-
-    /// Addresses whose memory is given back by now can be given out again.
-    pub fn reclaim(&mut self) {
-        let channel = window::channel();
-        let addresses = &mut self.addresses;
-        self.leaving.retain(|&(slot, sequence, address)| {
-            let done = channel.has(slot, sequence);
-            if done {
-                addresses.give_back(address);
-            }
-            !done
-        });
-    }
-
-    /// The piece of device memory that an address lies in, and where that begins.
-    pub fn memory_at(&self, address: u64) -> Option<(u64, &Memory)> {
-        let (&start, memory) = self.memory.range(..=address).next_back()?;
-        (address < start + memory.size).then_some((start, memory))
-    }
-
-    /// The pinned host memory that an address lies in, and where that begins.
-    pub fn pinned_at(&self, address: u64) -> Option<(u64, &Pinned)> {
-        let (&start, pinned) = self.pinned.range(..=address).next_back()?;
-        (address < start + pinned.size).then_some((start, pinned))
-    }
-
-    /// Pinned host memory is given back.
-    pub fn unpin(&mut self, address: u64) -> Result<(), Code> {
-        let pinned = self.pinned.remove(&address).ok_or(code::INVALID_VALUE)?;
-        if !pinned.registered {
-            let size = pinned.size.next_multiple_of(4096);
-            window::withdraw(address, size).map_err(|_| code::OPERATING_SYSTEM)?;
-            self.pinned_addresses.give_back(address);
-        }
-        Ok(())
     }
 
     /// Free and total memory of a device.

@@ -155,6 +155,7 @@ impl Driver {
                 context,
                 size: lent.size,
                 number: number_of_piece,
+                managed: false,
             },
         );
         Ok((address, stream, number))

@@ -17,6 +17,7 @@
 //! processes are not there; and the `_ptds` variants are not.
 
 mod addresses;
+mod allocation;
 mod calls;
 mod checkpoint;
 mod code;

@@ -15,6 +15,8 @@ pub struct Context {
     pub version: u32,
     /// Contexts whose memory this one may use.
     pub peers: Vec<u64>,
+    /// Limits that the program has set.
+    pub limits: BTreeMap<usize, usize>,
 }
 
 /// The primary context of a device: made when somebody holds it.
@@ -69,6 +71,8 @@ pub struct Memory {
     pub size: u64,
     /// Number of this piece, of all that there have been.
     pub number: u64,
+    /// The host reaches it as well.
+    pub managed: bool,
 }
 
 /// Pinned host memory.

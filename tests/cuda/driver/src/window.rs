@@ -101,9 +101,7 @@ pub fn set_state(state: State) {
 
 /// Maps the channel.
 pub fn map_channel(file: &File) -> io::Result<()> {
-    let flags = libc::MAP_SHARED | libc::MAP_FIXED;
-    // SAFETY: replaces the window's own reservation.
-    unsafe { map(CHANNEL, channel::SIZE as u64, BOTH, flags, Some(file)) }.map(drop)
+    shared_memory(CHANNEL, channel::SIZE as u64, file)
 }
 
 /// The channel; only while there is a connection.
@@ -139,10 +137,26 @@ pub fn host_memory(address: u64, size: u64) -> io::Result<()> {
     unsafe { map(address, size, BOTH, flags, None) }.map(drop)
 }
 
+/// A file's memory at an address of the window.
+pub fn shared_memory(address: u64, size: u64, file: &File) -> io::Result<()> {
+    let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+    // SAFETY: replaces the window's own reservation.
+    unsafe { map(address, size, BOTH, flags, Some(file)) }.map(drop)
+}
+
 /// Host memory wherever there is room.
 pub fn anywhere(size: u64) -> io::Result<u64> {
     // SAFETY: replaces nothing.
     unsafe { map(0, size, BOTH, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, None) }
+}
+
+/// Copies between two places of this process.
+///
+/// # Safety
+/// Both are mapped, so long, apart from each other, and nobody else writes to them meanwhile.
+pub unsafe fn copy(from: u64, to: u64, size: u64) {
+    // SAFETY: as the caller says.
+    unsafe { (to as *mut u8).copy_from_nonoverlapping(from as *const u8, size as usize) };
 }
 
 /// Gives host memory back.

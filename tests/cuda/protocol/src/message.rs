@@ -19,6 +19,12 @@ pub enum Request {
         address: u64,
         size: u64,
     },
+    /// The same as memory that the host reaches as well, at the same address: it is a file of the folder.
+    Manage {
+        device: u32,
+        address: u64,
+        size: u64,
+    },
     /// Memory given back: its stream has come so far.
     Free { address: u64 },
     /// How much of a device's memory is free.
@@ -98,6 +104,8 @@ pub enum Reply {
         total: u64,
     },
     Lent(Lent),
+    /// The name of the file that managed memory is.
+    Managed(String),
     /// Whether there was such a fault.
     Fault(bool),
     /// The driver's result.

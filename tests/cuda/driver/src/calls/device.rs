@@ -147,6 +147,8 @@ pub extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, numb
             // Shared memory and registers of a processor.
             81 => 98304,
             82 => 65536,
+            // Managed memory.
+            83 => 1,
             // Memory pools: allocation in a stream's order.
             115 => 1,
             other if (1..=LAST_ATTRIBUTE).contains(&other) => 0,

@@ -4,8 +4,8 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;
 
 use super::{
-    checkpoint::*, context::*, copy::*, device::*, error::*, event::*, memory::*, module::*,
-    pointer::*, stream::*,
+    checkpoint::*, context::*, copy::*, device::*, error::*, event::*, managed::*, memory::*,
+    module::*, pointer::*, settings::*, stream::*,
 };
 use crate::code::{self, Code};
 use crate::driver::look;
@@ -49,14 +49,18 @@ static ENTRIES: &[Entry] = entries! {
     "cuCtxDisablePeerAccess" 4000 cuCtxDisablePeerAccess
     "cuCtxEnablePeerAccess" 4000 cuCtxEnablePeerAccess
     "cuCtxGetApiVersion" 2000 cuCtxGetApiVersion
+    "cuCtxGetCacheConfig" 3020 cuCtxGetCacheConfig
     "cuCtxGetCurrent" 4000 cuCtxGetCurrent
     "cuCtxGetDevice" 2000 cuCtxGetDevice
     "cuCtxGetFlags" 7000 cuCtxGetFlags
+    "cuCtxGetLimit" 3010 cuCtxGetLimit
     "cuCtxGetStreamPriorityRange" 5050 cuCtxGetStreamPriorityRange
     "cuCtxPopCurrent" 4000 cuCtxPopCurrent_v2
     "cuCtxPushCurrent" 4000 cuCtxPushCurrent_v2
+    "cuCtxSetCacheConfig" 3020 cuCtxSetCacheConfig
     "cuCtxSetCurrent" 4000 cuCtxSetCurrent
     "cuCtxSetFlags" 12010 cuCtxSetFlags
+    "cuCtxSetLimit" 3010 cuCtxSetLimit
     "cuCtxSynchronize" 2000 cuCtxSynchronize
     "cuDeviceCanAccessPeer" 4000 cuDeviceCanAccessPeer
     "cuDeviceComputeCapability" 2000 cuDeviceComputeCapability
@@ -88,16 +92,21 @@ static ENTRIES: &[Entry] = entries! {
     "cuEventRecordWithFlags" 11010 cuEventRecordWithFlags
     "cuEventSynchronize" 2000 cuEventSynchronize
     "cuFuncGetAttribute" 2000 cuFuncGetAttribute
+    "cuFuncSetAttribute" 9000 cuFuncSetAttribute
+    "cuFuncSetCacheConfig" 3000 cuFuncSetCacheConfig
     "cuGetErrorName" 6000 cuGetErrorName
     "cuGetErrorString" 6000 cuGetErrorString
     "cuGetProcAddress" 11030 cuGetProcAddress
     "cuGetProcAddress" 12000 cuGetProcAddress_v2
     "cuInit" 2000 cuInit
+    "cuLaunchCooperativeKernel" 9000 cuLaunchCooperativeKernel
     "cuLaunchKernel" 4000 cuLaunchKernel
+    "cuMemAdvise" 12020 cuMemAdvise_v2
     "cuMemAlloc" 3020 cuMemAlloc_v2
     "cuMemAllocAsync" 11020 cuMemAllocAsync
     "cuMemAllocFromPoolAsync" 11020 cuMemAllocFromPoolAsync
     "cuMemAllocHost" 3020 cuMemAllocHost_v2
+    "cuMemAllocManaged" 6000 cuMemAllocManaged
     "cuMemAllocPitch" 3020 cuMemAllocPitch_v2
     "cuMemFree" 3020 cuMemFree_v2
     "cuMemFreeAsync" 11020 cuMemFreeAsync
@@ -109,7 +118,9 @@ static ENTRIES: &[Entry] = entries! {
     "cuMemHostGetFlags" 2000 cuMemHostGetFlags
     "cuMemHostRegister" 6050 cuMemHostRegister_v2
     "cuMemHostUnregister" 4000 cuMemHostUnregister
+    "cuMemPoolSetAttribute" 11020 cuMemPoolSetAttribute
     "cuMemPoolTrimTo" 11020 cuMemPoolTrimTo
+    "cuMemPrefetchAsync" 12020 cuMemPrefetchAsync_v2
     "cuMemcpy" 4000 cuMemcpy
     "cuMemcpyAsync" 4000 cuMemcpyAsync
     "cuMemcpyDtoD" 3020 cuMemcpyDtoD_v2
@@ -132,9 +143,14 @@ static ENTRIES: &[Entry] = entries! {
     "cuModuleLoadData" 2000 cuModuleLoadData
     "cuModuleLoadDataEx" 2000 cuModuleLoadDataEx
     "cuModuleUnload" 2000 cuModuleUnload
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor" 6050 cuOccupancyMaxActiveBlocksPerMultiprocessor
+    "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags" 7000 cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
     "cuPointerGetAttribute" 4000 cuPointerGetAttribute
     "cuPointerGetAttributes" 7000 cuPointerGetAttributes
     "cuPointerSetAttribute" 6000 cuPointerSetAttribute
+    "cuProfilerStart" 4000 cuProfilerStart
+    "cuProfilerStop" 4000 cuProfilerStop
+    "cuStreamAttachMemAsync" 6000 cuStreamAttachMemAsync
     "cuStreamCreate" 2000 cuStreamCreate
     "cuStreamCreateWithPriority" 5050 cuStreamCreateWithPriority
     "cuStreamDestroy" 4000 cuStreamDestroy_v2

@@ -7,9 +7,11 @@ mod device;
 mod entry;
 mod error;
 mod event;
+mod managed;
 mod memory;
 mod module;
 mod pointer;
+mod settings;
 mod stream;
 
 /// Writes what a program asked for to where it wants it.

@@ -223,3 +223,32 @@ pub extern "C" fn cuLaunchKernel(
     };
     call(launch)
 }
+
+/// All blocks at once are what every kernel here has.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuLaunchCooperativeKernel(
+    function: u64,
+    grid_x: c_uint,
+    grid_y: c_uint,
+    grid_z: c_uint,
+    block_x: c_uint,
+    block_y: c_uint,
+    block_z: c_uint,
+    shared: c_uint,
+    stream: u64,
+    single: *mut *mut c_void,
+) -> Code {
+    cuLaunchKernel(
+        function,
+        grid_x,
+        grid_y,
+        grid_z,
+        block_x,
+        block_y,
+        block_z,
+        shared,
+        stream,
+        single,
+        std::ptr::null_mut(),
+    )
+}

@@ -17,6 +17,7 @@ struct Known {
     start: u64,
     size: u64,
     number: u64,
+    managed: bool,
 }
 
 fn known(driver: &Driver, address: u64) -> Option<Known> {
@@ -27,6 +28,7 @@ fn known(driver: &Driver, address: u64) -> Option<Known> {
             start,
             size: memory.size,
             number: memory.number,
+            managed: memory.managed,
         });
     }
     let (start, pinned) = driver.pinned_at(address)?;
@@ -36,6 +38,7 @@ fn known(driver: &Driver, address: u64) -> Option<Known> {
         start,
         size: pinned.size,
         number: 0,
+        managed: false,
     })
 }
 
@@ -62,12 +65,12 @@ unsafe fn attribute(
             1 => give(place.cast(), known.context),
             2 => give(place.cast(), known.kind),
             3 => give(place.cast(), address),
-            4 if known.kind == HOST => give(place.cast(), address),
+            4 if known.kind == HOST || known.managed => give(place.cast(), address),
             4 => Err(code::INVALID_VALUE),
             // Copies are always in order with those who look: nothing to switch.
             6 => give(place.cast::<c_int>(), 1),
             7 => give(place.cast(), known.number),
-            8 => give(place.cast::<c_int>(), 0),
+            8 => give(place.cast::<c_int>(), c_int::from(known.managed)),
             9 => give(place.cast(), device()?),
             10 => give(place.cast::<c_int>(), 0),
             11 => give(place.cast(), known.start),

@@ -227,6 +227,97 @@ fn streams_are_fitted_to_measurements() {
     assert!(
         (value["streams"][2]["pays_from"].as_f64().expect("a size") - 800_000.0).abs() < 1000.0
     );
+    let largest = value["samples"].as_array().expect("samples").iter();
+    let residuals = largest.map(|sample| sample["residual"].as_f64().expect("a share").abs());
+    assert!(residuals.fold(0.0, f64::max) < 1e-6);
+    let said = text(&plan(&[
+        "streams",
+        "--table",
+        samples.to_str().expect("name"),
+    ]));
+    assert!(
+        said.contains("CHOSEN") && said.lines().count() > 12 + 7,
+        "{said}"
+    );
+}
+
+/// What GPUs have copied in the epochs of a directory.
+#[test]
+fn streams_are_fitted_to_what_epochs_have_measured() {
+    let directory = tempfile::tempdir().expect("directory");
+    let path = directory.path().to_str().expect("name");
+    let (status, message) = failure(&plan(&["streams", "--measured", path]));
+    assert!(
+        status == 1 && message.contains("gpu-streams.json: cannot read"),
+        "{message}"
+    );
+    // 20 us, 5 us a stream, 10 us a copy, 24 GB/s never hidden and 72 GB/s hidden; the newest copy had been expected in 44 ms.
+    let mut copied = Vec::new();
+    for (megabytes, slot) in [(4u32, 4u32), (32, 4), (128, 16), (1024, 16)] {
+        for streams in [1u32, 2, 4, 8] {
+            let copies = f64::from(megabytes / slot);
+            let used = f64::from(streams).min(copies);
+            let bytes = f64::from(megabytes) * 1048576.0;
+            let rate = 1.0 / 24e9 + 1.0 / 72e9 / used;
+            let seconds = 20e-6
+                + 5e-6 * f64::from(streams - 1)
+                + 10e-6 * ((copies / used).ceil() - 1.0)
+                + bytes * rate;
+            copied.push(serde_json::json!({
+                "epoch": 0, "size": bytes, "streams": streams, "slot": slot << 20, "seconds": seconds, "predicted": null
+            }));
+        }
+    }
+    copied[15]["epoch"] = 3.into();
+    copied[15]["predicted"] = 0.044.into();
+    let record = serde_json::json!({ "gpus": [
+        { "uuid": "GPU-1", "driver": "550.54", "copied": { "to_host": copied, "own": [] } },
+    ] });
+    std::fs::write(
+        directory.path().join("gpu-streams.json"),
+        record.to_string(),
+    )
+    .expect("record");
+    let value = json(&plan(&["streams", "--measured", path, "--json"]));
+    let (own, to_host) = (&value["ways"][0], &value["ways"][1]);
+    assert_eq!(
+        (&own["way"], &to_host["way"]),
+        (&"own".into(), &"to_host".into())
+    );
+    assert!(
+        own["fitted"].is_null()
+            && own["problem"]
+                .as_str()
+                .is_some_and(|problem| problem.contains("four are needed"))
+    );
+    let constants = &to_host["fitted"]["model"];
+    let near = |name: &str, wanted: f64| {
+        (constants[name].as_f64().expect(name) / wanted - 1.0).abs() < 1e-3
+    };
+    assert!(near("fixed", 20e-6) && near("per_stream", 5e-6) && near("per_copy", 10e-6));
+    assert!(near("visible", 1.0 / 24e9) && near("hidden", 1.0 / 72e9));
+    assert_eq!(
+        to_host["fitted"]["samples"].as_array().map(Vec::len),
+        Some(16)
+    );
+    assert_eq!(to_host["newest"]["epoch"], 3);
+    let streams = |at: usize| {
+        to_host["fitted"]["chosen"][at]["streams"]
+            .as_u64()
+            .expect("streams")
+    };
+    assert!(streams(0) == 1 && streams(4) > 4, "{to_host}");
+    let said = text(&plan(&["streams", "--measured", path]));
+    assert!(
+        said.contains("GPU-1, driver 550.54, to_host\nepoch 3: 44 ms expected, "),
+        "{said}"
+    );
+    std::fs::write(directory.path().join("gpu-streams.json"), "{").expect("record");
+    let (status, message) = failure(&plan(&["streams", "--measured", path]));
+    assert!(
+        status == 1 && message.contains("gpu-streams.json: EOF"),
+        "{message}"
+    );
 }
 
 /// A machine on which Algorithm 2 would take minutes.

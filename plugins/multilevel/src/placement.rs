@@ -1,6 +1,7 @@
 //! From the sizes of a real checkpoint to who writes what where.
 //!
-//! Ranks on a node share its fast tier; peers send to the first rank of a node. The rest is the problem that the exact
+//! Ranks on a node share its fast tier; peers send to the first rank of a node; one network connects them all. That is one case of a
+//! [`Ground`], on which members, fast tiers and links may lie in any way. The rest is the problem that the exact
 //! scheduler solves: what a rank has no room for on its own node goes to nodes that have, and to the slow tier at once.
 //!
 //! With partners, everything on a node's fast tier has a second copy on the next node's. A byte then takes room in two
@@ -10,11 +11,14 @@
 //! keeps every capacity, and its time is right; it is not the shortest there is where nodes differ in what they could give
 //! up, since all give up the same share.
 
-use crate::problem::Problem;
+mod ground;
+
+pub use ground::{Ground, GroundError, Placed, Portion};
+
 use crate::schedule::Scheduler;
 use crate::topology::{End, Link, Process, Switch, Tier, Topology, TopologyError};
 use crate::units::show_bytes;
-use crate::{Exact, LocalOnly, Plan, ScheduleError};
+use crate::{Exact, LocalOnly, ScheduleError};
 
 /// A rank: what it has to write and how fast. Bandwidths are bytes per second; `None`: there is no such way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,8 +86,8 @@ pub enum PlacementError {
         "--redundancy partner: all ranks share one fast tier, there is no partner to keep a copy"
     )]
     NoPartner,
-    #[error("node {node} has no rank")]
-    EmptyNode { node: usize },
+    #[error(transparent)]
+    Ground(#[from] GroundError),
     #[error(transparent)]
     Topology(#[from] TopologyError),
     #[error("{0}")]
@@ -108,17 +112,10 @@ pub fn place(members: &[Member], room: &Room, rules: Rules) -> Result<Placement,
         true => (0..nodes).map(|node| (node + 1) % nodes).collect(),
         false => vec![],
     };
-    let hosts: Vec<usize> = (0..nodes)
-        .map(|node| {
-            let host = members.iter().position(|member| member.node == node);
-            host.ok_or(PlacementError::EmptyNode { node })
-        })
-        .collect::<Result<_, _>>()?;
     let task = Task {
         members,
-        slow_room: room.slow,
+        ground: network(members, nodes, room.slow)?,
         partners,
-        hosts,
     };
     if !rules.partners {
         return task.place(&room.fast, rules);
@@ -144,67 +141,58 @@ const STEPS: u64 = 64;
 /// What does not change from one plan to the next.
 struct Task<'a> {
     members: &'a [Member],
-    slow_room: u64,
+    ground: Ground,
     partners: Vec<usize>,
-    hosts: Vec<usize>,
 }
 
 impl Task<'_> {
     /// The shares when no node holds more than what is `usable`, copies not counted.
     fn place(&self, usable: &[u64], rules: Rules) -> Result<Placement, PlacementError> {
         let members = self.members;
-        let free = free(members, usable, &self.hosts);
-        let topology = topology(members, &free, &self.hosts, self.slow_room)?;
         let sizes: Vec<u64> = members.iter().map(|member| member.bytes).collect();
-        let problem = Problem::new(&topology, &sizes)?;
-        let plan = match rules.local_only {
-            true => LocalOnly.schedule(&problem)?,
-            false => Exact::default().solve(&problem)?.plan,
+        let scheduler: &dyn Scheduler = match rules.local_only {
+            true => &LocalOnly,
+            false => &Exact { chunk: 1 },
         };
-        let mut shares = shares(members, &free, &plan);
+        let placed = self.ground.place(&sizes, usable, scheduler)?;
+        let mut shares: Vec<Share> = placed.portions.into_iter().map(Share::from).collect();
         leave_slack(members, usable, &mut shares);
-        let blocking = blocking(members, &shares, &self.partners, &self.hosts);
+        let hosts = self.ground.keepers().to_vec();
+        let blocking = blocking(members, &shares, &self.partners, &hosts);
         Ok(Placement {
             shares,
             partners: self.partners.clone(),
-            hosts: self.hosts.clone(),
+            hosts,
             blocking,
         })
     }
 }
 
-/// Each rank's part of its node's fast tier: what it needs, as far as it goes, in order of rank; what is left over
-/// belongs to the node's first rank, for peers.
-fn free(members: &[Member], usable: &[u64], hosts: &[usize]) -> Vec<u64> {
-    let mut left = usable.to_vec();
-    let mut free: Vec<u64> = members
-        .iter()
-        .map(|member| {
-            let part = member.bytes.min(left[member.node]);
-            left[member.node] -= part;
-            part
-        })
-        .collect();
-    for (&host, left) in hosts.iter().zip(left) {
-        free[host] += left;
+/// There is one slow tier here.
+impl From<Portion> for Share {
+    fn from(portion: Portion) -> Share {
+        Share {
+            local: portion.local,
+            slack: 0,
+            peers: portion.peers,
+            slow: portion.slow.iter().map(|(_, bytes)| bytes).sum(),
+        }
     }
-    free
 }
 
-/// The machine as the scheduler sees it: every rank behind a port of its own, into and out of one network.
-fn topology(
-    members: &[Member],
-    free: &[u64],
-    hosts: &[usize],
-    slow_room: u64,
-) -> Result<Topology, TopologyError> {
+/// Every rank behind a port of its own, into and out of one network.
+fn network(members: &[Member], nodes: usize, slow_room: u64) -> Result<Ground, PlacementError> {
     let processes = (0..members.len())
         .map(|rank| Process {
             name: format!("rank {rank}"),
-            free: free[rank],
+            free: 0,
             write: members[rank].fast,
         })
         .collect();
+    let first_of_node = |rank: usize| {
+        let node = members[rank].node;
+        members[..rank].iter().all(|member| member.node != node)
+    };
     let mut links = vec![];
     for (rank, member) in members.iter().enumerate() {
         let here = End::Process(rank);
@@ -219,7 +207,7 @@ fn topology(
         };
         link(here, End::Tier(0), member.slow);
         link(here, End::Switch(0), member.peers);
-        if hosts.contains(&rank) {
+        if first_of_node(rank) {
             link(End::Switch(0), here, member.peers);
         }
     }
@@ -232,27 +220,9 @@ fn topology(
         name: "network".into(),
         bandwidth: None,
     };
-    Topology::new("job", processes, vec![slow], vec![network], links)
-}
-
-fn shares(members: &[Member], free: &[u64], plan: &Plan) -> Vec<Share> {
-    let mut shares: Vec<Share> = members
-        .iter()
-        .zip(free)
-        .map(|(member, free)| Share {
-            local: member.bytes.min(*free),
-            ..Share::default()
-        })
-        .collect();
-    for transfer in plan.transfers() {
-        let share = &mut shares[transfer.from];
-        match transfer.to {
-            End::Process(host) => share.peers.push((members[host].node, transfer.bytes)),
-            End::Tier(_) => share.slow += transfer.bytes,
-            End::Switch(_) => {}
-        }
-    }
-    shares
+    let topology = Topology::new("job", processes, vec![slow], vec![network], links)?;
+    let homes = members.iter().map(|member| member.node).collect();
+    Ok(Ground::new(topology, homes, nodes)?)
 }
 
 /// Half of what is left over on each node is for those of its ranks that keep everything there.

@@ -169,6 +169,14 @@ impl Topology {
         self
     }
 
+    /// The same machine with a number of free bytes for each process. There is one for each.
+    pub(crate) fn with_each_free(mut self, free: Vec<u64>) -> Topology {
+        for (process, free) in self.processes.iter_mut().zip(free) {
+            process.free = free;
+        }
+        self
+    }
+
     /// The numbers of the links that leave a place. Nothing leaves a tier.
     pub fn outgoing(&self, end: End) -> &[u32] {
         let place = match end {

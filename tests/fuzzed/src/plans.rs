@@ -1,5 +1,6 @@
-//! What users give the planner: topologies, traces, samples, quantities.
+//! What users give the planner: topologies, traces, samples, quantities; and records of copies.
 
+use stillpoint_gpu_plan::Record;
 use stillpoint_multilevel::interval::{fit, parse_samples};
 use stillpoint_multilevel::topology::read_topology;
 use stillpoint_multilevel::trace::Trace;
@@ -15,15 +16,31 @@ pub fn plans(input: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(rest) else {
         return false;
     };
-    match kind % 4 {
+    match kind % 5 {
         0 => read_topology(text).is_ok(),
         1 => trace(text),
         2 => parse_samples(text).is_ok_and(|samples| {
             let _ = fit(&samples);
             true
         }),
-        _ => quantity(text),
+        3 => quantity(text),
+        _ => record(text),
     }
+}
+
+/// What epochs have measured of a node's GPUs. What is read is sound enough to be fitted and written again.
+fn record(text: &str) -> bool {
+    let Ok(record) = Record::parse(text.as_bytes()) else {
+        return false;
+    };
+    for gpu in &record.gpus {
+        for way in gpu.copied.keys() {
+            let (copies, _) = record.choose(&gpu.uuid, &gpu.driver, way, 1 << 30);
+            assert!(copies.streams > 0 && copies.slot > 0);
+        }
+    }
+    assert!(record.text().is_ok());
+    true
 }
 
 fn trace(text: &str) -> bool {

@@ -161,8 +161,15 @@ fn plans() -> Vec<Vec<u8>> {
         with(3, b"10 Gbit/s"),
         with(3, b"5.5ms"),
         with(3, b"-1"),
+        with(4, RECORD.as_bytes()),
     ]
 }
+
+const RECORD: &str = "{\"gpus\":[{\"uuid\":\"GPU-1\",\"driver\":\"550\",\"copied\":{\"own\":[],\"to_host\":[\
+    {\"epoch\":0,\"size\":4e6,\"streams\":1,\"seconds\":1e-3,\"slot\":4e6,\"predicted\":null},\
+    {\"epoch\":0,\"size\":4e6,\"streams\":4,\"seconds\":2e-3,\"predicted\":1e-3},\
+    {\"epoch\":0,\"size\":4e8,\"streams\":1,\"seconds\":3e-2,\"slot\":4e6,\"predicted\":null},\
+    {\"epoch\":7,\"size\":4e8,\"streams\":4,\"seconds\":2e-2,\"slot\":1e6,\"predicted\":0}]}}]}";
 
 const JOB_FILE: &str = "{\"format\":1,\"job\":\"j\",\"launch\":\"l\",\"name\":\"n\",\"state\":\"running\",\"addresses\":[\"127.0.0.1:1\"],\
     \"key\":\"5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a\",\"coordinator\":{\"host\":\"h\",\"pid\":7,\"start_time\":9},\

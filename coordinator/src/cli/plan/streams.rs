@@ -1,24 +1,46 @@
 //! `stillpoint plan streams`.
 
+mod fitted;
+mod recorded;
+
 use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use stillpoint_multilevel::interval::{Model, fit, models, parse_samples};
+use stillpoint_multilevel::interval::{models, parse_samples};
 use stillpoint_multilevel::units::{show_bytes, show_seconds};
 
+use self::fitted::Fitted;
+use self::recorded::Recorded;
 use super::{read, size};
 use crate::cli::{Failure, Outcome, print, print_json};
 
 /// Fit the model of checkpoints that are copied in streams
 ///
-/// Without --samples: the published tables. With --json: the constants in seconds and seconds per byte (of the published tables:
-/// per element), and for each number of streams from what size on it pays and the time for --size.
+/// To measurements of a machine, to what the epochs of a checkpoint directory have measured, or, without either, to the published
+/// tables. Prints the samples with the model's errors, its constants, and for each size the number of streams and the slots that it would choose.
+/// With --json: the constants in seconds and seconds per byte (of the published tables: per element), "samples" with their residuals and
+/// "chosen"; of --samples also, for each number of streams, from what size on it pays and the time for --size; of --measured {"ways"}.
 #[derive(Debug, Args)]
 pub struct Streams {
-    /// Measurements of a machine: lines of size,streams,time as in "256 MB,4,31ms"
-    #[arg(long, env = "STILLPOINT_SAMPLES", value_name = "FILE")]
+    /// Measurements of a machine: lines of size,streams,time as in "256 MB,4,31ms", and of size,streams,time,slot where copies were
+    /// made in slots
+    #[arg(
+        long,
+        visible_alias = "table",
+        env = "STILLPOINT_SAMPLES",
+        value_name = "FILE"
+    )]
     samples: Option<PathBuf>,
+
+    /// Checkpoint directory whose epochs have copied GPU memory: each GPU's ways
+    #[arg(
+        long,
+        env = "STILLPOINT_MEASURED",
+        value_name = "DIR",
+        conflicts_with = "samples"
+    )]
+    measured: Option<PathBuf>,
 
     /// Size of the checkpoint to look at
     #[arg(long, env = "STILLPOINT_SIZE", value_parser = size, allow_hyphen_values = true, default_value = "256MB")]
@@ -31,9 +53,8 @@ pub struct Streams {
 
 #[derive(Serialize)]
 struct Shown {
-    model: Model,
-    typical_error: f64,
-    largest_error: f64,
+    #[serde(flatten)]
+    fitted: Fitted,
     size: u64,
     streams: Vec<Row>,
 }
@@ -47,6 +68,13 @@ struct Row {
 
 impl Streams {
     pub fn execute(self) -> Outcome {
+        if let Some(directory) = &self.measured {
+            let recorded = Recorded::read(directory)?;
+            return match self.json {
+                true => print_json(&recorded),
+                false => print(&recorded.in_words()),
+            };
+        }
         let Some(file) = &self.samples else {
             let models = models();
             return match self.json {
@@ -56,18 +84,15 @@ impl Streams {
         };
         let failed = |error: String| Failure::failed(format!("{}: {error}", file.display()));
         let samples = parse_samples(&read(file)?).map_err(|error| failed(error.to_string()))?;
-        let model = fit(&samples).map_err(|error| failed(error.to_string()))?;
-        let (typical_error, largest_error) = model.errors(&samples);
+        let fitted = Fitted::to(&samples).map_err(|error| failed(error.to_string()))?;
         let row = |streams| Row {
             streams,
-            pays_from: model.pays_from(streams),
-            seconds: model.time(self.size as f64, streams),
+            pays_from: fitted.model.pays_from(streams),
+            seconds: fitted.model.time(self.size as f64, streams),
         };
         let streams = [1, 2, 4, 8, 16].map(row).into();
         let shown = Shown {
-            model,
-            typical_error,
-            largest_error,
+            fitted,
             size: self.size,
             streams,
         };
@@ -80,25 +105,7 @@ impl Streams {
 
 impl Shown {
     fn in_words(&self) -> String {
-        let Model {
-            fixed,
-            per_stream,
-            visible,
-            hidden,
-        } = self.model;
-        let rate = |seconds: f64| match seconds > 0.0 {
-            true => show_bytes((1.0 / seconds) as u64) + "/s",
-            false => "no time".to_owned(),
-        };
-        let mut text = format!(
-            "fixed {}, each stream {}, never hidden at {}, can be hidden at {}; errors {:.1} %, at most {:.0} %\n",
-            show_seconds(fixed),
-            show_seconds(per_stream),
-            rate(visible),
-            rate(hidden),
-            100.0 * self.typical_error,
-            100.0 * self.largest_error,
-        );
+        let mut text = self.fitted.constants();
         let title = format!("TIME FOR {}", show_bytes(self.size));
         text.push_str(&format!(
             "{:>7} {title:>16} {:>12}\n",
@@ -112,6 +119,6 @@ impl Shown {
             text.push_str(format!("{:>7} {time:>16} {from:>12}", row.streams).trim_end());
             text.push('\n');
         }
-        text
+        text + &self.fitted.tables()
     }
 }

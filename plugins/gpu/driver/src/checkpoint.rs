@@ -115,16 +115,7 @@ pub fn checkpoint(driver: &Driver, pid: i32) -> Result<(), Error> {
 /// The driver's.
 pub fn restore(driver: &Driver, pid: i32, pairs: &[([u8; 16], [u8; 16])]) -> Result<(), Error> {
     type Restore = unsafe extern "C" fn(c_int, *mut CUcheckpointRestoreArgs) -> Code;
-    let uuid = |bytes: [u8; 16]| CUuuid {
-        bytes: bytes.map(|byte| byte as _),
-    };
-    let mut pairs: Vec<CUcheckpointGpuPair> = pairs
-        .iter()
-        .map(|(old, new)| CUcheckpointGpuPair {
-            oldUuid: uuid(*old),
-            newUuid: uuid(*new),
-        })
-        .collect();
+    let mut pairs = pairs_of(pairs);
     let mut given = CUcheckpointRestoreArgs {
         gpuPairs: match pairs.is_empty() {
             true => ptr::null_mut(),
@@ -148,4 +139,16 @@ pub fn unlock(driver: &Driver, pid: i32) -> Result<(), Error> {
     let mut given = CUcheckpointUnlockArgs { reserved: [0; 8] };
     // SAFETY: the function's type; what it is given lives longer than the call.
     driver.call::<Unlock>(UNLOCK, |call| unsafe { call(pid, &raw mut given) })
+}
+
+/// Devices before and now, as the driver is told.
+pub(crate) fn pairs_of(pairs: &[([u8; 16], [u8; 16])]) -> Vec<CUcheckpointGpuPair> {
+    let uuid = |bytes: [u8; 16]| CUuuid {
+        bytes: bytes.map(|byte| byte as _),
+    };
+    let pair = |(old, new): &([u8; 16], [u8; 16])| CUcheckpointGpuPair {
+        oldUuid: uuid(*old),
+        newUuid: uuid(*new),
+    };
+    pairs.iter().map(pair).collect()
 }

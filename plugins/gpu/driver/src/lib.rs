@@ -4,10 +4,14 @@
 //!
 //! * [`library`] - the library, and how a function is found
 //! * [`devices`] - what the node has
+//! * [`context`] - a device's memory, streams and copies, for this process itself
 //! * [`checkpoint`] - another process is locked, checkpointed, restored, unlocked
+//! * [`storage`] - another process's device memory is lent meanwhile
 
 pub mod checkpoint;
+pub mod context;
 pub mod devices;
 pub mod library;
+pub mod storage;
 
 pub use library::{Driver, Error, OpenError};

@@ -1,18 +1,20 @@
-//! Least squares with four constants, none of them below zero.
+//! Least squares with a handful of constants, none of them below zero.
 //!
 //! The best constants of all have some that are zero, and the others are the best that these alone can be, none below zero.
-//! Which are zero is one of sixteen cases: all are tried. (To start with all four and leave out one that comes out negative, then
+//! Which are zero is one of 2^N cases: all are tried. (To start with all of them and leave out one that comes out negative, then
 //! the next, does not do: one that was left out first may have to come back.)
 
-/// One equation: what the four constants are multiplied with, and what the sum should be.
-pub(super) type Equation = ([f64; 4], f64);
+use std::array::from_fn;
+
+/// One equation: what the constants are multiplied with, and what the sum should be.
+pub(super) type Equation<const N: usize> = ([f64; N], f64);
 
 /// The constants with the least sum of squared errors; `None` where the equations do not tell them apart.
-pub(super) fn non_negative(equations: &[Equation]) -> Option<[f64; 4]> {
+pub(super) fn non_negative<const N: usize>(equations: &[Equation<N>]) -> Option<[f64; N]> {
     let equations = Scaled::of(equations)?;
-    // Where all four together can be told, any of them can.
-    equations.best([true; 4])?;
-    let cases = (0..16u8).map(|case| [0, 1, 2, 3].map(|constant| case >> constant & 1 == 1));
+    // Where all together can be told, any of them can.
+    equations.best([true; N])?;
+    let cases = (0..1u32 << N).map(|case| from_fn(|constant| case >> constant & 1 == 1));
     let candidates = cases
         .filter_map(|used| equations.best(used))
         .filter(|found| found.iter().all(|&value| value >= 0.0));
@@ -21,38 +23,37 @@ pub(super) fn non_negative(equations: &[Equation]) -> Option<[f64; 4]> {
 }
 
 /// The same equations, with constants in units in which they weigh the same.
-struct Scaled {
-    equations: Vec<Equation>,
-    units: [f64; 4],
+struct Scaled<const N: usize> {
+    equations: Vec<Equation<N>>,
+    units: [f64; N],
 }
 
-impl Scaled {
+impl<const N: usize> Scaled<N> {
     /// `None` where a constant plays no part.
-    fn of(equations: &[Equation]) -> Option<Scaled> {
+    fn of(equations: &[Equation<N>]) -> Option<Scaled<N>> {
         let square = |at: usize| {
             equations
                 .iter()
                 .map(|(row, _)| row[at] * row[at])
                 .sum::<f64>()
         };
-        let units = [0, 1, 2, 3].map(|at| square(at).sqrt());
+        let units: [f64; N] = from_fn(|at| square(at).sqrt());
         if !units.iter().all(|&unit| unit > 0.0 && unit.is_finite()) {
             return None;
         }
-        let scaled =
-            |(row, wanted): &Equation| ([0, 1, 2, 3].map(|at| row[at] / units[at]), *wanted);
+        let scaled = |(row, wanted): &Equation<N>| (from_fn(|at| row[at] / units[at]), *wanted);
         Some(Scaled {
             equations: equations.iter().map(scaled).collect(),
             units,
         })
     }
 
-    fn unscaled(&self, found: [f64; 4]) -> [f64; 4] {
-        [0, 1, 2, 3].map(|at| found[at] / self.units[at])
+    fn unscaled(&self, found: [f64; N]) -> [f64; N] {
+        from_fn(|at| found[at] / self.units[at])
     }
 
-    fn error(&self, found: &[f64; 4]) -> f64 {
-        let error = |(row, wanted): &Equation| {
+    fn error(&self, found: &[f64; N]) -> f64 {
+        let error = |(row, wanted): &Equation<N>| {
             let sum: f64 = row.iter().zip(found).map(|(a, b)| a * b).sum();
             (sum - wanted) * (sum - wanted)
         };
@@ -60,38 +61,40 @@ impl Scaled {
     }
 
     /// The normal equations of the constants that are used; the others are zero.
-    fn best(&self, used: [bool; 4]) -> Option<[f64; 4]> {
-        let mut matrix = [[0.0; 5]; 4];
+    fn best(&self, used: [bool; N]) -> Option<[f64; N]> {
+        let (mut matrix, mut right) = ([[0.0; N]; N], [0.0; N]);
         for (row, wanted) in &self.equations {
-            for a in 0..4 {
-                for b in 0..4 {
+            for a in 0..N {
+                for b in 0..N {
                     matrix[a][b] += row[a] * row[b];
                 }
-                matrix[a][4] += row[a] * wanted;
+                right[a] += row[a] * wanted;
             }
         }
-        for at in (0..4).filter(|&at| !used[at]) {
+        for at in (0..N).filter(|&at| !used[at]) {
             matrix.iter_mut().for_each(|row| row[at] = 0.0);
-            matrix[at] = [0.0; 5];
-            matrix[at][at] = 1.0;
+            matrix[at] = [0.0; N];
+            (matrix[at][at], right[at]) = (1.0, 0.0);
         }
-        solve(matrix)
+        solve(matrix, right)
     }
 }
 
 /// Gauss and Jordan with the largest pivot; `None` where the system is as good as singular. Its diagonal is all ones.
-fn solve(mut matrix: [[f64; 5]; 4]) -> Option<[f64; 4]> {
-    for column in 0..4 {
-        let pivot = (column..4)
+fn solve<const N: usize>(mut matrix: [[f64; N]; N], mut right: [f64; N]) -> Option<[f64; N]> {
+    for column in 0..N {
+        let pivot = (column..N)
             .max_by(|&a, &b| matrix[a][column].abs().total_cmp(&matrix[b][column].abs()))?;
         matrix.swap(column, pivot);
+        right.swap(column, pivot);
         if matrix[column][column].abs() <= 1e-12 {
             return None;
         }
-        let row = matrix[column];
+        let (row, value) = (matrix[column], right[column]);
         for (at, other) in matrix.iter_mut().enumerate() {
             if at != column {
                 let factor = other[column] / row[column];
+                right[at] -= factor * value;
                 other
                     .iter_mut()
                     .zip(row)
@@ -99,7 +102,7 @@ fn solve(mut matrix: [[f64; 5]; 4]) -> Option<[f64; 4]> {
             }
         }
     }
-    Some([0, 1, 2, 3].map(|at| matrix[at][4] / matrix[at][at]))
+    Some(from_fn(|at| right[at] / matrix[at][at]))
 }
 
 #[cfg(test)]
@@ -107,7 +110,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn error(equations: &[Equation], found: &[f64; 4]) -> f64 {
+    fn error(equations: &[Equation<4>], found: &[f64; 4]) -> f64 {
         let scaled = Scaled::of(equations).expect("all play a part");
         let units = scaled.units;
         scaled.error(&[0, 1, 2, 3].map(|at| found[at] * units[at]))
@@ -115,7 +118,7 @@ mod tests {
 
     /// Another way to the same: one constant after the other is made the best that it can be beside the others, which
     /// comes as near as one likes, because the error is convex.
-    fn by_turns(equations: &[Equation]) -> [f64; 4] {
+    fn by_turns(equations: &[Equation<4>]) -> [f64; 4] {
         let scaled = Scaled::of(equations).expect("all play a part");
         let mut found = [0.0f64; 4];
         for _ in 0..20_000 {
@@ -138,7 +141,7 @@ mod tests {
     fn equations_that_are_the_same_tell_nothing() {
         assert_eq!(non_negative(&[([1.0, 2.0, 3.0, 4.0], 1.0); 9]), None);
         assert_eq!(non_negative(&[([1.0, 0.0, 3.0, 4.0], 1.0); 9]), None);
-        assert_eq!(non_negative(&[]), None);
+        assert_eq!(non_negative::<4>(&[]), None);
     }
 
     proptest! {

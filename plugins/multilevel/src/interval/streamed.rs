@@ -1,26 +1,52 @@
 //! The cost of a checkpoint that is copied in several streams, as a function of its size.
 //!
 //! ```text
-//! time(n, S) = fixed + per_stream * (S - 1) + n * (visible + hidden / S)
+//! time(n, S, slot) = fixed + per_stream * (S - 1) + per_copy * (rounds - 1) + n * (visible + hidden / S)
 //! ```
 //!
 //! With `S` streams the first of `S` chunks is copied before the application goes on, the rest while it computes (Laosooksathit
 //! et al., section III): of the part of the copy that can be hidden, one `S`-th stays visible. What cannot be hidden - allocating
-//! host memory, the share of the bus - is paid by every byte; every stream costs a little by itself. The four constants are all that
-//! measurements of a time can tell apart, and the model is linear in them: they are fitted by least squares of the relative
-//! errors, so that small sizes count as much as large ones.
+//! host memory, the share of the bus - is paid by every byte; every stream costs a little by itself. As a bandwidth this is
+//! `1 / (visible + hidden / S)`: it grows with every stream, and comes to rest at `1 / visible`.
+//!
+//! The paper copies each of the `S` chunks at once. Copied in slots of a size, a stream has one after the other, in *rounds*:
+//! as many as there are slots in what is copied, divided among the streams, rounded up. Every round but the first costs what it takes to begin a copy;
+//! that of the first is in what is fixed. Where there are fewer slots than streams, only as many streams count.
+//!
+//! The five constants are all that measurements of a time can tell apart (four where there are no slots), and the model is linear in
+//! them: they are fitted by least squares of the relative errors, so that small sizes count as much as large ones.
 
 use super::least_squares::{Equation, non_negative};
 use crate::units::{counted, parse_bytes, parse_seconds};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One measurement.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Sample {
     /// Bytes, or elements: the model's constants are per unit of it.
     pub size: f64,
     pub streams: u32,
     pub seconds: f64,
+    /// The size of one copy; `None` where every stream copies its part at once.
+    #[serde(default)]
+    pub slot: Option<f64>,
+}
+
+impl Sample {
+    /// Streams that have something to copy, and how many copies the busiest has one after the other.
+    fn shape(&self) -> (f64, f64) {
+        shape(self.size, self.streams, self.slot)
+    }
+}
+
+fn shape(size: f64, streams: u32, slot: Option<f64>) -> (f64, f64) {
+    let streams = f64::from(streams);
+    let Some(slot) = slot else {
+        return (streams, 1.0);
+    };
+    let copies = (size / slot).ceil().max(1.0);
+    let used = streams.min(copies);
+    (used, (copies / used).ceil())
 }
 
 /// The fitted constants, in seconds and seconds per unit of size.
@@ -28,6 +54,8 @@ pub struct Sample {
 pub struct Model {
     pub fixed: f64,
     pub per_stream: f64,
+    /// Zero where no sample was copied in slots.
+    pub per_copy: f64,
     pub visible: f64,
     pub hidden: f64,
 }
@@ -38,7 +66,7 @@ pub enum FitError {
     #[error("samples: four are needed at least, to tell four constants; found {}", counted(*.0, "sample"))]
     TooFew(usize),
     #[error(
-        "samples: number {0} has a size, time or number of streams that is not greater than zero"
+        "samples: number {0} has a size, slot, time or number of streams that is not greater than zero"
     )]
     NotPositive(usize),
     #[error(
@@ -48,12 +76,23 @@ pub enum FitError {
 }
 
 impl Model {
-    /// Seconds for a checkpoint of `size` in `streams` streams.
+    /// Seconds for a checkpoint of `size` in `streams` streams, each of which copies its part at once.
     pub fn time(&self, size: f64, streams: u32) -> f64 {
-        let streams = f64::from(streams);
+        self.time_in_slots(size, streams, None)
+    }
+
+    /// The same, copied in slots of a size.
+    pub fn time_in_slots(&self, size: f64, streams: u32, slot: Option<f64>) -> f64 {
+        let (used, rounds) = shape(size, streams, slot);
         self.fixed
-            + self.per_stream * (streams - 1.0)
-            + size * (self.visible + self.hidden / streams)
+            + self.per_stream * (f64::from(streams) - 1.0)
+            + self.per_copy * (rounds - 1.0)
+            + size * (self.visible + self.hidden / used)
+    }
+
+    /// By how much the model is beside a sample, of the sample's time: 0.1 is a tenth above it.
+    pub fn residual(&self, sample: &Sample) -> f64 {
+        self.time_in_slots(sample.size, sample.streams, sample.slot) / sample.seconds - 1.0
     }
 
     /// The size from which on `streams` streams are faster than one; `None` where they never are.
@@ -66,10 +105,7 @@ impl Model {
 
     /// The errors of the model on samples, relative: root mean square and largest.
     pub fn errors(&self, samples: &[Sample]) -> (f64, f64) {
-        let errors: Vec<f64> = samples
-            .iter()
-            .map(|sample| self.time(sample.size, sample.streams) / sample.seconds - 1.0)
-            .collect();
+        let errors: Vec<f64> = samples.iter().map(|sample| self.residual(sample)).collect();
         let square =
             errors.iter().map(|error| error * error).sum::<f64>() / errors.len().max(1) as f64;
         (
@@ -86,22 +122,31 @@ pub fn fit(samples: &[Sample]) -> Result<Model, FitError> {
     if samples.len() < 4 {
         return Err(FitError::TooFew(samples.len()));
     }
-    let positive =
-        |sample: &Sample| sample.size > 0.0 && sample.seconds > 0.0 && sample.streams > 0;
+    let positive = |sample: &Sample| {
+        let sizes = sample.size > 0.0 && sample.slot.is_none_or(|slot| slot > 0.0);
+        sizes && sample.seconds > 0.0 && sample.streams > 0
+    };
     if let Some(wrong) = samples.iter().position(|sample| !positive(sample)) {
         return Err(FitError::NotPositive(wrong + 1));
     }
-    let equation = |sample: &Sample| -> Equation {
-        let (size, streams) = (sample.size, f64::from(sample.streams));
-        let row = [1.0, streams - 1.0, size, size / streams];
-        (row.map(|part| part / sample.seconds), 1.0)
+    let row = |sample: &Sample| {
+        let (used, rounds) = sample.shape();
+        let begun = f64::from(sample.streams) - 1.0;
+        let row = [1.0, begun, sample.size, sample.size / used, rounds - 1.0];
+        row.map(|part| part / sample.seconds)
     };
-    let equations: Vec<Equation> = samples.iter().map(equation).collect();
-    let [fixed, per_stream, visible, hidden] =
-        non_negative(&equations).ok_or(FitError::TooAlike)?;
+    let with_slots: Vec<Equation<5>> = samples.iter().map(|sample| (row(sample), 1.0)).collect();
+    let constants = non_negative(&with_slots).or_else(|| {
+        // What a copy costs is not in these samples, or not to be told from what a byte costs.
+        let without = |&([a, b, c, d, _], wanted): &Equation<5>| ([a, b, c, d], wanted);
+        let without: Vec<Equation<4>> = with_slots.iter().map(without).collect();
+        non_negative(&without).map(|[a, b, c, d]| [a, b, c, d, 0.0])
+    });
+    let [fixed, per_stream, visible, hidden, per_copy] = constants.ok_or(FitError::TooAlike)?;
     Ok(Model {
         fixed,
         per_stream,
+        per_copy,
         visible,
         hidden,
     })
@@ -116,7 +161,8 @@ pub struct SamplesError {
     pub problem: String,
 }
 
-/// Reads samples from a machine: lines of `size,streams,time`, as `256 MB,4,31ms`; what follows a `#` does not count.
+/// Reads samples from a machine: lines of `size,streams,time`, as `256 MB,4,31ms`, and after these the size of a slot where the copy was made in
+/// slots, as `256 MB,4,31ms,16MiB`; what follows a `#` does not count.
 pub fn parse_samples(text: &str) -> Result<Vec<Sample>, SamplesError> {
     let mut samples = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -130,13 +176,24 @@ pub fn parse_samples(text: &str) -> Result<Vec<Sample>, SamplesError> {
             problem,
         };
         let cells: Vec<&str> = line.split(',').map(str::trim).collect();
-        let [size, streams, seconds] = cells[..] else {
-            return Err(error("line", format!("'{line}' is not size,streams,time")));
+        let (size, streams, seconds, slot) = match cells[..] {
+            [size, streams, seconds] => (size, streams, seconds, None),
+            [size, streams, seconds, slot] => (size, streams, seconds, Some(slot)),
+            _ => return Err(error("line", format!("'{line}' is not size,streams,time"))),
         };
         let size = parse_bytes(size).map_err(|problem| error("size", problem.to_string()))?;
         let seconds =
             parse_seconds(seconds).map_err(|problem| error("time", problem.to_string()))?;
-        for (field, nothing) in [("size", size == 0), ("time", seconds == 0.0)] {
+        let slot = slot
+            .map(parse_bytes)
+            .transpose()
+            .map_err(|problem| error("slot", problem.to_string()))?;
+        let nothings = [
+            ("size", size == 0),
+            ("time", seconds == 0.0),
+            ("slot", slot == Some(0)),
+        ];
+        for (field, nothing) in nothings {
             if nothing {
                 return Err(error(field, "must be greater than zero".to_owned()));
             }
@@ -152,6 +209,7 @@ pub fn parse_samples(text: &str) -> Result<Vec<Sample>, SamplesError> {
             size: size as f64,
             streams,
             seconds,
+            slot: slot.map(|slot| slot as f64),
         });
     }
     Ok(samples)
@@ -235,6 +293,7 @@ mod tests {
             size,
             streams,
             seconds,
+            slot: None,
         });
         let model = fit(&samples).expect("fit");
         let (typical, _) = model.errors(&samples);
@@ -249,6 +308,7 @@ mod tests {
             size,
             streams,
             seconds: 1.0,
+            slot: None,
         };
         assert_eq!(fit(&[sample(1.0, 1); 3]), Err(FitError::TooFew(3)));
         assert_eq!(fit(&[sample(1.0, 1); 9]), Err(FitError::TooAlike));
@@ -272,7 +332,8 @@ mod tests {
             Sample {
                 size: 64e6,
                 streams: 4,
-                seconds: 0.02
+                seconds: 0.02,
+                slot: None,
             }
         );
         let message = |text| parse_samples(text).expect_err(text).to_string();
@@ -290,6 +351,12 @@ mod tests {
             message("64MB,1,soon"),
             "line 1: time: 'soon' is not a number with a unit"
         );
+        let slots = parse_samples("64MB,4,20ms,16MiB").expect("samples");
+        assert_eq!(slots[0].slot, Some(16_777_216.0));
+        assert_eq!(
+            message("64MB,1,1s,0"),
+            "line 1: slot: must be greater than zero"
+        );
         assert_eq!(
             message("64MB,1"),
             "line 1: line: '64MB,1' is not size,streams,time"
@@ -300,14 +367,19 @@ mod tests {
         #[test]
         fn a_model_is_found_again_from_its_own_times(
             fixed in 1e-4f64..1e-1, per_stream in 1e-5f64..1e-2, visible in 1e-11f64..1e-9, hidden in 1e-11f64..1e-9,
+            per_copy in 1e-4f64..1e-2, in_slots: bool,
         ) {
-            let model = Model { fixed, per_stream, visible, hidden };
+            let model = Model { fixed, per_stream, visible, hidden, per_copy: if in_slots { per_copy } else { 0.0 } };
             let sizes = (10..28).map(|power| f64::from(1u32 << power));
             let grid = sizes.flat_map(|size| [1, 2, 4, 8].map(|streams| (size, streams)));
-            let samples: Vec<Sample> =
-                grid.map(|(size, streams)| Sample { size, streams, seconds: model.time(size, streams) }).collect();
+            let slots = if in_slots { vec![Some(4194304.0), Some(33554432.0)] } else { vec![None] };
+            let grid = grid.flat_map(|(size, streams)| slots.iter().map(move |&slot| (size, streams, slot)));
+            let samples: Vec<Sample> = grid
+                .map(|(size, streams, slot)| Sample { size, streams, slot, seconds: model.time_in_slots(size, streams, slot) })
+                .collect();
             let found = fit(&samples).expect("fit");
-            for (a, b) in [(found.fixed, fixed), (found.per_stream, per_stream), (found.visible, visible), (found.hidden, hidden)] {
+            let pairs = [(found.fixed, fixed), (found.per_stream, per_stream), (found.visible, visible), (found.hidden, hidden)];
+            for (a, b) in pairs.into_iter().chain(in_slots.then_some((found.per_copy, per_copy))) {
                 prop_assert!((a / b - 1.0).abs() < 1e-4, "{found:?} {model:?}");
             }
         }

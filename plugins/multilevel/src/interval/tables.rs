@@ -81,6 +81,7 @@ pub fn samples(table: &[[f64; 3]; 15]) -> Vec<Sample> {
         size: size as f64,
         streams,
         seconds: time * 1e-3,
+        slot: None,
     };
     rows.flat_map(|(&size, row)| {
         STREAMS

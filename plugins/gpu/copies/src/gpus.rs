@@ -1,0 +1,296 @@
+//! All GPUs of the node, as the staging engine wants them.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use stillpoint_gpu_driver::context::{Context, Event, OUT_OF_MEMORY, Stream as Queue};
+use stillpoint_gpu_driver::{Driver, Error};
+use stillpoint_gpu_plan::Place;
+use stillpoint_gpu_staging::{Copy, Device, DeviceError, Digest, Spot, Stream, Ticket};
+
+use crate::pinned::Pinned;
+
+/// Between two looks at the events of copies that are under way: short beside any copy that is worth a stream.
+const PAUSE: Duration = Duration::from_micros(20);
+
+/// Results after which a device does nothing any more: `CUDA_ERROR_ILLEGAL_ADDRESS`, `..._ECC_UNCORRECTABLE`, `..._NVLINK_UNCORRECTABLE`,
+/// `..._DEVICE_UNAVAILABLE`, `..._LAUNCH_FAILED`, `..._CONTEXT_IS_DESTROYED`.
+const LOST: [u32; 6] = [700, 214, 220, 46, 719, 709];
+
+/// A copy whose event has not come.
+struct UnderWay {
+    ticket: Ticket,
+    stream: Stream,
+    copy: Copy,
+    event: Event,
+}
+
+/// Contexts, memory and copies of all GPUs.
+pub struct Gpus<'d> {
+    contexts: Vec<Context<'d>>,
+    queues: BTreeMap<Stream, Queue>,
+    under_way: Vec<UnderWay>,
+    /// Events that have come, by device: to be used again.
+    spare: Vec<Vec<Event>>,
+    pinned: Pinned,
+    host_room: u64,
+    begun: u64,
+    start: Instant,
+}
+
+impl<'d> Gpus<'d> {
+    /// The driver's first `count` GPUs, which reach each other where they may, and so much host memory to pin.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn open(driver: &'d Driver, count: usize, host_room: u64) -> Result<Gpus<'d>, Error> {
+        let contexts: Vec<Context<'d>> = (0..count)
+            .map(|number| Context::of(driver, number))
+            .collect::<Result<_, _>>()?;
+        Ok(Gpus {
+            spare: contexts.iter().map(|_| Vec::new()).collect(),
+            contexts,
+            queues: BTreeMap::new(),
+            under_way: Vec::new(),
+            pinned: Pinned::default(),
+            host_room,
+            begun: 0,
+            start: Instant::now(),
+        })
+    }
+
+    /// Whether a GPU may write to another's memory; from now on it does so where it may.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn reach(&self, from: usize, to: usize) -> Result<bool, Error> {
+        self.contexts[from].reach(&self.contexts[to])
+    }
+
+    /// The GPU whose stream a copy is in: the one that it comes from, if it comes from one.
+    fn owner(stream: &Stream) -> Result<usize, DeviceError> {
+        match (stream.from, stream.to) {
+            (Place::Gpu(gpu), _) | (Place::Host, Place::Gpu(gpu)) => Ok(gpu),
+            (Place::Host, Place::Host) => Err(DeviceError::Other(
+                "a copy from host memory to host memory is none of a GPU's".to_owned(),
+            )),
+        }
+    }
+
+    fn queue(&mut self, stream: Stream, owner: usize) -> Result<Queue, DeviceError> {
+        if let Some(queue) = self.queues.get(&stream) {
+            return Ok(*queue);
+        }
+        let queue = self.contexts[owner]
+            .stream()
+            .map_err(|error| said(owner, &error))?;
+        self.queues.insert(stream, queue);
+        Ok(queue)
+    }
+
+    /// Whether a copy under way reads or writes any of these bytes.
+    fn is_copied(&self, spot: Spot, bytes: u64) -> bool {
+        let touches = |of: Spot, length: u64| {
+            let apart = of.address + length <= spot.address || spot.address + bytes <= of.address;
+            of.place == spot.place && !apart
+        };
+        let both = |one: &UnderWay| {
+            touches(one.copy.from, one.copy.bytes) || touches(one.copy.to, one.copy.bytes)
+        };
+        self.under_way.iter().any(both)
+    }
+
+    fn quiet_host(&self, spot: Spot, bytes: u64) -> Result<*mut u8, DeviceError> {
+        if self.is_copied(spot, bytes) {
+            let problem = format!(
+                "{bytes} bytes at {:#x} are still being copied",
+                spot.address
+            );
+            return Err(DeviceError::Other(problem));
+        }
+        self.pinned.find(spot.address, bytes)
+    }
+}
+
+fn said(gpu: usize, error: &Error) -> DeviceError {
+    let problem = error.to_string();
+    match error.code() {
+        Some(code) if LOST.contains(&code) => DeviceError::Lost { gpu, problem },
+        _ => DeviceError::Other(format!("GPU {gpu}: {problem}")),
+    }
+}
+
+fn no_memory(place: Place, gpu: usize, bytes: u64, error: &Error) -> DeviceError {
+    match error.code() {
+        Some(OUT_OF_MEMORY) => DeviceError::OutOfMemory { place, bytes },
+        _ => said(gpu, error),
+    }
+}
+
+impl Device for Gpus<'_> {
+    fn room(&mut self, place: Place) -> Result<u64, DeviceError> {
+        match place {
+            Place::Gpu(gpu) => self.contexts[gpu]
+                .free_bytes()
+                .map_err(|error| said(gpu, &error)),
+            Place::Host => Ok(self.host_room.saturating_sub(self.pinned.bytes())),
+        }
+    }
+
+    fn reserve(&mut self, place: Place, bytes: u64) -> Result<Spot, DeviceError> {
+        let address = match place {
+            Place::Gpu(gpu) => {
+                let allocated = self.contexts[gpu].allocate(bytes);
+                allocated.map_err(|error| no_memory(place, gpu, bytes, &error))?
+            }
+            Place::Host => {
+                let room = self.room(place)?;
+                let first = self.contexts.first().filter(|_| bytes <= room);
+                let first = first.ok_or(DeviceError::OutOfMemory { place, bytes })?;
+                let memory = first
+                    .pin(bytes)
+                    .map_err(|error| no_memory(place, 0, bytes, &error))?;
+                self.pinned.add(memory, bytes);
+                memory as u64
+            }
+        };
+        Ok(Spot { place, address })
+    }
+
+    fn give_back(&mut self, spot: Spot) {
+        // What the driver says to it changes nothing for anybody: with its process's end it takes everything back.
+        match spot.place {
+            Place::Gpu(gpu) => drop(self.contexts[gpu].free(spot.address)),
+            Place::Host => {
+                if let Some(range) = self.pinned.remove(spot.address) {
+                    if self.is_copied(spot, range.bytes) {
+                        self.settle();
+                    }
+                    if let Some(first) = self.contexts.first() {
+                        // SAFETY: it was pinned, it is in the list no more, no copy uses it, and slices of it borrow from this.
+                        drop(unsafe { first.unpin(range.memory) });
+                    }
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, stream: Stream, copy: &Copy) -> Result<Ticket, DeviceError> {
+        let owner = Gpus::owner(&stream)?;
+        for spot in [copy.from, copy.to] {
+            if spot.place == Place::Host {
+                self.pinned.find(spot.address, copy.bytes)?;
+            }
+        }
+        let queue = self.queue(stream, owner)?;
+        let context = &self.contexts[owner];
+        let event = match self.spare[owner].pop() {
+            Some(event) => event,
+            None => context.event().map_err(|error| said(owner, &error))?,
+        };
+        let (to, from) = (copy.to.address, copy.from.address);
+        // SAFETY: host memory is pinned, as has been looked up, and stays so while the copy is in the list; nobody gets a slice of it before.
+        let begun = unsafe { context.copy(queue, to, from, copy.bytes, event) };
+        if let Err(error) = begun {
+            // The copy may be under way without its event.
+            drop(context.settle());
+            return Err(failed(&stream, copy, owner, &error));
+        }
+        let ticket = Ticket(self.begun);
+        self.begun += 1;
+        self.under_way.push(UnderWay {
+            ticket,
+            stream,
+            copy: *copy,
+            event,
+        });
+        Ok(ticket)
+    }
+
+    fn ended(&mut self) -> Result<Ticket, DeviceError> {
+        while !self.under_way.is_empty() {
+            for at in 0..self.under_way.len() {
+                let one = &self.under_way[at];
+                let owner = Gpus::owner(&one.stream)?;
+                match self.contexts[owner].has_come(one.event) {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        let one = self.under_way.remove(at);
+                        self.spare[owner].push(one.event);
+                        return Ok(one.ticket);
+                    }
+                    Err(error) => return Err(failed(&one.stream, &one.copy, owner, &error)),
+                }
+            }
+            thread::sleep(PAUSE);
+        }
+        Err(DeviceError::Other("no copy is under way".to_owned()))
+    }
+
+    fn settle(&mut self) {
+        for context in &self.contexts {
+            // Also of a device that is lost it is known afterwards that it copies no more.
+            drop(context.settle());
+        }
+        for one in std::mem::take(&mut self.under_way) {
+            if let Ok(owner) = Gpus::owner(&one.stream) {
+                self.spare[owner].push(one.event);
+            }
+        }
+    }
+
+    fn host(&self, spot: Spot, bytes: u64) -> Result<&[u8], DeviceError> {
+        let memory = self.quiet_host(spot, bytes)?;
+        // SAFETY: pinned memory of that length, which no copy uses now, and none can be begun while the slice is there: that takes this mutably.
+        Ok(unsafe { std::slice::from_raw_parts(memory, bytes as usize) })
+    }
+
+    fn host_mut(&mut self, spot: Spot, bytes: u64) -> Result<&mut [u8], DeviceError> {
+        let memory = self.quiet_host(spot, bytes)?;
+        // SAFETY: as above, and this is borrowed mutably.
+        Ok(unsafe { std::slice::from_raw_parts_mut(memory, bytes as usize) })
+    }
+
+    fn digest(&mut self, _: Spot, _: u64) -> Result<Option<Digest>, DeviceError> {
+        Ok(None)
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+}
+
+fn failed(stream: &Stream, copy: &Copy, owner: usize, error: &Error) -> DeviceError {
+    match said(owner, error) {
+        lost @ DeviceError::Lost { .. } => lost,
+        _ => DeviceError::Copy {
+            from: stream.from,
+            to: stream.to,
+            bytes: copy.bytes,
+            problem: error.to_string(),
+        },
+    }
+}
+
+impl Drop for Gpus<'_> {
+    fn drop(&mut self) {
+        self.settle();
+        for range in self.pinned.all() {
+            if let Some(first) = self.contexts.first() {
+                // SAFETY: it was pinned, no copy is under way any more, and nobody has a slice of what is dropped.
+                drop(unsafe { first.unpin(range.memory) });
+            }
+        }
+        for (stream, queue) in std::mem::take(&mut self.queues) {
+            if let Ok(owner) = Gpus::owner(&stream) {
+                drop(self.contexts[owner].end_stream(queue));
+            }
+        }
+        for (context, events) in self.contexts.iter().zip(&self.spare) {
+            for event in events {
+                drop(context.end_event(*event));
+            }
+        }
+    }
+}

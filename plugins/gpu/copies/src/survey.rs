@@ -1,0 +1,106 @@
+//! What a node has, as the plans want it: its GPUs by uuid, who reaches whom, and how fast the ways are. Ways that the record knows nothing of are
+//! probed, once: the record is for all epochs under this driver.
+
+use stillpoint_gpu_driver::Error;
+use stillpoint_gpu_driver::devices::Device as Described;
+use stillpoint_gpu_plan::streams::probes;
+use stillpoint_gpu_plan::{Copies, Gpu, Host, Node, Peer, Place, Record, Way};
+use stillpoint_gpu_staging::{DeviceError, probe};
+
+use crate::Gpus;
+
+/// What the driver had to say against a survey.
+#[derive(Debug, thiserror::Error)]
+pub enum SurveyError {
+    #[error(transparent)]
+    Call(#[from] Error),
+    #[error(transparent)]
+    Copy(#[from] DeviceError),
+}
+
+/// Surveys the node. `described` are the devices that `gpus` has, in the same order, and `driver` its version; `cut` makes probes smaller on
+/// GPUs that are slow or full.
+///
+/// # Errors
+/// The driver's.
+pub fn survey(
+    gpus: &mut Gpus<'_>,
+    described: &[Described],
+    driver: &str,
+    record: &mut Record,
+    host: Host,
+    margin: u64,
+    cut: u64,
+) -> Result<Node, SurveyError> {
+    let mut node = Node {
+        gpus: described.iter().map(unmeasured).collect(),
+        peers: Vec::new(),
+        uplinks: Vec::new(),
+        host,
+        margin,
+    };
+    for from in 0..described.len() {
+        for to in (0..described.len()).filter(|to| *to != from) {
+            node.peers.push(Peer {
+                from,
+                to,
+                access: gpus.reach(from, to)?,
+                measured: None,
+            });
+        }
+    }
+    let all = |from| {
+        (0..described.len())
+            .map(Place::Gpu)
+            .chain([Place::Host])
+            .map(move |to| Way { from, to })
+    };
+    for way in (0..described.len()).flat_map(all) {
+        let closed =
+            |peer: &Peer| Place::Gpu(peer.to) == way.to && peer.from == way.from && !peer.access;
+        if node.peers.iter().any(closed) {
+            continue;
+        }
+        let uuid = node.gpus[way.from].uuid.clone();
+        let name = node.way_name(way).to_owned();
+        if record.copied(&uuid, driver, &name).is_empty() {
+            let smaller = |(bytes, copies): (u64, Copies)| {
+                let slot = (copies.slot / cut).max(1);
+                (bytes / cut, Copies { slot, ..copies })
+            };
+            for probe in probe(gpus, way, probes().map(smaller))? {
+                record.add(&uuid, driver, &name, probe.copied());
+            }
+        }
+        measured(&mut node, way, record.bandwidth(&uuid, driver, &name));
+    }
+    Ok(node)
+}
+
+fn unmeasured(device: &Described) -> Gpu {
+    Gpu {
+        uuid: device
+            .uuid
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect(),
+        free: 0,
+        own: None,
+        // A bus that nobody could measure, a GPU without any free memory: slow, and there.
+        host: 1 << 30,
+    }
+}
+
+fn measured(node: &mut Node, way: Way, bandwidth: Option<u64>) {
+    let Some(bandwidth) = bandwidth else { return };
+    match way.to {
+        Place::Host => node.gpus[way.from].host = bandwidth,
+        Place::Gpu(to) if to == way.from => node.gpus[to].own = Some(bandwidth),
+        Place::Gpu(to) => {
+            let this = |peer: &&mut Peer| (peer.from, peer.to) == (way.from, to);
+            if let Some(peer) = node.peers.iter_mut().find(this) {
+                peer.measured = Some(bandwidth);
+            }
+        }
+    }
+}

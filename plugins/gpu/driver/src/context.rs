@@ -1,0 +1,304 @@
+//! A device of one's own process: its memory, pinned host memory, streams, events and copies.
+
+use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::ptr;
+
+use crate::library::{Code, Driver, Error, Function};
+
+const fn function(name: &'static CStr, since: c_int) -> Function {
+    Function { name, since }
+}
+
+const GET: Function = function(c"cuDeviceGet", 2000);
+const RETAIN: Function = function(c"cuDevicePrimaryCtxRetain", 7000);
+const RELEASE: Function = function(c"cuDevicePrimaryCtxRelease", 11000);
+const SET_CURRENT: Function = function(c"cuCtxSetCurrent", 4000);
+const SYNCHRONIZE: Function = function(c"cuCtxSynchronize", 2000);
+const CAN_ACCESS: Function = function(c"cuDeviceCanAccessPeer", 4000);
+const ENABLE_ACCESS: Function = function(c"cuCtxEnablePeerAccess", 4000);
+const INFO: Function = function(c"cuMemGetInfo", 3020);
+const ALLOCATE: Function = function(c"cuMemAlloc", 3020);
+const FREE: Function = function(c"cuMemFree", 3020);
+const PIN: Function = function(c"cuMemHostAlloc", 2000);
+const UNPIN: Function = function(c"cuMemFreeHost", 2000);
+const STREAM: Function = function(c"cuStreamCreate", 2000);
+const END_STREAM: Function = function(c"cuStreamDestroy", 4000);
+const EVENT: Function = function(c"cuEventCreate", 2000);
+const END_EVENT: Function = function(c"cuEventDestroy", 4000);
+const RECORD: Function = function(c"cuEventRecord", 2000);
+const QUERY: Function = function(c"cuEventQuery", 2000);
+const COPY: Function = function(c"cuMemcpyAsync", 4000);
+
+/// `CUDA_ERROR_OUT_OF_MEMORY`.
+pub const OUT_OF_MEMORY: u32 = 2;
+/// `CUDA_ERROR_NOT_READY`: what an event stands for is not done.
+const NOT_READY: u32 = 600;
+/// `CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED`.
+const ENABLED_ALREADY: u32 = 704;
+/// `CU_STREAM_NON_BLOCKING`: has nothing to do with the default stream.
+const NON_BLOCKING: c_uint = 1;
+/// `CU_EVENT_DISABLE_TIMING`: quicker, and times are taken elsewhere.
+const NO_TIMING: c_uint = 2;
+/// `CU_MEMHOSTALLOC_PORTABLE`: pinned for all devices.
+const PORTABLE: c_uint = 1;
+
+/// The primary context of a device. The driver keeps it until it is dropped.
+pub struct Context<'d> {
+    driver: &'d Driver,
+    device: c_int,
+    handle: *mut c_void,
+}
+
+/// A queue of copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stream(*mut c_void);
+
+/// A moment in a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event(*mut c_void);
+
+type OfHandle = unsafe extern "C" fn(*mut c_void) -> Code;
+type Make = unsafe extern "C" fn(*mut *mut c_void, c_uint) -> Code;
+
+impl<'d> Context<'d> {
+    /// The context of a device, by its number in the driver's order.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn of(driver: &'d Driver, number: usize) -> Result<Context<'d>, Error> {
+        type Get = unsafe extern "C" fn(*mut c_int, c_int) -> Code;
+        type Retain = unsafe extern "C" fn(*mut *mut c_void, c_int) -> Code;
+        // More devices than an int counts are none that the driver has.
+        let number = c_int::try_from(number).unwrap_or(c_int::MAX);
+        // SAFETY: the function's type; the place is the call's.
+        let device =
+            driver.ask::<Get, c_int>(GET, 0, |call, place| unsafe { call(place, number) })?;
+        let handle =
+            driver.ask::<Retain, *mut c_void>(RETAIN, ptr::null_mut(), |call, place| {
+                // SAFETY: as above.
+                unsafe { call(place, device) }
+            })?;
+        Ok(Context {
+            driver,
+            device,
+            handle,
+        })
+    }
+
+    /// Makes it the one that the calls of this thread mean.
+    fn enter(&self) -> Result<(), Error> {
+        self.with(SET_CURRENT, self.handle)
+    }
+
+    fn with(&self, function: Function, handle: *mut c_void) -> Result<(), Error> {
+        self.driver.call::<OfHandle>(function, |call| {
+            // SAFETY: the function's type; the handle is one that the driver has given, of the kind that the function takes.
+            unsafe { call(handle) }
+        })
+    }
+
+    fn make(&self, function: Function, flags: c_uint) -> Result<*mut c_void, Error> {
+        self.enter()?;
+        self.driver
+            .ask::<Make, *mut c_void>(function, ptr::null_mut(), |call, place| {
+                // SAFETY: the function's type; the place is the call's.
+                unsafe { call(place, flags) }
+            })
+    }
+
+    /// Whether this device may write to another's memory; from now on it does so where it may.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn reach(&self, other: &Context<'_>) -> Result<bool, Error> {
+        type Can = unsafe extern "C" fn(*mut c_int, c_int, c_int) -> Code;
+        type Enable = unsafe extern "C" fn(*mut c_void, c_uint) -> Code;
+        let can = self
+            .driver
+            .ask::<Can, c_int>(CAN_ACCESS, 0, |call, place| {
+                // SAFETY: the function's type; the place is the call's.
+                unsafe { call(place, self.device, other.device) }
+            })?;
+        if can == 0 {
+            return Ok(false);
+        }
+        self.enter()?;
+        let enabled = self.driver.call::<Enable>(ENABLE_ACCESS, |call| {
+            // SAFETY: the function's type; the context is the driver's. No flags are defined.
+            unsafe { call(other.handle, 0) }
+        });
+        match enabled {
+            Err(error) if error.code() != Some(ENABLED_ALREADY) => Err(error),
+            _ => Ok(true),
+        }
+    }
+
+    /// Bytes that are free on the device.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn free_bytes(&self) -> Result<u64, Error> {
+        type Info = unsafe extern "C" fn(*mut usize, *mut usize) -> Code;
+        self.enter()?;
+        let mut total = 0;
+        let free = self.driver.ask::<Info, usize>(INFO, 0, |call, free| {
+            // SAFETY: the function's type; both places are the call's.
+            unsafe { call(free, &raw mut total) }
+        })?;
+        Ok(free as u64)
+    }
+
+    /// Memory of the device.
+    ///
+    /// # Errors
+    /// The driver's: [`OUT_OF_MEMORY`], for one.
+    pub fn allocate(&self, bytes: u64) -> Result<u64, Error> {
+        type Allocate = unsafe extern "C" fn(*mut u64, usize) -> Code;
+        self.enter()?;
+        self.driver
+            .ask::<Allocate, u64>(ALLOCATE, 0, |call, place| {
+                // SAFETY: the function's type; the place is the call's.
+                unsafe { call(place, bytes as usize) }
+            })
+    }
+
+    /// Gives memory of the device back, once all that was to be done with it is done.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn free(&self, address: u64) -> Result<(), Error> {
+        type Free = unsafe extern "C" fn(u64) -> Code;
+        self.enter()?;
+        self.driver.call::<Free>(FREE, |call| {
+            // SAFETY: the function's type; the driver refuses an address that is none of its own.
+            unsafe { call(address) }
+        })
+    }
+
+    /// Host memory that all devices copy to and from by themselves. It is zero nowhere in particular.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn pin(&self, bytes: u64) -> Result<*mut u8, Error> {
+        type Pin = unsafe extern "C" fn(*mut *mut c_void, usize, c_uint) -> Code;
+        self.enter()?;
+        let place = self
+            .driver
+            .ask::<Pin, *mut c_void>(PIN, ptr::null_mut(), |call, place| {
+                // SAFETY: the function's type; the place is the call's.
+                unsafe { call(place, bytes as usize, PORTABLE) }
+            })?;
+        Ok(place.cast())
+    }
+
+    /// Gives pinned memory back.
+    ///
+    /// # Errors
+    /// The driver's.
+    ///
+    /// # Safety
+    /// It is from [`Context::pin`], and nobody uses it any more, no copy either.
+    pub unsafe fn unpin(&self, memory: *mut u8) -> Result<(), Error> {
+        self.enter()?;
+        self.with(UNPIN, memory.cast())
+    }
+
+    /// A stream of the device.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn stream(&self) -> Result<Stream, Error> {
+        self.make(STREAM, NON_BLOCKING).map(Stream)
+    }
+
+    /// An event of the device.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn event(&self) -> Result<Event, Error> {
+        self.make(EVENT, NO_TIMING).map(Event)
+    }
+
+    /// Ends a stream; what it has to do it does.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn end_stream(&self, stream: Stream) -> Result<(), Error> {
+        self.enter()?;
+        self.with(END_STREAM, stream.0)
+    }
+
+    /// Ends an event.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn end_event(&self, event: Event) -> Result<(), Error> {
+        self.enter()?;
+        self.with(END_EVENT, event.0)
+    }
+
+    /// Begins a copy between any two places that the driver knows, and records an event behind it.
+    ///
+    /// # Errors
+    /// The driver's.
+    ///
+    /// # Safety
+    /// What of both ranges is host memory is pinned, stays so until the event has come, and nobody else looks at it before that.
+    pub unsafe fn copy(
+        &self,
+        stream: Stream,
+        to: u64,
+        from: u64,
+        bytes: u64,
+        behind: Event,
+    ) -> Result<(), Error> {
+        type Copy = unsafe extern "C" fn(u64, u64, usize, *mut c_void) -> Code;
+        type Record = unsafe extern "C" fn(*mut c_void, *mut c_void) -> Code;
+        self.enter()?;
+        self.driver.call::<Copy>(COPY, |call| {
+            // SAFETY: the function's type; of host memory the caller says that it may be copied.
+            unsafe { call(to, from, bytes as usize, stream.0) }
+        })?;
+        self.driver.call::<Record>(RECORD, |call| {
+            // SAFETY: the function's type; both handles are the driver's.
+            unsafe { call(behind.0, stream.0) }
+        })
+    }
+
+    /// Whether all before an event is done.
+    ///
+    /// # Errors
+    /// What has become of it: also what a copy before it has come to.
+    pub fn has_come(&self, event: Event) -> Result<bool, Error> {
+        self.enter()?;
+        match self.with(QUERY, event.0) {
+            Ok(()) => Ok(true),
+            Err(error) if error.code() == Some(NOT_READY) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits until everything is done that this process has given the device to do.
+    ///
+    /// # Errors
+    /// What has become of it.
+    pub fn settle(&self) -> Result<(), Error> {
+        type Settle = unsafe extern "C" fn() -> Code;
+        self.enter()?;
+        self.driver.call::<Settle>(SYNCHRONIZE, |call| {
+            // SAFETY: the function's type.
+            unsafe { call() }
+        })
+    }
+}
+
+impl Drop for Context<'_> {
+    fn drop(&mut self) {
+        type Release = unsafe extern "C" fn(c_int) -> Code;
+        // A device that is lost says so here too; there is nothing to do about it.
+        let _ = self.driver.call::<Release>(RELEASE, |call| {
+            // SAFETY: the function's type; it was retained once.
+            unsafe { call(self.device) }
+        });
+    }
+}

@@ -1,0 +1,145 @@
+//! Custom storage: another process's device memory is lent to this one for as long as a checkpoint or a restore of it takes, and this one copies it.
+
+use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::ptr;
+
+use cudarc::driver::sys::{
+    CUcheckpointCheckpointArgs, CUcheckpointCustomStorageInfo, CUcheckpointGpuPair,
+    CUcheckpointOperationHandle, CUcheckpointRestoreArgs,
+};
+
+use crate::checkpoint::{CUSTOM_STORAGE_SINCE, pairs_of};
+use crate::library::{Code, Driver, Error, Function};
+
+const fn function(name: &'static CStr, since: c_int) -> Function {
+    Function { name, since }
+}
+
+const CHECKPOINT: Function = function(c"cuCheckpointProcessCheckpoint", CUSTOM_STORAGE_SINCE);
+const RESTORE: Function = function(c"cuCheckpointProcessRestore", CUSTOM_STORAGE_SINCE);
+const COMPLETE: Function = function(c"cuCheckpointOperationComplete", CUSTOM_STORAGE_SINCE);
+const ATTRIBUTE: Function = function(c"cuPointerGetAttribute", 4000);
+
+/// `CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL`.
+const DEVICE_ORDINAL: c_uint = 9;
+
+/// Memory of one device that is lent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lent {
+    /// The device, by its number in the driver's order.
+    pub device: usize,
+    pub address: u64,
+    pub bytes: u64,
+}
+
+/// An operation that waits for its copies.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Storage {
+    handle: CUcheckpointOperationHandle,
+    pub lent: Vec<Lent>,
+}
+
+/// Whether the driver can lend memory.
+pub fn is_there(driver: &Driver) -> bool {
+    driver.has(COMPLETE)
+}
+
+/// A locked process's device memory is lent, to be copied away before [`complete`]. Then the process is checkpointed.
+///
+/// # Errors
+/// The driver's.
+pub fn checkpoint(driver: &Driver, pid: i32) -> Result<Storage, Error> {
+    type Checkpoint = unsafe extern "C" fn(c_int, *mut CUcheckpointCheckpointArgs) -> Code;
+    let mut info: *mut CUcheckpointCustomStorageInfo = ptr::null_mut();
+    let mut given = CUcheckpointCheckpointArgs {
+        customStorageInfo_out: &raw mut info,
+        reserved: [0; 56],
+    };
+    // SAFETY: the function's type; what it is given, the place for its answer too, lives longer than the call.
+    driver.call::<Checkpoint>(CHECKPOINT, |call| unsafe { call(pid, &raw mut given) })?;
+    // SAFETY: the call has succeeded.
+    unsafe { read(driver, info) }
+}
+
+/// A checkpointed process's device memory is lent, on other devices where `pairs` (before, now) say so, to be filled before [`complete`].
+/// Then the process is locked.
+///
+/// # Errors
+/// The driver's.
+pub fn restore(
+    driver: &Driver,
+    pid: i32,
+    pairs: &[([u8; 16], [u8; 16])],
+) -> Result<Storage, Error> {
+    type Restore = unsafe extern "C" fn(c_int, *mut CUcheckpointRestoreArgs) -> Code;
+    let mut info: *mut CUcheckpointCustomStorageInfo = ptr::null_mut();
+    let mut pairs: Vec<CUcheckpointGpuPair> = pairs_of(pairs);
+    let mut given = CUcheckpointRestoreArgs {
+        gpuPairs: match pairs.is_empty() {
+            true => ptr::null_mut(),
+            false => pairs.as_mut_ptr(),
+        },
+        gpuPairsCount: pairs.len() as u32,
+        padding0: 0,
+        customStorageInfo_out: &raw mut info,
+        reserved: [0; 40],
+    };
+    // SAFETY: the function's type; what it is given, pairs and the place for its answer too, lives longer than the call.
+    driver.call::<Restore>(RESTORE, |call| unsafe { call(pid, &raw mut given) })?;
+    // SAFETY: the call has succeeded.
+    unsafe { read(driver, info) }
+}
+
+/// Ends an operation: what was lent is so no more.
+///
+/// # Errors
+/// The driver's.
+pub fn complete(driver: &Driver, storage: Storage) -> Result<(), Error> {
+    type Complete = unsafe extern "C" fn(CUcheckpointOperationHandle) -> Code;
+    driver.call::<Complete>(COMPLETE, |call| {
+        // SAFETY: the function's type; the handle is the driver's, and used once.
+        unsafe { call(storage.handle) }
+    })
+}
+
+/// Reads what the driver says is lent.
+///
+/// # Safety
+/// It is null or what the driver has just written.
+unsafe fn read(
+    driver: &Driver,
+    info: *const CUcheckpointCustomStorageInfo,
+) -> Result<Storage, Error> {
+    // SAFETY: as the caller says.
+    let Some(info) = (unsafe { info.as_ref() }) else {
+        return Err(Error::Missing("custom storage"));
+    };
+    let devices = match info.perDeviceData.is_null() {
+        true => &[][..],
+        // SAFETY: the driver's list has so many entries until the operation is complete.
+        false => unsafe {
+            std::slice::from_raw_parts(info.perDeviceData, info.deviceCount as usize)
+        },
+    };
+    let lent = devices.iter().map(|one| {
+        Ok(Lent {
+            device: device_of(driver, one.devPtr)?,
+            address: one.devPtr,
+            bytes: one.size as u64,
+        })
+    });
+    Ok(Storage {
+        handle: info.handle,
+        lent: lent.collect::<Result<_, Error>>()?,
+    })
+}
+
+/// The device that memory lies on, by its number in the driver's order.
+fn device_of(driver: &Driver, address: u64) -> Result<usize, Error> {
+    type Attribute = unsafe extern "C" fn(*mut c_void, c_uint, u64) -> Code;
+    let number = driver.ask::<Attribute, c_int>(ATTRIBUTE, 0, |call, place| {
+        // SAFETY: the function's type; the attribute is an int, for which the place has room.
+        unsafe { call(place.cast(), DEVICE_ORDINAL, address) }
+    })?;
+    Ok(usize::try_from(number).unwrap_or(usize::MAX))
+}

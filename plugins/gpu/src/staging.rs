@@ -1,0 +1,238 @@
+//! Which bytes of which rank's device memory are staged where.
+//!
+//! A GPU's own free memory comes first: a copy inside it is faster than any link. What is left goes to peers and to host memory at once, as
+//! the scheduler says. Ranks that share a GPU share its room and its links: their ranges on it, one after the other, are cut into the parts.
+
+use crate::node::{GRANULE, Node, Place, Way};
+use stillpoint_multilevel::placement::{Ground, Portion};
+use stillpoint_multilevel::problem::ScheduleError;
+use stillpoint_multilevel::topology::TopologyError;
+use stillpoint_multilevel::{Exact, Greedy, LocalOnly, MinTime, Scheduler, Seconds};
+
+/// A range of device memory of one rank.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Source {
+    pub rank: u32,
+    pub gpu: usize,
+    /// Where it lies, for whoever copies it; nothing here looks at it.
+    pub address: u64,
+    pub bytes: u64,
+}
+
+/// Who decides what goes where.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Scheduling {
+    /// The shortest blocking time there is.
+    #[default]
+    Exact,
+    /// The paper's Algorithm 1.
+    Greedy,
+    /// The paper's Algorithm 2, in chunks of a thousandth of all that is left over.
+    MinTime,
+    /// No peers: what does not fit on its own GPU goes to host memory.
+    LocalOnly,
+}
+
+impl Scheduling {
+    /// In the order of all tables.
+    pub const ALL: [Scheduling; 4] = [
+        Scheduling::LocalOnly,
+        Scheduling::Greedy,
+        Scheduling::MinTime,
+        Scheduling::Exact,
+    ];
+
+    fn scheduler(self, left_over: u64) -> Box<dyn Scheduler> {
+        match self {
+            Scheduling::Exact => Box::new(Exact { chunk: GRANULE }),
+            Scheduling::Greedy => Box::new(Greedy),
+            Scheduling::MinTime => Box::new(MinTime {
+                chunk: (left_over / 1000 / GRANULE).max(1) * GRANULE,
+            }),
+            Scheduling::LocalOnly => Box::new(LocalOnly),
+        }
+    }
+
+    /// A word for tables.
+    pub fn name(self) -> &'static str {
+        self.scheduler(0).name()
+    }
+}
+
+/// Bytes of a source that go to one place in one piece.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// By its number in the list of sources.
+    pub source: usize,
+    /// Where in the source it begins.
+    pub offset: u64,
+    pub bytes: u64,
+    pub place: Place,
+    /// Where it begins in what is taken of the place.
+    pub at: u64,
+}
+
+/// Every byte's place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Staging {
+    /// In the order of the sources, and in each of them in the order of its bytes.
+    pub parts: Vec<Part>,
+    /// What is taken of each place, without places of which nothing is taken.
+    pub taken: Vec<(Place, u64)>,
+    /// Bytes by each way.
+    pub loads: Vec<(Way, u64)>,
+    /// By link bandwidths alone: the longest time that any link, uplink or memory takes.
+    pub blocking: Seconds,
+}
+
+/// Why there is no plan.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum StagingError {
+    #[error("source {source_number} is on GPU {gpu}, of {gpus}")]
+    NoGpu {
+        source_number: usize,
+        gpu: usize,
+        gpus: usize,
+    },
+    #[error("the sources on GPU {gpu} have more than 2^62 bytes")]
+    TooLarge { gpu: usize },
+    #[error("GPUs: {0}")]
+    Topology(#[from] TopologyError),
+    #[error("GPUs: {0}")]
+    Schedule(#[from] ScheduleError),
+}
+
+/// Decides where all sources go.
+pub fn plan(
+    node: &Node,
+    sources: &[Source],
+    scheduling: Scheduling,
+) -> Result<Staging, StagingError> {
+    let gpus = node.gpus.len();
+    let mut bytes = vec![0u64; gpus];
+    for (source_number, source) in sources.iter().enumerate() {
+        let gpu = source.gpu;
+        let sum = bytes.get_mut(gpu).ok_or(StagingError::NoGpu {
+            source_number,
+            gpu,
+            gpus,
+        })?;
+        let more = sum.checked_add(source.bytes);
+        *sum = more.ok_or(StagingError::TooLarge { gpu })?;
+    }
+    let room: Vec<u64> = (0..gpus).map(|gpu| node.room(Place::Gpu(gpu))).collect();
+    let left_over = bytes.iter().zip(&room);
+    let left_over = left_over
+        .map(|(bytes, room)| bytes.saturating_sub(*room))
+        .fold(0, u64::saturating_add);
+    let ground = Ground::each_its_own(node.topology()?);
+    let scheduler = scheduling.scheduler(left_over);
+    let placed = ground.place(&bytes, &room, &*scheduler)?;
+    Ok(cut(sources, &placed.portions, placed.plan.blocking_time()))
+}
+
+/// Cuts the sources of every GPU, one after the other, into its portion's parts.
+fn cut(sources: &[Source], portions: &[Portion], blocking: Seconds) -> Staging {
+    let (mut parts, mut loads) = (Vec::new(), Vec::new());
+    let mut taken = Taken::default();
+    for (gpu, portion) in portions.iter().enumerate() {
+        let mut ranges = sources.iter().enumerate();
+        let mut ranges = ranges.by_ref().filter(|(_, source)| source.gpu == gpu);
+        let mut current = ranges
+            .next()
+            .map(|(number, source)| (number, 0, source.bytes));
+        for (place, load) in destinations(gpu, portion) {
+            loads.push((
+                Way {
+                    from: gpu,
+                    to: place,
+                },
+                load,
+            ));
+            let mut left = load;
+            while let (Some((source, offset, rest)), true) = (current, left > 0) {
+                let bytes = rest.min(left);
+                if bytes > 0 {
+                    let at = taken.take(place, bytes);
+                    parts.push(Part {
+                        source,
+                        offset,
+                        bytes,
+                        place,
+                        at,
+                    });
+                }
+                left -= bytes;
+                current = match rest - bytes {
+                    0 => ranges
+                        .next()
+                        .map(|(number, source)| (number, 0, source.bytes)),
+                    rest => Some((source, offset + bytes, rest)),
+                };
+            }
+        }
+    }
+    parts.sort_by_key(|part| (part.source, part.offset));
+    Staging {
+        parts,
+        taken: taken.0,
+        loads,
+        blocking,
+    }
+}
+
+/// Places and bytes of a GPU's portion: its own memory, peers by their numbers, host memory last.
+fn destinations(gpu: usize, portion: &Portion) -> Vec<(Place, u64)> {
+    let mut places = vec![(Place::Gpu(gpu), portion.local)];
+    let peers = portion.peers.iter();
+    places.extend(peers.map(|&(peer, bytes)| (Place::Gpu(peer), bytes)));
+    let slow = portion.slow.iter().map(|(_, bytes)| bytes).sum();
+    places.push((Place::Host, slow));
+    places[1..].sort_unstable();
+    // A scheduler may reach a place by several routes.
+    places.dedup_by(|next, first| {
+        let same = next.0 == first.0;
+        first.1 += if same { next.1 } else { 0 };
+        same
+    });
+    places.retain(|(_, bytes)| *bytes > 0);
+    places
+}
+
+/// What is taken of each place so far.
+#[derive(Default)]
+struct Taken(Vec<(Place, u64)>);
+
+impl Taken {
+    /// Takes more of a place, and says where that begins.
+    fn take(&mut self, place: Place, bytes: u64) -> u64 {
+        match self.0.iter_mut().find(|(taken, _)| *taken == place) {
+            Some((_, taken)) => std::mem::replace(taken, *taken + bytes),
+            None => {
+                self.0.push((place, bytes));
+                0
+            }
+        }
+    }
+}
+
+impl Staging {
+    /// What is taken of a place.
+    pub fn taken(&self, place: Place) -> u64 {
+        let taken = self.taken.iter().find(|(taken, _)| *taken == place);
+        taken.map_or(0, |(_, bytes)| *bytes)
+    }
+
+    /// What of a rank's memory lies in host memory: it joins what else the rank has to write in the plan of the whole job.
+    pub fn host_bytes(&self, sources: &[Source], rank: u32) -> u64 {
+        let of_rank = |part: &&Part| part.place == Place::Host && sources[part.source].rank == rank;
+        self.parts
+            .iter()
+            .filter(of_rank)
+            .map(|part| part.bytes)
+            .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! Room for a plan: reserved in all places before the first byte is copied. Where there is less than had been said, the plan is made again with
+//! what there is.
+
+use stillpoint_gpu_plan::{Node, Place, Source, Staging, plan};
+
+use crate::Error;
+use crate::device::{Device, DeviceError, Spot};
+use crate::stage::Settings;
+
+/// What is reserved: a place, where it begins, how much.
+pub(crate) type Reserved = Vec<(Place, Spot, u64)>;
+
+/// A plan with all of its room reserved; and in host memory, behind what is staged there, room for slots.
+pub(crate) struct Places {
+    pub plan: Staging,
+    pub reserved: Reserved,
+    pub slots: Spot,
+}
+
+/// Plans with what the device says is free, and reserves it.
+pub(crate) fn reserve(
+    device: &mut dyn Device,
+    node: &Node,
+    sources: &[Source],
+    settings: &Settings<'_>,
+) -> Result<Places, Error> {
+    let mut node = node.clone();
+    let slots = settings.drain_bytes();
+    for (at, gpu) in node.gpus.iter_mut().enumerate() {
+        gpu.free = device.room(Place::Gpu(at))?;
+    }
+    let host = device.room(Place::Host)?;
+    node.host.room = node.host.room.min(host.saturating_sub(slots));
+    loop {
+        let plan = plan(&node, sources, settings.scheduling)?;
+        match take(device, &plan, slots) {
+            Ok((reserved, slots)) => {
+                return Ok(Places {
+                    plan,
+                    reserved,
+                    slots,
+                });
+            }
+            Err(DeviceError::OutOfMemory { place, .. })
+                if shrink(device, &mut node, &plan, place, slots)? => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Reserves everything, or nothing.
+fn take(
+    device: &mut dyn Device,
+    plan: &Staging,
+    slots: u64,
+) -> Result<(Reserved, Spot), DeviceError> {
+    let mut reserved = Reserved::new();
+    let gpus = plan.taken.iter().filter(|(place, _)| *place != Place::Host);
+    let host = (Place::Host, plan.taken(Place::Host) + slots);
+    for &(place, bytes) in gpus.chain([&host]) {
+        match device.reserve(place, bytes) {
+            Ok(spot) => reserved.push((place, spot, bytes)),
+            Err(error) => {
+                give_back(device, &reserved);
+                return Err(error);
+            }
+        }
+    }
+    let all = reserved[reserved.len() - 1].1;
+    Ok((reserved, all.after(host.1 - slots)))
+}
+
+pub(crate) fn give_back(device: &mut dyn Device, reserved: &Reserved) {
+    for (_, spot, _) in reserved {
+        device.give_back(*spot);
+    }
+}
+
+/// There was less than was asked for: at most what is free now, and at most half of what was asked for, since what is free may lie in pieces.
+/// False where nothing was to be had.
+fn shrink(
+    device: &mut dyn Device,
+    node: &mut Node,
+    plan: &Staging,
+    place: Place,
+    slots: u64,
+) -> Result<bool, DeviceError> {
+    let asked = plan.taken(place);
+    let free = device.room(place)?;
+    Ok(match place {
+        Place::Gpu(gpu) => {
+            node.gpus[gpu].free = free.min(node.margin + asked / 2);
+            asked > 0
+        }
+        Place::Host => {
+            node.host.room = free.saturating_sub(slots).min(asked / 2);
+            asked > 0
+        }
+    })
+}

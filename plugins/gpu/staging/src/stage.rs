@@ -1,0 +1,282 @@
+//! Staging: every byte of the sources is copied to its place, while the ranks stand still.
+
+use std::time::Duration;
+
+use stillpoint_gpu_plan::streams::UNMEASURED;
+use stillpoint_gpu_plan::{Copied, Copies, Node, Place, Record, Scheduling, Source, Way};
+
+use crate::Error;
+use crate::device::{Copy, Device, DeviceError, Digest, Spot, digest};
+use crate::places::{self, Places, Reserved};
+use crate::pump::Pump;
+
+/// How a way copies so many bytes, and how long the model says that this takes, in seconds.
+pub type Choice<'a> = dyn Fn(Way, u64) -> (Copies, Option<f64>) + 'a;
+
+/// How to stage.
+#[derive(Clone, std::marker::Copy)]
+pub struct Settings<'a> {
+    pub scheduling: Scheduling,
+    pub choice: &'a Choice<'a>,
+    /// Slots of host memory that draining goes through. No piece is larger than one of them, whatever is chosen for a way.
+    pub drain: Copies,
+}
+
+impl Settings<'_> {
+    /// Host memory that draining goes through: two slots a stream.
+    pub fn drain_bytes(&self) -> u64 {
+        self.drain.slot.max(1) * 2 * u64::from(self.drain.streams.max(1))
+    }
+}
+
+impl Default for Settings<'_> {
+    fn default() -> Self {
+        Settings {
+            scheduling: Scheduling::Exact,
+            choice: &|_, _| (UNMEASURED, None),
+            drain: UNMEASURED,
+        }
+    }
+}
+
+/// Bytes that were copied at once.
+#[derive(Clone, std::marker::Copy, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// By its number in the list of sources.
+    pub source: usize,
+    pub offset: u64,
+    pub bytes: u64,
+    pub spot: Spot,
+    /// `None`: they have not been in host memory yet, and the device does not hash.
+    pub digest: Option<Digest>,
+}
+
+/// What one way has copied.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ByWay {
+    pub way: Way,
+    pub bytes: u64,
+    pub copies: Copies,
+    /// What the model said, in seconds.
+    pub predicted: Option<f64>,
+    /// From the first copy of all until this way's last had ended.
+    pub seconds: f64,
+}
+
+/// How long it took, and how long it was to take.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measured {
+    pub ways: Vec<ByWay>,
+    /// Until the last copy had ended.
+    pub seconds: f64,
+    /// The longest of what links need by their bandwidths, and of what the models say of each way.
+    pub predicted: f64,
+}
+
+impl Measured {
+    /// Adds what every way has copied to the record, for the next epoch's models.
+    pub fn add_to(&self, record: &mut Record, node: &Node, driver: &str, epoch: u64) {
+        for by in &self.ways {
+            let copied = Copied {
+                epoch,
+                sample: by.copies.sample(by.bytes, by.seconds),
+                predicted: by.predicted,
+            };
+            let uuid = &node.gpus[by.way.from].uuid;
+            record.add(uuid, driver, node.way_name(by.way), copied);
+        }
+    }
+}
+
+/// Where everything lies. It is given back by [`Staged::give_back`], or by a drain that has come to its end.
+#[derive(Debug)]
+pub struct Staged {
+    pub(crate) sources: Vec<Source>,
+    /// In the order of the sources, and in each of them in the order of its bytes.
+    pub(crate) pieces: Vec<Piece>,
+    pub(crate) reserved: Reserved,
+    pub(crate) slots: Spot,
+    pub(crate) drain: Copies,
+    pub measured: Measured,
+}
+
+impl Staged {
+    /// In the order of the sources, and in each of them in the order of its bytes.
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// Gives all memory back that was reserved: nothing is staged any more.
+    pub fn give_back(self, device: &mut dyn Device) {
+        places::give_back(device, &self.reserved);
+    }
+
+    pub(crate) fn changed(&self, piece: &Piece) -> Error {
+        changed(&self.sources, piece)
+    }
+}
+
+pub(crate) fn changed(sources: &[Source], piece: &Piece) -> Error {
+    Error::Changed {
+        rank: sources[piece.source].rank,
+        number: piece.source,
+        offset: piece.offset,
+        bytes: piece.bytes,
+    }
+}
+
+/// Stages all sources. The node's GPUs have the numbers that the device knows them by; what is free on them is asked of the device.
+pub fn stage(
+    device: &mut dyn Device,
+    node: &Node,
+    sources: &[Source],
+    settings: &Settings<'_>,
+) -> Result<Staged, Error> {
+    let places = places::reserve(device, node, sources, settings)?;
+    match copy_all(device, &places, sources, settings) {
+        Ok((pieces, measured)) => Ok(Staged {
+            sources: sources.to_vec(),
+            pieces,
+            reserved: places.reserved,
+            slots: places.slots,
+            drain: settings.drain,
+            measured,
+        }),
+        Err(error) => {
+            // Nothing may be copied any more into what is somebody else's.
+            device.settle();
+            places::give_back(device, &places.reserved);
+            Err(error)
+        }
+    }
+}
+
+fn copy_all(
+    device: &mut dyn Device,
+    places: &Places,
+    sources: &[Source],
+    settings: &Settings<'_>,
+) -> Result<(Vec<Piece>, Measured), Error> {
+    let mut pump = Pump::default();
+    let mut chosen = Vec::new();
+    for &(way, bytes) in &places.plan.loads {
+        let (mut copies, predicted) = (settings.choice)(way, bytes);
+        // A piece is drained through one slot.
+        copies.slot = copies.slot.clamp(1, settings.drain.slot.max(1));
+        pump.line((Place::Gpu(way.from), way.to), copies);
+        chosen.push((way, copies, predicted));
+    }
+    let slot = |from: usize, to: Place| {
+        let chosen = chosen.iter().find(|(way, ..)| *way == Way { from, to });
+        chosen.map_or(1, |(_, copies, _)| copies.slot)
+    };
+    let begin = |place: Place| {
+        let reserved = places.reserved.iter().find(|(of, ..)| *of == place);
+        reserved.map(|(_, spot, _)| *spot)
+    };
+    let mut pieces = Vec::new();
+    for part in &places.plan.parts {
+        let Some(first) = begin(part.place) else {
+            continue;
+        };
+        let slot = slot(sources[part.source].gpu, part.place);
+        let mut done = 0;
+        while done < part.bytes {
+            let bytes = slot.min(part.bytes - done);
+            pieces.push(Piece {
+                source: part.source,
+                offset: part.offset + done,
+                bytes,
+                spot: first.after(part.at + done),
+                digest: None,
+            });
+            done += bytes;
+        }
+    }
+    let began = device.now();
+    for (number, piece) in pieces.iter_mut().enumerate() {
+        let source = &sources[piece.source];
+        let from = Spot {
+            place: Place::Gpu(source.gpu),
+            address: source.address + piece.offset,
+        };
+        piece.digest = device.digest(from, piece.bytes)?;
+        let copy = Copy {
+            from,
+            to: piece.spot,
+            bytes: piece.bytes,
+        };
+        pump.add(number, copy);
+    }
+    while let Some(number) = pump.next(device)? {
+        let piece = &pieces[number];
+        // The next copies are under way while this one is looked at.
+        pump.begin(device)?;
+        // Whoever has hashed the source knows before it is let go whether the copy is right. Otherwise hashing can wait for the drain, which
+        // nobody waits for.
+        if piece.digest.is_some()
+            && !agree(piece.digest, digest_at(device, piece.spot, piece.bytes)?)
+        {
+            return Err(changed(sources, piece));
+        }
+    }
+    let measured = measured(&pump, &chosen, places, began);
+    Ok((pieces, measured))
+}
+
+/// The digest of what lies somewhere; `None` where that is a GPU which does not hash.
+pub(crate) fn digest_at(
+    device: &mut dyn Device,
+    spot: Spot,
+    bytes: u64,
+) -> Result<Option<Digest>, DeviceError> {
+    match spot.place {
+        Place::Host => device.host(spot, bytes).map(|bytes| Some(digest(bytes))),
+        Place::Gpu(_) => device.digest(spot, bytes),
+    }
+}
+
+/// Whether two digests, where both are known, are the same.
+pub(crate) fn agree(one: Option<Digest>, other: Option<Digest>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one == other,
+        _ => true,
+    }
+}
+
+fn measured(
+    pump: &Pump,
+    chosen: &[(Way, Copies, Option<f64>)],
+    places: &Places,
+    began: Duration,
+) -> Measured {
+    let mut ways = Vec::new();
+    let mut seconds = 0.0f64;
+    let mut predicted = places.plan.blocking.as_secs_f64();
+    for (between, line) in pump.lines() {
+        let this =
+            |(way, ..): &&(Way, Copies, Option<f64>)| (Place::Gpu(way.from), way.to) == *between;
+        let Some((way, copies, said)) = chosen.iter().find(this) else {
+            continue;
+        };
+        let took = line.ended.saturating_sub(began).as_secs_f64();
+        seconds = seconds.max(took);
+        predicted = predicted.max(said.unwrap_or(0.0));
+        ways.push(ByWay {
+            way: *way,
+            bytes: line.bytes,
+            copies: *copies,
+            predicted: *said,
+            seconds: took,
+        });
+    }
+    Measured {
+        ways,
+        seconds,
+        predicted,
+    }
+}

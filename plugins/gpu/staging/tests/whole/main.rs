@@ -1,0 +1,6 @@
+//! Staging by GPUs in virtual time.
+
+mod blocking;
+mod figures;
+mod staging;
+mod virtual_device;

@@ -4,6 +4,7 @@
 //! This crate does not know how anything is checkpointed.
 #![cfg_attr(not(test), no_std)]
 
+pub mod abi;
 pub mod clocks;
 pub mod contract;
 pub mod devices;

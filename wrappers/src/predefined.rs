@@ -26,4 +26,23 @@ impl Predefined {
     }
 }
 
+/// A predefined handle of an ABI in which handles are numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbered {
+    pub kind: HandleKind,
+    /// As in [`Predefined`].
+    pub standard: i32,
+    /// MPI's name.
+    pub name: &'static CStr,
+    /// The handle, and its number in Fortran.
+    pub value: i32,
+}
+
+impl Numbered {
+    /// Whether it is its kind's null handle.
+    pub const fn is_null(&self) -> bool {
+        self.standard == null_handle(self.kind)
+    }
+}
+
 include!(concat!(env!("OUT_DIR"), "/null_handles.rs"));

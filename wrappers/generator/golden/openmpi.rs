@@ -309,6 +309,30 @@ pub const WEIGHTS_EMPTY: usize = 3;
 /// `MPI_WEIGHTS_EMPTY` of the standard's ABI.
 pub const NEUTRAL_WEIGHTS_EMPTY: usize = 11;
 
+/// A pointer of the set `buffer`, converted to the neutral form.
+#[inline]
+pub fn buffer_to_neutral<T>(pointer: *const T) -> *const T {
+    pointer
+}
+
+/// A pointer of the set `buffer`, converted from the neutral form.
+#[inline]
+pub fn buffer_from_neutral<T>(pointer: *const T) -> *const T {
+    pointer
+}
+
+/// A pointer of the set `status`, converted to the neutral form.
+#[inline]
+pub fn status_to_neutral<T>(pointer: *const T) -> *const T {
+    pointer
+}
+
+/// A pointer of the set `status`, converted from the neutral form.
+#[inline]
+pub fn status_from_neutral<T>(pointer: *const T) -> *const T {
+    pointer
+}
+
 /// A pointer of the set `weights`, converted to the neutral form.
 #[inline]
 pub fn weights_to_neutral<T>(pointer: *const T) -> *const T {

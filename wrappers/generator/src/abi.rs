@@ -5,7 +5,10 @@ use crate::constants::{Constant, Sort};
 use crate::table::BadLine;
 
 /// The ABIs that are described: their names and descriptions.
-pub const ABIS: [(&str, &str); 1] = [("openmpi", include_str!("../../abi/openmpi.txt"))];
+pub const ABIS: [(&str, &str); 2] = [
+    ("openmpi", include_str!("../../abi/openmpi.txt")),
+    ("abi", include_str!("../../abi/abi.txt")),
+];
 
 /// An integer constant: its value in the standard's ABI and in this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,11 +25,18 @@ pub struct Handle {
     pub kind: String,
     pub name: String,
     pub standard: i32,
-    /// The data symbol whose address is the handle, and how many bytes it has.
-    pub symbol: String,
-    pub bytes: usize,
+    pub is: Is,
     /// The handle's number in `mpif.h`.
     pub fortran: i32,
+}
+
+/// What a predefined handle is in C.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Is {
+    /// The address of a data symbol that has so many bytes.
+    Symbol { name: String, bytes: usize },
+    /// The number that it is in `mpif.h` too.
+    Number,
 }
 
 /// A type of C, or a constant, with its documentation.
@@ -159,16 +169,17 @@ pub fn read(text: &str, constants: &[Constant]) -> Result<Abi, BadLine> {
                 abi.last.extend(last);
             }
             ["handle", name, symbol, bytes, fortran] => {
-                for constant in of(Sort::Handle, name)? {
-                    abi.handles.push(Handle {
-                        kind: constant.set.clone(),
-                        name: constant.name.clone(),
-                        standard: constant.standard,
-                        symbol: symbol.to_string(),
-                        bytes: size(bytes)?,
-                        fortran: number(fortran)?,
-                    });
-                }
+                let is = Is::Symbol {
+                    name: symbol.to_string(),
+                    bytes: size(bytes)?,
+                };
+                let handles = handles(&of(Sort::Handle, name)?, &is, number(fortran)?);
+                abi.handles.extend(handles);
+            }
+            ["handle", name, value] => {
+                let value = bits(value).ok_or_else(|| bad("not a number"))?;
+                let handles = handles(&of(Sort::Handle, name)?, &Is::Number, value);
+                abi.handles.extend(handles);
             }
             _ => return Err(bad("nothing that an ABI is described by")),
         }
@@ -265,6 +276,25 @@ fn valued(constants: &[&Constant], own: i32) -> Vec<Integer> {
     constants.iter().map(value).collect()
 }
 
+fn handles(constants: &[&Constant], is: &Is, fortran: i32) -> Vec<Handle> {
+    let handle = |constant: &&Constant| Handle {
+        kind: constant.set.clone(),
+        name: constant.name.clone(),
+        standard: constant.standard,
+        is: is.clone(),
+        fortran,
+    };
+    constants.iter().map(handle).collect()
+}
+
+/// A number, or 32 bits in hexadecimal digits.
+fn bits(word: &str) -> Option<i32> {
+    match word.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok().map(|it| it as i32),
+        None => word.parse().ok(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -299,6 +329,7 @@ mod tests {
             ("\ninteger MPI_ROOT x", "line 2: not a number"),
             ("integer MPI_RUT 1", "line 1: not in the table"),
             ("handle MPI_ROOT a 1 2", "line 1: not in the table"),
+            ("handle MPI_ROOT 0x1g", "line 1: not a number"),
             (
                 "integer MPI_ROOT 1\ninteger MPI_ROOT 1",
                 "line 2: told twice",

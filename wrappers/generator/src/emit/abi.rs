@@ -141,7 +141,7 @@ fn values(text: &mut String, values: &[Named]) {
     }
 }
 
-/// Pointers that are no addresses: their values here and in the neutral form, and the conversion of a set in which these differ.
+/// Pointers that are no addresses: their values here and in the neutral form, and the conversion of each set.
 fn addresses(text: &mut String, addresses: &[Integer]) {
     text.push('\n');
     for address in addresses {
@@ -158,15 +158,18 @@ fn addresses(text: &mut String, addresses: &[Integer]) {
     sets.dedup();
     for set in sets {
         let of: Vec<&Integer> = addresses.iter().filter(|it| it.set == set).collect();
-        if of.iter().all(|it| it.own == it.standard) {
-            continue;
-        }
+        let differ = of.iter().any(|it| it.own != it.standard);
         for (way, from, to) in [("to", "", "NEUTRAL_"), ("from", "NEUTRAL_", "")] {
             let _ = writeln!(
                 text,
                 "\n/// A pointer of the set `{set}`, converted {way} the neutral form.\n#[inline]\n\
-                 pub fn {set}_{way}_neutral<T>(pointer: *const T) -> *const T {{\nmatch pointer.addr() {{"
+                 pub fn {set}_{way}_neutral<T>(pointer: *const T) -> *const T {{"
             );
+            if !differ {
+                text.push_str("pointer\n}\n");
+                continue;
+            }
+            text.push_str("match pointer.addr() {\n");
             for address in &of {
                 let name = without_prefix(&address.name);
                 let _ = writeln!(text, "{from}{name} => pointer.with_addr({to}{name}),");

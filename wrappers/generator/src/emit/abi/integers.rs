@@ -29,13 +29,17 @@ pub fn emit(text: &mut String, abi: &Abi) {
             );
         }
     }
-    text.push_str(
-        "\n/// What is added to a value without a meaning, so that it keeps having none.\nconst MEANINGLESS: i32 = 0x2000_0000;\n",
-    );
+    if abi.integers.iter().any(|it| it.own != it.standard) {
+        text.push_str(
+            "\n/// What is added to a value without a meaning, so that it keeps having none.\nconst MEANINGLESS: i32 = 0x2000_0000;\n",
+        );
+    }
     let sets: BTreeSet<&str> = abi.integers.iter().map(|it| it.set.as_str()).collect();
     for set in sets {
         let integers: Vec<&Integer> = abi.integers.iter().filter(|it| it.set == set).collect();
-        if let Some(last) = abi.last.iter().find(|it| it.set == set) {
+        if integers.iter().all(|it| it.own == it.standard) {
+            same(text, set);
+        } else if let Some(last) = abi.last.iter().find(|it| it.set == set) {
             added(text, set, &integers, last);
         } else if FLAGS.contains(&set) {
             flags(text, set, &integers);
@@ -50,6 +54,18 @@ pub fn emit(text: &mut String, abi: &Abi) {
 /// The type of a set's values.
 fn kind(set: &str) -> &'static str {
     if set == "displacement" { "i64" } else { "i32" }
+}
+
+/// A set whose values are the neutral ones.
+fn same(text: &mut String, set: &str) {
+    let number = kind(set);
+    for way in ["to", "from"] {
+        let _ = writeln!(
+            text,
+            "\n/// A value of the set `{set}`, which is the same here and in the neutral form.\n#[inline(always)]\n\
+             pub const fn {set}_{way}_neutral(value: {number}) -> {number} {{\nvalue\n}}"
+        );
+    }
 }
 
 /// A set that programs may add to: what they add comes after the last predefined value.

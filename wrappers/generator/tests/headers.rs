@@ -1,0 +1,103 @@
+//! What a description says of an ABI, compared with the header of a library that has it. Open MPI's is compared where the lower half is built.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use stillpoint_generator::abi::Abi;
+use stillpoint_generator::emit::input;
+
+/// What `ci/setup` has put into `target/mpis`.
+fn include(mpi: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let target = target.unwrap_or_else(|| root.join("target"));
+    let include = target.join("mpis").join(mpi).join("include");
+    assert!(
+        include.exists(),
+        "{} is not there: ci/setup gets it",
+        include.display()
+    );
+    include
+}
+
+/// Expressions of C, by what they are called, with their values in the description.
+fn told(abi: &Abi) -> BTreeMap<String, i64> {
+    let mut told = BTreeMap::new();
+    let mut add = |expression: String, value: i64| told.insert(expression, value);
+    for integer in abi.integers.iter().chain(&abi.addresses).chain(&abi.last) {
+        if !abi.is_undeclared(&integer.name) {
+            add(integer.name.clone(), integer.own.into());
+        }
+    }
+    for handle in &abi.handles {
+        add(handle.name.clone(), handle.fortran.into());
+    }
+    for value in &abi.values {
+        add(value.name.clone(), value.value.parse().expect("a number"));
+    }
+    let types = abi.types.iter();
+    for kind in types.filter(|it| !abi.is_undeclared(&it.name)) {
+        let bytes = match kind.kind.as_str() {
+            "c_int" => 4,
+            _ => 8,
+        };
+        add(format!("sizeof({})", kind.name), bytes);
+    }
+    add("sizeof(MPI_Status)".into(), abi.status_bytes as i64);
+    for field in &abi.status {
+        let name = match field.name.as_str() {
+            "source" => "MPI_SOURCE",
+            "tag" => "MPI_TAG",
+            "error" => "MPI_ERROR",
+            _ => field.documentation.trim_matches('`'),
+        };
+        let offset = field.value.parse().expect("an offset");
+        add(format!("offsetof(MPI_Status, {name})"), offset);
+    }
+    told
+}
+
+/// What a C compiler makes of the same expressions with a header.
+fn installed<'a>(
+    include: &Path,
+    header: &str,
+    expressions: impl Iterator<Item = &'a String>,
+) -> BTreeMap<String, i64> {
+    let mut source = format!(
+        "#include <{header}>\n#include <stddef.h>\n#include <stdio.h>\nint main(void) {{\n"
+    );
+    for expression in expressions {
+        source += &format!(
+            "printf(\"%s\\t%lld\\n\", \"{expression}\", (long long)(long)({expression}));\n"
+        );
+    }
+    source += "}\n";
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, program) = (folder.path().join("values.c"), folder.path().join("values"));
+    std::fs::write(&file, source).expect("a file");
+    let mut compiler = Command::new("gcc");
+    compiler.arg("-w").arg("-I").arg(include);
+    let built = compiler.arg(&file).arg("-o").arg(&program).output();
+    let built = built.expect("gcc runs");
+    assert!(
+        built.status.success(),
+        "{}",
+        String::from_utf8_lossy(&built.stderr)
+    );
+    let output = Command::new(&program).output().expect("it runs").stdout;
+    let output = String::from_utf8(output).expect("text");
+    let value = |line: &str| {
+        let (expression, value) = line.split_once('\t')?;
+        Some((expression.to_owned(), value.parse().ok()?))
+    };
+    output.lines().filter_map(value).collect()
+}
+
+#[test]
+fn the_standards_abi_is_described_as_its_header_has_it() {
+    let abi = input("abi").expect("a good description").abi;
+    let told = told(&abi);
+    assert!(told.len() > 250, "only {}", told.len());
+    assert_eq!(told, installed(&include("mpich"), "mpi_abi.h", told.keys()));
+}

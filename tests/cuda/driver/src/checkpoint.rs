@@ -227,6 +227,8 @@ impl Driver {
 
     /// The connection ends; nothing of the devices is open or mapped any more.
     fn leave(&mut self) -> Result<(), Code> {
+        // Who waits for a call to make must not go on waiting by a channel that is no more.
+        let _ = futex::wake(&window::channel().calls);
         let kept: *const channel::Channel = window::channel();
         // SAFETY: the channel is mapped, as there is a connection, and the device changes nothing of it now.
         let kept = unsafe { std::slice::from_raw_parts(kept.cast::<u8>(), channel::SIZE) };

@@ -69,11 +69,13 @@ fn other_gpus_of_the_same_kind_are_taken() {
         heat.gpus = stillpoint_tests::gpu::Gpus::start(&other)?;
         let job = heat.restarted()?;
         heat.checkpoint()?.expect(exit::DONE)?;
+        heat.suspend(job)?;
+        let job = heat.restarted()?;
         heat.ends_as(job, &natively)
     });
 }
 
-/// The GPUs' own work is waited for, also where it takes longer than threads stand still for.
+/// A helper that has died is started again, and none outlives its job for long.
 #[test]
 fn one_helper_serves_a_node_and_ends_with_the_job() {
     heat::on(&Node::of(1, 1 << 30), 2, LONG, |heat| {

@@ -261,6 +261,11 @@ impl Driver {
         match &restored {
             Ok(_) => {
                 self.folder = folder;
+                // From here on the process's devices are the new ones, also for the next checkpoint.
+                for device in &mut self.node.devices {
+                    let pair = pairs.iter().find(|(before, _)| *before == device.uuid);
+                    device.uuid = pair.map_or(device.uuid, |(_, now)| *now);
+                }
                 let state = if custom {
                     State::Restoring
                 } else {

@@ -45,6 +45,7 @@ const USES: [(&str, &[&str]); 27] = [
             "lower-half/linkage",
             "lower-half/tracking",
             "plugins/api",
+            "plugins/gpu/messages",
             "plugins/incremental",
             "upper-half/clock",
             "wrappers",
@@ -181,4 +182,27 @@ fn what_is_used_is_read() {
     let text = "[package]\npath = \"x\"\n[dependencies]\n# Why.\na = { path = \"../../b\" }\nc = \"1\"\n[target.'cfg(unix)'.dependencies]\nd = { path = \
                 \"e\" }\n[dev-dependencies]\nf = { path = \"g\" }\n[lints]\nworkspace = true\n";
     assert_eq!(used("one/two", text), ["b", "one/two/e"]);
+}
+
+/// The names in a manifest's list of dependencies.
+fn dependencies(text: &str) -> Vec<&str> {
+    let list = text
+        .split("\n[")
+        .find(|list| list.starts_with("dependencies]"));
+    let lines = list.unwrap_or_default().lines();
+    let mut names: Vec<&str> = lines
+        .filter_map(|line| Some(line.split_once(" = ")?.0))
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn lower_halves_of_the_same_sources_depend_on_the_same() {
+    let (openmpi, abi) = (manifest("lower-half"), manifest("lower-half/abi"));
+    let mut shared = dependencies(&openmpi);
+    assert!(shared.len() > 15, "{shared:?}");
+    // The bindings to the real MPI are made of the table of functions there.
+    shared.retain(|name| *name != "mpi-sys");
+    assert_eq!(shared, dependencies(&abi));
 }

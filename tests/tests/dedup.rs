@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 use stillpoint_tests::command::{self, Answer, exit};
-use stillpoint_tests::job::Job;
+use stillpoint_tests::job::{Ended, Job};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
 use stillpoint_tests::turn::Turn;
-use stillpoint_tests::{Failed, ensure};
+use stillpoint_tests::{Failed, ensure, reason};
 
 const DEDUP: &str = "STILLPOINT_DEDUP";
 const INCREMENTAL: &str = "STILLPOINT_INCREMENTAL";
@@ -219,7 +219,7 @@ fn an_image_that_another_needs_is_missed_by_name() {
         let name = name.to_string_lossy().into_owned();
         let sound = fs::read(&path).map_err(|e| e.to_string())?;
         let names = |text: &str, what: &str| text.contains(what) && text.contains(&name);
-        let refused = |verified: &str, restarted: &str| -> Result<(), Failed> {
+        let refused = |verified: &str, restarted: &str| -> Result<Ended, Failed> {
             let answer = said(trial, &["verify"])?.expect(exit::FAILED)?;
             let needed = "2 of 2 images need this";
             ensure!(names(&answer.stderr, needed), "{}", answer.show());
@@ -227,7 +227,7 @@ fn an_image_that_another_needs_is_missed_by_name() {
             let ended = trial.restarted()?.end(PATIENCE)?;
             ensure!(ended.status != 0, "it was restarted");
             ensure!(names(&ended.stderr, restarted), "{}", ended.show());
-            Ok(())
+            Ok(ended)
         };
         fs::remove_file(&path).map_err(|e| e.to_string())?;
         refused("cannot open the image", "needs the image of rank")?;
@@ -236,7 +236,9 @@ fn an_image_that_another_needs_is_missed_by_name() {
         let middle = broken.len() / 2;
         broken[middle] ^= 1;
         fs::write(&path, &broken).map_err(|e| e.to_string())?;
-        refused("checksum", "checksum")?;
+        let ended = refused("checksum", "checksum")?;
+        // Every rank needs it, and one of them says so.
+        reason::one(&ended.stderr, &[&name])?;
         fs::write(&path, &sound).map_err(|e| e.to_string())?;
         trial.go()?;
         trial.ends_well(trial.restarted()?)?;

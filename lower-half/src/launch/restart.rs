@@ -1,6 +1,7 @@
 //! The whole way from an image to the application's next instruction, in the order that it must have.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use stillpoint_faults::{Point, pass, strike, this_is};
 use stillpoint_protocol::launch::Launch;
@@ -27,6 +28,10 @@ use crate::restore::{Restore, RestoreError, credentials};
 use crate::threads::Thread;
 use crate::threads::registry::State;
 
+/// A rank whose image is broken finds that itself and says so, and its launcher ends the others. Those that need the image too give it so much time,
+/// lest each of them says the same.
+const FIRST_WORD: Duration = Duration::from_secs(2);
+
 /// Restores this rank and goes on with it. `join` makes this rank a member of its job.
 ///
 /// # Errors
@@ -49,7 +54,12 @@ pub fn run<J: Job>(
         .ok_or_else(|| refused("the launch names no epoch to restart from".into()))?;
 
     let workers = cores::for_one_of(launch.size);
-    let failed = |error: RestoreError| refused(error.to_string());
+    let failed = |error: RestoreError| {
+        if error.is_about_another(launch.rank) {
+            std::thread::sleep(FIRST_WORD);
+        }
+        refused(error.to_string())
+    };
     at(Point::RestartOpen)?;
     // SAFETY: no application has been started in this process.
     let restore = unsafe { Restore::open(wanted, launch.rank, launch.size, workers, parts::check) };

@@ -39,7 +39,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use stillpoint_faults::{Point, strike};
-use stillpoint_image::{Environment, ImageError, Manifest, Reader, Thread};
+use stillpoint_image::{Environment, ImageError, Manifest, Reader, Thread, rank_of};
 
 use stillpoint_part::{Kind, Saved};
 use stillpoint_protocol::job_file::host_name;
@@ -65,6 +65,17 @@ pub enum RestoreError {
 }
 
 impl RestoreError {
+    /// Whether what is at fault is in the image of another rank, which has blocks that this one needs too.
+    pub fn is_about_another(&self, rank: u32) -> bool {
+        let error = match self {
+            RestoreError::Image(ImageError::Sibling { .. }) => return false,
+            RestoreError::Image(error) => error,
+            _ => return false,
+        };
+        let name = error.file().file_name().unwrap_or_default();
+        rank_of(&name.to_string_lossy()).is_some_and(|whose| whose != rank)
+    }
+
     fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> RestoreError {
         let what = what.into();
         move |source| RestoreError::System { what, source }

@@ -136,10 +136,7 @@ fn commands_are_in_order_and_named_once() {
 /// `tests/programs/bad_pointers.h` gives bad pointers to every trapped call, or says that there is none to give.
 #[test]
 fn bad_pointers_are_tried_on_every_trapped_call() {
-    let path = concat!(
-        env!("LOWER_HALF"),
-        "/../tests/programs/bad_pointers.h"
-    );
+    let path = concat!(env!("LOWER_HALF"), "/../tests/programs/bad_pointers.h");
     let text = std::fs::read_to_string(path).unwrap();
     let words: std::collections::BTreeSet<&str> = text
         .split(|byte: char| !byte.is_ascii_alphanumeric() && byte != '_')

@@ -33,7 +33,7 @@ const OTHER_WAYS: [&str; 12] = [
 ];
 
 /// Source, how many lines of it go another way at most, and to which files.
-const ELSEWHERE: [(&str, usize, &str); 17] = [
+const ELSEWHERE: [(&str, usize, &str); 18] = [
     ("coordinator/faults/src/lib.rs", 2, "/proc/self/fd"),
     ("coordinator/src/cli/inside.rs", 1, "/proc/self/maps"),
     ("coordinator/src/cli/interrupt.rs", 1, "/proc/self/status"),
@@ -63,6 +63,7 @@ const ELSEWHERE: [(&str, usize, &str); 17] = [
         3,
         "the planner's traces and results",
     ),
+    ("coordinator/src/cli/mpi.rs", 2, "/proc/PID"),
     ("coordinator/src/cli/program.rs", 2, "the program"),
     ("coordinator/protocol/src/job_file.rs", 1, "/proc/PID/stat"),
     (

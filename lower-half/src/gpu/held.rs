@@ -273,58 +273,6 @@ impl Held {
 }
 
 fn alone<T>(
-        &mut self,
-        ask: impl FnOnce(&mut Client) -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
-        alone(&mut self.client, self.thread, ask)
-    }
-
-    /// Locks while the application's threads run: one that was stopped inside the driver may hold what the driver waits for. They come to wait in the
-    /// driver, or park in their next stub.
-    fn lock_with_all(&mut self, page: Page) -> Result<(), Trouble> {
-        let mut driver = registry::each().filter(|thread| thread.is_driver());
-        if driver.any(stop::is_outside) {
-            page.advance();
-        }
-        stop::release_all();
-        self.client.lock(AT_MOST)?;
-        let parked = || page.driver_state() == DriverState::Parked as u32 && page.advances() == 0;
-        let end = Instant::now() + STAND;
-        while Instant::now() < end {
-            if stop::stop_all(STAND) && parked() {
-                return Ok(());
-            }
-        }
-        Err(Trouble::Refused(format!(
-            "its threads did not stand still again within {} s after the devices were locked",
-            STAND.as_secs()
-        )))
-    }
-
-    fn back(&mut self) -> Result<(), Trouble> {
-        // It runs already where an attempt was given up while threads ran.
-        let stands = self.thread.stop_frame() != 0;
-        if stands && !stop::let_run(self.thread) {
-            return Err(Trouble::Refused(
-                "the driver's thread does not run".to_owned(),
-            ));
-        }
-        let mut state = self.client.state()?;
-        if state == State::Checkpointed {
-            self.client.restore(&[])?;
-            state = State::Locked;
-        }
-        match state {
-            State::Locked => self.client.unlock(),
-            State::Running | State::Unknown => Ok(()),
-            other => Err(Trouble::Refused(format!(
-                "the driver says that they are {other:?}"
-            ))),
-        }
-    }
-}
-
-fn alone<T>(
     client: &mut Client,
     thread: Thread,
     ask: impl FnOnce(&mut Client) -> Result<T, Trouble>,

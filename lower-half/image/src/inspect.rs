@@ -78,7 +78,16 @@ pub struct Description {
     pub descriptors: Descriptors,
     /// The MPI objects alive, as the upper half describes them; null when it said nothing.
     pub objects: serde_json::Value,
+    /// Memory of devices, whose bytes are pages of the image.
+    pub devices: Vec<DeviceDescription>,
     pub blobs: Vec<BlobDescription>,
+}
+
+/// A device's memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DeviceDescription {
+    pub uuid: String,
+    pub bytes: u64,
 }
 
 /// One mapping.
@@ -216,6 +225,14 @@ pub fn inspect(path: &Path) -> Result<Description, ImageError> {
         threads: threads.collect(),
         descriptors: reader.descriptors().clone(),
         objects: serde_json::from_slice(reader.inventory()).unwrap_or_default(),
+        devices: reader
+            .devices()
+            .iter()
+            .map(|device| DeviceDescription {
+                uuid: device.uuid.to_string(),
+                bytes: reader.device_bytes(device),
+            })
+            .collect(),
         blobs: blobs.collect(),
     })
 }

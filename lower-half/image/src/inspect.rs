@@ -13,6 +13,9 @@ use crate::origins::{Share, Shared};
 use crate::reader::Reader;
 use crate::tables::{Region, thread_flags};
 
+/// The blob with what the lower half says of GPUs.
+const GPU: &str = "gpu";
+
 /// What [`verify`] has read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
@@ -80,6 +83,8 @@ pub struct Description {
     pub objects: serde_json::Value,
     /// Memory of devices, whose bytes are pages of the image.
     pub devices: Vec<DeviceDescription>,
+    /// What the rank's GPUs were and how their memory was staged, as the lower half describes it; null where it used none.
+    pub gpu: serde_json::Value,
     pub blobs: Vec<BlobDescription>,
 }
 
@@ -233,6 +238,10 @@ pub fn inspect(path: &Path) -> Result<Description, ImageError> {
                 bytes: reader.device_bytes(device),
             })
             .collect(),
+        gpu: reader
+            .blob(GPU)
+            .and_then(|blob| serde_json::from_slice(&blob.bytes).ok())
+            .unwrap_or_default(),
         blobs: blobs.collect(),
     })
 }

@@ -60,6 +60,7 @@ fn start(directory: &Path, ranks: u32) -> Result<Child, Failure> {
         starter: Process::this(),
         one_host: true,
         mpi: "none".into(),
+        library: "none".into(),
         command: vec!["connections".into()],
         working_directory: directory.to_owned(),
         restarted_from: None,

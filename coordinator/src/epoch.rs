@@ -160,6 +160,7 @@ pub struct Description {
     pub name: String,
     pub command: Vec<String>,
     pub mpi: String,
+    pub library: String,
     pub compression: String,
     /// By rank.
     pub hosts: Vec<String>,
@@ -288,6 +289,7 @@ impl Epochs {
             committed: seconds_since_1970(),
             command: about.command.clone(),
             mpi: about.mpi.clone(),
+            library: about.library.clone(),
             gate_version: contract_of(images)?,
             stillpoint: env!("CARGO_PKG_VERSION").to_owned(),
             compression: about.compression.clone(),

@@ -158,6 +158,7 @@ mod tests {
             ranks: 1,
             processes: vec![],
             mpi: "openmpi".into(),
+            library: "openmpi".into(),
             command: vec![],
             working_directory: "/".into(),
             restarted_from: None,

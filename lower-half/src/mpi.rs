@@ -1,10 +1,11 @@
-//! The real MPI (Open MPI, through rsmpi's bindings) behind the dispatch table. What a library does in its own way is in `backend`.
+//! The real MPI behind the dispatch table: which library it is, `library` says; what it does in its own way is in `backend`.
 //!
 //! Everything here runs with the lower half's thread pointer, except [`predefined::predefined`], which runs with any.
 
 use std::ffi::c_char;
 use std::sync::OnceLock;
 
+use stillpoint_protocol::launch::Launch;
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::extra::Extra;
 
@@ -15,9 +16,6 @@ use crate::ground::children;
 /// `MPI_ERR_INTERN` of the standard ABI.
 const ERR_INTERN: i32 = 17;
 
-/// The ABI of the library that this executable is linked to.
-use stillpoint_wrappers::openmpi as abi;
-
 mod another;
 mod attributes;
 pub mod backend;
@@ -26,11 +24,18 @@ mod convert;
 mod fatal;
 mod generated;
 pub mod interruptible;
+pub mod library;
 mod packed;
 pub mod predefined;
 pub mod progress;
 
 static TABLE: OnceLock<Dispatch> = OnceLock::new();
+
+/// Has the library at hand that a launch names, before anything asks for a function of it.
+pub fn load(launch: &Launch) -> Result<(), String> {
+    another::programs_are_for(&launch.mpi);
+    library::load(launch.library_file.as_deref(), &launch.mpi)
+}
 
 /// Makes the table for the gate page; `extra` is what is not MPI's own, and `before` is run when the program starts MPI.
 pub fn prepare(extra: Extra, before: fn()) -> &'static Dispatch {
@@ -79,7 +84,7 @@ unsafe extern "C" fn start(
     code
 }
 
-#[cfg(test)]
+#[cfg(all(test, library = "openmpi"))]
 mod tests {
     include!(concat!(env!("OUT_DIR"), "/header.rs"));
 

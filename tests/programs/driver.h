@@ -56,6 +56,7 @@ typedef struct function_ *function;
     X(cuStreamSynchronize, (stream used)) \
     X(cuStreamQuery, (stream used)) \
     X(cuStreamWaitEvent, (stream used, event waited, unsigned flags)) \
+    X(cuLaunchHostFunc, (stream in, void (*called)(void *), void *with)) \
     X(cuEventCreate, (event *made, unsigned flags)) \
     X(cuEventDestroy, (event used)) \
     X(cuEventRecord, (event used, stream in)) \

@@ -120,3 +120,59 @@ fn no_predefined_handle_of_the_installed_mpi_is_left_out() {
         }
     }
 }
+
+/// What is written by hand and looks at an address, but never at what is there.
+const ADDRESSES_ONLY: [&str; 5] = [
+    "MPI_Address",
+    "MPI_Get_address",
+    "MPI_Free_mem",
+    "MPI_Win_detach",
+    "MPI_Buffer_detach",
+];
+
+fn sources(folder: &Path, text: &mut String) {
+    for entry in std::fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            sources(&path, text);
+        } else {
+            text.push_str(&std::fs::read_to_string(path).expect("a source"));
+        }
+    }
+}
+
+/// The stubs that are generated see to it by themselves, or are not made.
+#[test]
+fn every_function_by_hand_that_is_given_a_buffer_looks_for_a_gpus_memory() {
+    let mut text = String::new();
+    sources(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        &mut text,
+    );
+    let called: Vec<&str> = text.split("devices::").skip(1).collect();
+    // The lists of functions that a macro makes, each of which begins with that.
+    let lists = [
+        "blocking_sends! {",
+        "nonblocking_sends! {",
+        "persistent_sends! {",
+    ];
+    let made = lists.map(|list| {
+        let behind = text.rsplit_once(&format!("\n{list}")).expect(list).1;
+        behind.split_once('}').expect("its end").0
+    });
+    let table = include_str!("../../wrappers/table/functions.txt");
+    let mut seen = 0;
+    for line in table.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let is_asked = words[2] == "written" && line.contains(":buffer");
+        if !is_asked || ADDRESSES_ONLY.contains(&words[0]) {
+            continue;
+        }
+        let name = format!("\"{}\"", words[0]);
+        let looks = |code: &&str| code.get(..90).unwrap_or(code).contains(&name);
+        let is_made = made.iter().any(|list| list.contains(&name));
+        assert!(is_made || called.iter().any(looks), "{name} does not look");
+        seen += 1;
+    }
+    assert!(seen > 20, "{seen} functions were found");
+}

@@ -12,6 +12,7 @@ pub mod direct;
 pub mod dispatch;
 pub mod extra;
 pub mod gate;
+pub mod lengths;
 pub mod neutral;
 pub mod openmpi;
 #[cfg(test)]

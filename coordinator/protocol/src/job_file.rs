@@ -44,7 +44,11 @@ pub struct JobFile {
     /// Where the ranks run, as far as they have connected.
     #[serde(default)]
     pub processes: Vec<Process>,
+    /// The binary interface of the application.
     pub mpi: String,
+    /// The binary interface of the library below it in this launch.
+    #[serde(default = "only_library")]
+    pub library: String,
     pub command: Vec<String>,
     pub working_directory: PathBuf,
     /// The epoch that this launch was restored from.
@@ -249,6 +253,11 @@ impl JobFile {
     }
 }
 
+/// What every job had below that does not say it.
+fn only_library() -> String {
+    "openmpi".to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,6 +278,7 @@ mod tests {
             ranks: 4,
             processes: vec![],
             mpi: "openmpi".into(),
+            library: "openmpi".into(),
             command: vec!["a b".into()],
             working_directory: "/".into(),
             restarted_from: None,

@@ -47,8 +47,13 @@ pub struct Launch {
     /// World rank and size, as the launcher says.
     pub rank: u32,
     pub size: u32,
-    /// `openmpi` or `mpich`.
+    /// The binary interface of the application: `openmpi`.
     pub mpi: String,
+    /// The binary interface of the library below: `openmpi`, or `abi`, the standard's.
+    pub library: String,
+    /// The file of the library below, where it is loaded at launch.
+    #[serde(default)]
+    pub library_file: Option<PathBuf>,
     /// The library to preload into the application.
     pub upper_library: PathBuf,
     /// The application and its arguments, as the user gave them.
@@ -219,6 +224,8 @@ mod tests {
             rank: 3,
             size: 4,
             mpi: "openmpi".into(),
+            library: "abi".into(),
+            library_file: Some("/opt/lib/libmpi_abi.so.1".into()),
             upper_library: "/lib/u.so".into(),
             command: vec!["lmp".into(), "-in".into(), "x \"y\"\n".into()],
             restart: Some(Restart {

@@ -10,6 +10,7 @@ use clap::Args;
 use serde::Serialize;
 use stillpoint_image::{Description, Manifest, Share, Sizes, inspect};
 
+use super::mpi::over;
 use super::units::bytes;
 use super::verify::find;
 use super::{Failure, Outcome, print, print_json};
@@ -77,7 +78,7 @@ impl Shown {
             utc(manifest.committed),
             manifest.command.join(" "),
             manifest.ranks.len(),
-            manifest.mpi,
+            over(&manifest.mpi, &manifest.library),
             manifest.compression,
             manifest.stillpoint,
         );

@@ -141,6 +141,7 @@ mod tests {
             ranks: 1,
             processes: vec![],
             mpi: "openmpi".to_owned(),
+            library: "openmpi".to_owned(),
             command: vec![],
             working_directory: "/".into(),
             restarted_from: None,

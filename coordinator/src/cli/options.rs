@@ -1,5 +1,6 @@
 //! Options that `run` and `restart` share: they are the launch's, not the image's.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -123,6 +124,10 @@ pub struct LaunchOptions {
         default_value = "auto"
     )]
     pub mpi: Mpi,
+
+    /// The MPI library to run on, where it is not the launcher's own: one with the standard's ABI (libmpi_abi.so.1)
+    #[arg(long, env = "STILLPOINT_MPI_LIBRARY", value_name = "FILE")]
+    pub mpi_library: Option<PathBuf>,
 
     /// What SIGTERM means, unless the application handles it itself
     #[arg(

@@ -109,17 +109,13 @@ pub fn start(
     let begun = now();
     this_is(place.rank);
     options.refuse_unavailable()?;
-    let mpi = mpi::choose(
-        options.mpi,
-        place,
-        program.map(|program| program.executable),
-    )?;
-    let siblings = Siblings::find(mpi)?;
+    let mpi = mpi::choose(options, place, program.map(|program| program.executable))?;
+    let siblings = Siblings::find(mpi.program, mpi.library)?;
     let tracking = options.tracking()?;
     let tiers = options.tiers.of_rank(place)?;
     let job = match place.rank {
         0 => match decide()? {
-            Decision::Start(task) => start_coordinator(place, &work, options, mpi, task)?,
+            Decision::Start(task) => start_coordinator(place, &work, options, &mpi, task)?,
             Decision::Finished(job) => return finished::tell(place, &work, *job),
         },
         _ => wait_for_job(place, &work)?,
@@ -155,7 +151,9 @@ pub fn start(
         name: job.name,
         rank: place.rank,
         size: place.size,
-        mpi: mpi.to_owned(),
+        mpi: mpi.program.to_owned(),
+        library: mpi.library.to_owned(),
+        library_file: mpi.file,
         upper_library: siblings.upper,
         command: job.command,
         restart,
@@ -208,7 +206,8 @@ pub struct Siblings {
 }
 
 impl Siblings {
-    pub fn find(mpi: &str) -> Result<Siblings, Failure> {
+    /// For a program and a library with these binary interfaces.
+    pub fn find(program: &str, library: &str) -> Result<Siblings, Failure> {
         let here = std::env::current_exe()
             .map_err(|error| Failure::failed(format!("cannot find this program: {error}")))?;
         let here = here.parent().unwrap_or(Path::new("/"));
@@ -218,14 +217,14 @@ impl Siblings {
             candidates.into_iter().find(|path| path.is_file()).ok_or_else(|| {
                 Failure::failed(format!(
                     "{name} is neither in {} nor in ../lib/stillpoint: this build has no support for \
-                     {mpi}, or the installation is incomplete",
+                     {program} programs on {library} libraries, or the installation is incomplete",
                     here.display()
                 ))
             })
         };
         Ok(Siblings {
-            lower: find(format!("stillpoint-lower-{mpi}"))?,
-            upper: find(format!("libstillpoint_upper_{mpi}.so"))?,
+            lower: find(format!("stillpoint-lower-{library}"))?,
+            upper: find(format!("libstillpoint_upper_{program}.so"))?,
         })
     }
 }
@@ -235,7 +234,7 @@ fn start_coordinator(
     place: &Place,
     directory: &Path,
     options: &LaunchOptions,
-    mpi: &str,
+    mpi: &mpi::Pair,
     task: Task,
 ) -> Result<JobFile, Failure> {
     let spec = Spec {
@@ -246,7 +245,8 @@ fn start_coordinator(
         ranks: place.size,
         starter: Process::this(),
         one_host: place.one_host,
-        mpi: mpi.to_owned(),
+        mpi: mpi.program.to_owned(),
+        library: mpi.library.to_owned(),
         command: task.command,
         working_directory: task.working_directory,
         restarted_from: task.epoch,

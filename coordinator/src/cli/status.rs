@@ -8,6 +8,7 @@ use stillpoint_directory::Whose;
 use stillpoint_protocol::command::{FromCommand, JobStatus, TierStatus, ToCommand};
 use stillpoint_protocol::job_file::JobState;
 
+use super::mpi::over;
 use super::target::Target;
 use super::units::{bytes, span};
 use super::{Outcome, print, print_json};
@@ -42,7 +43,9 @@ struct Shown {
     job: String,
     launch: String,
     ranks: u32,
+    /// The binary interfaces of the application and of the library below it.
     mpi: String,
+    library: String,
     command: Vec<String>,
     working_directory: String,
     /// The newest committed epoch.
@@ -213,6 +216,7 @@ impl Shown {
             launch: job.launch.clone(),
             ranks: job.ranks,
             mpi: job.mpi.clone(),
+            library: job.library.clone(),
             command: job.command.clone(),
             working_directory: job.working_directory.display().to_string(),
             epoch: epochs.last().copied(),
@@ -260,7 +264,8 @@ impl Shown {
         }
         row("directory", &self.directory);
         row("command", &self.command.join(" "));
-        row("ranks", &format!("{} ({})", self.ranks, self.mpi));
+        let mpi = over(&self.mpi, &self.library);
+        row("ranks", &format!("{} ({mpi})", self.ranks));
         let end = self.ended.unwrap_or_else(seconds_since_1970);
         let length = span(end.saturating_sub(self.started));
         row("started", &format!("{} ({length})", utc(self.started)));

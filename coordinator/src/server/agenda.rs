@@ -165,6 +165,7 @@ impl Coordinator {
             name: self.spec.name.clone(),
             command: self.spec.command.clone(),
             mpi: self.spec.mpi.clone(),
+            library: self.spec.library.clone(),
             compression: self.spec.compress.clone(),
             hosts: self.processes.iter().map(host).collect(),
         }

@@ -29,7 +29,9 @@ pub struct Spec {
     pub starter: Process,
     /// Every rank runs on this host, so nobody else needs to reach the coordinator.
     pub one_host: bool,
+    /// The binary interfaces of the application and of the library below it.
     pub mpi: String,
+    pub library: String,
     pub command: Vec<String>,
     pub working_directory: PathBuf,
     pub restarted_from: Option<u64>,
@@ -183,6 +185,7 @@ impl Spec {
             ranks: self.ranks,
             processes: self.processes().into_iter().flatten().collect(),
             mpi: self.mpi.clone(),
+            library: self.library.clone(),
             command: self.command.clone(),
             working_directory: self.working_directory.clone(),
             restarted_from: self.restarted_from,

@@ -338,6 +338,7 @@ fn a_launch_finds_its_coordinator_and_no_other() {
         rank: 0,
         size: 1,
         mpi: "openmpi".into(),
+        library: "openmpi".into(),
         upper_library: "/nonexistent".into(),
         command: vec![],
         restart: None,

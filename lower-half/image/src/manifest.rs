@@ -41,6 +41,9 @@ pub struct Manifest {
     pub command: Vec<String>,
     /// The MPI ABI of the upper half: `openmpi`.
     pub mpi: String,
+    /// The MPI ABI of the library that was below it. A restart may have another.
+    #[serde(default = "only_library")]
+    pub library: String,
     /// The contract between the halves that every image says.
     pub gate_version: u32,
     /// The version of Stillpoint that wrote it.
@@ -52,6 +55,11 @@ pub struct Manifest {
     pub needs: Vec<u64>,
     /// In order of rank, none missing.
     pub ranks: Vec<RankImage>,
+}
+
+/// What every epoch was written over that does not say it.
+fn only_library() -> String {
+    "openmpi".to_owned()
 }
 
 /// One rank's image.

@@ -29,6 +29,7 @@ fn write(directory: &Path) -> Manifest {
         committed: 1_700_000_000,
         command: vec!["app".into(), "naïve \"argument\"\n".into()],
         mpi: "openmpi".into(),
+        library: "abi".into(),
         gate_version: 1,
         stillpoint: "0.1.0".into(),
         compression: "lz4".into(),

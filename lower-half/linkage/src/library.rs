@@ -15,11 +15,34 @@ const LONGEST: usize = 4096;
 const MOST: usize = 4096;
 
 /// MPIs with one binary interface.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     OpenMpi,
     /// MPICH, and what shares its binary interface: Intel MPI, MVAPICH, Cray MPICH.
     Mpich,
+    /// Any library with the MPI 5.0 standard's own binary interface (`libmpi_abi.so.1`).
+    Standard,
+}
+
+/// Families, and what options, records and file names call their binary interfaces.
+const WORDS: [(Family, &str); 3] = [
+    (Family::OpenMpi, "openmpi"),
+    (Family::Mpich, "mpich"),
+    (Family::Standard, "abi"),
+];
+
+impl Family {
+    /// What options, records and file names call its binary interface.
+    pub fn word(self) -> &'static str {
+        let found = WORDS.iter().find(|it| it.0 == self);
+        found.map_or("", |it| it.1)
+    }
+
+    /// The family whose binary interface is called that.
+    pub fn of_abi(word: &str) -> Option<Family> {
+        let found = WORDS.iter().find(|it| it.1 == word);
+        found.map(|it| it.0)
+    }
 }
 
 impl fmt::Display for Family {
@@ -27,6 +50,7 @@ impl fmt::Display for Family {
         f.write_str(match self {
             Family::OpenMpi => "Open MPI",
             Family::Mpich => "MPICH",
+            Family::Standard => "the standard's MPI ABI",
         })
     }
 }
@@ -125,20 +149,24 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// An MPI is what defines `PMPI_Init`: tools that stand before one define `MPI_Init` and need the other. Which MPI it is its own names say.
+/// An MPI is what defines `PMPI_Init`: tools that stand before one define `MPI_Init` and need the other. Which MPI it is its own names say: data
+/// of Open MPI's and MPICH's binary interfaces, of which the standard's has none.
 fn family(elf: &ElfFile64<'_, LittleEndian>) -> Option<Family> {
     let symbols = elf.elf_dynamic_symbol_table();
-    let (mut is_mpi, mut is_open_mpi) = (false, false);
-    for symbol in symbols.iter() {
-        if symbol.st_shndx(LittleEndian) != SHN_UNDEF
-            && let Ok(name) = symbol.name(LittleEndian, symbols.strings())
-        {
-            is_mpi |= name == b"PMPI_Init";
-            is_open_mpi |= name == b"ompi_mpi_comm_world";
-        }
+    let has = |wanted: &[u8]| {
+        symbols.iter().any(|symbol| {
+            symbol.st_shndx(LittleEndian) != SHN_UNDEF
+                && symbol.name(LittleEndian, symbols.strings()) == Ok(wanted)
+        })
+    };
+    if !has(b"PMPI_Init") {
+        return None;
     }
-    is_mpi.then_some(match is_open_mpi {
-        true => Family::OpenMpi,
-        false => Family::Mpich,
+    Some(if has(b"ompi_mpi_comm_world") {
+        Family::OpenMpi
+    } else if has(b"PMPI_Abi_get_version") && !has(b"MPI_UNWEIGHTED") {
+        Family::Standard
+    } else {
+        Family::Mpich
     })
 }

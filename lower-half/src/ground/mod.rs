@@ -4,6 +4,7 @@
 pub mod arriving;
 pub mod background;
 pub mod children;
+pub mod connection;
 pub mod cores;
 pub mod disk;
 pub mod elf;

@@ -54,6 +54,8 @@ pub enum LaunchError {
         what: &'static str,
         source: io::Error,
     },
+    #[error("{0}; --mpi-library names the file of one with the standard's ABI")]
+    Mpi(String),
     #[error("rank {rank} cannot be restarted: {reason}")]
     Restore { rank: u32, reason: String },
     #[error(transparent)]
@@ -78,6 +80,7 @@ impl LaunchError {
             | LaunchError::Linker { .. } => 126,
             LaunchError::Usage | LaunchError::Argument(_) => 2,
             LaunchError::Restore { .. }
+            | LaunchError::Mpi(_)
             | LaunchError::Library(_)
             | LaunchError::OtherBuild { .. }
             | LaunchError::SetUp { .. }

@@ -21,7 +21,7 @@ use crate::gate::{exec, filter, identity, paths, signals};
 use crate::ground::environment::{self, Environment};
 use crate::ground::{inherited, say, starters};
 use crate::loader::{map, stack, vdso};
-use crate::mpi::backend::BACKEND;
+use crate::mpi::{self, backend::BACKEND};
 use crate::threads::registry::Thread;
 use error::LaunchError;
 
@@ -83,6 +83,9 @@ pub fn run(
         if entrance == Entrance::Run {
             std::env::set_var(starters::FIRST, std::process::id().to_string());
         }
+    }
+    if let Some(launch) = &launch {
+        mpi::load(launch).map_err(LaunchError::Mpi)?;
     }
     let stack = stack_of(&program, &mapped, &application)?;
     note_executable(&program);

@@ -48,7 +48,7 @@ fn services() -> Services {
     Services {
         raise: Some(wake::raise),
         borrow_thread_area: Some(areas::borrow),
-        come_near: Some(near::come_near),
+        come_near: mpi::backend::BACKEND.near.then_some(near::come_near),
         park_self: Some(park_self),
         futex_wait: Some(futex_wait),
         print: Some(print),

@@ -16,7 +16,7 @@ use crate::gpu::client;
 use crate::ground::{arriving, cores, environment};
 use crate::launch::error::LaunchError;
 use crate::launch::{self, process};
-use crate::mpi::backend::BACKEND;
+use crate::mpi::{self, backend::BACKEND};
 use crate::parts::{self, bring_back};
 use crate::restore::back::Back;
 use crate::restore::job::Job;
@@ -68,6 +68,7 @@ pub fn run<J: Job>(
     syscall::set_mask(process::LOWER_MASK);
     // SAFETY: no other thread has been started yet.
     unsafe { environment::prepare_for_mpi(BACKEND.environment) };
+    mpi::load(launch).map_err(&refused)?;
     let page = process::prepare(restore.reader().environment().gate_version)?;
     page.restarted.store(1, Ordering::Release);
     page.rank.store(launch.rank as i32, Ordering::Relaxed);

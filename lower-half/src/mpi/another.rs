@@ -5,13 +5,13 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use stillpoint_linkage::{Family, of_library};
 use stillpoint_wrappers::gate::{is_upper, page};
 
-use super::backend::BACKEND;
 use crate::ground::{say, told};
 
 /// Exit status of a program that was found, but cannot be run.
@@ -21,9 +21,20 @@ const HEAD_START: Duration = Duration::from_secs(10);
 /// Beginning of the names of the upper half's own libraries, which define all of MPI.
 const OURS: &str = "libstillpoint_upper_";
 
+/// The family that programs of this launch are built for.
+static PROGRAMS: OnceLock<Family> = OnceLock::new();
+
+/// Notes what programs of this launch are built for: an ABI, by its name.
+pub fn programs_are_for(abi: &str) {
+    if let Some(family) = Family::of_abi(abi) {
+        let _ = PROGRAMS.set(family);
+    }
+}
+
 /// Ends the process if the application has loaded an MPI of another family. It has not called it yet.
 pub fn refuse() {
-    let Some((family, library)) = loaded() else {
+    let own = PROGRAMS.get().copied().unwrap_or(Family::OpenMpi);
+    let Some((family, library)) = loaded(own) else {
         return;
     };
     // SAFETY: the gate page is mapped as long as the process lives.
@@ -32,20 +43,19 @@ pub fn refuse() {
     }
     say::line(format_args!(
         "this program has loaded {family} ({}), but it was launched for {own}: use what is built for {own}",
-        library.display(),
-        own = BACKEND.family
+        library.display()
     ));
     // SAFETY: ends the process; nothing of either half is to run any more.
     unsafe { libc::_exit(NOT_EXECUTABLE) }
 }
 
-/// The MPI that lies in the arena, unless it is of the same family as ours.
-fn loaded() -> Option<(Family, PathBuf)> {
+/// The MPI that lies in the arena, unless it is of that family.
+fn loaded(own: Family) -> Option<(Family, PathBuf)> {
     let maps = told::by("/proc/self/maps").ok()?;
     let files: BTreeSet<&str> = maps.lines().filter_map(code_of_application).collect();
     files.into_iter().find_map(|file| {
         let family = of_library(file.as_ref())?;
-        (family != BACKEND.family).then(|| (family, file.into()))
+        (family != own).then(|| (family, file.into()))
     })
 }
 

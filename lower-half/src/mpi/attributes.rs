@@ -6,8 +6,7 @@
 use core::ffi::c_void;
 use std::cell::Cell;
 
-use super::abi;
-use mpi_sys as ffi;
+use super::library::{abi, error_to_neutral, ffi};
 use stillpoint_wrappers::neutral::Word;
 
 use super::convert;
@@ -56,7 +55,7 @@ pub unsafe extern "C" fn comm_get_attr(
         if code == 0 && *flag != 0 {
             convert(comm_keyval, attribute_val);
         }
-        abi::error_to_neutral(code)
+        error_to_neutral(code)
     }
 }
 
@@ -83,6 +82,6 @@ pub unsafe extern "C" fn win_get_attr(
         if code == 0 && *flag != 0 {
             convert(win_keyval, attribute_val);
         }
-        abi::error_to_neutral(code)
+        error_to_neutral(code)
     }
 }

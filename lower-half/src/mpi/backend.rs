@@ -5,16 +5,18 @@
 
 use std::ffi::{c_char, c_int};
 
-use stillpoint_linkage::Family;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
+#[cfg(library = "abi")]
+mod abi;
+#[cfg(library = "openmpi")]
 mod openmpi;
 
 /// A library's own ways.
 pub struct Backend {
-    /// What a program must be linked to.
-    pub family: Family,
+    /// Whether frequent calls may go down without a switch of FS.
+    pub near: bool,
     /// Variables that it shall find in its environment, and their values.
     pub environment: &'static [(&'static str, &'static str)],
     /// Says what its `MPI_ERRORS_ARE_FATAL` says, and may end the job.
@@ -29,5 +31,9 @@ pub type Fatal =
 /// Answers how much has happened.
 pub type Waiting = unsafe extern "C" fn() -> c_int;
 
-/// The library that this executable is linked to.
+/// The library that this executable is built for.
+#[cfg(library = "abi")]
+pub const BACKEND: Backend = abi::BACKEND;
+/// The library that this executable is built for.
+#[cfg(library = "openmpi")]
 pub const BACKEND: Backend = openmpi::BACKEND;

@@ -11,8 +11,7 @@ use core::ffi::c_void;
 use core::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
-use super::abi;
-use mpi_sys as ffi;
+use super::library::{self, abi, ffi};
 use stillpoint_wrappers::gate::{self, Callback, UpperHooks};
 use stillpoint_wrappers::neutral::{Status, Word};
 
@@ -70,13 +69,13 @@ unsafe extern "C" fn operate(
 unsafe extern "C" fn query(context: *mut c_void, status: *mut abi::Status) -> i32 {
     // SAFETY: the real MPI's status.
     unsafe {
-        let mut neutral: Status = (*status).to_neutral();
+        let mut neutral: Status = library::written(&*status, 0);
         let error = grequest(
             Callback::GrequestQuery,
             context,
             (&raw mut neutral).expose_provenance() as u64,
         );
-        *status = abi::Status::from_neutral(&neutral);
+        *status = library::given(&neutral);
         error
     }
 }

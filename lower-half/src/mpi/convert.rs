@@ -1,21 +1,21 @@
-//! Conversions between neutral values and Open MPI's that take more than one expression.
+//! Conversions between neutral values and the library's that take more than one expression.
 //!
 //! The real MPI gets places of ours where the two forms differ; what it has written there is given to the
 //! stub's place in the neutral form. A null place stays null, so that MPI sees what the application gave.
 
 use core::ffi::c_void;
 
-use super::abi;
+use super::library::{self, abi};
 use stillpoint_wrappers::neutral::{Status, Word};
 
-/// A handle of Open MPI, in whichever of the bindings' types, is a pointer; its word is the address.
+/// A handle, in whichever of the bindings' types, is as wide as a word, which has its bits.
 ///
 /// # Safety
-/// `H` must be a handle type of Open MPI.
+/// `H` must be a handle type of the library.
 #[inline(always)]
 pub unsafe fn handle<H: Copy>(word: Word) -> H {
     const { assert!(size_of::<H>() == size_of::<Word>()) }
-    // SAFETY: the caller's type: any number is a value of a pointer.
+    // SAFETY: the caller's type: any bits are a value of it.
     unsafe { core::mem::transmute_copy(&word) }
 }
 
@@ -30,7 +30,7 @@ pub unsafe fn function<F: Copy>(function: *const c_void) -> F {
     unsafe { core::mem::transmute_copy(&function) }
 }
 
-/// A place for one value in Open MPI's form.
+/// A place for one value in the library's form.
 pub struct Own<T> {
     value: T,
     null: bool,
@@ -58,7 +58,7 @@ impl<T> Own<T> {
     }
 }
 
-/// A status: what is there already is converted, for MPI leaves fields alone that it has nothing to say about.
+/// A status to write to: what is there already is converted, for MPI leaves fields alone that it has nothing to say about.
 ///
 /// # Safety
 /// `status` must be null or readable.
@@ -67,7 +67,26 @@ pub unsafe fn status(status: *const Status) -> Own<abi::Status> {
     // SAFETY: the caller's status.
     match unsafe { status.as_ref() } {
         Some(status) => Own {
-            value: abi::Status::from_neutral(status),
+            value: library::blank(status),
+            null: false,
+        },
+        None => Own {
+            value: abi::Status::default(),
+            null: true,
+        },
+    }
+}
+
+/// A status to read from.
+///
+/// # Safety
+/// `status` must be null or readable.
+#[inline(always)]
+pub unsafe fn given_status(status: *const Status) -> Own<abi::Status> {
+    // SAFETY: the caller's status.
+    match unsafe { status.as_ref() } {
+        Some(status) => Own {
+            value: library::given(status),
             null: false,
         },
         None => Own {
@@ -84,7 +103,7 @@ impl Own<abi::Status> {
     pub unsafe fn give(&self, status: *mut Status) {
         if !self.null {
             // SAFETY: the caller's status.
-            unsafe { *status = self.value.to_neutral() };
+            unsafe { *status = library::written(&self.value, (*status).error) };
         }
     }
 }
@@ -120,7 +139,7 @@ impl Own<i32> {
     }
 }
 
-/// Places for an array in Open MPI's form.
+/// Places for an array in the library's form.
 pub struct OwnArray<T> {
     values: Vec<T>,
     null: bool,
@@ -166,7 +185,7 @@ pub unsafe fn statuses(statuses: *const Status, count: i32) -> OwnArray<abi::Sta
     // SAFETY: the caller's array.
     let given = unsafe { slice(statuses, count) };
     OwnArray {
-        values: given.iter().map(abi::Status::from_neutral).collect(),
+        values: given.iter().map(library::blank).collect(),
         null: statuses.is_null(),
     }
 }
@@ -177,7 +196,10 @@ impl OwnArray<abi::Status> {
     pub unsafe fn give(&self, statuses: *mut Status) {
         for (index, status) in self.values.iter().enumerate() {
             // SAFETY: as many elements as were read.
-            unsafe { *statuses.add(index) = status.to_neutral() };
+            unsafe {
+                let place = statuses.add(index);
+                *place = library::written(status, (*place).error);
+            }
         }
     }
 }

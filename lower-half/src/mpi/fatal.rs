@@ -2,13 +2,17 @@
 
 use std::ffi::{CStr, c_char};
 
-use super::abi;
-use mpi_sys as ffi;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
 use super::backend::BACKEND;
+use super::convert;
+use super::library::{abi, ffi};
+use super::predefined::predefined;
 use crate::ground::say;
+
+/// `MPI_COMM_WORLD` of the standard's ABI.
+const WORLD: i32 = 257;
 
 /// `Extra::fatal`.
 pub unsafe extern "C" fn fatal(kind: u32, object: Word, error: i32, function: *const c_char) {
@@ -25,7 +29,8 @@ pub unsafe extern "C" fn fatal(kind: u32, object: Word, error: i32, function: *c
             Some(own) => own(on, object, code, function),
             None => say_it(on, code, CStr::from_ptr(function)),
         }
-        ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, code);
+        let world = predefined(HandleKind::Communicator as u32, WORLD);
+        ffi::MPI_Abort(convert::handle(world), code);
     }
 }
 

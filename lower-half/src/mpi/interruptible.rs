@@ -7,14 +7,14 @@
 use core::ffi::c_void;
 use core::sync::atomic::Ordering;
 
-use super::abi::{self, error_to_neutral, rank_from_neutral, tag_from_neutral};
-use mpi_sys as ffi;
 use stillpoint_wrappers::extra::{Extra, INTERRUPTED};
 use stillpoint_wrappers::gate;
 use stillpoint_wrappers::neutral::{Status, Word};
 
 use super::convert;
 use super::fatal::fatal;
+use super::library::abi::{rank_from_neutral, tag_from_neutral};
+use super::library::{error_to_neutral, ffi};
 use super::packed::{deliver, pull, receive_bytes};
 
 /// The table's part that is not MPI's.
@@ -45,21 +45,15 @@ fn pending() -> bool {
 /// Asks until the request is over or a checkpoint is pending.
 #[inline(always)]
 unsafe fn poll(request: *mut ffi::MPI_Request, status: *mut Status) -> i32 {
-    let mut own = abi::Status::default();
-    let place = if status.is_null() {
-        core::ptr::null_mut()
-    } else {
-        (&raw mut own).cast()
-    };
+    // SAFETY: the caller's status.
+    let mut own = unsafe { convert::status(status) };
     loop {
         let mut flag = 0;
         // SAFETY: the caller's request; the place is MPI's status or "ignore".
-        let code = unsafe { ffi::MPI_Test(request, &mut flag, place) };
+        let code = unsafe { ffi::MPI_Test(request, &mut flag, own.place()) };
         if flag != 0 || code != 0 {
-            if !status.is_null() {
-                // SAFETY: the caller's status.
-                unsafe { *status = own.to_neutral() };
-            }
+            // SAFETY: as above.
+            unsafe { own.give(status) };
             return error_to_neutral(code);
         }
         if pending() {

@@ -3,12 +3,11 @@
 use core::ffi::c_void;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::abi::error_to_neutral;
-use mpi_sys as ffi;
 use stillpoint_wrappers::gate::HandleKind;
-use stillpoint_wrappers::neutral::{Status, Word};
+use stillpoint_wrappers::neutral::{Status, Word, constants};
 
 use super::convert;
+use super::library::{abi, error_to_neutral, ffi};
 use super::predefined::predefined;
 
 /// `Extra::pull`.
@@ -22,8 +21,8 @@ pub unsafe extern "C" fn pull(
     unsafe {
         let mut own = convert::status(status);
         let code = ffi::MPI_Improbe(
-            ffi::RSMPI_ANY_SOURCE,
-            ffi::RSMPI_ANY_TAG,
+            abi::rank_from_neutral(constants::ANY_SOURCE),
+            abi::tag_from_neutral(constants::ANY_TAG),
             convert::handle(comm),
             found,
             message.cast(),
@@ -34,6 +33,8 @@ pub unsafe extern "C" fn pull(
     }
 }
 
+/// `MPI_COMM_SELF` of the standard's ABI.
+const SELF: i32 = 258;
 /// `MPI_BYTE` of the standard's ABI.
 const BYTE: i32 = 583;
 
@@ -116,9 +117,10 @@ pub unsafe extern "C" fn receive_bytes(
 fn own_communicator() -> &'static Mutex<Word> {
     static OWN: OnceLock<Mutex<Word>> = OnceLock::new();
     OWN.get_or_init(|| {
+        let own = predefined(HandleKind::Communicator as u32, SELF);
         let mut word: Word = 0;
         // SAFETY: MPI is running; the copy of a communicator of one process needs nobody else.
-        unsafe { ffi::MPI_Comm_dup(ffi::RSMPI_COMM_SELF, (&raw mut word).cast()) };
+        unsafe { ffi::MPI_Comm_dup(convert::handle(own), (&raw mut word).cast()) };
         Mutex::new(word)
     })
 }

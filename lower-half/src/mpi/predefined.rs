@@ -1,46 +1,30 @@
-//! The words of predefined handles: under Open MPI the addresses of its data symbols.
+//! The words of predefined handles.
 
-use std::ffi::c_void;
-
-use super::abi::PREDEFINED;
 use stillpoint_wrappers::neutral::Word;
 
-use super::generated::symbols::ADDRESSES;
-
-/// A symbol's address, as the dynamic linker filled it in.
-pub struct Address(*const c_void);
-
-// SAFETY: a number that nobody follows here.
-unsafe impl Sync for Address {}
-
-impl Address {
-    pub const fn of(symbol: *const c_void) -> Self {
-        Self(symbol)
-    }
-}
+use super::library;
 
 /// The word of a predefined handle, by the number of its `HandleKind` and its standard-ABI value; a kind's null
-/// handle for a value that Open MPI has no handle for, 0 for a kind that it does not have (sessions).
+/// handle for a value that the library has no handle for, 0 for a kind that it does not have.
 ///
 /// `Services::predefined`: reads two tables, touches neither thread-local storage nor a libc.
 pub extern "C" fn predefined(kind: u32, standard: i32) -> Word {
     let mut null = 0;
-    for (entry, address) in PREDEFINED.iter().zip(&ADDRESSES) {
-        if entry.kind as u32 != kind {
+    for (of, value, is_null, word) in library::predefined() {
+        if of as u32 != kind {
             continue;
         }
-        let word = address.0.addr() as Word;
-        if entry.standard == standard {
+        if value == standard {
             return word;
         }
-        if entry.is_null() {
+        if is_null {
             null = word;
         }
     }
     null
 }
 
-#[cfg(test)]
+#[cfg(all(test, library = "openmpi"))]
 mod tests {
     use super::*;
     use mpi_sys as ffi;

@@ -6,13 +6,13 @@ use std::ffi::c_int;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
-use mpi_sys as ffi;
 use stillpoint_wrappers::gate::{self, Caller, UpperHooks};
 
 use crate::arch::{registers, unwind};
 use crate::threads::Thread;
 
 use super::backend::BACKEND;
+use super::library::ffi;
 
 /// Whether the real MPI calls back while it waits.
 static CALLS_BACK: OnceLock<bool> = OnceLock::new();

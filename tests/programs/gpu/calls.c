@@ -119,6 +119,36 @@ static void copies(void) {
     free(registered);
 }
 
+static void note(void *argument) {
+    uint64_t *noted = argument;
+    noted[1] = noted[0];
+    usleep(20000);
+}
+
+/* A function of the host is called when its stream comes to it, and the stream waits for it. */
+static void called(void) {
+    stream in;
+    device_pointer memory;
+    uint64_t *pinned;
+    DRIVER(cuStreamCreate(&in, 1));
+    DRIVER(cuMemAlloc(&memory, 16));
+    DRIVER(cuMemHostAlloc((void **)&pinned, 16, 0));
+    pinned[0] = pinned[1] = 0;
+    fill(memory, 2, 4, in);
+    rest(50, in);
+    DRIVER(cuMemcpyDtoHAsync(pinned, memory, 8, in));
+    DRIVER(cuLaunchHostFunc(in, note, pinned));
+    GIVES(NOT_READY, cuStreamQuery(in));
+    DRIVER(cuMemcpyHtoDAsync(memory, pinned + 1, 8, in));
+    DRIVER(cuMemcpyDtoHAsync(pinned, memory, 8, in));
+    DRIVER(cuStreamSynchronize(in));
+    CHECK(pinned[1] == pattern(0, 4) && pinned[0] == pinned[1], "%llx", (unsigned long long)pinned[1]);
+    GIVES(INVALID_VALUE, cuLaunchHostFunc(in, NULL, pinned));
+    DRIVER(cuMemFreeHost(pinned));
+    DRIVER(cuMemFree(memory));
+    DRIVER(cuStreamDestroy(in));
+}
+
 /* Work of one stream is in order, and of two streams only by events. */
 static void streams(void) {
     enum { COUNT = 1000 };
@@ -324,6 +354,7 @@ int main(void) {
     memory();
     copies();
     streams();
+    called();
     kernels_and_pointers(here);
     peers(here);
     managed();

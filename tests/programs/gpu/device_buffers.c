@@ -5,6 +5,7 @@
  */
 #include "../common.h"
 #include "../driver.h"
+#include <mpi-ext.h>
 #include <string.h>
 
 enum { N = 1000, PAD = 7 };
@@ -241,6 +242,47 @@ static void collectives(double *a, double *b) {
     int over = 0;
     while (!over) MUST(MPI_Test(&request, &over, MPI_STATUS_IGNORE));
     expect_sum("Iallreduce", b, 0, N, size, 0, 3);
+
+    /* Neighbours in a ring. */
+    MPI_Comm ring;
+    int periodic = 1, next = (rank + 1) % size, before = (rank + size - 1) % size;
+    MUST(MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &ring));
+    clear(b, N);
+    MUST(MPI_Neighbor_alltoall(a, 50, MPI_DOUBLE, b, 50, MPI_DOUBLE, ring));
+    expect("Neighbor_alltoall", b, 0, 50, before, 50, 3);
+    expect("Neighbor_alltoall", b, 50, 50, next, 0, 3);
+    expect_untouched("Neighbor_alltoall", b, 100, N - 100);
+    MUST(MPI_Comm_free(&ring));
+
+    /* A persistent sum, of what the device has when it is started. */
+    MUST(MPIX_Allreduce_init(a, b, N, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &request));
+    for (int round = 0; round < 2; round++) {
+        fill(a, N, rank, 7 + round);
+        clear(b, N);
+        MUST(MPI_Start(&request));
+        MUST(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        expect_sum("a persistent sum", b, 0, N, size, 0, 7 + round);
+    }
+    MUST(MPI_Request_free(&request));
+    MUST(MPI_Reduce_local(a, b, N, MPI_DOUBLE, MPI_MAX));
+}
+
+/* To a file and back. */
+static void files(double *a, double *b) {
+    char path[4096];
+    MPI_File file;
+    snprintf(path, sizeof path, "%s/device_buffers.bytes", getenv("TRIAL_DIR") ? getenv("TRIAL_DIR") : ".");
+    fill(a, N, rank, 9);
+    clear(b, N);
+    MUST(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    MUST(MPI_File_write_at_all(file, rank * (MPI_Offset)(N * sizeof(double)), a, N, MPI_DOUBLE, MPI_STATUS_IGNORE));
+    MUST(MPI_File_read_at(file, rank * (MPI_Offset)(N * sizeof(double)), b, N - 5, MPI_DOUBLE, MPI_STATUS_IGNORE));
+    expect("a file", b, 0, N - 5, rank, 0, 9);
+    expect_untouched("a file", b, N - 5, 5);
+    MPI_Request request;
+    int code = MPI_File_iwrite_at(file, 0, a, 1, MPI_DOUBLE, &request);
+    CHECK(code != MPI_SUCCESS, "a nonblocking write from a GPU's memory");
+    MUST(MPI_File_close(&file));
 }
 
 int main(int argc, char **argv) {
@@ -268,6 +310,7 @@ int main(int argc, char **argv) {
     messages(a, b);
     datatypes(a, b);
     collectives(a, b);
+    files(a, b);
 
     /* What a checkpoint finds: a receive whose message comes later, one whose message is there, a collective operation under way, and persistent requests. */
     MPI_Request late, there, sum, starts[2];

@@ -18,6 +18,11 @@ enum { ARRAYS = 3, MANAGED = 65536 };
 static size_t bytes;
 static unsigned long rounds[64];
 
+/* Rounds that the device has said are over. */
+static unsigned long told[64];
+
+static void tell(void *argument) { (*(unsigned long *)argument)++; }
+
 static void *hold(void *argument) {
     int device = (int)(intptr_t)argument;
     uint64_t count = bytes / 8 / ARRAYS, arrays_of = ARRAYS, one = 1;
@@ -56,9 +61,11 @@ static void *hold(void *argument) {
         DRIVER(cuLaunchKernel(add, 1, 1, 1, 1, 1, 1, 0, in, parameters, NULL));
         void *all_managed[] = {&managed, &of_managed, &one};
         DRIVER(cuLaunchKernel(add_one, 1, 1, 1, 1, 1, 1, 0, in, all_managed, NULL));
+        DRIVER(cuLaunchHostFunc(in, tell, &told[device]));
         DRIVER(cuEventRecord(end, in));
         DRIVER(cuEventSynchronize(end));
         rounds[device]++;
+        CHECK(told[device] == rounds[device], "told of %lu rounds, and not %lu", told[device], rounds[device]);
         managed[0] += 1000;
         usleep(1000);
     } while (!trial_go());

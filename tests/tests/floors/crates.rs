@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::manifest;
 
 /// Folder, and the folders of the crates that it uses. A line more is a decision: see the table in ARCHITECTURE.md of what each must not know.
-const USES: [(&str, &[&str]); 26] = [
+const USES: [(&str, &[&str]); 27] = [
     ("wrappers", &["upper-half/clock", "wrappers/generator"]),
     ("wrappers/generator", &[]),
     (
@@ -19,6 +19,24 @@ const USES: [(&str, &[&str]); 26] = [
     ),
     (
         "lower-half",
+        &[
+            "coordinator/directory",
+            "coordinator/faults",
+            "coordinator/protocol",
+            "lower-half/image",
+            "lower-half/linkage",
+            "lower-half/tracking",
+            "plugins/api",
+            "plugins/gpu/messages",
+            "plugins/incremental",
+            "upper-half/clock",
+            "wrappers",
+            "wrappers/generator",
+        ],
+    ),
+    // The same sources, before another library.
+    (
+        "lower-half/abi",
         &[
             "coordinator/directory",
             "coordinator/faults",
@@ -164,4 +182,27 @@ fn what_is_used_is_read() {
     let text = "[package]\npath = \"x\"\n[dependencies]\n# Why.\na = { path = \"../../b\" }\nc = \"1\"\n[target.'cfg(unix)'.dependencies]\nd = { path = \
                 \"e\" }\n[dev-dependencies]\nf = { path = \"g\" }\n[lints]\nworkspace = true\n";
     assert_eq!(used("one/two", text), ["b", "one/two/e"]);
+}
+
+/// The names in a manifest's list of dependencies.
+fn dependencies(text: &str) -> Vec<&str> {
+    let list = text
+        .split("\n[")
+        .find(|list| list.starts_with("dependencies]"));
+    let lines = list.unwrap_or_default().lines();
+    let mut names: Vec<&str> = lines
+        .filter_map(|line| Some(line.split_once(" = ")?.0))
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn lower_halves_of_the_same_sources_depend_on_the_same() {
+    let (openmpi, abi) = (manifest("lower-half"), manifest("lower-half/abi"));
+    let mut shared = dependencies(&openmpi);
+    assert!(shared.len() > 15, "{shared:?}");
+    // The bindings to the real MPI are made of the table of functions there.
+    shared.retain(|name| *name != "mpi-sys");
+    assert_eq!(shared, dependencies(&abi));
 }

@@ -148,7 +148,7 @@ pub unsafe fn comm_idup(
             let pending = request::adopt(Kind::Collective, comm, pending);
             // The lower half writes into the copy: it stays until the request is over.
             handle::retain(new);
-            request::on_completion(pending, let_go, new.cast());
+            request::on_completion(pending, let_go, None, new.cast());
             give(place, new)?;
             give(request, pending)
         })

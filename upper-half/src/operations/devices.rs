@@ -29,7 +29,7 @@ mod staged;
 
 pub use message::{both, initialised, receives, sends, starts};
 pub use parts::{Part, bytes, each, listed, once, total, typed};
-pub use staged::{Staged, forget, landed, starting};
+pub use staged::{Staged, landed, starting};
 
 /// `MPI_ERR_BUFFER` and `MPI_ERR_OTHER`.
 const ERR_BUFFER: i32 = 1;
@@ -127,6 +127,7 @@ unsafe fn attach(request: *mut Request, staged: Box<Staged>) {
         crate::operations::request::on_completion(
             request.cast(),
             staged::land,
+            Some(staged::forget),
             Box::into_raw(staged).cast(),
         );
     }

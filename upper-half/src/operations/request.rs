@@ -129,6 +129,8 @@ pub struct Request {
     pub recipe: Option<Recipe>,
     pub completion: Option<Completion>,
     pub context: *mut (),
+    /// Where there is a completion: what its context ends with.
+    pub ending: Option<Completion>,
     /// Objects that the recipe refers to.
     pub held: Vec<*mut Object>,
     /// Where it is done: the status, with the operation's error.

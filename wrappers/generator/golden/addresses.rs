@@ -2,7 +2,7 @@
 
 use core::ffi::c_void;
 
-use crate::mpi::predefined::Address;
+use crate::mpi::library::Address;
 
 macro_rules! symbols {
     ($($name:ident,)*) => {

@@ -2,9 +2,10 @@
 
 use core::mem::transmute;
 
-use mpi_sys as ffi;
 use stillpoint_wrappers::direct::Direct;
 use stillpoint_wrappers::openmpi as abi;
+
+use crate::mpi::library::ffi;
 
 /// The table. Its handles are words: both are as large as a pointer.
 #[allow(clippy::missing_transmute_annotations, reason = "the field says what a function becomes")]

@@ -7,11 +7,19 @@ use core::mem::size_of;
 
 /// Names, and their values here and there.
 #[allow(clippy::unnecessary_cast, reason = "one of them is as wide")]
-pub const NUMBERS: [(&str, i64, i64); 23] = [
-    ("MPI_MAX_OBJECT_NAME", abi::MAX_OBJECT_NAME as i64, ffi::MPI_MAX_OBJECT_NAME as i64),
+pub const NUMBERS: [(&str, i64, i64); 27] = [
+    ("MPI_MAX_DATAREP_STRING", abi::MAX_DATAREP_STRING as i64, ffi::MPI_MAX_DATAREP_STRING as i64),
     ("MPI_MAX_ERROR_STRING", abi::MAX_ERROR_STRING as i64, ffi::MPI_MAX_ERROR_STRING as i64),
     ("MPI_MAX_INFO_KEY", abi::MAX_INFO_KEY as i64, ffi::MPI_MAX_INFO_KEY as i64),
     ("MPI_MAX_INFO_VAL", abi::MAX_INFO_VAL as i64, ffi::MPI_MAX_INFO_VAL as i64),
+    (
+        "MPI_MAX_LIBRARY_VERSION_STRING",
+        abi::MAX_LIBRARY_VERSION_STRING as i64,
+        ffi::MPI_MAX_LIBRARY_VERSION_STRING as i64,
+    ),
+    ("MPI_MAX_OBJECT_NAME", abi::MAX_OBJECT_NAME as i64, ffi::MPI_MAX_OBJECT_NAME as i64),
+    ("MPI_MAX_PORT_NAME", abi::MAX_PORT_NAME as i64, ffi::MPI_MAX_PORT_NAME as i64),
+    ("MPI_MAX_PROCESSOR_NAME", abi::MAX_PROCESSOR_NAME as i64, ffi::MPI_MAX_PROCESSOR_NAME as i64),
     ("MPI_SUCCESS", abi::SUCCESS as i64, ffi::MPI_SUCCESS as i64),
     ("MPI_ERR_IN_STATUS", abi::ERR_IN_STATUS as i64, ffi::MPI_ERR_IN_STATUS as i64),
     ("MPI_ERR_PENDING", abi::ERR_PENDING as i64, ffi::MPI_ERR_PENDING as i64),

@@ -50,14 +50,22 @@ pub const INTERNAL: [&str; 14] = [
     "ompi_status_empty",
 ];
 
-/// `MPI_MAX_OBJECT_NAME`.
-pub const MAX_OBJECT_NAME: usize = 64;
+/// `MPI_MAX_DATAREP_STRING`.
+pub const MAX_DATAREP_STRING: usize = 128;
 /// `MPI_MAX_ERROR_STRING`.
 pub const MAX_ERROR_STRING: usize = 256;
 /// `MPI_MAX_INFO_KEY`.
 pub const MAX_INFO_KEY: usize = 36;
 /// `MPI_MAX_INFO_VAL`.
 pub const MAX_INFO_VAL: usize = 256;
+/// `MPI_MAX_LIBRARY_VERSION_STRING`.
+pub const MAX_LIBRARY_VERSION_STRING: usize = 256;
+/// `MPI_MAX_OBJECT_NAME`.
+pub const MAX_OBJECT_NAME: usize = 64;
+/// `MPI_MAX_PORT_NAME`.
+pub const MAX_PORT_NAME: usize = 1024;
+/// `MPI_MAX_PROCESSOR_NAME`.
+pub const MAX_PROCESSOR_NAME: usize = 256;
 
 /// `MPI_Status`.
 #[repr(C)]

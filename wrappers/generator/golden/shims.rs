@@ -36,16 +36,15 @@ pub const fn dispatch(extra: Extra) -> Dispatch {
 }
 
 mod environment {
-
-    use mpi_sys as ffi;
     use stillpoint_wrappers::neutral::Word;
     use stillpoint_wrappers::openmpi as abi;
-    use crate::mpi::convert;
+    use crate::mpi::{convert, library};
+    use crate::mpi::library::ffi;
 
     pub unsafe extern "C" fn abort(comm: Word, errorcode: i32) -> i32 {
         // SAFETY: the stub passes on what the application gave it, and places of its own for results.
         unsafe {
-            abi::error_to_neutral(
+            library::error_to_neutral(
                 ffi::MPI_Abort(convert::handle(comm), abi::error_from_neutral(errorcode))
             )
         }
@@ -53,11 +52,9 @@ mod environment {
 }
 
 mod local {
-
-    use mpi_sys as ffi;
     use stillpoint_wrappers::neutral::{Status, Word};
-    use stillpoint_wrappers::openmpi as abi;
-    use crate::mpi::convert;
+    use crate::mpi::{convert, library};
+    use crate::mpi::library::ffi;
 
     pub unsafe extern "C" fn get_count(
         status: *const Status,
@@ -66,8 +63,8 @@ mod local {
     ) -> i32 {
         // SAFETY: the stub passes on what the application gave it, and places of its own for results.
         unsafe {
-            let own_status = convert::status(status);
-            abi::error_to_neutral(
+            let own_status = convert::given_status(status);
+            library::error_to_neutral(
                 ffi::MPI_Get_count(own_status.given(), convert::handle(datatype), count)
             )
         }
@@ -75,11 +72,10 @@ mod local {
 }
 
 mod query {
-
-    use mpi_sys as ffi;
     use stillpoint_wrappers::neutral::Word;
     use stillpoint_wrappers::openmpi as abi;
-    use crate::mpi::convert;
+    use crate::mpi::{convert, library};
+    use crate::mpi::library::ffi;
 
     pub unsafe extern "C" fn cart_shift(
         comm: Word,
@@ -101,18 +97,17 @@ mod query {
             );
             own_rank_source.give(rank_source, abi::rank_to_neutral);
             own_rank_dest.give(rank_dest, abi::rank_to_neutral);
-            abi::error_to_neutral(code)
+            library::error_to_neutral(code)
         }
     }
 }
 
 mod point_to_point {
     use core::ffi::c_void;
-
-    use mpi_sys as ffi;
     use stillpoint_wrappers::neutral::Word;
     use stillpoint_wrappers::openmpi as abi;
-    use crate::mpi::convert;
+    use crate::mpi::{convert, library};
+    use crate::mpi::library::ffi;
 
     pub unsafe extern "C" fn isend(
         buf: *const c_void,
@@ -125,7 +120,7 @@ mod point_to_point {
     ) -> i32 {
         // SAFETY: the stub passes on what the application gave it, and places of its own for results.
         unsafe {
-            abi::error_to_neutral(
+            library::error_to_neutral(
                 ffi::MPI_Isend(
                     buf as _,
                     count,
@@ -141,11 +136,9 @@ mod point_to_point {
 }
 
 mod completion {
-
-    use mpi_sys as ffi;
     use stillpoint_wrappers::neutral::{Status, Word};
-    use stillpoint_wrappers::openmpi as abi;
-    use crate::mpi::convert;
+    use crate::mpi::{convert, library};
+    use crate::mpi::library::ffi;
 
     pub unsafe extern "C" fn waitall(
         count: i32,
@@ -161,18 +154,17 @@ mod completion {
                 own_array_of_statuses.place(),
             );
             own_array_of_statuses.give(array_of_statuses);
-            abi::error_to_neutral(code)
+            library::error_to_neutral(code)
         }
     }
 }
 
 mod collective {
     use core::ffi::c_void;
-
-    use mpi_sys as ffi;
     use stillpoint_wrappers::neutral::Word;
     use stillpoint_wrappers::openmpi as abi;
-    use crate::mpi::convert;
+    use crate::mpi::{convert, library};
+    use crate::mpi::library::ffi;
 
     pub unsafe extern "C" fn allgather(
         sendbuf: *const c_void,
@@ -185,7 +177,7 @@ mod collective {
     ) -> i32 {
         // SAFETY: the stub passes on what the application gave it, and places of its own for results.
         unsafe {
-            abi::error_to_neutral(
+            library::error_to_neutral(
                 ffi::MPI_Allgather(
                     sendbuf as _,
                     sendcount,
@@ -212,7 +204,7 @@ mod collective {
     ) -> i32 {
         // SAFETY: the stub passes on what the application gave it, and places of its own for results.
         unsafe {
-            abi::error_to_neutral(
+            library::error_to_neutral(
                 ffi::MPI_Alltoallw(
                     sendbuf as _,
                     sendcounts,
@@ -237,7 +229,7 @@ mod collective {
     ) -> i32 {
         // SAFETY: the stub passes on what the application gave it, and places of its own for results.
         unsafe {
-            abi::error_to_neutral(
+            library::error_to_neutral(
                 ffi::MPI_Bcast(
                     buffer as _,
                     count,
@@ -252,11 +244,10 @@ mod collective {
 
 mod nonblocking_collective {
     use core::ffi::c_void;
-
-    use mpi_sys as ffi;
     use stillpoint_wrappers::neutral::Word;
     use stillpoint_wrappers::openmpi as abi;
-    use crate::mpi::convert;
+    use crate::mpi::{convert, library};
+    use crate::mpi::library::ffi;
 
     pub unsafe extern "C" fn ineighbor_alltoallw(
         sendbuf: *const c_void,
@@ -272,7 +263,7 @@ mod nonblocking_collective {
     ) -> i32 {
         // SAFETY: the stub passes on what the application gave it, and places of its own for results.
         unsafe {
-            abi::error_to_neutral(
+            library::error_to_neutral(
                 ffi::MPI_Ineighbor_alltoallw(
                     sendbuf as _,
                     sendcounts,
@@ -301,7 +292,7 @@ mod nonblocking_collective {
     ) -> i32 {
         // SAFETY: the stub passes on what the application gave it, and places of its own for results.
         unsafe {
-            abi::error_to_neutral(
+            library::error_to_neutral(
                 ffi::MPI_Ireduce(
                     sendbuf as _,
                     recvbuf as _,
@@ -319,15 +310,13 @@ mod nonblocking_collective {
 
 mod persistent_collective {
     use stillpoint_wrappers::neutral::Word;
-    use stillpoint_wrappers::openmpi as abi;
-
-    use super::missing;
-    use crate::mpi::convert;
+    use crate::mpi::{convert, library};
+    use crate::mpi::library::missing;
 
     pub unsafe extern "C" fn x_barrier_init(comm: Word, info: Word, request: *mut Word) -> i32 {
         // SAFETY: the stub passes on what the application gave it, and places of its own for results.
         unsafe {
-            abi::error_to_neutral(
+            library::error_to_neutral(
                 missing::MPIX_Barrier_init(
                     convert::handle(comm),
                     convert::handle(info),
@@ -340,13 +329,10 @@ mod persistent_collective {
 
 mod object {
     use core::ffi::c_void;
-
-    use mpi_sys as ffi;
     use stillpoint_wrappers::neutral::Word;
     use stillpoint_wrappers::openmpi as abi;
-
-    use super::missing;
-    use crate::mpi::convert;
+    use crate::mpi::{convert, library};
+    use crate::mpi::library::{ffi, missing};
 
     pub unsafe extern "C" fn comm_split_type(
         comm: Word,
@@ -357,7 +343,7 @@ mod object {
     ) -> i32 {
         // SAFETY: the stub passes on what the application gave it, and places of its own for results.
         unsafe {
-            abi::error_to_neutral(
+            library::error_to_neutral(
                 ffi::MPI_Comm_split_type(
                     convert::handle(comm),
                     abi::split_from_neutral(split_type),
@@ -383,7 +369,7 @@ mod object {
     ) -> i32 {
         // SAFETY: the stub passes on what the application gave it, and places of its own for results.
         unsafe {
-            abi::error_to_neutral(
+            library::error_to_neutral(
                 ffi::MPI_Dist_graph_create_adjacent(
                     convert::handle(comm_old),
                     indegree,
@@ -403,7 +389,9 @@ mod object {
     pub unsafe extern "C" fn op_create(user_fn: *const c_void, commute: i32, op: *mut Word) -> i32 {
         // SAFETY: the stub passes on what the application gave it, and places of its own for results.
         unsafe {
-            abi::error_to_neutral(ffi::MPI_Op_create(convert::function(user_fn), commute, op as _))
+            library::error_to_neutral(
+                ffi::MPI_Op_create(convert::function(user_fn), commute, op as _)
+            )
         }
     }
 
@@ -426,7 +414,7 @@ mod object {
                 ndims,
                 abi::distribution_from_neutral,
             );
-            abi::error_to_neutral(
+            library::error_to_neutral(
                 ffi::MPI_Type_create_darray(
                     size,
                     abi::rank_from_neutral(rank),
@@ -452,7 +440,7 @@ mod object {
     ) -> i32 {
         // SAFETY: the stub passes on what the application gave it, and places of its own for results.
         unsafe {
-            abi::error_to_neutral(
+            library::error_to_neutral(
                 missing::MPI_Type_struct(
                     count,
                     array_of_blocklengths,
@@ -467,11 +455,10 @@ mod object {
 
 mod one_sided {
     use core::ffi::c_void;
-
-    use mpi_sys as ffi;
     use stillpoint_wrappers::neutral::Word;
     use stillpoint_wrappers::openmpi as abi;
-    use crate::mpi::convert;
+    use crate::mpi::{convert, library};
+    use crate::mpi::library::ffi;
 
     pub unsafe extern "C" fn rput(
         origin_addr: *const c_void,
@@ -486,7 +473,7 @@ mod one_sided {
     ) -> i32 {
         // SAFETY: the stub passes on what the application gave it, and places of its own for results.
         unsafe {
-            abi::error_to_neutral(
+            library::error_to_neutral(
                 ffi::MPI_Rput(
                     origin_addr as _,
                     origin_count,
@@ -512,7 +499,7 @@ mod one_sided {
     ) -> i32 {
         // SAFETY: the stub passes on what the application gave it, and places of its own for results.
         unsafe {
-            abi::error_to_neutral(
+            library::error_to_neutral(
                 ffi::MPI_Win_create(
                     base as _,
                     size,
@@ -528,11 +515,10 @@ mod one_sided {
 
 mod file {
     use core::ffi::{c_char, c_void};
-
-    use mpi_sys as ffi;
     use stillpoint_wrappers::neutral::{Status, Word};
     use stillpoint_wrappers::openmpi as abi;
-    use crate::mpi::convert;
+    use crate::mpi::{convert, library};
+    use crate::mpi::library::ffi;
 
     pub unsafe extern "C" fn file_open(
         comm: Word,
@@ -543,7 +529,7 @@ mod file {
     ) -> i32 {
         // SAFETY: the stub passes on what the application gave it, and places of its own for results.
         unsafe {
-            abi::error_to_neutral(
+            library::error_to_neutral(
                 ffi::MPI_File_open(
                     convert::handle(comm),
                     filename,
@@ -575,16 +561,15 @@ mod file {
                 own_status.place(),
             );
             own_status.give(status);
-            abi::error_to_neutral(code)
+            library::error_to_neutral(code)
         }
     }
 }
 
 mod tool {
     use core::ffi::c_void;
-
-    use mpi_sys as ffi;
-    use stillpoint_wrappers::openmpi as abi;
+    use crate::mpi::library;
+    use crate::mpi::library::ffi;
 
     pub unsafe extern "C" fn t_pvar_handle_alloc(
         pe_session: *mut c_void,
@@ -595,7 +580,7 @@ mod tool {
     ) -> i32 {
         // SAFETY: the stub passes on what the application gave it, and places of its own for results.
         unsafe {
-            abi::error_to_neutral(
+            library::error_to_neutral(
                 ffi::MPI_T_pvar_handle_alloc(
                     pe_session as _,
                     pvar_index,
@@ -605,25 +590,5 @@ mod tool {
                 )
             )
         }
-    }
-}
-
-/// Functions that the real MPI exports and its `mpi.h` does not declare. Handles are pointers, hence words.
-mod missing {
-    use core::ffi::c_void;
-
-    unsafe extern "C" {
-        pub fn MPIX_Barrier_init(
-            comm: *mut c_void,
-            info: *mut c_void,
-            request: *mut *mut c_void,
-        ) -> i32;
-        pub fn MPI_Type_struct(
-            count: i32,
-            array_of_blocklengths: *const i32,
-            array_of_displacements: *const isize,
-            array_of_types: *const *mut c_void,
-            newtype: *mut *mut c_void,
-        ) -> i32;
     }
 }

@@ -158,9 +158,10 @@ mod collective {
     use crate::ground::abi::{CommHandle, DatatypeHandle, Handle, ListOf};
     use crate::ground::crossing::Place;
     use crate::ground::export::export;
+    use crate::ground::object::Object;
     use crate::ground::{abi, arch, crossing};
     use crate::objects::errhandler;
-    use crate::operations::{ahead, direct};
+    use crate::operations::{ahead, devices, direct};
     use crate::operations::clock::kept;
     use crate::operations::clock::kept::{Input, Keeps};
     use crate::operations::clock::log::Note;
@@ -238,6 +239,17 @@ mod collective {
             let sendtype = Handle::object(sendtype);
             let recvtype = Handle::object(recvtype);
             let comm = Handle::object(comm);
+            if devices::present() && let Some(code) = allgather_on_devices(
+                sendbuf,
+                sendcount,
+                sendtype,
+                recvbuf,
+                recvcount,
+                recvtype,
+                comm,
+            ) {
+                return code;
+            }
             let _inside = crossing::enter_as(Place::Collective);
             let code = steps::clocked(
                 comm,
@@ -265,6 +277,43 @@ mod collective {
             0
         }
     }
+
+    #[cold]
+    #[inline(never)]
+    unsafe fn allgather_on_devices(
+        sendbuf: *const c_void,
+        sendcount: c_int,
+        sendtype: *mut Object,
+        recvbuf: *mut c_void,
+        recvcount: c_int,
+        recvtype: *mut Object,
+        comm: *mut Object,
+    ) -> Option<c_int> {
+        // SAFETY: the caller keeps to what MPI asks of its arguments.
+        unsafe {
+            let inside = crossing::enter();
+            let buffers = [devices::Buffer::new(sendbuf, devices::Way::In, devices::once(sendcount, sendtype)), devices::Buffer::new(
+                recvbuf,
+                devices::Way::Out,
+                devices::each(steps::peers(comm), recvcount, recvtype),
+            )];
+            let staged = match devices::Staged::new(comm, c"MPI_Allgather", false, buffers)? {
+                Ok(staged) => staged,
+                Err(code) => return Some(code),
+            };
+            drop(inside);
+            let code = allgather_converted(
+                staged.at(0),
+                sendcount,
+                Handle::of(sendtype),
+                staged.at(1),
+                recvcount,
+                Handle::of(recvtype),
+                Handle::of(comm),
+            );
+            Some(staged.end(code))
+        }
+    }
     export!(PMPI_Allgather => allgather);
 
     #[unsafe(export_name = "MPI_Alltoallw")]
@@ -284,6 +333,19 @@ mod collective {
             let sendtypes = ListOf::at(sendtypes);
             let recvtypes = ListOf::at(recvtypes);
             let comm = Handle::object(comm);
+            if devices::present() && let Some(code) = alltoallw_on_devices(
+                sendbuf,
+                sendcounts,
+                sdispls,
+                sendtypes,
+                recvbuf,
+                recvcounts,
+                rdispls,
+                recvtypes,
+                comm,
+            ) {
+                return code;
+            }
             let _inside = crossing::enter_as(Place::Collective);
             let new_sendtypes = steps::Words::new(
                 HandleKind::Datatype,
@@ -315,6 +377,56 @@ mod collective {
                 return errhandler::raise(comm, code, c"MPI_Alltoallw");
             }
             0
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the MPI function has them")]
+    #[cold]
+    #[inline(never)]
+    unsafe fn alltoallw_on_devices(
+        sendbuf: *const c_void,
+        sendcounts: *const c_int,
+        sdispls: *const c_int,
+        sendtypes: ListOf<DatatypeHandle>,
+        recvbuf: *mut c_void,
+        recvcounts: *const c_int,
+        rdispls: *const c_int,
+        recvtypes: ListOf<DatatypeHandle>,
+        comm: *mut Object,
+    ) -> Option<c_int> {
+        // SAFETY: the caller keeps to what MPI asks of its arguments.
+        unsafe {
+            let inside = crossing::enter();
+            let buffers = [devices::Buffer::new(
+                sendbuf,
+                devices::Way::In,
+                devices::typed(
+                    sendcounts,
+                    sdispls,
+                    steps::Words::new(
+                        HandleKind::Datatype,
+                        sendtypes,
+                        if abi::is_in_place(sendbuf) { 0 } else { steps::peers(comm) },
+                    ).objects(),
+                ),
+            ), devices::Buffer::new(recvbuf, devices::Way::Out, devices::typed(recvcounts, rdispls, steps::Words::new(HandleKind::Datatype, recvtypes, steps::peers(comm)).objects()))];
+            let staged = match devices::Staged::new(comm, c"MPI_Alltoallw", false, buffers)? {
+                Ok(staged) => staged,
+                Err(code) => return Some(code),
+            };
+            drop(inside);
+            let code = alltoallw(
+                staged.at(0),
+                sendcounts,
+                sdispls,
+                sendtypes.given(),
+                staged.at(1),
+                recvcounts,
+                rdispls,
+                recvtypes.given(),
+                Handle::of(comm),
+            );
+            Some(staged.end(code))
         }
     }
     export!(PMPI_Alltoallw => alltoallw);
@@ -358,6 +470,15 @@ mod collective {
         unsafe {
             let datatype = Handle::object(datatype);
             let comm = Handle::object(comm);
+            if devices::present() && let Some(code) = bcast_on_devices(
+                buffer,
+                count,
+                datatype,
+                root,
+                comm,
+            ) {
+                return code;
+            }
             let _inside = crossing::enter_as(Place::Collective);
             if let Some(code) = ahead::bcast(buffer, count, datatype, root, comm) {
                 if code != 0 {
@@ -385,6 +506,42 @@ mod collective {
             0
         }
     }
+
+    #[cold]
+    #[inline(never)]
+    unsafe fn bcast_on_devices(
+        buffer: *mut c_void,
+        count: c_int,
+        datatype: *mut Object,
+        root: c_int,
+        comm: *mut Object,
+    ) -> Option<c_int> {
+        // SAFETY: the caller keeps to what MPI asks of its arguments.
+        unsafe {
+            let inside = crossing::enter();
+            let buffers = [devices::Buffer::new(
+                buffer,
+                devices::Way::Out,
+                if steps::is_root(root, comm) || steps::is_member(root, comm) { devices::once(
+                    count,
+                    datatype,
+                ) } else { Vec::new() },
+            )];
+            let staged = match devices::Staged::new(comm, c"MPI_Bcast", false, buffers)? {
+                Ok(staged) => staged,
+                Err(code) => return Some(code),
+            };
+            drop(inside);
+            let code = bcast_converted(
+                staged.at(0),
+                count,
+                Handle::of(datatype),
+                root,
+                Handle::of(comm),
+            );
+            Some(staged.end(code))
+        }
+    }
     export!(PMPI_Bcast => bcast);
 }
 
@@ -399,7 +556,7 @@ mod nonblocking_collective {
     use crate::ground::object::Object;
     use crate::ground::{abi, crossing};
     use crate::objects::errhandler;
-    use crate::operations::direct;
+    use crate::operations::{devices, direct};
     use crate::stubs::steps;
 
     #[unsafe(export_name = "MPI_Ineighbor_alltoallw")]
@@ -421,6 +578,20 @@ mod nonblocking_collective {
             let recvtypes = ListOf::at(recvtypes);
             let comm = Handle::object(comm);
             let request = PlaceOf::at(request);
+            if devices::present() && let Some(code) = ineighbor_alltoallw_on_devices(
+                sendbuf,
+                sendcounts,
+                sdispls,
+                sendtypes,
+                recvbuf,
+                recvcounts,
+                rdispls,
+                recvtypes,
+                comm,
+                request,
+            ) {
+                return code;
+            }
             let _inside = crossing::enter_as(Place::Collective);
             let new_sendtypes = steps::Words::new(
                 HandleKind::Datatype,
@@ -454,6 +625,63 @@ mod nonblocking_collective {
                 return errhandler::raise(comm, code, c"MPI_Ineighbor_alltoallw");
             }
             0
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the MPI function has them")]
+    #[cold]
+    #[inline(never)]
+    unsafe fn ineighbor_alltoallw_on_devices(
+        sendbuf: *const c_void,
+        sendcounts: *const c_int,
+        sdispls: *const Aint,
+        sendtypes: ListOf<DatatypeHandle>,
+        recvbuf: *mut c_void,
+        recvcounts: *const c_int,
+        rdispls: *const Aint,
+        recvtypes: ListOf<DatatypeHandle>,
+        comm: *mut Object,
+        request: PlaceOf<RequestHandle>,
+    ) -> Option<c_int> {
+        // SAFETY: the caller keeps to what MPI asks of its arguments.
+        unsafe {
+            let inside = crossing::enter();
+            let buffers = [devices::Buffer::new(
+                sendbuf,
+                devices::Way::In,
+                devices::typed(
+                    sendcounts,
+                    sdispls,
+                    steps::Words::new(
+                        HandleKind::Datatype,
+                        sendtypes,
+                        steps::destinations(comm),
+                    ).objects(),
+                ),
+            ), devices::Buffer::new(recvbuf, devices::Way::Out, devices::typed(recvcounts, rdispls, steps::Words::new(HandleKind::Datatype, recvtypes, steps::sources(comm)).objects()))];
+            let staged = match devices::Staged::new(
+                comm,
+                c"MPI_Ineighbor_alltoallw",
+                false,
+                buffers,
+            )? {
+                Ok(staged) => staged,
+                Err(code) => return Some(code),
+            };
+            drop(inside);
+            let code = ineighbor_alltoallw(
+                staged.at(0),
+                sendcounts,
+                sdispls,
+                sendtypes.given(),
+                staged.at(1),
+                recvcounts,
+                rdispls,
+                recvtypes.given(),
+                Handle::of(comm),
+                request.given(),
+            );
+            Some(staged.of_request(code, request))
         }
     }
     export!(PMPI_Ineighbor_alltoallw => ineighbor_alltoallw);
@@ -519,6 +747,18 @@ mod nonblocking_collective {
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
+            if devices::present() && let Some(code) = ireduce_on_devices(
+                sendbuf,
+                recvbuf,
+                count,
+                datatype,
+                op,
+                root,
+                comm,
+                request,
+            ) {
+                return code;
+            }
             let _inside = crossing::enter_as(Place::Collective);
             let code = steps::started(
                 comm,
@@ -540,6 +780,49 @@ mod nonblocking_collective {
                 return errhandler::raise(comm, code, c"MPI_Ireduce");
             }
             0
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the MPI function has them")]
+    #[cold]
+    #[inline(never)]
+    unsafe fn ireduce_on_devices(
+        sendbuf: *const c_void,
+        recvbuf: *mut c_void,
+        count: c_int,
+        datatype: *mut Object,
+        op: *mut Object,
+        root: c_int,
+        comm: *mut Object,
+        request: PlaceOf<RequestHandle>,
+    ) -> Option<c_int> {
+        // SAFETY: the caller keeps to what MPI asks of its arguments.
+        unsafe {
+            let inside = crossing::enter();
+            let buffers = [devices::Buffer::new(
+                sendbuf,
+                devices::Way::In,
+                if steps::is_member(root, comm) { devices::once(
+                    count,
+                    datatype,
+                ) } else { Vec::new() },
+            ), devices::Buffer::new(recvbuf, devices::Way::Out, if steps::is_root(root, comm) { devices::once(count, datatype) } else { Vec::new() })];
+            let staged = match devices::Staged::new(comm, c"MPI_Ireduce", false, buffers)? {
+                Ok(staged) => staged,
+                Err(code) => return Some(code),
+            };
+            drop(inside);
+            let code = ireduce_converted(
+                staged.at(0),
+                staged.at(1),
+                count,
+                datatype,
+                op,
+                root,
+                comm,
+                request,
+            );
+            Some(staged.of_request(code, request))
         }
     }
     export!(PMPI_Ireduce => ireduce);
@@ -764,6 +1047,7 @@ mod one_sided {
     use crate::ground::export::export;
     use crate::ground::{abi, crossing};
     use crate::objects::errhandler;
+    use crate::operations::devices;
     use crate::stubs::{by_hand, steps};
     use crate::windows;
 
@@ -785,6 +1069,13 @@ mod one_sided {
             let target_datatype = Handle::object(target_datatype);
             let win = Handle::object(win);
             let request = PlaceOf::at(request);
+            if devices::present() && let Some(code) = devices::refuses(
+                win,
+                c"MPI_Rput",
+                &[origin_addr],
+            ) {
+                return code;
+            }
             let _inside = crossing::enter();
             if let Err(code) = windows::access(win) {
                 return errhandler::raise(win, code, c"MPI_Rput");
@@ -839,8 +1130,10 @@ mod file {
 
     use crate::ground::abi::{CommHandle, DatatypeHandle, FileHandle, Handle, InfoHandle, Offset, PlaceOf, Status};
     use crate::ground::export::export;
+    use crate::ground::object::Object;
     use crate::ground::{abi, crossing};
     use crate::objects::errhandler;
+    use crate::operations::devices;
     use crate::stubs::{by_hand, steps};
 
     #[unsafe(export_name = "MPI_File_open")]
@@ -874,6 +1167,16 @@ mod file {
         unsafe {
             let fh = Handle::object(fh);
             let datatype = Handle::object(datatype);
+            if devices::present() && let Some(code) = file_read_at_on_devices(
+                fh,
+                offset,
+                buf,
+                count,
+                datatype,
+                status,
+            ) {
+                return code;
+            }
             let _inside = crossing::enter();
             let mut new_status = steps::status(status);
             let code = crossing::cross(
@@ -891,6 +1194,41 @@ mod file {
             }
             steps::give_status(status, &new_status);
             0
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    unsafe fn file_read_at_on_devices(
+        fh: *mut Object,
+        offset: Offset,
+        buf: *mut c_void,
+        count: c_int,
+        datatype: *mut Object,
+        status: *mut Status,
+    ) -> Option<c_int> {
+        // SAFETY: the caller keeps to what MPI asks of its arguments.
+        unsafe {
+            let inside = crossing::enter();
+            let buffers = [devices::Buffer::new(
+                buf,
+                devices::Way::Out,
+                devices::once(count, datatype),
+            )];
+            let staged = match devices::Staged::new(fh, c"MPI_File_read_at", false, buffers)? {
+                Ok(staged) => staged,
+                Err(code) => return Some(code),
+            };
+            drop(inside);
+            let code = file_read_at(
+                Handle::of(fh),
+                offset,
+                staged.at(0),
+                count,
+                Handle::of(datatype),
+                status,
+            );
+            Some(staged.end(code))
         }
     }
     export!(PMPI_File_read_at => file_read_at);

@@ -14,6 +14,7 @@ mod handles;
 mod imports;
 mod internals;
 mod kind;
+mod loaded;
 mod shims;
 mod stubs;
 #[cfg(test)]
@@ -35,8 +36,10 @@ pub enum Part {
     Shared,
     /// `upper-half/`, for programs that were built for the ABI of this name.
     Upper(&'static str),
-    /// `lower-half/`, before a real MPI with the ABI of this name.
+    /// `lower-half/`, linked to a real MPI with the ABI of this name.
     Lower(&'static str),
+    /// `lower-half/`, before a real MPI with the ABI of this name that is loaded at launch.
+    Loaded(&'static str),
 }
 
 /// A file to write, and its text.
@@ -64,12 +67,19 @@ const UPPER: [(&str, Emitter); 4] = [
     ("types.rs", abi::emit_types),
 ];
 /// The lower half's.
-const LOWER: [(&str, Emitter); 4] = [
+const BEFORE_ANY: [(&str, Emitter); 2] = [
     ("shims.rs", shims::emit),
     ("functions.rs", direct::emit_functions),
+];
+/// The lower half's that is linked to its MPI.
+const LINKED: [(&str, Emitter); 3] = [
+    ("missing.rs", shims::emit_missing),
     ("addresses.rs", handles::emit_addresses),
     ("header.rs", abi::emit_header),
 ];
+
+/// The lower half's that loads its MPI.
+const LOADED: [(&str, Emitter); 1] = [("ffi.rs", loaded::emit)];
 
 /// Reads the tables that were in the source tree when this was compiled, and the description of an ABI.
 pub fn input(abi: &str) -> Result<Input, BadLine> {
@@ -105,7 +115,8 @@ pub fn outputs(part: Part) -> Result<Vec<Output>, BadLine> {
             outputs
         }
         Part::Upper(abi) => made(&UPPER, &input(abi)?),
-        Part::Lower(abi) => made(&LOWER, &input(abi)?),
+        Part::Lower(abi) => made(&[&BEFORE_ANY[..], &LINKED].concat(), &input(abi)?),
+        Part::Loaded(abi) => made(&[&BEFORE_ANY[..], &LOADED].concat(), &input(abi)?),
     })
 }
 

@@ -110,7 +110,10 @@ mod tests {
             no_custom_storage: Some("a newer driver is needed".to_owned()),
         };
         let rows = of(&facts);
-        let found: Vec<(bool, &str)> = rows.iter().map(|row| (row.ok, row.found.as_str())).collect();
+        let found: Vec<(bool, &str)> = rows
+            .iter()
+            .map(|row| (row.ok, row.found.as_str()))
+            .collect();
         assert_eq!(
             found,
             [

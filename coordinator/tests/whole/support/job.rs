@@ -60,6 +60,7 @@ impl Job {
             starter: Process::this(),
             one_host: true,
             mpi: "openmpi".into(),
+            library: "openmpi".into(),
             command: vec!["app".into()],
             working_directory: "/".into(),
             restarted_from: None,

@@ -6,14 +6,13 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use stillpoint_linkage::Family;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
 use super::{Backend, Waiting};
 
 pub const BACKEND: Backend = Backend {
-    family: Family::OpenMpi,
+    near: true,
     environment: &[
         // Its handlers of crashes.
         ("OMPI_MCA_opal_signal", ""),

@@ -21,6 +21,7 @@ use super::RestoreError;
 use super::objects::Objects;
 use super::supply::Supply;
 use crate::capture::descriptors::streams;
+use crate::ground::connection;
 use pairs::Pairs;
 pub use rehearsal::rehearse;
 use special::Pipes;
@@ -89,6 +90,8 @@ pub fn reserve(table: &Descriptors) -> Result<(), RestoreError> {
         .max()
         .unwrap_or(-1);
     raise_limit(highest);
+    // SAFETY: no other thread has been started yet.
+    unsafe { connection::move_above(highest) }.map_err(failed)?;
     let null = File::open("/dev/null").map_err(failed)?;
     for number in table
         .numbers

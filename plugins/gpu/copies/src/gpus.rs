@@ -86,13 +86,11 @@ impl<'d> Gpus<'d> {
         }
     }
 
-    fn queue(&mut self, stream: Stream, owner: usize) -> Result<Queue, DeviceError> {
+    fn queue(&mut self, stream: Stream, owner: usize) -> Result<Queue, Error> {
         if let Some(queue) = self.queues.get(&stream) {
             return Ok(*queue);
         }
-        let queue = self.contexts[owner]
-            .stream()
-            .map_err(|error| said(owner, &error))?;
+        let queue = self.contexts[owner].stream()?;
         self.queues.insert(stream, queue);
         Ok(queue)
     }
@@ -191,11 +189,15 @@ impl Device for Gpus<'_> {
                 self.pinned.find(spot.address, copy.bytes)?;
             }
         }
-        let queue = self.queue(stream, owner)?;
+        let queue = self.queue(stream, owner);
+        let queue = queue.map_err(|error| failed(&stream, copy, owner, &error))?;
         let context = &self.contexts[owner];
         let event = match self.spare[owner].pop() {
             Some(event) => event,
-            None => context.event().map_err(|error| said(owner, &error))?,
+            None => {
+                let made = context.event();
+                made.map_err(|error| failed(&stream, copy, owner, &error))?
+            }
         };
         let (to, from) = (copy.to.address, copy.from.address);
         // SAFETY: host memory is pinned, as has been looked up, and stays so while the copy is in the list; nobody gets a slice of it before.

@@ -51,7 +51,7 @@ fn run(client: &Client, number: u32, pieces: &Receiver<Piece>) {
         let channel = client.channel();
         // Nothing is done any more for a client that has had an error.
         if channel.error.load(Ordering::Acquire) == 0
-            && let Err(code) = perform(client, &piece)
+            && let Err(code) = perform(client, number, &piece)
         {
             channel.fail(code);
         }
@@ -76,7 +76,17 @@ fn wait(client: &Client, after: &[(u32, u32)]) {
     }
 }
 
-fn perform(client: &Client, piece: &Piece) -> Result<(), u32> {
+/// Has a function of the host called, and waits for it.
+fn call(client: &Client, stream: u32, ticket: u32) {
+    let channel = client.channel();
+    channel.ask(stream, ticket);
+    let word = &channel.asked[stream as usize];
+    while word.load(Ordering::Acquire) == ticket && !client.gone.load(Ordering::Acquire) {
+        futex::wait(futex::place(word), ticket, Some(Duration::from_millis(100)));
+    }
+}
+
+fn perform(client: &Client, number: u32, piece: &Piece) -> Result<(), u32> {
     let gpus = &client.gpus;
     if gpus.lost(piece.device) {
         return Err(code::UNKNOWN);
@@ -119,6 +129,10 @@ fn perform(client: &Client, piece: &Piece) -> Result<(), u32> {
         &Work::Stamp { event } => {
             let now = gpus.links.now();
             client.channel().times[event as usize % EVENTS].store(now, Ordering::Release);
+            Ok(())
+        }
+        &Work::Host { ticket } => {
+            call(client, number, ticket);
             Ok(())
         }
         &Work::Free { address } => client.space.remove(address),

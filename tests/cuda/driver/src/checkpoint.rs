@@ -73,14 +73,31 @@ fn lock(until: Option<u64>) -> Result<Vec<Lent>, Code> {
     if !gate::close(until) {
         return Err(code::NOT_READY);
     }
-    let mut driver = hold();
-    let driver = driver.as_mut().ok_or(code::NOT_INITIALIZED)?;
-    let result = driver.quiet(until);
+    let result = quiet(until);
     match result {
         Ok(()) => window::set_state(State::Locked),
         Err(_) => gate::open(),
     }
     result.map(|()| vec![])
+}
+
+/// Waits for the work that was submitted. Nobody is kept from the driver's state meanwhile: functions of the program may have to be called.
+fn quiet(until: Option<u64>) -> Result<(), Code> {
+    let (fault, pieces) = {
+        let mut driver = hold();
+        let driver = driver.as_mut().ok_or(code::NOT_INITIALIZED)?;
+        let fault = driver.connection()?.fault("lock-timeout");
+        (fault, driver.slots.all())
+    };
+    if fault {
+        let left = until.map_or(0, |until| until.saturating_sub(clock::now()));
+        std::thread::sleep(Duration::from_nanos(left));
+        return Err(code::NOT_READY);
+    }
+    let all = pieces
+        .into_iter()
+        .all(|(slot, sequence)| finished(slot, sequence, until));
+    all.then_some(()).ok_or(code::NOT_READY)
 }
 
 /// Waits for a piece of work, until a time of the monotonic clock.
@@ -105,21 +122,6 @@ fn finished(slot: u32, sequence: u32, until: Option<u64>) -> bool {
 }
 
 impl Driver {
-    fn quiet(&mut self, until: Option<u64>) -> Result<(), Code> {
-        let connection = self.connection.as_mut().ok_or(code::DEVICE_UNAVAILABLE)?;
-        if connection.fault("lock-timeout") {
-            let left = until.map_or(0, |until| until.saturating_sub(clock::now()));
-            std::thread::sleep(Duration::from_nanos(left));
-            return Err(code::NOT_READY);
-        }
-        for (slot, sequence) in self.slots.all() {
-            if !finished(slot, sequence, until) {
-                return Err(code::NOT_READY);
-            }
-        }
-        Ok(())
-    }
-
     /// Device memory goes to host memory, or is lent; then the connection ends, or will when the copies are made.
     fn save(&mut self, custom: bool) -> Result<Vec<Lent>, Code> {
         self.healthy()?;
@@ -225,6 +227,8 @@ impl Driver {
 
     /// The connection ends; nothing of the devices is open or mapped any more.
     fn leave(&mut self) -> Result<(), Code> {
+        // Who waits for a call to make must not go on waiting by a channel that is no more.
+        let _ = futex::wake(&window::channel().calls);
         let kept: *const channel::Channel = window::channel();
         // SAFETY: the channel is mapped, as there is a connection, and the device changes nothing of it now.
         let kept = unsafe { std::slice::from_raw_parts(kept.cast::<u8>(), channel::SIZE) };
@@ -261,6 +265,11 @@ impl Driver {
         match &restored {
             Ok(_) => {
                 self.folder = folder;
+                // From here on the process's devices are the new ones, also for the next checkpoint.
+                for device in &mut self.node.devices {
+                    let pair = pairs.iter().find(|(before, _)| *before == device.uuid);
+                    device.uuid = pair.map_or(device.uuid, |(_, now)| *now);
+                }
                 let state = if custom {
                     State::Restoring
                 } else {

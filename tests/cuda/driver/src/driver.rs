@@ -17,6 +17,7 @@ use stillpoint_emulated_gpu_protocol::message::{Reply, Request, Work};
 use stillpoint_emulated_gpu_protocol::{VARIABLE, futex, window as places};
 
 use crate::addresses::Addresses;
+use crate::callbacks::Callbacks;
 use crate::checkpoint::Saved;
 use crate::code::{self, Code};
 use crate::connection::Connection;
@@ -51,6 +52,8 @@ pub struct Driver {
     /// Addresses that can be given out again once a stream has come so far.
     pub leaving: Vec<(u32, u32, u64)>,
     pub pieces: u64,
+    /// Functions of the program that streams will have called.
+    pub callbacks: Callbacks,
     /// What a checkpoint has put aside.
     pub saved: Option<Saved>,
 }
@@ -188,6 +191,7 @@ pub fn init() -> Result<(), Code> {
         managed_addresses: Addresses::new(places::MANAGED),
         leaving: vec![],
         pieces: 0,
+        callbacks: Callbacks::default(),
         saved: None,
     });
     Ok(())

@@ -18,6 +18,7 @@
 
 mod addresses;
 mod allocation;
+mod callbacks;
 mod calls;
 mod checkpoint;
 mod code;

@@ -19,17 +19,20 @@ pub struct Ends {
     pub others: (File, File),
 }
 
-/// Starts it. It takes no signal: handlers of the program are not for the driver's threads.
+/// Starts it.
 pub fn start(ends: Ends) -> io::Result<()> {
+    spawn(NAME, move || run(ends))
+}
+
+/// Starts a thread of the driver. It takes no signal: handlers of the program are not for it.
+pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     // SAFETY: signal sets of our own; the mask of this thread is put back as it was.
     unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();
         let mut before: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let started = thread::Builder::new()
-            .name(NAME.to_owned())
-            .spawn(move || run(ends));
+        let started = thread::Builder::new().name(name.to_owned()).spawn(body);
         libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
         started.map(drop)
     }

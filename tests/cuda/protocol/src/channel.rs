@@ -19,6 +19,10 @@ pub struct Channel {
     pub done: [AtomicU32; STREAMS],
     /// Nanoseconds of the device's clock at which an event happened.
     pub times: [AtomicU64; EVENTS],
+    /// Changes whenever a stream wants a function of the host called.
+    pub calls: AtomicU32,
+    /// Which function each stream wants called, and waits for; 0 for none.
+    pub asked: [AtomicU32; STREAMS],
 }
 
 /// Bytes of it.
@@ -34,6 +38,22 @@ impl Channel {
     pub fn finish(&self, stream: u32, sequence: u32) {
         let word = &self.done[stream as usize];
         word.store(sequence, Ordering::Release);
+        // Nobody has to be there.
+        let _ = futex::wake(word);
+    }
+
+    /// Asks for a function of the host, for a stream.
+    pub fn ask(&self, stream: u32, ticket: u32) {
+        self.asked[stream as usize].store(ticket, Ordering::Release);
+        self.calls.fetch_add(1, Ordering::AcqRel);
+        // Whoever calls it looks from time to time anyway.
+        let _ = futex::wake(&self.calls);
+    }
+
+    /// Says that a stream's function has been called.
+    pub fn answer(&self, stream: u32) {
+        let word = &self.asked[stream as usize];
+        word.store(0, Ordering::Release);
         // Nobody has to be there.
         let _ = futex::wake(word);
     }

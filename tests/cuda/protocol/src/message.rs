@@ -78,6 +78,8 @@ pub enum Work {
     Launch(Launch),
     /// The time is kept for an event.
     Stamp { event: u32 },
+    /// A function of the host is called.
+    Host { ticket: u32 },
     /// Memory is given back.
     Free { address: u64 },
     /// Nothing: a place in the order.

@@ -15,7 +15,7 @@ unsafe fn staged<const N: usize>(
     name: &'static CStr,
     later: bool,
     buffers: [Buffer; N],
-) -> Option<Result<Box<Staged>, c_int>> {
+) -> Option<Result<Staged, c_int>> {
     let _inside = crossing::enter();
     // SAFETY: inside; the application's arguments.
     unsafe { Staged::new(comm, name, later, buffers) }

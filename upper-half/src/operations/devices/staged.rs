@@ -104,15 +104,15 @@ impl Staged {
         name: &'static CStr,
         later: bool,
         buffers: [Buffer; N],
-    ) -> Option<Result<Box<Staged>, c_int>> {
+    ) -> Option<Result<Staged, c_int>> {
         let driver = driver::driver()?;
-        let mut staged = Box::new(Staged {
+        let mut staged = Staged {
             on,
             name,
             pointers: Vec::with_capacity(N),
             copies: Vec::new(),
             has_landed: false,
-        });
+        };
         for buffer in buffers {
             let mut pointer = buffer.pointer;
             // SAFETY: the caller's handles.
@@ -148,7 +148,7 @@ impl Staged {
     ///
     /// # Safety
     /// On a thread of the application.
-    pub unsafe fn end(mut self: Box<Self>, code: c_int) -> c_int {
+    pub unsafe fn end(mut self, code: c_int) -> c_int {
         let _inside = crossing::enter();
         // SAFETY: inside.
         match unsafe { self.land() } {
@@ -162,7 +162,7 @@ impl Staged {
     ///
     /// # Safety
     /// On a thread of the application; `place` is where the call has put its request, if its code is 0.
-    pub unsafe fn of_request(self: Box<Self>, code: c_int, place: PlaceOf<RequestHandle>) -> c_int {
+    pub unsafe fn of_request(self, code: c_int, place: PlaceOf<RequestHandle>) -> c_int {
         if code != 0 || place.is_null() {
             return code;
         }
@@ -170,7 +170,7 @@ impl Staged {
         // SAFETY: inside; the request that was just made.
         unsafe {
             match request::of(place.get()) {
-                Ok(Some(request)) => attach(request, self),
+                Ok(Some(request)) => attach(request, Box::new(self)),
                 // It is over already.
                 _ => return self.end(code),
             }
@@ -274,13 +274,11 @@ pub unsafe fn starting(request: *mut Request) -> Result<(), c_int> {
     Ok(())
 }
 
-/// Frees what was attached to a request that ends.
+/// A request with staged buffers ends.
 ///
 /// # Safety
-/// The request is not used any more.
-pub unsafe fn forget(request: &mut Request) {
-    if belongs_to(request) {
-        // SAFETY: the box that `attach` took apart.
-        drop(unsafe { Box::from_raw(request.context.cast::<Staged>()) });
-    }
+/// `context` is what was attached, and used no more.
+pub unsafe fn forget(context: *mut ()) {
+    // SAFETY: the box that `attach` took apart.
+    drop(unsafe { Box::from_raw(context.cast::<Staged>()) });
 }

@@ -43,17 +43,23 @@ pub fn is_being_made(context: *mut ()) -> bool {
     })
 }
 
-/// Has `completion(context)` run when the application is told that the request is over.
+/// Has `completion(context)` run when the application is told that the request is over, and `ending(context)` when nothing asks for it any more.
 ///
 /// # Safety
 /// `request` must be a live request of [`adopt`].
-pub unsafe fn on_completion(request: *mut Object, completion: Completion, context: *mut ()) {
+pub unsafe fn on_completion(
+    request: *mut Object,
+    completion: Completion,
+    ending: Option<Completion>,
+    context: *mut (),
+) {
     // SAFETY: the caller's request.
     unsafe {
         let request = request.cast::<Request>();
         if (*request).completion.replace(completion).is_none() {
             COMPLETIONS.fetch_add(1, Ordering::Relaxed);
         }
+        (*request).ending = ending;
         (*request).context = context;
     }
 }

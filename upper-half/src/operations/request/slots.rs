@@ -14,7 +14,6 @@ use super::{Arguments, CANCELLED, Kind, Request, State};
 use crate::ground::object::{ALIVE, FREED, Object};
 use crate::ground::shared::{Shared, concurrent};
 use crate::ground::{arch, fortran, handle};
-use crate::operations::devices;
 
 pub(super) struct Requests {
     /// Every slot that was ever a request.
@@ -309,9 +308,11 @@ pub unsafe fn end(request: *mut Request) {
 #[cold]
 unsafe fn end_rest(request: &mut Request) {
     request.recipe = None;
-    // SAFETY: the request ends.
-    unsafe { devices::forget(request) };
     if request.completion.take().is_some() {
+        if let Some(ending) = request.ending.take() {
+            // SAFETY: the context that came with it, used no more.
+            unsafe { ending(request.context) };
+        }
         COMPLETIONS.fetch_sub(1, Ordering::Relaxed);
     }
     for object in core::mem::take(&mut request.held) {

@@ -61,7 +61,7 @@ pub fn emit(input: &Input) -> String {
 /// Writes the table of the real MPI's functions.
 pub fn emit_functions(input: &Input) -> String {
     let mut text = format!(
-        "use core::mem::transmute;\n\nuse mpi_sys as ffi;\nuse stillpoint_wrappers::direct::Direct;\nuse stillpoint_wrappers::{} as abi;\n\n\
+        "use core::mem::transmute;\n\nuse stillpoint_wrappers::direct::Direct;\nuse stillpoint_wrappers::{} as abi;\n\nuse crate::mpi::library::ffi;\n\n\
          /// The table. Its handles are words: both are as large as a pointer.\n\
          #[allow(clippy::missing_transmute_annotations, reason = \"the field says what a function becomes\")]\n\
          pub const fn direct() -> Direct {{\n\

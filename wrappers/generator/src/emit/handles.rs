@@ -114,7 +114,7 @@ pub fn emit_addresses(input: &Input) -> String {
     let handles = sorted(&input.abi);
     let symbols = symbols(&handles);
     let mut text = String::new();
-    text.push_str("use core::ffi::c_void;\n\nuse crate::mpi::predefined::Address;\n\n");
+    text.push_str("use core::ffi::c_void;\n\nuse crate::mpi::library::Address;\n\n");
     text.push_str("macro_rules! symbols {\n($($name:ident,)*) => {\nunsafe extern \"C\" { $(static $name: c_void;)* }\n\n");
     text.push_str("/// Where the symbols are, in the order of `PREDEFINED`.\n");
     let _ = writeln!(text, "pub static ADDRESSES: [Address; {}] =", symbols.len());

@@ -1,4 +1,4 @@
-//! The lower half's side of the dispatch table for Open MPI (`lower-half/src/mpi/generated.rs`), a module for each class.
+//! The lower half's side of the dispatch table (`lower-half/src/mpi/generated.rs`), a module for each class.
 
 use std::fmt::Write;
 
@@ -10,7 +10,33 @@ use crate::table::{CLASSES, Direction, Function, Parameter};
 /// Shims written by hand, in `lower-half/src/mpi/attributes.rs`.
 const BY_HAND: [&str; 3] = ["MPI_Comm_get_attr", "MPI_Attr_get", "MPI_Win_get_attr"];
 
-/// Writes the shims, the missing declarations and the filled table.
+/// The one of these that calls another of them and nothing of the library.
+pub const SAME_AS_ANOTHER: &str = "MPI_Attr_get";
+
+/// Results that are texts, which are as long as an ABI allows: function, parameter, the constant that says how long. Other texts come with
+/// a length of the caller's.
+const TEXTS: [(&str, &str, &str); 9] = [
+    ("MPI_Comm_get_name", "comm_name", "object_name"),
+    ("MPI_Type_get_name", "type_name", "object_name"),
+    ("MPI_Win_get_name", "win_name", "object_name"),
+    ("MPI_Error_string", "string", "error_string"),
+    ("MPI_Get_library_version", "version", "library_version"),
+    ("MPI_Get_processor_name", "name", "processor_name"),
+    ("MPI_Info_get_nthkey", "key", "info_key"),
+    ("MPI_File_get_view", "datarep", "datarep_string"),
+    ("MPI_Open_port", "port_name", "port_name"),
+];
+/// The same of a name that is looked up.
+const LOOKED_UP: (&str, &str, &str) = ("MPI_Lookup_name", "port_name", "port_name");
+
+/// The constant that says how long a result is that is a text, if nothing else does.
+pub fn text_length(function: &Function, parameter: &Parameter) -> Option<&'static str> {
+    let mut told = TEXTS.iter().chain([&LOOKED_UP]);
+    let is_it = |it: &&(&str, &str, &'static str)| it.0 == function.name && it.1 == parameter.name;
+    told.find(is_it).map(|it| it.2)
+}
+
+/// Writes the shims and the filled table.
 pub fn emit(input: &Input) -> String {
     let functions: Vec<&Function> = input
         .functions
@@ -45,19 +71,17 @@ pub fn emit(input: &Input) -> String {
     text.push_str(&fields);
     text.push_str("extra,\ndirect: direct::direct(),\n}\n}\n");
     text.push_str(&modules);
-    missing(&mut text, &functions, &input.abi);
     text
 }
 
 fn imports(shims: &str, module: &str) -> String {
     let mut imports = Imports::of(shims);
     imports.from("core::ffi", &["c_char", "c_void"]);
-    imports.line("ffi", "\nuse mpi_sys as ffi;");
     imports.from("stillpoint_wrappers::neutral", &["Status", "Word"]);
     let line = format!("use stillpoint_wrappers::{module} as abi;");
     imports.line("abi", &line);
-    imports.line("missing", "\nuse super::missing;");
-    imports.from("crate::mpi", &["convert"]);
+    imports.from("crate::mpi", &["convert", "library"]);
+    imports.modules("crate::mpi::library", &["ffi", "missing"]);
     imports.text()
 }
 
@@ -76,7 +100,22 @@ fn shim(text: &mut String, function: &Function, abi: &Abi) {
     );
     for parameter in &function.parameters {
         before(text, parameter);
+        if let Some(length) = text_length(function, parameter) {
+            let name = &parameter.name;
+            let _ = writeln!(
+                text,
+                "let mut own_{name} = library::text({name}, |lengths| lengths.{length});"
+            );
+        }
     }
+    let texts = || {
+        let parameters = function.parameters.iter();
+        parameters.filter(|it| text_length(function, it).is_some())
+    };
+    let argument = |parameter: &Parameter| match text_length(function, parameter) {
+        Some(_) => format!("own_{}.place()", parameter.name),
+        None => argument(parameter),
+    };
     let arguments: Vec<String> = function.parameters.iter().map(argument).collect();
     let home = if abi.is_undeclared(&function.name) {
         "missing"
@@ -84,7 +123,7 @@ fn shim(text: &mut String, function: &Function, abi: &Abi) {
         "ffi"
     };
     let call = format!("{home}::{}({})", function.name, arguments.join(", "));
-    if function.parameters.iter().any(gives_back) {
+    if function.parameters.iter().any(gives_back) || texts().next().is_some() {
         let _ = writeln!(text, "let code = {call};");
         for parameter in function
             .parameters
@@ -93,9 +132,14 @@ fn shim(text: &mut String, function: &Function, abi: &Abi) {
         {
             after(text, parameter);
         }
-        text.push_str("abi::error_to_neutral(code)\n}\n}\n");
+        let length = function.parameters.iter().find(|it| it.name == "resultlen");
+        let length = length.map_or("core::ptr::null_mut()", |it| it.name.as_str());
+        for parameter in texts() {
+            let _ = writeln!(text, "own_{}.give({length}, code);", parameter.name);
+        }
+        text.push_str("library::error_to_neutral(code)\n}\n}\n");
     } else {
-        let _ = writeln!(text, "abi::error_to_neutral({call})\n}}\n}}");
+        let _ = writeln!(text, "library::error_to_neutral({call})\n}}\n}}");
     }
 }
 
@@ -128,7 +172,11 @@ fn before(text: &mut String, parameter: &Parameter) {
             "let {mutable}own_{name} = convert::statuses({name}, {length});"
         );
     } else if kind == "status" {
-        let _ = writeln!(text, "let {mutable}own_{name} = convert::status({name});");
+        let form = match parameter.direction {
+            Direction::In => "given_status",
+            _ => "status",
+        };
+        let _ = writeln!(text, "let {mutable}own_{name} = convert::{form}({name});");
     } else if kind::is_special(kind) && is_array(parameter) {
         let _ = writeln!(
             text,
@@ -187,13 +235,14 @@ fn after(text: &mut String, parameter: &Parameter) {
     }
 }
 
-/// What rsmpi's bindings do not declare.
-fn missing(text: &mut String, functions: &[&Function], abi: &Abi) {
-    text.push_str(
-        "\n/// Functions that the real MPI exports and its `mpi.h` does not declare. Handles are pointers, hence words.\n\
-         mod missing {\nuse core::ffi::c_void;\n\nunsafe extern \"C\" {\n",
+/// Writes declarations of what rsmpi's bindings do not declare.
+pub fn emit_missing(input: &Input) -> String {
+    let mut text = String::from(
+        "// Functions that the real MPI exports and its `mpi.h` does not declare. Handles are pointers, hence words.\n\n\
+         use core::ffi::c_void;\n\nunsafe extern \"C\" {\n",
     );
-    for function in functions.iter().filter(|it| abi.is_undeclared(&it.name)) {
+    let functions = input.functions.iter().filter(|it| kind::crosses(it));
+    for function in functions.filter(|it| input.abi.is_undeclared(&it.name)) {
         let parameters: Vec<String> = function
             .parameters
             .iter()
@@ -209,5 +258,6 @@ fn missing(text: &mut String, functions: &[&Function], abi: &Abi) {
             parameters.join(", ")
         );
     }
-    text.push_str("}\n}\n");
+    text.push_str("}\n");
+    text
 }

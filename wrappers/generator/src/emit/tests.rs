@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Input, LOWER, OF_ABI, SHARED, UPPER};
+use super::{BEFORE_ANY, Input, LINKED, LOADED, OF_ABI, SHARED, UPPER};
 use crate::abi::ABIS;
 use crate::constants::Sort;
 use crate::table::Form;
@@ -107,7 +107,12 @@ fn is_kept(path: &Path, made: &str, variable: &str) {
 fn what_is_made_of_a_few_functions_is_what_was_reviewed() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
     let input = a_few();
-    let files = SHARED.into_iter().chain(UPPER).chain(LOWER);
+    let files = SHARED
+        .into_iter()
+        .chain(UPPER)
+        .chain(BEFORE_ANY)
+        .chain(LINKED)
+        .chain(LOADED);
     let mut names = BTreeSet::new();
     for (name, emit) in files.chain([("openmpi.rs", OF_ABI)]) {
         let made = super::output(name, emit, &input).text;

@@ -100,6 +100,7 @@ static ENTRIES: &[Entry] = entries! {
     "cuGetProcAddress" 12000 cuGetProcAddress_v2
     "cuInit" 2000 cuInit
     "cuLaunchCooperativeKernel" 9000 cuLaunchCooperativeKernel
+    "cuLaunchHostFunc" 10000 cuLaunchHostFunc
     "cuLaunchKernel" 4000 cuLaunchKernel
     "cuMemAdvise" 12020 cuMemAdvise_v2
     "cuMemAlloc" 3020 cuMemAlloc_v2

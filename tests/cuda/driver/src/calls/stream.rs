@@ -1,11 +1,12 @@
 //! Streams.
 
-use std::ffi::{c_int, c_uint};
+use std::ffi::{c_int, c_uint, c_void};
 
 use stillpoint_emulated_gpu_protocol::channel::STREAMS;
 use stillpoint_emulated_gpu_protocol::message::Work;
 
 use super::give;
+use crate::callbacks::Function;
 use crate::code::{self, Code};
 use crate::driver::{call, call_and_wait, look};
 use crate::objects::{Order, Stream};
@@ -109,5 +110,17 @@ pub extern "C" fn cuStreamIsCapturing(stream: u64, status: *mut c_uint) -> Code 
         driver.stream(stream)?;
         // SAFETY: the program's place for a number.
         unsafe { give(status, 0) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuLaunchHostFunc(
+    stream: u64,
+    function: Option<Function>,
+    argument: *mut c_void,
+) -> Code {
+    call(|driver| {
+        let function = function.ok_or(code::INVALID_VALUE)?;
+        driver.call_in_order(stream, function, argument)
     })
 }

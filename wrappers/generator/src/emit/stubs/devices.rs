@@ -239,9 +239,13 @@ pub fn function(
     } else {
         "staged.end(code)"
     };
+    let many = match function.parameters.len() {
+        0..=7 => "",
+        _ => "#[expect(clippy::too_many_arguments, reason = \"the MPI function has them\")]\n",
+    };
     let _ = writeln!(
         text,
-        "\n#[cold]\n#[inline(never)]\nunsafe fn {name}_on_devices{parameters} -> Option<c_int> {{\n\
+        "\n{many}#[cold]\n#[inline(never)]\nunsafe fn {name}_on_devices{parameters} -> Option<c_int> {{\n\
          // SAFETY: the caller keeps to what MPI asks of its arguments.\nunsafe {{\n\
          let inside = crossing::enter();\n\
          let buffers = [{}];\n\

@@ -1,0 +1,25 @@
+//! Makes some of the executable's functions those that every library of the lower half finds (`threads::lower`,
+//! `threads::own_area`, `heap`).
+
+pub fn found_first() {
+    let first = [
+        "pthread_create",
+        "__tls_get_addr",
+        "pthread_getspecific",
+        "pthread_setspecific",
+        "dlopen",
+        "dlclose",
+        "__cxa_atexit",
+        "calloc",
+        "realloc",
+    ];
+    for function in first {
+        println!("cargo::rustc-link-arg-bins=-Wl,--export-dynamic-symbol={function}");
+    }
+}
+
+/// Which library the executable is built for (`src/mpi/library.rs`).
+pub fn library(name: &str) {
+    println!("cargo::rustc-check-cfg=cfg(library, values(\"abi\", \"openmpi\"))");
+    println!("cargo::rustc-cfg=library=\"{name}\"");
+}

@@ -1,0 +1,12 @@
+//! The library that this executable is built for: its functions, and what of its values its description does not tell. One of the two below, as the build
+//! script says; each has the same names.
+
+#[cfg(library = "openmpi")]
+mod openmpi;
+#[cfg(library = "abi")]
+mod standard;
+
+#[cfg(library = "openmpi")]
+pub use openmpi::*;
+#[cfg(library = "abi")]
+pub use standard::*;

@@ -1,0 +1,105 @@
+//! Any library that has the MPI 5.0 standard's ABI, loaded at launch: functions are looked up by name. Values are the neutral ones but for what is inside
+//! a status, which each library has in its own way, and for error codes, of which the standard gives only the classes.
+//!
+//! * [`ffi`] - the functions, generated
+//! * [`found`] - where they were found
+//! * [`missing`] - what the standard has removed, made of what it has
+//! * [`texts`] - results that are longer than a program of another ABI has room for
+
+mod found;
+mod removed;
+mod texts;
+
+pub use stillpoint_wrappers::abi;
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::{Status, Word};
+
+pub use found::load;
+pub use texts::text;
+
+/// The functions.
+#[allow(non_snake_case, reason = "MPI's names")]
+pub mod ffi {
+    include!(concat!(env!("OUT_DIR"), "/ffi.rs"));
+
+    /// `MPI_Aint`.
+    #[allow(non_camel_case_types, reason = "MPI's name")]
+    pub type MPI_Aint = isize;
+    /// `MPI_Datatype`.
+    #[allow(non_camel_case_types, reason = "MPI's name")]
+    pub type MPI_Datatype = Word;
+    /// `MPI_Request`.
+    #[allow(non_camel_case_types, reason = "MPI's name")]
+    pub type MPI_Request = Word;
+}
+
+/// What has another name there, or none.
+pub mod missing {
+    pub use super::ffi::*;
+    pub use super::removed::*;
+}
+
+/// Predefined handles: kind, standard-ABI value, whether it is its kind's null handle, the word.
+pub fn predefined() -> impl Iterator<Item = (HandleKind, i32, bool, Word)> {
+    abi::PREDEFINED.iter().map(|entry| {
+        let word = entry.value as Word;
+        (entry.kind, entry.standard, entry.is_null(), word)
+    })
+}
+
+/// An error code: its class, which is the neutral value.
+pub fn error_to_neutral(code: i32) -> i32 {
+    if code == 0 {
+        return 0;
+    }
+    let mut class = code;
+    // SAFETY: a place of ours.
+    let failed = unsafe { ffi::MPI_Error_class(code, &raw mut class) };
+    if failed == 0 { class } else { abi::ERR_UNKNOWN }
+}
+
+/// A status that a function is given to write to.
+pub fn blank(status: &Status) -> abi::Status {
+    let mut own = abi::Status::default();
+    (own.source, own.tag, own.error) = (status.source, status.tag, status.error);
+    own
+}
+
+/// A status that a function is given to read from.
+pub fn given(status: &Status) -> abi::Status {
+    let mut own = blank(status);
+    let place = (&raw mut own).cast();
+    // SAFETY: a status of ours.
+    unsafe {
+        ffi::MPI_Status_set_elements_x(place, BYTE, status.bytes() as i64);
+        ffi::MPI_Status_set_cancelled(place, status.cancelled().into());
+    }
+    own
+}
+
+/// `MPI_BYTE`.
+const BYTE: Word = 583;
+
+/// A status that a function has written, whose error was `before` in the neutral form: most functions leave it alone.
+pub fn written(status: &abi::Status, before: i32) -> Status {
+    let error = match status.error {
+        same if same == before => before,
+        code => error_to_neutral(code),
+    };
+    let mut neutral = Status {
+        source: status.source,
+        tag: status.tag,
+        error,
+        ..Status::default()
+    };
+    let place = (&raw const *status).cast();
+    let (mut cancelled, mut bytes) = (0, 0);
+    // SAFETY: a status that a function of the library has written, or nobody.
+    unsafe {
+        ffi::MPI_Test_cancelled(place, &raw mut cancelled);
+        ffi::MPI_Get_elements_x(place, BYTE, &raw mut bytes);
+    }
+    neutral.internal[0] = cancelled;
+    neutral.set_bytes(bytes.max(0) as u64);
+    neutral
+}

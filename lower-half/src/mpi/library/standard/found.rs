@@ -1,0 +1,81 @@
+//! The library, and where its functions were found.
+
+use core::ffi::{CStr, c_void};
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use stillpoint_wrappers::lengths::Lengths;
+
+use super::{abi, ffi, texts};
+use crate::ground::say;
+
+struct Functions([*const c_void; ffi::NAMES.len()]);
+
+// SAFETY: addresses of code that stays.
+unsafe impl Send for Functions {}
+// SAFETY: as above.
+unsafe impl Sync for Functions {}
+
+static FOUND: OnceLock<Functions> = OnceLock::new();
+
+/// Loads the library, and finds its functions for programs of an ABI. What it lacks is told where it is called.
+///
+/// # Errors
+/// The library cannot be loaded, or it is none.
+pub fn load(path: Option<&Path>, program: &str) -> Result<(), String> {
+    let lengths = Lengths::of(program);
+    texts::for_programs_with(lengths.ok_or_else(|| format!("no ABI {program} is known here"))?);
+    let path = path.unwrap_or(Path::new(abi::LIBRARY));
+    let name = CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
+    // SAFETY: the name ends with a nul; what libraries do when they are loaded is theirs.
+    let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+    if library.is_null() {
+        return Err(format!("no MPI can be loaded: {}", last_error()));
+    }
+    let functions = ffi::NAMES.map(|name| look_up(library, name));
+    if functions.iter().all(|function| function.is_null()) {
+        return Err(format!("{}: this is no MPI", path.display()));
+    }
+    let _ = FOUND.set(Functions(functions));
+    Ok(())
+}
+
+/// A function under its name, or the one that MPI-4 gave to what was an extension.
+fn look_up(library: *mut c_void, name: &CStr) -> *const c_void {
+    // SAFETY: a name that ends with a nul, in a library that stays loaded.
+    let find = |name: &CStr| unsafe { libc::dlsym(library, name.as_ptr()) }.cast_const();
+    let found = find(name);
+    let extension = name.to_bytes().strip_prefix(b"MPIX_");
+    match extension.map(|rest| CString::new([b"MPI_", rest].concat())) {
+        Some(Ok(standard)) if found.is_null() => find(&standard),
+        _ => found,
+    }
+}
+
+fn last_error() -> String {
+    // SAFETY: the linker's own text, or none.
+    unsafe {
+        let text = libc::dlerror();
+        match text.is_null() {
+            true => "the linker does not say why".to_owned(),
+            false => CStr::from_ptr(text).to_string_lossy().into_owned(),
+        }
+    }
+}
+
+/// The function of that number, if the library has it.
+#[inline(always)]
+pub fn found(index: usize) -> Option<*const c_void> {
+    let function = FOUND.get()?.0[index];
+    (!function.is_null()).then_some(function)
+}
+
+/// Says that the library has not got the function of that number. The error code that stands for it.
+#[cold]
+pub fn absent(index: usize) -> i32 {
+    let name = ffi::NAMES[index].to_string_lossy();
+    say::line(format_args!("the MPI library has no {name}"));
+    abi::ERR_UNSUPPORTED_OPERATION
+}

@@ -1,0 +1,43 @@
+//! What MPI-3 has removed and programs of an older ABI still call: the functions that took its place, under its names.
+
+#![allow(non_snake_case, reason = "MPI's names")]
+
+use stillpoint_wrappers::neutral::Word;
+
+use super::ffi;
+
+pub use super::ffi::{
+    MPI_Comm_get_errhandler as MPI_Errhandler_get, MPI_Comm_set_errhandler as MPI_Errhandler_set,
+    MPI_Get_address as MPI_Address, MPI_Type_create_hindexed as MPI_Type_hindexed,
+    MPI_Type_create_hvector as MPI_Type_hvector, MPI_Type_create_struct as MPI_Type_struct,
+};
+
+/// # Safety
+/// As the MPI function.
+pub unsafe fn MPI_Type_extent(datatype: Word, extent: *mut isize) -> i32 {
+    let mut lower = 0;
+    // SAFETY: the caller's place, and one of ours.
+    unsafe { ffi::MPI_Type_get_extent(datatype, &raw mut lower, extent) }
+}
+
+/// # Safety
+/// As the MPI function.
+pub unsafe fn MPI_Type_lb(datatype: Word, place: *mut isize) -> i32 {
+    let mut extent = 0;
+    // SAFETY: the caller's place, and one of ours.
+    unsafe { ffi::MPI_Type_get_extent(datatype, place, &raw mut extent) }
+}
+
+/// # Safety
+/// As the MPI function.
+pub unsafe fn MPI_Type_ub(datatype: Word, place: *mut isize) -> i32 {
+    let (mut lower, mut extent) = (0, 0);
+    // SAFETY: places of ours, and the caller's.
+    unsafe {
+        let code = ffi::MPI_Type_get_extent(datatype, &raw mut lower, &raw mut extent);
+        if code == 0 {
+            *place = lower + extent;
+        }
+        code
+    }
+}

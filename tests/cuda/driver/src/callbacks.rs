@@ -1,0 +1,104 @@
+//! Functions of the program that a stream has called when it comes to them: on a thread of the driver, while the stream waits.
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::mem::offset_of;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use stillpoint_emulated_gpu_protocol::channel::Channel;
+use stillpoint_emulated_gpu_protocol::message::Work;
+use stillpoint_emulated_gpu_protocol::page::State;
+use stillpoint_emulated_gpu_protocol::{futex, window as places};
+
+use crate::code::{self, Code};
+use crate::driver::{Driver, hold};
+use crate::{gate, service, window};
+
+/// A function of the program.
+pub type Function = extern "C" fn(*mut c_void);
+
+/// Those that will be called, by their tickets.
+#[derive(Default)]
+pub struct Callbacks {
+    waiting: BTreeMap<u32, Callback>,
+    last: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Callback {
+    function: Function,
+    argument: *mut c_void,
+}
+
+// SAFETY: what the program gives for a function to be called with on another thread is for that thread.
+unsafe impl Send for Callback {}
+
+impl Driver {
+    /// Has a function called when a stream comes to it.
+    pub fn call_in_order(
+        &mut self,
+        stream: u64,
+        function: Function,
+        argument: *mut c_void,
+    ) -> Result<(), Code> {
+        self.stream(stream)?;
+        if self.callbacks.last == 0 {
+            service::spawn("cuda-Callbacks", run).map_err(|_| code::OPERATING_SYSTEM)?;
+        }
+        // 0 is nobody's.
+        self.callbacks.last = self.callbacks.last.checked_add(1).unwrap_or(1);
+        let ticket = self.callbacks.last;
+        let callback = Callback { function, argument };
+        self.callbacks.waiting.insert(ticket, callback);
+        let submitted = self.submit(stream, vec![], Work::Host { ticket });
+        submitted.map(drop)
+    }
+
+    /// What streams wait for now: each stream's place, and the function.
+    fn due(&mut self) -> Vec<(u32, Callback)> {
+        let channel = window::channel();
+        let numbered = channel.asked.iter().enumerate();
+        let asked = numbered.map(|(slot, word)| (slot as u32, word.load(Ordering::Acquire)));
+        asked
+            .filter_map(|(slot, ticket)| Some((slot, self.callbacks.waiting.remove(&ticket)?)))
+            .collect()
+    }
+}
+
+/// The thread. It passes no gate: a checkpoint's lock waits for work, and so for these functions.
+fn run() {
+    let calls = places::CHANNEL as usize + offset_of!(Channel, calls);
+    loop {
+        let (seen, due) = {
+            let mut driver = hold();
+            match driver.as_mut().filter(|driver| driver.connection.is_some()) {
+                // Before looking: what is asked for later changes it.
+                Some(driver) => {
+                    let seen = window::channel().calls.load(Ordering::Acquire);
+                    (Some(seen), driver.due())
+                }
+                None => (None, vec![]),
+            }
+        };
+        for (slot, callback) in &due {
+            (callback.function)(callback.argument);
+            let driver = hold();
+            if driver
+                .as_ref()
+                .is_some_and(|driver| driver.connection.is_some())
+            {
+                window::channel().answer(*slot);
+            }
+        }
+        match seen {
+            Some(seen) if due.is_empty() => {
+                futex::wait(calls, seen, Some(Duration::from_secs(1)));
+            }
+            Some(_) => {}
+            None if window::state() == State::Failed => return,
+            // Until the checkpoint is over.
+            None => drop(gate::enter()),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+/* trial: ranks=1 flags=-ldl
+ * What `ci/gpu-acceptance` measures of a driver, without MPI:
+ *   acceptance calls BYTES [ROUNDS]    a process with so many bytes on a GPU is locked, checkpointed, restored and unlocked by another one
+ *   acceptance copies BYTES STREAMS    so many bytes to and from pinned memory, shared by so many streams
+ * A result is a line on its own; where something fails the exit status says so.
+ */
+#include "../common.h"
+#include "../driver.h"
+#include <string.h>
+#include <sys/wait.h>
+
+enum { PIECE = 64 << 20 };
+
+static void use_device(void) {
+    driver_open();
+    DRIVER(cuInit(0));
+    int device;
+    context used;
+    DRIVER(cuDeviceGet(&device, 0));
+    DRIVER(cuDevicePrimaryCtxRetain(&used, device));
+    DRIVER(cuCtxSetCurrent(used));
+}
+
+/* Fills the device's memory piece by piece, or compares it. */
+static void pieces(device_pointer memory, size_t bytes, int compare) {
+    unsigned char *host = malloc(PIECE), *there = malloc(PIECE);
+    for (size_t at = 0; at < bytes; at += PIECE) {
+        size_t length = bytes - at < PIECE ? bytes - at : PIECE;
+        trial_fill(host, length, at);
+        if (!compare) {
+            DRIVER(cuMemcpyHtoD(memory + at, host, length));
+            continue;
+        }
+        DRIVER(cuMemcpyDtoH(there, memory + at, length));
+        CHECK(memcmp(host, there, length) == 0, "other bytes at %zu", at);
+    }
+    free(host);
+    free(there);
+}
+
+/* The process that is checkpointed: says so when it is ready, and compares when it is told to. */
+static int target(size_t bytes, int said, int told) {
+    use_device();
+    device_pointer memory;
+    DRIVER(cuMemAlloc(&memory, bytes));
+    pieces(memory, bytes, 0);
+    char letter = 'r';
+    if (write(said, &letter, 1) != 1 || read(told, &letter, 1) != 1) return 1;
+    pieces(memory, bytes, 1);
+    return trial_failures != 0;
+}
+
+static int calls(size_t bytes, int rounds) {
+    int said[2], told[2];
+    if (pipe(said) || pipe(told)) return 1;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) _exit(target(bytes, said[1], told[0]));
+    char letter;
+    close(said[1]);
+    if (read(said[0], &letter, 1) != 1) return 1;
+    use_device();
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    int (*lock)(int, void *), (*checkpoint)(int, void *), (*restore)(int, void *), (*unlock)(int, void *);
+    *(void **)&lock = dlsym(library, "cuCheckpointProcessLock");
+    *(void **)&checkpoint = dlsym(library, "cuCheckpointProcessCheckpoint");
+    *(void **)&restore = dlsym(library, "cuCheckpointProcessRestore");
+    *(void **)&unlock = dlsym(library, "cuCheckpointProcessUnlock");
+    if (!lock || !checkpoint || !restore || !unlock) {
+        printf("the driver has no checkpoint calls\n");
+        return 1;
+    }
+    for (int round = 0; round < rounds; round++) {
+        uint64_t arguments[8] = {10000};
+        double started = trial_seconds();
+        DRIVER(lock(child, arguments));
+        double locked = trial_seconds();
+        DRIVER(checkpoint(child, NULL));
+        double away = trial_seconds();
+        DRIVER(restore(child, NULL));
+        double back = trial_seconds();
+        DRIVER(unlock(child, NULL));
+        printf("%zu bytes: lock %.4f s, checkpoint %.4f s (%.2f GB/s), restore %.4f s (%.2f GB/s), unlock %.4f s\n", bytes, locked - started,
+               away - locked, (double)bytes / (away - locked) / 1e9, back - away, (double)bytes / (back - away) / 1e9, trial_seconds() - back);
+    }
+    letter = 'g';
+    int status = 1;
+    if (write(told[1], &letter, 1) != 1 || waitpid(child, &status, 0) != child) return 1;
+    return !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static int copies(size_t bytes, int streams) {
+    use_device();
+    device_pointer memory;
+    char *host;
+    stream used[64];
+    if (streams < 1 || streams > 64) return 1;
+    size_t share = bytes / (size_t)streams;
+    DRIVER(cuMemAlloc(&memory, bytes));
+    DRIVER(cuMemHostAlloc((void **)&host, bytes, 0));
+    trial_fill(host, bytes, 1);
+    for (int i = 0; i < streams; i++) DRIVER(cuStreamCreate(&used[i], 1));
+    double best[2] = {0, 0};
+    for (int round = 0; round < 4; round++)
+        for (int back = 0; back < 2; back++) {
+            double started = trial_seconds();
+            for (int i = 0; i < streams; i++) {
+                size_t at = (size_t)i * share;
+                if (back) DRIVER(cuMemcpyDtoHAsync(host + at, memory + at, share, used[i]));
+                else DRIVER(cuMemcpyHtoDAsync(memory + at, host + at, share, used[i]));
+            }
+            for (int i = 0; i < streams; i++) DRIVER(cuStreamSynchronize(used[i]));
+            double rate = (double)(share * (size_t)streams) / (trial_seconds() - started);
+            if (rate > best[back]) best[back] = rate;
+        }
+    CHECK(trial_differs(host, share * (size_t)streams, 1) < 0, "%s", "other bytes came back");
+    printf("%zu bytes, %d streams: to the device %.2f GB/s, from it %.2f GB/s\n", bytes, streams, best[0] / 1e9, best[1] / 1e9);
+    return trial_failures != 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc > 2 && strcmp(argv[1], "calls") == 0) return calls(strtoull(argv[2], NULL, 10), argc > 3 ? atoi(argv[3]) : 1);
+    if (argc > 3 && strcmp(argv[1], "copies") == 0) return copies(strtoull(argv[2], NULL, 10), atoi(argv[3]));
+    fprintf(stderr, "acceptance calls BYTES [ROUNDS] | copies BYTES STREAMS\n");
+    return 2;
+}

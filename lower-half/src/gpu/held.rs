@@ -335,12 +335,16 @@ impl Held {
                 State::Running | State::Unknown => return Ok(()),
                 State::Checkpointed => match self.form {
                     Form::Own => self.client.restore(&[]),
-                    Form::Asked | Form::Staged(_) => self.unstage(),
+                    // Without what is staged there is no other way.
+                    Form::Asked | Form::Staged(_) => {
+                        self.unstage()?;
+                        continue;
+                    }
                 },
                 State::Locked => self.client.unlock(),
-                // Only the helper that was asked could end it.
-                State::Moving if matches!(self.form, Form::Asked) => {
-                    let reason = "they were being staged, and are neither here nor there";
+                // Only the helper that was asked could have ended it.
+                State::Moving if !matches!(self.form, Form::Own) => {
+                    let reason = "their memory was being staged, and is neither here nor there";
                     return Err(Trouble::Refused(reason.to_owned()));
                 }
                 State::Moving if Instant::now() < end => {

@@ -1,9 +1,12 @@
 //! Memory of GPUs that is staged: copied to wherever the node has room, given back, and drained into images. And what goes wrong meanwhile.
 
+use std::time::Duration;
+
 use serde_json::Value;
 use stillpoint_faults::VARIABLE;
-use stillpoint_tests::command::{self, exit};
+use stillpoint_tests::command::{self, Answer, exit};
 use stillpoint_tests::gpu::{Gpus, Node};
+use stillpoint_tests::job::{self, Job};
 use stillpoint_tests::{Failed, ensure};
 
 use crate::heat::{self, Heat, LONG, PATIENCE, node};
@@ -13,7 +16,7 @@ const ON: [&str; 2] = ["--gpu-staging", "on"];
 /// What `inspect` says of the newest epoch's images.
 fn images(heat: &Heat) -> Result<Vec<Value>, Failed> {
     let target = heat.target().display().to_string();
-    let answer = command::stillpoint(heat.directory, ["inspect", "--json", "--ranks", &target])?;
+    let answer = command::stillpoint(heat.directory, ["inspect", "--json", &target])?;
     let shown = answer.expect(exit::DONE)?.json()?;
     let images = shown["images"].as_array().cloned();
     images.ok_or_else(|| format!("no images: {shown}"))
@@ -83,7 +86,7 @@ fn four_ranks_that_share_two_gpus() {
 fn what_does_not_fit_goes_elsewhere() {
     let mut narrow = node(2);
     // Two fields of half of 400 x 300 numbers are a rank's, and the driver's own.
-    narrow.devices[0].memory = 2 << 20;
+    narrow.devices[0].memory = 5 << 18;
     heat::on(&narrow, 2, LONG, |heat| {
         let [_, peer, host] = again_and_again(heat, &[])?;
         ensure!(peer + host > 0, "all of it stayed on its GPU");
@@ -136,7 +139,6 @@ fn a_driver_that_lends_no_memory() {
     });
 }
 
-/// An epoch with staged memory is refused where it cannot be brought back, before anything is mapped.
 #[test]
 fn switched_off_nothing_is_staged() {
     heat::on(&node(2), 2, LONG, |heat| {
@@ -150,106 +152,95 @@ fn switched_off_nothing_is_staged() {
     });
 }
 
-/// The helper is ended while a step lasts: no epoch, and the job runs on, or ends and carries on from the one before.
-fn without_helper(heat: &Heat, copy: &str, point: &str) -> Result<(), Failed> {
+/// Something happens in the second checkpoint, while a step of it takes longer: no epoch is lost, and the job runs on to its end, or ends, says so, and
+/// carries on from an epoch. Gives what the checkpoint said, and whether the job ran on.
+fn meanwhile(
+    heat: &Heat,
+    copy: &str,
+    point: &str,
+    happens: impl FnOnce(&Job) -> Result<(), Failed>,
+) -> Result<(Answer, bool), Failed> {
     let natively = heat.natively()?;
     let options = ["--gpu-staging", "on", "--copy", copy];
-    let plan = format!("{point}:2:stall=1500");
+    let plan = format!("{point}@2:stall=2000");
     let job = heat.start_with(&options, &[(VARIABLE, &plan)])?;
     heat.checkpoint()?.expect(exit::DONE)?;
-    let target = heat.target().to_owned();
-    let directory = heat.directory;
+    was_staged(heat)?;
+    let (target, directory) = (heat.target(), heat.directory);
     let answer = std::thread::scope(|scope| {
-        let asked = scope.spawn(|| command::checkpoint(directory, &target));
-        std::thread::sleep(std::time::Duration::from_millis(700));
-        let ended = heat.end_helper(&job);
+        let asked = scope.spawn(|| command::checkpoint(directory, target));
+        std::thread::sleep(Duration::from_millis(1000));
+        let happened = happens(&job);
         let answer = asked.join().map_err(|_| "the request panicked".to_owned())?;
-        ended.and(answer)
+        happened.and(answer)
     })?;
     ensure!(
         command::epochs(heat.target()).first() == Some(&1),
         "the epoch is lost: {}",
         answer.show()
     );
+    heat.let_go()?;
     let ended = job.end(PATIENCE)?;
     if ended.status == 0 {
         let line = ended.stdout.lines().find(|line| line.starts_with("digest"));
         ensure!(line == Some(&natively), "{}", ended.show());
-        return Ok(());
+        return Ok((answer, true));
     }
     ensure!(
         ended.stderr.contains("GPU") && ended.stderr.contains("stillpoint restart"),
         "{}",
         ended.show()
     );
-    heat.ends_as(heat.restarted()?, &natively)
+    let well = Gpus::start(&node(2))?;
+    let mut command = job::restarted(heat.ranks, heat.target())?;
+    well.reach(&mut command)?;
+    let job = Job::start(command, heat.directory)?;
+    heat.ends_as(job, &natively)?;
+    Ok((answer, false))
 }
 
+/// The helper is ended: before anything is staged the job runs on, and behind its back too; otherwise what it held is lost.
 #[test]
 fn a_helper_that_dies() {
-    for (copy, point) in [
-        ("off", "gpu-stage"),
-        ("off", "gpu-drain"),
-        ("on", "gpu-drain"),
-        ("off", "gpu-unstage"),
+    for (copy, point, runs_on) in [
+        ("off", "gpu-stage", true),
+        ("off", "gpu-drain", false),
+        ("on", "gpu-drain", true),
+        ("off", "gpu-unstage", false),
     ] {
         heat::on(&node(2), 2, LONG, |heat| {
-            without_helper(heat, copy, point).map_err(|failed| format!("{copy}, {point}: {failed}"))
+            let ended = |job: &Job| heat.end_helper(job);
+            let (answer, ran_on) = meanwhile(heat, copy, point, ended)
+                .map_err(|failed| format!("{copy}, {point}: {failed}"))?;
+            ensure!(
+                ran_on == runs_on && (point == "gpu-unstage" || answer.status != exit::DONE),
+                "{copy}, {point}: ran on: {ran_on}, {}",
+                answer.show()
+            );
+            Ok(())
         });
     }
 }
 
-/// What fails once is copied once more, into host memory; a device that fails for good ends the job, and the epoch before is whole.
-fn with_fault(heat: &Heat, fault: &str, times: Option<u64>) -> Result<(), Failed> {
-    let natively = heat.natively()?;
-    let job = heat.start(&["--gpu-staging", "on", "--copy", "off"])?;
-    heat.checkpoint()?.expect(exit::DONE)?;
-    heat.gpus.fault(fault, times)?;
-    let answer = heat.checkpoint()?;
-    let _ = heat.gpus.no_fault(fault);
-    ensure!(
-        command::epochs(heat.target()).first() == Some(&1),
-        "the epoch is lost: {}",
-        answer.show()
-    );
-    let ended = job.end(PATIENCE)?;
-    if ended.status == 0 {
-        let line = ended.stdout.lines().find(|line| line.starts_with("digest"));
-        ensure!(line == Some(&natively), "{}", ended.show());
-        return Ok(());
-    }
-    ensure!(
-        ended.stderr.contains("stillpoint restart"),
-        "{}",
-        ended.show()
-    );
-    if fault.starts_with("device-lost") {
-        // Lost for good: these GPUs are others.
-        heat_again(heat, &natively)
-    } else {
-        heat.ends_as(heat.restarted()?, &natively)
-    }
-}
-
-/// On a node whose GPUs are well.
-fn heat_again(heat: &Heat, natively: &str) -> Result<(), Failed> {
-    let well = Gpus::start(&node(2))?;
-    let mut command = stillpoint_tests::job::restarted(heat.ranks, heat.target())?;
-    well.reach(&mut command)?;
-    let job = stillpoint_tests::job::Job::start(command, heat.directory)?;
-    heat.ends_as(job, natively)
-}
-
+/// What fails once is copied once more, into host memory. What fails for good ends the job.
 #[test]
 fn copies_that_fail() {
-    for (fault, times) in [
-        ("copy-error", Some(1)),
-        ("copy-error", None),
-        ("out-of-memory", None),
-        ("device-lost-1", None),
+    for (fault, times, runs_on) in [
+        ("copy-error", Some(1), true),
+        ("copy-error", None, false),
+        ("out-of-memory", None, true),
+        ("device-lost-1", None, false),
     ] {
         heat::on(&node(2), 2, LONG, |heat| {
-            with_fault(heat, fault, times).map_err(|failed| format!("{fault} {times:?}: {failed}"))
+            let struck = |_: &Job| heat.gpus.fault(fault, times);
+            let (answer, ran_on) = meanwhile(heat, "off", "gpu-stage", struck)
+                .map_err(|failed| format!("{fault} {times:?}: {failed}"))?;
+            ensure!(
+                ran_on == runs_on && (answer.status == exit::DONE) == runs_on,
+                "{fault} {times:?}: ran on: {ran_on}, {}",
+                answer.show()
+            );
+            Ok(())
         });
     }
 }

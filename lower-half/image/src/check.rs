@@ -10,8 +10,8 @@ use crate::epoch_name;
 use crate::error::ImageError;
 use crate::facts::Identity;
 use crate::format::{
-    ContentRecord, HEADER_BYTES, Header, MAX_DEVICES, MAX_ORIGINS, MAX_SIBLINGS, PAGE, RegionRecord,
-    SectionKind, SectionRecord, TRAILER_BYTES,
+    ContentRecord, HEADER_BYTES, Header, MAX_DEVICES, MAX_ORIGINS, MAX_SIBLINGS, PAGE,
+    RegionRecord, SectionKind, SectionRecord, TRAILER_BYTES,
 };
 use crate::origins::Origin;
 use crate::sections::Sections;
@@ -271,7 +271,10 @@ pub(crate) fn devices(
         if *content <= before || *content as usize > contents {
             return bad(format!("GPU {uuid} has content {content} of {contents}"));
         }
-        if regions.iter().any(|region| region.content == Some(*content)) {
+        if regions
+            .iter()
+            .any(|region| region.content == Some(*content))
+        {
             return bad(format!("content {content} of GPU {uuid} is a region's too"));
         }
         before = *content;

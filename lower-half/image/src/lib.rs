@@ -62,7 +62,8 @@ pub use estimate::estimate;
 pub use facts::{Environment, Identity};
 pub use index::Index;
 pub use inspect::{
-    Description, DeviceDescription, FileDescription, RegionDescription, Sizes, Summary, inspect, verify, verify_opened,
+    Description, DeviceDescription, FileDescription, RegionDescription, Sizes, Summary, inspect,
+    verify, verify_opened,
 };
 pub use manifest::{Manifest, RankImage};
 pub use origins::{Origin, Share, Shared, Tables};

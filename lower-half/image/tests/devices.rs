@@ -1,16 +1,12 @@
-//! Memory of devices: what is written is what is read, and what cannot be is refused.
+//! Memory of devices: what is written is what is read.
 
 mod common;
-#[path = "common/patch.rs"]
-mod patch;
 
 use std::path::Path;
 
-use common::{PAGE, some_bytes};
-use patch::Patch;
+use common::some_bytes;
 use stillpoint_image::devices::Uuid;
-use stillpoint_image::format::SectionKind;
-use stillpoint_image::{Compression, PageRun, Reader, Writer, inspect, verify};
+use stillpoint_image::{Compression, Reader, inspect, verify};
 
 const FIRST: Uuid = Uuid([0xa1; 16]);
 const SECOND: Uuid = Uuid([0x02; 16]);
@@ -24,29 +20,9 @@ fn memory() -> [Vec<u8>; 2] {
 
 /// Bytes of devices come in parts of any size.
 fn write(path: &Path, compression: Compression, part: usize) {
-    let mut writer = Writer::create(path, compression).unwrap();
-    writer.use_threads(2);
-    let shared = some_bytes(2, 2 * PAGE);
-    let run = PageRun {
-        address: 0,
-        bytes: shared[..].into(),
-    };
-    writer
-        .content("/tmp/shared", shared.len() as u64, &[run])
-        .unwrap();
-    for (uuid, bytes) in [FIRST, SECOND].into_iter().zip(memory()) {
-        let number = writer.device(uuid, bytes.len() as u64).unwrap();
-        for (index, some) in bytes.chunks(part).enumerate() {
-            let offset = (index * part) as u64;
-            writer.device_bytes(number, offset, some).unwrap();
-        }
-    }
-    writer.identity(&common::identity()).unwrap();
-    writer.environment(&common::environment()).unwrap();
-    writer.regions(&common::regions()).unwrap();
-    writer.threads(&common::threads()).unwrap();
-    writer.descriptors(&common::descriptors()).unwrap();
-    writer.finish().unwrap();
+    let [first, second] = memory();
+    let devices = [(FIRST, first), (SECOND, second)];
+    common::write_with_devices(path, compression, part, &devices);
 }
 
 #[test]
@@ -107,33 +83,4 @@ fn a_changed_byte_is_noticed() {
         .unwrap_err();
     assert!(read.to_string().contains("page data"), "{read}");
     assert!(verify(&path, 1).is_err());
-}
-
-#[test]
-fn devices_that_cannot_be() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("image");
-    write(&path, Compression::Lz4, 1 << 20);
-    let whole = std::fs::read(&path).unwrap();
-    let (a, b) = ("a1".repeat(16), "02".repeat(16));
-    let entry = |uuid: &str, content: u64| format!(r#"{{"uuid":"{uuid}","content":{content}}}"#);
-    let many: Vec<String> = (1..=1025).map(|number| entry(&a, number)).collect();
-    for (text, says) in [
-        (format!("[{},{}]", entry(&a, 3), entry(&b, 2)), "content 2"),
-        (format!("[{}]", entry(&a, 4)), "content 4 of 3"),
-        (format!("[{}]", entry(&a, 0)), "content 0"),
-        (format!("[{}]", entry(&a, 1)), "a region's too"),
-        (format!("[{}]", entry(&a[1..], 2)), "no identity"),
-        (format!("[{}]", entry(&"+".repeat(32), 2)), "no identity"),
-        (format!("[{}]", many.join(",")), "at most 1024"),
-        ("7".to_owned(), "devices"),
-    ] {
-        let mut patch = Patch {
-            bytes: whole.clone(),
-        };
-        patch.replace_section(SectionKind::Devices, text.as_bytes());
-        std::fs::write(&path, &patch.bytes).unwrap();
-        let error = Reader::open(&path).unwrap_err().to_string();
-        assert!(error.contains(says), "{text}: {error}");
-    }
 }

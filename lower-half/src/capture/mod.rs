@@ -262,7 +262,10 @@ unsafe fn put_down(
     let workers = request.workers;
     writer.use_threads(workers);
     let bytes = increment.changed.iter().map(|range| range.len() as u64);
-    if let Some(sharing) = request.dedup.sharing(request.identity.rank, bytes.sum::<u64>() + on_devices) {
+    if let Some(sharing) = request
+        .dedup
+        .sharing(request.identity.rank, bytes.sum::<u64>() + on_devices)
+    {
         writer.share(sharing);
     }
     // SAFETY: the survey has made readable what is to be written; the threads are stopped, the caller says.

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use stillpoint_faults::{Point, pass, strike};
-use stillpoint_gpu_messages::{Facts, Memory, Report, State, Uuid};
+use stillpoint_gpu_messages::{Facts, Report, State};
 use stillpoint_protocol::launch::GpuStaging;
 use stillpoint_wrappers::gate::DriverState;
 
@@ -57,7 +57,7 @@ static LOCKED: AtomicBool = AtomicBool::new(false);
 /// The epoch that is to be written.
 static EPOCH: AtomicU64 = AtomicU64::new(0);
 /// Whether this process has ever had devices of its own that wrote to its memory.
-static HAD: AtomicBool = AtomicBool::new(false);
+pub(super) static HAD: AtomicBool = AtomicBool::new(false);
 
 fn held() -> MutexGuard<'static, Option<Held>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
@@ -119,7 +119,7 @@ fn told(what: &str) -> impl Fn(Trouble) -> String {
     move |trouble| format!("its GPUs cannot be {what}: {trouble}; the job runs on")
 }
 
-fn at(point: Point) -> Result<(), String> {
+pub(super) fn at(point: Point) -> Result<(), String> {
     strike(point).map_err(|error| error.to_string())
 }
 
@@ -282,7 +282,7 @@ impl Held {
         if rank.staging == GpuStaging::Off {
             return Ok(false);
         }
-        let told = told("checkpointed");
+        let lost = |trouble: Trouble| format!("its GPUs' memory could not be staged: {trouble}");
         let refused = |reason: &str| match rank.staging {
             GpuStaging::On => Err(format!(
                 "its GPUs' memory cannot be staged, as --gpu-staging on demands: {reason}; the job runs on"
@@ -297,11 +297,11 @@ impl Held {
         let epoch = EPOCH.load(Ordering::Acquire);
         match self
             .alone(|client| client.stage(rank, epoch))
-            .map_err(&told)?
+            .map_err(lost)?
         {
             Ok(report) => {
                 self.form = Form::Staged(report);
-                staged::open().map_err(&told)?;
+                staged::open().map_err(lost)?;
                 Ok(true)
             }
             Err(reason) => {
@@ -315,7 +315,9 @@ impl Held {
     fn unstage(&mut self) -> Result<(), Trouble> {
         pass(Point::GpuUnstage);
         self.client.unstage().map_err(|trouble| {
-            Trouble::Refused(format!("the node's helper does not give back what it has staged: {trouble}"))
+            Trouble::Refused(format!(
+                "the node's helper does not give back what it has staged: {trouble}"
+            ))
         })
     }
 
@@ -380,42 +382,5 @@ fn alone<T>(
         false => Err(Trouble::Refused(
             "the driver's thread does not stand still again".to_owned(),
         )),
-    }
-}
-
-/// Where device memory comes from in a restart.
-pub enum From<'a> {
-    /// The process's own memory.
-    Own,
-    /// The image: what it has, and who reads the next bytes of one of them.
-    Image(&'a [Memory], &'a mut Read<'a>),
-}
-
-/// Reads the next bytes of the memory with that number.
-pub type Read<'a> = dyn FnMut(usize, &mut [u8]) -> Result<(), String> + 'a;
-
-/// In a restart: device memory comes back from where it is, to other devices where `pairs` say so. Only `thread` runs meanwhile, and then stands
-/// still again.
-///
-/// # Errors
-/// Why it does not come back.
-pub fn bring_back(thread: Thread, pairs: &[(Uuid, Uuid)], from: From<'_>) -> Result<(), String> {
-    HAD.store(true, Ordering::Release);
-    let told = |trouble: Trouble| format!("its GPUs cannot be had again: {trouble}");
-    let mut client = Client::connect().map_err(told)?;
-    at(Point::RestartGpu)?;
-    match from {
-        From::Own => client.restore(pairs),
-        From::Image(memories, read) => {
-            at(Point::RestartGpuFill)?;
-            client.fill(pairs, memories, read)
-        }
-    }
-    .map_err(told)?;
-    at(Point::RestartGpuUnlock)?;
-    client.unlock().map_err(told)?;
-    match stop::halt(thread) {
-        true => Ok(()),
-        false => Err("its GPUs' driver's thread does not stand still again".to_owned()),
     }
 }

@@ -91,7 +91,10 @@ impl Staged {
             writer.device_bytes(*number, offset, &room)?;
         }
         let whole = self.memories.iter().zip(&out);
-        match whole.into_iter().find(|(memory, out)| memory.bytes != **out) {
+        match whole
+            .into_iter()
+            .find(|(memory, out)| memory.bytes != **out)
+        {
             None => Ok(()),
             Some((memory, out)) => Err(told(format!(
                 "{out} of {} bytes of {} came",

@@ -8,7 +8,7 @@ use super::put;
 use crate::capture::still::Still;
 use crate::gpu::client::Client;
 use crate::gpu::fitting::{self, Carried, KIND};
-use crate::gpu::held;
+use crate::gpu::{held, returning};
 use crate::ground::page::Page;
 use crate::restore::back::Back;
 use crate::restore::{read_if_there, threads};
@@ -71,9 +71,9 @@ impl Part<Still<'_>, Back> for Gpu {
         })?;
         threads::go_alone(thread);
         match carried.staged {
-            None => held::bring_back(thread, &pairs, held::From::Own)?,
+            None => returning::bring_back(thread, &pairs, returning::From::Own)?,
             Some(_) => from_image(back.restore.reader(), |memories, read| {
-                held::bring_back(thread, &pairs, held::From::Image(memories, read))
+                returning::bring_back(thread, &pairs, returning::From::Image(memories, read))
             })?,
         }
         Ok(())
@@ -83,7 +83,7 @@ impl Part<Still<'_>, Back> for Gpu {
 /// Has something done with the memory of devices in an image.
 fn from_image(
     image: &Reader,
-    bring_back: impl FnOnce(&[Memory], &mut held::Read<'_>) -> Result<(), String>,
+    bring_back: impl FnOnce(&[Memory], &mut returning::Read<'_>) -> Result<(), String>,
 ) -> Result<(), String> {
     let devices = image.devices().iter();
     let memories: Vec<Memory> = devices
@@ -103,9 +103,7 @@ fn from_image(
 }
 
 /// The devices of this node for those that the image was written beside.
-fn pairs(
-    carried: &Carried,
-) -> Result<Vec<(Uuid, Uuid)>, Vec<String>> {
+fn pairs(carried: &Carried) -> Result<Vec<(Uuid, Uuid)>, Vec<String>> {
     let facts = Client::connect().and_then(|mut client| client.facts());
     let facts = facts.map_err(|trouble| {
         vec![format!(

@@ -171,7 +171,9 @@ fn meanwhile(
         let asked = scope.spawn(|| command::checkpoint(directory, target));
         std::thread::sleep(Duration::from_millis(1000));
         let happened = happens(&job);
-        let answer = asked.join().map_err(|_| "the request panicked".to_owned())?;
+        let answer = asked
+            .join()
+            .map_err(|_| "the request panicked".to_owned())?;
         happened.and(answer)
     })?;
     ensure!(
@@ -222,12 +224,11 @@ fn a_helper_that_dies() {
     }
 }
 
-/// What fails once is copied once more, into host memory. What fails for good ends the job.
+/// Where the GPUs have no memory left all goes to host memory. A copy that fails ends the job: the driver makes no other one for the helper then.
 #[test]
 fn copies_that_fail() {
     for (fault, times, runs_on) in [
-        ("copy-error", Some(1), true),
-        ("copy-error", None, false),
+        ("copy-error", Some(1), false),
         ("out-of-memory", None, true),
         ("device-lost-1", None, false),
     ] {

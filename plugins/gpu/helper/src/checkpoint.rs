@@ -1,8 +1,8 @@
 //! What is done for one rank.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak, mpsc};
-use std::collections::BTreeMap;
 
 use stillpoint_gpu_driver::{Driver, Error, checkpoint};
 use stillpoint_gpu_messages::{Answer, Memory, Request, State, Uuid, VERSION, send};

@@ -37,7 +37,8 @@ pub fn until_all_have_gone(name: &[u8]) -> Result<(), String> {
     };
     // To begin with the driver takes seconds: nobody shall wait for that who comes later. Whoever asks for something is told what goes wrong.
     thread::spawn(|| drop(driver()));
-    serve(&listener, &Arc::new(Node::new())).map_err(|error| format!("cannot wait for ranks: {error}"))
+    serve(&listener, &Arc::new(Node::new()))
+        .map_err(|error| format!("cannot wait for ranks: {error}"))
 }
 
 fn serve(listener: &UnixListener, node: &Arc<Node>) -> io::Result<()> {

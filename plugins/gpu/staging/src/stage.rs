@@ -144,7 +144,10 @@ impl Staged {
 
     /// Where host memory was reserved, and how much.
     pub fn in_host_memory(&self) -> impl Iterator<Item = (Spot, u64)> + '_ {
-        let host = self.reserved.iter().filter(|(place, ..)| *place == Place::Host);
+        let host = self
+            .reserved
+            .iter()
+            .filter(|(place, ..)| *place == Place::Host);
         host.map(|(_, spot, bytes)| (*spot, *bytes))
     }
 

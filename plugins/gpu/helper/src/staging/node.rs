@@ -115,7 +115,9 @@ impl Surveyed {
     /// No checkpoint depends on the record, so that what goes wrong here is nobody's trouble.
     fn write(&self) {
         let Ok(text) = self.record.text() else { return };
-        let draft = self.directory.join(format!("{NAME}.{}", std::process::id()));
+        let draft = self
+            .directory
+            .join(format!("{NAME}.{}", std::process::id()));
         let written = fs::OpenOptions::new()
             .write(true)
             .create(true)
@@ -142,7 +144,9 @@ fn read(directory: &Path) -> Record {
 /// Half of what the kernel could give at once.
 fn host_room() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"));
     let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     kilobytes.unwrap_or(0) * 1024 / 2
 }

@@ -56,12 +56,8 @@ pub fn unstage(driver: &'static Driver, pid: i32, portion: &Portion) -> Result<(
     let mine = staged.of(portion.rank, NO_SLOTS);
     let lent = storage::restore(driver, pid, &[]).map_err(told)?;
     let targets = sources(portion.rank, &lent);
-    let filled = portion.gpus(driver, staged).and_then(|mut gpus| {
-        let fill = |gpus: &mut Gpus<'_>| fill_back(gpus, &mine, &targets, DRAIN);
-        // What is staged is there still: what has failed is tried once more.
-        fill(&mut gpus).or_else(|_| fill(&mut gpus)).map_err(told)
-    });
-    filled?;
+    let mut gpus = portion.gpus(driver, staged)?;
+    fill_back(&mut gpus, &mine, &targets, DRAIN).map_err(told)?;
     storage::complete(driver, lent).map_err(told)
 }
 

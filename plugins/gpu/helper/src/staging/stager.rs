@@ -1,15 +1,15 @@
 //! The thread that stages: it waits until all who are locked have asked, plans for all of them, copies, and owns what is reserved.
 
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use stillpoint_gpu_driver::storage::{self, Storage};
 use stillpoint_gpu_driver::{Driver, checkpoint};
 use stillpoint_gpu_messages::{Report, WayReport};
-use stillpoint_gpu_plan::{Place, Scheduling, Source};
+use stillpoint_gpu_plan::{Place, Source};
 use stillpoint_gpu_staging::{Measured, Settings, Staged, stage};
 
 use super::locked::Locked;
@@ -215,7 +215,7 @@ fn lend(driver: &Driver, asked: Vec<Asked>) -> (Vec<(Asked, Storage)>, Vec<Sourc
     (all, every)
 }
 
-/// By the plan; where that fails, once more into host memory alone, which needs no other GPU.
+/// By the plan over all of them.
 fn copy(surveyed: &mut Surveyed, sources: &[Source]) -> Result<Staged, String> {
     let choice = surveyed.record.choice(&surveyed.node, &surveyed.version);
     let settings = Settings {
@@ -223,18 +223,8 @@ fn copy(surveyed: &mut Surveyed, sources: &[Source]) -> Result<Staged, String> {
         drain: DRAIN,
         ..Settings::default()
     };
-    let failed = match stage(&mut surveyed.gpus, &surveyed.node, sources, &settings) {
-        Ok(staged) => return Ok(staged),
-        Err(failed) => failed,
-    };
-    let mut alone = surveyed.node.clone();
-    alone.margin = u64::MAX;
-    let settings = Settings {
-        scheduling: Scheduling::LocalOnly,
-        ..settings
-    };
-    stage(&mut surveyed.gpus, &alone, sources, &settings)
-        .map_err(|again| format!("{failed}; and to host memory alone: {again}"))
+    let staged = stage(&mut surveyed.gpus, &surveyed.node, sources, &settings);
+    staged.map_err(|error| error.to_string())
 }
 
 /// Where a rank's bytes went.

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use stillpoint_gpu_plan::record::TO_HOST;
 use stillpoint_gpu_plan::{Copies, Host, Node, Place, Record, Scheduling, Source};
 use stillpoint_gpu_staging::{
-    Bytes, BytesError, Device, DeviceError, Digest, Drain, Error, Settings, Sink, SinkError, Staged,
-    digest, fill_back, fill_from, stage,
+    Bytes, BytesError, Device, DeviceError, Digest, Drain, Error, Settings, Sink, SinkError,
+    Staged, digest, fill_back, fill_from, stage,
 };
 use stillpoint_multilevel::Topology;
 

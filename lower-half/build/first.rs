@@ -18,8 +18,11 @@ pub fn found_first() {
     }
 }
 
-/// Which library the executable is built for (`src/mpi/library.rs`).
+/// Which library the executable is built for (`src/mpi/library.rs`), and where its sources are, for tests that read them.
 pub fn library(name: &str) {
     println!("cargo::rustc-check-cfg=cfg(library, values(\"abi\", \"openmpi\"))");
     println!("cargo::rustc-cfg=library=\"{name}\"");
+    let here = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
+    let sources = here.trim_end_matches("/abi");
+    println!("cargo::rustc-env=LOWER_HALF={sources}");
 }

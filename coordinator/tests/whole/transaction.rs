@@ -339,6 +339,7 @@ fn a_launch_finds_its_coordinator_and_no_other() {
         size: 1,
         mpi: "openmpi".into(),
         library: "openmpi".into(),
+        library_file: None,
         upper_library: "/nonexistent".into(),
         command: vec![],
         restart: None,

@@ -180,10 +180,10 @@ const ENDED_JOB_FILE: &str = "{\"format\":1,\"job\":\"j\",\"launch\":\"l\",\"nam
     \"key\":\"5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a\",\"coordinator\":{\"host\":\"\",\"pid\":0,\"start_time\":0},\
     \"ranks\":1,\"mpi\":\"\",\"command\":[],\"working_directory\":\"\",\"started\":0,\"ended\":2}";
 
-const LAUNCH: &str = "{\"directory\":\"/a b/d\",\"job\":\"1\",\"launch\":\"2\",\"name\":\"melt\",\"rank\":3,\"size\":4,\"mpi\":\"openmpi\",\
+const LAUNCH: &str = "{\"directory\":\"/a b/d\",\"job\":\"1\",\"launch\":\"2\",\"name\":\"melt\",\"rank\":3,\"size\":4,\"mpi\":\"openmpi\",\"library\":\"openmpi\",\
     \"upper_library\":\"/lib/u.so\",\"command\":[\"lmp\"],\"restart\":null,\"suspend_signal\":10,\"suspend_on_term\":true}";
 
-const RESTART: &str = "{\"directory\":\"/d\",\"job\":\"1\",\"launch\":\"2\",\"name\":\"n\",\"rank\":0,\"size\":1,\"mpi\":\"openmpi\",\"upper_library\":\"/u\",\
+const RESTART: &str = "{\"directory\":\"/d\",\"job\":\"1\",\"launch\":\"2\",\"name\":\"n\",\"rank\":0,\"size\":1,\"mpi\":\"openmpi\",\"library\":\"openmpi\",\"upper_library\":\"/u\",\
     \"command\":[],\"restart\":{\"epoch\":5,\"directory\":\"/d/e\",\"image\":\"/d/e/r\",\"fetched\":767,\"lazy\":true},\"suspend_signal\":-1,\
     \"suspend_on_term\":false,\"suspended_status\":75,\"two_phase\":true,\"stillpoint\":\"/s\",\"tiers\":{\"fast\":\"/f\",\"capacity\":7,\
     \"slow_capacity\":null,\"fast_limit\":null,\"slow_limit\":3,\"peer_limit\":null},\"mapped_files\":\"Keep\",\"begun\":1790000000000000000}";

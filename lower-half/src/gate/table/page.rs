@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Answer, Class, When, all, commands};
 
-const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/system-calls.md");
+const PATH: &str = concat!(env!("LOWER_HALF"), "/../docs/system-calls.md");
 
 /// When a call is trapped, in words.
 fn trapped(entry: &super::Entry) -> String {

@@ -74,7 +74,7 @@ fn sources(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
 #[test]
 fn calls_of_some_processors_are_made_below_arch_only() {
     let mut files = Vec::new();
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let root = std::path::Path::new(env!("LOWER_HALF")).join("src");
     sources(&root, &mut files);
     assert!(files.len() > 150, "{}", files.len());
     let some: Vec<&str> = somewhere::SOMEWHERE.iter().map(|it| it.name).collect();
@@ -137,7 +137,7 @@ fn commands_are_in_order_and_named_once() {
 #[test]
 fn bad_pointers_are_tried_on_every_trapped_call() {
     let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
+        env!("LOWER_HALF"),
         "/../tests/programs/bad_pointers.h"
     );
     let text = std::fs::read_to_string(path).unwrap();

@@ -118,13 +118,13 @@ fn wipe(gpus: &mut stillpoint_gpu_copies::Gpus<'_>, sources: &[Source]) -> Resul
         }
     }
     let filled = stillpoint_gpu_staging::fill_from(gpus, sources, &mut Zeros, COPIES);
-    filled.map_err(|error| error.to_string().into())
+    filled.map_err(|error| error.to_string())
 }
 
 fn rooms(gpus: &mut stillpoint_gpu_copies::Gpus<'_>) -> Result<Vec<u64>, Failed> {
     let room = |gpu| {
         gpus.room(Place::Gpu(gpu))
-            .map_err(|error| error.to_string().into())
+            .map_err(|error| error.to_string())
     };
     (0..8).map(room).collect()
 }

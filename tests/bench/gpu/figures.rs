@@ -52,7 +52,7 @@ pub fn run(snapshots: usize, out: Option<&Path>) -> Result<(), Failed> {
         .collect();
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     std::fs::write(folder.join("gpu-staging.json"), json!(value).to_string())
-        .map_err(|error| error.to_string().into())
+        .map_err(|error| error.to_string())
 }
 
 /// Some snapshots in which something blocks, by every scheduler.

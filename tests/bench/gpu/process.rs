@@ -75,7 +75,7 @@ pub fn run(pid: i32, times: usize, file: Option<&Path>) -> Result<(), Failed> {
     println!("staged {times} times, {staged} bytes, {beyond} of them not on their own GPU");
     let Some(file) = file else { return Ok(()) };
     let text = staging.record.text().map_err(|error| error.to_string())?;
-    std::fs::write(file, text).map_err(|error| error.to_string().into())
+    std::fs::write(file, text).map_err(|error| error.to_string())
 }
 
 /// Its devices are held by now, unless it ends first.

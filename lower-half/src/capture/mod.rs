@@ -65,7 +65,7 @@ use increment::Increment;
 pub use rank::{remember, size, write};
 use snapshot::Snapshot;
 
-use crate::gpu::staged;
+use crate::gpu::staged::{self, NotWritten};
 use crate::ground::{background, disk};
 
 /// Why an image could not be written.
@@ -82,6 +82,15 @@ pub enum CaptureError {
     Refused(String),
     #[error(transparent)]
     Revoked(#[from] Revoked),
+}
+
+impl From<NotWritten> for CaptureError {
+    fn from(error: NotWritten) -> CaptureError {
+        match error {
+            NotWritten::Image(error) => CaptureError::Image(error),
+            other => CaptureError::Refused(other.to_string()),
+        }
+    }
 }
 
 impl CaptureError {

@@ -7,16 +7,24 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use stillpoint_faults::{Point, strike};
 use stillpoint_gpu_messages::Memory;
-use stillpoint_image::Writer;
 use stillpoint_image::devices::Uuid;
+use stillpoint_image::{ImageError, Writer};
 
 use super::client::{Client, Trouble};
-use crate::capture::CaptureError;
 
 /// What is staged, at the other end of a connection of its own.
 pub struct Staged {
     client: Client,
     memories: Vec<Memory>,
+}
+
+/// Why it cannot be written down.
+#[derive(Debug, thiserror::Error)]
+pub enum NotWritten {
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    #[error("what its GPUs held cannot be written down: {0}; the job runs on")]
+    NotCome(String),
 }
 
 static STAGED: Mutex<Option<Staged>> = Mutex::new(None);
@@ -62,12 +70,8 @@ impl Staged {
         mut self,
         writer: &mut Writer,
         given_up: &dyn Fn() -> bool,
-    ) -> Result<(), CaptureError> {
-        let told = |reason: String| {
-            CaptureError::Refused(format!(
-                "what its GPUs held cannot be written down: {reason}; the job runs on"
-            ))
-        };
+    ) -> Result<(), NotWritten> {
+        let told = NotWritten::NotCome;
         strike(Point::GpuDrain).map_err(|error| told(error.to_string()))?;
         let mut numbers = Vec::new();
         for memory in &self.memories {

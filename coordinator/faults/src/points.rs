@@ -124,6 +124,10 @@ points! {
     15 GpuSave "gpu-save" Rank fails [Gpu]: "memory of GPUs comes into the rank's own";
     16 GpuBack "gpu-back" Rank dies [Gpu]: "a rank's GPUs go back to work";
 
+    17 GpuStage "gpu-stage" Rank fails [Gpu]: "memory of GPUs is staged";
+    18 GpuDrain "gpu-drain" Rank fails [Gpu]: "what is staged of GPUs goes into the image";
+    19 GpuUnstage "gpu-unstage" Rank dies [Gpu]: "what is staged goes back to the GPUs";
+
     // What goes into an image.
     20 CaptureGate "capture-gate" Rank fails [Checkpoint]: "state of the gate page and the gate";
     21 CaptureScheduling "capture-scheduling" Rank fails [Checkpoint]: "scheduling of the threads";
@@ -215,6 +219,8 @@ points! {
     139 RestartArrive "restart-arrive" Rank fails [LazyRestart]: "memory that comes late is read and put in place";
     140 RestartGpu "restart-gpu" Rank fails [GpuRestart]: "memory of GPUs goes back to them";
     141 RestartGpuUnlock "restart-gpu-unlock" Rank fails [GpuRestart]: "a rank's GPUs go back to work";
+
+    142 RestartGpuFill "restart-gpu-fill" Rank fails [GpuRestart]: "bytes of the image go to GPUs";
 
     // A checkpoint on storage tiers.
     150 Size "size" Rank fails [Staging]: "the rank says how long its image will be";

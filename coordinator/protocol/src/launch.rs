@@ -82,9 +82,24 @@ pub struct Launch {
     /// How it is known what the application writes to, where images build on earlier ones.
     #[serde(default)]
     pub tracking: Tracking,
+    /// Whether memory of GPUs is staged.
+    #[serde(default)]
+    pub gpu_staging: GpuStaging,
     /// When the command was started: nanoseconds since 1970.
     #[serde(default)]
     pub begun: i64,
+}
+
+/// Whether memory of GPUs goes to wherever the node has room while the application stands still, and from there into the image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GpuStaging {
+    /// Where the node's driver lets it be copied, and there is room.
+    #[default]
+    Auto,
+    /// In no other way.
+    On,
+    /// Never: it goes into the rank's own memory.
+    Off,
 }
 
 /// What an image holds of a file that is mapped privately, besides the pages that the process has of its own.
@@ -235,6 +250,7 @@ mod tests {
             }),
             mapped_files: MappedFiles::Keep,
             tracking: Tracking::WpAsync,
+            gpu_staging: GpuStaging::On,
             begun: 1_790_000_000_000_000_000,
         };
         let read = Launch::from_variable(&launch.to_variable()).unwrap();

@@ -1,6 +1,7 @@
 //! `stillpoint inspect`: what is in an epoch.
 
 mod changes;
+mod gpu;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -102,6 +103,7 @@ impl Shown {
         text.push_str(&self.sums_in_words());
         text.push_str(&changes::in_words(manifest, &self.images));
         text.push_str(&files_in_words(&self.images));
+        text.push_str(&gpu::in_words(&self.images));
         for image in &self.images {
             if let Some(objects) = in_words(&image.objects) {
                 text.push_str(&format!("rank {}: {objects}\n", image.identity.rank));

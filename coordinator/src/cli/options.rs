@@ -91,6 +91,16 @@ pub struct LaunchOptions {
     )]
     tracking: TrackingOption,
 
+    /// Whether memory of GPUs is staged: copied to other GPUs and host memory while the application stands still, and from there into the
+    /// image. auto does where the driver offers it and there is room; on refuses a checkpoint otherwise; off takes it by way of the ranks' memory
+    #[arg(
+        long,
+        env = "STILLPOINT_GPU_STAGING",
+        value_name = "WHEN",
+        default_value = "auto"
+    )]
+    pub gpu_staging: GpuStaging,
+
     /// Whether a suspend of a job with --incremental writes an epoch while the application runs, and then what has changed since: auto does
     /// where that makes the stop shorter, as far as earlier epochs tell
     #[arg(
@@ -212,6 +222,23 @@ pub enum Dedup {
     Auto,
     On,
     Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GpuStaging {
+    Auto,
+    On,
+    Off,
+}
+
+impl From<GpuStaging> for launch::GpuStaging {
+    fn from(how: GpuStaging) -> launch::GpuStaging {
+        match how {
+            GpuStaging::Auto => launch::GpuStaging::Auto,
+            GpuStaging::On => launch::GpuStaging::On,
+            GpuStaging::Off => launch::GpuStaging::Off,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

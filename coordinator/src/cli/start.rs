@@ -167,6 +167,7 @@ pub fn start(
         tiers,
         mapped_files: options.mapped_files.into(),
         tracking,
+        gpu_staging: options.gpu_staging.into(),
         begun,
     };
     for (variable, keeper) in KEPT_FROM_LOADER {

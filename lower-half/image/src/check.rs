@@ -5,12 +5,13 @@ mod threads;
 
 use std::path::Path;
 
+use crate::devices::DeviceMemory;
 use crate::epoch_name;
 use crate::error::ImageError;
 use crate::facts::Identity;
 use crate::format::{
-    ContentRecord, HEADER_BYTES, Header, MAX_ORIGINS, MAX_SIBLINGS, PAGE, RegionRecord,
-    SectionKind, SectionRecord, TRAILER_BYTES,
+    ContentRecord, HEADER_BYTES, Header, MAX_DEVICES, MAX_ORIGINS, MAX_SIBLINGS, PAGE,
+    RegionRecord, SectionKind, SectionRecord, TRAILER_BYTES,
 };
 use crate::origins::Origin;
 use crate::sections::Sections;
@@ -248,4 +249,35 @@ pub(crate) fn siblings(
         }
         _ => Ok(siblings),
     }
+}
+
+/// The contents that are memory of devices: each of one, in the order of their numbers, and of no region.
+pub(crate) fn devices(
+    sections: &Sections<'_>,
+    regions: &[Region],
+    contents: usize,
+) -> Result<Vec<DeviceMemory>, ImageError> {
+    if sections.find(SectionKind::Devices).is_none() {
+        return Ok(vec![]);
+    }
+    let devices: Vec<DeviceMemory> = sections.json(SectionKind::Devices)?;
+    let bad = |problem: String| Err(sections.malformed(SectionKind::Devices, problem));
+    if devices.len() > MAX_DEVICES {
+        let count = devices.len();
+        return bad(format!("{count}, at most {MAX_DEVICES} expected"));
+    }
+    let mut before = 0;
+    for DeviceMemory { uuid, content } in &devices {
+        if *content <= before || *content as usize > contents {
+            return bad(format!("GPU {uuid} has content {content} of {contents}"));
+        }
+        if regions
+            .iter()
+            .any(|region| region.content == Some(*content))
+        {
+            return bad(format!("content {content} of GPU {uuid} is a region's too"));
+        }
+        before = *content;
+    }
+    Ok(devices)
 }

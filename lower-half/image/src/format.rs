@@ -20,6 +20,7 @@
 //!          │   CHUNKS       ChunkRecord[]: where their bytes are           │
 //!          │   ORIGINS      JSON: earlier epochs' images that hold chunks  │
 //!          │   SIBLINGS     JSON: ranks whose images of this epoch do      │
+//!          │   DEVICES      JSON: which contents are memory of devices     │
 //!          │   STRINGS      UTF-8 text that records point into             │
 //!          │   DESCRIPTORS  JSON                                           │
 //!          │   INVENTORY    JSON: the MPI objects alive                    │
@@ -48,6 +49,8 @@
 //! * Behind the origins, numbers go on with SIBLINGS: ranks, ascending, whose images of this very epoch hold chunks, and lie beside
 //!   this one. A chunk there is *shared*. An image may be its own sibling: then the chunk is one of its own, and holds other memory too.
 //!   A sibling's length and digest are not known when the image is written; the manifest says the digests of all.
+//! * DEVICES names contents that are a device's memory: the device by its 32 hexadecimal digits, and the content by its number. Such a content
+//!   is memory from its first byte to its last, and nothing else of the image points to it.
 //! * A chunk is named by a record for each of the places in memory that have its bytes; such records stand side by side.
 //! * Of a carried chunk some bytes may not be memory any more. Its runs still have all of its bytes, one behind the other; those that
 //!   are *dead* have `space` [`NOWHERE`] and address 0.
@@ -79,6 +82,8 @@ pub const NOWHERE: u32 = u32::MAX;
 pub const MAX_ORIGINS: usize = 64;
 /// Most images of its own epoch that one may have chunks in.
 pub const MAX_SIBLINGS: usize = 1024;
+/// Most devices whose memory one image may have.
+pub const MAX_DEVICES: usize = 1024;
 /// Most bytes that a table may have.
 pub const MAX_SECTION_BYTES: u64 = 1 << 30;
 /// Most bytes that facts, inventory and all blobs together may have, each: whoever looks at an image holds them in memory.
@@ -129,10 +134,11 @@ pub enum SectionKind {
     Origins = 13,
     PackedRuns = 14,
     Siblings = 15,
+    Devices = 16,
 }
 
 impl SectionKind {
-    pub const ALL: [SectionKind; 15] = [
+    pub const ALL: [SectionKind; 16] = [
         SectionKind::PageData,
         SectionKind::Identity,
         SectionKind::Environment,
@@ -148,6 +154,7 @@ impl SectionKind {
         SectionKind::Origins,
         SectionKind::PackedRuns,
         SectionKind::Siblings,
+        SectionKind::Devices,
     ];
 
     pub fn name(self) -> &'static str {
@@ -167,6 +174,7 @@ impl SectionKind {
             SectionKind::Origins => "origins",
             SectionKind::PackedRuns => "packed runs",
             SectionKind::Siblings => "siblings",
+            SectionKind::Devices => "devices",
         }
     }
 
@@ -187,7 +195,8 @@ impl SectionKind {
             | SectionKind::Inventory
             | SectionKind::Blob
             | SectionKind::Origins
-            | SectionKind::Siblings => MAX_STATE_BYTES,
+            | SectionKind::Siblings
+            | SectionKind::Devices => MAX_STATE_BYTES,
         }
     }
 
@@ -207,7 +216,7 @@ impl SectionKind {
             | SectionKind::Inventory
             | SectionKind::Blob => OLDEST_VERSION,
             SectionKind::Origins => 3,
-            SectionKind::PackedRuns | SectionKind::Siblings => 4,
+            SectionKind::PackedRuns | SectionKind::Siblings | SectionKind::Devices => 4,
         }
     }
 

@@ -13,6 +13,9 @@ use crate::origins::{Share, Shared};
 use crate::reader::Reader;
 use crate::tables::{Region, thread_flags};
 
+/// The blob with what the lower half says of GPUs.
+const GPU: &str = "gpu";
+
 /// What [`verify`] has read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
@@ -78,7 +81,18 @@ pub struct Description {
     pub descriptors: Descriptors,
     /// The MPI objects alive, as the upper half describes them; null when it said nothing.
     pub objects: serde_json::Value,
+    /// Memory of devices, whose bytes are pages of the image.
+    pub devices: Vec<DeviceDescription>,
+    /// What the rank's GPUs were and how their memory was staged, as the lower half describes it; null where it used none.
+    pub gpu: serde_json::Value,
     pub blobs: Vec<BlobDescription>,
+}
+
+/// A device's memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DeviceDescription {
+    pub uuid: String,
+    pub bytes: u64,
 }
 
 /// One mapping.
@@ -216,6 +230,18 @@ pub fn inspect(path: &Path) -> Result<Description, ImageError> {
         threads: threads.collect(),
         descriptors: reader.descriptors().clone(),
         objects: serde_json::from_slice(reader.inventory()).unwrap_or_default(),
+        devices: reader
+            .devices()
+            .iter()
+            .map(|device| DeviceDescription {
+                uuid: device.uuid.to_string(),
+                bytes: reader.device_bytes(device),
+            })
+            .collect(),
+        gpu: reader
+            .blob(GPU)
+            .and_then(|blob| serde_json::from_slice(&blob.bytes).ok())
+            .unwrap_or_default(),
         blobs: blobs.collect(),
     })
 }

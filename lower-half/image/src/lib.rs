@@ -14,6 +14,7 @@
 //! * [`index`], [`sharing`] - what it leaves where it has it already, or another rank's image of the same epoch
 //! * [`blocks`] - where the parts of an image are that was staged on several tiers
 //! * [`mapped_files`] - what of private mappings is left to their files
+//! * [`devices`] - memory of devices
 //! * [`changes`] - what was written of each region, and why so much
 //! * [`fast_tier`], [`nearest`] - what lies where on a fast tier; reading from there
 //!
@@ -29,6 +30,7 @@ mod check;
 pub mod compression;
 pub mod delta;
 pub mod descriptors;
+pub mod devices;
 pub mod error;
 mod estimate;
 pub mod facts;
@@ -60,7 +62,8 @@ pub use estimate::estimate;
 pub use facts::{Environment, Identity};
 pub use index::Index;
 pub use inspect::{
-    Description, FileDescription, RegionDescription, Sizes, Summary, inspect, verify, verify_opened,
+    Description, DeviceDescription, FileDescription, RegionDescription, Sizes, Summary, inspect,
+    verify, verify_opened,
 };
 pub use manifest::{Manifest, RankImage};
 pub use origins::{Origin, Share, Shared, Tables};

@@ -12,6 +12,7 @@ use crate::check;
 use crate::compression::{Codec, decompress};
 use crate::delta::Base;
 use crate::descriptors::Descriptors;
+use crate::devices::{DeviceMemory, Stream};
 use crate::error::ImageError;
 use crate::facts::{Environment, Identity};
 use crate::format::{CHUNK_BYTES, ChunkRecord, NOWHERE, RunRecord, SectionKind, checksum};
@@ -42,6 +43,7 @@ pub struct Reader {
     siblings: Vec<Option<Sibling>>,
     descriptors: Descriptors,
     inventory: Vec<u8>,
+    devices: Vec<DeviceMemory>,
     blobs: Vec<Blob>,
 }
 
@@ -109,6 +111,7 @@ impl Reader {
             .read_optional(SectionKind::Inventory)?
             .unwrap_or_default();
         let blobs = blobs::read(&sections)?;
+        let devices = check::devices(&sections, &regions, contents.len())?;
         let origins = tables.origins.iter();
         let origins = origins.map(|origin| origin.open(path));
         Ok(Reader {
@@ -122,6 +125,7 @@ impl Reader {
             contents,
             tables: Arc::new(tables),
             inventory,
+            devices,
             blobs,
             digest,
             file_bytes,
@@ -186,6 +190,22 @@ impl Reader {
     /// JSON text; empty when none was written.
     pub fn inventory(&self) -> &[u8] {
         &self.inventory
+    }
+
+    /// Which contents are memory of devices, by number.
+    pub fn devices(&self) -> &[DeviceMemory] {
+        &self.devices
+    }
+
+    /// How many bytes a device's memory has.
+    pub fn device_bytes(&self, device: &DeviceMemory) -> u64 {
+        let content = self.contents.get(device.content as usize - 1);
+        content.map_or(0, |content| content.bytes)
+    }
+
+    /// A device's memory, to be read from its first byte on.
+    pub fn device_stream(&self, device: &DeviceMemory) -> Stream<'_> {
+        Stream::new(self, device.content)
     }
 
     pub fn blobs(&self) -> &[Blob] {

@@ -14,6 +14,7 @@ use zerocopy::IntoBytes;
 use crate::compression::Compression;
 use crate::delta::{Base, Carried};
 use crate::descriptors::Descriptors;
+use crate::devices::{DeviceMemory, Uuid};
 use crate::error::ImageError;
 use crate::facts::{Environment, Identity};
 use crate::format::{ContentRecord, HEADER_BYTES, MAX_SECTION_BYTES, RegionRecord, SectionKind};
@@ -69,6 +70,7 @@ pub struct Writer {
     epoch: Option<u64>,
     contents: Vec<ContentRecord>,
     strings: Vec<u8>,
+    devices: Vec<DeviceMemory>,
     pending: Vec<Pending>,
 }
 
@@ -111,6 +113,7 @@ impl Writer {
             epoch: None,
             contents: Vec::new(),
             strings: Vec::new(),
+            devices: Vec::new(),
             pending: Vec::new(),
         }
     }
@@ -158,6 +161,30 @@ impl Writer {
         let number = self.contents.len() as u32;
         self.pack(number, runs)?;
         Ok(number)
+    }
+
+    /// Memory of a device, a content of its own. Its bytes come with [`Writer::device_bytes`], as they are there; what does not come is zero.
+    pub fn device(&mut self, uuid: Uuid, bytes: u64) -> Result<u32, ImageError> {
+        let number = self.content(&format!("GPU {uuid}"), bytes, &[])?;
+        self.devices.push(DeviceMemory {
+            uuid,
+            content: number,
+        });
+        Ok(number)
+    }
+
+    /// Bytes of a device's memory, from an offset on: of its number.
+    pub fn device_bytes(
+        &mut self,
+        number: u32,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), ImageError> {
+        let run = PageRun {
+            address: offset,
+            bytes: bytes.into(),
+        };
+        self.pack(number, &[run])
     }
 
     fn pack(&mut self, space: u32, runs: &[PageRun<'_>]) -> Result<(), ImageError> {

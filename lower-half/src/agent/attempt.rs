@@ -104,7 +104,7 @@ impl Attempt {
         }
         // The application runs as yet.
         let ahead = Seen::ahead();
-        held::prepare();
+        held::prepare(begin.epoch);
         page.begin();
         // Where the real MPI does not call back, nobody can stand still inside: then what is begun binds.
         let inside = match progress::calls_back() {

@@ -65,6 +65,7 @@ use increment::Increment;
 pub use rank::{remember, size, write};
 use snapshot::Snapshot;
 
+use crate::gpu::staged::{self, NotWritten};
 use crate::ground::{background, disk};
 
 /// Why an image could not be written.
@@ -81,6 +82,15 @@ pub enum CaptureError {
     Refused(String),
     #[error(transparent)]
     Revoked(#[from] Revoked),
+}
+
+impl From<NotWritten> for CaptureError {
+    fn from(error: NotWritten) -> CaptureError {
+        match error {
+            NotWritten::Image(error) => CaptureError::Image(error),
+            other => CaptureError::Refused(other.to_string()),
+        }
+    }
 }
 
 impl CaptureError {
@@ -251,6 +261,9 @@ unsafe fn put_down(
     apart: Option<&dyn Fn()>,
 ) -> Result<Image, CaptureError> {
     let in_a_file = request.store.is_none();
+    // Before the application may run on: then whoever lets it gives up what nobody has taken.
+    let on_devices = staged::bytes();
+    let devices = staged::take();
     let mut writer = match request.store {
         Some(store) => Writer::into_store(path, store, request.compression),
         None => Writer::into_file(path, disk::image, request.compression)?,
@@ -258,7 +271,10 @@ unsafe fn put_down(
     let workers = request.workers;
     writer.use_threads(workers);
     let bytes = increment.changed.iter().map(|range| range.len() as u64);
-    if let Some(sharing) = request.dedup.sharing(request.identity.rank, bytes.sum()) {
+    if let Some(sharing) = request
+        .dedup
+        .sharing(request.identity.rank, bytes.sum::<u64>() + on_devices)
+    {
         writer.share(sharing);
     }
     // SAFETY: the survey has made readable what is to be written; the threads are stopped, the caller says.
@@ -268,7 +284,8 @@ unsafe fn put_down(
     for ranges in [&parted.first, &parted.without_room] {
         increment.write(&mut writer, ranges, &live, workers)?;
     }
-    let snapshot = match apart.filter(|_| !parted.later.is_empty()) {
+    let waits = !parted.later.is_empty() || devices.is_some();
+    let snapshot = match apart.filter(|_| waits) {
         Some(say) => set_apart(parted, access, workers, say)?,
         None => None,
     };
@@ -278,6 +295,9 @@ unsafe fn put_down(
     };
     increment.write(&mut writer, &parted.later, pages, workers)?;
     drop(snapshot);
+    if let Some(devices) = devices {
+        devices.write(&mut writer, &|| access.given_up())?;
+    }
     writer.carry(increment.carried());
     writer.identity(&request.identity)?;
     writer.environment(&request.environment)?;

@@ -24,7 +24,7 @@ use super::{
     self as capture, CaptureError, Image, Request, environment, increment, mapped_files, records,
 };
 use crate::gate::descriptors;
-use crate::gpu::client;
+use crate::gpu::{client, staged};
 use crate::ground::cores;
 
 /// What a launch says of the job, for its images.
@@ -78,7 +78,8 @@ pub unsafe fn size(begin: &Begin, still: &Still<'_>) -> Result<u64, CaptureError
     let bytes = stillpoint_image::estimate(&stretches, compression)
         .map_err(CaptureError::process("compressibility"));
     inside.put_back();
-    let bytes = bytes?;
+    // How far what is on devices can be compressed shows when it comes.
+    let bytes = bytes? + staged::bytes();
     // The slow tier gets its copy while the application runs, under the application's limit.
     match FileLimit::shorter_than(bytes) {
         Some(reason) => Err(CaptureError::Refused(reason)),

@@ -1,7 +1,7 @@
 //! The connection to the node's helper. There is one helper for each launch of a job and node; the rank that needs it first starts it.
 
 use std::ffi::CString;
-use std::io::{self, BufReader, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use stillpoint_gpu_messages::{
-    Answer, Facts, Request, State, Uuid, VERSION, receive, send, socket,
+    Answer, Facts, Memory, Report, Request, State, Uuid, VERSION, receive, send, socket,
 };
-use stillpoint_protocol::launch::Launch;
+use stillpoint_protocol::launch::{GpuStaging, Launch};
 
 use crate::ground::unnoticed;
 
@@ -29,12 +29,34 @@ const ANSWERS: Duration = Duration::from_secs(30);
 const MOVES: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Which launch this rank is of.
-static LAUNCH: OnceLock<String> = OnceLock::new();
+/// What the helper is told of this rank.
+pub struct Rank {
+    launch: String,
+    pub number: u32,
+    /// The checkpoint directory.
+    pub directory: PathBuf,
+    pub staging: GpuStaging,
+}
+
+static RANK: OnceLock<Rank> = OnceLock::new();
 
 /// Notes whose helper is the rank's.
 pub fn this_is(launch: &Launch) {
-    LAUNCH.get_or_init(|| launch.launch.clone());
+    RANK.get_or_init(|| Rank {
+        launch: launch.launch.clone(),
+        number: launch.rank,
+        directory: launch.directory.clone(),
+        staging: launch.gpu_staging,
+    });
+}
+
+/// This rank.
+///
+/// # Errors
+/// The process is none of a job.
+pub fn rank() -> io::Result<&'static Rank> {
+    let rank = RANK.get();
+    rank.ok_or_else(|| io::Error::other("this process is no rank of a job"))
 }
 
 /// Why something could not be had of the helper.
@@ -157,6 +179,90 @@ impl Client {
     pub fn unlock(&mut self) -> Result<(), Trouble> {
         self.order(Request::Unlock, ANSWERS)
     }
+
+    /// What the node's GPUs and links do is found out, if nobody has before.
+    pub fn survey(&mut self, rank: &Rank) -> Result<(), Trouble> {
+        let directory = rank.directory.clone();
+        self.order(Request::Survey { directory }, MOVES)
+    }
+
+    /// Device memory is staged; or why it cannot be, and nothing has changed.
+    pub fn stage(&mut self, rank: &Rank, epoch: u64) -> Result<Result<Report, String>, Trouble> {
+        let request = Request::Stage {
+            rank: rank.number,
+            epoch,
+            directory: rank.directory.clone(),
+        };
+        match self.ask(request, MOVES)? {
+            Answer::Staged(report) => Ok(Ok(report)),
+            Answer::NotStaged(reason) => Ok(Err(reason)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// What is staged goes back to the devices.
+    pub fn unstage(&mut self) -> Result<(), Trouble> {
+        self.order(Request::Unstage, MOVES)
+    }
+
+    /// What is staged is going to be asked for.
+    pub fn drain(&mut self) -> Result<Vec<Memory>, Trouble> {
+        match self.ask(Request::Drain, MOVES)? {
+            Answer::Memories(memories) => Ok(memories),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// The next bytes of what is staged, into `room`, with the number of their memory and their offset in it; `None` after the last ones.
+    pub fn next(&mut self, room: &mut Vec<u8>) -> Result<Option<(usize, u64)>, Trouble> {
+        match self.ask(Request::Next, MOVES)? {
+            Answer::Done => Ok(None),
+            Answer::Bytes {
+                memory,
+                offset,
+                bytes,
+            } => {
+                room.resize(bytes as usize, 0);
+                let read = self.from.read_exact(room);
+                read.map_err(helper("says no more"))?;
+                Ok(Some((memory, offset)))
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Devices come back with the bytes of these memories; `read` gives the next ones of the memory with that number.
+    pub fn fill(
+        &mut self,
+        pairs: &[(Uuid, Uuid)],
+        memories: &[Memory],
+        mut read: impl FnMut(usize, &mut [u8]) -> Result<(), String>,
+    ) -> Result<(), Trouble> {
+        let request = Request::Fill {
+            rank: rank().map_or(0, |rank| rank.number),
+            pairs: pairs.to_vec(),
+            memories: memories.to_vec(),
+        };
+        let mut answer = self.ask(request, MOVES)?;
+        let mut room = Vec::new();
+        loop {
+            match answer {
+                Answer::Done => return Ok(()),
+                Answer::Failed(reason) => return Err(Trouble::Refused(reason)),
+                Answer::Bytes { memory, bytes, .. } => {
+                    room.resize(bytes as usize, 0);
+                    read(memory, &mut room).map_err(Trouble::Refused)?;
+                    let sent = self.from.get_ref().write_all(&room);
+                    sent.map_err(helper("takes no more"))?;
+                }
+                other => return Err(unexpected(&other)),
+            }
+            let next = receive(&mut self.from).and_then(|answer| {
+                answer.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
+            });
+            answer = next.map_err(helper("does not answer"))?;
+        }
+    }
 }
 
 fn waited(kind: io::ErrorKind) -> bool {
@@ -169,10 +275,7 @@ fn unexpected(answer: &Answer) -> Trouble {
 
 /// A connection to the helper that listens, or to one that is started.
 fn reach() -> io::Result<UnixStream> {
-    let launch = LAUNCH
-        .get()
-        .ok_or_else(|| io::Error::other("this process is no rank of a job"))?;
-    let name = socket(launch, nix::unistd::geteuid().as_raw());
+    let name = socket(&rank()?.launch, nix::unistd::geteuid().as_raw());
     let place = SocketAddr::from_abstract_name(&name)?;
     let end = Instant::now() + STARTS;
     let mut started = false;

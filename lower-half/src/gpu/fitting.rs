@@ -1,7 +1,7 @@
 //! Whether a node's devices can take what an image was written from. Pure.
 
 use serde::{Deserialize, Serialize};
-use stillpoint_gpu_messages::{Device, Facts, Uuid};
+use stillpoint_gpu_messages::{Device, Facts, Report, Uuid};
 use stillpoint_part::Kind;
 
 /// What an image holds of the rank's GPUs: JSON, a [`Carried`].
@@ -12,11 +12,23 @@ pub const KIND: Kind = Kind {
 };
 
 /// What the devices and the driver were, of a rank that used them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Carried {
     pub facts: Facts,
     /// The thread that the driver restores with, as the application knows it.
     pub thread: u32,
+    /// How device memory was staged, and is a section of the image; `None`: it is memory of the rank.
+    #[serde(default)]
+    pub staged: Option<Report>,
+}
+
+/// Why this node cannot take device memory in the form that the image has it in.
+pub fn form(carried: &Carried, now: &Facts) -> Option<String> {
+    let reason = now.no_custom_storage.as_ref()?;
+    carried.staged.as_ref()?;
+    Some(format!(
+        "its GPU memory was staged (--gpu-staging), and this node's driver cannot take it in that form: {reason}"
+    ))
 }
 
 /// Which devices take the place of which: nothing where all are the same ones.

@@ -3,18 +3,19 @@
 //! Whoever is in one of these functions keeps all others out: what is given up while the driver moves memory goes back when that is done. How far it
 //! has come only the driver knows, so the way back begins with a question.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use stillpoint_faults::{Point, pass, strike};
-use stillpoint_gpu_messages::{Facts, State, Uuid};
+use stillpoint_gpu_messages::{Facts, Report, State};
+use stillpoint_protocol::launch::GpuStaging;
 use stillpoint_wrappers::gate::DriverState;
 
-use super::client::{Client, Trouble};
+use super::client::{self, Client, Trouble};
 use super::fitting::Carried;
-use super::traces;
+use super::{staged, traces};
 use crate::gate::stop;
 use crate::ground::page::Page;
 use crate::threads::registry::{self, Thread};
@@ -34,15 +35,29 @@ struct Held {
     client: Client,
     thread: Thread,
     facts: Facts,
-    /// Whether the process's memory holds what the devices held.
+    /// Whether what the devices held is in the process's memory, or staged.
     saved: bool,
+    /// Where device memory is.
+    form: Form,
+}
+
+/// What became of device memory that was to be staged.
+enum Form {
+    /// It is the devices', or the process's own.
+    Own,
+    /// The helper was asked, and has not said what came of it.
+    Asked,
+    /// The helper has it.
+    Staged(Report),
 }
 
 static HELD: Mutex<Option<Held>> = Mutex::new(None);
 /// Whether there is one, for who only looks.
 static LOCKED: AtomicBool = AtomicBool::new(false);
+/// The epoch that is to be written.
+static EPOCH: AtomicU64 = AtomicU64::new(0);
 /// Whether this process has ever had devices of its own that wrote to its memory.
-static HAD: AtomicBool = AtomicBool::new(false);
+pub(super) static HAD: AtomicBool = AtomicBool::new(false);
 
 fn held() -> MutexGuard<'static, Option<Held>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
@@ -58,15 +73,23 @@ pub fn may_have_written() -> bool {
     HAD.load(Ordering::Acquire)
 }
 
-/// A checkpoint is asked for, and the application runs as yet: a helper that is to be started begins with the driver meanwhile, which takes seconds.
-pub fn prepare() {
+/// A checkpoint is asked for, and the application runs as yet: a helper that is to be started begins with the driver meanwhile, which takes seconds, and
+/// finds out what the node's GPUs do, where their memory is going to be staged.
+pub fn prepare(epoch: u64) {
+    EPOCH.store(epoch, Ordering::Release);
     if !traces::in_use() {
         return;
     }
     let thread = std::thread::Builder::new().name("stillpoint-gpu".to_owned());
     let begun = thread.spawn(|| {
         // What goes wrong is told when it is needed.
-        let _ = Client::connect().and_then(|mut client| client.facts());
+        let _ = Client::connect().and_then(|mut client| {
+            let facts = client.facts()?;
+            match client::rank() {
+                Ok(rank) if may_stage(rank.staging, &facts) => client.survey(rank),
+                _ => Ok(()),
+            }
+        });
     });
     // Where there is no thread for it, the helper begins later.
     *early() = begun.ok();
@@ -88,11 +111,15 @@ fn prepared() {
     }
 }
 
+fn may_stage(staging: GpuStaging, facts: &Facts) -> bool {
+    staging != GpuStaging::Off && facts.no_custom_storage.is_none()
+}
+
 fn told(what: &str) -> impl Fn(Trouble) -> String {
     move |trouble| format!("its GPUs cannot be {what}: {trouble}; the job runs on")
 }
 
-fn at(point: Point) -> Result<(), String> {
+pub(super) fn at(point: Point) -> Result<(), String> {
     strike(point).map_err(|error| error.to_string())
 }
 
@@ -137,6 +164,7 @@ pub fn lock(page: Page, given_up: &dyn Fn() -> bool) -> Result<(), String> {
         thread,
         facts,
         saved: false,
+        form: Form::Own,
     });
     held.alone(|client| client.lock(AT_ONCE))
         .or_else(|trouble| match trouble {
@@ -152,7 +180,7 @@ fn thread(tid: u32) -> Option<Thread> {
     find(Thread::real_tid).or_else(|| find(Thread::virtual_tid))
 }
 
-/// The devices' memory comes into the process's own. Every thread must be stopped, and is when this returns.
+/// The devices' memory is staged, or comes into the process's own. Every thread must be stopped, and is when this returns.
 ///
 /// # Errors
 /// Why it does not.
@@ -162,8 +190,10 @@ pub fn save() -> Result<(), String> {
         return Ok(());
     };
     at(Point::GpuSave)?;
-    held.alone(Client::checkpoint)
-        .map_err(told("checkpointed"))?;
+    if !held.stage()? {
+        held.alone(Client::checkpoint)
+            .map_err(told("checkpointed"))?;
+    }
     let left = traces::left().map_err(|error| format!("its memory map cannot be read: {error}"))?;
     if !left.is_empty() {
         return Err(format!(
@@ -182,6 +212,10 @@ pub fn carried() -> Option<Carried> {
     Some(Carried {
         facts: held.facts.clone(),
         thread: held.thread.virtual_tid(),
+        staged: match &held.form {
+            Form::Staged(report) => Some(report.clone()),
+            Form::Own | Form::Asked => None,
+        },
     })
 }
 
@@ -195,6 +229,7 @@ pub fn release() -> Result<(), String> {
         return Ok(());
     };
     pass(Point::GpuBack);
+    staged::give_up();
     let back = held.back().or_else(|trouble| match trouble {
         // Another helper, and the driver's own word for how far it is.
         Trouble::Helper { .. } => Client::connect().and_then(|client| {
@@ -239,6 +274,53 @@ impl Held {
         )))
     }
 
+    /// Stages device memory, where that is wanted and can be; false where it stays for the other way.
+    fn stage(&mut self) -> Result<bool, String> {
+        let Ok(rank) = client::rank() else {
+            return Ok(false);
+        };
+        if rank.staging == GpuStaging::Off {
+            return Ok(false);
+        }
+        let lost = |trouble: Trouble| format!("its GPUs' memory could not be staged: {trouble}");
+        let refused = |reason: &str| match rank.staging {
+            GpuStaging::On => Err(format!(
+                "its GPUs' memory cannot be staged, as --gpu-staging on demands: {reason}; the job runs on"
+            )),
+            _ => Ok(false),
+        };
+        if let Some(reason) = &self.facts.no_custom_storage {
+            return refused(reason);
+        }
+        at(Point::GpuStage)?;
+        self.form = Form::Asked;
+        let epoch = EPOCH.load(Ordering::Acquire);
+        match self
+            .alone(|client| client.stage(rank, epoch))
+            .map_err(lost)?
+        {
+            Ok(report) => {
+                self.form = Form::Staged(report);
+                staged::open().map_err(lost)?;
+                Ok(true)
+            }
+            Err(reason) => {
+                self.form = Form::Own;
+                refused(&reason)
+            }
+        }
+    }
+
+    /// What is staged goes back to the devices, from the helper that has it.
+    fn unstage(&mut self) -> Result<(), Trouble> {
+        pass(Point::GpuUnstage);
+        self.client.unstage().map_err(|trouble| {
+            Trouble::Refused(format!(
+                "the node's helper does not give back what it has staged: {trouble}"
+            ))
+        })
+    }
+
     fn back(&mut self) -> Result<(), Trouble> {
         // It runs already where an attempt was given up while threads ran.
         let stands = self.thread.stop_frame() != 0;
@@ -253,8 +335,20 @@ impl Held {
             let state = self.client.state()?;
             let step = match state {
                 State::Running | State::Unknown => return Ok(()),
-                State::Checkpointed => self.client.restore(&[]),
+                State::Checkpointed => match self.form {
+                    Form::Own => self.client.restore(&[]),
+                    // Without what is staged there is no other way.
+                    Form::Asked | Form::Staged(_) => {
+                        self.unstage()?;
+                        continue;
+                    }
+                },
                 State::Locked => self.client.unlock(),
+                // Only the helper that was asked could have ended it.
+                State::Moving if !matches!(self.form, Form::Own) => {
+                    let reason = "their memory was being staged, and is neither here nor there";
+                    return Err(Trouble::Refused(reason.to_owned()));
+                }
                 State::Moving if Instant::now() < end => {
                     std::thread::sleep(LOOK);
                     continue;
@@ -288,24 +382,5 @@ fn alone<T>(
         false => Err(Trouble::Refused(
             "the driver's thread does not stand still again".to_owned(),
         )),
-    }
-}
-
-/// In a restart: device memory comes back from the process's own, to other devices where `pairs` say so. Only `thread` runs meanwhile, and then stands
-/// still again.
-///
-/// # Errors
-/// Why it does not come back.
-pub fn bring_back(thread: Thread, pairs: &[(Uuid, Uuid)]) -> Result<(), String> {
-    HAD.store(true, Ordering::Release);
-    let told = |trouble: Trouble| format!("its GPUs cannot be had again: {trouble}");
-    let mut client = Client::connect().map_err(told)?;
-    at(Point::RestartGpu)?;
-    client.restore(pairs).map_err(told)?;
-    at(Point::RestartGpuUnlock)?;
-    client.unlock().map_err(told)?;
-    match stop::halt(thread) {
-        true => Ok(()),
-        false => Err("its GPUs' driver's thread does not stand still again".to_owned()),
     }
 }

@@ -6,9 +6,13 @@
 //! * [`client`] - the connection to the helper, which is started by who needs it first
 //! * [`fitting`] - whether a node's devices can take what an image was written from; pure
 //! * [`held`] - how far the rank's devices have come in a checkpoint, and the way back from there
+//! * [`returning`] - devices come back in a restart
+//! * [`staged`] - what the helper has staged, on its way into the image
 //! * [`traces`] - what of a driver can be seen in a process; pure but for reading it
 
 pub mod client;
 pub mod fitting;
 pub mod held;
+pub mod returning;
+pub mod staged;
 pub mod traces;

@@ -1,12 +1,14 @@
 //! Memory on GPUs, and what the driver has going there.
 
+use stillpoint_gpu_messages::{Memory, Uuid};
+use stillpoint_image::Reader;
 use stillpoint_part::{Done, Failure, Kind, Part, Payload, Saved};
 
 use super::put;
 use crate::capture::still::Still;
 use crate::gpu::client::Client;
 use crate::gpu::fitting::{self, Carried, KIND};
-use crate::gpu::held;
+use crate::gpu::{held, returning};
 use crate::ground::page::Page;
 use crate::restore::back::Back;
 use crate::restore::{read_if_there, threads};
@@ -68,20 +70,52 @@ impl Part<Still<'_>, Back> for Gpu {
             )
         })?;
         threads::go_alone(thread);
-        held::bring_back(thread, &pairs)?;
+        match carried.staged {
+            None => returning::bring_back(thread, &pairs, returning::From::Own)?,
+            Some(_) => from_image(back.restore.reader(), |memories, read| {
+                returning::bring_back(thread, &pairs, returning::From::Image(memories, read))
+            })?,
+        }
         Ok(())
     }
 }
 
+/// Has something done with the memory of devices in an image.
+fn from_image(
+    image: &Reader,
+    bring_back: impl FnOnce(&[Memory], &mut returning::Read<'_>) -> Result<(), String>,
+) -> Result<(), String> {
+    let devices = image.devices().iter();
+    let memories: Vec<Memory> = devices
+        .clone()
+        .map(|device| Memory {
+            uuid: Uuid(device.uuid.0),
+            bytes: image.device_bytes(device),
+        })
+        .collect();
+    // One after the other is asked for: a stream has room for a chunk.
+    let mut streams: Vec<_> = devices.map(|device| image.device_stream(device)).collect();
+    bring_back(&memories, &mut |number, into| {
+        let stream = streams.get_mut(number);
+        let stream = stream.ok_or_else(|| format!("its image has no memory {number} of a GPU"))?;
+        stream.read(into).map_err(|error| error.to_string())
+    })
+}
+
 /// The devices of this node for those that the image was written beside.
-fn pairs(
-    carried: &Carried,
-) -> Result<Vec<(stillpoint_gpu_messages::Uuid, stillpoint_gpu_messages::Uuid)>, Vec<String>> {
+fn pairs(carried: &Carried) -> Result<Vec<(Uuid, Uuid)>, Vec<String>> {
     let facts = Client::connect().and_then(|mut client| client.facts());
     let facts = facts.map_err(|trouble| {
         vec![format!(
             "its GPU memory cannot be brought back here: {trouble}"
         )]
     })?;
-    fitting::pairs(&carried.facts, &facts)
+    let mut found = fitting::pairs(&carried.facts, &facts);
+    if let Some(reason) = fitting::form(carried, &facts) {
+        match &mut found {
+            Ok(_) => found = Err(vec![reason]),
+            Err(reasons) => reasons.push(reason),
+        }
+    }
+    found
 }

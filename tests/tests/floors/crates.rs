@@ -101,7 +101,13 @@ const USES: [(&str, &[&str]); 27] = [
     ("plugins/gpu/driver", &[]),
     (
         "plugins/gpu/helper",
-        &["plugins/gpu/driver", "plugins/gpu/messages"],
+        &[
+            "plugins/gpu",
+            "plugins/gpu/copies",
+            "plugins/gpu/driver",
+            "plugins/gpu/messages",
+            "plugins/gpu/staging",
+        ],
     ),
     ("plugins/gpu/messages", &[]),
     ("plugins/incremental", &[]),

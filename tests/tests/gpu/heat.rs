@@ -135,10 +135,15 @@ impl Heat<'_> {
         Ok(())
     }
 
+    /// Nobody has anything to do with it any more.
+    pub fn let_go(&self) -> Result<(), Failed> {
+        let go = self.directory.file("go");
+        std::fs::write(&go, "").map_err(|error| format!("{}: {error}", go.display()))
+    }
+
     /// Lets it come to its end, and compares.
     pub fn ends_as(&self, job: Job, natively: &str) -> Result<(), Failed> {
-        let go = self.directory.file("go");
-        std::fs::write(&go, "").map_err(|error| format!("{}: {error}", go.display()))?;
+        self.let_go()?;
         let ended = job.end(PATIENCE)?;
         ensure!(ended.status == 0, "{}", ended.show());
         let found = result(&ended).or_else(|| self.said.take());

@@ -7,5 +7,6 @@ mod heat;
 mod buffers;
 mod carried;
 mod refused;
+mod staged;
 mod struck;
 mod troubled;

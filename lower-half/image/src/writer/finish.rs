@@ -104,6 +104,11 @@ impl Writer {
         ] {
             self.pending_section(kind, [0; 32], 0, bytes)?;
         }
+        let devices = std::mem::take(&mut self.devices);
+        match devices.is_empty() {
+            true => Ok(()),
+            false => self.json(SectionKind::Devices, &devices),
+        }?;
         match tables.origins.is_empty() {
             true => Ok(()),
             false => self.json(SectionKind::Origins, &tables.origins),

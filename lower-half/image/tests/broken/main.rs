@@ -4,6 +4,7 @@
 mod carried;
 #[path = "../common/mod.rs"]
 mod common;
+mod devices;
 mod file;
 #[path = "../common/patch.rs"]
 mod patch;

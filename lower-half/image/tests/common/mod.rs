@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use stillpoint_image::descriptors::{Description, DescriptorKind, Descriptors, Number};
+use stillpoint_image::devices::Uuid;
 use stillpoint_image::tables::{RegionKind, thread_flags};
 use stillpoint_image::{
     Compression, Environment, Identity, PageRun, Region, Thread, Writer, Written, features,
@@ -141,5 +142,37 @@ pub fn the_rest(mut writer: Writer, identity: &Identity) -> Written {
     writer.descriptors(&descriptors()).unwrap();
     writer.inventory(b"{\"communicators\":2}").unwrap();
     writer.blob("gate", 1, b"opaque").unwrap();
+    writer.finish().unwrap()
+}
+
+/// Writes an image with memory of devices, which comes so many bytes at a time.
+pub fn write_with_devices(
+    path: &Path,
+    compression: Compression,
+    part: usize,
+    devices: &[(Uuid, Vec<u8>)],
+) -> Written {
+    let mut writer = Writer::create(path, compression).unwrap();
+    writer.use_threads(2);
+    let shared = some_bytes(2, 2 * PAGE);
+    let run = PageRun {
+        address: 0,
+        bytes: shared[..].into(),
+    };
+    writer
+        .content("/tmp/shared", shared.len() as u64, &[run])
+        .unwrap();
+    for (uuid, bytes) in devices {
+        let number = writer.device(*uuid, bytes.len() as u64).unwrap();
+        for (index, some) in bytes.chunks(part).enumerate() {
+            let offset = (index * part) as u64;
+            writer.device_bytes(number, offset, some).unwrap();
+        }
+    }
+    writer.identity(&identity()).unwrap();
+    writer.environment(&environment()).unwrap();
+    writer.regions(&regions()).unwrap();
+    writer.threads(&threads()).unwrap();
+    writer.descriptors(&descriptors()).unwrap();
     writer.finish().unwrap()
 }

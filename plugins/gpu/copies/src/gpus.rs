@@ -68,6 +68,14 @@ impl<'d> Gpus<'d> {
         self.contexts[from].reach(&self.contexts[to])
     }
 
+    /// Host memory that other GPUs of this process have pinned is copied from here, too.
+    ///
+    /// # Safety
+    /// It is pinned, and stays so, and nobody writes there, as long as this lives.
+    pub unsafe fn borrow_host(&mut self, spot: Spot, bytes: u64) {
+        self.pinned.borrow(spot.address as *mut u8, bytes);
+    }
+
     /// The GPU whose stream a copy is in: the one that it comes from, if it comes from one.
     fn owner(stream: &Stream) -> Result<usize, DeviceError> {
         match (stream.from, stream.to) {

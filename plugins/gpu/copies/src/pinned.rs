@@ -7,6 +7,8 @@ use stillpoint_gpu_staging::DeviceError;
 pub struct Range {
     pub memory: *mut u8,
     pub bytes: u64,
+    /// Pinned by somebody else, who also unpins it.
+    pub lent: bool,
 }
 
 /// All of it.
@@ -17,7 +19,20 @@ pub struct Pinned {
 
 impl Pinned {
     pub fn add(&mut self, memory: *mut u8, bytes: u64) {
-        self.ranges.push(Range { memory, bytes });
+        self.ranges.push(Range {
+            memory,
+            bytes,
+            lent: false,
+        });
+    }
+
+    /// Adds what somebody else has pinned.
+    pub fn borrow(&mut self, memory: *mut u8, bytes: u64) {
+        self.ranges.push(Range {
+            memory,
+            bytes,
+            lent: true,
+        });
     }
 
     /// Takes the range that begins at an address out of the list.
@@ -25,17 +40,21 @@ impl Pinned {
         let at = self
             .ranges
             .iter()
-            .position(|range| range.memory as u64 == address)?;
+            .position(|range| range.memory as u64 == address && !range.lent)?;
         Some(self.ranges.swap_remove(at))
     }
 
+    /// Takes all out that was pinned here.
     pub fn all(&mut self) -> Vec<Range> {
-        std::mem::take(&mut self.ranges)
+        let mut all = std::mem::take(&mut self.ranges);
+        all.retain(|range| !range.lent);
+        all
     }
 
-    /// How much there is.
+    /// How much was pinned here.
     pub fn bytes(&self) -> u64 {
-        self.ranges.iter().map(|range| range.bytes).sum()
+        let own = self.ranges.iter().filter(|range| !range.lent);
+        own.map(|range| range.bytes).sum()
     }
 
     /// Where bytes of pinned memory are: the error where they are not inside one range.

@@ -1,69 +1,267 @@
 //! What is done for one rank.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, Write};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak, mpsc};
 
 use stillpoint_gpu_driver::{Driver, Error, checkpoint};
-use stillpoint_gpu_messages::{Answer, Request, State, VERSION};
+use stillpoint_gpu_messages::{Answer, Memory, Request, State, Uuid, VERSION, send};
 
 use crate::facts;
+use crate::staging::Portion;
+use crate::staging::locked::Locked;
+use crate::staging::rank::{self, Draining, Returning};
+use crate::staging::stager::{self, Asked, Order, Outcome};
 
 /// The driver, begun with once, by whoever needs it first; and what became of that.
-#[derive(Clone, Default)]
-pub struct Begun(Arc<OnceLock<Result<Driver, String>>>);
+static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
 
-impl Begun {
-    /// Waits until it is there.
-    pub fn driver(&self) -> Result<&Driver, String> {
-        self.0
-            .get_or_init(facts::open)
-            .as_ref()
-            .map_err(Clone::clone)
+/// Waits until the driver is there.
+///
+/// # Errors
+/// In words for people.
+pub fn driver() -> Result<&'static Driver, String> {
+    DRIVER
+        .get_or_init(facts::open)
+        .as_ref()
+        .map_err(Clone::clone)
+}
+
+/// What all connections have in common.
+pub struct Node {
+    orders: mpsc::Sender<Order>,
+    locked: Locked,
+    /// What is staged, by process.
+    staged: Mutex<BTreeMap<i32, Weak<Portion>>>,
+}
+
+impl Node {
+    pub fn new() -> Node {
+        let locked = Locked::default();
+        Node {
+            orders: stager::start(locked.clone()),
+            locked,
+            staged: Mutex::default(),
+        }
+    }
+}
+
+/// A process's connection, and what is kept for it until it ends.
+pub struct Connection<'n> {
+    node: &'n Node,
+    pid: i32,
+    /// Until it is filled back.
+    portion: Option<Arc<Portion>>,
+    draining: Option<Draining>,
+    /// Whether it has locked the process, and others wait for what comes of that.
+    locks: bool,
+}
+
+impl Drop for Connection<'_> {
+    fn drop(&mut self) {
+        self.is_locked_no_more();
     }
 }
 
 /// What the driver says of a process that does not use it: `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`.
 const KNOWS_IT_NOT: [u32; 2] = [1, 3];
 
-/// Carries a request out for the process.
-pub fn carry_out(begun: &Begun, pid: i32, request: Request) -> Answer {
-    if let Request::Hello { version } = request {
-        return match version {
-            VERSION => Answer::Done,
-            _ => Answer::Failed(format!(
-                "this stillpoint-gpu speaks version {VERSION}, the rank version {version}: they are of two installations; end the older job"
-            )),
-        };
-    }
-    let driver = match begun.driver() {
-        Ok(driver) => driver,
-        Err(reason) => return Answer::Failed(reason),
-    };
-    let done = |result: Result<(), Error>| match result {
-        Ok(()) => Answer::Done,
-        Err(error) => Answer::Failed(error.to_string()),
-    };
-    match request {
-        Request::Hello { .. } => Answer::Done,
-        Request::Facts => match facts::of(driver) {
-            Ok(facts) => Answer::Facts(facts),
-            Err(reason) => Answer::Failed(reason),
-        },
-        Request::State => state(driver, pid),
-        Request::RestoreThread => match checkpoint::restore_thread(driver, pid) {
-            Ok(thread) => Answer::Thread(thread as u32),
-            Err(error) => Answer::Failed(error.to_string()),
-        },
-        Request::Lock { milliseconds } => match checkpoint::lock(driver, pid, milliseconds) {
-            Err(error) if error.code() == Some(checkpoint::NOT_READY) => Answer::TimedOut,
-            result => done(result),
-        },
-        Request::Checkpoint => done(checkpoint::checkpoint(driver, pid)),
-        Request::Restore { pairs } => {
-            let pairs: Vec<_> = pairs.into_iter().map(|(old, new)| (old.0, new.0)).collect();
-            done(checkpoint::restore(driver, pid, &pairs))
+impl<'n> Connection<'n> {
+    pub fn new(node: &'n Node, pid: i32) -> Connection<'n> {
+        Connection {
+            node,
+            pid,
+            portion: None,
+            draining: None,
+            locks: false,
         }
-        Request::Unlock => done(checkpoint::unlock(driver, pid)),
     }
+
+    /// Carries a request out for the process, and answers.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn carry_out(
+        &mut self,
+        request: Request,
+        from: &mut impl BufRead,
+        to: &mut impl Write,
+    ) -> io::Result<()> {
+        let answer = match request {
+            Request::Hello { version } => hello(version),
+            Request::Next => {
+                return match &mut self.draining {
+                    Some(draining) => draining.next(to),
+                    None => send(to, &Answer::Failed("nothing is drained".to_owned())),
+                };
+            }
+            request => match driver() {
+                Ok(driver) => self
+                    .with(driver, request, from, to)
+                    .unwrap_or_else(Answer::Failed),
+                Err(reason) => Answer::Failed(reason),
+            },
+        };
+        send(to, &answer)
+    }
+
+    fn with(
+        &mut self,
+        driver: &'static Driver,
+        request: Request,
+        from: &mut impl BufRead,
+        to: &mut impl Write,
+    ) -> Result<Answer, String> {
+        let pid = self.pid;
+        let done = |result: Result<(), Error>| match result {
+            Ok(()) => Ok(Answer::Done),
+            Err(error) => Err(error.to_string()),
+        };
+        match request {
+            Request::Hello { version } => Ok(hello(version)),
+            Request::Facts => facts::of(driver).map(Answer::Facts),
+            Request::State => Ok(state(driver, pid)),
+            Request::RestoreThread => match checkpoint::restore_thread(driver, pid) {
+                Ok(thread) => Ok(Answer::Thread(thread as u32)),
+                Err(error) => Err(error.to_string()),
+            },
+            Request::Lock { milliseconds } => {
+                match checkpoint::lock(driver, pid, milliseconds) {
+                    Err(error) if error.code() == Some(checkpoint::NOT_READY) => {
+                        return Ok(Answer::TimedOut);
+                    }
+                    result => done(result)?,
+                };
+                self.locks = true;
+                self.node.locked.add(pid);
+                Ok(Answer::Done)
+            }
+            Request::Checkpoint => {
+                self.is_locked_no_more();
+                done(checkpoint::checkpoint(driver, pid))
+            }
+            Request::Restore { pairs } => {
+                let pairs: Vec<_> = pairs.into_iter().map(|(old, new)| (old.0, new.0)).collect();
+                done(checkpoint::restore(driver, pid, &pairs))
+            }
+            Request::Unlock => {
+                self.is_locked_no_more();
+                done(checkpoint::unlock(driver, pid))
+            }
+            Request::Survey { directory } => {
+                let (done, waits) = mpsc::channel();
+                self.order(Order::Survey { directory, done })?;
+                waits.recv().map_err(|_| gone())?;
+                Ok(Answer::Done)
+            }
+            Request::Stage {
+                rank,
+                epoch,
+                directory,
+            } => {
+                let (outcome, waits) = mpsc::channel();
+                self.order(Order::Stage(Asked {
+                    pid,
+                    rank,
+                    epoch,
+                    directory,
+                    outcome,
+                }))?;
+                let outcome = waits.recv().map_err(|_| gone())?;
+                self.staged(outcome)
+            }
+            Request::Unstage => {
+                // What is staged is kept where it does not go back.
+                let portion = self.portion.clone();
+                let portion = portion.ok_or("nothing of this process is staged")?;
+                rank::unstage(driver, pid, &portion)?;
+                self.portion = None;
+                Ok(Answer::Done)
+            }
+            Request::Drain => {
+                let portion = self.all_staged().get(&pid).and_then(Weak::upgrade);
+                let portion = portion.ok_or("nothing of this process is staged")?;
+                let draining = Draining::new(driver, portion)?;
+                let memories = draining.memories();
+                self.draining = Some(draining);
+                Ok(Answer::Memories(memories))
+            }
+            Request::Next => Err("nothing is drained".to_owned()),
+            Request::Fill {
+                rank,
+                pairs,
+                memories,
+            } => self.fill(driver, (rank, &pairs, &memories), from, to),
+        }
+    }
+
+    /// Nobody waits for it any more.
+    fn is_locked_no_more(&mut self) {
+        // Another connection of the process may have locked it since.
+        if std::mem::take(&mut self.locks) {
+            self.node.locked.remove(self.pid);
+        }
+    }
+
+    fn order(&self, order: Order) -> Result<(), String> {
+        self.node.orders.send(order).map_err(|_| gone())
+    }
+
+    fn all_staged(&self) -> std::sync::MutexGuard<'_, BTreeMap<i32, Weak<Portion>>> {
+        self.node
+            .staged
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn staged(&mut self, outcome: Outcome) -> Result<Answer, String> {
+        match outcome {
+            Outcome::Staged(portion, report) => {
+                self.is_locked_no_more();
+                let mut all = self.all_staged();
+                all.retain(|_, portion| portion.strong_count() > 0);
+                all.insert(self.pid, Arc::downgrade(&portion));
+                drop(all);
+                self.portion = Some(portion);
+                Ok(Answer::Staged(report))
+            }
+            Outcome::Not(reason) => Ok(Answer::NotStaged(reason)),
+            Outcome::Lost(reason) => {
+                self.is_locked_no_more();
+                Err(reason)
+            }
+        }
+    }
+
+    fn fill(
+        &self,
+        driver: &'static Driver,
+        (rank, pairs, memories): (u32, &[(Uuid, Uuid)], &[Memory]),
+        from: &mut impl BufRead,
+        to: &mut impl Write,
+    ) -> Result<Answer, String> {
+        let returning = Returning {
+            pid: self.pid,
+            rank,
+            pairs,
+            memories,
+        };
+        rank::fill(driver, &returning, to, from)?;
+        Ok(Answer::Done)
+    }
+}
+
+fn hello(version: u32) -> Answer {
+    match version {
+        VERSION => Answer::Done,
+        _ => Answer::Failed(format!(
+            "this stillpoint-gpu speaks version {VERSION}, the rank version {version}: they are of two installations; end the older job"
+        )),
+    }
+}
+
+fn gone() -> String {
+    "the thread that stages has ended early".to_owned()
 }
 
 fn state(driver: &Driver, pid: i32) -> Answer {

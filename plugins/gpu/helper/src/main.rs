@@ -10,11 +10,13 @@
 //!
 //! * [`facts`] - what the node has
 //! * [`checkpoint`] - what is done for one rank
+//! * [`staging`] - device memory goes to wherever the node has room
 //! * [`serve`] - who is served, and until when
 
 mod checkpoint;
 mod facts;
 mod serve;
+mod staging;
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};

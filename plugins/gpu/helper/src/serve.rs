@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{UnixCredentials, getsockopt, sockopt::PeerCredentials};
 use nix::unistd::geteuid;
-use stillpoint_gpu_messages::{Request, receive, send};
+use stillpoint_gpu_messages::{Request, receive};
 
-use crate::checkpoint::{Begun, carry_out};
+use crate::checkpoint::{Connection, Node, driver};
 use crate::facts;
 
 /// How long nobody may be there before this ends: ranks come and go while a job is restarted.
@@ -35,24 +35,20 @@ pub fn until_all_have_gone(name: &[u8]) -> Result<(), String> {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Ok(()),
         Err(error) => return Err(format!("cannot open the socket: {error}")),
     };
-    let begun = Begun::default();
-    // To begin with the driver takes seconds: nobody shall wait for that who comes later.
-    let early = begun.clone();
-    thread::spawn(move || {
-        // Whoever asks for something is told.
-        let _ = early.driver();
-    });
-    serve(&listener, &begun).map_err(|error| format!("cannot wait for ranks: {error}"))
+    // To begin with the driver takes seconds: nobody shall wait for that who comes later. Whoever asks for something is told what goes wrong.
+    thread::spawn(|| drop(driver()));
+    serve(&listener, &Arc::new(Node::new()))
+        .map_err(|error| format!("cannot wait for ranks: {error}"))
 }
 
-fn serve(listener: &UnixListener, begun: &Begun) -> io::Result<()> {
+fn serve(listener: &UnixListener, node: &Arc<Node>) -> io::Result<()> {
     let there = Arc::new(AtomicUsize::new(0));
     let mut last = Instant::now();
     loop {
         let mut ready = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
         match poll(&mut ready, PollTimeout::from(LOOK)) {
             Ok(0) | Err(nix::errno::Errno::EINTR) => {}
-            Ok(_) => welcome(listener.accept()?.0, begun, &there),
+            Ok(_) => welcome(listener.accept()?.0, node, &there),
             Err(error) => return Err(error.into()),
         }
         if there.load(Ordering::SeqCst) > 0 {
@@ -73,7 +69,7 @@ impl Drop for Presence {
 }
 
 /// Serves one process, if it is of this user, on a thread of its own.
-fn welcome(stream: UnixStream, begun: &Begun, there: &Arc<AtomicUsize>) {
+fn welcome(stream: UnixStream, node: &Arc<Node>, there: &Arc<AtomicUsize>) {
     let Ok(peer) = getsockopt(&stream, PeerCredentials) else {
         return;
     };
@@ -82,11 +78,11 @@ fn welcome(stream: UnixStream, begun: &Begun, there: &Arc<AtomicUsize>) {
     }
     there.fetch_add(1, Ordering::SeqCst);
     let presence = Presence(Arc::clone(there));
-    let begun = begun.clone();
+    let node = Arc::clone(node);
     thread::spawn(move || {
         let _presence = presence;
         // A rank that has gone needs no answer.
-        let _ = converse(&stream, &begun, peer.pid());
+        let _ = converse(&stream, &node, peer.pid());
     });
 }
 
@@ -94,11 +90,12 @@ fn may_come(peer: &UnixCredentials) -> bool {
     peer.uid() == geteuid().as_raw()
 }
 
-fn converse(stream: &UnixStream, begun: &Begun, pid: i32) -> io::Result<()> {
+fn converse(stream: &UnixStream, node: &Node, pid: i32) -> io::Result<()> {
+    let mut connection = Connection::new(node, pid);
     let mut from = BufReader::new(stream);
     let mut to = stream;
     while let Some(request) = receive::<Request>(&mut from)? {
-        send(&mut to, &carry_out(begun, pid, request))?;
+        connection.carry_out(request, &mut from, &mut to)?;
     }
     Ok(())
 }

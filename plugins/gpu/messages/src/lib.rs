@@ -6,16 +6,19 @@
 #![forbid(unsafe_code)]
 
 mod facts;
+mod staged;
 
 use std::io::{self, BufRead, Read, Write};
+use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use facts::{Device, Facts, Uuid};
+pub use staged::{Memory, Report, WayReport};
 
 /// Counts up with every change of what is said here. Ranks and helper of one installation have the same.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The longest line. Facts of a node are the longest that is said.
 pub const MOST: u64 = 1 << 20;
@@ -43,6 +46,30 @@ pub enum Request {
         pairs: Vec<(Uuid, Uuid)>,
     },
     Unlock,
+    /// What the node's GPUs and their links do is found out, where `directory`, the job's checkpoint directory, has no record of it. Nothing is answered
+    /// before that is done.
+    Survey {
+        directory: PathBuf,
+    },
+    /// Device memory is copied to wherever the node has room, together with that of all ranks that are locked, and the devices are let go of. The
+    /// connection holds what is staged until it has asked for [`Request::Unstage`], or ends.
+    Stage {
+        rank: u32,
+        epoch: u64,
+        directory: PathBuf,
+    },
+    /// What was staged of this process goes back to the devices.
+    Unstage,
+    /// The connection will ask for what is staged of this process. It holds it until it ends.
+    Drain,
+    /// The next bytes of it. They come behind the answer.
+    Next,
+    /// Back to the devices, to others where pairs say so, with the bytes of these memories, one behind the other, which come behind the request.
+    Fill {
+        rank: u32,
+        pairs: Vec<(Uuid, Uuid)>,
+        memories: Vec<Memory>,
+    },
 }
 
 /// What the helper answers.
@@ -54,6 +81,18 @@ pub enum Answer {
     Thread(u32),
     /// It did not come to that within the time. Nothing has changed.
     TimedOut,
+    /// Device memory is staged.
+    Staged(Report),
+    /// It cannot be staged, in words for people. Nothing has changed: the devices are locked, and can be put down in the other way.
+    NotStaged(String),
+    /// What is staged of the process.
+    Memories(Vec<Memory>),
+    /// So many bytes of the memory with that number in the list follow, from an offset on.
+    Bytes {
+        memory: usize,
+        offset: u64,
+        bytes: u64,
+    },
     /// In words for people.
     Failed(String),
 }

@@ -25,8 +25,13 @@ pub struct Settings<'a> {
 impl Settings<'_> {
     /// Host memory that draining goes through: two slots a stream.
     pub fn drain_bytes(&self) -> u64 {
-        self.drain.slot.max(1) * 2 * u64::from(self.drain.streams.max(1))
+        drain_bytes(self.drain)
     }
+}
+
+/// Two slots a stream.
+fn drain_bytes(drain: Copies) -> u64 {
+    drain.slot.max(1) * 2 * u64::from(drain.streams.max(1))
 }
 
 impl Default for Settings<'_> {
@@ -108,6 +113,42 @@ impl Staged {
 
     pub fn sources(&self) -> &[Source] {
         &self.sources
+    }
+
+    /// What lies there of one rank, for whoever drains it or fills it back by himself: its sources in their order, and nothing that could be given
+    /// back. All of this has to stay meanwhile. `slots` are the drain's, of [`Staged::drain_bytes`].
+    pub fn of(&self, rank: u32, slots: Spot) -> Staged {
+        let mine = |source: usize| self.sources[source].rank == rank;
+        let number = |source: usize| (0..source).filter(|before| mine(*before)).count();
+        let pieces = self.pieces.iter().filter(|piece| mine(piece.source));
+        let sources = self.sources.iter().filter(|source| source.rank == rank);
+        Staged {
+            sources: sources.copied().collect(),
+            pieces: pieces
+                .map(|piece| Piece {
+                    source: number(piece.source),
+                    ..*piece
+                })
+                .collect(),
+            reserved: Reserved::new(),
+            slots,
+            drain: self.drain,
+            measured: self.measured.clone(),
+        }
+    }
+
+    /// Host memory that a drain goes through.
+    pub fn drain_bytes(&self) -> u64 {
+        drain_bytes(self.drain)
+    }
+
+    /// Where host memory was reserved, and how much.
+    pub fn in_host_memory(&self) -> impl Iterator<Item = (Spot, u64)> + '_ {
+        let host = self
+            .reserved
+            .iter()
+            .filter(|(place, ..)| *place == Place::Host);
+        host.map(|(_, spot, bytes)| (*spot, *bytes))
     }
 
     /// Gives all memory back that was reserved: nothing is staged any more.

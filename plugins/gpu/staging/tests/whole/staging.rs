@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use stillpoint_gpu_plan::record::TO_HOST;
 use stillpoint_gpu_plan::{Copies, Host, Node, Place, Record, Scheduling, Source};
 use stillpoint_gpu_staging::{
-    Bytes, BytesError, DeviceError, Digest, Drain, Error, Settings, Sink, SinkError, Staged,
-    digest, fill_back, fill_from, stage,
+    Bytes, BytesError, Device, DeviceError, Digest, Drain, Error, Settings, Sink, SinkError,
+    Staged, digest, fill_back, fill_from, stage,
 };
 use stillpoint_multilevel::Topology;
 
@@ -152,6 +152,46 @@ fn what_is_staged_comes_out_as_it_was_and_the_program_goes_on_with_it() {
             }
         }
     }
+}
+
+/// Each rank fills back and drains what is its own, in any order; the whole is given back once.
+#[test]
+fn every_rank_has_its_own_part() {
+    let (mut machine, sources) = example();
+    let before = contents(&machine, &sources);
+    let node = machine.node.clone();
+    let staged =
+        stage(&mut machine, &node, &sources, &settings(Scheduling::Exact)).expect("staged");
+    sources.iter().for_each(|source| machine.overwrite(source));
+    for rank in [2, 0, 3, 1] {
+        let slots = machine.reserve(Place::Host, staged.drain_bytes());
+        let slots = slots.expect("room for slots");
+        let mine = |source: &&Source| source.rank == rank;
+        let targets: Vec<Source> = sources.iter().filter(mine).copied().collect();
+        let part = staged.of(rank, slots);
+        assert_eq!(part.sources(), targets);
+        fill_back(&mut machine, &part, &targets, COPIES).expect("filled");
+        let held = before.iter().zip(&sources).filter(|(_, one)| mine(one));
+        let held: Vec<Vec<u8>> = held.map(|(bytes, _)| bytes.clone()).collect();
+        assert!(contents(&machine, &targets) == held, "rank {rank}");
+        compare(&drained(&mut machine, part).expect("drained"), &held);
+        machine.give_back(slots);
+    }
+    assert!(!machine.nothing_is_reserved(), "others may need it");
+    staged.give_back(&mut machine);
+    assert!(machine.nothing_is_reserved());
+}
+
+/// Ranks that use a GPU and have no memory on it.
+#[test]
+fn nothing_is_staged_where_there_is_nothing() {
+    let (mut machine, _) = example();
+    let node = machine.node.clone();
+    let staged = stage(&mut machine, &node, &[], &settings(Scheduling::Exact)).expect("nothing");
+    assert!(staged.pieces().is_empty() && staged.sources().is_empty());
+    fill_back(&mut machine, &staged, &[], COPIES).expect("nothing");
+    compare(&drained(&mut machine, staged).expect("nothing"), &[]);
+    assert!(machine.nothing_is_reserved());
 }
 
 #[test]

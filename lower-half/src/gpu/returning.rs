@@ -1,0 +1,48 @@
+//! Devices come back in a restart.
+
+use std::sync::atomic::Ordering;
+
+use stillpoint_faults::Point;
+use stillpoint_gpu_messages::{Memory, Uuid};
+
+use super::client::{Client, Trouble};
+use super::held::{HAD, at};
+use crate::gate::stop;
+use crate::threads::registry::Thread;
+
+/// Where device memory comes from in a restart.
+pub enum From<'a> {
+    /// The process's own memory.
+    Own,
+    /// The image: what it has, and who reads the next bytes of one of them.
+    Image(&'a [Memory], &'a mut Read<'a>),
+}
+
+/// Reads the next bytes of the memory with that number.
+pub type Read<'a> = dyn FnMut(usize, &mut [u8]) -> Result<(), String> + 'a;
+
+/// In a restart: device memory comes back from where it is, to other devices where `pairs` say so. Only `thread` runs meanwhile, and then stands
+/// still again.
+///
+/// # Errors
+/// Why it does not come back.
+pub fn bring_back(thread: Thread, pairs: &[(Uuid, Uuid)], from: From<'_>) -> Result<(), String> {
+    HAD.store(true, Ordering::Release);
+    let told = |trouble: Trouble| format!("its GPUs cannot be had again: {trouble}");
+    let mut client = Client::connect().map_err(told)?;
+    at(Point::RestartGpu)?;
+    match from {
+        From::Own => client.restore(pairs),
+        From::Image(memories, read) => {
+            at(Point::RestartGpuFill)?;
+            client.fill(pairs, memories, read)
+        }
+    }
+    .map_err(told)?;
+    at(Point::RestartGpuUnlock)?;
+    client.unlock().map_err(told)?;
+    match stop::halt(thread) {
+        true => Ok(()),
+        false => Err("its GPUs' driver's thread does not stand still again".to_owned()),
+    }
+}

@@ -1,0 +1,152 @@
+//! The node's GPUs, as plans want them, and the record of copies beside the job's epochs.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use stillpoint_gpu_copies::{Gpus, survey};
+use stillpoint_gpu_driver::devices::Device as Described;
+use stillpoint_gpu_driver::{Driver, devices};
+use stillpoint_gpu_plan::node::MARGIN;
+use stillpoint_gpu_plan::record::{LARGEST, NAME};
+use stillpoint_gpu_plan::streams::probes;
+use stillpoint_gpu_plan::{Host, Node, Place, Record};
+use stillpoint_gpu_staging::{Device, Measured};
+
+use crate::facts;
+
+/// What of a GPU's memory stays free, at most: the part of a small one.
+const PART: u64 = 16;
+
+/// GPUs with all that is known of them.
+pub struct Surveyed {
+    pub gpus: Gpus<'static>,
+    pub described: Vec<Described>,
+    pub node: Node,
+    pub record: Record,
+    /// The driver's version, as the record has it.
+    pub version: String,
+    directory: PathBuf,
+}
+
+impl Surveyed {
+    /// Opens all GPUs, and probes the ways that the directory's record knows nothing of.
+    ///
+    /// # Errors
+    /// The driver's, in words for people.
+    pub fn begin(driver: &'static Driver, directory: &Path) -> Result<Surveyed, String> {
+        let described = devices::all(driver).map_err(|error| error.to_string())?;
+        let room = host_room();
+        let mut gpus =
+            Gpus::open(driver, described.len(), room).map_err(|error| error.to_string())?;
+        let version = facts::of(driver)?.version();
+        let mut record = read(directory);
+        let before = record.clone();
+        let host = Host {
+            room,
+            bandwidth: None,
+        };
+        let smallest = described.iter().map(|device| device.bytes).min();
+        let margin = MARGIN.min(smallest.unwrap_or(0) / PART);
+        let mut least = room;
+        for number in 0..described.len() {
+            let free = gpus.room(Place::Gpu(number));
+            least = least.min(free.map_err(|error| error.to_string())?);
+        }
+        // A probe takes no more than an eighth of what is free anywhere.
+        let largest = probes().map(|(bytes, _)| bytes).max().unwrap_or(1);
+        let cut = (8 * largest).div_ceil(least.max(1)).next_power_of_two();
+        let node = survey(
+            &mut gpus,
+            &described,
+            &version,
+            &mut record,
+            host,
+            margin,
+            cut,
+        )
+        .map_err(|error| error.to_string())?;
+        let surveyed = Surveyed {
+            gpus,
+            described,
+            node,
+            record,
+            version,
+            directory: directory.to_owned(),
+        };
+        if surveyed.record != before {
+            surveyed.write();
+        }
+        Ok(surveyed)
+    }
+
+    /// Whether everything that processes may have on the node's GPUs has room somewhere: after this there is no way back but by the copies. How
+    /// much a process has the driver says only once it lends it, so that what others use counts, too.
+    ///
+    /// # Errors
+    /// It has not, in words for people; or the driver's.
+    pub fn has_room(&mut self, slots: u64) -> Result<(), String> {
+        let (mut used, mut room) = (0, 0);
+        for (number, device) in self.described.iter().enumerate() {
+            let free = self.gpus.room(Place::Gpu(number));
+            let free = free.map_err(|error| error.to_string())?;
+            used += device.bytes.saturating_sub(free);
+            room += free.saturating_sub(self.node.margin);
+        }
+        self.node.host.room = host_room();
+        let host = self.gpus.room(Place::Host);
+        let host = host.map_err(|error| error.to_string())?;
+        room += self.node.host.room.min(host.saturating_sub(slots));
+        match used <= room {
+            true => Ok(()),
+            false => Err(format!(
+                "{used} bytes are in use on this node's GPUs, and GPUs and host memory have room for {room}"
+            )),
+        }
+    }
+
+    /// Adds what an epoch has copied.
+    pub fn note(&mut self, measured: &Measured, epoch: u64) {
+        measured.add_to(&mut self.record, &self.node, &self.version, epoch);
+        self.write();
+    }
+
+    /// No checkpoint depends on the record, so that what goes wrong here is nobody's trouble.
+    fn write(&self) {
+        let Ok(text) = self.record.text() else { return };
+        let draft = self
+            .directory
+            .join(format!("{NAME}.{}", std::process::id()));
+        let written = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&draft)
+            .and_then(|mut file| file.write_all(&text))
+            .and_then(|()| fs::rename(&draft, self.directory.join(NAME)));
+        if written.is_err() {
+            let _ = fs::remove_file(&draft);
+        }
+    }
+}
+
+/// One that cannot be read is begun anew.
+fn read(directory: &Path) -> Record {
+    let file = directory.join(NAME);
+    let small = fs::metadata(&file).is_ok_and(|meta| meta.len() <= LARGEST);
+    let text = small.then(|| fs::read(&file).ok()).flatten();
+    text.and_then(|text| Record::parse(&text).ok())
+        .unwrap_or_default()
+}
+
+/// Half of what the kernel could give at once.
+fn host_room() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.unwrap_or(0) * 1024 / 2
+}

@@ -18,6 +18,14 @@ static inline MPI_File files_open(MPI_Comm on, const char *name, int mode) {
     return file;
 }
 
+/* What all ranks of the file have written so far is there for all of them from here on (MPI 4.0, 14.6.1). A collective write does not give
+ * that, not even for what is a rank's own: another rank may write it, and still be at it. */
+static inline void files_written(MPI_File file, MPI_Comm on) {
+    MUST(MPI_File_sync(file));
+    MUST(MPI_Barrier(on));
+    MUST(MPI_File_sync(file));
+}
+
 static inline long files_position(MPI_File file) {
     MPI_Offset position = -1;
     MUST(MPI_File_get_position(file, &position));

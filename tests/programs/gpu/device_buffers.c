@@ -5,6 +5,7 @@
  */
 #include "../common.h"
 #include "../driver.h"
+#include "../files.h"
 #include <mpi-ext.h>
 #include <string.h>
 
@@ -276,6 +277,7 @@ static void files(double *a, double *b) {
     clear(b, N);
     MUST(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
     MUST(MPI_File_write_at_all(file, rank * (MPI_Offset)(N * sizeof(double)), a, N, MPI_DOUBLE, MPI_STATUS_IGNORE));
+    files_written(file, MPI_COMM_WORLD);
     MUST(MPI_File_read_at(file, rank * (MPI_Offset)(N * sizeof(double)), b, N - 5, MPI_DOUBLE, MPI_STATUS_IGNORE));
     expect("a file", b, 0, N - 5, rank, 0, 9);
     expect_untouched("a file", b, N - 5, 5);

@@ -17,6 +17,7 @@ int main(int argc, char **argv) {
     MPI_File file = files_open(MPI_COMM_WORLD, "data", MPI_MODE_CREATE | MPI_MODE_RDWR);
     MPI_File written = files_open(MPI_COMM_WORLD, "written", MPI_MODE_CREATE | MPI_MODE_RDWR);
     MUST(MPI_File_write_at_all(file, (MPI_Offset)trial_rank * bytes, out, MANY, MPI_INT, &status));
+    files_written(file, MPI_COMM_WORLD);
     MUST(MPI_File_seek(file, (MPI_Offset)trial_rank * bytes, MPI_SEEK_SET));
     MUST(MPI_Type_vector(MANY / 2, 1, 2, MPI_INT, &strided));
     MUST(MPI_Type_commit(&strided));

@@ -58,6 +58,7 @@ int main(int argc, char **argv) {
     CHECK(files_position(matrix) == 6, "position %ld", files_position(matrix));
     MUST(MPI_File_get_view(matrix, &displacement, &element, &filetype, representation));
     MUST(MPI_File_write_all(matrix, columns + 6, 6, element, &status));
+    files_written(matrix, MPI_COMM_WORLD);
     MUST(MPI_File_seek(matrix, 0, MPI_SEEK_SET));
     MUST(MPI_File_read_all(matrix, read, 12, element, &status));
     for (int i = 0; i < 12; i++)

@@ -156,9 +156,10 @@ pub unsafe fn comm_idup(
 }
 
 /// The request of an `MPI_Comm_idup` is over.
-unsafe fn let_go(context: *mut ()) {
+unsafe fn let_go(context: *mut ()) -> i32 {
     // SAFETY: held since the request was made.
     unsafe { handle::release(context.cast()) };
+    0
 }
 
 /// `MPI_Comm_split`.

@@ -92,8 +92,8 @@ pub unsafe fn wait_for(request: *mut Request, found: &mut Status) -> i32 {
         if interrupted {
             points::unblocked();
         }
-        request::complete(request, Some(found));
-        code
+        let told = request::complete(request, Some(found));
+        if code == 0 { told.error } else { code }
     }
 }
 
@@ -242,8 +242,12 @@ unsafe fn test_long(
             }
         }
         let communicator = (*it).communicator;
-        if request::complete(it, Some(&found)) {
+        let told = request::complete(it, Some(&found));
+        if told.ended {
             request.set(request::null());
+        }
+        if code == 0 {
+            code = told.error;
         }
         give(status, &found);
         if code == 0 {

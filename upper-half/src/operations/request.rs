@@ -26,7 +26,7 @@ mod standing;
 mod survey;
 
 pub use collectives::{Numbers, begun_collective, from_recipe, initiate, start_again};
-pub use life::{adopt, complete, count, finish, is_being_made, on_completion};
+pub use life::{Told, adopt, complete, count, finish, is_being_made, on_completion};
 use light::Form;
 pub use recipe::Recipe;
 pub use slots::{
@@ -90,8 +90,10 @@ pub const GONE: u8 = 32;
 /// With `MPI_PROC_NULL`: no message.
 pub const NO_MESSAGE: u8 = 8;
 
-/// What is run, inside the completing stub, when the application is told that a request is over.
-pub type Completion = unsafe fn(context: *mut ());
+/// What is run, inside the completing stub, when the application is told that a request is over. Returns the error that the application is told of then, or 0.
+pub type Completion = unsafe fn(context: *mut ()) -> i32;
+/// What its context ends with.
+pub type Ending = unsafe fn(context: *mut ());
 
 /// A request of the application.
 #[repr(C)]
@@ -130,7 +132,7 @@ pub struct Request {
     pub completion: Option<Completion>,
     pub context: *mut (),
     /// Where there is a completion: what its context ends with.
-    pub ending: Option<Completion>,
+    pub ending: Option<Ending>,
     /// Objects that the recipe refers to.
     pub held: Vec<*mut Object>,
     /// Where it is done: the status, with the operation's error.

@@ -66,11 +66,12 @@ impl Driver {
     }
 }
 
-/// The thread. It passes no gate: a checkpoint's lock waits for work, and so for these functions.
+/// The thread. It passes a gate of its own: a checkpoint's lock waits for work, and so for these functions.
 fn run() {
     let calls = places::CHANNEL as usize + offset_of!(Channel, calls);
     loop {
         let (seen, due) = {
+            let _inside = gate::FUNCTIONS.enter();
             let mut driver = hold();
             match driver.as_mut().filter(|driver| driver.connection.is_some()) {
                 // Before looking: what is asked for later changes it.
@@ -83,6 +84,7 @@ fn run() {
         };
         for (slot, callback) in &due {
             (callback.function)(callback.argument);
+            let _inside = gate::FUNCTIONS.enter();
             let driver = hold();
             if driver
                 .as_ref()
@@ -97,8 +99,8 @@ fn run() {
             }
             Some(_) => {}
             None if window::state() == State::Failed => return,
-            // Until the checkpoint is over.
-            None => drop(gate::enter()),
+            // A restore has failed, and left the gate as it was: another one is tried.
+            None => drop(gate::CALLS.enter()),
         }
     }
 }

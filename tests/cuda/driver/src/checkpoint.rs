@@ -39,7 +39,8 @@ pub fn carry_out(order: Order) -> Result<Vec<Lent>, Code> {
         (State::Running, Order::Lock { until }) => lock(until),
         (State::Locked, Order::Unlock) => {
             window::set_state(State::Running);
-            gate::open();
+            gate::FUNCTIONS.open();
+            gate::CALLS.open();
             Ok(vec![])
         }
         (State::Locked, Order::Checkpoint { custom }) => with(|driver| driver.save(custom)),
@@ -68,17 +69,24 @@ fn with(act: impl FnOnce(&mut Driver) -> Result<Vec<Lent>, Code>) -> Result<Vec<
     act(hold().as_mut().ok_or(code::NOT_INITIALIZED)?)
 }
 
-/// Keeps new calls out, and waits for those that are inside and for work that was submitted.
+/// Keeps new calls out, and waits for those that are inside and for work that was submitted. Where that comes too late nothing has changed: whoever
+/// asked has gone, and would not unlock what he knows nothing of.
 fn lock(until: Option<u64>) -> Result<Vec<Lent>, Code> {
-    if !gate::close(until) {
+    if !gate::CALLS.close(until) {
         return Err(code::NOT_READY);
     }
-    let result = quiet(until);
-    match result {
-        Ok(()) => window::set_state(State::Locked),
-        Err(_) => gate::open(),
+    // Functions of the program are work as well: who calls them is kept out when all of it is done.
+    let functions = || gate::FUNCTIONS.close(until).then_some(());
+    match quiet(until).and_then(|()| functions().ok_or(code::NOT_READY)) {
+        Ok(()) => {
+            window::set_state(State::Locked);
+            Ok(vec![])
+        }
+        Err(code) => {
+            gate::CALLS.open();
+            Err(code)
+        }
     }
-    result.map(|()| vec![])
 }
 
 /// Waits for the work that was submitted. Nobody is kept from the driver's state meanwhile: functions of the program may have to be called.

@@ -77,7 +77,7 @@ pub fn hold() -> MutexGuard<'static, Option<Driver>> {
 
 /// A call that asks for nothing but what is known.
 pub fn look(ask: impl FnOnce(&mut Driver) -> Result<(), Code>) -> Code {
-    let _inside = gate::enter();
+    let _inside = gate::CALLS.enter();
     match hold().as_mut() {
         Some(driver) => code::of(ask(driver)),
         None => code::NOT_INITIALIZED,
@@ -110,7 +110,7 @@ pub fn wait(pieces: &[(u32, u32)]) -> Result<(), Code> {
     for &(slot, sequence) in pieces {
         loop {
             let seen = {
-                let _inside = gate::enter();
+                let _inside = gate::CALLS.enter();
                 let driver = hold();
                 let driver = driver.as_ref().ok_or(code::NOT_INITIALIZED)?;
                 driver.healthy()?;
@@ -138,7 +138,7 @@ fn word(slot: u32) -> usize {
 
 /// `cuInit`.
 pub fn init() -> Result<(), Code> {
-    let _inside = gate::enter();
+    let _inside = gate::CALLS.enter();
     let mut driver = hold();
     if driver.is_some() {
         return Ok(());

@@ -25,6 +25,7 @@ mod code;
 mod connection;
 mod driver;
 mod gate;
+mod heap;
 mod lending;
 mod objects;
 mod ptx;

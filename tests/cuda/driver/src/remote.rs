@@ -1,12 +1,12 @@
 //! Another process's driver: found by its page, and asked by its pipes.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use stillpoint_emulated_gpu_protocol::clock;
@@ -20,8 +20,36 @@ use crate::service;
 /// How much longer than its lock may take a process is waited for: its service thread has to come to answer.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// One command at a time from this process: answers come back by a pipe that all askers share.
-static ASKING: Mutex<()> = Mutex::new(());
+/// Who is asked by this process: one command at a time for each, as answers come back by a pipe that all askers share. One that takes long to
+/// answer keeps nobody from asking another.
+static ASKED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+static FREE: Condvar = Condvar::new();
+
+struct Asking(i32);
+
+impl Asking {
+    fn begin(pid: i32) -> Asking {
+        let mut all = FREE
+            .wait_while(asked(), |all| all.contains(&pid))
+            .unwrap_or_else(PoisonError::into_inner);
+        all.insert(pid);
+        Asking(pid)
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        asked().remove(&self.0);
+        FREE.notify_all();
+    }
+}
+
+fn asked() -> MutexGuard<'static, BTreeSet<i32>> {
+    ASKED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a pipe holds. Answers are shorter than what is written into one at once.
+const AT_ONCE: usize = 1 << 16;
 
 /// A process that has a driver.
 pub struct Target {
@@ -74,7 +102,7 @@ impl Target {
 
     /// Asks for something, until a time of the monotonic clock where one is given.
     pub fn ask(&self, order: Order, until: Option<u64>) -> Result<Vec<Lent>, Code> {
-        let _asking = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _asking = Asking::begin(self.pid);
         self.exchange(order, until)
             .map_err(|error| match error.kind() {
                 io::ErrorKind::TimedOut => code::NOT_READY,
@@ -96,12 +124,21 @@ impl Target {
         message::send(&mut commands, &Command { number, order })?;
         // What is left of the pipe's writing ends is the target's: when it dies, its answers come to an end.
         drop(commands);
+        let mut room = vec![0; AT_ONCE];
         loop {
             readable(&answers, until)?;
-            let answer: Answer = message::receive(&mut answers)?;
-            // An answer to somebody who waits no more comes first.
-            if answer.number == number {
-                return Ok(answer);
+            // All that is there at once: were it the half of an answer, who is killed then would leave the other half to the next one.
+            let length = answers.read(&mut room)?;
+            let mut left = &room[..length];
+            if left.is_empty() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            while !left.is_empty() {
+                let answer: Answer = message::receive(&mut left)?;
+                // An answer to somebody who waits no more comes first.
+                if answer.number == number {
+                    return Ok(answer);
+                }
             }
         }
     }

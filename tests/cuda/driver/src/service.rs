@@ -55,7 +55,8 @@ fn run(mut ends: Ends) {
         }
         // Who asked hears of it before the program's calls fail.
         if window::state() == State::Failed {
-            gate::open();
+            gate::FUNCTIONS.open();
+            gate::CALLS.open();
         }
     }
     drop(ends.others);

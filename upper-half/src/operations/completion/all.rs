@@ -66,7 +66,10 @@ unsafe fn waitall_long(
                 (dispatch.extra.waitall)(count, words, statuses, &mut done, &mut failed_below)
             });
             for index in told..done as usize {
-                list.keep(index);
+                let from_lower = list.statuses[index];
+                list.settle(index, &from_lower);
+            }
+            for index in told..done as usize {
                 let from_lower = list.statuses[index];
                 let communicator = list.communicator(index);
                 let (status, error) = list.tell(index, from_lower);
@@ -141,11 +144,14 @@ unsafe fn testall_long(
         *flag = 1;
         let mut failed: Option<*mut Object> = None;
         for index in 0..list.count {
-            list.keep(index);
-            let mut from_lower = list.statuses[index];
             if code == 0 {
-                from_lower.error = 0;
+                list.statuses[index].error = 0;
             }
+            let from_lower = list.statuses[index];
+            list.settle(index, &from_lower);
+        }
+        for index in 0..list.count {
+            let from_lower = list.statuses[index];
             let communicator = list.communicator(index);
             let (status, error) = list.tell(index, from_lower);
             give_whole(array_of_statuses, index, &status);

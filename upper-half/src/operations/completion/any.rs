@@ -43,8 +43,9 @@ unsafe fn tell_one(
             list.keep_failed(place, code);
         }
         let communicator = list.communicator(place);
-        let (found, _) = list.tell(place, from_lower);
+        let (found, error) = list.tell(place, from_lower);
         give(status, &found);
+        let code = if code == 0 { error } else { code };
         if code == 0 {
             0
         } else {

@@ -10,6 +10,7 @@ use super::EMPTY;
 use crate::ground::abi::{PlaceOf, RequestHandle};
 use crate::ground::object::Object;
 use crate::objects::outcome::class;
+use crate::operations::devices;
 use crate::operations::request::{self, Request, State};
 
 /// Room for the words and statuses of so many requests without the allocator.
@@ -127,6 +128,19 @@ impl<'a> List<'a> {
         }
     }
 
+    /// Before the application is told of the first of several requests that are over: none of them is the lower half's any more. To tell of one with a GPU's memory
+    /// may take until a checkpoint is over, and a restart must not begin the others again.
+    pub fn settle(&mut self, index: usize, from_lower: &Status) {
+        self.keep(index);
+        if devices::present()
+            && self.state(index) == State::Active
+            && let Some(it) = self.get(index)
+        {
+            // SAFETY: a live request, over in the lower half.
+            unsafe { request::finish(it, from_lower) };
+        }
+    }
+
     /// With the first failed request that it tells of, at `chosen`, the real MPI gives up all that have failed: the same error
     /// is theirs.
     pub fn keep_failed(&mut self, chosen: usize, error: i32) {
@@ -160,10 +174,15 @@ impl<'a> List<'a> {
                 State::Done => (*it).status,
                 State::Active => from_lower,
             };
-            if request::complete(it, Some(&status)) {
+            let told = request::complete(it, Some(&status));
+            if told.ended {
                 self.handles.add(index).set(request::null());
             }
-            (status, status.error)
+            let error = match status.error {
+                0 => told.error,
+                error => error,
+            };
+            (Status { error, ..status }, error)
         }
     }
 }

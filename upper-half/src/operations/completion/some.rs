@@ -99,20 +99,23 @@ unsafe fn some(
 /// Inside a stub; the requests are over.
 unsafe fn tell(
     list: &mut List<'_>,
-    over: impl Iterator<Item = (usize, Option<usize>)>,
+    over: impl Iterator<Item = (usize, Option<usize>)> + Clone,
     code: c_int,
     mut give: impl FnMut(usize, usize, &Status),
 ) -> (usize, Option<*mut Object>) {
     let (mut told, mut failed) = (0, None);
-    for (index, place) in over {
-        let mut from_lower = EMPTY;
+    let from_lower = |list: &List<'_>, place: usize| {
+        let status = list.statuses[place];
+        let error = if code == 0 { 0 } else { status.error };
+        Status { error, ..status }
+    };
+    for (index, place) in over.clone() {
         if let Some(place) = place {
-            list.keep(index);
-            from_lower = list.statuses[place];
-            if code == 0 {
-                from_lower.error = 0;
-            }
+            list.settle(index, &from_lower(list, place));
         }
+    }
+    for (index, place) in over {
+        let from_lower = place.map_or(EMPTY, |place| from_lower(list, place));
         let communicator = list.communicator(index);
         // SAFETY: the caller's.
         let (status, error) = unsafe { list.tell(index, from_lower) };

@@ -4,11 +4,17 @@
 //! the default stream of the context that the memory belongs to, so they come after what the application has begun there, as an MPI that knows of
 //! GPUs has it.
 //!
-//! Rules: with the upper half's FS; the application's `errno` and its thread's current context stay as they are.
+//! The driver may keep a call waiting until a checkpoint is over: while the devices are locked. So the thread counts as outside of MPI in it, and can be stopped
+//! there; a checkpoint waits for nobody who is inside.
+//!
+//! Rules: with the upper half's FS, no lock held and nothing of the lower half on the stack; what is under way can be carried on after a restart. The application's
+//! `errno` and its thread's current context stay as they are.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use crate::ground::arch;
+use crate::ground::crossing::Place;
 use crate::ground::lock::SpinLock;
 
 type Code = c_int;
@@ -108,13 +114,27 @@ fn keeping_errno<R>(call: impl FnOnce() -> R) -> R {
     }
 }
 
+/// A call of the driver's, in which the thread may be stopped.
+fn asked(call: impl FnOnce() -> Code) -> Code {
+    // SAFETY: stubs run on threads with a record; what stands still here is the application's and the stub's own.
+    unsafe {
+        let before = arch::inside();
+        arch::set_inside(Place::No as u32);
+        let code = call();
+        arch::set_inside(before);
+        code
+    }
+}
+
 impl Driver {
     /// Whether an address is one of a device's memory. Memory that device and host share (managed) is taken for it too.
     pub fn is_of_a_device(&self, address: usize) -> bool {
         let mut kind: c_uint = 0;
         // SAFETY: the attribute is of that size.
-        let code = keeping_errno(|| unsafe {
-            (self.attribute)((&raw mut kind).cast(), MEMORY_TYPE, address as u64)
+        let code = keeping_errno(|| {
+            asked(|| unsafe {
+                (self.attribute)((&raw mut kind).cast(), MEMORY_TYPE, address as u64)
+            })
         });
         code == 0 && kind == DEVICE
     }
@@ -129,13 +149,15 @@ impl Driver {
             let mut context: *mut c_void = core::ptr::null_mut();
             // SAFETY: the attribute is of that size; what is pushed is popped again. Memory of a pool has no context, and the current one does.
             unsafe {
-                let code = (self.attribute)((&raw mut context).cast(), CONTEXT, address as u64);
+                let place = (&raw mut context).cast();
+                let code = asked(|| (self.attribute)(place, CONTEXT, address as u64));
                 if code != 0 || context.is_null() {
                     return copies();
                 }
-                check("cuCtxPushCurrent", (self.push)(context), address as u64, 0)?;
+                let pushed = asked(|| (self.push)(context));
+                check("cuCtxPushCurrent", pushed, address as u64, 0)?;
                 let result = copies();
-                (self.pop)(&raw mut context);
+                asked(|| (self.pop)(&raw mut context));
                 result
             }
         })
@@ -147,7 +169,7 @@ impl Driver {
     /// `to` must have room; within [`in_context_of`](Self::in_context_of).
     pub unsafe fn read(&self, to: *mut u8, from: u64, bytes: usize) -> Result<(), Failed> {
         // SAFETY: the caller's; the driver checks the device's address.
-        let code = unsafe { (self.from_device)(to.cast(), from, bytes) };
+        let code = asked(|| unsafe { (self.from_device)(to.cast(), from, bytes) });
         check("cuMemcpyDtoH", code, from, bytes)
     }
 
@@ -157,14 +179,14 @@ impl Driver {
     /// `from` must be readable; within [`in_context_of`](Self::in_context_of).
     pub unsafe fn write(&self, to: u64, from: *const u8, bytes: usize) -> Result<(), Failed> {
         // SAFETY: the caller's; the driver checks the device's address.
-        let code = unsafe { (self.to_device)(to, from.cast(), bytes) };
+        let code = asked(|| unsafe { (self.to_device)(to, from.cast(), bytes) });
         check("cuMemcpyHtoD", code, to, bytes)
     }
 
     /// Waits until what was copied to a device has arrived: from pageable memory the copy may be under way when it returns.
     pub fn arrived(&self, address: u64) -> Result<(), Failed> {
         // SAFETY: the default stream.
-        let code = unsafe { (self.synchronize)(core::ptr::null_mut()) };
+        let code = asked(|| unsafe { (self.synchronize)(core::ptr::null_mut()) });
         check("cuStreamSynchronize", code, address, 0)
     }
 }

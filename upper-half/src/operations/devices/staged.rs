@@ -150,10 +150,10 @@ impl Staged {
     /// On a thread of the application.
     pub unsafe fn end(mut self, code: c_int) -> c_int {
         let _inside = crossing::enter();
-        // SAFETY: inside.
+        // SAFETY: inside; the object that errors are raised on.
         match unsafe { self.land() } {
             0 => code,
-            failed if code == 0 => failed,
+            failed if code == 0 => unsafe { raise(self.on, failed, self.name) },
             _ => code,
         }
     }
@@ -178,7 +178,7 @@ impl Staged {
         code
     }
 
-    /// The device gets what MPI has written, once.
+    /// The device gets what MPI has written, once. Returns the error that this has failed with, which is not raised yet, or 0.
     ///
     /// # Safety
     /// Inside a stub.
@@ -191,8 +191,8 @@ impl Staged {
         };
         for copy in &self.copies {
             if let Err(failed) = copy.give_back(&driver) {
-                // SAFETY: inside; the object that errors are raised on.
-                return unsafe { failed_on(self.on, self.name, &failed) };
+                tell(self.name, &failed);
+                return ERR_OTHER;
             }
         }
         0
@@ -202,6 +202,12 @@ impl Staged {
 /// # Safety
 /// Inside a stub; `on` null or an object.
 unsafe fn failed_on(on: *mut Object, name: &'static CStr, failed: &Failed) -> c_int {
+    tell(name, failed);
+    // SAFETY: the caller's.
+    unsafe { raise(on, ERR_OTHER, name) }
+}
+
+fn tell(name: &CStr, failed: &Failed) {
     say(
         name,
         format_args!(
@@ -209,17 +215,15 @@ unsafe fn failed_on(on: *mut Object, name: &'static CStr, failed: &Failed) -> c_
             failed.call, failed.bytes, failed.address, failed.code
         ),
     );
-    // SAFETY: the caller's.
-    unsafe { raise(on, ERR_OTHER, name) }
 }
 
 /// The completion of a request with staged buffers.
 ///
 /// # Safety
 /// Inside a stub; `context` is what was attached to a live request.
-pub unsafe fn land(context: *mut ()) {
+pub unsafe fn land(context: *mut ()) -> c_int {
     // SAFETY: the caller's; nobody else has it.
-    unsafe { (*context.cast::<Staged>()).land() };
+    unsafe { (*context.cast::<Staged>()).land() }
 }
 
 /// The staged buffers of a request, if it has any.
@@ -240,16 +244,13 @@ fn belongs_to(request: &Request) -> bool {
 }
 
 /// A request's end has been seen without its being told (`MPI_Request_get_status`): what it has brought may be looked at.
+/// Returns the error that bringing it to the device has failed with, or 0.
 ///
 /// # Safety
 /// Inside a stub; a live request, whose operation is over.
-pub unsafe fn landed(request: *mut Request) {
+pub unsafe fn landed(request: *mut Request) -> c_int {
     // SAFETY: the caller's.
-    unsafe {
-        if let Some(staged) = of(request) {
-            staged.land();
-        }
-    }
+    unsafe { of(request).map_or(0, |staged| staged.land()) }
 }
 
 /// A persistent request is about to be started: its input is what the device has now.

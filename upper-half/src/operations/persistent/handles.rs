@@ -103,8 +103,11 @@ pub unsafe fn request_get_status(
         match (*it).state {
             State::Inactive => give(status, &EMPTY),
             State::Done => {
-                devices::landed(it);
+                let error = devices::landed(it);
                 give(status, &(*it).status);
+                if error != 0 {
+                    return raise((*it).communicator, error, c"MPI_Request_get_status");
+                }
             }
             State::Active => {
                 let word = (*it).head.lower;
@@ -116,8 +119,11 @@ pub unsafe fn request_get_status(
                 }
                 *flag = done;
                 if done != 0 {
-                    devices::landed(it);
+                    let error = devices::landed(it);
                     give(status, &found);
+                    if error != 0 {
+                        return raise((*it).communicator, error, c"MPI_Request_get_status");
+                    }
                 }
             }
         }

@@ -86,7 +86,8 @@ pub unsafe fn end(request: *mut Request) {
         let communicator = it.communicator;
         if (*communicator).cell.is_null() {
             // The application has freed the communicator.
-            super::complete(request, None);
+            // It has no completion.
+            let _ = super::complete(request, None);
             return;
         }
         collective::tell_alone(communicator, it.number);

@@ -5,8 +5,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use stillpoint_wrappers::neutral::{Status, Word};
 
 use super::{
-    Arguments, CANCELLED, Completion, Kind, NO_MESSAGE, PERSISTENT, Request, State, create, end,
-    light, live,
+    Arguments, CANCELLED, Completion, EMPTY, Ending, Kind, NO_MESSAGE, PERSISTENT, Request, State,
+    create, end, light, live,
 };
 use crate::ground::arch;
 use crate::ground::object::Object;
@@ -50,7 +50,7 @@ pub fn is_being_made(context: *mut ()) -> bool {
 pub unsafe fn on_completion(
     request: *mut Object,
     completion: Completion,
-    ending: Option<Completion>,
+    ending: Option<Ending>,
     context: *mut (),
 ) {
     // SAFETY: the caller's request.
@@ -64,14 +64,23 @@ pub unsafe fn on_completion(
     }
 }
 
+/// What became of a request whose end the application was told of.
+#[must_use]
+pub struct Told {
+    /// The request is no more.
+    pub ended: bool,
+    /// What its completion has failed with, or 0.
+    pub error: i32,
+}
+
 /// Tells the application that an active or done operation is over: counts its message, runs its
-/// completion, and leaves a persistent request inactive. Returns whether the request has ended.
+/// completion, and leaves a persistent request inactive.
 ///
 /// # Safety
 /// Inside a stub; the lower half has nothing active for it; `status` is the operation's where it was
 /// asked for (it must be for a cancelled one).
 #[inline(always)]
-pub unsafe fn complete(request: *mut Request, status: Option<&Status>) -> bool {
+pub unsafe fn complete(request: *mut Request, status: Option<&Status>) -> Told {
     // SAFETY: the caller's request.
     unsafe {
         let it = &mut *request;
@@ -87,17 +96,33 @@ pub unsafe fn complete(request: *mut Request, status: Option<&Status>) -> bool {
             }
             it.number = 0;
         }
+        let mut error = 0;
         if let Some(completion) = it.completion {
-            completion(it.context);
+            error = run(it, completion, status);
         }
         if it.flags & PERSISTENT != 0 {
             it.state = State::Inactive;
             it.flags &= !CANCELLED;
-            return false;
+            return Told {
+                ended: false,
+                error,
+            };
         }
         end(request);
-        true
+        Told { ended: true, error }
     }
+}
+
+/// Runs a completion. The thread may be stopped in it: a restart finds a request that is over, and not one to begin again.
+///
+/// # Safety
+/// As [`complete`].
+#[cold]
+unsafe fn run(it: &mut Request, completion: Completion, status: Option<&Status>) -> i32 {
+    it.state = State::Done;
+    it.status = status.copied().unwrap_or(EMPTY);
+    // SAFETY: the context that came with it.
+    unsafe { completion(it.context) }
 }
 
 /// Counts the message of an operation that has just come to its end in the lower half.

@@ -233,7 +233,7 @@ unsafe fn tell_any(handle: PlaceOf<RequestHandle>) {
         }
         let request: *mut Request = handle.get().cast();
         light::unfold(request);
-        if (*request).state == State::Active && request::complete(request, None) {
+        if (*request).state == State::Active && request::complete(request, None).ended {
             handle.set(request::null());
         }
     }

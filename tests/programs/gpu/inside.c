@@ -1,6 +1,7 @@
 /* trial: ranks=2 flags=-ldl,-pthread
- * Threads that are nearly always inside the driver, and inside the allocator: whoever stops them stops them there, and then they hold what
- * a checkpoint's lock waits for. Ranks count rounds together, until they may go; device memory counts too.
+ * A thread that is nearly always inside the driver or the allocator: whoever stops it stops it there, and then it holds what a checkpoint's
+ * lock waits for. Another one is nearly always in MPI calls, which ask the driver what their buffers are. Ranks count rounds together, until
+ * they may go; device memory counts too.
  */
 #include "../common.h"
 #include "../driver.h"
@@ -33,6 +34,12 @@ static void *beside(void *nothing) {
     return nothing;
 }
 
+static void add_up(void) {
+    int sum = 0;
+    for (int i = 0; i < CALLS; i++) MUST(MPI_Reduce_local(&i, &sum, 1, MPI_INT, MPI_SUM));
+    CHECK(sum == CALLS * (CALLS - 1) / 2, "%d", sum);
+}
+
 int main(int argc, char **argv) {
     trial_start(&argc, &argv);
     driver_open();
@@ -52,7 +59,7 @@ int main(int argc, char **argv) {
     void *parameters[] = {&numbers, &count, &one};
     uint64_t rounds = 0;
     for (int go = 0; !go; rounds++) {
-        ask();
+        add_up();
         DRIVER(cuLaunchKernel(add, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
         int mine = trial_go();
         uint64_t least;

@@ -3,6 +3,7 @@
 
 #[path = "heat.rs"]
 mod heat;
+mod inside;
 
 mod buffers;
 mod carried;

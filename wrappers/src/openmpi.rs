@@ -4,7 +4,7 @@
 //! All of it is made by `wrappers/generator` (`emit/abi.rs`; a sample is in `golden/openmpi.rs`) from one description, `wrappers/abi/openmpi.txt`.
 //! Another ABI is another description, and another module like this one.
 
-pub use crate::predefined::{Predefined, null_handle};
+pub use crate::predefined::{Predefined, Predefined as Entry, null_handle};
 
 include!(concat!(env!("OUT_DIR"), "/openmpi.rs"));
 

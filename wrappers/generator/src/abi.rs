@@ -94,6 +94,20 @@ pub struct Abi {
     pub internal_data: Vec<Named>,
     pub undeclared: Vec<String>,
     pub unserved: Vec<String>,
+    /// Whether it has none of the functions that the table calls absent.
+    pub older: bool,
+    /// Beginnings of names in the table, and what they are there.
+    pub called: Vec<(String, String)>,
+    /// Functions of the table that it has not.
+    pub without: Vec<String>,
+    /// Functions that the table calls absent and that are written by hand for it.
+    pub own: Vec<String>,
+    /// Functions that it has and that are refused when they are called: the value is the reason.
+    pub refused: Vec<Named>,
+    /// Whether a null pointer among an attribute's functions stands for one that does nothing.
+    pub null_functions: bool,
+    /// What stands for a function that copies an attribute as it is, where that is none.
+    pub duplicates: Option<usize>,
 }
 
 impl Abi {
@@ -156,6 +170,13 @@ pub fn read(text: &str, constants: &[Constant]) -> Result<Abi, BadLine> {
             ["internal", name, kind, value] => abi.internals.push(named(name, kind, value)),
             ["undeclared", name] => abi.undeclared.push(name.to_string()),
             ["unserved", name] => abi.unserved.push(name.to_string()),
+            ["older"] => abi.older = true,
+            ["called", table, own] => abi.called.push((table.to_string(), own.to_string())),
+            ["without", name] => abi.without.push(name.to_string()),
+            ["own", name] => abi.own.push(name.to_string()),
+            ["refused", name, reason] => abi.refused.push(named(name, "", reason)),
+            ["null_functions"] => abi.null_functions = true,
+            ["duplicates", number] => abi.duplicates = Some(size(number)?),
             ["integer", name, own] => {
                 let integers = valued(&of(Sort::Integer, name)?, number(own)?);
                 abi.integers.extend(integers);

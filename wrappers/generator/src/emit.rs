@@ -15,6 +15,7 @@ mod imports;
 mod internals;
 mod kind;
 mod loaded;
+mod served;
 mod shims;
 mod stubs;
 #[cfg(test)]

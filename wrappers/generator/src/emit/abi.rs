@@ -34,6 +34,12 @@ pub fn emit(input: &Input) -> String {
     integers::emit(&mut text, abi);
     addresses(&mut text, &abi.addresses);
     handles::emit_list(&mut text, abi);
+    let _ = writeln!(
+        text,
+        "\n/// Whether a null pointer among an attribute's functions stands for one that does nothing.\npub const NULL_FUNCTIONS: bool = {};\n\
+         /// What stands for a function that copies an attribute as it is, where that is none.\npub const DUPLICATES: Option<usize> = {:?};",
+        abi.null_functions, abi.duplicates
+    );
     text.push_str("\n/// What its Fortran and C++ layers know of its objects and internal functions.\npub mod internals {\n");
     values(&mut text, &abi.internals);
     text.push_str("}\n");

@@ -9,7 +9,7 @@ use stillpoint_wrappers::lengths::Lengths;
 use stillpoint_wrappers::neutral::{Status, Word};
 pub use stillpoint_wrappers::openmpi as abi;
 
-pub use abi::error_to_neutral;
+pub use abi::{error_to_neutral, weights_from_neutral};
 pub use mpi_sys as ffi;
 
 /// Open MPI's data symbols for predefined handles, as its library defines them.

@@ -11,6 +11,7 @@ mod removed;
 mod texts;
 
 pub use stillpoint_wrappers::abi;
+pub use stillpoint_wrappers::abi::weights_from_neutral;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::{Status, Word};
 

@@ -22,6 +22,14 @@ pub mod missing {
     include!(concat!(env!("OUT_DIR"), "/missing.rs"));
 }
 
+/// A handle as the library has it in memory.
+pub type Handle = Word;
+
+/// The handle's word.
+pub fn word(handle: Handle) -> Word {
+    handle
+}
+
 /// The dynamic linker has loaded it.
 pub fn load(_: Option<&Path>, _: &str) -> Result<(), String> {
     Ok(())

@@ -120,7 +120,7 @@ pub unsafe extern "C" fn MPI_Alltoallw(
     unsafe {
         let mut own_sendtypes = List::at(sendtypes.cast_mut(), peers(comm));
         let mut own_recvtypes = List::at(recvtypes.cast_mut(), peers(comm));
-        let code = transmute::<*const c_void, unsafe extern "C" fn(*const c_void, *const i32, *const i32, *const i32, *mut c_void, *const i32, *const i32, *const i32, i32) -> i32>(function)(
+        transmute::<*const c_void, unsafe extern "C" fn(*const c_void, *const i32, *const i32, *const i32, *mut c_void, *const i32, *const i32, *const i32, i32) -> i32>(function)(
             sendbuf,
             sendcounts,
             sdispls,
@@ -130,8 +130,7 @@ pub unsafe extern "C" fn MPI_Alltoallw(
             rdispls,
             own_recvtypes.place(),
             comm as i32,
-        );
-        code
+        )
     }
 }
 

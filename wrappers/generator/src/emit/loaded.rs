@@ -51,8 +51,16 @@ pub fn emit(input: &Input) -> String {
         for parameter in &converted {
             let _ = writeln!(text, "{}", before(parameter));
         }
+        let given: Vec<&&Parameter> = {
+            let places = converted.iter();
+            places.filter(|it| it.direction != Direction::In).collect()
+        };
+        if given.is_empty() {
+            let _ = writeln!(text, "{call}\n}}\n}}");
+            continue;
+        }
         let _ = writeln!(text, "let code = {call};");
-        for parameter in converted.iter().filter(|it| it.direction != Direction::In) {
+        for parameter in given {
             let _ = writeln!(text, "own_{}.give();", parameter.name);
         }
         text.push_str("code\n}\n}\n");

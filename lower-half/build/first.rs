@@ -20,9 +20,9 @@ pub fn found_first() {
 
 /// Which library the executable is built for (`src/mpi/library.rs`), and where its sources are, for tests that read them.
 pub fn library(name: &str) {
-    println!("cargo::rustc-check-cfg=cfg(library, values(\"abi\", \"openmpi\"))");
+    println!("cargo::rustc-check-cfg=cfg(library, values(\"abi\", \"mpich\", \"openmpi\"))");
     println!("cargo::rustc-cfg=library=\"{name}\"");
     let here = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
-    let sources = here.trim_end_matches("/abi");
+    let sources = here.trim_end_matches("/abi").trim_end_matches("/mpich");
     println!("cargo::rustc-env=LOWER_HALF={sources}");
 }

@@ -10,6 +10,8 @@ use stillpoint_wrappers::neutral::Word;
 
 #[cfg(library = "abi")]
 mod abi;
+#[cfg(library = "mpich")]
+mod mpich;
 #[cfg(library = "openmpi")]
 mod openmpi;
 
@@ -34,6 +36,9 @@ pub type Waiting = unsafe extern "C" fn() -> c_int;
 /// The library that this executable is built for.
 #[cfg(library = "abi")]
 pub const BACKEND: Backend = abi::BACKEND;
+/// The library that this executable is built for.
+#[cfg(library = "mpich")]
+pub const BACKEND: Backend = mpich::BACKEND;
 /// The library that this executable is built for.
 #[cfg(library = "openmpi")]
 pub const BACKEND: Backend = openmpi::BACKEND;

@@ -58,6 +58,23 @@ const USES: [(&str, &[&str]); 28] = [
         ],
     ),
     (
+        "lower-half/mpich",
+        &[
+            "coordinator/directory",
+            "coordinator/faults",
+            "coordinator/protocol",
+            "lower-half/image",
+            "lower-half/linkage",
+            "lower-half/tracking",
+            "plugins/api",
+            "plugins/gpu/messages",
+            "plugins/incremental",
+            "upper-half/clock",
+            "wrappers",
+            "wrappers/generator",
+        ],
+    ),
+    (
         "lower-half/image",
         &[
             "coordinator/directory",

@@ -96,10 +96,15 @@ fn installed<'a>(
 }
 
 fn main() {
-    let abi = input("abi").expect("a good description").abi;
-    let told = told(&abi);
-    assert!(told.len() > 250, "only {}", told.len());
-    let installed = installed(&include("mpich"), "mpi_abi.h", told.keys());
-    assert_eq!(told, installed);
-    println!("{} values are as the header has them", told.len());
+    for (name, mpi, header) in [
+        ("abi", "mpich", "mpi_abi.h"),
+        ("mpich", "mpich-debian", "mpi.h"),
+    ] {
+        let abi = input(name).expect("a good description").abi;
+        let told = told(&abi);
+        assert!(told.len() > 250, "only {}", told.len());
+        let installed = installed(&include(mpi), header, told.keys());
+        assert_eq!(told, installed, "{name}");
+        println!("{name}: {} values are as the header has them", told.len());
+    }
 }

@@ -244,7 +244,7 @@ const fn nonzero_error(value: i32, to_neutral: bool) -> i32 {
     let added = NEUTRAL_ERR_LASTCODE - ERR_LASTCODE;
     match (to_neutral, value) {
         (true, value) if value > ERR_LASTCODE => value.wrapping_add(added),
-        (false, value) if value > NEUTRAL_ERR_LASTCODE => value - added,
+        (false, value) if value > NEUTRAL_ERR_LASTCODE => value.wrapping_sub(added),
         // Neither predefined nor added. Both ways the same, so that nothing is lost.
         (_, value) => value,
     }

@@ -5,9 +5,10 @@ use crate::constants::{Constant, Sort};
 use crate::table::BadLine;
 
 /// The ABIs that are described: their names and descriptions.
-pub const ABIS: [(&str, &str); 2] = [
+pub const ABIS: [(&str, &str); 3] = [
     ("openmpi", include_str!("../../abi/openmpi.txt")),
     ("abi", include_str!("../../abi/abi.txt")),
+    ("mpich", include_str!("../../abi/mpich.txt")),
 ];
 
 /// An integer constant: its value in the standard's ABI and in this one.
@@ -17,6 +18,15 @@ pub struct Integer {
     pub name: String,
     pub standard: i32,
     pub own: i32,
+}
+
+/// A pointer that is no address, which a data symbol of the library holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    pub set: String,
+    pub name: String,
+    pub standard: i32,
+    pub symbol: String,
 }
 
 /// A predefined handle.
@@ -85,6 +95,7 @@ pub struct Abi {
     pub packed: Vec<Packed>,
     pub integers: Vec<Integer>,
     pub addresses: Vec<Integer>,
+    pub held: Vec<Held>,
     pub last: Vec<Integer>,
     pub handles: Vec<Handle>,
     pub values: Vec<Named>,
@@ -184,6 +195,15 @@ pub fn read(text: &str, constants: &[Constant]) -> Result<Abi, BadLine> {
             ["address", name, own] => {
                 let addresses = valued(&of(Sort::Address, name)?, number(own)?);
                 abi.addresses.extend(addresses);
+            }
+            ["held", name, symbol] => {
+                let held = of(Sort::Address, name)?;
+                abi.held.extend(held.into_iter().map(|constant| Held {
+                    set: constant.set.clone(),
+                    name: constant.name.clone(),
+                    standard: constant.standard,
+                    symbol: symbol.to_string(),
+                }));
             }
             ["last", name, own] => {
                 let last = valued(&of(Sort::Last, name)?, number(own)?);

@@ -16,6 +16,8 @@ pub fn found_first() {
     for function in first {
         println!("cargo::rustc-link-arg-bins=-Wl,--export-dynamic-symbol={function}");
     }
+    // Not called by anybody: what the executable says of itself (`mpi::backend`).
+    println!("cargo::rustc-link-arg-bins=-Wl,--export-dynamic-symbol=STILLPOINT_NEAR");
 }
 
 /// Which library the executable is built for (`src/mpi/library.rs`), and where its sources are, for tests that read them.

@@ -1,6 +1,9 @@
 //! The ground floor: the processor, memory, objects and their handles, the application's ABI, and the way down to the lower half.
 
-/// The description of the ABI that this library is built for.
+/// The description of the ABI that this library is built for (`build/first.rs` says which).
+#[cfg(application = "abi")]
+pub use stillpoint_wrappers::abi as description;
+#[cfg(application = "openmpi")]
 pub use stillpoint_wrappers::openmpi as description;
 
 pub mod abi;

@@ -19,6 +19,7 @@ impl Lengths {
         match abi.as_bytes() {
             b"openmpi" => Some(OPEN_MPI),
             b"abi" => Some(STANDARD),
+            b"mpich" => Some(MPICH),
             _ => None,
         }
     }
@@ -60,6 +61,7 @@ macro_rules! lengths {
 }
 
 const OPEN_MPI: Lengths = lengths!(openmpi);
+const MPICH: Lengths = lengths!(mpich);
 /// The standard's own.
 pub const STANDARD: Lengths = lengths!(abi);
 

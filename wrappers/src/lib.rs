@@ -4,6 +4,10 @@
 //! This crate does not know how anything is checkpointed.
 #![cfg_attr(not(test), no_std)]
 
+#[cfg(test)]
+#[macro_use]
+mod conversions;
+
 pub mod abi;
 pub mod clocks;
 pub mod contract;
@@ -13,8 +17,7 @@ pub mod dispatch;
 pub mod extra;
 pub mod gate;
 pub mod lengths;
+pub mod mpich;
 pub mod neutral;
 pub mod openmpi;
-#[cfg(test)]
-mod packed_status;
 pub mod predefined;

@@ -24,6 +24,11 @@ impl Predefined {
     pub const fn is_null(&self) -> bool {
         self.standard == null_handle(self.kind)
     }
+
+    /// The handle's number in Fortran.
+    pub const fn number(&self) -> i32 {
+        self.fortran
+    }
 }
 
 /// A predefined handle of an ABI in which handles are numbers.
@@ -42,6 +47,11 @@ impl Numbered {
     /// Whether it is its kind's null handle.
     pub const fn is_null(&self) -> bool {
         self.standard == null_handle(self.kind)
+    }
+
+    /// The handle's number in Fortran.
+    pub const fn number(&self) -> i32 {
+        self.value
     }
 }
 

@@ -1,6 +1,7 @@
 //! `stillpoint check`: what this machine offers, row by row.
 
 mod gpu;
+mod mpi;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,14 +11,16 @@ use serde::Serialize;
 use stillpoint_image::facts::OLDEST_KERNEL;
 use stillpoint_tracking::offer::{self, Offer};
 
+use self::mpi::Mpis;
+
 use super::{Failure, Outcome, print, print_json};
 
-/// Show what this machine offers: kernel, processor, MPI, GPU, row by row
+/// Show what this machine offers: kernel, processor, GPU, row by row; MPI libraries, launchers, and what comes of each pair
 ///
 /// Exit status 1 if something that Stillpoint cannot do without is missing.
 #[derive(Debug, Args)]
 pub struct Check {
-    /// Print JSON: {"ok": BOOL, "rows": [{"what", "needed", "ok", "found"}...]}
+    /// Print JSON: {"ok": BOOL, "rows": [{"what", "needed", "ok", "found"}...], "mpi": {"abis", "libraries", "launchers", "pairs"}}
     #[arg(long, env = "STILLPOINT_JSON")]
     json: bool,
 }
@@ -38,6 +41,7 @@ const KERNEL: &str = "Linux 5.11 or later";
 struct Shown {
     ok: bool,
     rows: Vec<Row>,
+    mpi: Mpis,
 }
 
 impl Check {
@@ -52,7 +56,8 @@ impl Check {
             .then(|| Failure::failed(format!("this machine lacks: {}", missing.join(", "))));
         if self.json {
             let ok = failure.is_none();
-            print_json(&Shown { ok, rows })?;
+            let mpi = Mpis::here();
+            print_json(&Shown { ok, rows, mpi })?;
         } else {
             let mut text = String::new();
             for row in &rows {
@@ -63,6 +68,7 @@ impl Check {
                 };
                 text.push_str(&format!("{:<40} {mark:<4} {}\n", row.what, row.found));
             }
+            text.push_str(&Mpis::here().in_words());
             print(&text)?;
         }
         failure.map_or(Ok(()), Err)

@@ -189,6 +189,13 @@ fn definition() -> clap::Command {
     Cli::command()
 }
 
+/// Tells people something that is no failure, in one write.
+fn tell(text: &str) {
+    use std::io::Write;
+    // Who does not listen cannot be told.
+    let _ = std::io::stderr().write_all(format!("stillpoint: {text}\n").as_bytes());
+}
+
 /// Prints to stdout; a reader that has gone (`| head`) is no error.
 fn print(text: &str) -> Outcome {
     use std::io::{ErrorKind, Write};

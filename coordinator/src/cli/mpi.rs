@@ -12,12 +12,20 @@ use super::launch::Place;
 use super::options::{LaunchOptions, Mpi};
 use super::start::Siblings;
 
+/// Names of libraries, as programs ask for them, and the family of each. Whatever else has such a name is none.
+pub const LIBRARIES: [(&str, Family); 4] = [
+    ("libmpi.so.40", Family::OpenMpi),
+    (STANDARD, Family::Standard),
+    ("libmpich.so.12", Family::Mpich),
+    ("libmpi.so.12", Family::Mpich),
+];
 /// The library with the standard's binary interface, by the name that the standard gives it.
 const STANDARD: &str = "libmpi_abi.so.1";
 /// A launcher's own process is no farther away.
 const ANCESTORS: usize = 8;
 
 /// The binary interfaces of a program and of the library below it.
+#[derive(Debug)]
 pub struct Pair {
     pub program: &'static str,
     pub library: &'static str,
@@ -25,101 +33,193 @@ pub struct Pair {
     pub file: Option<PathBuf>,
 }
 
-/// The MPIs of a launch. `executable` is what it starts, if it starts anything afresh.
-pub fn choose(
-    options: &LaunchOptions,
-    place: &Place,
-    executable: Option<&Path>,
-) -> Result<Pair, Failure> {
-    let programs =
-        executable.and_then(|path| Some((path, needed(path, |name| std::env::var_os(name))?)));
-    let of_program = programs.as_ref().map(|(_, needed)| needed.family.word());
-    let (below, file) = below(options, place)?;
-    let program = match (options.mpi, place.mpi) {
-        (Mpi::Openmpi, Some("mpich")) if below == Some("mpich") => {
-            return Err(Failure::failed(
-                "--mpi openmpi under MPICH's launcher: use the mpirun of Open MPI",
-            ));
-        }
-        (Mpi::Mpich, Some("openmpi")) => {
-            return Err(Failure::failed(
-                "--mpi mpich under Open MPI's launcher: use the mpirun of MPICH",
-            ));
-        }
+/// The MPIs of a launch. `executable` is what it starts afresh.
+pub fn choose(options: &LaunchOptions, place: &Place, executable: &Path) -> Result<Pair, Failure> {
+    let programs = needed(executable, |name| std::env::var_os(name));
+    // What shows no MPI may load one later: the one that it would find natively.
+    let native = place
+        .mpi
+        .filter(|mpi| Siblings::upper(mpi).is_ok())
+        .unwrap_or("openmpi");
+    let program = match (options.mpi, &programs) {
         (Mpi::Openmpi, _) => "openmpi",
         (Mpi::Mpich, _) => "mpich",
-        (Mpi::Auto, Some("mpich")) if below == Some("mpich") => of_program.unwrap_or("mpich"),
-        (Mpi::Auto, _) => of_program.unwrap_or("openmpi"),
+        (Mpi::Auto, Some(needed)) => needed.family.word(),
+        (Mpi::Auto, None) => native,
     };
-    let library = below.unwrap_or(program);
+    let pair = Pair::below(options, place, program)?;
+    let library = pair.library;
     let chosen = match options.mpi {
         Mpi::Auto => place.mpi.unwrap_or(library),
         _ => program,
     };
     match programs {
-        Some((path, needed)) if needed.family.word() != program => {
-            Err(another(path, &needed, chosen, place.mpi))
+        Some(needed) if needed.family.word() != program => {
+            Err(another(executable, &needed, chosen, place.mpi))
         }
-        Some((path, needed)) if Siblings::find(program, library).is_err() => {
-            match chosen == program {
-                true => Err(unsupported(path, &needed)),
-                false => Err(another(path, &needed, chosen, place.mpi)),
-            }
+        Some(needed) if Siblings::upper(program).is_err() => match chosen == program {
+            true => Err(unsupported(executable, &needed)),
+            false => Err(another(executable, &needed, chosen, place.mpi)),
+        },
+        _ => Ok(pair),
+    }
+}
+
+/// What an epoch, or the launch that carries it on, says of its pair.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    pub program: String,
+    /// The library that is, or was, below.
+    pub library: String,
+}
+
+impl Recorded {
+    /// The MPIs of a launch that carries on: the program is the epoch's, the library the launcher's.
+    pub fn carried_on(&self, options: &LaunchOptions, place: &Place) -> Result<Pair, Failure> {
+        let word = &self.program;
+        let Some(family) = Family::of_abi(word) else {
+            return Err(Failure::failed(format!(
+                "the epoch is of a program that was built for {word}, which this build of Stillpoint does not know: use the one that wrote it"
+            )));
+        };
+        let asked = match options.mpi {
+            Mpi::Auto => family,
+            Mpi::Openmpi => Family::OpenMpi,
+            Mpi::Mpich => Family::Mpich,
+        };
+        if asked != family {
+            return Err(Failure::failed(format!(
+                "--mpi {}: the epoch is of a program that was built for {family}, and stays so: leave the option out",
+                asked.word()
+            )));
         }
-        _ => Ok(Pair {
+        let pair = Pair::below(options, place, family.word())?;
+        if let Err(missing) = Siblings::find(pair.program, pair.library) {
+            return Err(Failure::failed(format!(
+                "the epoch is of a program that was built for {family}, and this launcher's library is {}: {missing}; it was written on {}: restart it \
+                 there",
+                pair.library_in_words(),
+                in_words(&self.library)
+            )));
+        }
+        Ok(pair)
+    }
+
+    /// All ranks of a launch have one pair.
+    pub fn is_one_with(&self, pair: &Pair, rank: u32) -> Result<(), Failure> {
+        if (self.program.as_str(), self.library.as_str()) == (pair.program, pair.library) {
+            return Ok(());
+        }
+        Err(Failure::failed(format!(
+            "rank {rank}: {} here, {} on rank 0's host: the ranks of a job need MPI libraries with one binary interface",
+            over(pair.program, pair.library),
+            over(&self.program, &self.library)
+        )))
+    }
+
+    /// What is to be told of a job whose library is another one now.
+    pub fn change(&self, pair: &Pair) -> Option<String> {
+        (self.library != pair.library).then(|| {
+            format!(
+                "the job was on {}, and carries on on {}",
+                in_words(&self.library),
+                pair.library_in_words()
+            )
+        })
+    }
+}
+
+impl Pair {
+    /// A program with that binary interface on the library that the options name, or the launcher's.
+    fn below(
+        options: &LaunchOptions,
+        place: &Place,
+        program: &'static str,
+    ) -> Result<Pair, Failure> {
+        let on = |library: &'static str, file| Pair {
             program,
             library,
             file,
-        }),
-    }
-}
-
-/// The binary interface of the library below, and its file: the one that the options name, or the launcher's. `None`: nobody says.
-fn below(
-    options: &LaunchOptions,
-    place: &Place,
-) -> Result<(Option<&'static str>, Option<PathBuf>), Failure> {
-    if let Some(file) = &options.mpi_library {
-        return match of_library(file) {
-            Some(Family::Standard) => Ok((Some(Family::Standard.word()), Some(file.clone()))),
-            Some(family) => Err(Failure::failed(format!(
-                "--mpi-library {}: this is {family}, which has its own binary interface: name a library with the standard's ({STANDARD}), or leave \
-                 the option out and start the job with the launcher of {family}",
-                file.display()
-            ))),
-            None => Err(Failure::failed(format!(
-                "--mpi-library {}: this is no MPI library",
-                file.display()
-            ))),
         };
+        if let Some(file) = &options.mpi_library {
+            return match of_library(file) {
+                // The lower half for Open MPI is linked to it: the dynamic linker finds it.
+                Some(family @ Family::OpenMpi) => Err(Failure::failed(format!(
+                    "--mpi-library {}: this is {family}, which has its own binary interface: name a library with the standard's ({STANDARD}) or with \
+                     MPICH's, or leave the option out and start the job with the launcher of {family}",
+                    file.display()
+                ))),
+                Some(family) => Ok(on(family.word(), Some(file.clone()))),
+                None => Err(Failure::failed(format!(
+                    "--mpi-library {}: this is no MPI library",
+                    file.display()
+                ))),
+            };
+        }
+        // Libraries of MPICH's family may have a file for each of two binary interfaces.
+        if place.mpi == Some("mpich") {
+            let files = of_launcher();
+            let own = files.iter().find(|(family, _)| family.word() == program);
+            if let Some((family, file)) = own.or(files.first()) {
+                return Ok(on(family.word(), Some(file.clone())));
+            }
+        }
+        Ok(on(place.mpi.unwrap_or(program), None))
     }
-    // MPICH has a library for each of two binary interfaces.
-    if place.mpi == Some("mpich")
-        && let Some(file) = of_launcher()
-    {
-        return Ok((Some(Family::Standard.word()), Some(file)));
+
+    fn library_in_words(&self) -> String {
+        match &self.file {
+            Some(file) => format!("{} ({})", in_words(self.library), file.display()),
+            None => in_words(self.library),
+        }
     }
-    Ok((place.mpi, None))
 }
 
-/// The library with the standard's binary interface that belongs to the launcher: it is where the launcher's programs are.
-fn of_launcher() -> Option<PathBuf> {
+/// A library by the word for its binary interface.
+fn in_words(library: &str) -> String {
+    match Family::of_abi(library) {
+        Some(Family::Standard) => "a library with the standard's ABI".to_owned(),
+        Some(family) => family.to_string(),
+        None => library.to_owned(),
+    }
+}
+
+/// The libraries that belong to the launcher, but for Open MPI's: they are where the launcher's programs are, the standard's first.
+fn of_launcher() -> Vec<(Family, PathBuf)> {
     let mut process = std::process::id().to_string();
     for _ in 0..ANCESTORS {
-        let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-        let parent = status
-            .lines()
-            .find_map(|line| line.strip_prefix("PPid:"))?
-            .trim()
-            .to_owned();
-        let program = std::fs::read_link(format!("/proc/{parent}/exe")).ok()?;
-        let file = program.parent()?.join("../lib").join(STANDARD);
-        if let Ok(file) = file.canonicalize() {
-            return Some(file);
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok();
+        let parent = status.and_then(|status| {
+            let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+            Some(line.trim().to_owned())
+        });
+        let Some(parent) = parent else { break };
+        let program = std::fs::read_link(format!("/proc/{parent}/exe"));
+        let mut files = program.map_or_else(|_| vec![], |program| beside(&program));
+        files.retain(|(family, _)| *family != Family::OpenMpi);
+        if !files.is_empty() {
+            return files;
         }
         process = parent;
     }
-    None
+    vec![]
+}
+
+/// The MPI libraries that were installed together with a program.
+pub fn beside(program: &Path) -> Vec<(Family, PathBuf)> {
+    let Some(directory) = program.parent() else {
+        return vec![];
+    };
+    let places = ["../lib", "../lib64", "../lib/x86_64-linux-gnu"];
+    let files = LIBRARIES.iter().flat_map(|(name, family)| {
+        let candidates = places.map(|place| directory.join(place).join(name));
+        let found = candidates
+            .into_iter()
+            .filter_map(|file| file.canonicalize().ok())
+            .find(|file| of_library(file) == Some(*family));
+        found.map(|file| (*family, file))
+    });
+    files.collect()
 }
 
 /// Both binary interfaces, for people.

@@ -12,6 +12,7 @@ use stillpoint_image::{ImageError, Manifest, epoch_name};
 use stillpoint_protocol::job_file::JobFile;
 
 use super::launch::Place;
+use super::mpi::Recorded;
 use super::one_voice::with_one_voice;
 use super::options::LaunchOptions;
 use super::start::{Decision, Home, Task, absolute, new_job_id, start, take};
@@ -240,6 +241,10 @@ fn task(
             false => manifest.job,
         },
         name: wanted.name.clone().unwrap_or(manifest.name),
+        written: Some(Recorded {
+            program: manifest.mpi,
+            library: manifest.library,
+        }),
         command: manifest.command,
         working_directory: job.map_or_else(|| held.path().to_owned(), |job| job.working_directory),
         recovers: None,

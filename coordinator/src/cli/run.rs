@@ -155,6 +155,7 @@ impl Run {
             working_directory,
             epoch: None,
             recovers: None,
+            written: None,
         })
     }
 }

@@ -48,6 +48,8 @@ pub struct Task {
     pub epoch: Option<u64>,
     /// The epoch to gather the blocks of, and to carry on from then.
     pub recovers: Option<u64>,
+    /// The MPIs that the epoch was written with.
+    pub written: Option<mpi::Recorded>,
 }
 
 /// A directory as every rank and the coordinator name it.
@@ -109,20 +111,34 @@ pub fn start(
     let begun = now();
     this_is(place.rank);
     options.refuse_unavailable()?;
-    let mpi = mpi::choose(options, place, program.map(|program| program.executable))?;
-    let siblings = Siblings::find(mpi.program, mpi.library)?;
+    let afresh = match program {
+        Some(program) => {
+            let mpi = mpi::choose(options, place, program.executable)?;
+            Siblings::find(mpi.program, mpi.library)?;
+            Some(mpi)
+        }
+        None => None,
+    };
     let tracking = options.tracking()?;
     let tiers = options.tiers.of_rank(place)?;
-    let job = match place.rank {
+    let (job, mpi) = match place.rank {
         0 => match decide()? {
-            Decision::Start(task) => start_coordinator(place, &work, options, &mpi, task)?,
+            Decision::Start(task) => {
+                let mpi = of_task(options, place, &task, afresh)?;
+                (start_coordinator(place, &work, options, &mpi, task)?, mpi)
+            }
             Decision::Finished(job) => return finished::tell(place, &work, *job),
         },
-        _ => wait_for_job(place, &work)?,
+        _ => {
+            let job = wait_for_job(place, &work)?;
+            if job.state == JobState::Finished {
+                return Ok(());
+            }
+            let mpi = of_job(options, place, &job, afresh)?;
+            (job, mpi)
+        }
     };
-    if job.state == JobState::Finished {
-        return Ok(());
-    }
+    let siblings = Siblings::find(mpi.program, mpi.library)?;
     if let Some(tiers) = &tiers {
         occupy(tiers, &work, &job);
     }
@@ -184,6 +200,46 @@ pub fn start(
     )))
 }
 
+/// The MPIs of what rank 0 is about to start. `afresh`: those of the program, if there is one to start.
+fn of_task(
+    options: &LaunchOptions,
+    place: &Place,
+    task: &Task,
+    afresh: Option<mpi::Pair>,
+) -> Result<mpi::Pair, Failure> {
+    match (&task.written, afresh) {
+        (Some(written), _) => {
+            let mpi = written.carried_on(options, place)?;
+            if let Some(change) = written.change(&mpi) {
+                super::tell(&change);
+            }
+            Ok(mpi)
+        }
+        (None, Some(mpi)) => Ok(mpi),
+        (None, None) => Err(Failure::failed("there is nothing to start")),
+    }
+}
+
+/// The MPIs of another rank, which are those of rank 0.
+fn of_job(
+    options: &LaunchOptions,
+    place: &Place,
+    job: &JobFile,
+    afresh: Option<mpi::Pair>,
+) -> Result<mpi::Pair, Failure> {
+    let first = mpi::Recorded {
+        program: job.mpi.clone(),
+        library: job.library.clone(),
+    };
+    let carries_on = job.recovers.or(job.restarted_from).is_some();
+    let mpi = match afresh {
+        Some(mpi) if !carries_on => mpi,
+        _ => first.carried_on(options, place)?,
+    };
+    first.is_one_with(&mpi, place.rank)?;
+    Ok(mpi)
+}
+
 /// Nanoseconds since 1970; by a clock that is before that, every file has changed since.
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -208,25 +264,53 @@ pub struct Siblings {
 impl Siblings {
     /// For a program and a library with these binary interfaces.
     pub fn find(program: &str, library: &str) -> Result<Siblings, Failure> {
-        let here = std::env::current_exe()
-            .map_err(|error| Failure::failed(format!("cannot find this program: {error}")))?;
-        let here = here.parent().unwrap_or(Path::new("/"));
-        let places = [here.to_owned(), here.join("../lib/stillpoint")];
-        let find = |name: String| {
-            let candidates = places.iter().map(|place| place.join(&name));
-            candidates.into_iter().find(|path| path.is_file()).ok_or_else(|| {
-                Failure::failed(format!(
-                    "{name} is neither in {} nor in ../lib/stillpoint: this build has no support for \
-                     {program} programs on {library} libraries, or the installation is incomplete",
-                    here.display()
-                ))
-            })
+        let lacks = |name: &str, here: &Path| {
+            Failure::failed(format!(
+                "{name} is neither in {} nor in ../lib/stillpoint: this build has no support for \
+                 {program} programs on {library} libraries, or the installation is incomplete",
+                here.display()
+            ))
         };
         Ok(Siblings {
-            lower: find(format!("stillpoint-lower-{library}"))?,
-            upper: find(format!("libstillpoint_upper_{program}.so"))?,
+            lower: installed(&lower_name(library), &lacks)?,
+            upper: installed(&upper_name(program), &lacks)?,
         })
     }
+
+    /// The library for programs with this binary interface.
+    pub fn upper(program: &str) -> Result<PathBuf, Failure> {
+        installed(&upper_name(program), &|name, _| {
+            Failure::failed(format!("{name} is not beside this program"))
+        })
+    }
+
+    /// The lower half before libraries with this binary interface.
+    pub fn lower(library: &str) -> Result<PathBuf, Failure> {
+        installed(&lower_name(library), &|name, _| {
+            Failure::failed(format!("{name} is not beside this program"))
+        })
+    }
+}
+
+fn lower_name(library: &str) -> String {
+    format!("stillpoint-lower-{library}")
+}
+
+fn upper_name(program: &str) -> String {
+    format!("libstillpoint_upper_{program}.so")
+}
+
+/// What was installed together with this program; or what `lacks` makes of its name and of the directory where it is not.
+fn installed(name: &str, lacks: &impl Fn(&str, &Path) -> Failure) -> Result<PathBuf, Failure> {
+    let here = std::env::current_exe()
+        .map_err(|error| Failure::failed(format!("cannot find this program: {error}")))?;
+    let here = here.parent().unwrap_or(Path::new("/"));
+    let places = [here.to_owned(), here.join("../lib/stillpoint")];
+    let found = places.iter().map(|place| place.join(name));
+    found
+        .into_iter()
+        .find(|path| path.is_file())
+        .ok_or_else(|| lacks(name, here))
 }
 
 /// Starts the coordinator and waits until it serves.

@@ -28,6 +28,13 @@ pub struct Needed {
     pub library: PathBuf,
 }
 
+/// The file that `ld.so` would load for a library's name in a program that says nothing of where to look.
+pub fn found(name: &str, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let search = Search::new(&variable);
+    let nobody = Library::default();
+    Some(search.find(name, &nobody, &[])?.path)
+}
+
 /// The MPI that `program`, or whatever it needs, is linked to. `None`: none that can be found, so that nothing is known: it may use
 /// none, or load one later. `variable` gives the environment that the program is to be started with.
 pub fn needed(program: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Option<Needed> {

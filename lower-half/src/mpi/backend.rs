@@ -10,6 +10,8 @@ use stillpoint_wrappers::neutral::Word;
 
 #[cfg(library = "abi")]
 mod abi;
+#[cfg(library = "mpich")]
+mod mpich;
 #[cfg(library = "openmpi")]
 mod openmpi;
 
@@ -25,6 +27,11 @@ pub struct Backend {
     pub while_it_waits: Option<unsafe fn(Waiting) -> bool>,
 }
 
+/// Whether this executable's library comes near, for `stillpoint check`, which reads it in the file.
+#[used]
+#[unsafe(no_mangle)]
+static STILLPOINT_NEAR: u32 = BACKEND.near as u32;
+
 /// On an object of a kind, or `None`: where MPI is not running. The code is the library's own, the function a name.
 pub type Fatal =
     unsafe fn(on: Option<HandleKind>, object: Word, code: i32, function: *const c_char);
@@ -34,6 +41,9 @@ pub type Waiting = unsafe extern "C" fn() -> c_int;
 /// The library that this executable is built for.
 #[cfg(library = "abi")]
 pub const BACKEND: Backend = abi::BACKEND;
+/// The library that this executable is built for.
+#[cfg(library = "mpich")]
+pub const BACKEND: Backend = mpich::BACKEND;
 /// The library that this executable is built for.
 #[cfg(library = "openmpi")]
 pub const BACKEND: Backend = openmpi::BACKEND;

@@ -52,7 +52,7 @@ unsafe extern "C" fn operate(
     input: *mut c_void,
     inout: *mut c_void,
     len: *mut i32,
-    datatype: *mut Word,
+    datatype: *mut library::Handle,
     context: u64,
 ) {
     let Some(call) = hooks().and_then(|hooks| hooks.call_op) else {
@@ -60,7 +60,7 @@ unsafe extern "C" fn operate(
     };
     // SAFETY: the real MPI's arguments; the upper half made the operator with this context.
     unsafe {
-        let word = *datatype;
+        let word = library::word(*datatype);
         ascend(|| call(context, input.cast(), inout.cast(), len, word));
     }
 }

@@ -30,18 +30,31 @@ pub unsafe fn function<F: Copy>(function: *const c_void) -> F {
     unsafe { core::mem::transmute_copy(&function) }
 }
 
+/// What a library is given where there is no place for a value: one, and an array.
+pub trait Ignored {
+    const ONE: usize = 0;
+    const ALL: usize = 0;
+}
+
+impl Ignored for i32 {}
+
+impl Ignored for abi::Status {
+    const ONE: usize = abi::STATUS_IGNORE;
+    const ALL: usize = abi::STATUSES_IGNORE;
+}
+
 /// A place for one value in the library's form.
 pub struct Own<T> {
     value: T,
     null: bool,
 }
 
-impl<T> Own<T> {
+impl<T: Ignored> Own<T> {
     /// For MPI to write to.
     #[inline(always)]
     pub fn place<P>(&mut self) -> *mut P {
         if self.null {
-            core::ptr::null_mut()
+            core::ptr::without_provenance_mut(T::ONE)
         } else {
             (&raw mut self.value).cast()
         }
@@ -51,7 +64,7 @@ impl<T> Own<T> {
     #[inline(always)]
     pub fn given<P>(&self) -> *const P {
         if self.null {
-            core::ptr::null()
+            core::ptr::without_provenance(T::ONE)
         } else {
             (&raw const self.value).cast()
         }
@@ -145,11 +158,11 @@ pub struct OwnArray<T> {
     null: bool,
 }
 
-impl<T> OwnArray<T> {
+impl<T: Ignored> OwnArray<T> {
     /// For MPI to write to.
     pub fn place<P>(&mut self) -> *mut P {
         if self.null {
-            core::ptr::null_mut()
+            core::ptr::without_provenance_mut(T::ALL)
         } else {
             self.values.as_mut_ptr().cast()
         }
@@ -158,7 +171,7 @@ impl<T> OwnArray<T> {
     /// For MPI to read from.
     pub fn given<P>(&self) -> *const P {
         if self.null {
-            core::ptr::null()
+            core::ptr::without_provenance(T::ALL)
         } else {
             self.values.as_ptr().cast()
         }

@@ -166,7 +166,10 @@ pub unsafe extern "C" fn deliver(
             convert::handle(*own),
             place.place(),
         );
-        ffi::MPI_Wait(send.as_mut_ptr(), core::ptr::null_mut());
+        ffi::MPI_Wait(
+            send.as_mut_ptr(),
+            core::ptr::without_provenance_mut(abi::STATUS_IGNORE),
+        );
         place.give(status);
         error_to_neutral(code)
     }

@@ -4,12 +4,14 @@
 //! MPI's. Almost everything goes through `PMPI_` functions, which are ours; a few fields it reads and writes
 //! itself. They lie outside the head of an [`Object`](crate::ground::object::Object) and are laid out by
 //! [`mirror`]. Offsets are Open MPI 4.1's on x86-64 (the same in 4.0; its ABI is fixed within the 40.x
-//! library version).
+//! library version). Of other ABIs' objects no layer knows anything (`unseen.rs`).
 
+#[cfg(application = "openmpi")]
+mod mirror;
+#[cfg(not(application = "openmpi"))]
+#[path = "fortran/unseen.rs"]
 mod mirror;
 mod numbers;
 
-pub use mirror::{
-    GREQUEST_IN_C, OPERATOR_FLAGS, OPERATOR_IS_FORTRAN, call_cxx_handler, mirror, mirror_groups,
-};
+pub use mirror::{call_cxx_handler, is_in_c, mirror, mirror_groups, takes_fortran};
 pub use numbers::{forget, from_fortran, predefine, to_fortran};

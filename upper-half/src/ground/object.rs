@@ -1,8 +1,8 @@
 //! What a handle of the application leads to.
 //!
 //! Under Open MPI's ABI a handle *is* the address of an [`Object`] (predefined ones live in the data
-//! symbols that this library defines in Open MPI's stead); under MPICH's it is an index that leads to
-//! one. Open MPI's Fortran layer, left as it is beside the application, reads and writes some fields of
+//! symbols that this library defines in Open MPI's stead); under the standard's it is that too, but for predefined ones, which are
+//! small numbers. Open MPI's Fortran layer, left as it is beside the application, reads and writes some fields of
 //! what it takes for Open MPI's own objects; `crate::ground::fortran` keeps those (see `fortran::mirror`),
 //! which is why this head ends at byte 80, why the Fortran handle lies at byte 24, and why objects have room
 //! for [`ROOM`] bytes.
@@ -95,7 +95,6 @@ pub type Win = *mut Object;
 pub type File = *mut Object;
 
 const _: () = assert!(core::mem::size_of::<Object>() <= internals::OBJECT_HEAD);
-const _: () = assert!(core::mem::offset_of!(Object, fortran) == internals::GROUP_NUMBER);
 
 impl Object {
     /// Whether this is a live object of the given kind.

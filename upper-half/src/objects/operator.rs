@@ -116,11 +116,7 @@ pub unsafe extern "C" fn call(
         let datatype = datatype::by_word(datatype);
         let mut handle = DatatypeHandle::of(datatype);
         let (inputs, results) = (inputs.cast(), results.cast());
-        let flags = operator
-            .cast::<u8>()
-            .add(fortran::OPERATOR_FLAGS)
-            .cast::<u32>();
-        if flags.read_unaligned() & fortran::OPERATOR_IS_FORTRAN != 0 {
+        if fortran::takes_fortran(operator) {
             let function: FortranFunction = std::mem::transmute(body.function);
             let mut number = fortran::to_fortran(datatype);
             function(inputs, results, count, &raw mut number);

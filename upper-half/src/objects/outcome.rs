@@ -30,6 +30,7 @@ pub mod class {
     pub const INFO: i32 = 34;
     pub const KEYVAL: i32 = 36;
     pub const NO_MEM: i32 = 39;
+    pub const UNSUPPORTED_OPERATION: i32 = 55;
     pub const WIN: i32 = 56;
 }
 

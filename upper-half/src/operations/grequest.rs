@@ -133,8 +133,7 @@ pub unsafe extern "C" fn call(kind: u32, context: u64, argument: u64) -> i32 {
     // SAFETY: `context` is what `grequest_start` gave; it lives until the free function has run.
     unsafe {
         let it = &*functions;
-        let in_c =
-            it.request.is_null() || *it.request.cast::<u8>().add(fortran::GREQUEST_IN_C) != 0;
+        let in_c = it.request.is_null() || fortran::is_in_c(it.request.cast());
         let mut error = 0;
         if kind == Callback::GrequestQuery as u32 {
             let neutral = argument as *mut Status;

@@ -39,7 +39,7 @@ pub use crate::objects::group::{
 };
 pub use crate::objects::info::{
     info_create, info_delete, info_dup, info_free, info_get, info_get_nkeys, info_get_nthkey,
-    info_get_valuelen, info_set,
+    info_get_string, info_get_valuelen, info_set,
 };
 pub use crate::objects::memory::{alloc_mem, free_mem};
 pub use crate::objects::operator::{op_create, op_free};
@@ -61,6 +61,16 @@ pub use crate::stubs::conversion::{
     info_c2f, info_f2c, message_c2f, message_f2c, op_c2f, op_f2c, request_c2f, request_f2c,
     status_c2f, status_f2c, type_c2f, type_f2c, win_c2f, win_f2c,
 };
+// What other ABIs have beside that, or in its place: the same numbers.
+pub use crate::stubs::conversion::{
+    comm_c2f as comm_toint, comm_f2c as comm_fromint, errhandler_c2f as errhandler_toint,
+    errhandler_f2c as errhandler_fromint, file_c2f as file_toint, file_f2c as file_fromint,
+    group_c2f as group_toint, group_f2c as group_fromint, info_c2f as info_toint,
+    info_f2c as info_fromint, message_c2f as message_toint, message_f2c as message_fromint,
+    op_c2f as op_toint, op_f2c as op_fromint, request_c2f as request_toint,
+    request_f2c as request_fromint, type_c2f as type_toint, type_f2c as type_fromint,
+    win_c2f as win_toint, win_f2c as win_fromint,
+};
 pub use crate::stubs::files::{
     file_close, file_get_amode, file_get_view, file_open, file_set_info, file_set_view,
     register_datarep,
@@ -69,6 +79,10 @@ pub use crate::stubs::init::{
     abort, finalize, finalized, init, init_thread, initialized, is_thread_main, query_thread,
 };
 pub use crate::stubs::local::{address, get_address, pcontrol, wtick, wtime};
+pub use crate::stubs::newer::{
+    abi_get_version, aint_add, aint_diff, status_get_error, status_get_source, status_get_tag,
+    status_set_error, status_set_source, status_set_tag,
+};
 pub use crate::stubs::uncarried::{comm_spawn, comm_spawn_multiple};
 pub use crate::windows::{
     win_allocate, win_allocate_shared, win_attach, win_complete, win_create, win_create_dynamic,

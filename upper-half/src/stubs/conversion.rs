@@ -23,7 +23,7 @@ const STATUS_INTEGERS: usize = size_of::<Status>() / size_of::<Fint>();
 pub unsafe fn initialise() {
     for (entry, object) in abi::predefined_handles() {
         // SAFETY: the caller's.
-        unsafe { fortran::predefine(object, entry.fortran) };
+        unsafe { fortran::predefine(object, entry.number()) };
     }
 }
 

@@ -12,6 +12,9 @@ use core::ptr;
 
 use crate::ground::arch;
 
+/// Whether crashes are reported: MPICH, and so whoever has the standard's ABI, leaves them to the kernel.
+pub const ARE_REPORTED: bool = cfg!(application = "openmpi");
+
 /// Which signals, as the user may have told Open MPI, and Open MPI's own choice.
 const VARIABLE: &CStr = c"OMPI_MCA_opal_signal";
 const DEFAULT: &str = "6,7,8,11";
@@ -97,6 +100,15 @@ impl Line {
         // SAFETY: writes bytes of ours. Nobody is left to tell where it fails.
         unsafe { libc::write(2, self.bytes.as_ptr().cast(), used + 1) };
     }
+}
+
+/// A line that is no report of a crash.
+pub fn say(text: fmt::Arguments<'_>) {
+    let line = Line {
+        bytes: [0; 1024],
+        used: 0,
+    };
+    line.print(text);
 }
 
 impl Write for Line {

@@ -59,7 +59,9 @@ unsafe fn begin(required: i32, name: &'static core::ffi::CStr) -> Result<i32, c_
             required
         };
         // Before the real MPI makes threads, as its own would be.
-        crash::install();
+        if crash::ARE_REPORTED {
+            crash::install();
+        }
         let mut granted = 0;
         let code = cross(|dispatch| {
             (dispatch.init_thread)(ptr::null_mut(), ptr::null_mut(), asked, &mut granted)

@@ -1,4 +1,4 @@
-//! Spawned processes, where passing through takes more than the generator knows.
+//! What is refused by name, and spawned processes, where passing through takes more than the generator knows.
 //!
 //! None of them is carried into an image (see `ground::hindrances`); as long as they live they are the lower half's.
 
@@ -12,8 +12,50 @@ use crate::ground::crossing::{self, Place};
 use crate::ground::handle;
 use crate::ground::object::{Comm, Info, Object};
 use crate::objects::errhandler;
+use crate::objects::outcome::class;
 use crate::operations::clock::kept::Input;
 use crate::stubs::steps;
+
+/// Why a function that an ABI has is refused.
+#[derive(Clone, Copy)]
+pub enum Why {
+    Large,
+    Session,
+    Partitioned,
+    Buffer,
+    Event,
+    Extension,
+    Newer,
+}
+
+impl Why {
+    const fn text(self) -> &'static str {
+        match self {
+            Why::Large => "functions with large counts",
+            Why::Session => "sessions",
+            Why::Partitioned => "partitioned communication",
+            Why::Buffer => "buffers of one communicator, and flushes of buffers",
+            Why::Event => "events of the tool interface",
+            Why::Extension => "extensions of one library",
+            Why::Newer => "some functions that are newer than MPI-3.1",
+        }
+    }
+}
+
+/// A function that nobody stands in for: says so, and fails as MPI does.
+///
+/// # Safety
+/// On a thread of the application, as a stub.
+pub unsafe fn refuse(name: &'static CStr, why: Why) -> isize {
+    let _inside = crossing::enter();
+    crate::stubs::crash::say(format_args!(
+        "stillpoint: {} is not carried: {} are refused",
+        name.to_str().unwrap_or_default(),
+        why.text()
+    ));
+    // SAFETY: inside; no object is named.
+    unsafe { errhandler::raise(ptr::null_mut(), class::UNSUPPORTED_OPERATION, name) as isize }
+}
 
 /// The live object that a place leads to.
 ///

@@ -1,12 +1,12 @@
 //! What a description says of an ABI, compared with the header of a library that has it: run by `ci/headers`, since these libraries are no
 //! part of a machine that builds Stillpoint. Open MPI's is compared where the lower half is built.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use stillpoint_generator::abi::Abi;
-use stillpoint_generator::emit::input;
+use stillpoint_generator::emit::{exported, input};
 
 /// What `ci/mpis` has put into `target/mpis`.
 fn include(mpi: &str) -> PathBuf {
@@ -95,11 +95,33 @@ fn installed<'a>(
     output.lines().filter_map(value).collect()
 }
 
+/// MPI's functions that a library exports.
+fn functions_of(library: &Path) -> BTreeSet<String> {
+    let mut nm = Command::new("nm");
+    let output = nm.args(["-D", "--defined-only"]).arg(library).output();
+    let output = String::from_utf8(output.expect("nm runs").stdout).expect("text");
+    let names = output
+        .lines()
+        .filter_map(|line| line.split(' ').next_back());
+    let is_mpi = |name: &&str| name.starts_with("MPI_") || name.starts_with("MPIX_");
+    names.filter(is_mpi).map(str::to_owned).collect()
+}
+
 fn main() {
-    let abi = input("abi").expect("a good description").abi;
-    let told = told(&abi);
-    assert!(told.len() > 250, "only {}", told.len());
-    let installed = installed(&include("mpich"), "mpi_abi.h", told.keys());
-    assert_eq!(told, installed);
-    println!("{} values are as the header has them", told.len());
+    // What a program may call there is carried or refused by name, and the upper half has nothing else.
+    let mpich = include("mpich").with_file_name("lib/libmpi_abi.so.1");
+    let standard = exported(&input("abi").expect("a good description"));
+    assert_eq!(standard, functions_of(&mpich), "abi");
+    println!("abi: {} functions are those of the library", standard.len());
+    for (name, mpi, header) in [
+        ("abi", "mpich", "mpi_abi.h"),
+        ("mpich", "mpich-debian", "mpi.h"),
+    ] {
+        let abi = input(name).expect("a good description").abi;
+        let told = told(&abi);
+        assert!(told.len() > 250, "only {}", told.len());
+        let installed = installed(&include(mpi), header, told.keys());
+        assert_eq!(told, installed, "{name}");
+        println!("{name}: {} values are as the header has them", told.len());
+    }
 }

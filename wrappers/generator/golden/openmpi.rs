@@ -244,7 +244,7 @@ const fn nonzero_error(value: i32, to_neutral: bool) -> i32 {
     let added = NEUTRAL_ERR_LASTCODE - ERR_LASTCODE;
     match (to_neutral, value) {
         (true, value) if value > ERR_LASTCODE => value.wrapping_add(added),
-        (false, value) if value > NEUTRAL_ERR_LASTCODE => value - added,
+        (false, value) if value > NEUTRAL_ERR_LASTCODE => value.wrapping_sub(added),
         // Neither predefined nor added. Both ways the same, so that nothing is lost.
         (_, value) => value,
     }
@@ -372,6 +372,9 @@ pub const PREDEFINED: [Predefined; 7] = [
     Predefined { kind: HandleKind::Errhandler, standard: 1040, name: c"MPI_ERRORS_THROW_EXCEPTIONS", symbol: c"ompi_mpi_errors_throw_exceptions", bytes: 1024, fortran: 3 },
 ];
 
+/// From this number on, handles have numbers of Fortran's: predefined ones too.
+pub const FIRST_NUMBER: i32 = 0;
+
 /// The first number that no predefined handle of a kind (a `HandleKind`) has in Fortran.
 pub const fn first_free_number(kind: u16) -> i32 {
     match kind {
@@ -380,6 +383,11 @@ pub const fn first_free_number(kind: u16) -> i32 {
         _ => 1,
     }
 }
+
+/// Whether a null pointer among an attribute's functions stands for one that does nothing.
+pub const NULL_FUNCTIONS: bool = false;
+/// What stands for a function that copies an attribute as it is, where that is none.
+pub const DUPLICATES: Option<usize> = None;
 
 /// What its Fortran and C++ layers know of its objects and internal functions.
 pub mod internals {

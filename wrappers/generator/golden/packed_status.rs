@@ -4,21 +4,21 @@ use core::mem::{offset_of, size_of};
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status {
+    /// `count_lo`
     pub count_lo: i32,
+    /// `count_hi_and_cancelled`
     pub count_hi_and_cancelled: i32,
     pub source: i32,
     pub tag: i32,
     pub error: i32,
-    pub unused: i32,
 }
 
-const _: () = assert!(size_of::<Status>() == 24);
+const _: () = assert!(size_of::<Status>() == 20);
 const _: () = assert!(offset_of!(Status, count_lo) == 0);
 const _: () = assert!(offset_of!(Status, count_hi_and_cancelled) == 4);
 const _: () = assert!(offset_of!(Status, source) == 8);
 const _: () = assert!(offset_of!(Status, tag) == 12);
 const _: () = assert!(offset_of!(Status, error) == 16);
-const _: () = assert!(offset_of!(Status, unused) == 20);
 
 impl Status {
     /// The status in the neutral form.
@@ -49,7 +49,6 @@ impl Status {
             source: rank_from_neutral(status.source),
             tag: tag_from_neutral(status.tag),
             error: error_from_neutral(status.error),
-            unused: Default::default(),
         }
     }
 }

@@ -23,3 +23,9 @@ symbols! {
     ompi_mpi_errors_return: 1024,
     ompi_mpi_errors_throw_exceptions: 1024,
 }
+
+/// The object of a predefined handle that is a number: here none is.
+#[inline(always)]
+pub fn numbered(_number: i32) -> *mut super::Object {
+    core::ptr::null_mut()
+}

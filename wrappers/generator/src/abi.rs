@@ -5,9 +5,10 @@ use crate::constants::{Constant, Sort};
 use crate::table::BadLine;
 
 /// The ABIs that are described: their names and descriptions.
-pub const ABIS: [(&str, &str); 2] = [
+pub const ABIS: [(&str, &str); 3] = [
     ("openmpi", include_str!("../../abi/openmpi.txt")),
     ("abi", include_str!("../../abi/abi.txt")),
+    ("mpich", include_str!("../../abi/mpich.txt")),
 ];
 
 /// An integer constant: its value in the standard's ABI and in this one.
@@ -17,6 +18,15 @@ pub struct Integer {
     pub name: String,
     pub standard: i32,
     pub own: i32,
+}
+
+/// A pointer that is no address, which a data symbol of the library holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    pub set: String,
+    pub name: String,
+    pub standard: i32,
+    pub symbol: String,
 }
 
 /// A predefined handle.
@@ -85,6 +95,7 @@ pub struct Abi {
     pub packed: Vec<Packed>,
     pub integers: Vec<Integer>,
     pub addresses: Vec<Integer>,
+    pub held: Vec<Held>,
     pub last: Vec<Integer>,
     pub handles: Vec<Handle>,
     pub values: Vec<Named>,
@@ -94,6 +105,20 @@ pub struct Abi {
     pub internal_data: Vec<Named>,
     pub undeclared: Vec<String>,
     pub unserved: Vec<String>,
+    /// Whether it has none of the functions that the table calls absent.
+    pub older: bool,
+    /// Beginnings of names in the table, and what they are there.
+    pub called: Vec<(String, String)>,
+    /// Functions of the table that it has not.
+    pub without: Vec<String>,
+    /// Functions that the table calls absent and that are written by hand for it.
+    pub own: Vec<String>,
+    /// Functions that it has and that are refused when they are called: the value is the reason.
+    pub refused: Vec<Named>,
+    /// Whether a null pointer among an attribute's functions stands for one that does nothing.
+    pub null_functions: bool,
+    /// What stands for a function that copies an attribute as it is, where that is none.
+    pub duplicates: Option<usize>,
 }
 
 impl Abi {
@@ -156,6 +181,13 @@ pub fn read(text: &str, constants: &[Constant]) -> Result<Abi, BadLine> {
             ["internal", name, kind, value] => abi.internals.push(named(name, kind, value)),
             ["undeclared", name] => abi.undeclared.push(name.to_string()),
             ["unserved", name] => abi.unserved.push(name.to_string()),
+            ["older"] => abi.older = true,
+            ["called", table, own] => abi.called.push((table.to_string(), own.to_string())),
+            ["without", name] => abi.without.push(name.to_string()),
+            ["own", name] => abi.own.push(name.to_string()),
+            ["refused", name, reason] => abi.refused.push(named(name, "", reason)),
+            ["null_functions"] => abi.null_functions = true,
+            ["duplicates", number] => abi.duplicates = Some(size(number)?),
             ["integer", name, own] => {
                 let integers = valued(&of(Sort::Integer, name)?, number(own)?);
                 abi.integers.extend(integers);
@@ -163,6 +195,15 @@ pub fn read(text: &str, constants: &[Constant]) -> Result<Abi, BadLine> {
             ["address", name, own] => {
                 let addresses = valued(&of(Sort::Address, name)?, number(own)?);
                 abi.addresses.extend(addresses);
+            }
+            ["held", name, symbol] => {
+                let held = of(Sort::Address, name)?;
+                abi.held.extend(held.into_iter().map(|constant| Held {
+                    set: constant.set.clone(),
+                    name: constant.name.clone(),
+                    standard: constant.standard,
+                    symbol: symbol.to_string(),
+                }));
             }
             ["last", name, own] => {
                 let last = valued(&of(Sort::Last, name)?, number(own)?);

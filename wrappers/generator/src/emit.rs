@@ -1,5 +1,7 @@
 //! What follows from the tables and descriptions: dispatch table, stubs, shims, values of an MPI's ABI, coverage page.
 
+use std::collections::BTreeSet;
+
 use crate::abi::{ABIS, Abi};
 use crate::constants::Constant;
 use crate::layout::laid_out;
@@ -15,6 +17,7 @@ mod imports;
 mod internals;
 mod kind;
 mod loaded;
+mod served;
 mod shims;
 mod stubs;
 #[cfg(test)]
@@ -96,6 +99,13 @@ pub fn input(abi: &str) -> Result<Input, BadLine> {
         constants,
         module,
     })
+}
+
+/// What the upper half exports for programs of an ABI, carried or refused.
+pub fn exported(input: &Input) -> BTreeSet<String> {
+    let refused = input.abi.refused.iter().map(|it| it.name.clone());
+    let served = served::functions(input).into_iter().map(|it| it.called);
+    served.chain(refused).collect()
 }
 
 /// The files of a part.

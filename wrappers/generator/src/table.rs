@@ -103,6 +103,8 @@ pub struct Parameter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
     pub name: String,
+    /// What the ABI at hand calls it; the table's own name where none does otherwise.
+    pub called: String,
     pub class: Class,
     pub form: Form,
     /// What it returns: `code` (an error code), `double`, `fint` or a kind of handle.
@@ -180,6 +182,7 @@ fn read_line(line: &str) -> Result<Function, String> {
         .0;
     let parameters = words.map(read_parameter).collect::<Result<_, _>>()?;
     Ok(Function {
+        called: name.clone(),
         name,
         class,
         form,

@@ -9,7 +9,7 @@ use stillpoint_wrappers::lengths::Lengths;
 use stillpoint_wrappers::neutral::{Status, Word};
 pub use stillpoint_wrappers::openmpi as abi;
 
-pub use abi::error_to_neutral;
+pub use abi::{error_to_neutral, weights_from_neutral};
 pub use mpi_sys as ffi;
 
 /// Open MPI's data symbols for predefined handles, as its library defines them.
@@ -20,6 +20,14 @@ mod symbols {
 /// What it exports and its `mpi.h` does not declare.
 pub mod missing {
     include!(concat!(env!("OUT_DIR"), "/missing.rs"));
+}
+
+/// A handle as the library has it in memory.
+pub type Handle = Word;
+
+/// The handle's word.
+pub fn word(handle: Handle) -> Word {
+    handle
 }
 
 /// The dynamic linker has loaded it.

@@ -1,37 +1,29 @@
 //! Any library that has the MPI 5.0 standard's ABI, loaded at launch: functions are looked up by name. Values are the neutral ones but for what is inside
 //! a status, which each library has in its own way, and for error codes, of which the standard gives only the classes.
 //!
-//! * [`ffi`] - the functions, generated
-//! * [`found`] - where they were found
 //! * [`missing`] - what the standard has removed, made of what it has
-//! * [`texts`] - results that are longer than a program of another ABI has room for
 
-mod found;
 mod removed;
-mod texts;
 
 pub use stillpoint_wrappers::abi;
+pub use stillpoint_wrappers::abi::weights_from_neutral;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::{Status, Word};
 
-pub use found::load;
-pub use texts::text;
+pub use super::loaded::ffi;
+pub use super::loaded::found::load;
+pub use super::loaded::texts::text;
 
-/// The functions.
-#[allow(non_snake_case, reason = "MPI's names")]
-pub mod ffi {
-    include!(concat!(env!("OUT_DIR"), "/ffi.rs"));
+/// A handle as the library has it in memory.
+pub type Handle = Word;
 
-    /// `MPI_Aint`.
-    #[allow(non_camel_case_types, reason = "MPI's name")]
-    pub type MPI_Aint = isize;
-    /// `MPI_Datatype`.
-    #[allow(non_camel_case_types, reason = "MPI's name")]
-    pub type MPI_Datatype = Word;
-    /// `MPI_Request`.
-    #[allow(non_camel_case_types, reason = "MPI's name")]
-    pub type MPI_Request = Word;
+/// The handle's word.
+pub fn word(handle: Handle) -> Word {
+    handle
 }
+
+/// Its names.
+pub const NAMES: [&str; 1] = [abi::LIBRARY];
 
 /// What has another name there, or none.
 pub mod missing {

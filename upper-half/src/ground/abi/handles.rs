@@ -4,6 +4,7 @@
 //! whatever it calls knows objects alone. Each kind of handle is a type of its own with nothing in it that others may read (`types.rs`), so
 //! that whoever forgets the conversion is told by the compiler.
 
+use super::predefined::numbered;
 use crate::ground::object::Object;
 
 /// What a handle is made of, as the description of the ABI says: it knows its object.
@@ -24,6 +25,33 @@ impl Raw for *mut Object {
     #[inline(always)]
     fn of(object: *mut Object) -> Self {
         object
+    }
+}
+
+/// Numbers below this are no addresses: those of predefined handles, where they are numbers.
+const FIRST_ADDRESS: usize = 4096;
+
+/// A handle that is its object's address, but for predefined ones, which are small numbers.
+impl Raw for usize {
+    #[inline(always)]
+    fn object(self) -> *mut Object {
+        if self < FIRST_ADDRESS {
+            return numbered(self as i32);
+        }
+        core::ptr::with_exposed_provenance_mut(self)
+    }
+
+    #[inline(always)]
+    fn of(object: *mut Object) -> Self {
+        if object.addr() >= FIRST_ADDRESS {
+            // SAFETY: objects are never unmapped.
+            unsafe {
+                if (*object).predefined() {
+                    return (*object).fortran as usize;
+                }
+            }
+        }
+        object.expose_provenance()
     }
 }
 

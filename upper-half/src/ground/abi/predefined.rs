@@ -9,10 +9,11 @@ use stillpoint_wrappers::gate::{HandleKind, Services};
 use stillpoint_wrappers::neutral::Word;
 
 use super::symbols::ADDRESSES;
-use crate::ground::description::{PREDEFINED, Predefined, null_handle as null_value};
+pub use super::symbols::numbered;
+use crate::ground::description::{Entry, PREDEFINED, null_handle as null_value};
 use crate::ground::object::{ALIVE, NOT_COUNTED, Object};
 
-/// The memory of a data symbol of Open MPI's.
+/// The memory of a data symbol of Open MPI's, or of a predefined object that has none.
 #[repr(C, align(32))]
 pub struct Symbol<const BYTES: usize>(UnsafeCell<[u8; BYTES]>);
 
@@ -45,6 +46,12 @@ impl Address {
     pub const fn of<const BYTES: usize>(symbol: &'static Symbol<BYTES>) -> Self {
         Self(symbol.0.get().cast())
     }
+
+    /// The object there.
+    #[inline(always)]
+    pub const fn object(&self) -> *mut Object {
+        self.0
+    }
 }
 
 /// Standard-ABI values of the null handles.
@@ -62,7 +69,7 @@ const NULL_VALUES: [i32; 10] = [
 ];
 
 /// Every predefined handle with its object.
-pub fn predefined_handles() -> impl Iterator<Item = (&'static Predefined, *mut Object)> {
+pub fn predefined_handles() -> impl Iterator<Item = (&'static Entry, *mut Object)> {
     PREDEFINED
         .iter()
         .zip(ADDRESSES.iter().map(|address| address.0))
@@ -152,7 +159,7 @@ pub unsafe fn initialise_predefined(services: &Services) {
 }
 
 /// A predefined object that nothing is attached to yet.
-fn head(entry: &Predefined, lower: Word) -> Object {
+fn head(entry: &Entry, lower: Word) -> Object {
     Object {
         lower,
         magic: ALIVE,
@@ -162,7 +169,7 @@ fn head(entry: &Predefined, lower: Word) -> Object {
         references: 1,
         body: core::ptr::null_mut(),
         clock: 0,
-        fortran: entry.fortran,
+        fortran: entry.number(),
         rank: -1,
         size: 0,
         begun: 0,

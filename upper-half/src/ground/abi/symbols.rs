@@ -1,4 +1,4 @@
-//! Open MPI's data symbols for predefined handles, as this library defines them.
+//! Open MPI's data symbols for predefined handles, as this library defines them. Where handles are numbers, their objects.
 //!
 //! An executable that was linked with copy relocations holds the object itself; every reference here is
 //! resolved by the dynamic linker, like everybody else's, to whichever one won.

@@ -6,14 +6,14 @@ use std::ffi::{c_char, c_int};
 
 use crate::ground::description::internals::{
     COMMUNICATOR_ATTRIBUTES, COMMUNICATOR_FLAGS, COMMUNICATOR_IS_INTER, DATATYPE_ATTRIBUTES,
-    GROUP_SIZE, HANDLER_CXX_DISPATCH, LOCAL_GROUP, REMOTE_GROUP, REQUEST_NUMBER, WINDOW_ATTRIBUTES,
-};
-pub use crate::ground::description::internals::{
-    GREQUEST_IN_C, OPERATOR_FLAGS, OPERATOR_IS_FORTRAN,
+    GREQUEST_IN_C, GROUP_NUMBER, GROUP_SIZE, HANDLER_CXX_DISPATCH, LOCAL_GROUP, OPERATOR_FLAGS,
+    OPERATOR_IS_FORTRAN, REMOTE_GROUP, REQUEST_NUMBER, WINDOW_ATTRIBUTES,
 };
 use stillpoint_wrappers::gate::HandleKind;
 
 use crate::ground::object::Object;
+
+const _: () = assert!(core::mem::offset_of!(Object, fortran) == GROUP_NUMBER);
 
 /// Where we keep what [`LOCAL_GROUP`] and [`REMOTE_GROUP`] lead to: free room in a communicator's slot.
 const LOCAL_SHADOW: usize = 0x180;
@@ -85,6 +85,28 @@ pub unsafe fn renumber(object: *mut Object) {
             put(object, REQUEST_NUMBER, (*object).fortran);
         }
     }
+}
+
+/// Whether a generalized request's functions are C's, as the Fortran layer has noted there.
+///
+/// # Safety
+/// `request` must be a request that was laid out.
+pub unsafe fn is_in_c(request: *mut Object) -> bool {
+    // SAFETY: the offset is within a request's room.
+    unsafe { *request.cast::<u8>().add(GREQUEST_IN_C) != 0 }
+}
+
+/// Whether an operator's function takes Fortran's arguments, as the Fortran layer has noted there.
+///
+/// # Safety
+/// `operator` must be an operator that was laid out.
+pub unsafe fn takes_fortran(operator: *mut Object) -> bool {
+    // SAFETY: the offset is within an operator's room.
+    let flags = unsafe {
+        let flags = operator.cast::<u8>().add(OPERATOR_FLAGS).cast::<u32>();
+        flags.read_unaligned()
+    };
+    flags & OPERATOR_IS_FORTRAN != 0
 }
 
 /// Lays out a communicator's groups: `remote` is the remote group's size of an intercommunicator.

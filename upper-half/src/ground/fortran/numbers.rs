@@ -1,13 +1,15 @@
 //! Fortran handles: the integers by which Fortran programs know our objects (f2c and c2f).
 //!
 //! The numbers of predefined handles are constants of `mpif.h`; an object made by the application gets
-//! the next free one of its kind when it is first asked for.
+//! the next free one of its kind when it is first asked for. Where handles are numbers in C, the numbers of predefined ones are these, and
+//! in no table here.
 
 use stillpoint_wrappers::gate::HandleKind;
 
 use super::mirror;
+use crate::ground::abi::predefined::numbered;
 use crate::ground::above::above;
-use crate::ground::description::first_free_number;
+use crate::ground::description::{FIRST_NUMBER, first_free_number};
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
 
@@ -15,6 +17,7 @@ use crate::ground::object::Object;
 const KINDS: usize = HandleKind::Session as usize + 1;
 
 struct Table {
+    /// From [`FIRST_NUMBER`] on.
     objects: Vec<*mut Object>,
     free: Vec<i32>,
 }
@@ -28,10 +31,22 @@ static TABLES: SpinLock<[Table; KINDS]> = SpinLock::new(
     }; KINDS],
 );
 
+/// Where a table has a number; `None`: nowhere.
+fn place_of(number: i32) -> Option<usize> {
+    usize::try_from(number.checked_sub(FIRST_NUMBER)?).ok()
+}
+
 impl Table {
-    fn room_for(&mut self, number: usize) {
-        if self.objects.len() <= number {
-            self.objects.resize(number + 1, std::ptr::null_mut());
+    /// Enters an object under a number.
+    fn enter(&mut self, number: i32, object: *mut Object) {
+        let Some(place) = place_of(number) else {
+            return;
+        };
+        if self.objects.len() <= place {
+            self.objects.resize(place + 1, std::ptr::null_mut());
+        }
+        if let Some(entry) = self.objects.get_mut(place) {
+            *entry = object;
         }
     }
 }
@@ -44,14 +59,10 @@ impl Table {
 pub unsafe fn predefine(object: *mut Object, number: i32) {
     // SAFETY: the caller's object.
     unsafe {
-        if let (Ok(place), Some(table)) = (
-            usize::try_from(number),
-            TABLES.lock().get_mut(usize::from((*object).kind)),
-        ) {
-            table.room_for(place);
-            if let Some(entry) = table.objects.get_mut(place) {
-                *entry = object;
-            }
+        if let Some(table) = TABLES.lock().get_mut(usize::from((*object).kind))
+            && number >= 0
+        {
+            table.enter(number, object);
             // Names of one datatype share its first number.
             if (*object).fortran < 0 {
                 (*object).fortran = number;
@@ -78,12 +89,9 @@ pub unsafe fn to_fortran(object: *mut Object) -> i32 {
         };
         let number = match table.free.pop() {
             Some(number) => number,
-            None => table.objects.len().max(first_free_number(kind) as usize) as i32,
+            None => first_free_number(kind).max(FIRST_NUMBER + table.objects.len() as i32),
         };
-        table.room_for(number as usize);
-        if let Some(entry) = table.objects.get_mut(number as usize) {
-            *entry = object;
-        }
+        table.enter(number, object);
         (*object).fortran = number;
         if kind == HandleKind::Request as u16 {
             (above().known_to_fortran)(object);
@@ -95,9 +103,13 @@ pub unsafe fn to_fortran(object: *mut Object) -> i32 {
 
 /// The object that a Fortran number stands for; null where there is none.
 pub fn from_fortran(kind: HandleKind, number: i32) -> *mut Object {
+    let predefined = numbered(number);
+    // SAFETY: null, or the object of a predefined handle.
+    if unsafe { predefined.as_ref() }.is_some_and(|it| it.kind == kind as u16) {
+        return predefined;
+    }
     let tables = TABLES.lock();
-    let place = usize::try_from(number).ok();
-    place
+    place_of(number)
         .and_then(|place| tables.get(kind as usize)?.objects.get(place).copied())
         .unwrap_or(std::ptr::null_mut())
 }
@@ -116,9 +128,7 @@ pub unsafe fn forget(object: *mut Object) {
         (*object).fortran = -1;
         let mut tables = TABLES.lock();
         if let Some(table) = tables.get_mut(usize::from((*object).kind)) {
-            if let Some(entry) = table.objects.get_mut(number as usize) {
-                *entry = std::ptr::null_mut();
-            }
+            table.enter(number, std::ptr::null_mut());
             table.free.push(number);
         }
     }
@@ -136,7 +146,8 @@ mod tests {
         // SAFETY: the objects are the test's own.
         unsafe {
             let (first, second) = (to_fortran(one), to_fortran(two));
-            assert_eq!((first, second), (1, 2));
+            let least = first_free_number(HandleKind::File as u16);
+            assert_eq!((first, second), (least, least + 1));
             assert_eq!(to_fortran(one), first);
             assert_eq!(from_fortran(HandleKind::File, second), two);
             handle::recycle(one);
@@ -144,7 +155,7 @@ mod tests {
             let three = make();
             assert_eq!(to_fortran(three), first);
         }
-        assert!(from_fortran(HandleKind::File, 99).is_null());
+        assert!(from_fortran(HandleKind::File, 9999).is_null());
         assert!(from_fortran(HandleKind::File, -1).is_null());
     }
 }

@@ -8,7 +8,9 @@ use std::ffi::c_void;
 use stillpoint_wrappers::gate::HandleKind;
 
 use super::store::{Attribute, Keyval, Language, Value};
-use crate::ground::abi::{CommHandle, Copier, DatatypeHandle, Deleter, Handle, WinHandle};
+use crate::ground::abi::{
+    CommHandle, Copier, DUPLICATES, DatatypeHandle, Deleter, Handle, WinHandle,
+};
 use crate::ground::fortran;
 use crate::ground::object::Object;
 
@@ -157,6 +159,9 @@ pub unsafe fn copy(
 ) -> Result<Option<Value>, i32> {
     if keyval.copy == 0 {
         return Ok(None);
+    }
+    if DUPLICATES == Some(keyval.copy) {
+        return Ok(Some(Value::new(keyval.language, value)));
     }
     // SAFETY: the caller's keyval and object.
     let new = unsafe {

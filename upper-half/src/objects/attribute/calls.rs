@@ -21,7 +21,7 @@ unsafe fn create(keyval: Keyval, place: *mut c_int, name: &'static CStr) -> c_in
     // SAFETY: the caller's place.
     unsafe {
         run(std::ptr::null_mut(), name, || {
-            if keyval.copy == 0 || keyval.delete == 0 {
+            if (keyval.copy == 0 || keyval.delete == 0) && !abi::NULL_FUNCTIONS {
                 return Err(class::ARG);
             }
             give(place, STORE.lock().add(keyval))

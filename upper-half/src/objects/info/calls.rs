@@ -152,6 +152,39 @@ pub unsafe fn info_get(
     }
 }
 
+/// `MPI_Info_get_string`: as much of the value as `length` bytes hold with the nul, and how many all of it takes.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn info_get_string(
+    info: Info,
+    key: *const c_char,
+    length: *mut c_int,
+    value: *mut c_char,
+    flag: *mut c_int,
+) -> c_int {
+    // SAFETY: handles are checked before they are used; the value has room for `length` bytes.
+    unsafe {
+        run(std::ptr::null_mut(), c"MPI_Info_get_string", || {
+            live(info, HandleKind::Info)?;
+            let key = key_of(key)?;
+            if length.is_null() || flag.is_null() || *length < 0 {
+                return Err(class::ARG);
+            }
+            let found = read(info, |pairs| pairs.get(key).map(<[u8]>::to_vec))?;
+            *flag = c_int::from(found.is_some());
+            if let Some(found) = found {
+                let room = *length as usize;
+                *length = found.len() as c_int + 1;
+                if room > 0 && !value.is_null() {
+                    copy(&found, value, room - 1);
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
 /// Copies at most `room` characters and the nul that ends them.
 ///
 /// # Safety

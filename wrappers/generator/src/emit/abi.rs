@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{Input, handles, kind};
-use crate::abi::{Abi, Integer, Named};
+use crate::abi::{Abi, Held, Integer, Named};
 
 mod integers;
 pub mod status;
@@ -33,7 +33,14 @@ pub fn emit(input: &Input) -> String {
     status::emit(&mut text, abi);
     integers::emit(&mut text, abi);
     addresses(&mut text, &abi.addresses);
+    held(&mut text, &abi.held);
     handles::emit_list(&mut text, abi);
+    let _ = writeln!(
+        text,
+        "\n/// Whether a null pointer among an attribute's functions stands for one that does nothing.\npub const NULL_FUNCTIONS: bool = {};\n\
+         /// What stands for a function that copies an attribute as it is, where that is none.\npub const DUPLICATES: Option<usize> = {:?};",
+        abi.null_functions, abi.duplicates
+    );
     text.push_str("\n/// What its Fortran and C++ layers know of its objects and internal functions.\npub mod internals {\n");
     values(&mut text, &abi.internals);
     text.push_str("}\n");
@@ -145,7 +152,7 @@ fn values(text: &mut String, values: &[Named]) {
 fn addresses(text: &mut String, addresses: &[Integer]) {
     text.push('\n');
     for address in addresses {
-        let (name, own) = (&address.name, address.own);
+        let (name, own) = (&address.name, pointer(address.own));
         let constant = without_prefix(name);
         let _ = writeln!(
             text,
@@ -159,6 +166,11 @@ fn addresses(text: &mut String, addresses: &[Integer]) {
     for set in sets {
         let of: Vec<&Integer> = addresses.iter().filter(|it| it.set == set).collect();
         let differ = of.iter().any(|it| it.own != it.standard);
+        // Where several names stand for one pointer, one line says what becomes of it.
+        let same = |one: &&&Integer, other: &&Integer| {
+            (one.own, one.standard) == (other.own, other.standard)
+        };
+        let first = |it: &&&Integer| of.iter().find(|other| same(it, other)) == Some(*it);
         for (way, from, to) in [("to", "", "NEUTRAL_"), ("from", "NEUTRAL_", "")] {
             let _ = writeln!(
                 text,
@@ -170,12 +182,44 @@ fn addresses(text: &mut String, addresses: &[Integer]) {
                 continue;
             }
             text.push_str("match pointer.addr() {\n");
-            for address in &of {
+            for address in of.iter().filter(first) {
                 let name = without_prefix(&address.name);
                 let _ = writeln!(text, "{from}{name} => pointer.with_addr({to}{name}),");
             }
             text.push_str("_ => pointer,\n}\n}\n");
         }
+    }
+}
+
+/// A pointer as an expression of type `usize`.
+fn pointer(value: i32) -> String {
+    match value {
+        0.. => value.to_string(),
+        _ => format!("({value}_isize).cast_unsigned()"),
+    }
+}
+
+/// Pointers that are no addresses and lie in data of the library: their symbols and neutral values, a list for each set.
+fn held(text: &mut String, held: &[Held]) {
+    let mut sets: Vec<&str> = held.iter().map(|it| it.set.as_str()).collect();
+    sets.dedup();
+    for set in sets {
+        let of: Vec<&Held> = held.iter().filter(|it| it.set == set).collect();
+        let _ = writeln!(
+            text,
+            "\n/// The set `{set}`: data symbols that hold the pointers, and what these are in the neutral form.\n\
+             pub const {}: [(&core::ffi::CStr, usize); {}] = [",
+            set.to_uppercase(),
+            of.len()
+        );
+        for it in of {
+            let _ = writeln!(
+                text,
+                "(c\"{}\", {}), // {}",
+                it.symbol, it.standard, it.name
+            );
+        }
+        text.push_str("];\n");
     }
 }
 

@@ -52,10 +52,22 @@ pub fn emit_list(text: &mut String, abi: &Abi) {
         };
     }
     text.push_str("];\n");
-    if !symbols.is_empty() {
-        first_free_numbers(text, &handles);
+    match symbols.is_empty() {
+        true => text.push_str(NUMBERS),
+        false => first_free_numbers(text, &handles),
     }
 }
+
+/// Where handles are numbers, those of objects that the program makes come behind all predefined ones.
+const NUMBERS: &str = "
+/// From this number on, handles are those of objects that programs make.
+pub const FIRST_NUMBER: i32 = 4096;
+
+/// The first number that an object of a kind may have in Fortran.
+pub const fn first_free_number(_kind: u16) -> i32 {
+FIRST_NUMBER
+}
+";
 
 /// The data symbols of those that are addresses: names and sizes.
 fn symbols<'a>(handles: &[(usize, &'a Handle)]) -> Vec<(&'a str, usize)> {
@@ -68,7 +80,8 @@ fn symbols<'a>(handles: &[(usize, &'a Handle)]) -> Vec<(&'a str, usize)> {
 
 fn first_free_numbers(text: &mut String, handles: &[(usize, &Handle)]) {
     text.push_str(
-        "\n/// The first number that no predefined handle of a kind (a `HandleKind`) has in Fortran.\n\
+        "\n/// From this number on, handles have numbers of Fortran's: predefined ones too.\npub const FIRST_NUMBER: i32 = 0;\n\n\
+         /// The first number that no predefined handle of a kind (a `HandleKind`) has in Fortran.\n\
          pub const fn first_free_number(kind: u16) -> i32 {\nmatch kind {\n",
     );
     for (position, entry) in kind::HANDLES.iter().enumerate() {
@@ -89,6 +102,9 @@ fn first_free_numbers(text: &mut String, handles: &[(usize, &Handle)]) {
 pub fn emit_symbols(input: &Input) -> String {
     let handles = sorted(&input.abi);
     let symbols = symbols(&handles);
+    if symbols.is_empty() {
+        return objects(&handles);
+    }
     let mut text = String::new();
     text.push_str("use super::predefined::Symbol;\n\nmacro_rules! symbols {\n($($name:ident: $bytes:literal,)*) => {\n");
     text.push_str(
@@ -106,6 +122,33 @@ pub fn emit_symbols(input: &Input) -> String {
         let _ = writeln!(text, "{name}: {bytes},");
     }
     text.push_str("}\n");
+    text.push_str(
+        "\n/// The object of a predefined handle that is a number: here none is.\n#[inline(always)]\n\
+         pub fn numbered(_number: i32) -> *mut super::Object {\ncore::ptr::null_mut()\n}\n",
+    );
+    text
+}
+
+/// The objects of predefined handles that are numbers.
+fn objects(handles: &[(usize, &Handle)]) -> String {
+    let count = handles.len();
+    let mut text = format!(
+        "use super::predefined::{{Address, Symbol}};\nuse crate::ground::object::{{Object, ROOM}};\n\n\
+         /// The objects, in the order of `PREDEFINED`.\n\
+         static OBJECTS: [Symbol<ROOM>; {count}] = [const {{ Symbol::new() }}; {count}];\n\
+         /// Where they are.\npub static ADDRESSES: [Address; {count}] = [\n"
+    );
+    for index in 0..count {
+        let _ = writeln!(text, "Address::of(&OBJECTS[{index}]),");
+    }
+    text.push_str(
+        "];\n\n/// The object of a predefined handle; null where the number is none's.\n#[inline(always)]\n\
+         pub fn numbered(number: i32) -> *mut Object {\nlet index: usize = match number {\n",
+    );
+    for (index, (_, handle)) in handles.iter().enumerate() {
+        let _ = writeln!(text, "{} => {index}, // {}", handle.fortran, handle.name);
+    }
+    text.push_str("_ => return core::ptr::null_mut(),\n};\nADDRESSES[index].object()\n}\n");
     text
 }
 

@@ -45,11 +45,11 @@ pub fn handle(
     HANDLES.iter().find(|entry| entry.0 == kind)
 }
 
-/// Whether an ABI's handles are the addresses of their objects.
-pub fn are_addresses(abi: &Abi) -> bool {
+/// Whether an ABI's handles are the addresses of their objects, or, predefined ones, small numbers.
+pub fn are_wide(abi: &Abi) -> bool {
     let is_handle = |it: &&Named| HANDLES.iter().any(|handle| handle.3 == it.name);
     let mut handles = abi.types.iter().filter(is_handle);
-    handles.all(|it| it.kind == "*mut Object")
+    handles.all(|it| ["*mut Object", "usize"].contains(&it.kind.as_str()))
 }
 
 /// The type of the application's handles of a kind.

@@ -114,7 +114,7 @@ fn shim(text: &mut String, function: &Function, abi: &Abi) {
     };
     let argument = |parameter: &Parameter| match text_length(function, parameter) {
         Some(_) => format!("own_{}.place()", parameter.name),
-        None => argument(parameter),
+        None => argument(parameter, abi),
     };
     let arguments: Vec<String> = function.parameters.iter().map(argument).collect();
     let home = if abi.is_undeclared(&function.name) {
@@ -190,7 +190,7 @@ fn before(text: &mut String, parameter: &Parameter) {
     }
 }
 
-fn argument(parameter: &Parameter) -> String {
+fn argument(parameter: &Parameter, abi: &Abi) -> String {
     let name = &parameter.name;
     let kind = parameter.kind.as_str();
     let out = parameter.direction != Direction::In;
@@ -209,8 +209,12 @@ fn argument(parameter: &Parameter) -> String {
         };
     }
     match kind {
-        "weights" if out => format!("abi::weights_from_neutral({name}).cast_mut()"),
-        "weights" => format!("abi::weights_from_neutral({name})"),
+        "weights" if out => format!("library::weights_from_neutral({name}).cast_mut()"),
+        "weights" => format!("library::weights_from_neutral({name})"),
+        "buffer" if out && differ(abi, kind) => {
+            format!("abi::buffer_from_neutral({name}).cast_mut()")
+        }
+        "buffer" if differ(abi, kind) => format!("abi::buffer_from_neutral({name})"),
         "displacement" => format!("abi::displacement_from_neutral({name})"),
         "int" | "count" | "offset" | "aint" if !kind::by_pointer(parameter) => name.clone(),
         kind if kind::handle(kind).is_some() && !kind::by_pointer(parameter) => {
@@ -223,6 +227,12 @@ fn argument(parameter: &Parameter) -> String {
         "buffer" | "strings" | "tool" | "toolobject" | "pointer" => format!("{name} as _"),
         _ => name.clone(),
     }
+}
+
+/// Whether pointers of a set that are no addresses are others than in the neutral form.
+fn differ(abi: &Abi, set: &str) -> bool {
+    let mut of = abi.addresses.iter().filter(|it| it.set == set);
+    of.any(|it| it.own != it.standard)
 }
 
 fn after(text: &mut String, parameter: &Parameter) {

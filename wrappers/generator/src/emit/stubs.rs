@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use super::imports::Imports;
-use super::{Input, direct, kind};
+use super::{Input, direct, kind, sentence, served};
+use crate::abi::{Abi, Named};
 use crate::table::{CLASSES, Class, Direction, Form, Function, Parameter};
 
 mod arguments;
@@ -19,23 +20,40 @@ const RESERVED: [&str; 5] = ["lower", "code", "home", "_inside", "word"];
 /// Writes the stubs.
 pub fn emit(input: &Input) -> String {
     let mut text = String::new();
+    let served = served::functions(input);
     for (class, name) in CLASSES {
-        let functions: Vec<&Function> = input
-            .functions
-            .iter()
-            .filter(|function| function.class == class && function.form != Form::Absent)
-            .collect();
+        let functions: Vec<&Function> = served.iter().filter(|it| it.class == class).collect();
         if functions.is_empty() {
             continue;
         }
         let mut stubs = String::new();
         for function in &functions {
-            stub(&mut stubs, function, kind::are_addresses(&input.abi));
+            stub(&mut stubs, function, kind::are_wide(&input.abi));
         }
         let (module, imports) = (name.replace('-', "_"), imports(&stubs, &functions));
         let _ = writeln!(text, "mod {module} {{\n{imports}{stubs}}}\n");
     }
+    refused(&mut text, &input.abi);
     text
+}
+
+/// What the ABI has and the upper half does not carry: it says so when it is called. Whatever the arguments are, nobody reads them.
+fn refused(text: &mut String, abi: &Abi) {
+    if abi.refused.is_empty() {
+        return;
+    }
+    text.push_str("mod refused {\nuse crate::ground::export::export;\nuse crate::stubs::uncarried::{Why, refuse};\n");
+    for Named { name, value, .. } in &abi.refused {
+        let own = name.to_lowercase();
+        let _ = writeln!(
+            text,
+            "\n#[unsafe(export_name = \"{name}\")]\nunsafe extern \"C\" fn {own}() -> isize {{\n\
+             // SAFETY: a stub, on a thread of the application's.\n\
+             unsafe {{ refuse(c\"{name}\", Why::{}) }}\n}}\nexport!(P{name} => {own});",
+            sentence(value),
+        );
+    }
+    text.push_str("}\n");
 }
 
 fn imports(stubs: &str, functions: &[&Function]) -> String {
@@ -76,7 +94,8 @@ fn imports(stubs: &str, functions: &[&Function]) -> String {
     imports.text()
 }
 
-fn stub(text: &mut String, function: &Function, addresses: bool) {
+/// `wide`: handles are as wide as an address, and are one where they are no small number.
+fn stub(text: &mut String, function: &Function, wide: bool) {
     let name = function.rust_name();
     for parameter in &function.parameters {
         assert!(
@@ -87,7 +106,7 @@ fn stub(text: &mut String, function: &Function, addresses: bool) {
     }
     let long = format!("{name}_converted");
     match (direct::is_collective(function), function.form) {
-        (true, Form::Blocking) if addresses => {
+        (true, Form::Blocking) if wide => {
             in_assembly(text, function, &long);
             beginning(text, function, kind::application_type, &cold(&long));
         }
@@ -112,12 +131,12 @@ fn stub(text: &mut String, function: &Function, addresses: bool) {
     text.push_str("}\n}\n");
     let (again, types): (&str, fn(&Parameter) -> String) =
         match (direct::is_collective(function), function.form) {
-            (true, Form::Blocking) if addresses => (&long, kind::application_type),
+            (true, Form::Blocking) if wide => (&long, kind::application_type),
             (true, Form::Started) => (&long, kind::inner_type),
             _ => (&name, kind::application_type),
         };
     devices::function(text, function, again, types);
-    let _ = writeln!(text, "export!(P{} => {name});", function.name);
+    let _ = writeln!(text, "export!(P{} => {name});", function.called);
 }
 
 /// The names of a function's parameters.
@@ -168,7 +187,7 @@ fn exported(text: &mut String, function: &Function) {
 }
 
 fn export_name(function: &Function) -> String {
-    format!("#[unsafe(export_name = \"{}\")]\n", function.name)
+    format!("#[unsafe(export_name = \"{}\")]\n", function.called)
 }
 
 /// The head of what is seldom called.
@@ -208,7 +227,7 @@ fn directly(text: &mut String, function: &Function, long: &str) {
             condition => format!(" && {condition}"),
         },
         again(function),
-        function.name,
+        function.called,
     );
     let _ = writeln!(text, "{long}({})\n}}\n}}", names(function));
 }
@@ -233,7 +252,7 @@ fn in_assembly(text: &mut String, function: &Function, long: &str) {
             "\n{exported}#[unsafe(naked)]\n#[unsafe(link_section = \"stillpoint_collective\")]\nunsafe extern \"C\" fn {own}{signature} {{\n\
              arch::collective!(name: \"{}\", long: {long}, failed: direct::failed, returned: direct::returned, \
              slot: core::mem::offset_of!(Direct, {name}), arguments: {}, handles: {handles}, buffers: {buffers}, noted: Kind::{}, {copy})\n}}",
-            function.name,
+            function.called,
             last + 1,
             noted(function).unwrap_or("Unknown"),
         );
@@ -316,7 +335,7 @@ fn crossing(text: &mut String, function: &Function) {
                 text,
                 "let code = files::split_end(fh, c\"{}\", &mut new_status, |lower, new_status| (lower.{})(\
                  abi::word(HandleKind::File, fh), abi::buffer(buf), new_status));",
-                function.name,
+                function.called,
                 function.rust_name()
             );
         }
@@ -324,7 +343,7 @@ fn crossing(text: &mut String, function: &Function) {
             // Its own copies of the arguments let them stay in registers; but what it writes to must not be a copy.
             let own = if call.contains("&mut ") { "" } else { "move " };
             let input = input(function);
-            let name = &function.name;
+            let name = &function.called;
             let _ = match noted(function) {
                 Some(kind) => {
                     let given = |field: &str, index: usize| match &function.parameters[index].name {
@@ -383,7 +402,7 @@ fn failed(function: &Function) -> String {
     format!(
         "return errhandler::raise({}, code, c\"{}\");",
         raised_on(function),
-        function.name
+        function.called
     )
 }
 

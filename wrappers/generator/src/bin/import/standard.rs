@@ -40,6 +40,7 @@ fn function(entry: &Value) -> Result<Function, String> {
         other => kind(&name, "", other, "")?.to_string(),
     };
     Ok(Function {
+        called: name.clone(),
         name,
         class: Class::Local,
         form: Form::Absent,

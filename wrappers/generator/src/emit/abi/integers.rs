@@ -103,7 +103,7 @@ fn added(text: &mut String, set: &str, integers: &[&Integer], last: &Integer) {
          let added = NEUTRAL_{end} - {end};\n\
          match (to_neutral, value) {{\n\
          (true, value) if value > {end} => value.wrapping_add(added),\n\
-         (false, value) if value > NEUTRAL_{end} => value - added,\n\
+         (false, value) if value > NEUTRAL_{end} => value.wrapping_sub(added),\n\
          // Neither predefined nor added. Both ways the same, so that nothing is lost.\n\
          (_, value) => value,\n}}\n}}"
     );

@@ -177,7 +177,7 @@ pub fn beginning(text: &mut String, function: &Function) {
                 text,
                 "if devices::present() && let Some(code) = devices::refuses({}, c\"{}\", &[{}]) {{\nreturn code;\n}}",
                 raised_on(function),
-                function.name,
+                function.called,
                 pointers.join(", ")
             );
         }
@@ -254,7 +254,7 @@ pub fn function(
          let code = {again}({});\n\
          Some({end})\n}}\n}}",
         staged.join(", "),
-        function.name,
+        function.called,
         function.form == Form::Persistent,
         given.join(", "),
     );

@@ -47,7 +47,7 @@ pub fn repeated(text: &mut String, function: &Function) {
     let _ = writeln!(
         text,
         "if code != 0 {{\nreturn errhandler::raise({clocked}, code, c\"{}\");\n}}\n0",
-        function.name
+        function.called
     );
 }
 

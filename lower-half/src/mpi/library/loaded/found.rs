@@ -8,8 +8,9 @@ use std::sync::OnceLock;
 
 use stillpoint_wrappers::lengths::Lengths;
 
-use super::{abi, ffi, texts};
+use super::{ffi, texts};
 use crate::ground::say;
+use crate::mpi::library::{NAMES, abi};
 
 struct Functions([*const c_void; ffi::NAMES.len()]);
 
@@ -19,6 +20,9 @@ unsafe impl Send for Functions {}
 unsafe impl Sync for Functions {}
 
 static FOUND: OnceLock<Functions> = OnceLock::new();
+/// The library, as the dynamic linker calls it.
+#[cfg(library = "mpich")]
+static LIBRARY: OnceLock<usize> = OnceLock::new();
 
 /// Loads the library, and finds its functions for programs of an ABI. What it lacks is told where it is called.
 ///
@@ -27,19 +31,39 @@ static FOUND: OnceLock<Functions> = OnceLock::new();
 pub fn load(path: Option<&Path>, program: &str) -> Result<(), String> {
     let lengths = Lengths::of(program);
     texts::for_programs_with(lengths.ok_or_else(|| format!("no ABI {program} is known here"))?);
-    let path = path.unwrap_or(Path::new(abi::LIBRARY));
-    let name = CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
-    // SAFETY: the name ends with a nul; what libraries do when they are loaded is theirs.
-    let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
-    if library.is_null() {
-        return Err(format!("no MPI can be loaded: {}", last_error()));
-    }
+    let names: &[&Path] = match &path {
+        Some(path) => &[path],
+        None => &NAMES.map(Path::new),
+    };
+    let mut error = String::new();
+    let opened = names.iter().find_map(|name| match open(name) {
+        Ok(library) => Some((name, library)),
+        Err(text) => {
+            error = text;
+            None
+        }
+    });
+    let Some((path, library)) = opened else {
+        return Err(format!("no MPI can be loaded: {error}"));
+    };
     let functions = ffi::NAMES.map(|name| look_up(library, name));
     if functions.iter().all(|function| function.is_null()) {
         return Err(format!("{}: this is no MPI", path.display()));
     }
     let _ = FOUND.set(Functions(functions));
+    #[cfg(library = "mpich")]
+    let _ = LIBRARY.set(library.expose_provenance());
     Ok(())
+}
+
+fn open(path: &Path) -> Result<*mut c_void, String> {
+    let name = CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
+    // SAFETY: the name ends with a nul; what libraries do when they are loaded is theirs.
+    let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+    match library.is_null() {
+        true => Err(last_error()),
+        false => Ok(library),
+    }
 }
 
 /// A function under its name, or the one that MPI-4 gave to what was an extension.
@@ -70,6 +94,15 @@ fn last_error() -> String {
 pub fn found(index: usize) -> Option<*const c_void> {
     let function = FOUND.get()?.0[index];
     (!function.is_null()).then_some(function)
+}
+
+/// Data of the library, by its name.
+#[cfg(library = "mpich")]
+pub fn data(name: &CStr) -> Option<*const c_void> {
+    let library = core::ptr::with_exposed_provenance_mut(*LIBRARY.get()?);
+    // SAFETY: a name that ends with a nul, in a library that stays loaded.
+    let found = unsafe { libc::dlsym(library, name.as_ptr()) };
+    (!found.is_null()).then_some(found.cast_const())
 }
 
 /// Says that the library has not got the function of that number. The error code that stands for it.

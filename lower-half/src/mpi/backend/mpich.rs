@@ -1,0 +1,19 @@
+//! MPICH's ways, and those of what is made of it.
+//!
+//! What they are built on - UCX, libfabric - watches memory by writing jumps over functions of the libc, as Open MPI does, and takes
+//! signals of crashes. All of that is switched off.
+
+use super::Backend;
+
+pub const BACKEND: Backend = Backend {
+    // Its thread-local storage comes when it is loaded, after what comes near was measured.
+    near: false,
+    environment: &[
+        ("UCX_MEM_EVENTS", "no"),
+        ("UCX_HANDLE_ERRORS", "none"),
+        ("UCX_ERROR_SIGNALS", ""),
+        ("FI_MR_CACHE_MONITOR", "disabled"),
+    ],
+    fatal: None,
+    while_it_waits: None,
+};

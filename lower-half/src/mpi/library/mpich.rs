@@ -1,0 +1,80 @@
+//! MPICH, and the libraries that share its ABI, loaded at launch. Handles are numbers of 32 bits: a word has them in its lower half. An error code has
+//! its class in it, and more that is the library's own.
+
+pub use super::loaded::ffi;
+pub use super::loaded::found::load;
+pub use super::loaded::texts::text;
+pub use stillpoint_wrappers::mpich as abi;
+
+use super::loaded::found;
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::{Status, Word};
+
+/// Its names: Debian's, and everybody's.
+pub const NAMES: [&str; 2] = [abi::LIBRARY, "libmpi.so.12"];
+
+/// It has all functions, some of them under the names that MPI-4 gave them.
+pub use super::loaded::ffi as missing;
+
+/// A handle as the library has it in memory.
+pub type Handle = i32;
+
+/// The handle's word.
+pub fn word(handle: Handle) -> Word {
+    handle.cast_unsigned().into()
+}
+
+/// Predefined handles: kind, standard-ABI value, whether it is its kind's null handle, the word.
+pub fn predefined() -> impl Iterator<Item = (HandleKind, i32, bool, Word)> {
+    let entries = abi::PREDEFINED.iter();
+    entries.map(|entry| {
+        (
+            entry.kind,
+            entry.standard,
+            entry.is_null(),
+            word(entry.value),
+        )
+    })
+}
+
+/// An error code, made neutral by its class. Classes that the neutral form has none for are "other".
+pub fn error_to_neutral(code: i32) -> i32 {
+    if code == 0 {
+        return 0;
+    }
+    let mut class = code;
+    // SAFETY: a place of ours.
+    let failed = unsafe { ffi::MPI_Error_class(code, &raw mut class) };
+    let known = failed == 0 && class <= abi::T_ERR_INVALID;
+    abi::error_to_neutral(if known { class } else { abi::ERR_OTHER })
+}
+
+/// Pointers that are no addresses: the library's data has them.
+pub fn weights_from_neutral(pointer: *const i32) -> *const i32 {
+    let held = abi::WEIGHTS.iter().find(|it| it.1 == pointer.addr());
+    match held.and_then(|it| found::data(it.0)) {
+        // SAFETY: what the library has under this name is such a pointer.
+        Some(place) => unsafe { place.cast::<*const i32>().read() },
+        None => pointer,
+    }
+}
+
+/// A status that a function is given to write to.
+pub fn blank(status: &Status) -> abi::Status {
+    abi::Status::from_neutral(status)
+}
+
+/// A status that a function is given to read from.
+pub fn given(status: &Status) -> abi::Status {
+    abi::Status::from_neutral(status)
+}
+
+/// A status that a function has written, whose error was `before` in the neutral form: most functions leave it alone.
+pub fn written(status: &abi::Status, before: i32) -> Status {
+    let mut neutral = status.to_neutral();
+    neutral.error = match status.error == abi::error_from_neutral(before) {
+        true => before,
+        false => error_to_neutral(status.error),
+    };
+    neutral
+}

@@ -1,0 +1,81 @@
+//! Which functions of the table an ABI has, and what it calls them.
+
+use super::Input;
+use crate::abi::Abi;
+use crate::table::{Form, Function};
+
+/// The functions that the upper half stands in for, but for those that it refuses. What the table calls absent is told of one by one in the
+/// description: whoever forgets one is stopped here.
+pub fn functions(input: &Input) -> Vec<Function> {
+    let has = |function: &&Function| !input.abi.without.contains(&function.name);
+    input
+        .functions
+        .iter()
+        .filter(has)
+        .filter_map(|function| served(input, function))
+        .collect()
+}
+
+fn served(input: &Input, function: &Function) -> Option<Function> {
+    let (abi, name) = (&input.abi, &function.name);
+    let mut served = function.clone();
+    served.called = called(abi, name);
+    if function.form != Form::Absent {
+        return Some(served);
+    }
+    let extension = |it: &Function| it.name != *name && called(abi, &it.name) == *name;
+    let refused = || abi.refused.iter().any(|it| it.name == *name);
+    if abi.own.contains(name) {
+        served.form = Form::Written;
+        return Some(served);
+    }
+    let told = abi.older || refused() || input.functions.iter().any(extension);
+    assert!(
+        told,
+        "{name}: the description of {} does not say what becomes of it",
+        input.module
+    );
+    None
+}
+
+/// What an ABI calls a function of the table.
+fn called(abi: &Abi, name: &str) -> String {
+    let renamed =
+        |(table, own): &(String, String)| Some(own.clone() + name.strip_prefix(table.as_str())?);
+    abi.called.iter().find_map(renamed).unwrap_or(name.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::emit::input;
+
+    fn of(abi: &str) -> Vec<Function> {
+        functions(&input(abi).expect("a good description"))
+    }
+
+    #[test]
+    fn an_abi_has_each_function_under_its_own_name() {
+        let named = |abi: &str, name: &str| of(abi).iter().filter(|it| it.called == name).count();
+        for (name, openmpi, standard) in [
+            ("MPI_Send", 1, 1),
+            ("MPIX_Bcast_init", 1, 0),
+            ("MPI_Bcast_init", 0, 1),
+            ("MPI_Comm_c2f", 1, 0),
+            ("MPI_Comm_toint", 0, 1),
+            // Refused: it has no stub like the others.
+            ("MPI_Session_init", 0, 0),
+        ] {
+            assert_eq!(named("openmpi", name), openmpi, "{name} of Open MPI");
+            assert_eq!(named("abi", name), standard, "{name} of the standard");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "MPI_Psend_init: the description of abi does not say")]
+    fn a_newer_function_that_is_forgotten_stops_the_build() {
+        let mut input = input("abi").expect("a good description");
+        input.abi.refused.retain(|it| it.name != "MPI_Psend_init");
+        functions(&input);
+    }
+}

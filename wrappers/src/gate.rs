@@ -263,7 +263,7 @@ pub struct UpperHooks {
     /// `*const c_char`: the name of the collective operation that the driver thread was in when it was asked; 0: not known.
     pub call: AtomicU64,
     /// Code in which no thread may be stopped, whatever it says of where it is: first address, and first one past it. All of the library's: what a
-    /// stub has decided by this launch, it carries out in this launch.
+    /// stub has decided by this launch, it carries out in this launch. But for its system calls, at which threads stand aside.
     pub closed: [u64; 2],
     /// Bytes of a [`ClockRoom`]; without this field 64.
     pub clock_stride: u32,

@@ -35,7 +35,7 @@ pub fn stays(frame: Frame) -> bool {
 }
 
 /// Whether a thread is in a stub's code. It may say there that it is outside of MPI: not yet inside, on a way that this launch has open, or just come out with an
-/// operation that nobody has heard of.
+/// operation that nobody has heard of. At a system call it stands aside, so that it can be stopped: the stubs make none elsewhere while they say that.
 pub fn in_stub(frame: Frame) -> bool {
     // SAFETY: the gate page is mapped; what the upper half registered there lives as long as the process.
     let hooks =
@@ -43,7 +43,10 @@ pub fn in_stub(frame: Frame) -> bool {
     let [start, end] = hooks
         .filter(|hooks| hooks.is_whole())
         .map_or([0; 2], |hooks| hooks.closed);
-    (start..end).contains(&(frame.register(PC) as u64))
+    let here = frame.register(PC);
+    (start..end).contains(&(here as u64))
+        // SAFETY: code of the library, whose end is no code of a stub.
+        && unsafe { (here as *const [u8; SYSCALL.len()]).read_unaligned() } != SYSCALL
 }
 
 /// Where a trapped call is about to be made by the springboard, sets the thread back to before the trap: what the trap has prepared -

@@ -68,7 +68,7 @@ pub use crate::stubs::files::{
 pub use crate::stubs::init::{
     abort, finalize, finalized, init, init_thread, initialized, is_thread_main, query_thread,
 };
-pub use crate::stubs::local::{address, get_address, pcontrol, wtick, wtime};
+pub use crate::stubs::local::{address, get_address, get_version, pcontrol, wtick, wtime};
 pub use crate::stubs::uncarried::{comm_spawn, comm_spawn_multiple};
 pub use crate::windows::{
     win_allocate, win_allocate_shared, win_attach, win_complete, win_create, win_create_dynamic,

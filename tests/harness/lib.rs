@@ -9,6 +9,7 @@ pub mod chaos;
 pub mod command;
 pub mod gpu;
 pub mod job;
+pub mod mpis;
 pub mod network;
 pub mod place;
 pub mod program;

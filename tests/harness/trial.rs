@@ -15,7 +15,7 @@ use crate::turn::Turn;
 use crate::{Failed, ensure};
 
 /// A program may take this long to be ready, and to end.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// After it has said that it is ready, a program gets this long to block where it wants to be blocked.
 const SETTLE: Duration = Duration::from_millis(150);
 
@@ -166,14 +166,19 @@ impl<'a> Trial<'a> {
     /// Starts it again and waits until it runs.
     pub fn resumed(&self) -> Result<Job, Failed> {
         let mut job = self.restarted()?;
+        self.runs_again(&mut job)?;
+        Ok(job)
+    }
+
+    /// Waits until what was started again runs.
+    pub fn runs_again(&self, job: &mut Job) -> Result<(), Failed> {
         let mut latest = String::new();
         job.until("running again", PATIENCE, |_| {
             let state = command::state(self.directory, &self.epochs_at());
             latest = format!("{state:?}");
             state.as_deref() == Ok("running")
         })
-        .map_err(|failed| format!("{failed}\nstate: {latest}"))?;
-        Ok(job)
+        .map_err(|failed| format!("{failed}\nstate: {latest}"))
     }
 }
 

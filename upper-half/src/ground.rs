@@ -19,4 +19,5 @@ pub mod hooks;
 pub mod keeps;
 pub mod lock;
 pub mod object;
+pub mod own_code;
 pub mod shared;

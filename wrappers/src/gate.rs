@@ -262,7 +262,8 @@ pub struct UpperHooks {
     pub look_up: Option<unsafe extern "C" fn(*const Caller)>,
     /// `*const c_char`: the name of the collective operation that the driver thread was in when it was asked; 0: not known.
     pub call: AtomicU64,
-    /// The code of stubs in which no thread may be stopped, whatever it says of where it is: first address, and first one past it.
+    /// Code in which no thread may be stopped, whatever it says of where it is: first address, and first one past it. All of the library's: what a
+    /// stub has decided by this launch, it carries out in this launch. But for its system calls, at which threads stand aside.
     pub closed: [u64; 2],
     /// Bytes of a [`ClockRoom`]; without this field 64.
     pub clock_stride: u32,

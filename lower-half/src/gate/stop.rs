@@ -52,7 +52,7 @@ pub unsafe extern "C" fn on_stop(
     };
     interrupted::make_again(thread, frame);
     let record = thread.record();
-    if record.inside.load(Ordering::Relaxed) != Inside::No as u32 || is_closed(frame) {
+    if record.inside.load(Ordering::Relaxed) != Inside::No as u32 || beneath::in_stub(frame) {
         return;
     }
     let fs = registers::fs();
@@ -93,17 +93,6 @@ pub unsafe extern "C" fn on_stop(
     // SAFETY: traps do not leave anything there; this handler returns through the frame, in this launch or in another.
     unsafe { handler_stack::aside(thread, frame, wait, 0) };
     record.stop_frame.store(0, Ordering::Release);
-}
-
-/// Whether the thread is in a stub that says too early, for an instruction or two, that it is outside of MPI.
-fn is_closed(frame: Frame) -> bool {
-    // SAFETY: the gate page is mapped; what the upper half registered there lives as long as the process.
-    let hooks =
-        unsafe { (gate::page().hooks.load(Ordering::Acquire) as *const UpperHooks).as_ref() };
-    let [start, end] = hooks
-        .filter(|hooks| hooks.is_whole())
-        .map_or([0; 2], |hooks| hooks.closed);
-    (start..end).contains(&(frame.register(PC) as u64))
 }
 
 /// The calling thread's, in nanoseconds; 0: not known.

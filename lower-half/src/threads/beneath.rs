@@ -1,6 +1,6 @@
 //! Handlers of the application that lie on top of code which a restart finds elsewhere: the kernel's vDSO, or the lower
-//! half's own few instructions on the way into another handler or into a stop of their own. While one runs, its thread cannot stop, for the handler
-//! could not return in another launch.
+//! half's own few instructions on the way into another handler or into a stop of their own. Or on top of a stub's, which may have decided something by
+//! what this launch's MPI is. While one runs, its thread cannot stop, for the handler could not return in another launch.
 //!
 //! Such a thread is left alone for longer each time: asking it interrupts what it sleeps in, and a sleep that is begun again
 //! whenever it is asked would never end. It is asked at once when the handler has returned.
@@ -9,7 +9,7 @@
 
 use core::sync::atomic::Ordering;
 
-use stillpoint_wrappers::gate;
+use stillpoint_wrappers::gate::{self, UpperHooks};
 
 use super::registry::Thread;
 use crate::arch::frame::{BEHIND, Frame, PC, RESULT, SP};
@@ -34,6 +34,21 @@ pub fn stays(frame: Frame) -> bool {
     springboard::holds(rip) && !passing
 }
 
+/// Whether a thread is in a stub's code. It may say there that it is outside of MPI: not yet inside, on a way that this launch has open, or just come out with an
+/// operation that nobody has heard of. At a system call it stands aside, so that it can be stopped: the stubs make none elsewhere while they say that.
+pub fn in_stub(frame: Frame) -> bool {
+    // SAFETY: the gate page is mapped; what the upper half registered there lives as long as the process.
+    let hooks =
+        unsafe { (gate::page().hooks.load(Ordering::Acquire) as *const UpperHooks).as_ref() };
+    let [start, end] = hooks
+        .filter(|hooks| hooks.is_whole())
+        .map_or([0; 2], |hooks| hooks.closed);
+    let here = frame.register(PC);
+    (start..end).contains(&(here as u64))
+        // SAFETY: code of the library, whose end is no code of a stub.
+        && unsafe { (here as *const [u8; SYSCALL.len()]).read_unaligned() } != SYSCALL
+}
+
 /// Where a trapped call is about to be made by the springboard, sets the thread back to before the trap: what the trap has prepared -
 /// a thread's id, say - is this launch's.
 pub fn set_back(frame: Frame) {
@@ -48,7 +63,7 @@ pub fn set_back(frame: Frame) {
 pub fn entered(thread: Thread, frame: Frame) -> bool {
     let lowest = &thread.notes().beneath;
     set_back(frame);
-    let first = !stays(frame) && !blocks(thread, frame);
+    let first = (!stays(frame) || in_stub(frame)) && !blocks(thread, frame);
     if first {
         lowest.store(frame.address() as u64, Ordering::Relaxed);
     }

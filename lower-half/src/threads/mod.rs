@@ -1,6 +1,7 @@
 //! The upper half's threads: their records, what they stand on, where they may stand.
 
 pub mod areas;
+pub mod at_exit;
 pub mod beneath;
 pub mod calls;
 pub mod handler_stack;

@@ -75,7 +75,6 @@ in_own_areas! {
     pthread_getspecific "pthread_getspecific" (key: libc::pthread_key_t) -> *mut c_void, core::ptr::null_mut();
     pthread_setspecific "pthread_setspecific" (key: libc::pthread_key_t, value: *const c_void) -> c_int, libc::EINVAL;
     dlclose "dlclose" (library: *mut c_void) -> c_int, -1;
-    __cxa_atexit "__cxa_atexit" (call: *mut c_void, argument: *mut c_void, library: *mut c_void) -> c_int, -1;
 }
 
 type Open = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void;

@@ -23,7 +23,7 @@ int main(int argc, char **argv) {
     MUST(MPI_Get_version(&version, &subversion));
     CHECK(version == MPI_VERSION && subversion == MPI_SUBVERSION, "version %d.%d", version, subversion);
     MUST(MPI_Get_library_version(library, &length));
-    CHECK(length > 0 && strstr(library, "Open MPI"), "library '%s'", library);
+    CHECK(length > 0 && library[0] != 0, "library '%s'", library);
     MUST(MPI_Initialized(&flag));
     CHECK(flag, "not initialized");
     MUST(MPI_Finalized(&flag));

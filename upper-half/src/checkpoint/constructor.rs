@@ -14,6 +14,7 @@ use crate::checkpoint::{answer, dispose, park};
 use crate::ground::above::{self, Above};
 use crate::ground::arch;
 use crate::ground::hooks::HOOKS;
+use crate::ground::own_code;
 use crate::objects::operator;
 use crate::operations::clock::{collective, inside, log};
 use crate::operations::{devices, direct, grequest, p2p, request};
@@ -89,7 +90,8 @@ unsafe extern "C" fn construct(
         (*hooks).stands = Some(inside::stands);
         (*hooks).stand = Some(inside::stand);
         (*hooks).look_up = Some(inside::look_up);
-        (*hooks).closed = arch::collective_stubs();
+        let code = own_code::range();
+        (*hooks).closed = [code.start as u64, code.end as u64];
         (*hooks).remembered = Some(log::remembered);
         (*hooks).clock_names = collective::map_names() as u64;
         crate::ground::abi::initialise_predefined(&gate::page().services);

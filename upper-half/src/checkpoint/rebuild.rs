@@ -10,8 +10,9 @@ use std::sync::atomic::Ordering;
 use crate::checkpoint::answer;
 use crate::communicators;
 use crate::ground::{abi, arch, crossing, shared};
+use crate::objects::attribute::SmallerBound;
 use crate::objects::outcome::{Outcome, check};
-use crate::objects::{datatype, file, group, info, operator};
+use crate::objects::{attribute, datatype, file, group, info, operator};
 use crate::operations::ahead;
 use crate::operations::clock::{points, two_phase};
 use crate::operations::{p2p, persistent, request};
@@ -32,20 +33,42 @@ pub unsafe extern "C" fn hook() -> i32 {
     unsafe { arch::set_inside(0) };
     match made {
         Ok(()) => 0,
-        Err((what, error)) => {
+        Err(Why::Object(what, error)) => {
             let error = abi::error_from_neutral(error);
             answer::explain(format_args!(
                 "the real MPI failed to make {what} again: error class {error}"
             ));
             1
         }
+        Err(Why::Bound(SmallerBound { told, now })) => {
+            answer::explain(format_args!(
+                "the application has been told that tags go up to {told} (MPI_TAG_UB), and this MPI library has them up to {now} only: restart it on the library that \
+                 it was on"
+            ));
+            1
+        }
+    }
+}
+
+/// Why the application cannot carry on here.
+enum Why {
+    /// What could not be made, and the error's class.
+    Object(Cow<'static, str>, i32),
+    Bound(SmallerBound),
+}
+
+impl From<(Cow<'static, str>, i32)> for Why {
+    fn from((what, error): (Cow<'static, str>, i32)) -> Why {
+        Why::Object(what, error)
     }
 }
 
 /// # Safety
 /// As [`hook`].
-unsafe fn everything() -> Result<(), (Cow<'static, str>, i32)> {
-    let step = |what: &'static str, outcome: Outcome| outcome.map_err(|error| (what.into(), error));
+unsafe fn everything() -> Result<(), Why> {
+    let step = |what: &'static str, outcome: Outcome| {
+        outcome.map_err(|error| Why::Object(what.into(), error))
+    };
     // SAFETY: the caller's; each step finds what it needs from the ones before.
     unsafe {
         local::resume_wtime();
@@ -55,6 +78,7 @@ unsafe fn everything() -> Result<(), (Cow<'static, str>, i32)> {
         }
         speak_for_mpi();
         init::rebuild();
+        attribute::under_another_library().map_err(Why::Bound)?;
         points::restarted();
         request::over::restarted();
         shared::restarted();
@@ -66,7 +90,7 @@ unsafe fn everything() -> Result<(), (Cow<'static, str>, i32)> {
         step("a datatype", datatype::rebuild())?;
         step("an operator", operator::rebuild())?;
         step("a communicator", communicators::rebuild())?;
-        file::rebuild().map_err(|(what, error)| (what.into(), error))?;
+        file::rebuild().map_err(|(what, error)| Why::Object(what.into(), error))?;
         windows::rebuild()?;
         step("the send buffer", check(p2p::rebuild_buffer()))?;
         step("a request", check(persistent::rebuild()))

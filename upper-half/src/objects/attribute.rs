@@ -11,7 +11,10 @@ pub mod store;
 use stillpoint_wrappers::gate::HandleKind;
 
 pub use calls::*;
-pub use predefined::{describe_window, initialise, note_last_used_code, say_memory};
+pub use predefined::{
+    SmallerBound, describe_window, initialise, note_last_used_code, say_memory,
+    under_another_library,
+};
 
 use crate::ground::object::Object;
 use store::{Attribute, Language, STORE, Value};
@@ -62,6 +65,7 @@ pub fn get(
 ) -> Result<Option<isize>, i32> {
     let store = STORE.lock();
     if let Some(attribute) = store.get(object as usize, number) {
+        predefined::note_told(number);
         return match attribute.keyval.kind == kind {
             true => Ok(Some(attribute.value.seen_by(language))),
             false => Err(ERR_KEYVAL),

@@ -78,7 +78,7 @@ pub use crate::stubs::files::{
 pub use crate::stubs::init::{
     abort, finalize, finalized, init, init_thread, initialized, is_thread_main, query_thread,
 };
-pub use crate::stubs::local::{address, get_address, pcontrol, wtick, wtime};
+pub use crate::stubs::local::{address, get_address, get_version, pcontrol, wtick, wtime};
 pub use crate::stubs::newer::{
     abi_get_version, aint_add, aint_diff, status_get_error, status_get_source, status_get_tag,
     status_set_error, status_set_source, status_set_tag,

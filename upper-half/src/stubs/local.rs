@@ -107,6 +107,24 @@ pub fn resume_wtime() {
     }
 }
 
+/// `MPI_Get_version`: that of the program's ABI, whose functions this library has, whatever library is below.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn get_version(version: *mut c_int, subversion: *mut c_int) -> c_int {
+    if version.is_null() || subversion.is_null() {
+        let _inside = crossing::enter();
+        // SAFETY: inside a stub; no object is named.
+        return unsafe { errhandler::raise(core::ptr::null_mut(), class::ARG, c"MPI_Get_version") };
+    }
+    // SAFETY: the caller's places.
+    unsafe {
+        *version = abi::VERSION;
+        *subversion = abi::SUBVERSION;
+    }
+    0
+}
+
 /// `MPI_Get_address`.
 ///
 /// # Safety

@@ -7,7 +7,9 @@ use core::mem::size_of;
 
 /// Names, and their values here and there.
 #[allow(clippy::unnecessary_cast, reason = "one of them is as wide")]
-pub const NUMBERS: [(&str, i64, i64); 27] = [
+pub const NUMBERS: [(&str, i64, i64); 29] = [
+    ("MPI_VERSION", abi::VERSION as i64, ffi::MPI_VERSION as i64),
+    ("MPI_SUBVERSION", abi::SUBVERSION as i64, ffi::MPI_SUBVERSION as i64),
     ("MPI_MAX_DATAREP_STRING", abi::MAX_DATAREP_STRING as i64, ffi::MPI_MAX_DATAREP_STRING as i64),
     ("MPI_MAX_ERROR_STRING", abi::MAX_ERROR_STRING as i64, ffi::MPI_MAX_ERROR_STRING as i64),
     ("MPI_MAX_INFO_KEY", abi::MAX_INFO_KEY as i64, ffi::MPI_MAX_INFO_KEY as i64),

@@ -50,6 +50,10 @@ pub const INTERNAL: [&str; 14] = [
     "ompi_status_empty",
 ];
 
+/// What `MPI_Get_version` says to programs that were built for it
+pub const VERSION: i32 = 3;
+/// `MPI_SUBVERSION`.
+pub const SUBVERSION: i32 = 1;
 /// `MPI_MAX_DATAREP_STRING`.
 pub const MAX_DATAREP_STRING: usize = 128;
 /// `MPI_MAX_ERROR_STRING`.

@@ -29,8 +29,7 @@ pub use asked::{test, testany};
 pub use behalf::{is_on_behalf, on_behalf};
 pub(crate) use collective::collective;
 pub use collective::{
-    KEPT_BESIDE, buffers_of, collective_stubs, frame_of, home_of, kept_of, name_of, pad_of,
-    return_to, stacked_of,
+    KEPT_BESIDE, buffers_of, frame_of, home_of, kept_of, name_of, pad_of, return_to, stacked_of,
 };
 pub use kernel::{
     futex_wait, is_mapped, leave_out, map, map_again, set_fs, unmap, working_directory,

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use stillpoint_wrappers::gate::HandleKind;
 
@@ -12,6 +12,8 @@ use crate::ground::{abi, crossing};
 
 /// Standard-ABI values of the keyvals of communicators.
 const OF_COMMUNICATORS: [i32; 7] = [501, 502, 503, 504, 505, LAST_USED_CODE, 507];
+/// `MPI_TAG_UB`.
+const TAG_BOUND: i32 = 501;
 /// `MPI_LASTUSEDCODE`.
 const LAST_USED_CODE: i32 = 506;
 /// `MPI_WIN_BASE`, whose value is an address.
@@ -88,6 +90,57 @@ pub unsafe fn initialise(last_used_code: c_int) {
                 );
             }
         }
+    }
+}
+
+/// Whether the application has been told the largest tag: then it may use all up to that one for good.
+static BOUND_TOLD: AtomicBool = AtomicBool::new(false);
+
+/// The application gets to know an attribute's value.
+pub fn note_told(number: c_int) {
+    if number == abi::keyval_from_neutral(TAG_BOUND) {
+        BOUND_TOLD.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The library that a job is restarted on has fewer tags than the application was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SmallerBound {
+    pub told: c_int,
+    pub now: c_int,
+}
+
+/// Called in a restart, whose library may be another one: what the application has been told stays true, or the restart is refused. What it has not been told is
+/// what this library says.
+///
+/// # Safety
+/// Inside a stub, `MPI_COMM_WORLD`'s word in place.
+pub unsafe fn under_another_library() -> Result<(), SmallerBound> {
+    let world = abi::predefined(HandleKind::Communicator, 257);
+    let number = abi::keyval_from_neutral(TAG_BOUND);
+    let (mut value, mut flag): (*const c_int, c_int) = (std::ptr::null(), 0);
+    // SAFETY: as in `initialise`.
+    let now = unsafe {
+        let (word, place) = ((*world).lower, (&raw mut value).cast());
+        let error = crossing::cross(|d| (d.comm_get_attr)(word, TAG_BOUND, place, &raw mut flag));
+        if error != 0 || flag == 0 || value.is_null() {
+            return Ok(());
+        }
+        *value
+    };
+    let mut store = STORE.lock();
+    let told = store
+        .get(world as usize, number)
+        .map(|bound| bound.value.seen_by(Language::FortranInteger) as c_int);
+    match told {
+        Some(told) if now < told && BOUND_TOLD.load(Ordering::Relaxed) => {
+            Err(SmallerBound { told, now })
+        }
+        Some(_) if !BOUND_TOLD.load(Ordering::Relaxed) => {
+            store.change_integers(number, now);
+            Ok(())
+        }
+        _ => Ok(()),
     }
 }
 

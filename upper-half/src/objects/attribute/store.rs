@@ -166,6 +166,16 @@ impl Store {
         list.push(attribute);
     }
 
+    /// Gives an integer attribute another value, on every object that has it.
+    pub fn change_integers(&mut self, number: i32, new: i32) {
+        let all = self.attributes.values_mut().flatten();
+        for attribute in all.filter(|attribute| attribute.number == number) {
+            if let Value::Integer(value) = &mut attribute.value {
+                **value = new;
+            }
+        }
+    }
+
     /// Takes an attribute off an object.
     pub fn take(&mut self, object: usize, number: i32) -> Option<Attribute> {
         let list = self.attributes.get_mut(&object)?;

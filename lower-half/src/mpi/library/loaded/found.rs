@@ -1,6 +1,6 @@
 //! The library, and where its functions were found.
 
-use core::ffi::{CStr, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -11,6 +11,7 @@ use stillpoint_wrappers::lengths::Lengths;
 use super::{ffi, texts};
 use crate::ground::say;
 use crate::mpi::library::{NAMES, abi};
+use crate::threads::at_exit;
 
 struct Functions([*const c_void; ffi::NAMES.len()]);
 
@@ -46,14 +47,37 @@ pub fn load(path: Option<&Path>, program: &str) -> Result<(), String> {
     let Some((path, library)) = opened else {
         return Err(format!("no MPI can be loaded: {error}"));
     };
-    let functions = ffi::NAMES.map(|name| look_up(library, name));
+    let mut functions = ffi::NAMES.map(|name| look_up(library, name));
     if functions.iter().all(|function| function.is_null()) {
         return Err(format!("{}: this is no MPI", path.display()));
+    }
+    let end = ffi::NAMES.iter().position(|name| *name == c"MPI_Finalize");
+    if let Some(end) = end.filter(|end| !functions[*end].is_null()) {
+        let _ = FINALIZE.set(functions[end].expose_provenance());
+        functions[end] = finalize as *const c_void;
     }
     let _ = FOUND.set(Functions(functions));
     #[cfg(library = "mpich")]
     let _ = LIBRARY.set(library.expose_provenance());
     Ok(())
+}
+
+/// The library's own `MPI_Finalize`.
+static FINALIZE: OnceLock<usize> = OnceLock::new();
+
+/// `MPI_Finalize`, and what the library wants to do at the process's end, which it would not come to: MPICH 5 leaves its launcher then. One whose ranks end without
+/// kills what is left of them.
+unsafe extern "C" fn finalize() -> c_int {
+    let own = FINALIZE.get().copied().unwrap_or(0);
+    let own = core::ptr::with_exposed_provenance::<c_void>(own);
+    // SAFETY: the library's function, which was there; nobody calls MPI after it.
+    unsafe {
+        let code = core::mem::transmute::<*const c_void, unsafe extern "C" fn() -> c_int>(own)();
+        if code == 0 {
+            at_exit::over(own);
+        }
+        code
+    }
 }
 
 fn open(path: &Path) -> Result<*mut c_void, String> {

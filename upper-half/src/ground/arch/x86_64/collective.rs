@@ -20,7 +20,7 @@
 //! Whatever is called with `MPI_IN_PLACE`, and says by a count and a datatype what its input is, has a second stub for that: it copies the input, and puts it
 //! back before the operation goes the long way (`operations::clock::kept`).
 //!
-//! Rules: as in `direct`. The stubs lie in a section of their own, `stillpoint_collective`, in which no thread is stopped (`UpperHooks::closed`).
+//! Rules: as in `direct`. The stubs lie in a section of their own, `stillpoint_collective`. As nowhere in this library, no thread is stopped there (`UpperHooks::closed`).
 
 use core::ffi::{CStr, c_void};
 
@@ -42,19 +42,10 @@ unsafe extern "C" {
     static FIRST: Call;
     #[link_name = "__stop_stillpoint_collective_calls"]
     static LAST: Call;
-    #[link_name = "__start_stillpoint_collective"]
-    static CODE_START: u8;
-    #[link_name = "__stop_stillpoint_collective"]
-    static CODE_END: u8;
 }
 
 /// Bytes of input that a stub copies to its stack.
 pub const KEPT_BESIDE: usize = 1024;
-
-/// The section that all these stubs are in: where it starts, and where it ends.
-pub fn collective_stubs() -> [u64; 2] {
-    [(&raw const CODE_START).addr(), (&raw const CODE_END).addr()].map(|address| address as u64)
-}
 
 /// The call that a caller made, if a stub of this kind made it.
 fn call_of(caller: &Caller) -> Option<&'static Call> {

@@ -1,0 +1,74 @@
+//! What libraries of the lower half want to be called at the process's end. The process ends as the application's libc has it, which knows nothing of these: they
+//! are called earlier, when their library's work is over.
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use super::own_area::{in_own_area, next};
+
+/// Libraries that have asked; what one has in `__cxa_atexit` says who it is. More are not noted, and not called.
+static ASKED: [AtomicPtr<c_void>; 64] = [const { AtomicPtr::new(core::ptr::null_mut()) }; 64];
+
+#[cfg(not(library = "openmpi"))]
+unsafe extern "C" {
+    fn __cxa_finalize(library: *mut c_void);
+}
+
+/// `__cxa_atexit`, which `atexit` is in a library.
+///
+/// # Safety
+/// As the function itself.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __cxa_atexit(
+    call: *mut c_void,
+    argument: *mut c_void,
+    library: *mut c_void,
+) -> c_int {
+    type Next = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void) -> c_int;
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    note(library);
+    in_own_area(|| {
+        let address = next(&NEXT, c"__cxa_atexit");
+        if address == 0 {
+            return -1;
+        }
+        // SAFETY: the function has this type; the caller's arguments.
+        unsafe { core::mem::transmute::<usize, Next>(address)(call, argument, library) }
+    })
+}
+
+fn note(library: *mut c_void) {
+    for place in &ASKED {
+        let free = core::ptr::null_mut();
+        let taken = place.compare_exchange(free, library, Ordering::AcqRel, Ordering::Acquire);
+        if taken.is_ok() || taken == Err(library) {
+            return;
+        }
+    }
+}
+
+/// Calls what the library that `function` is in has asked for, once.
+///
+/// # Safety
+/// The library's work must be over; any thread with the lower half's area.
+#[cfg(not(library = "openmpi"))]
+pub unsafe fn over(function: *const c_void) {
+    let Some(library) = file_of(function) else {
+        return;
+    };
+    let asked = ASKED.iter().map(|place| place.load(Ordering::Acquire));
+    for handle in asked.filter(|handle| file_of(*handle) == Some(library)) {
+        // SAFETY: a library's own handle; libc forgets what it has called.
+        unsafe { __cxa_finalize(handle) };
+    }
+}
+
+/// Where the file is mapped that an address lies in.
+#[cfg(not(library = "openmpi"))]
+fn file_of(address: *const c_void) -> Option<*mut c_void> {
+    // SAFETY: numbers and pointers, which may be 0.
+    let mut about: libc::Dl_info = unsafe { core::mem::zeroed() };
+    // SAFETY: looks only, and writes to a place of ours.
+    let found = !address.is_null() && unsafe { libc::dladdr(address, &raw mut about) } != 0;
+    found.then_some(about.dli_fbase)
+}

@@ -175,6 +175,7 @@ fn ask(addresses: &[String], key: &stillpoint_protocol::Key) -> Result<ToCommand
         suspend: false,
         timeout_seconds: None,
         waits: false,
+        asked: None,
     })?;
     loop {
         match receiver.receive()? {

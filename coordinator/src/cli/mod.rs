@@ -2,6 +2,7 @@
 //!
 //! The definitions here feed the parser, `--help`, the manual pages and the shell completions.
 
+mod all;
 mod batch;
 mod check;
 mod checkpoint;
@@ -22,6 +23,7 @@ mod one_voice;
 mod options;
 mod plan;
 mod program;
+mod request;
 mod restart;
 mod run;
 mod start;
@@ -60,6 +62,7 @@ enum Command {
     Status(status::Status),
     Checkpoint(checkpoint::Checkpoint),
     Suspend(checkpoint::Suspend),
+    Resume(all::Resume),
     Verify(verify::Verify),
     Inspect(inspect::Inspect),
     Clean(clean::Clean),
@@ -69,6 +72,8 @@ enum Command {
     Man(man::Man),
     #[command(hide = true)]
     Coordinator(coordinator::Coordinator),
+    #[command(hide = true)]
+    OfUser(all::OfUser),
 }
 
 /// What a subcommand comes to: an error is one line for people and an exit status.
@@ -166,6 +171,7 @@ pub fn main() -> ExitCode {
         Command::Status(status) => status.execute(),
         Command::Checkpoint(checkpoint) => checkpoint.execute(),
         Command::Suspend(suspend) => suspend.execute(),
+        Command::Resume(resume) => resume.execute(),
         Command::Verify(verify) => verify.execute(),
         Command::Inspect(inspect) => inspect.execute(),
         Command::Clean(clean) => clean.execute(),
@@ -174,6 +180,7 @@ pub fn main() -> ExitCode {
         Command::Completions(completions) => completions.execute(),
         Command::Man(man) => man.execute(),
         Command::Coordinator(coordinator) => coordinator.execute(),
+        Command::OfUser(helper) => helper.execute(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -328,6 +328,7 @@ impl Job {
             // What a rank did wrong before no longer matters: the job carries on from the epoch.
             self.fate.reason = None;
             self.fate.exit_status = None;
+            self.note_who_asked();
             self.outputs.push(Output::Record);
             if self.settings.requeue {
                 // While its ranks are there the job has not failed, and what waits for its success waits on.

@@ -28,6 +28,7 @@ impl Wanted {
             timeout: None,
             patience,
             since: now,
+            asked: None,
             tried_ahead: false,
             ahead: None,
         }

@@ -109,6 +109,7 @@ impl World {
             suspend,
             timeout: None,
             waits: false,
+            asked: None,
         });
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use dashmap::DashMap;
 use stillpoint_directory::Directory;
 use stillpoint_protocol::agent::{Hello, ToAgent};
-use stillpoint_protocol::command::{FromCommand, ToCommand};
+use stillpoint_protocol::command::{Asked, FromCommand, ToCommand};
 use stillpoint_protocol::job_file::{JobFile, JobState, Process, host_name, start_time};
 use tokio::sync::{mpsc, oneshot};
 
@@ -14,6 +14,7 @@ use super::agenda::Agenda;
 use super::files::Files;
 use super::records::{Recorder, Records};
 use super::{Event, Listening, Outbox, Shared, Spec, connection, send};
+use crate::batch;
 use crate::epoch::{Epochs, Mark};
 use crate::job::{Input, Job, Output, Patience};
 use crate::registry::{Entry, Registry};
@@ -146,7 +147,9 @@ impl Coordinator {
             }
         }
         accepting.abort();
-        self.files.unregister(self.registry.clone(), self.entry());
+        let suspended = self.file.state == JobState::Suspended;
+        self.files
+            .unregister(self.registry.clone(), self.entry(), suspended);
         self.last_words().await;
         self.recorder.finish();
         self.file.state
@@ -181,6 +184,8 @@ impl Coordinator {
             name: self.spec.name.clone(),
             directory: self.spec.directory.clone(),
             launch: self.spec.launch.clone(),
+            addresses: self.file.addresses.clone(),
+            batch: batch::job(),
         }
     }
 
@@ -219,6 +224,7 @@ impl Coordinator {
                     suspend,
                     timeout_seconds,
                     waits,
+                    asked,
                 } => self.job.on(
                     now,
                     Input::Checkpoint {
@@ -226,6 +232,7 @@ impl Coordinator {
                         suspend,
                         timeout: timeout_seconds.map(Duration::from_secs),
                         waits,
+                        asked: asked.map(Asked::in_one_line),
                     },
                 ),
             },

@@ -190,6 +190,7 @@ impl Spec {
             working_directory: self.working_directory.clone(),
             restarted_from: self.restarted_from,
             recovers: self.recovers,
+            suspended_by: None,
             epoch,
             directory: directory.path().canonicalize().ok(),
             inode: Some(directory.inode()),

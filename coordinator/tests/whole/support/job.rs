@@ -141,6 +141,7 @@ impl Job {
             suspend,
             timeout_seconds,
             waits: false,
+            asked: None,
         });
         loop {
             match receiver.receive_within(PATIENCE).unwrap() {

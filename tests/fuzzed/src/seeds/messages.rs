@@ -6,7 +6,7 @@ use stillpoint_protocol::agent::{
 };
 use stillpoint_protocol::codec::{Encode, encode};
 use stillpoint_protocol::command::{
-    Ahead, FromCommand, JobStatus, Outcome, RankStatus, Staging, TierStatus, ToCommand,
+    Ahead, Asked, FromCommand, JobStatus, Outcome, RankStatus, Staging, TierStatus, ToCommand,
 };
 use stillpoint_protocol::peer::{Answer, Request};
 use stillpoint_protocol::tier::{Announced, Assignment, Gathered, Moved, Rates, Sized};
@@ -20,6 +20,10 @@ pub fn messages() -> Vec<Vec<u8>> {
         suspend: true,
         timeout_seconds: Some(9),
         waits: true,
+        asked: Some(Asked {
+            by: "root".into(),
+            reason: Some("maintenance".into()),
+        }),
     };
     add(&mut seeds, 2, &[FromCommand::Status, checkpoint]);
     add(&mut seeds, 3, &to_commands());
@@ -169,6 +173,9 @@ fn to_agents() -> Vec<ToAgent> {
             reason: "no".into(),
         },
         ToAgent::Peers(vec![announced()]),
+        ToAgent::Say {
+            text: "suspended".into(),
+        },
         ToAgent::CarryOn {
             epoch: Some(1),
             reason: "r".into(),

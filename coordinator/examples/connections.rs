@@ -66,6 +66,7 @@ fn start(directory: &Path, ranks: u32) -> Result<Child, Failure> {
         restarted_from: None,
         keep: 2,
         interval: None,
+        operators: None,
         suspended_status: 0,
         requeue: None,
         compress: "none".into(),

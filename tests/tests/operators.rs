@@ -155,6 +155,10 @@ impl<'a> Work<'a> {
     }
 
     fn start(&self, directory: &Directory, words: &[&str]) -> Result<Job, Failed> {
+        Job::start(self.command(words), directory)
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
         let mut command = job::mpirun(1);
         command.arg(self.house.root.join("stillpoint"));
         command.args(words);
@@ -167,7 +171,7 @@ impl<'a> Work<'a> {
         if self.house.is_root() {
             command.uid(self.user).gid(NOBODY);
         }
-        Job::start(command, directory)
+        command
     }
 
     fn run(&self, directory: &Directory) -> Result<Job, Failed> {
@@ -424,6 +428,66 @@ fn a_job_that_stays_is_left_stopped_or_killed() {
                 ensure!(ended.stdout.contains("OK 0"), "{}", ended.show());
             }
         }
+        Ok(())
+    });
+}
+
+/// A member of the group that the site names may have a job suspended, and may do nothing else; whoever is no member may do nothing.
+#[test]
+fn operators_may_suspend_others_jobs_and_nothing_else() {
+    on_trial("members", |house, directory| {
+        let (operators, operator) = (house.users[1], house.users[2]);
+        let site = house.root.join("site.conf");
+        let settled = format!(
+            "[defaults]\noperators = \"{operators}\"\n[fixed]\noptions = [\"operators\"]\n"
+        );
+        fs::write(&site, settled).map_err(text)?;
+        let work = Work::new(house, house.users[0], 0)?;
+        let start = |words: &[&str]| {
+            let mut command = work.command(words);
+            command.env("STILLPOINT_CONF", &site);
+            Job::start(command, directory)
+        };
+        let program = house.program.clone();
+        let epochs = work.epochs();
+        let run = ["run", "--dir", shown(&epochs), "--", shown(&program)];
+        if !house.is_root() {
+            // The file is not root's own: nothing is started with it, and nobody is left out of what he may not change.
+            let ended = start(&run)?.end(PATIENCE)?;
+            ensure!(ended.status != 0, "{}", ended.show());
+            ensure!(ended.stderr.contains("not root's own"), "{}", ended.show());
+            return Ok(());
+        }
+        let mine = start(&["run", "--operators", "0", "--", "true"])?.end(PATIENCE)?;
+        ensure!(
+            mine.stderr.contains("settled by this site"),
+            "{}",
+            mine.show()
+        );
+        let mut job = start(&run)?;
+        work.ready(&mut job)?;
+        let ask = |group: u32, deed: &str| {
+            let mut command = Command::new(house.root.join("stillpoint"));
+            let user = work.user.to_string();
+            command.args([deed, "--all", "--user", &user, "--timeout", "60"]);
+            house.at_home(&mut command);
+            command.uid(operator).gid(group).current_dir("/");
+            command::run(command, directory, PATIENCE)
+        };
+        ask(NOBODY, "suspend")?.expect_reason(exit::NOT_ALLOWED, "no operator")?;
+        ask(operators, "checkpoint")?.expect_reason(exit::NOT_ALLOWED, "only root")?;
+        ask(operators, "status")?.expect_reason(exit::NOT_ALLOWED, "only root")?;
+        ensure!(job.runs(), "it has ended: {}", job.stderr());
+        let answer = ask(operators, "suspend")?.expect(exit::DONE)?;
+        let told = answer.stdout.contains("suspended") && !answer.stdout.contains("job-0");
+        ensure!(told, "{}", answer.show());
+        let ended = job.end(PATIENCE)?;
+        let by = format!("suspended by user {operator}");
+        ensure!(ended.stderr.contains(&by), "{}", ended.show());
+        let restart = ["restart", shown(&epochs)];
+        fs::write(work.directory.join("go"), "").map_err(text)?;
+        let ended = start(&restart)?.end(PATIENCE)?;
+        ensure!(ended.stdout.contains("OK 0"), "{}", ended.show());
         Ok(())
     });
 }

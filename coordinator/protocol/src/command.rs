@@ -4,6 +4,7 @@
 //! number of [`ToCommand::Phase`] and [`ToCommand::Hindered`] and then one of `Committed`, `Refused`, `Aborted`. A command that
 //! goes away before the end does not end the checkpoint.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -150,6 +151,18 @@ pub struct JobStatus {
     pub tiers: Vec<TierStatus>,
     /// Seconds since the launch.
     pub seconds: f64,
+    pub tally: Tally,
+}
+
+/// What the checkpoints of a launch come to.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode, Serialize, Deserialize)]
+pub struct Tally {
+    /// Of committed epochs: bytes on disk, seconds that the application stood still, seconds by phase.
+    pub stored_bytes: u64,
+    pub stopped_seconds: f64,
+    pub phase_seconds: BTreeMap<String, f64>,
+    /// Why checkpoints were refused or given up, and how often.
+    pub refusals: BTreeMap<String, u64>,
 }
 
 /// One rank.

@@ -1,6 +1,7 @@
 //! `stillpoint check`: what this machine offers, row by row.
 
 mod gpu;
+mod site;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -84,6 +85,7 @@ fn rows() -> Vec<Row> {
         sibling("MPICH lower half", false, "stillpoint-lower-mpich"),
     ];
     rows.extend(gpu::rows());
+    rows.extend(site::rows());
     rows
 }
 

@@ -3,12 +3,14 @@
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-use nix::unistd::{Uid, User, getuid};
+use nix::unistd::getuid;
 use stillpoint_protocol::command::{Asked, FromCommand, Outcome, ToCommand};
 
 use super::Failure;
-use super::target::Target;
+use super::target::{Coordinator, Target};
+use crate::door::Visit;
 use crate::job::Phase;
+use crate::names::name_of;
 
 /// What a request with a limit is given beyond it once the commit has begun: for that and, after a suspend, the ranks' end.
 pub const FOR_THE_COMMIT: Duration = Duration::from_secs(120);
@@ -45,18 +47,52 @@ pub enum Told<'a> {
     Hindered(&'a [String]),
 }
 
+impl Told<'_> {
+    /// Whether the coordinator has said it.
+    pub fn is_an_answer(&self) -> bool {
+        !matches!(self, Told::Asked)
+    }
+}
+
 /// Asks the job's coordinator and waits for what comes of it.
 pub fn carry_out(
     target: &mut Target,
     wanted: &Wanted,
     tell: &mut dyn FnMut(Told),
 ) -> Result<Outcome, Failure> {
+    carry_out_by(None, target, wanted, tell)
+}
+
+/// The same, where somebody has knocked at the job's door for it already.
+pub fn carry_out_by(
+    visit: Option<Visit>,
+    target: &mut Target,
+    wanted: &Wanted,
+    tell: &mut dyn FnMut(Told),
+) -> Result<Outcome, Failure> {
     let asked = Instant::now();
     let deadline = wanted.timeout.map(|timeout| asked + timeout);
-    let connected = target.connect_to_whoever_serves(wanted.timeout);
+    let connected = match visit {
+        // A door stands also where nobody answers any more: whoever serves says so first.
+        Some(visit) => target
+            .connect_to_whoever_serves(wanted.timeout)
+            .map(|_| Coordinator::Visited(visit)),
+        None => target.connect_to_whoever_serves(wanted.timeout),
+    };
     let target = &*target;
     let lost = |failure| target.lost(failure, deadline);
     let mut coordinator = connected.map_err(lost)?;
+    converse(&mut coordinator, wanted, asked, &lost, tell)
+}
+
+/// Says what is wanted, and hears what comes of it.
+pub fn converse(
+    coordinator: &mut Coordinator,
+    wanted: &Wanted,
+    asked: Instant,
+    lost: &dyn Fn(Failure) -> Failure,
+    tell: &mut dyn FnMut(Told),
+) -> Result<Outcome, Failure> {
     let request = FromCommand::Checkpoint {
         suspend: wanted.suspend,
         // At least 1: a limit of 0 would be none.
@@ -108,10 +144,4 @@ pub fn wish_of(target: &Target, reason: Option<String>) -> Option<Asked> {
         by: name_of(getuid().as_raw()),
         reason,
     })
-}
-
-/// What a user is called.
-pub fn name_of(user: u32) -> String {
-    let known = User::from_uid(Uid::from_raw(user)).ok().flatten();
-    known.map_or_else(|| format!("user {user}"), |user| user.name)
 }

@@ -270,6 +270,7 @@ fn start_coordinator(
         restarted_from: task.epoch,
         keep: options.keep as usize,
         interval: options.interval,
+        operators: options.operators.clone(),
         suspended_status: options.suspended_status(),
         requeue: options.requeued()?,
         compress: options.compress.clone(),

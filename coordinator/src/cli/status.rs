@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 use stillpoint_directory::Whose;
-use stillpoint_protocol::command::{Asked, FromCommand, JobStatus, TierStatus, ToCommand};
+use stillpoint_protocol::command::{Asked, FromCommand, JobStatus, Tally, TierStatus, ToCommand};
 use stillpoint_protocol::job_file::JobState;
 
 use super::all::{Asking, Deed, Everybody};
@@ -29,6 +29,15 @@ pub struct Status {
 
     #[command(flatten)]
     everybody: Everybody,
+
+    /// With --all: print OpenMetrics text, as monitoring takes it
+    #[arg(
+        long,
+        env = "STILLPOINT_METRICS",
+        requires = "all",
+        conflicts_with = "json"
+    )]
+    metrics: bool,
 
     /// Print JSON
     #[arg(long, env = "STILLPOINT_JSON")]
@@ -88,6 +97,8 @@ struct ShownLive {
     committed: u64,
     given_up: u64,
     last_failure: Option<String>,
+    /// What they came to.
+    tally: Tally,
     processes: Vec<ShownRank>,
     /// One a rank, where the launch has tiers.
     tiers: Vec<ShownTier>,
@@ -155,6 +166,9 @@ impl ShownTier {
 impl Status {
     pub fn execute(self) -> Outcome {
         if self.everybody.all {
+            if self.metrics {
+                return self.everybody.measure();
+            }
             let asking = Asking {
                 json: self.json,
                 ..Asking::default()
@@ -251,6 +265,7 @@ impl Shown {
                 committed: status.committed,
                 given_up: status.aborted,
                 last_failure: status.last_failure,
+                tally: status.tally,
                 tiers: status.tiers.into_iter().map(ShownTier::from).collect(),
                 processes: status
                     .ranks

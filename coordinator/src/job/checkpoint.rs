@@ -15,7 +15,7 @@ use stillpoint_protocol::job_file::JobState;
 use super::attempt::Attempt;
 use super::ending::Why;
 use super::phase::Phase;
-use super::{Job, Output};
+use super::{Job, Output, tally};
 
 impl Job {
     pub(super) fn order_begin(&mut self, epoch: u64) {
@@ -321,6 +321,7 @@ impl Job {
         self.next_epoch = epoch + 1;
         self.fate.newest_epoch = Some(epoch);
         self.committed += 1;
+        tally::committed(&mut self.tally, &outcome);
         self.log(format!("epoch {epoch}: committed"));
         if suspend {
             self.suspended = true;

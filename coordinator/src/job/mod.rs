@@ -18,6 +18,7 @@ mod request;
 mod roster;
 mod settings;
 mod staging;
+mod tally;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +26,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use stillpoint_protocol::agent::{FromAgent, Hello, ToAgent};
-use stillpoint_protocol::command::{Ahead, Asked, JobStatus, ToCommand};
+use stillpoint_protocol::command::{Ahead, Asked, JobStatus, Tally, ToCommand};
 use stillpoint_protocol::job_file::JobState;
 
 use ahead::Experience;
@@ -82,6 +83,7 @@ pub struct Job {
     committed: u64,
     aborted: u64,
     last_failure: Option<String>,
+    tally: Tally,
     outputs: Vec<Output>,
 }
 
@@ -115,6 +117,7 @@ impl Job {
             committed: 0,
             aborted: 0,
             last_failure: None,
+            tally: Tally::default(),
             outputs: vec![],
             settings,
         }
@@ -231,6 +234,7 @@ impl Job {
             staged: self.staging.epoch(),
             tiers: self.staging.status(),
             seconds: now.saturating_sub(self.began).as_secs_f64(),
+            tally: self.tally.clone(),
         }
     }
 

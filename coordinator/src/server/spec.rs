@@ -38,6 +38,9 @@ pub struct Spec {
     /// Committed epochs to keep.
     pub keep: usize,
     pub interval: Option<Duration>,
+    /// The group that may ask for a suspend.
+    #[serde(default)]
+    pub operators: Option<String>,
     /// What every rank ends with after a suspend.
     pub suspended_status: u8,
     /// The batch job that is to be started again after a suspend.

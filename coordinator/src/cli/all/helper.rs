@@ -1,5 +1,6 @@
 //! The helper: one process for each user, with that user's rights alone.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,9 +12,12 @@ use nix::unistd::{Gid, Uid, geteuid, getresgid, getresuid, setgroups, setresgid,
 use super::words::{Deed, Ids, Task, Word};
 use super::{jobs, resume};
 use crate::cli::{Failure, Outcome};
+use crate::door::{self, Visit};
 
 /// No task is longer.
 const LONGEST: u64 = 1 << 20;
+/// Descriptors for no more than these.
+const MOST_VISITS: usize = 512;
 
 /// Serve a command with --all (started by it)
 #[derive(Debug, Args)]
@@ -27,6 +31,12 @@ impl OfUser {
             .map_err(|error| Failure::of(&error))?;
         let task: Task = serde_json::from_str(&line)
             .map_err(|error| Failure::failed(format!("cannot read the task: {error}")))?;
+        let user = task.become_user.as_ref().map(|ids| ids.user);
+        let visits = match (user, task.deed) {
+            // So that who asks is whom the kernel says: root, not the user.
+            (Some(user), Deed::Checkpoint | Deed::Suspend) => knock(user),
+            _ => Visits::new(),
+        };
         if let Some(ids) = &task.become_user {
             become_user(ids).map_err(|error| {
                 Failure::failed(format!("cannot become user {}: {error}", ids.user))
@@ -35,11 +45,24 @@ impl OfUser {
         let speaker = Speaker::default();
         match task.deed {
             Deed::Resume { run } => resume::all(&task, run, &speaker),
-            _ => jobs::all(&task, &speaker),
+            _ => jobs::all(&task, visits, &speaker),
         }
         speaker.say(&Word::Over);
         Ok(())
     }
+}
+
+/// Those who have knocked at a user's jobs' doors, by launch.
+pub type Visits = BTreeMap<String, Visit>;
+
+/// Knocks at the doors of all jobs of a user: nothing of his is opened for it, and nothing is heard yet.
+fn knock(user: u32) -> Visits {
+    let his = door::all().into_iter().filter(|(owner, _)| *owner == user);
+    let visits = his.filter_map(|(owner, launch)| {
+        let visit = Visit::pay(owner, &launch).ok()?;
+        Some((launch, visit))
+    });
+    visits.take(MOST_VISITS).collect()
 }
 
 /// Gives up every right that the user has not, for good, before anything of the user's is touched.

@@ -10,13 +10,13 @@ use nix::unistd::geteuid;
 use rustix::process::Signal;
 
 use super::Left;
-use super::helper::Speaker;
+use super::helper::{Speaker, Visits};
 use super::orphans::{self, Unreadable};
 use super::ranks::{self, Held};
 use super::words::{Deed, End, Filter, Job, Task, Word};
 use crate::batch;
 use crate::cli::Failure;
-use crate::cli::request::{Told, Wanted, carry_out};
+use crate::cli::request::{Told, Wanted, carry_out_by};
 use crate::cli::status;
 use crate::cli::target::Target;
 use crate::registry::{Entry, Registry};
@@ -29,6 +29,7 @@ pub struct Round<'a> {
     pub task: &'a Task,
     pub speaker: &'a Speaker,
     registry: Registry,
+    visits: Mutex<Visits>,
     until: Instant,
     /// Ranks of jobs that were attended to.
     known: Mutex<BTreeSet<u32>>,
@@ -48,7 +49,7 @@ impl Round<'_> {
 }
 
 /// Attends to all of them.
-pub fn all(task: &Task, speaker: &Speaker) {
+pub fn all(task: &Task, visits: Visits, speaker: &Speaker) {
     let registry = Registry::of_this_user();
     let mut entries = registry.listed();
     if !task.private {
@@ -66,6 +67,7 @@ pub fn all(task: &Task, speaker: &Speaker) {
         task,
         speaker,
         registry,
+        visits: Mutex::new(visits),
         until: Instant::now() + task.timeout,
         known: Mutex::default(),
         unreadable: Mutex::default(),
@@ -205,7 +207,8 @@ fn write(round: &Round<'_>, key: &str, target: &mut Target) -> Result<End, Failu
         waits: round.task.waits,
         asked: round.task.asked.clone(),
     };
-    let outcome = carry_out(target, &wanted, &mut |told| {
+    let visit = lock(&round.visits).remove(&target.job.launch);
+    let outcome = carry_out_by(visit, target, &wanted, &mut |told| {
         let (text, committing) = match told {
             Told::Asked => return,
             Told::Phase {

@@ -7,7 +7,9 @@
 
 mod helper;
 mod jobs;
+mod metrics;
 mod orphans;
+mod others;
 mod ranks;
 mod resume;
 mod supervise;
@@ -23,8 +25,8 @@ use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 use stillpoint_protocol::command::Asked;
 
-use super::request::name_of;
 use super::{Failure, Outcome};
+use crate::names::name_of;
 pub use helper::OfUser;
 pub use resume::Resume;
 pub use words::Deed;
@@ -103,7 +105,9 @@ impl Everybody {
     /// The same, without a word but for each job as it ends.
     pub fn hear(&self, deed: Deed, asking: &Asking) -> Result<supervise::Heard, Failure> {
         let this = geteuid().as_raw();
-        let users = users::meant(&self.user, deed, this)?;
+        let users::Meant { users, others } = users::meant(&self.user, deed, this)?;
+        // An operator learns of no job's directory, nor of its batch job.
+        let others = others.filter(|_| self.slurm_job.is_none() && self.dir_below.is_none());
         let below = self.dir_below.as_deref().map(std::path::absolute);
         let below = below
             .transpose()
@@ -138,6 +142,24 @@ impl Everybody {
             (user, task)
         });
         let quiet = asking.json || deed == Deed::Status;
-        Ok(supervise::all(tasks.collect(), quiet))
+        let mut heard = supervise::all(tasks.collect(), quiet);
+        if let Some(others) = others {
+            let asked = Some(Asked {
+                by: name_of(this),
+                reason: asking.reason.clone(),
+            });
+            let task = Task { asked, ..task };
+            let came = others::suspended(&task, others.as_deref(), quiet);
+            if let (true, Some(users)) = (came.is_empty(), &others) {
+                let users: Vec<String> = users.iter().map(|user| name_of(*user)).collect();
+                let text = format!(
+                    "no job of {} here takes a request of yours: you are no operator of it, or none runs",
+                    users.join(", ")
+                );
+                return Err(Failure::new(Failure::NOT_ALLOWED, text));
+            }
+            heard.extend(came);
+        }
+        Ok(heard)
     }
 }

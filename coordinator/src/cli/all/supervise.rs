@@ -162,7 +162,7 @@ impl Helper {
         let user = self.user;
         self.over = true;
         if self.open.is_empty() {
-            let name = format!("jobs of {}", crate::cli::request::name_of(user));
+            let name = format!("jobs of {}", crate::names::name_of(user));
             let job = Job {
                 name,
                 ..Job::default()

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::supervise::Heard;
 use super::words::{Deed, End, Job};
-use crate::cli::request::name_of;
 use crate::cli::units::bytes;
 use crate::cli::{Failure, Outcome, print, print_json};
+use crate::names::name_of;
 
 /// What a user has named cannot speak to the terminal.
 pub fn plain(text: &str) -> String {

@@ -21,19 +21,37 @@ pub fn private() -> bool {
     std::env::var_os("STILLPOINT_RUNTIME_DIR").is_some()
 }
 
-/// The users whose jobs are looked for: those who are named, else all whom this process may speak for.
-pub fn meant(named: &[String], deed: Deed, this: u32) -> Result<Vec<u32>, Failure> {
+/// Whose jobs are meant.
+pub struct Meant {
+    /// Users for whom this process may speak.
+    pub users: Vec<u32>,
+    /// Users whose jobs may have this one as an operator: these, or all (`Some(None)`); `None`: nobody's.
+    pub others: Option<Option<Vec<u32>>>,
+}
+
+/// Those who are named, else everybody.
+pub fn meant(named: &[String], deed: Deed, this: u32) -> Result<Meant, Failure> {
     let root = this == 0 && !private();
     let named: Vec<u32> = named
         .iter()
         .map(|name| number(name))
         .collect::<Result<_, _>>()?;
-    if let Some(other) = named.iter().find(|user| **user != this && !root) {
-        let text = format!("only root asks for jobs of user {other}");
-        return Err(Failure::new(Failure::NOT_ALLOWED, text));
-    }
     if !root {
-        return Ok(vec![this]);
+        let other = named.iter().find(|user| **user != this);
+        if let Some(other) = other.filter(|_| deed != Deed::Suspend || private()) {
+            let text = format!(
+                "only root may ask that of jobs of user {other}; operators may ask for a suspend"
+            );
+            return Err(Failure::new(Failure::NOT_ALLOWED, text));
+        }
+        let own = named.is_empty() || named.contains(&this);
+        let others = (deed == Deed::Suspend && !private())
+            .then(|| (!named.is_empty()).then_some(others_of(&named, this)))
+            .filter(|others| others.as_ref().is_none_or(|others| !others.is_empty()));
+        return Ok(Meant {
+            users: own.then_some(this).into_iter().collect(),
+            others,
+        });
     }
     // So that jobs that begin from now on are noted where every user has a place. Without it they have others.
     let _ = registry::make_shared_place();
@@ -43,7 +61,15 @@ pub fn meant(named: &[String], deed: Deed, this: u32) -> Result<Vec<u32>, Failur
         _ => ranks::users(),
     };
     let meant = |user: &u32| named.is_empty() || named.contains(user);
-    Ok(there.into_iter().filter(meant).collect())
+    Ok(Meant {
+        users: there.into_iter().filter(meant).collect(),
+        others: None,
+    })
+}
+
+fn others_of(named: &[u32], this: u32) -> Vec<u32> {
+    let others = named.iter().filter(|user| **user != this);
+    others.copied().collect()
 }
 
 fn number(name: &str) -> Result<u32, Failure> {

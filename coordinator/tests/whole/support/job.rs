@@ -66,6 +66,7 @@ impl Job {
             restarted_from: None,
             keep: 2,
             interval,
+            operators: None,
             suspended_status: 0,
             requeue: None,
             compress: "none".into(),

@@ -6,7 +6,8 @@ use stillpoint_protocol::agent::{
 };
 use stillpoint_protocol::codec::{Encode, encode};
 use stillpoint_protocol::command::{
-    Ahead, Asked, FromCommand, JobStatus, Outcome, RankStatus, Staging, TierStatus, ToCommand,
+    Ahead, Asked, FromCommand, JobStatus, Outcome, RankStatus, Staging, Tally, TierStatus,
+    ToCommand,
 };
 use stillpoint_protocol::peer::{Answer, Request};
 use stillpoint_protocol::tier::{Announced, Assignment, Gathered, Moved, Rates, Sized};
@@ -233,6 +234,12 @@ fn to_commands() -> Vec<ToCommand> {
                 rates: Rates::default(),
             }],
             seconds: 0.5,
+            tally: Tally {
+                stored_bytes: 5,
+                stopped_seconds: 0.5,
+                phase_seconds: [("write".to_owned(), 0.25)].into(),
+                refusals: [("a socket is open".to_owned(), 2)].into(),
+            },
         }),
         ToCommand::Committed(Outcome {
             epoch: 1,

@@ -11,7 +11,7 @@ use stillpoint_protocol::job_file::JobState;
 use super::all::{Asking, Deed, Everybody};
 use super::mpi::over;
 use super::target::Target;
-use super::units::{bytes, span};
+use super::units::{bytes, parse_duration, span};
 use super::{Outcome, print, print_json};
 use crate::epoch::{Epochs, seconds_since_1970};
 use crate::log::utc;
@@ -29,6 +29,10 @@ pub struct Status {
 
     #[command(flatten)]
     everybody: Everybody,
+
+    /// With --all: how long to look [default: 30s]
+    #[arg(long, env = "STILLPOINT_TIMEOUT", value_name = "TIME", value_parser = parse_duration)]
+    timeout: Option<Duration>,
 
     /// With --all: print OpenMetrics text, as monitoring takes it
     #[arg(
@@ -167,9 +171,10 @@ impl Status {
     pub fn execute(self) -> Outcome {
         if self.everybody.all {
             if self.metrics {
-                return self.everybody.measure();
+                return self.everybody.measure(self.timeout);
             }
             let asking = Asking {
+                timeout: self.timeout,
                 json: self.json,
                 ..Asking::default()
             };

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -25,8 +26,12 @@ type Counters = Family<Labels, Counter<f64, AtomicU64>>;
 
 impl Everybody {
     /// Looks at all jobs and prints what there is to watch.
-    pub fn measure(&self) -> Outcome {
-        let heard = self.hear(Deed::Status, &Asking::default())?;
+    pub fn measure(&self, timeout: Option<Duration>) -> Outcome {
+        let asking = Asking {
+            timeout,
+            ..Asking::default()
+        };
+        let heard = self.hear(Deed::Status, &asking)?;
         let text = text(&heard);
         let failed = |error| Failure::failed(format!("cannot write metrics: {error}"));
         print(&text.map_err(failed)?)

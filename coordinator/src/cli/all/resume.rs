@@ -9,6 +9,7 @@ use clap::Args;
 use super::helper::Speaker;
 use super::words::{Deed, End, Job, Task, Word};
 use super::{Asking, Everybody};
+use crate::cli::units::parse_duration;
 use crate::cli::{Failure, Outcome};
 use crate::registry::{Entry, Registry};
 use stillpoint_protocol::job_file::JobFile;
@@ -29,6 +30,10 @@ pub struct Resume {
     #[arg(long, env = "STILLPOINT_RUN")]
     run: bool,
 
+    /// With --all: how long it may take [default: 30s]
+    #[arg(long, env = "STILLPOINT_TIMEOUT", value_name = "TIME", value_parser = parse_duration)]
+    timeout: Option<Duration>,
+
     /// Print JSON
     #[arg(long, env = "STILLPOINT_JSON")]
     json: bool,
@@ -43,6 +48,7 @@ impl Resume {
             ));
         }
         let asking = Asking {
+            timeout: self.timeout,
             json: self.json,
             ..Asking::default()
         };

@@ -1,241 +1,30 @@
 //! What operators do with all jobs of a machine: of three users, one of whom does what he can to be in the way.
 
-use std::fs::{self, File, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+mod hostile;
+mod hosts;
+mod house;
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use nix::sys::stat::Mode;
-use nix::unistd::{geteuid, mkfifo};
+use nix::unistd::geteuid;
 use serde_json::Value;
-use stillpoint_tests::command::{self, Answer, exit};
-use stillpoint_tests::job::{self, Job};
-use stillpoint_tests::place::{self, Directory};
-use stillpoint_tests::program::{Kind, Program};
+use stillpoint_tests::command::{self, exit};
+use stillpoint_tests::job::Job;
+use stillpoint_tests::place::Directory;
 use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, strike};
 
-/// Longest that a launch may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+use hostile::be_hostile;
+use house::{House, NOBODY, PATIENCE, Work, shown, text};
+
 /// Jobs of each user; the last one of the last user is the hostile one.
 const JOBS: [usize; 3] = [7, 7, 6];
-/// The group of users whom the system does not know.
-const NOBODY: u32 = 65534;
 const REASON: &str = "maintenance of node 7";
-
-fn text(error: impl ToString) -> Failed {
-    error.to_string()
-}
-
-/// Where programs are that every user may start, and the users' own directories.
-struct House {
-    root: PathBuf,
-    users: Vec<u32>,
-    program: PathBuf,
-}
-
-impl House {
-    /// Users of this test alone, by number; a suite that is not root has one, itself, with a registry of its own.
-    fn new(name: &str) -> Result<House, Failed> {
-        let root = std::env::temp_dir();
-        let root = root.join(format!("stillpoint-house-{name}-{}", std::process::id()));
-        fs::create_dir_all(&root).map_err(text)?;
-        fs::set_permissions(&root, Permissions::from_mode(0o755)).map_err(text)?;
-        let mine = geteuid().as_raw();
-        // Tests run at once: each has users of its own.
-        static HOUSES: AtomicU32 = AtomicU32::new(0);
-        let house = HOUSES.fetch_add(1, Ordering::Relaxed);
-        let first = 100_000 + std::process::id() % 60_000 * 30 + house * 3;
-        let users = match mine {
-            0 => (first..first + 3).collect(),
-            _ => vec![mine; 3],
-        };
-        let program = Program::named(Kind::Still, "self_messages")?.build()?;
-        let house = House {
-            program: root.join("program"),
-            root,
-            users,
-        };
-        let binaries = [
-            "stillpoint",
-            "stillpoint-lower-openmpi",
-            "libstillpoint_upper_openmpi.so",
-        ];
-        let copies = binaries.map(|name| (place::binaries().join(name), house.root.join(name)));
-        let copies = copies.into_iter().chain([(program, house.program.clone())]);
-        for (from, to) in copies {
-            // By another process: a file that this one has open for writing cannot be executed.
-            let copied = Command::new("cp").arg(&from).arg(&to).status();
-            ensure!(copied.map_err(text)?.success(), "no {}", from.display());
-            fs::set_permissions(&to, Permissions::from_mode(0o755)).map_err(text)?;
-        }
-        Ok(house)
-    }
-
-    fn is_root(&self) -> bool {
-        geteuid().is_root()
-    }
-
-    fn stillpoint(&self, directory: &Directory, words: &[&str]) -> Result<Answer, Failed> {
-        let mut command = Command::new(self.root.join("stillpoint"));
-        command.args(words);
-        if self.is_root() {
-            let users: Vec<String> = self.users.iter().map(ToString::to_string).collect();
-            // Other tests have jobs here.
-            command.args(["--user", &users.join(",")]);
-        }
-        self.at_home(&mut command);
-        command::run(command, directory, PATIENCE)
-    }
-
-    /// The suite's own user has a registry of his own, so that other tests' jobs are none of his.
-    fn at_home(&self, command: &mut Command) {
-        command.env_remove("STILLPOINT_RUNTIME_DIR");
-        if !self.is_root() {
-            command.env("STILLPOINT_RUNTIME_DIR", self.root.join("registry"));
-        }
-    }
-
-    /// Where a user's jobs are noted.
-    fn registry(&self, user: u32) -> Result<PathBuf, Failed> {
-        let places = [
-            self.root.join("registry"),
-            PathBuf::from(format!("/run/stillpoint/{user}")),
-            PathBuf::from(format!("/tmp/stillpoint-{user}")),
-        ];
-        let there = places.into_iter().find(|place| place.is_dir());
-        there.ok_or_else(|| format!("user {user} has no registry"))
-    }
-}
-
-impl Drop for House {
-    fn drop(&mut self) {
-        // What cannot be removed is in a place for temporary files.
-        let _ = fs::remove_dir_all(&self.root);
-        if self.is_root() {
-            for user in &self.users {
-                let _ = fs::remove_dir_all(format!("/run/stillpoint/{user}"));
-                let _ = fs::remove_dir_all(format!("/tmp/stillpoint-{user}"));
-            }
-        }
-    }
-}
-
-/// A job of one rank, in a directory of its user's.
-struct Work<'a> {
-    house: &'a House,
-    user: u32,
-    name: String,
-    directory: PathBuf,
-}
-
-impl<'a> Work<'a> {
-    fn new(house: &'a House, user: u32, number: usize) -> Result<Work<'a>, Failed> {
-        let name = format!("job-{number}");
-        let directory = house.root.join(&name);
-        fs::create_dir(&directory).map_err(text)?;
-        fs::set_permissions(&directory, Permissions::from_mode(0o700)).map_err(text)?;
-        if house.is_root() {
-            chown(&directory, Some(user), Some(NOBODY)).map_err(text)?;
-        }
-        Ok(Work {
-            house,
-            user,
-            name,
-            directory,
-        })
-    }
-
-    fn epochs(&self) -> PathBuf {
-        self.directory.join("epochs.d")
-    }
-
-    fn start(&self, directory: &Directory, words: &[&str]) -> Result<Job, Failed> {
-        Job::start(self.command(words), directory)
-    }
-
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = job::mpirun(1);
-        command.arg(self.house.root.join("stillpoint"));
-        command.args(words);
-        self.house.at_home(&mut command);
-        command
-            .current_dir(&self.directory)
-            .env("HOME", &self.directory)
-            .env("TMPDIR", &self.directory)
-            .env("TRIAL_DIR", &self.directory);
-        if self.house.is_root() {
-            command.uid(self.user).gid(NOBODY);
-        }
-        command
-    }
-
-    fn run(&self, directory: &Directory) -> Result<Job, Failed> {
-        let (epochs, program) = (self.epochs(), self.house.program.clone());
-        let words = ["run", "--name", &self.name, "--dir", shown(&epochs)];
-        let words = words.into_iter().chain(["--", shown(&program)]);
-        self.start(directory, &words.collect::<Vec<_>>())
-    }
-
-    fn ready(&self, job: &mut Job) -> Result<(), Failed> {
-        let ready = self.directory.join("ready.0");
-        job.until("ready", PATIENCE, |_| ready.exists())
-    }
-}
-
-fn shown(path: &Path) -> &str {
-    path.to_str().unwrap_or_default()
-}
-
-/// Does what a user can who wants to be in the way of whoever looks at his jobs; a file that nobody may have read.
-fn be_hostile(work: &Work<'_>, another: &Work<'_>) -> Result<PathBuf, Failed> {
-    let secret = work.house.root.join("secret");
-    fs::write(
-        &secret,
-        "{\"name\":\"x\",\"directory\":\"/\",\"launch\":\"x\"}",
-    )
-    .map_err(text)?;
-    fs::set_permissions(&secret, Permissions::from_mode(0o600)).map_err(text)?;
-    // Read long ago, changed since: whoever reads it now leaves a trace.
-    let long_ago = fs::FileTimes::new().set_accessed(std::time::UNIX_EPOCH);
-    let file = File::options().write(true).open(&secret).map_err(text)?;
-    file.set_times(long_ago).map_err(text)?;
-    let registry = work.house.registry(work.user)?;
-    let all = Mode::from_bits_truncate(0o666);
-    mkfifo(&registry.join("fifo.json"), all).map_err(text)?;
-    symlink(&secret, registry.join("link.json")).map_err(text)?;
-    symlink("/dev/zero", registry.join("endless.json")).map_err(text)?;
-    // A job of his that is nothing but a FIFO, and one that is another user's.
-    let trap = work.directory.join("trap");
-    fs::create_dir(&trap).map_err(text)?;
-    mkfifo(&trap.join("job.json"), all).map_err(text)?;
-    let bent = work.directory.join("bent");
-    symlink(another.epochs(), &bent).map_err(text)?;
-    let own = |path: &Path| {
-        let owner = work.house.is_root().then_some(work.user);
-        std::os::unix::fs::lchown(path, owner, None).map_err(text)
-    };
-    for (number, place) in [&trap, &bent].into_iter().enumerate() {
-        let entry = serde_json::json!({
-            "name": format!("trap-{number}"), "directory": place, "launch": "x",
-        });
-        let path = registry.join(format!("trap-{number}.json"));
-        fs::write(&path, entry.to_string()).map_err(text)?;
-        own(&path)?;
-        own(place)?;
-    }
-    strike::signal(strike::coordinator(&work.epochs())?, Signal::SIGSTOP)?;
-    let job_json = work.epochs().join("job.json");
-    fs::remove_file(&job_json).map_err(text)?;
-    let file = File::create(&job_json).map_err(text)?;
-    file.set_len(1 << 30).map_err(text)?;
-    own(&job_json)?;
-    Ok(secret)
-}
 
 fn on_trial(name: &str, test: impl FnOnce(&House, &Directory) -> Result<(), Failed>) {
     let tested = (|| {

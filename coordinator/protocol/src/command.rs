@@ -151,7 +151,7 @@ pub struct JobStatus {
     pub tiers: Vec<TierStatus>,
     /// Seconds since the launch.
     pub seconds: f64,
-    pub tally: Tally,
+    pub tally: Box<Tally>,
 }
 
 /// What the checkpoints of a launch come to.

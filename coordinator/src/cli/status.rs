@@ -270,7 +270,7 @@ impl Shown {
                 committed: status.committed,
                 given_up: status.aborted,
                 last_failure: status.last_failure,
-                tally: status.tally,
+                tally: *status.tally,
                 tiers: status.tiers.into_iter().map(ShownTier::from).collect(),
                 processes: status
                     .ranks

@@ -234,7 +234,7 @@ impl Job {
             staged: self.staging.epoch(),
             tiers: self.staging.status(),
             seconds: now.saturating_sub(self.began).as_secs_f64(),
-            tally: self.tally.clone(),
+            tally: Box::new(self.tally.clone()),
         }
     }
 

@@ -234,12 +234,12 @@ fn to_commands() -> Vec<ToCommand> {
                 rates: Rates::default(),
             }],
             seconds: 0.5,
-            tally: Tally {
+            tally: Box::new(Tally {
                 stored_bytes: 5,
                 stopped_seconds: 0.5,
                 phase_seconds: [("write".to_owned(), 0.25)].into(),
                 refusals: [("a socket is open".to_owned(), 2)].into(),
-            },
+            }),
         }),
         ToCommand::Committed(Outcome {
             epoch: 1,

@@ -66,6 +66,7 @@ fn start(directory: &Path, ranks: u32) -> Result<Child, Failure> {
         restarted_from: None,
         keep: 2,
         interval: None,
+        operators: None,
         suspended_status: 0,
         requeue: None,
         compress: "none".into(),
@@ -175,6 +176,7 @@ fn ask(addresses: &[String], key: &stillpoint_protocol::Key) -> Result<ToCommand
         suspend: false,
         timeout_seconds: None,
         waits: false,
+        asked: None,
     })?;
     loop {
         match receiver.receive()? {

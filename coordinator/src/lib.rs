@@ -1,16 +1,24 @@
 //! The job: state machine, commit, registry, server, and the `stillpoint` command.
 //!
 //! * [`job`] - the job as a pure state machine
+//! * [`batch`] - what a batch system says of the job
 //! * [`cli`] - the command, one file a subcommand
+//! * [`door`] - where the kernel says who asks a job for something
 //! * [`epoch`] - committed and unfinished epochs in a checkpoint directory
 //! * [`server`] - sockets and files around the job
+//! * [`names`] - what users are called
 //! * [`registry`] - which jobs this user has
+//! * [`site`] - what the machine's operators have settled
 
 #![forbid(unsafe_code)]
 
+pub mod batch;
 pub mod cli;
+pub mod door;
 pub mod epoch;
 pub mod job;
 pub mod log;
+pub mod names;
 pub mod registry;
 pub mod server;
+pub mod site;

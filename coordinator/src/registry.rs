@@ -1,19 +1,25 @@
 //! Which jobs this user has on this host: one small file a launch, so that `stillpoint status` and
-//! TARGET as a name need no daemon.
+//! TARGET as a name need no daemon. Every host that has ranks of the job has it.
 //!
 //! The files are hints: what a job does is asked of its coordinator or read from its job.json. They lie
-//! in `$XDG_RUNTIME_DIR/stillpoint`, or `/tmp/stillpoint-UID` where a session has none; both are read,
-//! because a launcher and a shell do not always agree. `STILLPOINT_RUNTIME_DIR` names another place, and
-//! then the only one.
+//! in `/run/stillpoint/UID` where the machine has `/run/stillpoint`, else in `$XDG_RUNTIME_DIR/stillpoint`, or
+//! `/tmp/stillpoint-UID` where a session has none; all are read, because a launcher and a shell do not always agree.
+//! `STILLPOINT_RUNTIME_DIR` names another place, and then the only one.
+//!
+//! A job that was suspended is noted in the folder `suspended` beside, until it is carried on.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use stillpoint_directory::{Directory, Whose};
-use stillpoint_protocol::job_file::JobFile;
+use stillpoint_protocol::job_file::{JobFile, JobFileError, JobState};
 use xxhash_rust::xxh3::xxh3_64;
 
+/// Where every user of the machine may have a directory of his own, as in `/tmp`: `tmpfiles.d` makes it, or root.
+const SHARED: &str = "/run/stillpoint";
+/// Of jobs that are to be carried on.
+const SUSPENDED: &str = "suspended";
 const SUFFIX: &str = ".json";
 /// Two names and a path: no entry is longer.
 const MAX_BYTES: u64 = 64 << 10;
@@ -24,6 +30,32 @@ pub struct Entry {
     pub name: String,
     pub directory: PathBuf,
     pub launch: String,
+    /// Where its coordinator listens.
+    #[serde(default)]
+    pub addresses: Vec<String>,
+    /// What its batch system calls it.
+    #[serde(default)]
+    pub batch: Option<Batch>,
+}
+
+/// A job of a batch system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Batch {
+    /// As it is asked for: `17`, or `17_3` for one of an array.
+    pub id: String,
+    /// Its number, which no other job has.
+    pub number: String,
+    /// Slurm's: it can be started again.
+    #[serde(default)]
+    pub slurm: bool,
+}
+
+impl Batch {
+    /// Whether an operator who says `job` means it: by its number, by its place in its array, or by its array.
+    pub fn is_meant(&self, job: &str) -> bool {
+        let array = self.id.split_once('_').map(|(array, _)| array);
+        [Some(self.id.as_str()), Some(&self.number), array].contains(&Some(job))
+    }
 }
 
 /// The registry of one user.
@@ -40,15 +72,17 @@ impl Registry {
             return Registry::at(place.into());
         }
         let uid = nix::unistd::getuid();
+        let shared = Path::new(SHARED);
+        let shared = is_shared(shared).then(|| shared.join(uid.to_string()));
         let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         // A login's own directory, also when this process was started without the variable.
         let login = PathBuf::from(format!("/run/user/{uid}"));
-        let mut places: Vec<PathBuf> = session
+        let sessions = session
             .into_iter()
             .chain([login])
             .filter(|place| place.is_absolute() && place.is_dir())
-            .map(|place| place.join("stillpoint"))
-            .collect();
+            .map(|place| place.join("stillpoint"));
+        let mut places: Vec<PathBuf> = shared.into_iter().chain(sessions).collect();
         places.dedup();
         places.push(PathBuf::from(format!("/tmp/stillpoint-{uid}")));
         Registry { places }
@@ -63,22 +97,57 @@ impl Registry {
 
     /// Notes a launch.
     pub fn add(&self, entry: &Entry) -> io::Result<()> {
-        let mut last = io::Error::from(io::ErrorKind::NotFound);
-        for place in &self.places {
-            match add_at(place, entry) {
-                Ok(()) => return Ok(()),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
+        add_to(&self.places, entry)
     }
 
     /// Forgets a launch.
     pub fn remove(&self, entry: &Entry) {
-        for place in &self.places {
-            // Not there is as good as removed.
-            let _ = Directory::open(place, Whose::Ours)
-                .and_then(|place| place.remove_file(&file(entry)));
+        remove_from(&self.places, entry);
+    }
+
+    /// Notes that a launch was suspended.
+    pub fn set_aside(&self, entry: &Entry) -> io::Result<()> {
+        add_to(&self.aside(), entry)
+    }
+
+    /// Those that were suspended, by their own job.json, and were not carried on. Others are forgotten.
+    pub fn suspended(&self) -> Vec<(Entry, JobFile)> {
+        let aside = self.aside();
+        let mut found = vec![];
+        for entry in all(&aside) {
+            match JobFile::read(&entry.directory) {
+                Ok(job) if job.launch == entry.launch && job.state == JobState::Suspended => {
+                    found.push((entry, job));
+                }
+                Err(JobFileError::Io { .. } | JobFileError::Malformed { .. }) => {}
+                _ => remove_from(&aside, &entry),
+            }
+        }
+        found
+    }
+
+    fn aside(&self) -> Vec<PathBuf> {
+        let aside = self.places.iter().map(|place| place.join(SUSPENDED));
+        aside.collect()
+    }
+
+    /// Everything that is noted; nothing is looked at but the registry itself.
+    pub fn listed(&self) -> Vec<Entry> {
+        all(&self.places)
+    }
+
+    /// What is known by its directory of a launch that is noted. `None`: it does not run, and is forgotten.
+    pub fn look(&self, entry: &Entry) -> Option<Result<JobFile, JobFileError>> {
+        match JobFile::read(&entry.directory) {
+            Ok(job) if job.launch == entry.launch && job.runs_here() => Some(Ok(job)),
+            // A directory or a file that cannot be read just now (network): the job may run.
+            Err(error @ (JobFileError::Io { .. } | JobFileError::Malformed { .. })) => {
+                Some(Err(error))
+            }
+            _ => {
+                self.remove(entry);
+                None
+            }
         }
     }
 
@@ -86,16 +155,9 @@ impl Registry {
     /// forgotten.
     pub fn running(&self) -> Vec<(Entry, JobFile)> {
         let mut found: Vec<(Entry, JobFile)> = vec![];
-        for entry in self.places.iter().flat_map(|place| entries(place)) {
-            match JobFile::read(&entry.directory) {
-                Ok(job) if job.launch == entry.launch && job.runs_here() => {
-                    if found.iter().all(|(other, _)| other.launch != entry.launch) {
-                        found.push((entry, job));
-                    }
-                }
-                // A directory that cannot be read just now (network) is not forgotten.
-                Err(stillpoint_protocol::job_file::JobFileError::Io { .. }) => {}
-                _ => self.remove(&entry),
+        for entry in self.listed() {
+            if let Some(Ok(job)) = self.look(&entry) {
+                found.push((entry, job));
             }
         }
         found.sort_by(|(a, _), (b, _)| (&a.name, &a.directory).cmp(&(&b.name, &b.directory)));
@@ -107,6 +169,64 @@ impl Registry {
 fn file(entry: &Entry) -> String {
     let key = format!("{}\n{}", entry.launch, entry.directory.display());
     format!("{:016x}{SUFFIX}", xxh3_64(key.as_bytes()))
+}
+
+/// Where the machine has a place for all its users: root's own, in which nobody removes what is another's.
+fn is_shared(place: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let about = std::fs::symlink_metadata(place);
+    about.is_ok_and(|about| about.is_dir() && about.uid() == 0 && about.mode() & 0o1777 == 0o1777)
+}
+
+/// Makes that place, where root may.
+pub fn make_shared_place() -> io::Result<()> {
+    use rustix::fs::{Mode, chmodat, mkdirat};
+    use rustix::io::Errno;
+    let all = Mode::SVTX | Mode::RWXU | Mode::RWXG | Mode::RWXO;
+    match mkdirat(rustix::fs::CWD, SHARED, all) {
+        // Whatever the umask says.
+        Ok(()) => Ok(chmodat(
+            rustix::fs::CWD,
+            SHARED,
+            all,
+            rustix::fs::AtFlags::empty(),
+        )?),
+        Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Notes a launch in the first place that can be made.
+fn add_to(places: &[PathBuf], entry: &Entry) -> io::Result<()> {
+    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    for place in places {
+        match add_at(place, entry) {
+            Ok(()) => return Ok(()),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn remove_from(places: &[PathBuf], entry: &Entry) {
+    for place in places {
+        // Not there is as good as removed.
+        let _ =
+            Directory::open(place, Whose::Ours).and_then(|place| place.remove_file(&file(entry)));
+    }
+}
+
+/// Every launch that is noted, once.
+fn all(places: &[PathBuf]) -> Vec<Entry> {
+    let mut found: Vec<Entry> = vec![];
+    for entry in places.iter().flat_map(|place| entries(place)) {
+        let known =
+            |other: &Entry| other.launch == entry.launch && other.directory == entry.directory;
+        if !found.iter().any(known) {
+            found.push(entry);
+        }
+    }
+    found
 }
 
 fn add_at(place: &Path, entry: &Entry) -> io::Result<()> {
@@ -133,13 +253,15 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use stillpoint_protocol::Key;
-    use stillpoint_protocol::job_file::{FORMAT, JobState, Process};
+    use stillpoint_protocol::job_file::{FORMAT, Process};
 
     fn entry(directory: &Path, launch: &str) -> Entry {
         Entry {
             name: "melt".into(),
             directory: directory.to_owned(),
             launch: launch.into(),
+            addresses: vec![],
+            batch: None,
         }
     }
 
@@ -163,6 +285,7 @@ mod tests {
             working_directory: "/".into(),
             restarted_from: None,
             recovers: None,
+            suspended_by: None,
             epoch: None,
             directory: None,
             inode: None,
@@ -192,6 +315,53 @@ mod tests {
         registry.add(&mine).unwrap();
         job(directory.path(), "one", JobState::Finished);
         assert!(registry.running().is_empty());
+    }
+
+    #[test]
+    fn a_suspended_job_is_kept_until_it_is_carried_on() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let registry = Registry::at(place.path().join("r"));
+        let mine = entry(directory.path(), "one");
+        registry.set_aside(&mine).unwrap();
+        job(directory.path(), "one", JobState::Suspended);
+        assert!(registry.running().is_empty());
+        assert_eq!(registry.suspended().len(), 1);
+        job(directory.path(), "two", JobState::Running);
+        assert!(registry.suspended().is_empty());
+        job(directory.path(), "one", JobState::Suspended);
+        assert!(registry.suspended().is_empty(), "it was not forgotten");
+    }
+
+    #[test]
+    fn a_job_whose_file_is_broken_may_run_and_is_not_forgotten() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let registry = Registry::at(place.path().join("r"));
+        registry.add(&entry(directory.path(), "one")).unwrap();
+        fs::write(JobFile::path(directory.path()), "{").unwrap();
+        assert!(registry.running().is_empty());
+        let listed = registry.listed();
+        assert_eq!(listed.len(), 1);
+        assert!(registry.look(&listed[0]).unwrap().is_err());
+    }
+
+    #[test]
+    fn an_operator_means_a_task_a_job_or_an_array() {
+        let batch = Batch {
+            id: "17_3".into(),
+            number: "20".into(),
+            slurm: true,
+        };
+        for (job, meant) in [
+            ("17_3", true),
+            ("20", true),
+            ("17", true),
+            ("3", false),
+            ("1", false),
+        ] {
+            assert_eq!(batch.is_meant(job), meant, "{job}");
+        }
     }
 
     #[test]

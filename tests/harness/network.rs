@@ -50,6 +50,13 @@ impl Network {
         format!("sp{}n{}", self.number, node + 1)
     }
 
+    /// A command line on a node, which is the argument that is to follow.
+    pub fn on(&self, node: u32) -> Command {
+        let mut command = script();
+        command.args(["shell", &format!("10.77.{}.{}", self.number, node + 1)]);
+        command
+    }
+
     /// `mpirun` of one rank a node. Of the directories `own.*` a rank sees what is in the one of its own node only.
     pub fn mpirun(&self, own: &Path) -> Command {
         let net = format!("10.77.{}", self.number);

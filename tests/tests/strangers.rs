@@ -193,6 +193,7 @@ fn somebody_in_between_gives_no_orders() {
             suspend: true,
             timeout_seconds: None,
             waits: false,
+            asked: None,
         };
         let plain = codec::encode(&suspend).map_err(|error| failed(&error))?;
         for change in [Change::Say(plain), Change::Flip, Change::Repeat] {

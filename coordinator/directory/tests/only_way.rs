@@ -33,7 +33,7 @@ const OTHER_WAYS: [&str; 12] = [
 ];
 
 /// Source, how many lines of it go another way at most, and to which files.
-const ELSEWHERE: [(&str, usize, &str); 18] = [
+const ELSEWHERE: [(&str, usize, &str); 21] = [
     ("coordinator/faults/src/lib.rs", 2, "/proc/self/fd"),
     ("coordinator/src/cli/inside.rs", 1, "/proc/self/maps"),
     ("coordinator/src/cli/interrupt.rs", 1, "/proc/self/status"),
@@ -45,7 +45,14 @@ const ELSEWHERE: [(&str, usize, &str); 18] = [
         1,
         "how long files are; none is opened",
     ),
+    ("coordinator/src/cli/all/ranks.rs", 6, "/proc"),
+    (
+        "coordinator/src/cli/all/users.rs",
+        1,
+        "the names in /run and /tmp; none is opened",
+    ),
     ("coordinator/src/cli/check.rs", 2, "/proc and /sys"),
+    ("coordinator/src/door.rs", 1, "/proc/net/unix"),
     (
         "coordinator/src/cli/coordinator.rs",
         3,

@@ -248,6 +248,8 @@ pub enum ToAgent {
     /// Before a restart for which blocks were gathered: the epoch to restart from; another one, and why, if the staged
     /// one could not be made whole.
     CarryOn { epoch: Option<u64>, reason: String },
+    /// Tell the user this, on the rank's stderr.
+    Say { text: String },
 }
 
 /// What a rank is to do during an attempt.

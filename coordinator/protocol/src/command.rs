@@ -4,6 +4,11 @@
 //! number of [`ToCommand::Phase`] and [`ToCommand::Hindered`] and then one of `Committed`, `Refused`, `Aborted`. A command that
 //! goes away before the end does not end the checkpoint.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
 use crate::codec::{Decode, Encode};
 use crate::tier::{Announced, Moved, Rates};
 
@@ -17,7 +22,44 @@ pub enum FromCommand {
         timeout_seconds: Option<u64>,
         /// Whether it is tried again until then while something hinders it.
         waits: bool,
+        /// Who asks, where it is not the job's own user, and why.
+        asked: Option<Asked>,
     },
+}
+
+/// Who asks for something, and why: for the job's records and for its user.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct Asked {
+    /// A user's name.
+    pub by: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What is kept of a reason, in characters.
+const LONGEST_REASON: usize = 1000;
+
+impl Asked {
+    /// The same in one line that a terminal may be shown.
+    pub fn in_one_line(self) -> Asked {
+        let line = |text: String| {
+            let plain = |c: char| if c.is_control() { ' ' } else { c };
+            text.chars().take(LONGEST_REASON).map(plain).collect()
+        };
+        Asked {
+            by: line(self.by),
+            reason: self.reason.map(line).filter(|reason| !reason.is_empty()),
+        }
+    }
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.reason {
+            Some(reason) => write!(f, "by {}: {reason}", self.by),
+            None => write!(f, "by {}", self.by),
+        }
+    }
 }
 
 /// To the command.
@@ -109,6 +151,18 @@ pub struct JobStatus {
     pub tiers: Vec<TierStatus>,
     /// Seconds since the launch.
     pub seconds: f64,
+    pub tally: Box<Tally>,
+}
+
+/// What the checkpoints of a launch come to.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode, Serialize, Deserialize)]
+pub struct Tally {
+    /// Of committed epochs: bytes on disk, seconds that the application stood still, seconds by phase.
+    pub stored_bytes: u64,
+    pub stopped_seconds: f64,
+    pub phase_seconds: BTreeMap<String, f64>,
+    /// Why checkpoints were refused or given up, and how often.
+    pub refusals: BTreeMap<String, u64>,
 }
 
 /// One rank.

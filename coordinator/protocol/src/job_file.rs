@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use stillpoint_directory::{Directory, Whose};
 use stillpoint_faults::Replacement;
 
+use crate::command::Asked;
 use crate::key::Key;
 
 /// The file's name in the checkpoint directory.
@@ -57,6 +58,9 @@ pub struct JobFile {
     /// The staged epoch that this launch makes whole first, to restart from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovers: Option<u64>,
+    /// Who had it suspended, where it was not its own user, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspended_by: Option<Asked>,
     /// The newest committed epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u64>,
@@ -283,6 +287,7 @@ mod tests {
             working_directory: "/".into(),
             restarted_from: None,
             recovers: None,
+            suspended_by: None,
             epoch: Some(3),
             directory: None,
             inode: None,

@@ -1,19 +1,13 @@
-//! What a batch system says of the job that this launch belongs to.
+//! What follows for a launch from its batch system.
 
 use std::path::Path;
 
 use super::Failure;
+use crate::batch::{JOBS, slurm_job, variable};
 use crate::server::BatchJob;
-
-/// What batch systems call their job, as its processes see it: Slurm, PBS, LSF.
-const JOBS: [&str; 3] = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"];
 
 /// `EX_TEMPFAIL` of `sysexits.h`: not done, to be tried again. No success to a batch system.
 const TRY_AGAIN: u8 = 75;
-
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
-}
 
 /// What ranks end with after a suspend, where the user does not say.
 pub fn suspended_status() -> u8 {
@@ -29,7 +23,7 @@ fn status_of(variable: impl Fn(&str) -> Option<String>) -> u8 {
 
 /// The batch job that Slurm can start again. Fails where there is none, before anything is started.
 pub fn to_be_requeued() -> Result<BatchJob, Failure> {
-    let job = slurm_job(variable).ok_or_else(|| {
+    let id = slurm_job(variable).ok_or_else(|| {
         Failure::new(
             Failure::USAGE,
             "--requeue is for jobs of Slurm, and SLURM_JOB_ID is not set: leave it out",
@@ -38,21 +32,11 @@ pub fn to_be_requeued() -> Result<BatchJob, Failure> {
     let search = std::env::var_os("PATH").unwrap_or_default();
     let there = |directory: &Path| directory.join("scontrol").is_file();
     match std::env::split_paths(&search).any(|directory| there(&directory)) {
-        true => Ok(job),
+        true => Ok(BatchJob { id }),
         false => Err(Failure::failed(
             "--requeue needs Slurm's scontrol on this node, and it is not in PATH",
         )),
     }
-}
-
-/// A task of an array is named by the array and its place in it: the number of the last one is the whole array's.
-fn slurm_job(variable: impl Fn(&str) -> Option<String>) -> Option<BatchJob> {
-    let task = variable("SLURM_ARRAY_JOB_ID").zip(variable("SLURM_ARRAY_TASK_ID"));
-    let id = match task {
-        Some((array, task)) => format!("{array}_{task}"),
-        None => variable("SLURM_JOB_ID")?,
-    };
-    Some(BatchJob { id })
 }
 
 #[cfg(test)]
@@ -72,14 +56,5 @@ mod tests {
         for name in JOBS {
             assert_eq!(status_of(of(&[(name, "17")])), 75, "{name}");
         }
-    }
-
-    #[test]
-    fn a_task_of_an_array_is_requeued_alone() {
-        let mut job = vec![("SLURM_JOB_ID", "19")];
-        assert_eq!(slurm_job(of(&job)).unwrap().id, "19");
-        job.extend([("SLURM_ARRAY_JOB_ID", "17"), ("SLURM_ARRAY_TASK_ID", "2")]);
-        assert_eq!(slurm_job(of(&job)).unwrap().id, "17_2");
-        assert_eq!(slurm_job(of(&[])), None);
     }
 }

@@ -2,6 +2,7 @@
 
 mod gpu;
 mod mpi;
+mod site;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -90,6 +91,7 @@ fn rows() -> Vec<Row> {
         sibling("MPICH lower half", false, "stillpoint-lower-mpich"),
     ];
     rows.extend(gpu::rows());
+    rows.extend(site::rows());
     rows
 }
 

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use stillpoint_protocol::command::{FromCommand, Outcome, ToCommand};
+use stillpoint_protocol::command::Outcome;
 
+use super::all::{self, Deed, Everybody, Left};
 use super::interrupt;
+use super::request::{Told, Wanted, carry_out, wish_of};
 use super::target::Target;
 use super::units::{bytes, parse_duration};
-use super::{Failure, print, print_json};
-use crate::job::Phase;
+use super::{print, print_json};
 
 /// Write an epoch and let the job carry on
 ///
@@ -31,12 +32,29 @@ pub struct Checkpoint {
 pub struct Suspend {
     #[command(flatten)]
     request: Request,
+
+    /// With --all: what becomes of jobs that cannot be suspended
+    #[arg(
+        long,
+        env = "STILLPOINT_LEFT",
+        value_name = "WHAT",
+        default_value = "leave"
+    )]
+    left: Left,
 }
 
 #[derive(Debug, Args)]
 struct Request {
     /// Checkpoint directory or name of the job; may be left out when only one job of yours runs
+    #[arg(conflicts_with = "all")]
     target: Option<String>,
+
+    #[command(flatten)]
+    everybody: Everybody,
+
+    /// Why: for the job's records and, on its stderr, for its user
+    #[arg(long, env = "STILLPOINT_REASON", value_name = "TEXT")]
+    reason: Option<String>,
 
     /// Give up after this time; the job then carries on. What hinders a checkpoint is waited for until then, or for 10 s
     #[arg(long, env = "STILLPOINT_TIMEOUT", value_name = "TIME", value_parser = parse_duration)]
@@ -51,84 +69,55 @@ struct Request {
     json: bool,
 }
 
-/// What a request with a limit is given beyond it once the commit has begun: for that and, after a suspend, the ranks' end.
-const FOR_THE_COMMIT: Duration = Duration::from_secs(120);
-/// What it is given beyond it before: for the word that the limit is over.
-const FOR_AN_ANSWER: Duration = Duration::from_secs(5);
-
-/// Phases in which nothing aborts a checkpoint any more.
-const PAST_RETURN: [&str; 3] = [
-    Phase::Commit.name(),
-    Phase::Release.name(),
-    Phase::End.name(),
-];
-
 impl Checkpoint {
     pub fn execute(self) -> super::Outcome {
-        self.request.execute(false)
+        self.request.execute(false, Left::Leave)
     }
 }
 
 impl Suspend {
     pub fn execute(self) -> super::Outcome {
-        self.request.execute(true)
+        self.request.execute(true, self.left)
     }
 }
 
 impl Request {
-    fn execute(self, suspend: bool) -> super::Outcome {
+    fn execute(self, suspend: bool, left: Left) -> super::Outcome {
+        if self.everybody.all {
+            let deed = if suspend {
+                Deed::Suspend
+            } else {
+                Deed::Checkpoint
+            };
+            let asking = all::Asking {
+                timeout: self.timeout,
+                waits: !self.no_wait,
+                reason: self.reason,
+                left,
+                json: self.json,
+            };
+            return self.everybody.ask(deed, asking);
+        }
         let mut target = Target::find(self.target.as_deref())?;
-        let asked = Instant::now();
-        let deadline = self.timeout.map(|timeout| asked + timeout);
-        let connected = target.connect_to_whoever_serves(self.timeout);
-        let target = target;
-        let lost = |failure| target.lost(failure, deadline);
-        let mut coordinator = connected.map_err(lost)?;
-        let request = FromCommand::Checkpoint {
+        let wanted = Wanted {
             suspend,
-            // At least 1: a limit of 0 would be none.
-            timeout_seconds: self.timeout.map(|timeout| timeout.as_secs().max(1)),
+            timeout: self.timeout,
             waits: !self.no_wait,
+            asked: wish_of(&target, self.reason.clone()),
         };
-        coordinator.ask(&request).map_err(lost)?;
-        interrupt::ends_with(goes_on(suspend, &target));
-        let mut beyond = FOR_AN_ANSWER;
+        let goes_on = goes_on(suspend, &target);
         let mut progress = Progress::new();
         let mut waited_for = BTreeSet::new();
-        loop {
-            let limit = self.timeout.map(|timeout| timeout + beyond);
-            let patience = limit.map(|limit| limit.saturating_sub(asked.elapsed()));
-            match coordinator.answer(patience).map_err(lost)? {
-                ToCommand::Phase { epoch, phase } => {
-                    beyond = match PAST_RETURN.contains(&phase.as_str()) {
-                        true => FOR_THE_COMMIT,
-                        false => FOR_AN_ANSWER,
-                    };
-                    progress.phase(epoch, &phase);
-                }
-                ToCommand::Hindered { reasons } => {
-                    progress.hindered(&reasons);
-                    waited_for.extend(reasons);
-                }
-                ToCommand::Committed(outcome) => {
-                    progress.end();
-                    return self.report(&target, &outcome, &waited_for);
-                }
-                ToCommand::Refused { reasons } => {
-                    progress.end();
-                    let reasons = reasons.join("; ");
-                    let text = format!("the job cannot be checkpointed now and runs on: {reasons}");
-                    return Err(Failure::new(Failure::REFUSED, text));
-                }
-                ToCommand::Aborted { reason } => {
-                    progress.end();
-                    let text =
-                        format!("no epoch was written, older ones are as they were: {reason}");
-                    return Err(Failure::failed(text));
-                }
-                ToCommand::Status(_) => {}
+        let outcome = carry_out(&mut target, &wanted, &mut |told| match told {
+            Told::Asked => interrupt::ends_with(goes_on.clone()),
+            Told::Phase { epoch, phase, .. } => progress.phase(epoch, phase),
+            Told::Hindered(reasons) => {
+                progress.hindered(reasons);
+                waited_for.extend(reasons.iter().cloned());
             }
-        }
+        });
+        progress.end();
+        self.report(&target, &outcome?, &waited_for)
     }
 
     fn report(

@@ -146,6 +146,7 @@ mod tests {
             working_directory: "/".into(),
             restarted_from: None,
             recovers: None,
+            suspended_by: None,
             epoch: None,
             directory: None,
             inode: None,

@@ -2,6 +2,7 @@
 //!
 //! The definitions here feed the parser, `--help`, the manual pages and the shell completions.
 
+mod all;
 mod batch;
 mod check;
 mod checkpoint;
@@ -22,8 +23,10 @@ mod one_voice;
 mod options;
 mod plan;
 mod program;
+mod request;
 mod restart;
 mod run;
+mod settled;
 mod start;
 mod status;
 mod target;
@@ -35,7 +38,9 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::{fmt, io, iter};
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::site::Site;
 
 /// Transparent checkpointing for MPI programs
 ///
@@ -60,6 +65,7 @@ enum Command {
     Status(status::Status),
     Checkpoint(checkpoint::Checkpoint),
     Suspend(checkpoint::Suspend),
+    Resume(all::Resume),
     Verify(verify::Verify),
     Inspect(inspect::Inspect),
     Clean(clean::Clean),
@@ -69,6 +75,8 @@ enum Command {
     Man(man::Man),
     #[command(hide = true)]
     Coordinator(coordinator::Coordinator),
+    #[command(hide = true)]
+    OfUser(all::OfUser),
 }
 
 /// What a subcommand comes to: an error is one line for people and an exit status.
@@ -155,7 +163,13 @@ impl fmt::Display for Failure {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match parse() {
+        Ok(cli) => cli,
+        Err(failure) => {
+            failure.say();
+            return ExitCode::from(failure.status);
+        }
+    };
     if let Err(error) = stillpoint_faults::arm() {
         Failure::failed(error.to_string()).say();
         return ExitCode::from(2);
@@ -166,6 +180,7 @@ pub fn main() -> ExitCode {
         Command::Status(status) => status.execute(),
         Command::Checkpoint(checkpoint) => checkpoint.execute(),
         Command::Suspend(suspend) => suspend.execute(),
+        Command::Resume(resume) => resume.execute(),
         Command::Verify(verify) => verify.execute(),
         Command::Inspect(inspect) => inspect.execute(),
         Command::Clean(clean) => clean.execute(),
@@ -174,6 +189,7 @@ pub fn main() -> ExitCode {
         Command::Completions(completions) => completions.execute(),
         Command::Man(man) => man.execute(),
         Command::Coordinator(coordinator) => coordinator.execute(),
+        Command::OfUser(helper) => helper.execute(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -181,6 +197,31 @@ pub fn main() -> ExitCode {
             failure.say();
             ExitCode::from(failure.status)
         }
+    }
+}
+
+/// The command line of this process, with what the site has settled. A file of the site's that cannot be used stops launches, which it is
+/// about, and nothing else.
+fn parse() -> Result<Cli, Failure> {
+    let site = Site::of_this_machine();
+    let applied = site.and_then(|site| {
+        let path = site.path.display();
+        let definition = settled::apply(definition(), &site);
+        let definition = definition.map_err(|error| format!("{path}: {error}"))?;
+        Ok((definition, site))
+    });
+    let (definition, site, broken) = match applied {
+        Ok((definition, site)) => (definition, site, None),
+        Err(error) => (definition(), Site::default(), Some(error)),
+    };
+    let matches = definition.get_matches();
+    settled::check(&matches, &site)?;
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match (broken, &cli.command) {
+        (Some(error), Command::Run(_) | Command::Restart(_)) => Err(Failure::failed(format!(
+            "what this site has settled cannot be read: {error}"
+        ))),
+        _ => Ok(cli),
     }
 }
 

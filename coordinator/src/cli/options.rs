@@ -151,6 +151,10 @@ pub struct LaunchOptions {
     #[arg(long, env = "STILLPOINT_REQUEUE")]
     requeue: bool,
 
+    /// A group, by name or number, whose members may ask for a suspend of this job, and for nothing else
+    #[arg(long, env = "STILLPOINT_OPERATORS", value_name = "GROUP")]
+    pub operators: Option<String>,
+
     #[command(flatten)]
     pub tiers: TierOptions,
 }

@@ -41,7 +41,7 @@ pub struct Run {
     safe_state: SafeState,
 
     #[command(flatten)]
-    options: LaunchOptions,
+    pub options: LaunchOptions,
 
     /// The program
     #[arg(value_name = "APP")]

@@ -16,7 +16,7 @@ use stillpoint_directory::{Directory, Whose};
 use stillpoint_faults::{Point, strike, this_is};
 use stillpoint_image::fast_tier::JobPart;
 use stillpoint_image::{ImageError, Manifest, epoch_name, image_name};
-use stillpoint_protocol::job_file::{JobFile, JobState, Process};
+use stillpoint_protocol::job_file::{JobFile, JobState, Process, host_name};
 use stillpoint_protocol::launch::{KEPT_FROM_LOADER, Launch, Ready, Restart, VARIABLE};
 use stillpoint_protocol::tier::Tiers;
 
@@ -26,6 +26,8 @@ use super::launch::Place;
 use super::leftovers;
 use super::options::{LaunchOptions, OnTerm, SafeState};
 use super::{Failure, Outcome, mpi, one_voice};
+use crate::batch;
+use crate::registry::{Entry, Registry};
 use crate::server::Spec;
 
 /// How long the other ranks wait for rank 0's decision: network file systems show it late.
@@ -139,6 +141,7 @@ pub fn start(
         }
     };
     let siblings = Siblings::find(mpi.program, mpi.library)?;
+    note(&work, &job);
     if let Some(tiers) = &tiers {
         occupy(tiers, &work, &job);
     }
@@ -246,6 +249,21 @@ fn now() -> i64 {
     since.map_or(0, |since| since.as_nanos() as i64)
 }
 
+/// Where the coordinator is on another host, nobody else notes here that the job has ranks here.
+fn note(directory: &Path, job: &JobFile) {
+    if job.coordinator.host != host_name() {
+        let entry = Entry {
+            name: job.name.clone(),
+            directory: directory.to_owned(),
+            launch: job.launch.clone(),
+            addresses: job.addresses.clone(),
+            batch: batch::job(),
+        };
+        // The job does without; it is found by its directory.
+        let _ = Registry::of_this_user().add(&entry);
+    }
+}
+
 /// Takes the job's part of the fast tier: whatever no restart needs makes room, of this job and of others.
 fn occupy(tiers: &Tiers, directory: &Path, job: &JobFile) {
     let part = JobPart::new(&tiers.fast, &job.job);
@@ -336,6 +354,7 @@ fn start_coordinator(
         restarted_from: task.epoch,
         keep: options.keep as usize,
         interval: options.interval,
+        operators: options.operators.clone(),
         suspended_status: options.suspended_status(),
         requeue: options.requeued()?,
         compress: options.compress.clone(),

@@ -5,12 +5,13 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 use stillpoint_directory::Whose;
-use stillpoint_protocol::command::{FromCommand, JobStatus, TierStatus, ToCommand};
+use stillpoint_protocol::command::{Asked, FromCommand, JobStatus, Tally, TierStatus, ToCommand};
 use stillpoint_protocol::job_file::JobState;
 
+use super::all::{Asking, Deed, Everybody};
 use super::mpi::over;
 use super::target::Target;
-use super::units::{bytes, span};
+use super::units::{bytes, parse_duration, span};
 use super::{Outcome, print, print_json};
 use crate::epoch::{Epochs, seconds_since_1970};
 use crate::log::utc;
@@ -23,7 +24,24 @@ use crate::registry::Registry;
 #[derive(Debug, Args)]
 pub struct Status {
     /// Checkpoint directory or name of a job
+    #[arg(conflicts_with = "all")]
     target: Option<String>,
+
+    #[command(flatten)]
+    everybody: Everybody,
+
+    /// With --all: how long to look [default: 30s]
+    #[arg(long, env = "STILLPOINT_TIMEOUT", value_name = "TIME", value_parser = parse_duration)]
+    timeout: Option<Duration>,
+
+    /// With --all: print OpenMetrics text, as monitoring takes it
+    #[arg(
+        long,
+        env = "STILLPOINT_METRICS",
+        requires = "all",
+        conflicts_with = "json"
+    )]
+    metrics: bool,
 
     /// Print JSON
     #[arg(long, env = "STILLPOINT_JSON")]
@@ -40,6 +58,8 @@ struct Shown {
     reason: Option<String>,
     /// The application's: 0, or the first other status of a rank.
     exit_status: Option<i32>,
+    /// Who had it suspended, where it was not its own user, and why.
+    suspended_by: Option<Asked>,
     job: String,
     launch: String,
     ranks: u32,
@@ -81,6 +101,8 @@ struct ShownLive {
     committed: u64,
     given_up: u64,
     last_failure: Option<String>,
+    /// What they came to.
+    tally: Tally,
     processes: Vec<ShownRank>,
     /// One a rank, where the launch has tiers.
     tiers: Vec<ShownTier>,
@@ -147,6 +169,17 @@ impl ShownTier {
 
 impl Status {
     pub fn execute(self) -> Outcome {
+        if self.everybody.all {
+            if self.metrics {
+                return self.everybody.measure(self.timeout);
+            }
+            let asking = Asking {
+                timeout: self.timeout,
+                json: self.json,
+                ..Asking::default()
+            };
+            return self.everybody.ask(Deed::Status, asking);
+        }
         if self.target.is_some() {
             let shown = Shown::of(&Target::find(self.target.as_deref())?);
             return match self.json {
@@ -212,6 +245,7 @@ impl Shown {
             state: state.name(),
             reason,
             exit_status: job.exit_status,
+            suspended_by: job.suspended_by.clone(),
             job: job.job.clone(),
             launch: job.launch.clone(),
             ranks: job.ranks,
@@ -236,6 +270,7 @@ impl Shown {
                 committed: status.committed,
                 given_up: status.aborted,
                 last_failure: status.last_failure,
+                tally: *status.tally,
                 tiers: status.tiers.into_iter().map(ShownTier::from).collect(),
                 processes: status
                     .ranks
@@ -261,6 +296,9 @@ impl Shown {
         let mut row = |name: &str, value: &str| text.push_str(&format!("  {name:<12} {value}\n"));
         if let Some(reason) = &self.reason {
             row("because", reason);
+        }
+        if let Some(asked) = &self.suspended_by {
+            row("suspended", &asked.to_string());
         }
         row("directory", &self.directory);
         row("command", &self.command.join(" "));
@@ -315,6 +353,12 @@ impl Shown {
         }
         text
     }
+}
+
+/// A job as `--json` shows it.
+pub fn as_json(target: &Target) -> serde_json::Value {
+    // Fails for no value of this type.
+    serde_json::to_value(Shown::of(target)).unwrap_or_default()
 }
 
 /// What the coordinator says, if the job runs and it answers.

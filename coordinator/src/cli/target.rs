@@ -1,5 +1,6 @@
 //! TARGET: a checkpoint directory, the name of a running job, or nothing when there is only one.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,6 +12,7 @@ use stillpoint_protocol::job_file::{self, JobFile, JobFileError, JobState, host_
 use stillpoint_protocol::{Receiver, Sender};
 
 use super::Failure;
+use crate::door::Visit;
 use crate::registry::Registry;
 
 /// How long a coordinator may take to answer.
@@ -90,7 +92,7 @@ impl Target {
         let (sender, receiver) = connection
             .split()
             .map_err(|error| self.unreachable(&error))?;
-        Ok(Coordinator { sender, receiver })
+        Ok(Coordinator::Keyed(sender, receiver))
     }
 
     /// The same; where the coordinator has died and ranks live, another one is about to take over.
@@ -179,24 +181,35 @@ impl Target {
 }
 
 /// A connection on which one request is made.
-pub struct Coordinator {
-    sender: Sender<FromCommand>,
-    receiver: Receiver<ToCommand>,
+pub enum Coordinator {
+    /// By the job's key.
+    Keyed(Sender<FromCommand>, Receiver<ToCommand>),
+    /// At its door.
+    Visited(Visit),
 }
 
 impl Coordinator {
-    pub fn ask(&self, message: &FromCommand) -> Result<(), Failure> {
-        self.sender
-            .send(message)
-            .map_err(|error| Failure::of(&error))
+    pub fn ask(&mut self, message: &FromCommand) -> Result<(), Failure> {
+        match self {
+            Coordinator::Keyed(sender, _) => {
+                sender.send(message).map_err(|error| Failure::of(&error))
+            }
+            Coordinator::Visited(visit) => visit.ask(message).map_err(|error| Failure::of(&error)),
+        }
     }
 
     /// The next answer.
     pub fn answer(&mut self, patience: Option<Duration>) -> Result<ToCommand, Failure> {
         use stillpoint_protocol::Received;
-        let received = match patience {
-            Some(patience) => self.receiver.receive_within(patience),
-            None => self.receiver.receive(),
+        let received = match (self, patience) {
+            (Coordinator::Keyed(_, receiver), Some(patience)) => receiver.receive_within(patience),
+            (Coordinator::Keyed(_, receiver), None) => receiver.receive(),
+            (Coordinator::Visited(visit), patience) => Ok(match visit.answer(patience) {
+                Ok(Some(message)) => Received::Message(message),
+                Ok(None) => Received::Closed,
+                Err(error) if error.kind() == ErrorKind::TimedOut => Received::Nothing,
+                Err(error) => return Err(Failure::of(&error)),
+            }),
         };
         match received.map_err(|error| Failure::of(&error))? {
             Received::Message(message) => Ok(message),

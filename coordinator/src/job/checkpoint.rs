@@ -15,7 +15,7 @@ use stillpoint_protocol::job_file::JobState;
 use super::attempt::Attempt;
 use super::ending::Why;
 use super::phase::Phase;
-use super::{Job, Output};
+use super::{Job, Output, tally};
 
 impl Job {
     pub(super) fn order_begin(&mut self, epoch: u64) {
@@ -321,6 +321,7 @@ impl Job {
         self.next_epoch = epoch + 1;
         self.fate.newest_epoch = Some(epoch);
         self.committed += 1;
+        tally::committed(&mut self.tally, &outcome);
         self.log(format!("epoch {epoch}: committed"));
         if suspend {
             self.suspended = true;
@@ -328,6 +329,7 @@ impl Job {
             // What a rank did wrong before no longer matters: the job carries on from the epoch.
             self.fate.reason = None;
             self.fate.exit_status = None;
+            self.note_who_asked();
             self.outputs.push(Output::Record);
             if self.settings.requeue {
                 // While its ranks are there the job has not failed, and what waits for its success waits on.

@@ -9,7 +9,7 @@ use stillpoint_protocol::command::ToCommand;
 use super::attempt::Attempt;
 use super::phase::Phase;
 use super::roster::Life;
-use super::{Job, Output};
+use super::{Job, Output, tally};
 
 /// Pause of a poll that is due while ranks are asked what they are late for.
 const ASKING: Duration = Duration::from_millis(50);
@@ -89,6 +89,7 @@ impl Job {
         if answered {
             self.log(format!("epoch {epoch}: given up: {reason}"));
             self.aborted += 1;
+            tally::given_up(&mut self.tally, &reason);
             self.last_failure = Some(reason.clone());
         }
         self.enter(Phase::Release, now);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use stillpoint_protocol::agent::{FromAgent, ToAgent, Written};
-use stillpoint_protocol::command::ToCommand;
+use stillpoint_protocol::command::{Asked, ToCommand};
 use stillpoint_protocol::job_file::JobState;
 
 /// What has happened.
@@ -20,6 +20,8 @@ pub enum Input {
         timeout: Option<Duration>,
         /// Whether it is tried again while something hinders it.
         waits: bool,
+        /// Who asks, where it is not the job's own user, and why.
+        asked: Option<Asked>,
     },
     /// [`Output::Prepare`] is done.
     Prepared {
@@ -102,6 +104,7 @@ pub struct Fate {
     pub state: JobState,
     pub reason: Option<String>,
     pub exit_status: Option<i32>,
+    pub suspended_by: Option<Asked>,
     pub newest_epoch: Option<u64>,
     pub restarted_from: Option<u64>,
 }

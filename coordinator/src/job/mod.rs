@@ -5,6 +5,7 @@
 
 mod absent;
 mod ahead;
+mod asked;
 mod attempt;
 mod behind;
 mod checkpoint;
@@ -17,6 +18,7 @@ mod request;
 mod roster;
 mod settings;
 mod staging;
+mod tally;
 #[cfg(test)]
 mod tests;
 
@@ -24,7 +26,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use stillpoint_protocol::agent::{FromAgent, Hello, ToAgent};
-use stillpoint_protocol::command::{Ahead, JobStatus, ToCommand};
+use stillpoint_protocol::command::{Ahead, Asked, JobStatus, Tally, ToCommand};
 use stillpoint_protocol::job_file::JobState;
 
 use ahead::Experience;
@@ -46,6 +48,8 @@ struct Wanted {
     /// How long after `since` it is tried again when it is refused.
     patience: Duration,
     since: Duration,
+    /// Who asks, where it is not the job's own user, and why.
+    asked: Option<Asked>,
     /// A suspend's epoch ahead has been begun; and what has come of it.
     tried_ahead: bool,
     ahead: Option<Ahead>,
@@ -79,6 +83,7 @@ pub struct Job {
     committed: u64,
     aborted: u64,
     last_failure: Option<String>,
+    tally: Tally,
     outputs: Vec<Output>,
 }
 
@@ -103,6 +108,7 @@ impl Job {
                 state: JobState::Running,
                 reason: None,
                 exit_status: None,
+                suspended_by: None,
                 newest_epoch: settings.newest_epoch,
                 restarted_from: settings.restarted_from,
             },
@@ -111,6 +117,7 @@ impl Job {
             committed: 0,
             aborted: 0,
             last_failure: None,
+            tally: Tally::default(),
             outputs: vec![],
             settings,
         }
@@ -137,7 +144,12 @@ impl Job {
                 suspend,
                 timeout,
                 waits,
+                asked,
             } => {
+                if let Some(asked) = &asked {
+                    let what = if suspend { "suspend" } else { "checkpoint" };
+                    self.log(format!("{what} asked for {asked}"));
+                }
                 let patience = match waits {
                     true => timeout.unwrap_or(self.settings.patience.hindrance),
                     false => Duration::ZERO,
@@ -148,6 +160,7 @@ impl Job {
                     timeout,
                     patience,
                     since: now,
+                    asked,
                     tried_ahead: false,
                     ahead: None,
                 });
@@ -221,6 +234,7 @@ impl Job {
             staged: self.staging.epoch(),
             tiers: self.staging.status(),
             seconds: now.saturating_sub(self.began).as_secs_f64(),
+            tally: Box::new(self.tally.clone()),
         }
     }
 

@@ -11,7 +11,7 @@ use stillpoint_protocol::command::ToCommand;
 use super::attempt::Attempt;
 use super::phase::Phase;
 use super::roster::ranks_in_words;
-use super::{Job, Output, Wanted};
+use super::{Job, Output, Wanted, tally};
 
 /// The pause after the first try that was refused, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -28,6 +28,7 @@ impl Wanted {
             timeout: None,
             patience,
             since: now,
+            asked: None,
             tried_ahead: false,
             ahead: None,
         }
@@ -238,6 +239,7 @@ impl Job {
             self.log(format!("no checkpoint: {}", reasons.join("; ")));
             self.last_failure = Some(reasons.join("; "));
             self.aborted += 1;
+            tally::given_up(&mut self.tally, &reasons.join("; "));
             self.tell_refused(refused, &reasons);
         }
     }

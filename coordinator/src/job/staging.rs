@@ -14,7 +14,7 @@ use stillpoint_protocol::tier::{Announced, Assignment, Moved, Rates, Sized};
 
 use super::ending::Why;
 use super::phase::Phase;
-use super::{Job, Output};
+use super::{Job, Output, tally};
 
 /// What a job with tiers keeps in mind.
 #[derive(Debug)]
@@ -356,6 +356,7 @@ impl Job {
         self.staging.epoch = None;
         self.fate.newest_epoch = Some(epoch);
         self.committed += 1;
+        tally::committed(&mut self.tally, &flush.outcome);
         self.log(format!("epoch {epoch}: durable"));
         self.outputs.push(Output::Record);
         self.outputs

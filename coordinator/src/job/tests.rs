@@ -15,7 +15,7 @@ use stillpoint_clock::rank::Activity;
 use stillpoint_protocol::agent::{
     FromAgent, Hello, Incremental, Order, Progress, State, ToAgent, Written,
 };
-use stillpoint_protocol::command::ToCommand;
+use stillpoint_protocol::command::{Asked, ToCommand};
 use stillpoint_protocol::job_file::JobState;
 
 use super::{Input, Job, Output, Patience, Settings};
@@ -109,6 +109,7 @@ impl World {
             suspend,
             timeout: None,
             waits: false,
+            asked: None,
         });
     }
 

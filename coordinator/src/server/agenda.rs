@@ -142,6 +142,7 @@ impl Coordinator {
         self.file.state = fate.state;
         self.file.reason.clone_from(&fate.reason);
         self.file.exit_status = fate.exit_status;
+        self.file.suspended_by.clone_from(&fate.suspended_by);
         self.file.epoch = fate.newest_epoch;
         self.file.restarted_from = fate.restarted_from;
         self.file.processes = self.processes.iter().flatten().cloned().collect();

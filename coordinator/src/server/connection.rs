@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use socket2::{SockRef, TcpKeepalive};
@@ -35,7 +35,6 @@ const UNTROUBLED: Duration = Duration::from_millis(500);
 pub(super) async fn accept(listening: Listening, shared: Arc<Shared>) {
     // A stranger leaves when its sender here is dropped; when it is one no longer, it drops the receiver.
     let mut strangers: VecDeque<(Instant, oneshot::Sender<()>)> = VecDeque::new();
-    let watchers = Arc::new(AtomicU64::new(1));
     loop {
         match listening.0.accept().await {
             Ok((stream, _)) => {
@@ -43,7 +42,6 @@ pub(super) async fn accept(listening: Listening, shared: Arc<Shared>) {
                 let (stays, leaves) = oneshot::channel();
                 strangers.push_back((Instant::now(), stays));
                 let shared = Arc::clone(&shared);
-                let watchers = Arc::clone(&watchers);
                 tokio::spawn(async move {
                     let known = tokio::select! {
                         known = timeout(STRANGER_PATIENCE, shake_hands(stream, &shared)) => known.ok().flatten(),
@@ -55,7 +53,7 @@ pub(super) async fn accept(listening: Listening, shared: Arc<Shared>) {
                             Role::Peer => {}
                             Role::Agent => serve_agent(stream, channel, shared).await,
                             Role::Command => {
-                                let watcher = watchers.fetch_add(1, Ordering::Relaxed);
+                                let watcher = shared.watchers.fetch_add(1, Ordering::Relaxed);
                                 serve_command(stream, channel, shared, watcher).await;
                             }
                         }

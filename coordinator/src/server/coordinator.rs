@@ -1,19 +1,23 @@
 //! The task that owns the job.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use dashmap::DashMap;
 use stillpoint_directory::Directory;
 use stillpoint_protocol::agent::{Hello, ToAgent};
-use stillpoint_protocol::command::{FromCommand, ToCommand};
+use stillpoint_protocol::command::{Asked, FromCommand, ToCommand};
 use stillpoint_protocol::job_file::{JobFile, JobState, Process, host_name, start_time};
+use tokio::net::UnixListener;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 
 use super::agenda::Agenda;
 use super::files::Files;
 use super::records::{Recorder, Records};
-use super::{Event, Listening, Outbox, Shared, Spec, connection, send};
+use super::{Event, Listening, Outbox, Shared, Spec, connection, door, send};
+use crate::batch;
 use crate::epoch::{Epochs, Mark};
 use crate::job::{Input, Job, Output, Patience};
 use crate::registry::{Entry, Registry};
@@ -66,6 +70,7 @@ impl Coordinator {
             events: sender.clone(),
             agents: DashMap::new(),
             commands: DashMap::new(),
+            watchers: AtomicU64::new(1),
         };
         Ok(Coordinator {
             job: Job::new(settings, Duration::ZERO),
@@ -93,6 +98,7 @@ impl Coordinator {
         ready: impl FnOnce(Result<(), String>),
     ) -> JobState {
         let accepting = tokio::spawn(connection::accept(listening, Arc::clone(&self.shared)));
+        let door = self.open_door();
         self.begin();
         let mut ready = Some(ready);
         let mut registering = false;
@@ -143,13 +149,39 @@ impl Coordinator {
             if self.job.has_ended() {
                 // Whoever looks for the job finds that it has gone, while job.json is being written.
                 accepting.abort();
+                if let Some(door) = &door {
+                    door.abort();
+                }
             }
         }
         accepting.abort();
-        self.files.unregister(self.registry.clone(), self.entry());
+        if let Some(door) = door {
+            door.abort();
+        }
+        let suspended = self.file.state == JobState::Suspended;
+        self.files
+            .unregister(self.registry.clone(), self.entry(), suspended);
         self.last_words().await;
         self.recorder.finish();
         self.file.state
+    }
+
+    /// Where those are heard who have no key. A job does without.
+    fn open_door(&self) -> Option<JoinHandle<()>> {
+        let opened = crate::door::open(&self.spec.launch).and_then(UnixListener::from_std);
+        match opened {
+            Ok(listener) => {
+                let operators = self.spec.operators.clone();
+                let answering = door::answer(listener, operators, Arc::clone(&self.shared));
+                Some(tokio::spawn(answering))
+            }
+            Err(error) => {
+                self.recorder.line(format!(
+                    "operators cannot ask for a suspend: no socket on this host: {error}"
+                ));
+                None
+            }
+        }
     }
 
     fn begin(&mut self) {
@@ -181,6 +213,8 @@ impl Coordinator {
             name: self.spec.name.clone(),
             directory: self.spec.directory.clone(),
             launch: self.spec.launch.clone(),
+            addresses: self.file.addresses.clone(),
+            batch: batch::job(),
         }
     }
 
@@ -219,6 +253,7 @@ impl Coordinator {
                     suspend,
                     timeout_seconds,
                     waits,
+                    asked,
                 } => self.job.on(
                     now,
                     Input::Checkpoint {
@@ -226,6 +261,7 @@ impl Coordinator {
                         suspend,
                         timeout: timeout_seconds.map(Duration::from_secs),
                         waits,
+                        asked: asked.map(Asked::in_one_line),
                     },
                 ),
             },

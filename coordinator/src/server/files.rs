@@ -49,10 +49,17 @@ impl Files {
         });
     }
 
-    pub fn unregister(&mut self, registry: Registry, entry: Entry) {
+    /// One that is suspended is noted as such.
+    pub fn unregister(&mut self, registry: Registry, entry: Entry, suspended: bool) {
         self.later(move |_| {
             registry.remove(&entry);
-            None
+            let aside = suspended.then(|| registry.set_aside(&entry));
+            let trouble = aside.and_then(Result::err);
+            trouble.map(|error| {
+                Event::Log(format!(
+                    "`stillpoint resume --all` will not know of this job: the registry cannot be written: {error}"
+                ))
+            })
         });
     }
 

@@ -8,6 +8,7 @@
 mod agenda;
 mod connection;
 mod coordinator;
+mod door;
 mod files;
 mod listen;
 mod records;
@@ -15,6 +16,7 @@ mod requeue;
 mod spec;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use dashmap::DashMap;
 use stillpoint_protocol::Key;
@@ -72,6 +74,8 @@ pub(crate) struct Shared {
     pub events: mpsc::UnboundedSender<Event>,
     pub agents: DashMap<u32, Outbox>,
     pub commands: DashMap<u64, Outbox>,
+    /// The next command's number.
+    pub watchers: AtomicU64,
 }
 
 pub(crate) fn frame<M: Encode>(message: &M) -> Option<Arc<[u8]>> {

@@ -38,6 +38,9 @@ pub struct Spec {
     /// Committed epochs to keep.
     pub keep: usize,
     pub interval: Option<Duration>,
+    /// The group that may ask for a suspend.
+    #[serde(default)]
+    pub operators: Option<String>,
     /// What every rank ends with after a suspend.
     pub suspended_status: u8,
     /// The batch job that is to be started again after a suspend.
@@ -190,6 +193,7 @@ impl Spec {
             working_directory: self.working_directory.clone(),
             restarted_from: self.restarted_from,
             recovers: self.recovers,
+            suspended_by: None,
             epoch,
             directory: directory.path().canonicalize().ok(),
             inode: Some(directory.inode()),

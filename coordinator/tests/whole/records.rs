@@ -92,6 +92,7 @@ fn while_the_disk_stalls_ranks_run_and_commands_are_answered_but_no_commit_is_to
         suspend: false,
         timeout_seconds: None,
         waits: false,
+        asked: None,
     });
     let began = Instant::now();
     loop {

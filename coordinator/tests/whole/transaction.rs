@@ -289,6 +289,7 @@ fn a_command_that_goes_away_does_not_end_its_checkpoint() {
                 suspend: true,
                 timeout_seconds: None,
                 waits: false,
+                asked: None,
             })
             .unwrap();
     }

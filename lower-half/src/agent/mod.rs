@@ -299,8 +299,11 @@ impl Agent {
         Ok(())
     }
 
-    /// What is said of storage tiers outside of an attempt.
+    /// What is said outside of an attempt: a word for the user, and of storage tiers.
     fn hear(&self, message: ToAgent) {
+        if let ToAgent::Say { text } = &message {
+            return voice::say(text);
+        }
         let Some(staging) = &self.staging else {
             return;
         };

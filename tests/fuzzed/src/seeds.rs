@@ -174,7 +174,7 @@ const RECORD: &str = "{\"gpus\":[{\"uuid\":\"GPU-1\",\"driver\":\"550\",\"copied
 const JOB_FILE: &str = "{\"format\":1,\"job\":\"j\",\"launch\":\"l\",\"name\":\"n\",\"state\":\"running\",\"addresses\":[\"127.0.0.1:1\"],\
     \"key\":\"5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a\",\"coordinator\":{\"host\":\"h\",\"pid\":7,\"start_time\":9},\
     \"ranks\":2,\"processes\":[{\"host\":\"h\",\"pid\":8,\"start_time\":0}],\"mpi\":\"openmpi\",\"command\":[\"a b\"],\"working_directory\":\"/\",\
-    \"restarted_from\":2,\"recovers\":4,\"epoch\":3,\"directory\":\"/d\",\"inode\":5,\"predecessors\":1,\"started\":1}";
+    \"restarted_from\":2,\"recovers\":4,\"suspended_by\":{\"by\":\"root\",\"reason\":\"r\"},\"epoch\":3,\"directory\":\"/d\",\"inode\":5,\"predecessors\":1,\"started\":1}";
 
 const ENDED_JOB_FILE: &str = "{\"format\":1,\"job\":\"j\",\"launch\":\"l\",\"name\":\"n\",\"state\":\"failed\",\"reason\":\"r\",\"exit_status\":3,\"addresses\":[],\
     \"key\":\"5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a\",\"coordinator\":{\"host\":\"\",\"pid\":0,\"start_time\":0},\

@@ -46,6 +46,7 @@ impl World {
             suspend: true,
             timeout: Some(Duration::from_secs(seconds)),
             waits: false,
+            asked: None,
         });
     }
 

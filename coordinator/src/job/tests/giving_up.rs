@@ -160,6 +160,7 @@ fn a_request_that_takes_too_long_is_given_up_and_says_what_it_waited_for() {
         suspend: false,
         timeout: Some(Duration::from_secs(7)),
         waits: false,
+        asked: None,
     });
     world.all_say(1, Progress::Clocks { clocks: vec![] });
     world.say(0, 1, parked(1));

@@ -11,6 +11,7 @@ impl World {
             suspend: true,
             timeout: Some(Duration::from_secs(seconds)),
             waits: true,
+            asked: None,
         });
     }
 

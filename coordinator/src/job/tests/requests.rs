@@ -71,3 +71,30 @@ fn a_signal_suspends_without_anybody_watching() {
     world.committed(5);
     assert_eq!(world.orders().last(), Some(&&Order::Terminate));
 }
+
+#[test]
+fn who_had_it_suspended_is_noted_and_told_once() {
+    let mut world = World::running();
+    let asked = Asked {
+        by: "root".into(),
+        reason: Some("maintenance of node 7".into()),
+    };
+    world.input(Input::Checkpoint {
+        watcher: 1,
+        suspend: true,
+        timeout: None,
+        waits: false,
+        asked: Some(asked.clone()),
+    });
+    world.up_to_commit(1);
+    world.committed(world.epoch_under_way());
+    assert_eq!(world.job.fate().suspended_by, Some(asked));
+    let said = world.outputs.iter().filter(|output| {
+        let text = "suspended by root: maintenance of node 7".to_owned();
+        let message = ToAgent::Say { text };
+        **output == Output::Send { rank: 0, message }
+    });
+    assert_eq!(said.count(), 1);
+    let log = "suspend asked for by root: maintenance of node 7";
+    assert!(world.outputs.contains(&Output::Log(log.into())));
+}

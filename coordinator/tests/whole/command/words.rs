@@ -25,6 +25,7 @@ fn help_manual_and_completions_know_every_command() {
         "status",
         "checkpoint",
         "suspend",
+        "resume",
         "verify",
         "inspect",
         "check",
@@ -54,6 +55,7 @@ fn help_manual_and_completions_know_every_command() {
         !help.contains("coordinator"),
         "the coordinator is not for people"
     );
+    assert!(!help.contains("of-user"), "nor are helpers");
 }
 
 #[test]

@@ -66,6 +66,7 @@ impl Job {
             restarted_from: None,
             keep: 2,
             interval,
+            operators: None,
             suspended_status: 0,
             requeue: None,
             compress: "none".into(),
@@ -141,6 +142,7 @@ impl Job {
             suspend,
             timeout_seconds,
             waits: false,
+            asked: None,
         });
         loop {
             match receiver.receive_within(PATIENCE).unwrap() {

@@ -6,7 +6,8 @@ use stillpoint_protocol::agent::{
 };
 use stillpoint_protocol::codec::{Encode, encode};
 use stillpoint_protocol::command::{
-    Ahead, FromCommand, JobStatus, Outcome, RankStatus, Staging, TierStatus, ToCommand,
+    Ahead, Asked, FromCommand, JobStatus, Outcome, RankStatus, Staging, Tally, TierStatus,
+    ToCommand,
 };
 use stillpoint_protocol::peer::{Answer, Request};
 use stillpoint_protocol::tier::{Announced, Assignment, Gathered, Moved, Rates, Sized};
@@ -20,6 +21,10 @@ pub fn messages() -> Vec<Vec<u8>> {
         suspend: true,
         timeout_seconds: Some(9),
         waits: true,
+        asked: Some(Asked {
+            by: "root".into(),
+            reason: Some("maintenance".into()),
+        }),
     };
     add(&mut seeds, 2, &[FromCommand::Status, checkpoint]);
     add(&mut seeds, 3, &to_commands());
@@ -169,6 +174,9 @@ fn to_agents() -> Vec<ToAgent> {
             reason: "no".into(),
         },
         ToAgent::Peers(vec![announced()]),
+        ToAgent::Say {
+            text: "suspended".into(),
+        },
         ToAgent::CarryOn {
             epoch: Some(1),
             reason: "r".into(),
@@ -226,6 +234,12 @@ fn to_commands() -> Vec<ToCommand> {
                 rates: Rates::default(),
             }],
             seconds: 0.5,
+            tally: Box::new(Tally {
+                stored_bytes: 5,
+                stopped_seconds: 0.5,
+                phase_seconds: [("write".to_owned(), 0.25)].into(),
+                refusals: [("a socket is open".to_owned(), 2)].into(),
+            }),
         }),
         ToCommand::Committed(Outcome {
             epoch: 1,

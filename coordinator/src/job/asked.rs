@@ -1,0 +1,28 @@
+//! Who asked for a suspend, and why, where it was not the job's own user: job.json keeps it, and the user is told.
+
+use stillpoint_protocol::agent::ToAgent;
+use stillpoint_protocol::command::Asked;
+
+use super::{Job, Output};
+
+/// The rank that speaks for the job.
+const SPEAKER: u32 = 0;
+
+impl Job {
+    /// The job is about to end by the attempt under way.
+    pub(super) fn note_who_asked(&mut self) {
+        self.fate.suspended_by = self.whoever_asked();
+        if let Some(asked) = &self.fate.suspended_by {
+            let text = format!("suspended {asked}");
+            self.outputs.push(Output::Send {
+                rank: SPEAKER,
+                message: ToAgent::Say { text },
+            });
+        }
+    }
+
+    fn whoever_asked(&self) -> Option<Asked> {
+        let mut requests = self.attempt.iter().flat_map(|attempt| &attempt.requests);
+        requests.find_map(|wanted| wanted.asked.clone().filter(|_| wanted.suspend))
+    }
+}

@@ -1,0 +1,151 @@
+//! `/etc/stillpoint.conf`: what the machine's operators have settled for everybody's launches.
+//!
+//! ```toml
+//! # Options of `run` and `restart`, as they are written there without the dashes. A user's own option or variable counts instead ...
+//! [defaults]
+//! interval = "30m"
+//! keep = 3
+//! on-term = "suspend"
+//! operators = "hpc-operators"
+//! tier = ["fast=/local/%h,capacity=200GB", "slow=/scratch/checkpoints"]
+//!
+//! # ... but for these.
+//! [fixed]
+//! options = ["operators"]
+//! ```
+//!
+//! It is what users agree to by using this build of Stillpoint: their processes are their own. What must not be is kept from them by the
+//! system, not by this file.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toml::Value;
+
+/// Where it is.
+const PATH: &str = "/etc/stillpoint.conf";
+/// Another place, for whoever tries it out. Only root's files are read there too.
+const VARIABLE: &str = "STILLPOINT_CONF";
+/// No such file is longer.
+const LONGEST: u64 = 1 << 20;
+
+/// What it says.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Site {
+    /// Options, and the values that they have where nobody says another.
+    #[serde(default)]
+    pub defaults: BTreeMap<String, Value>,
+    #[serde(default)]
+    pub fixed: Fixed,
+    #[serde(skip)]
+    pub path: PathBuf,
+}
+
+/// What users cannot change.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fixed {
+    #[serde(default)]
+    pub options: Vec<String>,
+}
+
+impl Site {
+    /// This machine's; one without the file has settled nothing.
+    ///
+    /// # Errors
+    /// In words, where the file cannot be read or understood, or is not root's own.
+    pub fn of_this_machine() -> Result<Site, String> {
+        let path = std::env::var_os(VARIABLE).map_or_else(|| PATH.into(), PathBuf::from);
+        match read(&path) {
+            Ok(Some(text)) => Site::parse(&text, path.clone())
+                .map_err(|error| format!("{}: {}", path.display(), error.trim())),
+            Ok(None) => Ok(Site::default()),
+            Err(error) => Err(format!("{}: {error}", path.display())),
+        }
+    }
+
+    fn parse(text: &str, path: PathBuf) -> Result<Site, String> {
+        let site: Site = toml::from_str(text).map_err(|error| error.to_string())?;
+        for (option, value) in &site.defaults {
+            if words(value).is_none() {
+                return Err(format!(
+                    "{option}: not a text, a number, true or false, or a list of texts"
+                ));
+            }
+        }
+        Ok(Site { path, ..site })
+    }
+
+    pub fn is_fixed(&self, option: &str) -> bool {
+        self.fixed.options.iter().any(|fixed| fixed == option)
+    }
+
+    /// The values of an option, as they would stand on a command line.
+    pub fn values(&self, option: &str) -> Option<Vec<String>> {
+        words(self.defaults.get(option)?)
+    }
+}
+
+fn words(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::String(text) => Some(vec![text.clone()]),
+        Value::Integer(number) => Some(vec![number.to_string()]),
+        Value::Boolean(flag) => Some(vec![flag.to_string()]),
+        Value::Array(values) => {
+            let one = |value: &Value| value.as_str().map(str::to_owned);
+            values.iter().map(one).collect()
+        }
+        _ => None,
+    }
+}
+
+/// The text of a file that is root's own; `None`: there is none.
+fn read(path: &Path) -> io::Result<Option<String>> {
+    let about = match std::fs::symlink_metadata(path) {
+        Ok(about) => about,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if about.uid() != 0 || about.mode() & 0o022 != 0 {
+        return Err(io::Error::other(
+            "it is not root's own, or others may write to it: chown root, chmod go-w",
+        ));
+    }
+    let text = stillpoint_directory::read(path, LONGEST)?;
+    String::from_utf8(text).map(Some).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_as_on_a_command_line() {
+        let text = "[defaults]\ninterval = \"30m\"\nkeep = 3\nlazy = true\ntier = [\"fast=/a\", \"slow=/b\"]\n\
+                    [fixed]\noptions = [\"keep\"]\n";
+        let site = Site::parse(text, PATH.into()).unwrap();
+        let values = |option| site.values(option).unwrap_or_default().join(" ");
+        assert_eq!(values("interval"), "30m");
+        assert_eq!(values("keep"), "3");
+        assert_eq!(values("lazy"), "true");
+        assert_eq!(values("tier"), "fast=/a slow=/b");
+        assert_eq!(values("compress"), "");
+        assert!(site.is_fixed("keep") && !site.is_fixed("interval"));
+    }
+
+    #[test]
+    fn what_is_misspelt_is_not_passed_over() {
+        for text in [
+            "[default]\nkeep = 3\n",
+            "[defaults]\nkeep = 3.5\n",
+            "keep = 3\n",
+            "[",
+        ] {
+            assert!(Site::parse(text, PATH.into()).is_err(), "{text}");
+        }
+    }
+}

@@ -23,16 +23,16 @@ pub use handles::{Handle, ListOf, PlaceOf, Takes};
 pub use description::{
     ABI, DUPLICATES, ERR_LASTCODE, KEYVAL_INVALID, MAX_ERROR_STRING, MAX_INFO_KEY, MAX_INFO_VAL,
     MAX_OBJECT_NAME, NULL_FUNCTIONS, PROC_NULL, SUBVERSION, Status, UNDEFINED, VERSION,
-    assertion_from_neutral,
-    assertion_to_neutral, combiner_from_neutral, combiner_to_neutral, comparison_from_neutral,
-    comparison_to_neutral, displacement_from_neutral, displacement_to_neutral,
-    distribution_from_neutral, distribution_to_neutral, error_from_neutral, error_to_neutral,
-    flavor_from_neutral, flavor_to_neutral, keyval_from_neutral, keyval_to_neutral,
-    lock_from_neutral, lock_to_neutral, mode_from_neutral, mode_to_neutral, model_from_neutral,
-    model_to_neutral, order_from_neutral, order_to_neutral, rank_from_neutral, rank_to_neutral,
-    split_from_neutral, split_to_neutral, tag_from_neutral, tag_to_neutral, threads_from_neutral,
-    threads_to_neutral, topology_from_neutral, topology_to_neutral, typeclass_from_neutral,
-    typeclass_to_neutral, weights_to_neutral, whence_from_neutral, whence_to_neutral,
+    assertion_from_neutral, assertion_to_neutral, combiner_from_neutral, combiner_to_neutral,
+    comparison_from_neutral, comparison_to_neutral, displacement_from_neutral,
+    displacement_to_neutral, distribution_from_neutral, distribution_to_neutral,
+    error_from_neutral, error_to_neutral, flavor_from_neutral, flavor_to_neutral,
+    keyval_from_neutral, keyval_to_neutral, lock_from_neutral, lock_to_neutral, mode_from_neutral,
+    mode_to_neutral, model_from_neutral, model_to_neutral, order_from_neutral, order_to_neutral,
+    rank_from_neutral, rank_to_neutral, split_from_neutral, split_to_neutral, tag_from_neutral,
+    tag_to_neutral, threads_from_neutral, threads_to_neutral, topology_from_neutral,
+    topology_to_neutral, typeclass_from_neutral, typeclass_to_neutral, weights_to_neutral,
+    whence_from_neutral, whence_to_neutral,
 };
 pub use predefined::{initialise_predefined, predefined, predefined_from_word, predefined_handles};
 

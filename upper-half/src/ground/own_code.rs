@@ -15,7 +15,7 @@ pub fn range() -> Range<usize> {
     let start = (&raw const HEADER).addr();
     // SAFETY: the loader maps the headers with the library's first segment, and nobody changes them.
     let headers = unsafe {
-        let header = &*(&raw const HEADER);
+        let header = &HEADER;
         let first = (&raw const HEADER)
             .byte_add(header.e_phoff as usize)
             .cast::<Elf64_Phdr>();

@@ -130,8 +130,8 @@ impl Driver {
     /// Whether an address is one of a device's memory. Memory that device and host share (managed) is taken for it too.
     pub fn is_of_a_device(&self, address: usize) -> bool {
         let mut kind: c_uint = 0;
-        // SAFETY: the attribute is of that size.
         let code = keeping_errno(|| {
+            // SAFETY: the attribute is of that size.
             asked(|| unsafe {
                 (self.attribute)((&raw mut kind).cast(), MEMORY_TYPE, address as u64)
             })

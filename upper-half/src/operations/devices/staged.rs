@@ -153,6 +153,7 @@ impl Staged {
         // SAFETY: inside; the object that errors are raised on.
         match unsafe { self.land() } {
             0 => code,
+            // SAFETY: inside, and the object is the call's own.
             failed if code == 0 => unsafe { raise(self.on, failed, self.name) },
             _ => code,
         }

@@ -11,11 +11,13 @@
 //! checkpoint ends with the check, which rank 0 refuses. Both processes need a descriptor a rank: `ulimit -Hn` has to allow it.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use stillpoint::server::Spec;
 use stillpoint_clock::group::{communicator_ggid, ggid};
 use stillpoint_protocol::agent::{Doing, FromAgent, Hello, Order, Progress, State, ToAgent};
@@ -42,15 +44,18 @@ fn main() -> Result<(), Failure> {
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
     setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
     let directory = tempfile::tempdir()?;
-    let mut coordinator = start(directory.path(), ranks)?;
-    let outcome = measure(directory.path(), ranks, coordinator.id());
-    coordinator.kill()?;
-    coordinator.wait()?;
+    let coordinator = start(directory.path(), ranks)?;
+    let outcome = measure(
+        directory.path(),
+        ranks,
+        coordinator.as_raw().cast_unsigned(),
+    );
+    kill(coordinator, Signal::SIGKILL)?;
     outcome
 }
 
 /// Starts `stillpoint coordinator` and waits until it serves.
-fn start(directory: &Path, ranks: u32) -> Result<Child, Failure> {
+fn start(directory: &Path, ranks: u32) -> Result<Pid, Failure> {
     let spec = Spec {
         directory: directory.to_owned(),
         job: "connections".into(),
@@ -78,22 +83,26 @@ fn start(directory: &Path, ranks: u32) -> Result<Child, Failure> {
         recovers: None,
         predecessor: None,
     };
-    let mut coordinator = Command::new(stillpoint_command()?)
-        .args(["coordinator", "--serve"])
+    let mut first = Command::new(stillpoint_command()?)
+        .arg("coordinator")
         .env("XDG_RUNTIME_DIR", directory)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()?;
-    let stdin = coordinator.stdin.take().ok_or("no stdin")?;
+    let stdin = first.stdin.take().ok_or("no stdin")?;
     serde_json::to_writer(stdin, &spec)?;
+    // The process that serves is its child.
+    first.wait()?;
     let begun = Instant::now();
-    while JobFile::read(directory).is_err() {
+    loop {
+        if let Ok(job) = JobFile::read(directory) {
+            return Ok(Pid::from_raw(i32::try_from(job.coordinator.pid)?));
+        }
         if begun.elapsed() > PATIENCE {
             return Err("the coordinator does not serve".into());
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    Ok(coordinator)
 }
 
 /// The command beside which this example has been built.

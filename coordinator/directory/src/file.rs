@@ -83,8 +83,8 @@ impl Directory {
     }
 
     /// Replaces a file in it in one step: a reader sees the old one or the new one, whoever else replaces it meanwhile, from
-    /// this host or another. It is on the disk when this returns.
-    /// At each of its steps a fault may be asked for; `None`: no checkpoint and no restart needs the file.
+    /// this host or another. It is on the disk when this returns, if the replacement is a durable one.
+    /// At each of its steps a fault may be asked for; `None`: no checkpoint and no restart needs the file, and it is not durable.
     pub fn replace(&self, name: &str, bytes: &[u8], steps: Option<Replacement>) -> io::Result<()> {
         self.remove_drafts(name)?;
         let draft = draft_name(name);
@@ -96,15 +96,23 @@ impl Directory {
             let _ = self.remove_file(&draft);
         }
         replaced?;
-        self.sync(steps.map(|steps| steps.directory))
+        match steps.and_then(|steps| steps.durable) {
+            Some(durable) => self.sync(Some(durable.directory)),
+            None => Ok(()),
+        }
     }
 
     fn write_draft(&self, draft: &str, bytes: &[u8], steps: Option<Replacement>) -> io::Result<()> {
         let mut file = self.create(draft)?;
         strike_at(steps.map(|steps| steps.write))?;
         file.write_all(bytes)?;
-        strike_at(steps.map(|steps| steps.sync))?;
-        file.sync_all()
+        match steps.and_then(|steps| steps.durable) {
+            Some(durable) => {
+                strike_at(Some(durable.sync))?;
+                file.sync_all()
+            }
+            None => Ok(()),
+        }
     }
 
     /// Removes what somebody has left who was killed before he could give it its name.

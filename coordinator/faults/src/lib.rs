@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use entry::{Action, Entry};
-pub use points::{Point, Process, Replacement, Run, page};
+pub use points::{Durable, Point, Process, Replacement, Run, page};
 
 /// The environment variable.
 pub const VARIABLE: &str = "STILLPOINT_FAULT";

@@ -179,9 +179,7 @@ points! {
     90 Decide "decide" Launcher fails [Restart]: "rank 0 chooses the epoch";
     91 StartCoordinator "start-coordinator" Launcher fails [Restart]: "rank 0 starts the coordinator";
     92 LaunchWrite "launch-write" Coordinator fails [Restart]: ".launch.json is written under a draft's name";
-    93 LaunchSync "launch-sync" Coordinator fails [Restart]: "the draft is synced";
     94 LaunchRename "launch-rename" Coordinator fails [Restart]: ".launch.json gets its name";
-    95 LaunchDirectory "launch-directory" Coordinator fails [Restart]: "the checkpoint directory is synced";
     96 PartsRemove "parts-remove" Coordinator fails [Restart]: "what unfinished checkpoints have left is removed";
     97 Serving "serving" Coordinator dies [Restart]: "job.json is written, and rank 0 is told";
     98 Become "become" Launcher fails [Restart]: "the process becomes the rank's lower half";
@@ -278,38 +276,50 @@ impl Point {
 #[derive(Clone, Copy, Debug)]
 pub struct Replacement {
     pub write: Point,
-    pub sync: Point,
     pub rename: Point,
+    /// `None`: nobody needs the file who comes after the machine has failed.
+    pub durable: Option<Durable>,
+}
+
+/// The steps by which new contents get onto the disk.
+#[derive(Clone, Copy, Debug)]
+pub struct Durable {
+    pub sync: Point,
     pub directory: Point,
 }
 
 impl Replacement {
     pub const MANIFEST: Replacement = Replacement {
         write: Point::ManifestWrite,
-        sync: Point::ManifestSync,
         rename: Point::ManifestRename,
-        directory: Point::ManifestDirectory,
+        durable: Some(Durable {
+            sync: Point::ManifestSync,
+            directory: Point::ManifestDirectory,
+        }),
     };
     /// job.json.
     pub const JOB: Replacement = Replacement {
         write: Point::JobWrite,
-        sync: Point::JobSync,
         rename: Point::JobRename,
-        directory: Point::JobDirectory,
+        durable: Some(Durable {
+            sync: Point::JobSync,
+            directory: Point::JobDirectory,
+        }),
     };
-    /// What a coordinator that takes over is started with.
+    /// What a coordinator that takes over is started with, which no launch outlives.
     pub const LAUNCH: Replacement = Replacement {
         write: Point::LaunchWrite,
-        sync: Point::LaunchSync,
         rename: Point::LaunchRename,
-        directory: Point::LaunchDirectory,
+        durable: None,
     };
     /// Whose a part of a fast tier is.
     pub const OWNER: Replacement = Replacement {
         write: Point::OwnerWrite,
-        sync: Point::OwnerSync,
         rename: Point::OwnerRename,
-        directory: Point::OwnerDirectory,
+        durable: Some(Durable {
+            sync: Point::OwnerSync,
+            directory: Point::OwnerDirectory,
+        }),
     };
 }
 

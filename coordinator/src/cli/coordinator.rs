@@ -1,19 +1,17 @@
 //! `stillpoint coordinator`: started by rank 0, never by people.
 //!
 //! The launcher must not wait for it, and the application must not find it among its children. So the
-//! first process (the child of rank 0) starts a process group of its own, starts the second one in it and ends;
-//! the second serves. It holds none of the launcher's pipes: stdin gives the description of the job and
+//! first process (the child of rank 0) starts a process group of its own, forks and ends;
+//! its child serves. It holds none of the launcher's pipes: stdin gives the description of the job and
 //! ends, stdout takes one line ([`Ready`]) and then leads nowhere, stderr is the log.
 //!
 //! It stays in the job's session. One of its own would be a scheduling group of its own (autogroups, man 7 sched), which
 //! a busy machine (Linux 6.18) let wait for 40 s although it was ready to run, and the job's checkpoint with it.
 
 use std::error::Error;
-use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use clap::Args;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -34,10 +32,6 @@ use crate::server::{self, Spec};
 /// Serve a job (started by `run` and `restart`)
 #[derive(Debug, Args)]
 pub struct Coordinator {
-    /// Serve, instead of starting the process that does
-    #[arg(long)]
-    serve: bool,
-
     /// Take over the job of this directory, whose coordinator has died
     #[arg(long, value_name = "DIR")]
     succeed: Option<PathBuf>,
@@ -45,36 +39,32 @@ pub struct Coordinator {
 
 impl Coordinator {
     pub fn execute(self) -> Outcome {
-        match self.serve {
-            true => serve(self.succeed.as_deref()),
-            false => start_second(self.succeed.as_deref()),
+        let failed = |error: &(dyn Error + 'static)| Failure::of(error);
+        close_inherited();
+        // An agent, which starts a successor, blocks every signal.
+        SigSet::empty()
+            .thread_set_mask()
+            .map_err(|error| failed(&error))?;
+        let own = Pid::from_raw(0);
+        nix::unistd::setpgid(own, own).map_err(|error| failed(&error))?;
+        // No thread has been started, so the child has all that this process has.
+        match fork::fork().map_err(|error| failed(&error))? {
+            fork::Fork::Parent(_) => Ok(()),
+            fork::Fork::Child => {
+                say_nothing().map_err(|error| failed(&error))?;
+                serve(self.succeed.as_deref())
+            }
         }
     }
 }
 
-fn start_second(succeed: Option<&Path>) -> Outcome {
-    let failed = |error: &(dyn Error + 'static)| Failure::of(error);
-    close_inherited();
-    // An agent, which starts a successor, blocks every signal.
-    SigSet::empty()
-        .thread_set_mask()
-        .map_err(|error| failed(&error))?;
-    let own = Pid::from_raw(0);
-    nix::unistd::setpgid(own, own).map_err(|error| failed(&error))?;
-    let this = std::env::current_exe().map_err(|error| failed(&error))?;
-    Command::new(this)
-        .args(["coordinator", "--serve"])
-        .args(
-            succeed
-                .iter()
-                .flat_map(|directory| [OsStr::new("--succeed"), directory.as_os_str()]),
-        )
-        .stdin(Stdio::inherit())
-        .stdout(Stdio::inherit())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| failed(&error))?;
-    Ok(())
+/// Until there is a log, stdout alone says what goes wrong: stderr may be the application's.
+fn say_nothing() -> std::io::Result<()> {
+    Ok(nix::unistd::dup2_stderr(nowhere()?)?)
+}
+
+fn nowhere() -> std::io::Result<File> {
+    OpenOptions::new().read(true).write(true).open("/dev/null")
 }
 
 /// Lets go of descriptors that the launcher left open: it may wait for their end.
@@ -118,7 +108,7 @@ fn tell_starter(failure: Option<&Failure>) {
     let _ = std::io::stdout()
         .write_all(line.as_bytes())
         .and_then(|()| std::io::stdout().flush());
-    if let Ok(nowhere) = OpenOptions::new().read(true).write(true).open("/dev/null") {
+    if let Ok(nowhere) = nowhere() {
         let _ = nix::unistd::dup2_stdin(&nowhere);
         let _ = nix::unistd::dup2_stdout(&nowhere);
     }

@@ -32,6 +32,9 @@ use crate::server::Spec;
 
 /// How long the other ranks wait for rank 0's decision: network file systems show it late.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks at job.json.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 /// What rank 0 has decided.
 pub enum Decision {
@@ -403,8 +406,7 @@ fn start_coordinator(
 
 /// The other ranks learn from job.json what rank 0 has started, or that there is nothing to start.
 fn wait_for_job(place: &Place, directory: &Path) -> Result<JobFile, Failure> {
-    let deadline = Instant::now() + PATIENCE;
-    let mut pause = Duration::from_millis(1);
+    let begun = Instant::now();
     loop {
         if let Ok(job) = JobFile::read(directory)
             && job.launch == place.launch
@@ -418,7 +420,7 @@ fn wait_for_job(place: &Place, directory: &Path) -> Result<JobFile, Failure> {
         if let Some(why) = one_voice::heard(place) {
             return Err(Failure::silent(why.status));
         }
-        if Instant::now() >= deadline {
+        if begun.elapsed() >= PATIENCE {
             return Err(Failure::failed(format!(
                 "rank {}: rank 0 has not started the job within {} s: is {} on a file system that all \
                  hosts share?",
@@ -427,8 +429,9 @@ fn wait_for_job(place: &Place, directory: &Path) -> Result<JobFile, Failure> {
                 directory.display()
             )));
         }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(50));
+        // An eighth of what it has taken so far: hardly later than need be, and seldom in the way of rank 0.
+        let waited = begun.elapsed();
+        std::thread::sleep((waited / 8).clamp(SHORTEST_PAUSE, LONGEST_PAUSE));
     }
 }
 

@@ -1,5 +1,5 @@
-//! Starts another coordinator from within the application's process, which must not notice. The command's first process starts the one that serves and
-//! ends at once (`stillpoint coordinator`).
+//! Starts another coordinator from within the application's process, which must not notice. The command forks, and
+//! its parent ends at once (`stillpoint coordinator`).
 
 use std::ffi::CString;
 use std::io::{self, Read};

@@ -1,9 +1,7 @@
 //! Memory of GPUs that is staged: copied to wherever the node has room, given back, and drained into images. And what goes wrong meanwhile.
 
-use std::time::Duration;
-
 use serde_json::Value;
-use stillpoint_faults::VARIABLE;
+use stillpoint_faults::{MARK, VARIABLE};
 use stillpoint_tests::command::{self, Answer, exit};
 use stillpoint_tests::gpu::{Gpus, Node};
 use stillpoint_tests::job::{self, Job};
@@ -152,7 +150,8 @@ fn switched_off_nothing_is_staged() {
     });
 }
 
-/// Something happens in the second checkpoint, while a step of it takes longer: no epoch is lost, and the job runs on to its end, or ends, says so, and
+/// Something happens in the second checkpoint, while a step of it takes longer in every rank: not before all have come to it, however long that is,
+/// since until then they compute, and what happens would happen to the program. No epoch is lost, and the job runs on to its end, or ends, says so, and
 /// carries on from an epoch. Gives what the checkpoint said, and whether the job ran on.
 fn meanwhile(
     heat: &Heat,
@@ -163,14 +162,22 @@ fn meanwhile(
     let natively = heat.natively()?;
     let options = ["--gpu-staging", "on", "--copy", copy];
     let plan = format!("{point}@2:stall=2000");
-    let job = heat.start_with(&options, &[(VARIABLE, &plan)])?;
+    let mut job = heat.start_with(&options, &[(VARIABLE, &plan)])?;
     heat.checkpoint()?.expect(exit::DONE)?;
     was_staged(heat)?;
     let (target, directory) = (heat.target(), heat.directory);
     let answer = std::thread::scope(|scope| {
         let asked = scope.spawn(|| command::checkpoint(directory, target));
-        std::thread::sleep(Duration::from_millis(1000));
-        let happened = happens(&job);
+        let mark = format!(" {point}: stall");
+        let there = |job: &Job| {
+            let said = job.stderr();
+            let of = said
+                .lines()
+                .filter(|line| line.contains(MARK) && line.contains(&mark));
+            of.count() >= heat.ranks as usize
+        };
+        let happened = job.until("at its fault point", PATIENCE, there);
+        let happened = happened.and_then(|()| happens(&job));
         let answer = asked
             .join()
             .map_err(|_| "the request panicked".to_owned())?;

@@ -10,6 +10,8 @@ use std::process::{self, Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use stillpoint_emulated_gpu_protocol::description::{Device, Link, Node};
+pub use stillpoint_emulated_gpu_protocol::fault::Fault;
+
 use stillpoint_emulated_gpu_protocol::{DESCRIPTION, FAULTS, VARIABLE};
 
 use crate::{Failed, ensure, place};
@@ -139,8 +141,9 @@ impl Gpus {
         ])
     }
 
-    /// From now on there is a fault: so many times, or until it is taken away. Its names are in `Faults`.
+    /// From now on there is a fault: so many times, or until it is taken away. Its names are in [`Fault`].
     pub fn fault(&self, name: &str, times: Option<u64>) -> Result<(), Failed> {
+        ensure!(Fault::named(name).is_some(), "there is no fault '{name}'");
         let file = self.folder.join(FAULTS).join(name);
         let text = times.map_or_else(String::new, |times| times.to_string());
         fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use stillpoint_emulated_gpu_protocol::channel::{self, Channel};
+use stillpoint_emulated_gpu_protocol::fault::Fault;
 use stillpoint_emulated_gpu_protocol::files;
 use stillpoint_emulated_gpu_protocol::message::{self, Reply, Request};
 
@@ -140,7 +141,7 @@ fn answer(
             address,
             size,
         } => {
-            if gpus.faults.strike("out-of-memory") {
+            if gpus.faults.strike(Fault::OutOfMemory) {
                 return Err(code::OUT_OF_MEMORY);
             }
             let block = Block::new(device, gpus.account(device)?, size)?;
@@ -164,7 +165,7 @@ fn answer(
                 total: account.total(),
             });
         }
-        Request::Fault { name } => return Ok(Reply::Fault(gpus.faults.strike(&name))),
+        Request::Fault { fault } => return Ok(Reply::Fault(gpus.faults.strike(fault))),
         Request::Submit {
             device,
             stream,

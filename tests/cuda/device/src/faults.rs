@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use stillpoint_emulated_gpu_protocol::{FAULTS, description::Node};
+use stillpoint_emulated_gpu_protocol::{FAULTS, description::Node, fault::Fault};
 
 /// The faults that are there.
 pub struct Faults {
@@ -22,18 +22,19 @@ impl Faults {
     }
 
     /// Whether a fault strikes now. One that strikes only so often has then done so once more.
-    pub fn strike(&self, name: &str) -> bool {
+    pub fn strike(&self, fault: Fault) -> bool {
+        let name = fault.to_string();
         let mut described = self
             .described
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(times) = described.get_mut(name)
+        if let Some(times) = described.get_mut(&name)
             && *times > 0
         {
             *times -= 1;
             return true;
         }
-        let file = self.folder.join(name);
+        let file = self.folder.join(&name);
         let Ok(text) = fs::read_to_string(&file) else {
             return false;
         };

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use stillpoint_emulated_gpu_protocol::description;
+use stillpoint_emulated_gpu_protocol::fault::Fault;
 use stillpoint_emulated_gpu_protocol::page::Lent;
 
 use crate::faults::Faults;
@@ -67,7 +68,7 @@ impl Gpus {
 
     /// Whether a device has gone.
     pub fn lost(&self, device: u32) -> bool {
-        self.faults.strike(&format!("device-lost-{device}"))
+        self.faults.strike(Fault::DeviceLost(device))
     }
 
     /// Lends memory to whoever knows what it is called.

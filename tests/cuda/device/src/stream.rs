@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use stillpoint_emulated_gpu_protocol::channel::EVENTS;
+use stillpoint_emulated_gpu_protocol::fault::Fault;
 use stillpoint_emulated_gpu_protocol::futex;
 use stillpoint_emulated_gpu_protocol::message::Work;
 
@@ -101,7 +102,7 @@ fn perform(client: &Client, number: u32, piece: &Piece) -> Result<(), u32> {
         Work::ToDevice { .. } | Work::ToHost { .. } | Work::Within { .. }
     );
     if copies {
-        if gpus.faults.strike("copy-error") {
+        if gpus.faults.strike(Fault::CopyError) {
             return Err(code::UNCORRECTABLE);
         }
         let latency = gpus.node.devices[piece.device as usize].latency;

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use stillpoint_emulated_gpu_protocol::channel;
 use stillpoint_emulated_gpu_protocol::clock;
+use stillpoint_emulated_gpu_protocol::fault::Fault;
 use stillpoint_emulated_gpu_protocol::message::{Reply, Request, Work};
 use stillpoint_emulated_gpu_protocol::page::{Lent, Order, State};
 use stillpoint_emulated_gpu_protocol::{futex, window as places};
@@ -94,7 +95,7 @@ fn quiet(until: Option<u64>) -> Result<(), Code> {
     let (fault, pieces) = {
         let mut driver = hold();
         let driver = driver.as_mut().ok_or(code::NOT_INITIALIZED)?;
-        let fault = driver.connection()?.fault("lock-timeout");
+        let fault = driver.connection()?.fault(Fault::LockTimeout);
         (fault, driver.slots.all())
     };
     if fault {
@@ -138,11 +139,11 @@ impl Driver {
             return Err(code::NOT_SUPPORTED);
         }
         let connection = self.connection()?;
-        if connection.fault("checkpoint-breaks") {
+        if connection.fault(Fault::CheckpointBreaks) {
             window::channel().fail(code::UNKNOWN);
             return Err(broken());
         }
-        if connection.fault("checkpoint-fails") {
+        if connection.fault(Fault::CheckpointFails) {
             return Err(code::OPERATING_SYSTEM);
         }
         self.reclaim();
@@ -320,10 +321,10 @@ impl Driver {
             devices.push(place.map(|place| place as u32));
         }
         self.devices = devices;
-        if self.connection()?.fault("restore-breaks") {
+        if self.connection()?.fault(Fault::RestoreBreaks) {
             return Err(broken());
         }
-        if self.connection()?.fault("restore-fails") {
+        if self.connection()?.fault(Fault::RestoreFails) {
             return Err(code::OPERATING_SYSTEM);
         }
         self.bring_back_channel();

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use stillpoint_emulated_gpu_protocol::channel;
 use stillpoint_emulated_gpu_protocol::clock;
 use stillpoint_emulated_gpu_protocol::description::Node;
+use stillpoint_emulated_gpu_protocol::fault::Fault;
 use stillpoint_emulated_gpu_protocol::message::{self, Reply, Request};
 use stillpoint_emulated_gpu_protocol::{CONTROL, files};
 
@@ -93,9 +94,8 @@ impl Connection {
     }
 
     /// Whether a fault strikes now.
-    pub fn fault(&mut self, name: &str) -> bool {
-        let name = name.to_owned();
-        matches!(self.ask(&Request::Fault { name }), Ok(Reply::Fault(true)))
+    pub fn fault(&mut self, fault: Fault) -> bool {
+        matches!(self.ask(&Request::Fault { fault }), Ok(Reply::Fault(true)))
     }
 
     /// Whether the device is there.

@@ -4,6 +4,7 @@
 pub mod channel;
 pub mod clock;
 pub mod description;
+pub mod fault;
 pub mod futex;
 pub mod message;
 pub mod page;

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::description::Node;
+use crate::fault::Fault;
 use crate::page::Lent;
 
 /// What a client asks. What takes time is submitted to a stream, and everything else is answered at once.
@@ -29,8 +30,8 @@ pub enum Request {
     Free { address: u64 },
     /// How much of a device's memory is free.
     Memory { device: u32 },
-    /// Whether there is a fault of this name now; it is used up if it is to strike only so often.
-    Fault { name: String },
+    /// Whether there is this fault now; it is used up if it is to strike only so often.
+    Fault { fault: Fault },
     /// Work for a stream.
     Submit {
         device: u32,

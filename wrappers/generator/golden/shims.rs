@@ -425,6 +425,11 @@ mod object {
                 ndims,
                 abi::distribution_from_neutral,
             );
+            let own_array_of_dargs = convert::integers(
+                array_of_dargs,
+                ndims,
+                abi::darg_from_neutral,
+            );
             library::error_to_neutral(
                 ffi::MPI_Type_create_darray(
                     size,
@@ -432,7 +437,7 @@ mod object {
                     ndims,
                     array_of_gsizes,
                     own_array_of_distribs.given(),
-                    array_of_dargs,
+                    own_array_of_dargs.given(),
                     array_of_psizes,
                     abi::order_from_neutral(order),
                     convert::handle(oldtype),

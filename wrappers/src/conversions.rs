@@ -5,7 +5,7 @@ macro_rules! every_conversion {
         type Conversion = fn(i32) -> i32;
 
         /// Every set of integers with its conversion to the neutral form and back.
-        const SETS: [(&str, Conversion, Conversion); 18] = [
+        const SETS: [(&str, Conversion, Conversion); 19] = [
             ("rank", rank_to_neutral, rank_from_neutral),
             ("tag", tag_to_neutral, tag_from_neutral),
             ("error", error_to_neutral, error_from_neutral),
@@ -18,6 +18,7 @@ macro_rules! every_conversion {
                 distribution_to_neutral,
                 distribution_from_neutral,
             ),
+            ("darg", darg_to_neutral, darg_from_neutral),
             ("combiner", combiner_to_neutral, combiner_from_neutral),
             ("typeclass", typeclass_to_neutral, typeclass_from_neutral),
             ("comparison", comparison_to_neutral, comparison_from_neutral),

@@ -71,7 +71,7 @@ impl<T: Ignored> Own<T> {
     }
 }
 
-/// A status to write to: what is there already is converted, for MPI leaves fields alone that it has nothing to say about.
+/// A status to write to: source, tag and error are converted, for MPI leaves some of them alone. What else it held is gone.
 ///
 /// # Safety
 /// `status` must be null or readable.
@@ -90,7 +90,7 @@ pub unsafe fn status(status: *const Status) -> Own<abi::Status> {
     }
 }
 
-/// A status to read from.
+/// A status to read from, or to change in part.
 ///
 /// # Safety
 /// `status` must be null or readable.
@@ -111,7 +111,7 @@ pub unsafe fn given_status(status: *const Status) -> Own<abi::Status> {
 
 impl Own<abi::Status> {
     /// # Safety
-    /// `status` must be the pointer that [`status`] was given.
+    /// `status` must be the pointer that [`status`] or [`given_status`] was given.
     #[inline(always)]
     pub unsafe fn give(&self, status: *mut Status) {
         if !self.null {

@@ -24,7 +24,7 @@ pub use description::{
     ABI, DUPLICATES, ERR_LASTCODE, KEYVAL_INVALID, MAX_ERROR_STRING, MAX_INFO_KEY, MAX_INFO_VAL,
     MAX_OBJECT_NAME, NULL_FUNCTIONS, PROC_NULL, SUBVERSION, Status, UNDEFINED, VERSION,
     assertion_from_neutral, assertion_to_neutral, combiner_from_neutral, combiner_to_neutral,
-    comparison_from_neutral, comparison_to_neutral, displacement_from_neutral,
+    comparison_from_neutral, comparison_to_neutral, darg_from_neutral, darg_to_neutral, displacement_from_neutral,
     displacement_to_neutral, distribution_from_neutral, distribution_to_neutral,
     error_from_neutral, error_to_neutral, flavor_from_neutral, flavor_to_neutral,
     keyval_from_neutral, keyval_to_neutral, lock_from_neutral, lock_to_neutral, mode_from_neutral,

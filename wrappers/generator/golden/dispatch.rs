@@ -95,6 +95,8 @@ pub struct Dispatch {
         Word,
         *mut Word,
     ) -> i32,
+    /// `MPI_Status_set_cancelled(status, flag)`.
+    pub status_set_cancelled: unsafe extern "C" fn(*mut Status, i32) -> i32,
     /// `MPI_T_pvar_handle_alloc(pe_session, pvar_index, obj_handle, handle, count)`.
     pub t_pvar_handle_alloc:
         unsafe extern "C" fn(*mut c_void, i32, *mut c_void, *mut *mut c_void, *mut i32) -> i32,

@@ -8,7 +8,7 @@ use stillpoint_wrappers::neutral::{Status, Word};
 use super::found::{absent, found};
 
 /// What the functions are called, in the order in which they are found.
-pub const NAMES: [&CStr; 21] = [
+pub const NAMES: [&CStr; 22] = [
     c"MPIX_Barrier_init",
     c"MPI_Abort",
     c"MPI_Allgather",
@@ -26,6 +26,7 @@ pub const NAMES: [&CStr; 21] = [
     c"MPI_Isend",
     c"MPI_Op_create",
     c"MPI_Rput",
+    c"MPI_Status_set_cancelled",
     c"MPI_T_pvar_handle_alloc",
     c"MPI_Type_create_darray",
     c"MPI_Waitall",
@@ -461,6 +462,21 @@ pub unsafe extern "C" fn MPI_Rput(
     ) }
 }
 
+/// `MPI_Status_set_cancelled`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe extern "C" fn MPI_Status_set_cancelled(status: *mut Status, flag: i32) -> i32 {
+    let Some(function) = found(17) else {
+        return absent(17);
+    };
+    // SAFETY: what the library has under this name is a function of this type.
+    unsafe { transmute::<*const c_void, unsafe extern "C" fn(
+        *mut Status,
+        i32,
+    ) -> i32>(function)(status, flag) }
+}
+
 /// `MPI_T_pvar_handle_alloc`.
 ///
 /// # Safety
@@ -472,8 +488,8 @@ pub unsafe extern "C" fn MPI_T_pvar_handle_alloc(
     handle: *mut *mut c_void,
     count: *mut i32,
 ) -> i32 {
-    let Some(function) = found(17) else {
-        return absent(17);
+    let Some(function) = found(18) else {
+        return absent(18);
     };
     // SAFETY: what the library has under this name is a function of this type.
     unsafe { transmute::<*const c_void, unsafe extern "C" fn(
@@ -501,8 +517,8 @@ pub unsafe extern "C" fn MPI_Type_create_darray(
     oldtype: Word,
     newtype: *mut Word,
 ) -> i32 {
-    let Some(function) = found(18) else {
-        return absent(18);
+    let Some(function) = found(19) else {
+        return absent(19);
     };
     // SAFETY: what the library has under this name is a function of this type.
     unsafe { transmute::<*const c_void, unsafe extern "C" fn(i32, i32, i32, *const i32, *const i32, *const i32, *const i32, i32, Word, *mut Word) -> i32>(function)(
@@ -528,8 +544,8 @@ pub unsafe extern "C" fn MPI_Waitall(
     array_of_requests: *mut Word,
     array_of_statuses: *mut Status,
 ) -> i32 {
-    let Some(function) = found(19) else {
-        return absent(19);
+    let Some(function) = found(20) else {
+        return absent(20);
     };
     // SAFETY: what the library has under this name is a function of this type.
     unsafe { transmute::<*const c_void, unsafe extern "C" fn(i32, *mut Word, *mut Status) -> i32>(function)(
@@ -551,8 +567,8 @@ pub unsafe extern "C" fn MPI_Win_create(
     comm: Word,
     win: *mut Word,
 ) -> i32 {
-    let Some(function) = found(20) else {
-        return absent(20);
+    let Some(function) = found(21) else {
+        return absent(21);
     };
     // SAFETY: what the library has under this name is a function of this type.
     unsafe { transmute::<*const c_void, unsafe extern "C" fn(

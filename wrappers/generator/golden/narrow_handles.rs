@@ -9,7 +9,7 @@ use super::handles::{List, Place, neighbours, peers};
 use super::found::{absent, found};
 
 /// What the functions are called, in the order in which they are found.
-pub const NAMES: [&CStr; 22] = [
+pub const NAMES: [&CStr; 23] = [
     c"MPIX_Barrier_init",
     c"MPI_Abort",
     c"MPI_Allgather",
@@ -27,6 +27,7 @@ pub const NAMES: [&CStr; 22] = [
     c"MPI_Isend",
     c"MPI_Op_create",
     c"MPI_Rput",
+    c"MPI_Status_set_cancelled",
     c"MPI_T_pvar_handle_alloc",
     c"MPI_Type_create_darray",
     c"MPI_Type_struct",
@@ -509,6 +510,21 @@ pub unsafe extern "C" fn MPI_Rput(
     }
 }
 
+/// `MPI_Status_set_cancelled`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe extern "C" fn MPI_Status_set_cancelled(status: *mut Status, flag: i32) -> i32 {
+    let Some(function) = found(17) else {
+        return absent(17);
+    };
+    // SAFETY: what the library has under this name is a function of this type.
+    unsafe { transmute::<*const c_void, unsafe extern "C" fn(
+        *mut Status,
+        i32,
+    ) -> i32>(function)(status, flag) }
+}
+
 /// `MPI_T_pvar_handle_alloc`.
 ///
 /// # Safety
@@ -520,8 +536,8 @@ pub unsafe extern "C" fn MPI_T_pvar_handle_alloc(
     handle: *mut *mut c_void,
     count: *mut i32,
 ) -> i32 {
-    let Some(function) = found(17) else {
-        return absent(17);
+    let Some(function) = found(18) else {
+        return absent(18);
     };
     // SAFETY: what the library has under this name is a function of this type.
     unsafe { transmute::<*const c_void, unsafe extern "C" fn(
@@ -549,8 +565,8 @@ pub unsafe extern "C" fn MPI_Type_create_darray(
     oldtype: Word,
     newtype: *mut Word,
 ) -> i32 {
-    let Some(function) = found(18) else {
-        return absent(18);
+    let Some(function) = found(19) else {
+        return absent(19);
     };
     // SAFETY: what the library has under this name is a function of this type.
     unsafe {
@@ -583,8 +599,8 @@ pub unsafe extern "C" fn MPI_Type_struct(
     array_of_types: *const Word,
     newtype: *mut Word,
 ) -> i32 {
-    let Some(function) = found(19) else {
-        return absent(19);
+    let Some(function) = found(20) else {
+        return absent(20);
     };
     // SAFETY: what the library has under this name is a function of this type.
     unsafe {
@@ -611,8 +627,8 @@ pub unsafe extern "C" fn MPI_Waitall(
     array_of_requests: *mut Word,
     array_of_statuses: *mut Status,
 ) -> i32 {
-    let Some(function) = found(20) else {
-        return absent(20);
+    let Some(function) = found(21) else {
+        return absent(21);
     };
     // SAFETY: what the library has under this name is a function of this type.
     unsafe {
@@ -639,8 +655,8 @@ pub unsafe extern "C" fn MPI_Win_create(
     comm: Word,
     win: *mut Word,
 ) -> i32 {
-    let Some(function) = found(21) else {
-        return absent(21);
+    let Some(function) = found(22) else {
+        return absent(22);
     };
     // SAFETY: what the library has under this name is a function of this type.
     unsafe {

@@ -10,6 +10,7 @@ pub const fn dispatch(extra: Extra) -> Dispatch {
     Dispatch {
         abort: environment::abort,
         get_count: local::get_count,
+        status_set_cancelled: local::status_set_cancelled,
         cart_shift: query::cart_shift,
         isend: point_to_point::isend,
         waitall: completion::waitall,
@@ -67,6 +68,16 @@ mod local {
             library::error_to_neutral(
                 ffi::MPI_Get_count(own_status.given(), convert::handle(datatype), count)
             )
+        }
+    }
+
+    pub unsafe extern "C" fn status_set_cancelled(status: *mut Status, flag: i32) -> i32 {
+        // SAFETY: the stub passes on what the application gave it, and places of its own for results.
+        unsafe {
+            let mut own_status = convert::given_status(status);
+            let code = ffi::MPI_Status_set_cancelled(own_status.place(), flag);
+            own_status.give(status);
+            library::error_to_neutral(code)
         }
     }
 }
@@ -414,6 +425,11 @@ mod object {
                 ndims,
                 abi::distribution_from_neutral,
             );
+            let own_array_of_dargs = convert::integers(
+                array_of_dargs,
+                ndims,
+                abi::darg_from_neutral,
+            );
             library::error_to_neutral(
                 ffi::MPI_Type_create_darray(
                     size,
@@ -421,7 +437,7 @@ mod object {
                     ndims,
                     array_of_gsizes,
                     own_array_of_distribs.given(),
-                    array_of_dargs,
+                    own_array_of_dargs.given(),
                     array_of_psizes,
                     abi::order_from_neutral(order),
                     convert::handle(oldtype),

@@ -53,6 +53,24 @@ mod local {
         }
     }
     export!(PMPI_Get_count => get_count);
+
+    #[unsafe(export_name = "MPI_Status_set_cancelled")]
+    unsafe extern "C" fn status_set_cancelled(status: *mut Status, flag: c_int) -> c_int {
+        // SAFETY: the caller keeps to what MPI asks of its arguments.
+        unsafe {
+            let _inside = crossing::enter();
+            let mut new_status = steps::status(status);
+            let code = crossing::cross(
+                |lower| (lower.status_set_cancelled)(steps::place(status, &mut new_status), flag)
+            );
+            if code != 0 {
+                return errhandler::raise(core::ptr::null_mut(), code, c"MPI_Status_set_cancelled");
+            }
+            steps::give_status(status, &new_status);
+            0
+        }
+    }
+    export!(PMPI_Status_set_cancelled => status_set_cancelled);
 }
 
 mod query {

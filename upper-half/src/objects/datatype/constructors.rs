@@ -322,6 +322,9 @@ pub unsafe fn type_create_darray(
             for kind in all.iter_mut().skip(3 + n).take(n) {
                 *kind = abi::distribution_to_neutral(*kind);
             }
+            for argument in all.iter_mut().skip(3 + 2 * n).take(n) {
+                *argument = abi::darg_to_neutral(*argument);
+            }
             all.push(abi::order_to_neutral(order));
             Ok(Recipe::new(Combiner::Darray, all, vec![]))
         })

@@ -35,7 +35,7 @@ pub unsafe fn type_get_envelope(
     }
 }
 
-/// The integers with the application's values for orders and distributions.
+/// The integers with the application's values for orders, distributions and their arguments.
 fn integers_from_neutral(recipe: &Recipe) -> Vec<c_int> {
     let mut all = recipe.integers.clone();
     if matches!(recipe.combiner, Combiner::Subarray | Combiner::Darray)
@@ -47,6 +47,9 @@ fn integers_from_neutral(recipe: &Recipe) -> Vec<c_int> {
         let n = length(recipe.integer(2));
         for kind in all.iter_mut().skip(3 + n).take(n) {
             *kind = abi::distribution_from_neutral(*kind);
+        }
+        for argument in all.iter_mut().skip(3 + 2 * n).take(n) {
+            *argument = abi::darg_from_neutral(*argument);
         }
     }
     all

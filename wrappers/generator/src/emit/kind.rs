@@ -19,7 +19,7 @@ pub const HANDLES: [(&str, &str, &str, &str); 11] = [
 ];
 
 /// Integers whose special values differ from one MPI to the other, by the name of their set.
-pub const SPECIAL: [&str; 16] = [
+pub const SPECIAL: [&str; 17] = [
     "rank",
     "tag",
     "error",
@@ -28,6 +28,7 @@ pub const SPECIAL: [&str; 16] = [
     "threads",
     "order",
     "distribution",
+    "darg",
     "combiner",
     "typeclass",
     "comparison",

@@ -172,9 +172,10 @@ fn before(text: &mut String, parameter: &Parameter) {
             "let {mutable}own_{name} = convert::statuses({name}, {length});"
         );
     } else if kind == "status" {
+        // What a function changes in part it is given as a whole.
         let form = match parameter.direction {
-            Direction::In => "given_status",
-            _ => "status",
+            Direction::In | Direction::InOut => "given_status",
+            Direction::Out => "status",
         };
         let _ = writeln!(text, "let {mutable}own_{name} = convert::{form}({name});");
     } else if kind::is_special(kind) && is_array(parameter) {

@@ -151,6 +151,7 @@ fn kind(function: &str, name: &str, kind: &str, function_type: &str) -> Result<S
         "UPDATE_MODE" => "whence",
         "ORDER" => "order",
         "DISTRIB_ENUM" => "distribution",
+        "DTYPE_DISTRIBUTION" => "darg",
         "SPLIT_TYPE" => "split",
         "THREAD_LEVEL" => "threads",
         "TYPECLASS" => "typeclass",

@@ -9,9 +9,9 @@ use crate::abi::{Abi, Integer};
 
 /// Sets whose constants are bits that are or-ed together.
 const FLAGS: [&str; 2] = ["mode", "assertion"];
-/// Sets in which every number from 0 on means something, so that values that name nothing change places with those that are taken from
+/// Sets in which most numbers mean something, so that values that name nothing change places with those that are taken from
 /// them.
-const SWAPPED: [&str; 2] = ["rank", "tag"];
+const SWAPPED: [&str; 3] = ["rank", "tag", "darg"];
 
 /// Writes constants and, for each set, the functions that convert a value.
 pub fn emit(text: &mut String, abi: &Abi) {
@@ -29,7 +29,9 @@ pub fn emit(text: &mut String, abi: &Abi) {
             );
         }
     }
-    if abi.integers.iter().any(|it| it.own != it.standard) {
+    let swaps = |it: &Integer| SWAPPED.contains(&it.set.as_str());
+    let mut others = abi.integers.iter().filter(|it| !swaps(it));
+    if others.any(|it| it.own != it.standard) {
         text.push_str(
             "\n/// What is added to a value without a meaning, so that it keeps having none.\nconst MEANINGLESS: i32 = 0x2000_0000;\n",
         );

@@ -5,7 +5,7 @@ macro_rules! every_conversion {
         type Conversion = fn(i32) -> i32;
 
         /// Every set of integers with its conversion to the neutral form and back.
-        const SETS: [(&str, Conversion, Conversion); 19] = [
+        const SETS: [(&str, Conversion, Conversion); 23] = [
             ("rank", rank_to_neutral, rank_from_neutral),
             ("tag", tag_to_neutral, tag_from_neutral),
             ("error", error_to_neutral, error_from_neutral),
@@ -29,6 +29,10 @@ macro_rules! every_conversion {
             ("model", model_to_neutral, model_from_neutral),
             ("whence", whence_to_neutral, whence_from_neutral),
             ("keyval", keyval_to_neutral, keyval_from_neutral),
+            ("verbosity", verbosity_to_neutral, verbosity_from_neutral),
+            ("bind", bind_to_neutral, bind_from_neutral),
+            ("scope", scope_to_neutral, scope_from_neutral),
+            ("pvarclass", pvarclass_to_neutral, pvarclass_from_neutral),
         ];
 
         #[test]

@@ -8,6 +8,8 @@ pub mod abi;
 pub mod constants;
 pub mod emit;
 mod layout;
+#[cfg(test)]
+mod standard;
 pub mod table;
 
 use std::path::Path;

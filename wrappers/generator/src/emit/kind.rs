@@ -19,7 +19,7 @@ pub const HANDLES: [(&str, &str, &str, &str); 11] = [
 ];
 
 /// Integers whose special values differ from one MPI to the other, by the name of their set.
-pub const SPECIAL: [&str; 17] = [
+pub const SPECIAL: [&str; 21] = [
     "rank",
     "tag",
     "error",
@@ -37,6 +37,10 @@ pub const SPECIAL: [&str; 17] = [
     "lock",
     "whence",
     "keyval",
+    "verbosity",
+    "bind",
+    "scope",
+    "pvarclass",
 ];
 
 /// A handle's entry in [`HANDLES`], if the kind is one.

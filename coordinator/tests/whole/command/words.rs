@@ -76,3 +76,19 @@ fn check_shows_rows() {
         "{text}"
     );
 }
+
+#[test]
+fn the_version_names_the_contracts_of_what_is_installed() {
+    let house = House::new();
+    let shown = house.succeeds(&["--version"]);
+    let mut lines = shown.lines();
+    let first = format!("stillpoint {}", env!("CARGO_PKG_VERSION"));
+    assert_eq!(lines.next(), Some(first.as_str()), "{shown}");
+    let rest: Vec<&str> = lines.collect();
+    assert_eq!(rest.len(), 2, "{shown}");
+    assert!(
+        rest.iter().all(|line| line.starts_with("contract ")),
+        "{shown}"
+    );
+    assert_eq!(house.succeeds(&["-V"]), shown);
+}

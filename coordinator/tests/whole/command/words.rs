@@ -85,10 +85,24 @@ fn the_version_names_the_contracts_of_what_is_installed() {
     let first = format!("stillpoint {}", env!("CARGO_PKG_VERSION"));
     assert_eq!(lines.next(), Some(first.as_str()), "{shown}");
     let rest: Vec<&str> = lines.collect();
-    assert_eq!(rest.len(), 2, "{shown}");
-    assert!(
-        rest.iter().all(|line| line.starts_with("contract ")),
-        "{shown}"
-    );
+    // The same upper halves that `check` knows.
+    let known: Value = serde_json::from_slice(&house.output(&["check", "--json"]).stdout).unwrap();
+    let known = known["mpi"]["abis"].as_array().unwrap();
+    let known: Vec<&str> = known
+        .iter()
+        .filter(|abi| abi["programs"] == true)
+        .map(|abi| abi["name"].as_str().unwrap())
+        .collect();
+    assert!(known.contains(&"openmpi"), "{known:?}");
+    assert_eq!(rest.len(), known.len(), "{shown}");
+    for (line, name) in rest.iter().zip(known) {
+        let library = format!("libstillpoint_upper_{name}.so)");
+        assert!(
+            line.starts_with("contract ") && line.ends_with(&library),
+            "{shown}"
+        );
+        let number = line.split(' ').nth(1).unwrap();
+        assert!(u32::from_str_radix(number, 16).is_ok(), "{shown}");
+    }
     assert_eq!(house.succeeds(&["-V"]), shown);
 }

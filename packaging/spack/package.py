@@ -1,4 +1,6 @@
-"""Builds Stillpoint from its sources. There is no address to fetch them from: they are given, `spack develop --path SOURCES stillpoint@0.1.0`, or `spack dev-build`."""
+"""Builds Stillpoint from its sources, with Spack 1.0 or later. There is no address to fetch them from: they are given, `spack develop --path SOURCES stillpoint@0.1.0`, or `spack dev-build`."""
+
+from spack_repo.builtin.build_systems.generic import Package
 
 from spack.package import *
 

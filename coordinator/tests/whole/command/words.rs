@@ -96,13 +96,12 @@ fn the_version_names_the_contracts_of_what_is_installed() {
     assert!(known.contains(&"openmpi"), "{known:?}");
     assert_eq!(rest.len(), known.len(), "{shown}");
     for (line, name) in rest.iter().zip(known) {
-        let library = format!("libstillpoint_upper_{name}.so)");
+        // The house's are stand-ins, which export nothing: no contract is made up for them.
+        let library = format!("/libstillpoint_upper_{name}.so tells none)");
         assert!(
-            line.starts_with("contract ") && line.ends_with(&library),
+            line.starts_with("contract unknown (") && line.ends_with(&library),
             "{shown}"
         );
-        let number = line.split(' ').nth(1).unwrap();
-        assert!(u32::from_str_radix(number, 16).is_ok(), "{shown}");
     }
     assert_eq!(house.succeeds(&["-V"]), shown);
 }

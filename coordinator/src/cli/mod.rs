@@ -33,6 +33,7 @@ mod target;
 mod tiers;
 mod units;
 mod verify;
+mod version;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -214,7 +215,9 @@ fn parse() -> Result<Cli, Failure> {
         Ok((definition, site)) => (definition, site, None),
         Err(error) => (definition(), Site::default(), Some(error)),
     };
-    let matches = definition.get_matches();
+    let matches = definition
+        .try_get_matches()
+        .unwrap_or_else(|error| answer(&error));
     settled::check(&matches, &site)?;
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match (broken, &cli.command) {
@@ -223,6 +226,22 @@ fn parse() -> Result<Cli, Failure> {
         ))),
         _ => Ok(cli),
     }
+}
+
+/// What is wrong with the command line, or what it asks for instead of a subcommand.
+fn answer(error: &clap::Error) -> ! {
+    use clap::error::ErrorKind;
+    if error.kind() != ErrorKind::DisplayVersion {
+        error.exit();
+    }
+    let status = match version::show(&error.to_string()) {
+        Ok(()) => 0,
+        Err(failure) => {
+            failure.say();
+            i32::from(failure.status)
+        }
+    };
+    std::process::exit(status)
 }
 
 /// The whole definition, for what is made from it.

@@ -14,44 +14,49 @@ const LONGEST: usize = 4096;
 /// No program needs as many: names may overlap in a file, so that a small one could name more than memory holds.
 const MOST: usize = 4096;
 
-/// MPIs with one binary interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    OpenMpi,
-    /// MPICH, and what shares its binary interface: Intel MPI, MVAPICH, Cray MPICH.
-    Mpich,
-    /// Any library with the MPI 5.0 standard's own binary interface (`libmpi_abi.so.1`).
-    Standard,
+/// Makes the family, and all that is said of each, of one list.
+macro_rules! families {
+    ($($(#[$doc:meta])* $name:ident $word:literal $shown:literal;)*) => {
+        /// MPIs with one binary interface.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Family {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Family {
+            /// Every one.
+            pub const ALL: [Family; [$($word),*].len()] = [$(Family::$name),*];
+
+            /// What options, records and file names call its binary interface.
+            pub fn word(self) -> &'static str {
+                match self {
+                    $(Family::$name => $word,)*
+                }
+            }
+        }
+
+        impl fmt::Display for Family {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $(Family::$name => $shown,)*
+                })
+            }
+        }
+    };
 }
 
-/// Families, and what options, records and file names call their binary interfaces.
-const WORDS: [(Family, &str); 3] = [
-    (Family::OpenMpi, "openmpi"),
-    (Family::Mpich, "mpich"),
-    (Family::Standard, "abi"),
-];
+families! {
+    OpenMpi "openmpi" "Open MPI";
+    /// MPICH, and what shares its binary interface: Intel MPI, MVAPICH, Cray MPICH.
+    Mpich "mpich" "MPICH";
+    /// Any library with the MPI 5.0 standard's own binary interface (`libmpi_abi.so.1`).
+    Standard "abi" "the standard's MPI ABI";
+}
 
 impl Family {
-    /// What options, records and file names call its binary interface.
-    pub fn word(self) -> &'static str {
-        let found = WORDS.iter().find(|it| it.0 == self);
-        found.map_or("", |it| it.1)
-    }
-
     /// The family whose binary interface is called that.
     pub fn of_abi(word: &str) -> Option<Family> {
-        let found = WORDS.iter().find(|it| it.1 == word);
-        found.map(|it| it.0)
-    }
-}
-
-impl fmt::Display for Family {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Family::OpenMpi => "Open MPI",
-            Family::Mpich => "MPICH",
-            Family::Standard => "the standard's MPI ABI",
-        })
+        Family::ALL.into_iter().find(|it| it.word() == word)
     }
 }
 

@@ -11,7 +11,6 @@ use crate::cli::start::Siblings;
 
 /// What a launcher may be called.
 const LAUNCHERS: [&str; 5] = ["mpirun", "mpiexec", "mpiexec.hydra", "prterun", "srun"];
-const FAMILIES: [Family; 3] = [Family::OpenMpi, Family::Mpich, Family::Standard];
 /// What a lower half exports: whether frequent calls go down without a switch of thread areas.
 const NEAR: &str = "STILLPOINT_NEAR";
 
@@ -98,15 +97,15 @@ impl Mpis {
     pub fn here() -> Mpis {
         let launchers = launchers();
         let libraries = libraries(&launchers);
-        let abis = FAMILIES.map(|family| Abi {
+        let abis = Family::ALL.map(|family| Abi {
             name: family.word(),
             of: family.to_string(),
             programs: Siblings::upper(family.word()).is_ok(),
             libraries: Siblings::lower(family.word()).is_ok(),
         });
-        let pairs = FAMILIES
+        let pairs = Family::ALL
             .iter()
-            .flat_map(|program| FAMILIES.map(|library| pair(program.word(), library.word())));
+            .flat_map(|program| Family::ALL.map(|library| pair(program.word(), library.word())));
         Mpis {
             abis: abis.into(),
             libraries,

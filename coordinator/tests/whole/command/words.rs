@@ -76,3 +76,32 @@ fn check_shows_rows() {
         "{text}"
     );
 }
+
+#[test]
+fn the_version_names_the_contracts_of_what_is_installed() {
+    let house = House::new();
+    let shown = house.succeeds(&["--version"]);
+    let mut lines = shown.lines();
+    let first = format!("stillpoint {}", env!("CARGO_PKG_VERSION"));
+    assert_eq!(lines.next(), Some(first.as_str()), "{shown}");
+    let rest: Vec<&str> = lines.collect();
+    // The same upper halves that `check` knows.
+    let known: Value = serde_json::from_slice(&house.output(&["check", "--json"]).stdout).unwrap();
+    let known = known["mpi"]["abis"].as_array().unwrap();
+    let known: Vec<&str> = known
+        .iter()
+        .filter(|abi| abi["programs"] == true)
+        .map(|abi| abi["name"].as_str().unwrap())
+        .collect();
+    assert!(known.contains(&"openmpi"), "{known:?}");
+    assert_eq!(rest.len(), known.len(), "{shown}");
+    for (line, name) in rest.iter().zip(known) {
+        // The house's are stand-ins, which export nothing: no contract is made up for them.
+        let library = format!("/libstillpoint_upper_{name}.so tells none)");
+        assert!(
+            line.starts_with("contract unknown (") && line.ends_with(&library),
+            "{shown}"
+        );
+    }
+    assert_eq!(house.succeeds(&["-V"]), shown);
+}

@@ -1,0 +1,38 @@
+//! `stillpoint --version`: the version, and the contract between the halves of what is installed with it.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use stillpoint_linkage::Family;
+
+use super::start::Siblings;
+use super::{Outcome, print};
+
+/// What an upper half's library exports its contract as.
+const CONTRACT: &str = "stillpoint_contract";
+
+/// After clap's line, which begins with the command's name: a line for each upper half that is installed. It is the library's own word, since
+/// another one may have been put in its place.
+pub fn show(first: &str) -> Outcome {
+    let libraries: Vec<_> = Family::ALL
+        .iter()
+        .filter_map(|family| Siblings::upper(family.word()).ok())
+        .collect();
+    let mut text = first.to_owned();
+    for library in &libraries {
+        let _ = writeln!(text, "{}", contract(library));
+    }
+    if libraries.is_empty() {
+        text.push_str(
+            "contract unknown (no libstillpoint_upper_*.so is installed with this program)\n",
+        );
+    }
+    print(&text)
+}
+
+fn contract(library: &Path) -> String {
+    match stillpoint_linkage::number(library, CONTRACT) {
+        Some(number) => format!("contract {number:08x} ({})", library.display()),
+        None => format!("contract unknown ({} tells none)", library.display()),
+    }
+}

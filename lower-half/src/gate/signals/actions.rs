@@ -366,3 +366,20 @@ pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
     syscall::set_mask(mask);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_that_was_given_back_is_told_from_a_new_one_and_counts_once() {
+        let signal = libc::SIGUSR2;
+        assert!(!was_given_back(signal, libc::SI_USER, 0), "none was");
+        given_back(signal, libc::SI_USER, 17);
+        assert!(!was_given_back(signal, libc::SI_USER, 18), "another sender");
+        assert!(!was_given_back(signal, libc::SI_TKILL, 17), "another way");
+        assert!(!was_given_back(libc::SIGUSR1, libc::SI_USER, 17), "another");
+        assert!(was_given_back(signal, libc::SI_USER, 17));
+        assert!(!was_given_back(signal, libc::SI_USER, 17), "twice");
+    }
+}

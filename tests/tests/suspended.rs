@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -154,6 +155,58 @@ fn a_job_that_is_suspended_while_it_ends_is_finished_or_suspended() {
                 state = command::state(directory, &target)?;
             }
             ensure!(state == "finished", "it is '{state}'");
+            Ok(())
+        });
+    }
+}
+
+/// Who asks for a suspend may ask every rank, more than once, and until the job has ended: that is one suspend, and none of the launch after it.
+#[test]
+fn what_asks_for_a_suspend_again_asks_nothing_of_the_next_launch() {
+    for signal in [Signal::SIGUSR1, Signal::SIGTERM] {
+        on_trial("ring", Kind::Moving, 2, |trial, directory| {
+            let target = trial.epochs_at();
+            let run = |mut command: Command| {
+                command.env("STILLPOINT_ON_TERM", "suspend");
+                trial.launch(command)
+            };
+            let mut command = job::under_stillpoint(2, &target)?;
+            command.arg(trial.executable());
+            let mut job = run(command)?;
+            trial.ready(&mut job)?;
+            let ranks = strike::ranks(&target)?;
+            // Some are delivered before the ranks stand still, some find them standing, some ending; which ones differs from rank to rank.
+            let mut ranks: Vec<_> = ranks.iter().map(|rank| (*rank, true)).collect();
+            for moment in 0..60 {
+                for (place, (rank, there)) in ranks.iter_mut().enumerate() {
+                    if *there && moment >= 2 * place {
+                        *there = strike::signal(*rank, signal).is_ok();
+                    }
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let ended = job.end(PATIENCE)?;
+            let state = command::state(directory, &target)?;
+            ensure!(
+                ended.status == 0 && state == "suspended",
+                "{state}: {}",
+                ended.show()
+            );
+            let log = target.join("coordinator.log");
+            let asked = || fs::read_to_string(&log).map(|log| log.matches(": suspend").count());
+            let before = asked().map_err(|error| error.to_string())?;
+            ensure!(before > 0, "nobody has asked");
+            let mut job = run(job::restarted(2, &target)?)?;
+            trial.runs_again(&mut job)?;
+            // A request of before would come with the first instruction.
+            std::thread::sleep(Duration::from_millis(300));
+            trial.go()?;
+            trial.ends_well(job)?;
+            let after = asked().map_err(|error| error.to_string())?;
+            ensure!(
+                after == before,
+                "{signal}: asked {before} times, then {after}"
+            );
             Ok(())
         });
     }

@@ -75,7 +75,11 @@ impl Place {
                 "SLURM_JOB_ID",
                 "SLURM_STEP_ID",
                 "SLURM_LAUNCH_NODE_IPADDR",
-                "SLURM_SRUN_COMM_PORT",
+                // A heterogeneous step has one for each component: there the launch of the job and the step's number tell.
+                match variable("SLURM_HET_SIZE") {
+                    Some(_) => "SLURM_RESTART_COUNT",
+                    None => "SLURM_SRUN_COMM_PORT",
+                },
             ];
             let nodes = number("SLURM_STEP_NUM_NODES").or_else(|| number("SLURM_NNODES"));
             return Place {
@@ -223,6 +227,30 @@ mod tests {
         ];
         let here = place(&step).unwrap();
         assert_eq!((here.rank, here.size, here.one_host), (3, 8, false));
+    }
+
+    #[test]
+    fn components_of_a_heterogeneous_step_are_one_launch() {
+        // As Slurm 22.05 sets them: only the port is each component's own.
+        let rank = |rank: &'static str, port: &'static str, restarts: &'static str, het: bool| {
+            let mut variables = vec![
+                ("SLURM_PROCID", rank),
+                ("SLURM_NTASKS", "2"),
+                ("SLURM_JOB_ID", "24"),
+                ("SLURM_STEP_ID", "0"),
+                ("SLURM_LAUNCH_NODE_IPADDR", "192.0.2.1"),
+                ("SLURM_SRUN_COMM_PORT", port),
+                ("SLURM_RESTART_COUNT", restarts),
+            ];
+            variables.extend(het.then_some(("SLURM_HET_SIZE", "2")));
+            place(&variables).unwrap().launch
+        };
+        assert_eq!(rank("0", "35793", "0", true), rank("1", "36945", "0", true));
+        assert_ne!(rank("0", "35793", "0", true), rank("0", "35793", "1", true));
+        assert_ne!(
+            rank("0", "35793", "0", false),
+            rank("0", "36945", "0", false)
+        );
     }
 
     #[test]

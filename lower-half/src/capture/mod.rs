@@ -21,6 +21,7 @@ pub mod environment;
 pub mod file_limit;
 pub mod increment;
 pub mod ipc;
+pub mod launch_signals;
 pub mod locked;
 pub mod mapped_files;
 pub mod maps;

@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 use stillpoint_part::Kind;
 
-use super::CaptureError;
+use super::{CaptureError, launch_signals};
 use crate::arch::syscall::{syscall3, syscall4};
 use crate::gate::{errand, identity, signals, timers};
 use crate::ground::told;
@@ -86,6 +86,15 @@ impl Pending {
     /// The application's id of the timer whose expiry this is.
     fn timer(&self) -> Option<i32> {
         (self.word(CODE_AT) == libc::SI_TIMER).then(|| self.word(SENDER_AT))
+    }
+
+    /// Who has sent it, by the id that the application knows; nothing where the kernel or a timer has.
+    pub(super) fn sender(&self) -> Option<u32> {
+        let sent = matches!(
+            self.word(CODE_AT),
+            libc::SI_USER | libc::SI_TKILL | libc::SI_QUEUE
+        );
+        sent.then(|| self.word(SENDER_AT) as u32)
     }
 
     /// Whether the kernel's interval timer with this number has sent it.
@@ -176,7 +185,8 @@ fn send_here(process: bool, signal: i32, information: &[u8; INFORMATION_BYTES]) 
     }
 }
 
-/// What is pending for the process and for these threads, the main one first.
+/// What is pending for the process and for these threads, the main one first; but for what is the launch's (`launch_signals`), which goes on waiting
+/// in this launch.
 ///
 /// # Safety
 /// They must be stopped, and stay so.
@@ -207,7 +217,11 @@ pub unsafe fn survey(threads: &[Thread]) -> Result<Waiting, CaptureError> {
             unsafe { send_again(*main, true, pending) };
         }
     }
-    outcome.map(|()| waiting)
+    outcome?;
+    let frames = threads.iter().map(|t| (t.virtual_tid(), t.stop_frame()));
+    // SAFETY: the caller's: they stand in their frames.
+    waiting.leave_out_launchs(&unsafe { launch_signals::masks(frames) });
+    Ok(waiting)
 }
 
 /// Has a thread take what is pending for it, and for the process if it is the main one.
@@ -288,6 +302,7 @@ impl Pending {
     /// are there again. System calls by hand, no allocation.
     pub fn restore(&self, process: bool) {
         if !self.timer().is_some_and(timers::expire_again) {
+            signals::given_back(self.signal, self.word(CODE_AT), self.word(SENDER_AT));
             send_here(process, self.signal, &self.bytes());
         }
     }

@@ -4,6 +4,7 @@ use stillpoint_faults::Point;
 use stillpoint_part::{Done, Kind, Part, Payload, Saved};
 
 use super::{at, put};
+use crate::capture::launch_signals;
 use crate::capture::signals::{KIND, Waiting};
 use crate::capture::still::Still;
 use crate::restore;
@@ -32,11 +33,15 @@ impl Part<Still<'_>, Back> for Signals {
 
     /// All threads block everything until they return through their frames.
     fn finish(&self, back: &mut Back) -> Done {
-        let waiting: Waiting = restore::read(&back.restore, &KIND)?;
+        let mut waiting: Waiting = restore::read(&back.restore, &KIND)?;
+        let threads = back.restore.threads().iter();
+        let frames = threads.map(|thread| (thread.virtual_tid, thread.stop_frame as usize));
+        // SAFETY: the image's memory is in place, with the frames that its threads return through.
+        waiting.leave_out_launchs(&unsafe { launch_signals::masks(frames) });
         for pending in &waiting.process {
             pending.restore(true);
         }
-        for pending in &back.main.pending {
+        for pending in waiting.of_thread(back.main.record.virtual_tid) {
             pending.restore(false);
         }
         Ok(())

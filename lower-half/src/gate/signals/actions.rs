@@ -101,6 +101,46 @@ pub fn suspend_by(launch: &Launch) {
     SUSPENDING.store((asked | on_term) & !ours(), Ordering::Relaxed);
 }
 
+/// Whether a signal asks for a suspend as soon as a thread takes it that does not block it.
+pub fn asks_for_suspend(signal: i32) -> bool {
+    SUSPENDING.load(Ordering::Relaxed) & bit(signal) != 0 && leaves_at_default(signal)
+}
+
+/// Whether the application leaves a signal at what it does by default.
+pub fn leaves_at_default(signal: i32) -> bool {
+    let mask = syscall::set_mask(u64::MAX);
+    let action = of(signal);
+    syscall::set_mask(mask);
+    action.is_default()
+}
+
+/// Of each signal that an image had pending and that this launch was given back: its [`origin`], until it has come. 0: none.
+static GIVEN_BACK: [AtomicU64; MOST_SIGNALS] = [const { AtomicU64::new(0) }; MOST_SIGNALS];
+
+/// How a signal was sent, and by whom; never 0.
+fn origin(code: i32, sender: i32) -> u64 {
+    // Codes are small numbers of either sign: their highest bit but one tells the sign too.
+    1 << 63 | u64::from(code as u32) << 32 | u64::from(sender as u32)
+}
+
+/// Notes that a signal is pending as it was in an image. If the application takes it by itself it is the application's; if it comes to nobody but
+/// Stillpoint, it asked for the suspend of an earlier launch, and asks for none of this one. Atomics only.
+pub fn given_back(signal: i32, code: i32, sender: i32) {
+    if let Some(noted) = GIVEN_BACK.get((signal as usize).wrapping_sub(1)) {
+        noted.store(origin(code, sender), Ordering::SeqCst);
+    }
+}
+
+/// Whether a signal that has come is the one that was given back; it is that only once.
+fn was_given_back(signal: i32, code: i32, sender: i32) -> bool {
+    let noted = GIVEN_BACK.get((signal as usize).wrapping_sub(1));
+    noted.is_some_and(|noted| {
+        let this = origin(code, sender);
+        let swapped = noted.compare_exchange(this, 0, Ordering::SeqCst, Ordering::SeqCst);
+        swapped.is_ok()
+    })
+}
+
 /// A forked child is not the job: signals that ask for a suspend do to it what they do to anybody.
 pub fn start_forked() {
     let suspending = SUSPENDING.swap(0, Ordering::Relaxed);
@@ -124,10 +164,14 @@ const OWN_FLAGS: u64 =
 /// A signal asks for a suspend. Runs with any FS, on any thread.
 unsafe extern "C" fn on_suspend(
     signal: i32,
-    _info: *mut libc::siginfo_t,
+    info: *mut libc::siginfo_t,
     _context: *mut libc::ucontext_t,
 ) {
-    wake::suspend_wanted(signal);
+    // SAFETY: the kernel's own structure, alive until this returns.
+    let (code, sender) = unsafe { ((*info).si_code, (*info).si_pid()) };
+    if !was_given_back(signal, code, sender) {
+        wake::suspend_wanted(signal);
+    }
 }
 
 /// What the kernel is told where the application's own action on `signal` is `action`.
@@ -321,4 +365,21 @@ pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
     drop(actions);
     syscall::set_mask(mask);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_that_was_given_back_is_told_from_a_new_one_and_counts_once() {
+        let signal = libc::SIGUSR2;
+        assert!(!was_given_back(signal, libc::SI_USER, 0), "none was");
+        given_back(signal, libc::SI_USER, 17);
+        assert!(!was_given_back(signal, libc::SI_USER, 18), "another sender");
+        assert!(!was_given_back(signal, libc::SI_TKILL, 17), "another way");
+        assert!(!was_given_back(libc::SIGUSR1, libc::SI_USER, 17), "another");
+        assert!(was_given_back(signal, libc::SI_USER, 17));
+        assert!(!was_given_back(signal, libc::SI_USER, 17), "twice");
+    }
 }

@@ -11,7 +11,8 @@ mod masks;
 use core::sync::atomic::{AtomicI32, Ordering};
 
 pub use actions::{
-    install_own, on_sigaction, restore, save, start_forked, start_with, suspend_by, while_still,
+    asks_for_suspend, given_back, install_own, leaves_at_default, on_sigaction, restore, save,
+    start_forked, start_with, suspend_by, while_still,
 };
 pub use alternate::on_alternate_stack;
 pub use delivery::{deliver_here, fill_slots};
@@ -35,7 +36,8 @@ pub fn set_stop_signal(signal: i32) {
     STOP_SIGNAL.store(signal, Ordering::Relaxed);
 }
 
-const fn bit(signal: i32) -> u64 {
+/// The place of a signal in a mask.
+pub const fn bit(signal: i32) -> u64 {
     1u64 << ((signal - 1) & 63)
 }
 

@@ -116,7 +116,7 @@ impl Class {
                 "contents, protection and advice of the application's memory are saved"
             }
             Class::Signals => {
-                "handlers, masks, alternate stacks and pending signals are saved; the two signals that Stillpoint needs cannot be blocked, but seem to be"
+                "handlers, masks, alternate stacks and pending signals are saved, but for a signal that asks for a suspend, or would end this launch; the two signals that Stillpoint needs cannot be blocked, but seem to be"
             }
             Class::Waits => {
                 "a call that a stop has interrupted is made again, with what was left of its time"

@@ -1,0 +1,91 @@
+//! Which pending signals are the launch's, and no part of the application's state: those by which people want something of the job as it runs.
+//!
+//! While a process stands still for its checkpoint, a signal to it waits that would have met its default action at once: it asks for the suspend
+//! that is under way (`--suspend-signal`, `--on-term suspend`), or it is to end this launch. In an image it would do so to every launch
+//! that is restarted from there. What the application handles, ignores or blocks is its own, and so is what it has sent itself.
+
+use super::signals::{Pending, Waiting};
+use crate::arch::frame::Frame;
+use crate::gate::{identity, signals};
+
+/// What decides it, of one signal number in one process.
+#[derive(Clone, Copy)]
+struct Number {
+    /// Some thread that it may come to does not block it.
+    open: bool,
+    /// The application leaves it at its default.
+    default: bool,
+    /// Stillpoint takes it for a request.
+    asks: bool,
+}
+
+fn is_launchs(number: Number, sent_from_outside: bool) -> bool {
+    number.open && number.default && (number.asks || sent_from_outside)
+}
+
+/// Whether a pending signal is the launch's, where `blocked` are those that every thread blocks which it may come to.
+fn belongs(pending: &Pending, blocked: u64) -> bool {
+    let signal = pending.signal;
+    let number = Number {
+        open: blocked & signals::bit(signal) == 0,
+        default: signals::leaves_at_default(signal),
+        asks: signals::asks_for_suspend(signal),
+    };
+    let sender = pending.sender();
+    is_launchs(
+        number,
+        sender.is_some_and(|id| id != identity::virtual_pid()),
+    )
+}
+
+/// The application's masks, as its stopped threads' frames hold them: of each thread its id, and what it blocks.
+///
+/// # Safety
+/// Whole signal frames must lie at these addresses.
+pub unsafe fn masks(frames: impl Iterator<Item = (u32, usize)>) -> Vec<(u32, u64)> {
+    frames
+        .map(|(tid, frame)| {
+            // A thread that does not stand in a frame takes nothing.
+            // SAFETY: the caller's.
+            let blocked = (frame != 0).then(|| unsafe { Frame::at(frame).mask() });
+            (tid, blocked.unwrap_or(u64::MAX))
+        })
+        .collect()
+}
+
+impl Waiting {
+    /// Takes the launch's signals out.
+    pub fn leave_out_launchs(&mut self, masks: &[(u32, u64)]) {
+        let by_all = masks.iter().fold(u64::MAX, |all, (_, mask)| all & mask);
+        self.process.retain(|pending| !belongs(pending, by_all));
+        for (tid, own) in &mut self.threads {
+            let mask = masks.iter().find(|(of, _)| of == tid);
+            let blocked = mask.map_or(u64::MAX, |(_, mask)| *mask);
+            own.retain(|pending| !belongs(pending, blocked));
+        }
+        self.threads.retain(|(_, own)| !own.is_empty());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_application_handles_blocks_or_sends_itself_is_its_own() {
+        let number = |open, default, asks| Number {
+            open,
+            default,
+            asks,
+        };
+        for outside in [false, true] {
+            for asks in [false, true] {
+                assert!(!is_launchs(number(false, true, asks), outside), "blocked");
+                assert!(!is_launchs(number(true, false, asks), outside), "handled");
+            }
+            assert!(is_launchs(number(true, true, true), outside), "a request");
+        }
+        assert!(is_launchs(number(true, true, false), true), "an end");
+        assert!(!is_launchs(number(true, true, false), false), "its own");
+    }
+}

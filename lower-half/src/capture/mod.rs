@@ -296,7 +296,7 @@ unsafe fn put_down(
     increment.write(&mut writer, &parted.later, pages, workers)?;
     drop(snapshot);
     if let Some(devices) = devices {
-        devices.write(&mut writer, &|| access.given_up())?;
+        devices.write(&mut writer, &mut increment, &|| access.given_up())?;
     }
     writer.carry(increment.carried());
     writer.identity(&request.identity)?;

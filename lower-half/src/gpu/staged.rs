@@ -11,6 +11,7 @@ use stillpoint_image::devices::Uuid;
 use stillpoint_image::{ImageError, Writer};
 
 use super::client::{Client, Trouble};
+use crate::capture::increment::Increment;
 
 /// What is staged, at the other end of a connection of its own.
 pub struct Staged {
@@ -62,22 +63,25 @@ pub fn give_up() {
 }
 
 impl Staged {
-    /// Writes all of it. Between two pieces it is asked whether the checkpoint has been given up.
+    /// Writes what has changed of it. Between two pieces it is asked whether the checkpoint has been given up.
     ///
     /// # Errors
     /// The helper's, or the image's.
     pub fn write(
         mut self,
         writer: &mut Writer,
+        increment: &mut Increment,
         given_up: &dyn Fn() -> bool,
     ) -> Result<(), NotWritten> {
         let told = NotWritten::NotCome;
         strike(Point::GpuDrain).map_err(|error| told(error.to_string()))?;
-        let mut numbers = Vec::new();
+        let mut devices = Vec::new();
         for memory in &self.memories {
-            numbers.push(writer.device(Uuid(memory.uuid.0), memory.bytes)?);
+            let uuid = Uuid(memory.uuid.0);
+            let number = writer.device(uuid, memory.bytes)?;
+            devices.push(increment.device(uuid, number));
         }
-        let mut out = vec![0; numbers.len()];
+        let mut out = vec![0; devices.len()];
         let mut room = Vec::new();
         loop {
             if given_up() {
@@ -87,19 +91,24 @@ impl Staged {
             let Some((memory, offset)) = next.map_err(|trouble| told(trouble.to_string()))? else {
                 break;
             };
-            let place = numbers.get(memory).zip(out.get_mut(memory));
-            let Some((number, out)) = place.filter(|(_, out)| **out == offset) else {
+            let place = devices.get_mut(memory).zip(out.get_mut(memory));
+            let Some((device, out)) = place.filter(|(_, out)| **out == offset) else {
                 return Err(told(format!("bytes of memory {memory} come out of order")));
             };
             *out += room.len() as u64;
-            writer.device_bytes(*number, offset, &room)?;
+            device.next(writer, &room)?;
         }
         let whole = self.memories.iter().zip(&out);
         match whole
             .into_iter()
             .find(|(memory, out)| memory.bytes != **out)
         {
-            None => Ok(()),
+            None => {
+                for (memory, device) in self.memories.iter().zip(devices) {
+                    increment.device_has_come(Uuid(memory.uuid.0), device, writer)?;
+                }
+                Ok(())
+            }
             Some((memory, out)) => Err(told(format!(
                 "{out} of {} bytes of {} came",
                 memory.bytes, memory.uuid

@@ -150,7 +150,7 @@ fn whole(
         let space = live.map_or(NOWHERE, |run| run.space);
         let is_devices = devices.iter().any(|device| device.content == space);
         let allowed = |run: &RunRecord| match chunk.origin {
-            0 => run.space == space,
+            0 => run.space == space && space != NOWHERE,
             _ => run.space == NOWHERE || run.space == space && (space == 0 || is_devices),
         };
         if !mine.iter().all(allowed) {

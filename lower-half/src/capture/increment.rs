@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use stillpoint_image::delta::{Unchanged, within};
-use stillpoint_image::devices::Uuid;
 use stillpoint_image::format::PAGE;
 use stillpoint_image::pages::Pages;
 use stillpoint_image::{Base, Carried, ImageError, Origin, Region, Writer, Written};
@@ -29,7 +28,7 @@ use super::tracking::Tracker;
 use super::{differ, runs};
 use crate::ground::ranges;
 pub use devices::Device;
-use devices::Known;
+use devices::{Known, Name};
 
 /// Bytes a second, until they have been measured.
 const RATES: Rates = Rates {
@@ -150,8 +149,8 @@ impl Increment {
     }
 
     /// A device's memory is going to come, and is this content of the image.
-    pub fn device(&self, uuid: Uuid, number: u32) -> Device {
-        let before = self.old_devices.get(&uuid).cloned().zip(self.base.as_ref());
+    pub fn device(&self, name: Name, number: u32) -> Device {
+        let before = self.old_devices.get(&name).cloned().zip(self.base.as_ref());
         match self.hashes_devices {
             true => Device::compared(number, before, &self.left),
             false => Device::whole(number),
@@ -161,12 +160,12 @@ impl Increment {
     /// It has come.
     pub fn device_has_come(
         &mut self,
-        uuid: Uuid,
+        name: Name,
         device: Device,
         writer: &mut Writer,
     ) -> Result<(), ImageError> {
         if let Some((known, unchanged)) = device.end(writer)? {
-            self.devices.insert(uuid, known);
+            self.devices.insert(name, known);
             self.unchanged.extend(unchanged);
         }
         Ok(())

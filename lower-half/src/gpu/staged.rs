@@ -76,10 +76,10 @@ impl Staged {
         let told = NotWritten::NotCome;
         strike(Point::GpuDrain).map_err(|error| told(error.to_string()))?;
         let mut devices = Vec::new();
-        for memory in &self.memories {
+        for (place, memory) in self.memories.iter().enumerate() {
             let uuid = Uuid(memory.uuid.0);
             let number = writer.device(uuid, memory.bytes)?;
-            devices.push(increment.device(uuid, number));
+            devices.push(increment.device((uuid, place), number));
         }
         let mut out = vec![0; devices.len()];
         let mut room = Vec::new();
@@ -104,8 +104,9 @@ impl Staged {
             .find(|(memory, out)| memory.bytes != **out)
         {
             None => {
-                for (memory, device) in self.memories.iter().zip(devices) {
-                    increment.device_has_come(Uuid(memory.uuid.0), device, writer)?;
+                for (place, (memory, device)) in self.memories.iter().zip(devices).enumerate() {
+                    let name = (Uuid(memory.uuid.0), place);
+                    increment.device_has_come(name, device, writer)?;
                 }
                 Ok(())
             }

@@ -1,8 +1,9 @@
 /* trial: ranks=4 flags=-ldl
- * Heat on a plate, on GPUs: `heat ROWS COLUMNS STEPS`. Ranks have unequal numbers of rows, and share the devices that there are.
+ * Heat on a plate, on GPUs: `heat ROWS COLUMNS STEPS [MIB]`. Ranks have unequal numbers of rows, and share the devices that there are.
  * Each keeps two fields whose addresses lie in device memory, where a kernel follows and swaps them. One stream computes the
  * rows at the edges and copies them to pinned memory, from where MPI takes them to the neighbours; another computes the rest meanwhile.
- * Rank 0 prints a digest of the field: the same for every number of ranks, on every run.
+ * Rank 0 prints a digest of the field: the same for every number of ranks, on every run. With MIB, each rank has memory besides that is
+ * written to once; the digest covers it too, and is the same on every run with as many ranks.
  */
 #include "../common.h"
 #include "../driver.h"

@@ -116,8 +116,8 @@ fn bad_chunk(sections: &Sections<'_>, index: usize, problem: String) -> Result<(
     Err(sections.malformed(SectionKind::Chunks, format!("chunk {index}: {problem}")))
 }
 
-/// Each chunk by itself: its runs follow those of the one before it and have its bytes, all of one space; dead ones only, and not
-/// nothing else, where it is carried, and then the space is memory or a device's.
+/// Each chunk by itself: its runs follow those of the one before it and have its bytes, all of one space. Where it is carried, some of
+/// them may be dead, but not all; and the space is memory or a device's.
 fn whole(
     sections: &Sections<'_>,
     devices: &[DeviceMemory],

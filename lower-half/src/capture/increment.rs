@@ -27,8 +27,8 @@ use super::maps::Mapping;
 use super::tracking::Tracker;
 use super::{differ, runs};
 use crate::ground::ranges;
-pub use devices::Device;
-use devices::{Known, Name};
+pub use devices::Devices;
+use devices::{Device, Known, Name};
 
 /// Bytes a second, until they have been measured.
 const RATES: Rates = Rates {
@@ -149,7 +149,7 @@ impl Increment {
     }
 
     /// A device's memory is going to come, and is this content of the image.
-    pub fn device(&self, name: Name, number: u32) -> Device {
+    fn device(&self, name: Name, number: u32) -> Device {
         let before = self.old_devices.get(&name).cloned().zip(self.base.as_ref());
         match self.hashes_devices {
             true => Device::compared(number, before, &self.left),
@@ -158,7 +158,7 @@ impl Increment {
     }
 
     /// It has come.
-    pub fn device_has_come(
+    fn device_has_come(
         &mut self,
         name: Name,
         device: Device,

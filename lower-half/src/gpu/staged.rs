@@ -7,11 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use stillpoint_faults::{Point, strike};
 use stillpoint_gpu_messages::Memory;
+use stillpoint_image::ImageError;
 use stillpoint_image::devices::Uuid;
-use stillpoint_image::{ImageError, Writer};
 
 use super::client::{Client, Trouble};
-use crate::capture::increment::Increment;
 
 /// What is staged, at the other end of a connection of its own.
 pub struct Staged {
@@ -62,26 +61,31 @@ pub fn give_up() {
     drop(take());
 }
 
+/// Takes a rank's memories of devices, one behind the other, each from its first byte on.
+pub trait Taker {
+    /// One of so many bytes is among them: the next place.
+    fn begins(&mut self, uuid: Uuid, bytes: u64) -> Result<(), ImageError>;
+    /// The next bytes of the one in this place.
+    fn next(&mut self, place: usize, bytes: &[u8]) -> Result<(), ImageError>;
+    fn all_have_come(&mut self) -> Result<(), ImageError>;
+}
+
 impl Staged {
-    /// Writes what has changed of it. Between two pieces it is asked whether the checkpoint has been given up.
+    /// Gives all of it to whoever writes it. Between two pieces it is asked whether the checkpoint has been given up.
     ///
     /// # Errors
     /// The helper's, or the image's.
     pub fn write(
         mut self,
-        writer: &mut Writer,
-        increment: &mut Increment,
+        to: &mut dyn Taker,
         given_up: &dyn Fn() -> bool,
     ) -> Result<(), NotWritten> {
         let told = NotWritten::NotCome;
         strike(Point::GpuDrain).map_err(|error| told(error.to_string()))?;
-        let mut devices = Vec::new();
-        for (place, memory) in self.memories.iter().enumerate() {
-            let uuid = Uuid(memory.uuid.0);
-            let number = writer.device(uuid, memory.bytes)?;
-            devices.push(increment.device((uuid, place), number));
+        for memory in &self.memories {
+            to.begins(Uuid(memory.uuid.0), memory.bytes)?;
         }
-        let mut out = vec![0; devices.len()];
+        let mut out = vec![0; self.memories.len()];
         let mut room = Vec::new();
         loop {
             if given_up() {
@@ -91,25 +95,18 @@ impl Staged {
             let Some((memory, offset)) = next.map_err(|trouble| told(trouble.to_string()))? else {
                 break;
             };
-            let place = devices.get_mut(memory).zip(out.get_mut(memory));
-            let Some((device, out)) = place.filter(|(_, out)| **out == offset) else {
+            let Some(out) = out.get_mut(memory).filter(|out| **out == offset) else {
                 return Err(told(format!("bytes of memory {memory} come out of order")));
             };
             *out += room.len() as u64;
-            device.next(writer, &room)?;
+            to.next(memory, &room)?;
         }
         let whole = self.memories.iter().zip(&out);
         match whole
             .into_iter()
             .find(|(memory, out)| memory.bytes != **out)
         {
-            None => {
-                for (place, (memory, device)) in self.memories.iter().zip(devices).enumerate() {
-                    let name = (Uuid(memory.uuid.0), place);
-                    increment.device_has_come(name, device, writer)?;
-                }
-                Ok(())
-            }
+            None => Ok(to.all_have_come()?),
             Some((memory, out)) => Err(told(format!(
                 "{out} of {} bytes of {} came",
                 memory.bytes, memory.uuid

@@ -10,7 +10,8 @@ use stillpoint_image::format::CHUNK_BYTES;
 use stillpoint_image::{Base, ImageError, Origin, PageRun, Writer};
 use stillpoint_incremental::blocks::{BlockSize, Slice, Table};
 
-use super::{narrow, wide};
+use super::{Increment, narrow, wide};
+use crate::gpu::staged::Taker;
 use crate::ground::ranges;
 
 /// Blocks: a hash for each 64 KiB takes 0.015 % of the devices' memory.
@@ -22,8 +23,52 @@ pub type Name = (Uuid, usize);
 /// Of each memory of devices of an epoch, the content that it is in the image, and the hashes of its blocks.
 pub type Known = BTreeMap<Name, (u32, Table)>;
 
+/// All devices' memory of the rank on its way into the image.
+pub struct Devices<'a> {
+    writer: &'a mut Writer,
+    increment: &'a mut Increment,
+    memories: Vec<(Uuid, Device)>,
+}
+
+impl<'a> Devices<'a> {
+    pub fn new(writer: &'a mut Writer, increment: &'a mut Increment) -> Devices<'a> {
+        Devices {
+            writer,
+            increment,
+            memories: Vec::new(),
+        }
+    }
+}
+
+impl Taker for Devices<'_> {
+    fn begins(&mut self, uuid: Uuid, bytes: u64) -> Result<(), ImageError> {
+        let name = (uuid, self.memories.len());
+        let number = self.writer.device(uuid, bytes)?;
+        let device = self.increment.device(name, number);
+        self.memories.push((uuid, device));
+        Ok(())
+    }
+
+    fn next(&mut self, place: usize, bytes: &[u8]) -> Result<(), ImageError> {
+        let none = || {
+            let problem = format!("bytes come of memory {place}, which did not begin");
+            ImageError::io(self.writer.path(), "write a device's memory")(io::Error::other(problem))
+        };
+        let (_, device) = self.memories.get_mut(place).ok_or_else(none)?;
+        device.next(self.writer, bytes)
+    }
+
+    fn all_have_come(&mut self) -> Result<(), ImageError> {
+        for (place, (uuid, device)) in self.memories.drain(..).enumerate() {
+            self.increment
+                .device_has_come((uuid, place), device, self.writer)?;
+        }
+        Ok(())
+    }
+}
+
 /// One device's memory on its way into the image.
-pub struct Device {
+pub(super) struct Device {
     number: u32,
     /// Where the bytes begin that have come and are not written yet.
     at: u64,

@@ -20,8 +20,14 @@ const BLOCK: BlockSize = BlockSize::LARGEST;
 /// A device, and the place of its memory among the rank's: a device may have several.
 pub type Name = (Uuid, usize);
 
-/// Of each memory of devices of an epoch, the content that it is in the image, and the hashes of its blocks.
-pub type Known = BTreeMap<Name, (u32, Table)>;
+/// The content that a memory is in the image, and the hashes of its blocks.
+type Hashes = (u32, Table);
+
+/// Of each memory of devices of an epoch.
+pub type Known = BTreeMap<Name, Hashes>;
+
+/// What is to be known of a memory, and what of it stays where it is.
+type Came = (Hashes, Option<Unchanged>);
 
 /// All devices' memory of the rank on its way into the image.
 pub struct Devices<'a> {
@@ -79,7 +85,7 @@ pub(super) struct Device {
 
 struct Comparing {
     /// The content that it was, and its hashes.
-    before: Option<(u32, Table)>,
+    before: Option<Hashes>,
     /// What lies where it is not to be looked for any more.
     left: Vec<Range<usize>>,
     table: Table,
@@ -98,7 +104,7 @@ impl Device {
     }
 
     /// The same, compared with what is known of it and lies in the base, but for these images.
-    pub fn compared(number: u32, before: Option<((u32, Table), &Base)>, left: &[Origin]) -> Device {
+    pub fn compared(number: u32, before: Option<(Hashes, &Base)>, left: &[Origin]) -> Device {
         let lies = before
             .as_ref()
             .map(|((was, _), base)| base.lying_in(*was, left));
@@ -127,10 +133,7 @@ impl Device {
     }
 
     /// All bytes have come. Gives what is to be known of it, and what of it stays where it is.
-    pub fn end(
-        mut self,
-        writer: &mut Writer,
-    ) -> Result<Option<((u32, Table), Option<Unchanged>)>, ImageError> {
+    pub fn end(mut self, writer: &mut Writer) -> Result<Option<Came>, ImageError> {
         self.put(writer, self.bytes.len())?;
         Ok(self.comparing.map(|comparing| {
             let unchanged = comparing.before.map(|(was, _)| Unchanged {
@@ -192,70 +195,5 @@ impl Comparing {
         let (_, unchanged) = ranges::split(std::slice::from_ref(&whole), &differs);
         self.unchanged.extend(unchanged);
         Ok(differs)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const BYTES: usize = BLOCK.bytes() as usize;
-
-    /// Compares memory, which comes in two parts. Gives what is to be written, and the rest.
-    fn compare(
-        before: Option<Table>,
-        left: &[Range<usize>],
-        memory: &[u8],
-    ) -> (Vec<Range<usize>>, Comparing) {
-        let mut comparing = Comparing {
-            before: before.map(|table| (7, table)),
-            left: left.to_vec(),
-            table: Table::new(BLOCK),
-            unchanged: Vec::new(),
-        };
-        let mut differs = Vec::new();
-        for part in [0..CHUNK_BYTES, CHUNK_BYTES..memory.len()] {
-            let region = part.start as u64..part.end as u64;
-            differs.extend(comparing.differing(region, &memory[part]).unwrap());
-        }
-        comparing.unchanged = ranges::joined(comparing.unchanged);
-        (ranges::joined(differs), comparing)
-    }
-
-    #[test]
-    fn what_is_not_written_is_as_it_was_and_lies_where_it_may() {
-        let block = |number: usize| number * BYTES..(number + 1) * BYTES;
-        let mut memory: Vec<u8> = (0..2 * CHUNK_BYTES + 5000)
-            .map(|at| (at / 7) as u8 | 1)
-            .collect();
-        let whole = 0..memory.len();
-        let (differs, first) = compare(None, &[], &memory);
-        assert_eq!(differs, std::slice::from_ref(&whole));
-        assert!(first.unchanged.is_empty());
-        // Nothing has changed.
-        let (differs, same) = compare(Some(first.table.clone()), &[], &memory);
-        assert!(differs.is_empty());
-        assert_eq!(same.unchanged, std::slice::from_ref(&whole));
-        // One byte has, a block is zeros now, of two something lies in images that are left, and the end is another.
-        memory[block(5).start + 9] ^= 4;
-        memory[block(20)].fill(0);
-        memory.extend([3; 100]);
-        let end = block(32).start..memory.len();
-        let left = [block(29).end - 10..block(30).start + 10];
-        let (differs, second) = compare(Some(first.table), &left, &memory);
-        let two = block(29).start..block(30).end;
-        assert_eq!(differs, [block(5), block(20), two.clone(), end.clone()]);
-        let unchanged = [
-            0..block(5).start,
-            block(6).start..block(20).start,
-            block(21).start..two.start,
-            two.end..end.start,
-        ];
-        assert_eq!(second.unchanged, unchanged);
-        // What is shorter has nothing behind its end.
-        memory.truncate(end.start - 1);
-        let (differs, third) = compare(Some(second.table), &[], &memory);
-        assert_eq!(differs, [block(31).start..memory.len()]);
-        assert_eq!(third.unchanged, std::slice::from_ref(&(0..block(31).start)));
     }
 }

@@ -28,6 +28,17 @@ pub struct Base {
     pub(crate) siblings: Vec<Origin>,
 }
 
+/// What of a device's memory has not changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unchanged {
+    /// The content that it was in the base.
+    pub was: u32,
+    /// The content that it is in the next image.
+    pub is: u32,
+    /// Offsets, sorted; they do not overlap.
+    pub ranges: Vec<Range<u64>>,
+}
+
 /// What an image has in earlier ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
@@ -74,21 +85,20 @@ impl Base {
     /// What is carried of memory that has not changed since. `unchanged` is sorted and does not overlap; a run is cut at every border
     /// of it, also where one range begins as another ends.
     pub fn carry(&self, unchanged: &[Range<u64>]) -> Carried {
+        self.carry_with_devices(unchanged, &[])
+    }
+
+    /// The same, and what of devices' memory has not changed.
+    pub fn carry_with_devices(&self, unchanged: &[Range<u64>], devices: &[Unchanged]) -> Carried {
         let tables = &self.tables;
-        let origins = tables.origins.len();
-        let itself = origins + self.place();
-        let number = |chunk: &ChunkRecord| match tables.holder(chunk) {
-            Holder::Itself => itself,
-            Holder::Origin(origin) => origin,
-            Holder::Sibling(sibling) => {
-                let rank = tables.siblings.get(sibling).copied();
-                let is_it = |sibling: &Origin| sibling.rank() == rank;
-                match self.siblings.iter().position(is_it) {
-                    None => itself,
-                    Some(place) => origins + place + usize::from(origins + place >= itself),
-                }
+        let kept = |space: u32| match space {
+            0 => Some((0, unchanged)),
+            _ => {
+                let device = devices.iter().find(|device| device.was == space)?;
+                Some((device.is, device.ranges.as_slice()))
             }
         };
+        let number = self.numbers();
         // In order of what holds them; those of one image lie in its order already, but for what it has more than once.
         let mut chunks: Vec<(u32, &ChunkRecord)> = (tables.chunks.iter())
             .map(|chunk| (number(chunk) as u32 + 1, chunk))
@@ -104,7 +114,10 @@ impl Base {
         for (origin, chunk) in chunks {
             pieces.clear();
             for run in tables.runs_of(chunk) {
-                cut(run, unchanged, &mut pieces);
+                match kept(run.space) {
+                    Some((space, unchanged)) => cut(run, space, unchanged, &mut pieces),
+                    None => dead(u64::from(run.bytes), &mut pieces),
+                }
             }
             if pieces.iter().any(|run: &RunRecord| run.space != NOWHERE) {
                 let chunk = ChunkRecord { origin, ..*chunk };
@@ -113,6 +126,42 @@ impl Base {
         }
         carried.drop_unneeded();
         carried
+    }
+
+    /// Which bytes of a content lie in some of the images, sorted.
+    pub fn lying_in(&self, content: u32, images: &[Origin]) -> Vec<Range<u64>> {
+        let all: Vec<&Origin> = self.images().collect();
+        let number = self.numbers();
+        let mut found = Vec::new();
+        for chunk in &self.tables.chunks {
+            let image = all.get(number(chunk));
+            if image.is_some_and(|image| images.contains(image)) {
+                let runs = self.tables.runs_of(chunk).iter();
+                let runs = runs.filter(|run| run.space == content);
+                found.extend(runs.map(|run| run.address..run.address + u64::from(run.bytes)));
+            }
+        }
+        found.sort_unstable_by_key(|range: &Range<u64>| range.start);
+        found
+    }
+
+    /// Of a chunk, the place of what holds it among [`Base::images`].
+    fn numbers(&self) -> impl Fn(&ChunkRecord) -> usize {
+        let tables = &self.tables;
+        let origins = tables.origins.len();
+        let itself = origins + self.place();
+        move |chunk: &ChunkRecord| match tables.holder(chunk) {
+            Holder::Itself => itself,
+            Holder::Origin(origin) => origin,
+            Holder::Sibling(sibling) => {
+                let rank = tables.siblings.get(sibling).copied();
+                let is_it = |sibling: &Origin| sibling.rank() == rank;
+                match self.siblings.iter().position(is_it) {
+                    None => itself,
+                    Some(place) => origins + place + usize::from(origins + place >= itself),
+                }
+            }
+        }
     }
 
     /// The same for the next epoch's regions, from no more than `most` images: what is carried; and what has not changed but has to be
@@ -149,7 +198,7 @@ impl Carried {
     }
 
     /// Drops what lies in the oldest images until no more than `most` are left. Gives the memory that was in them, sorted: it has to be
-    /// written.
+    /// written. Of devices' memory nothing is told: whose is carried too asks [`Base::lying_in`] before.
     pub fn keep_newest(&mut self, most: usize) -> Vec<Range<u64>> {
         let surplus = self.tables.origins.len().saturating_sub(most) as u32;
         self.drop_where(|chunk| chunk.origin <= surplus)
@@ -168,7 +217,7 @@ impl Carried {
         for chunk in &old.chunks {
             let runs = old.runs_of(chunk);
             if dropped(chunk) {
-                let live = runs.iter().filter(|run| run.space != NOWHERE);
+                let live = runs.iter().filter(|run| run.space == 0);
                 memory.extend(live.map(|run| run.address..run.address + u64::from(run.bytes)));
             } else {
                 self.tables.push(*chunk, runs);
@@ -202,11 +251,8 @@ impl Carried {
     }
 }
 
-/// A run in pieces: those in `unchanged` are live, all others dead.
-fn cut(run: &RunRecord, unchanged: &[Range<u64>], pieces: &mut Vec<RunRecord>) {
-    if run.space != 0 {
-        return dead(u64::from(run.bytes), pieces);
-    }
+/// A run in pieces: those in `unchanged` are live, in that space; all others are dead.
+fn cut(run: &RunRecord, space: u32, unchanged: &[Range<u64>], pieces: &mut Vec<RunRecord>) {
     let mut at = run.address;
     let end = run.address + u64::from(run.bytes);
     let first = unchanged.partition_point(|range| range.end <= at);
@@ -220,7 +266,7 @@ fn cut(run: &RunRecord, unchanged: &[Range<u64>], pieces: &mut Vec<RunRecord>) {
             pieces.push(RunRecord {
                 address: from,
                 bytes: (to - from) as u32,
-                space: 0,
+                space,
             });
             at = to;
         }

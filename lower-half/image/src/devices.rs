@@ -1,14 +1,14 @@
 //! Memory of devices in an image: contents, of which a section of their own says whose they are.
 //!
-//! Their bytes are pages in chunks like any other, so that compression, checksums, tiers and deduplication need to know nothing of devices. They
-//! are written whole with every epoch: no page fault tells what a device has written to.
+//! Their bytes are pages in chunks like any other, so that compression, checksums and tiers need to know nothing of devices. What has not changed may
+//! lie in earlier epochs' images, as with memory ([`crate::delta`]).
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::ImageError;
-use crate::format::{CHUNK_BYTES, ChunkRecord};
+use crate::format::ChunkRecord;
 use crate::reader::Reader;
 
 /// A device's identity, as its driver says it: 32 hexadecimal digits in text.
@@ -48,41 +48,54 @@ pub struct DeviceMemory {
     pub content: u32,
 }
 
-/// The bytes of a content from the first to the last, chunk by chunk.
+/// Chunks that are kept while their neighbours are read: as many as one stretch may lie in, of all epochs that an image has chunks in.
+const CACHED: usize = 12;
+
+/// The bytes of a content from the first to the last.
 #[derive(Debug)]
 pub struct Stream<'a> {
     reader: &'a Reader,
-    content: u32,
-    /// By their first addresses.
-    chunks: Vec<&'a ChunkRecord>,
-    next: usize,
-    /// The chunk before, and where its runs begin in it.
-    loaded: Vec<u8>,
-    runs: Vec<Piece>,
+    /// By their addresses, the last first; they do not overlap.
+    left: Vec<Piece<'a>>,
+    /// Chunks that were loaded, the one that was needed last at the end.
+    loaded: Vec<(&'a ChunkRecord, Vec<u8>)>,
     scratch: Vec<u8>,
     at: u64,
 }
 
-/// Bytes of the loaded chunk.
+/// Bytes of a chunk.
 #[derive(Clone, Copy, Debug)]
-struct Piece {
+struct Piece<'a> {
     address: u64,
+    chunk: &'a ChunkRecord,
+    /// Where they begin in it.
     from: usize,
     bytes: usize,
 }
 
 impl<'a> Stream<'a> {
     pub fn new(reader: &'a Reader, content: u32) -> Stream<'a> {
-        let address = |chunk: &&ChunkRecord| reader.live_runs(chunk).next().map(|run| run.address);
-        let mut chunks: Vec<_> = reader.chunks_of(content).collect();
-        chunks.sort_by_key(address);
+        let mut left = Vec::new();
+        for chunk in reader.chunks_of(content) {
+            let mut from = 0;
+            for run in reader.runs(chunk) {
+                let bytes = run.bytes as usize;
+                if run.space == content {
+                    left.push(Piece {
+                        address: run.address,
+                        chunk,
+                        from,
+                        bytes,
+                    });
+                }
+                from += bytes;
+            }
+        }
+        left.sort_unstable_by_key(|piece| std::cmp::Reverse(piece.address));
         Stream {
             reader,
-            content,
-            chunks,
-            next: 0,
-            loaded: vec![0; CHUNK_BYTES],
-            runs: Vec::new(),
+            left,
+            loaded: Vec::new(),
             scratch: Reader::scratch(),
             at: 0,
         }
@@ -95,67 +108,41 @@ impl<'a> Stream<'a> {
     pub fn read(&mut self, into: &mut [u8]) -> Result<(), ImageError> {
         into.fill(0);
         let end = self.at + into.len() as u64;
-        loop {
-            while let Some(&Piece {
-                address,
-                from,
-                bytes,
-            }) = self.runs.last()
-            {
-                let Some(offset) = address.checked_sub(self.at) else {
-                    return Err(self.out_of_order(address));
-                };
-                if address >= end {
-                    break;
-                }
-                let offset = offset as usize;
-                let now = bytes.min(into.len() - offset);
-                into[offset..offset + now].copy_from_slice(&self.loaded[from..from + now]);
-                self.runs.pop();
-                if now < bytes {
-                    self.runs.push(Piece {
-                        address: address + now as u64,
-                        from: from + now,
-                        bytes: bytes - now,
-                    });
-                    break;
-                }
-            }
-            if !self.runs.is_empty() || !self.load()? {
-                self.at = end;
-                return Ok(());
-            }
-        }
-    }
-
-    /// Loads the next chunk; false where there is none.
-    fn load(&mut self) -> Result<bool, ImageError> {
-        let Some(&chunk) = self.chunks.get(self.next) else {
-            return Ok(false);
-        };
-        self.next += 1;
-        let room = &mut self.loaded[..chunk.bytes as usize];
-        self.reader.load(chunk, &mut self.scratch, room)?;
-        let mut from = 0;
-        for run in self.reader.runs(chunk) {
-            let bytes = run.bytes as usize;
-            if run.space == self.content {
-                self.runs.push(Piece {
-                    address: run.address,
-                    from,
-                    bytes,
+        while let Some(piece) = self.left.pop_if(|piece| piece.address < end) {
+            // Whatever lay before has been taken, and runs do not overlap.
+            let offset = (piece.address - self.at) as usize;
+            let now = piece.bytes.min(into.len() - offset);
+            let chunk = self.load(piece.chunk)?;
+            into[offset..offset + now].copy_from_slice(&chunk[piece.from..piece.from + now]);
+            if now < piece.bytes {
+                self.left.push(Piece {
+                    address: piece.address + now as u64,
+                    from: piece.from + now,
+                    bytes: piece.bytes - now,
+                    ..piece
                 });
+                break;
             }
-            from += bytes;
         }
-        self.runs.sort_unstable_by_key(|piece| piece.address);
-        self.runs.reverse();
-        Ok(true)
+        self.at = end;
+        Ok(())
     }
 
-    fn out_of_order(&self, address: u64) -> ImageError {
-        let field = format!("content {}", self.content);
-        let problem = format!("{address:#x} comes behind {:#x}", self.at);
-        ImageError::malformed(self.reader.path(), 0, field, problem)
+    fn load(&mut self, chunk: &'a ChunkRecord) -> Result<&[u8], ImageError> {
+        let is_it = |(loaded, _): &(&ChunkRecord, Vec<u8>)| std::ptr::eq(*loaded, chunk);
+        let last = match self.loaded.iter().position(is_it) {
+            Some(place) => self.loaded.remove(place),
+            None => {
+                let mut room = match self.loaded.len() {
+                    CACHED => self.loaded.remove(0).1,
+                    _ => Vec::new(),
+                };
+                room.resize(chunk.bytes as usize, 0);
+                self.reader.load(chunk, &mut self.scratch, &mut room)?;
+                (chunk, room)
+            }
+        };
+        self.loaded.push(last);
+        Ok(self.loaded.last().map_or(&[], |(_, bytes)| bytes))
     }
 }

@@ -52,6 +52,7 @@
 //! * DEVICES names contents that are a device's memory: the device by its 32 hexadecimal digits, and the content by its number. Such a content
 //!   is memory from its first byte to its last, and nothing else of the image points to it.
 //! * A chunk is named by a record for each of the places in memory that have its bytes; such records stand side by side.
+//! * What is carried is memory, or a device's. Its content has another number in the origin, perhaps: the chunk's record here has this image's.
 //! * Of a carried chunk some bytes may not be memory any more. Its runs still have all of its bytes, one behind the other; those that
 //!   are *dead* have `space` [`NOWHERE`] and address 0.
 //! * Runs of memory may begin at any address and have any length: of a page, some bytes may be in one chunk, others in another.

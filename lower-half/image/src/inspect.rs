@@ -93,6 +93,8 @@ pub struct Description {
 pub struct DeviceDescription {
     pub uuid: String,
     pub bytes: u64,
+    /// Those that lie in images of earlier epochs.
+    pub carried: u64,
 }
 
 /// One mapping.
@@ -236,6 +238,7 @@ pub fn inspect(path: &Path) -> Result<Description, ImageError> {
             .map(|device| DeviceDescription {
                 uuid: device.uuid.to_string(),
                 bytes: reader.device_bytes(device),
+                carried: reader.carried_device_bytes(device),
             })
             .collect(),
         gpu: reader

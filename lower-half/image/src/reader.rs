@@ -106,12 +106,19 @@ impl Reader {
             runs: sections.runs()?,
             chunks: sections.table(SectionKind::Chunks)?,
         };
-        check::pages(&sections, identity.rank, &regions, &contents, &tables)?;
+        let devices = check::devices(&sections, &regions, contents.len())?;
+        check::pages(
+            &sections,
+            identity.rank,
+            &regions,
+            &contents,
+            &devices,
+            &tables,
+        )?;
         let inventory = sections
             .read_optional(SectionKind::Inventory)?
             .unwrap_or_default();
         let blobs = blobs::read(&sections)?;
-        let devices = check::devices(&sections, &regions, contents.len())?;
         let origins = tables.origins.iter();
         let origins = origins.map(|origin| origin.open(path));
         Ok(Reader {
@@ -201,6 +208,15 @@ impl Reader {
     pub fn device_bytes(&self, device: &DeviceMemory) -> u64 {
         let content = self.contents.get(device.content as usize - 1);
         content.map_or(0, |content| content.bytes)
+    }
+
+    /// How many bytes of a device's memory lie in images of earlier epochs.
+    pub fn carried_device_bytes(&self, device: &DeviceMemory) -> u64 {
+        let chunks = self.chunks_of(device.content);
+        let carried = chunks
+            .filter(|chunk| matches!(self.tables.holder(chunk), Holder::Origin(_)))
+            .map(|chunk| self.tables.live_bytes(chunk));
+        carried.sum()
     }
 
     /// A device's memory, to be read from its first byte on.
@@ -414,14 +430,16 @@ impl Reader {
             let mut from = 0;
             for run in self.runs(chunk) {
                 let (at, length) = (run.address as usize, run.bytes as usize);
-                bytes[at..at + length].copy_from_slice(&loaded[from..from + length]);
+                if run.space == number {
+                    bytes[at..at + length].copy_from_slice(&loaded[from..from + length]);
+                }
                 from += length;
             }
         }
         Ok(bytes)
     }
 
-    /// The chunks of one space: 0 memory, else a content's number, of which none is carried.
+    /// The chunks of one space: 0 memory, else a content's number. Of contents only those of devices may be carried.
     pub fn chunks_of(&self, space: u32) -> impl Iterator<Item = &ChunkRecord> {
         self.chunks().iter().filter(move |chunk| {
             self.live_runs(chunk)

@@ -184,7 +184,12 @@ impl Writer {
             address: offset,
             bytes: bytes.into(),
         };
-        self.pack(number, &[run])
+        self.device_runs(number, &[run])
+    }
+
+    /// Stretches of a device's memory, of its number; in `runs` an address is an offset. What is [carried](Writer::carry) of it must not be among them.
+    pub fn device_runs(&mut self, number: u32, runs: &[PageRun<'_>]) -> Result<(), ImageError> {
+        self.pack(number, runs)
     }
 
     fn pack(&mut self, space: u32, runs: &[PageRun<'_>]) -> Result<(), ImageError> {

@@ -1,5 +1,6 @@
 //! What this rank's next image builds on: the last committed one, what has been written since, and what of that really differs.
 
+mod devices;
 mod left;
 
 use std::collections::BTreeMap;
@@ -8,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-use stillpoint_image::delta::within;
+use stillpoint_image::delta::{Unchanged, within};
 use stillpoint_image::format::PAGE;
 use stillpoint_image::pages::Pages;
 use stillpoint_image::{Base, Carried, ImageError, Origin, Region, Writer, Written};
@@ -26,6 +27,8 @@ use super::maps::Mapping;
 use super::tracking::Tracker;
 use super::{differ, runs};
 use crate::ground::ranges;
+pub use devices::Devices;
+use devices::{Device, Known, Name};
 
 /// Bytes a second, until they have been measured.
 const RATES: Rates = Rates {
@@ -37,8 +40,10 @@ const RATES: Rates = Rates {
 struct State {
     tracker: Tracker,
     base: Option<(Base, Arc<Table>)>,
+    /// Of devices, in the base.
+    devices: Arc<Known>,
     /// Written, and not committed as far as is known.
-    next: Option<(u64, Base, Arc<Table>)>,
+    next: Option<(u64, Base, Arc<Table>, Arc<Known>)>,
     histories: Regions,
     writing: Measured,
     hashing: Measured,
@@ -64,6 +69,7 @@ impl State {
         State {
             tracker: Tracker::open(TRACKING.get().copied().unwrap_or_default()),
             base: None,
+            devices: Arc::default(),
             next: None,
             histories: Regions::default(),
             writing: Measured::default(),
@@ -104,6 +110,13 @@ pub struct Increment {
     table: Table,
     counts: BTreeMap<u64, Counts>,
     outcome: Outcome,
+    /// Whether devices' memory is compared.
+    hashes_devices: bool,
+    /// What is known of it in the base, and in the next image.
+    old_devices: Arc<Known>,
+    devices: Known,
+    /// What of it stays where it is.
+    unchanged: Vec<Unchanged>,
 }
 
 impl Increment {
@@ -128,7 +141,34 @@ impl Increment {
             kept: Vec::new(),
             table: Table::new(BlockSize::PAGE),
             counts: BTreeMap::new(),
+            hashes_devices: false,
+            old_devices: Arc::default(),
+            devices: Known::new(),
+            unchanged: Vec::new(),
         }
+    }
+
+    /// A device's memory is going to come, and is this content of the image.
+    fn device(&self, name: Name, number: u32) -> Device {
+        let before = self.old_devices.get(&name).cloned().zip(self.base.as_ref());
+        match self.hashes_devices {
+            true => Device::compared(number, before, &self.left),
+            false => Device::whole(number),
+        }
+    }
+
+    /// It has come.
+    fn device_has_come(
+        &mut self,
+        name: Name,
+        device: Device,
+        writer: &mut Writer,
+    ) -> Result<(), ImageError> {
+        if let Some((known, unchanged)) = device.end(writer)? {
+            self.devices.insert(name, known);
+            self.unchanged.extend(unchanged);
+        }
+        Ok(())
     }
 
     /// Writes what of these ranges has changed.
@@ -201,7 +241,7 @@ impl Increment {
             return Carried::default();
         };
         let kept = ranges::joined(self.kept.clone());
-        base.carry(&within(&wide(&kept), &self.regions))
+        base.carry_with_devices(&within(&wide(&kept), &self.regions), &self.unchanged)
     }
 
     /// What was expected and what came of it; `finishing` is how long it took to make sure of the image.
@@ -267,6 +307,7 @@ pub unsafe fn since_the_last(
             },
             old: Arc::new(Table::new(tracking.block())),
             table: Table::new(tracking.block()),
+            hashes_devices: hashes_devices(how, rates),
             tracking: Some(tracking),
             plan: Some((Plan::whole(rates, &parts), parts)),
             ..Increment::whole(private, regions)
@@ -299,6 +340,8 @@ pub unsafe fn since_the_last(
     increment.changed = cut(written.into_iter().chain(again).collect());
     Increment {
         base: Some(base.clone()),
+        hashes_devices: hashes_devices(how, rates),
+        old_devices: Arc::clone(&state.devices),
         tracking: Some(tracking),
         plan: Some((plan, parts)),
         left,
@@ -315,6 +358,14 @@ fn hashes_at_once(tracking: Tracking, how: Incremental, rates: Rates) -> bool {
     match how {
         Incremental::Blocks => true,
         _ => how.hashes() && !tracking.tells_pages() && rates.pays(1.0),
+    }
+}
+
+/// Whether memory of devices is compared. It is at hand for that when it is drained. How much of it stays as it is shows only then.
+fn hashes_devices(how: Incremental, rates: Rates) -> bool {
+    match how {
+        Incremental::Blocks => true,
+        _ => how.hashes() && rates.pays(1.0),
     }
 }
 
@@ -378,7 +429,9 @@ pub fn written(
         state.writing.record(bytes, write_seconds);
         state.hashing.record(hashed, hash_seconds);
         state.histories.record(plan, &increment.counts, parts);
-        state.next = Some((epoch, written.base(epoch, rank), Arc::new(increment.table)));
+        let base = written.base(epoch, rank);
+        let (table, devices) = (Arc::new(increment.table), Arc::new(increment.devices));
+        state.next = Some((epoch, base, table, devices));
     }
     record
 }
@@ -386,9 +439,10 @@ pub fn written(
 /// The epoch is committed, and has its name: the next one builds on it.
 pub fn committed(epoch: u64) {
     if let Some(state) = &mut *state()
-        && let Some((_, base, table)) = state.next.take_if(|(next, ..)| *next == epoch)
+        && let Some((_, base, table, devices)) = state.next.take_if(|(next, ..)| *next == epoch)
     {
         state.base = Some((base, table));
+        state.devices = devices;
         state.tracker.committed();
     }
 }

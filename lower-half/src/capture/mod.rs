@@ -62,7 +62,7 @@ use apart::apart;
 use behind::{Behind, Parted};
 use contents::Contents;
 use file_limit::FileLimit;
-use increment::Increment;
+use increment::{Devices, Increment};
 pub use rank::{remember, size, write};
 use snapshot::Snapshot;
 
@@ -297,7 +297,8 @@ unsafe fn put_down(
     increment.write(&mut writer, &parted.later, pages, workers)?;
     drop(snapshot);
     if let Some(devices) = devices {
-        devices.write(&mut writer, &|| access.given_up())?;
+        let mut to = Devices::new(&mut writer, &mut increment);
+        devices.write(&mut to, &|| access.given_up())?;
     }
     writer.carry(increment.carried());
     writer.identity(&request.identity)?;

@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use stillpoint_faults::{Point, strike};
 use stillpoint_gpu_messages::Memory;
+use stillpoint_image::ImageError;
 use stillpoint_image::devices::Uuid;
-use stillpoint_image::{ImageError, Writer};
 
 use super::client::{Client, Trouble};
 
@@ -61,23 +61,31 @@ pub fn give_up() {
     drop(take());
 }
 
+/// Takes a rank's memories of devices, one behind the other, each from its first byte on.
+pub trait Taker {
+    /// One of so many bytes is among them: the next place.
+    fn begins(&mut self, uuid: Uuid, bytes: u64) -> Result<(), ImageError>;
+    /// The next bytes of the one in this place.
+    fn next(&mut self, place: usize, bytes: &[u8]) -> Result<(), ImageError>;
+    fn all_have_come(&mut self) -> Result<(), ImageError>;
+}
+
 impl Staged {
-    /// Writes all of it. Between two pieces it is asked whether the checkpoint has been given up.
+    /// Gives all of it to whoever writes it. Between two pieces it is asked whether the checkpoint has been given up.
     ///
     /// # Errors
     /// The helper's, or the image's.
     pub fn write(
         mut self,
-        writer: &mut Writer,
+        to: &mut dyn Taker,
         given_up: &dyn Fn() -> bool,
     ) -> Result<(), NotWritten> {
         let told = NotWritten::NotCome;
         strike(Point::GpuDrain).map_err(|error| told(error.to_string()))?;
-        let mut numbers = Vec::new();
         for memory in &self.memories {
-            numbers.push(writer.device(Uuid(memory.uuid.0), memory.bytes)?);
+            to.begins(Uuid(memory.uuid.0), memory.bytes)?;
         }
-        let mut out = vec![0; numbers.len()];
+        let mut out = vec![0; self.memories.len()];
         let mut room = Vec::new();
         loop {
             if given_up() {
@@ -87,19 +95,18 @@ impl Staged {
             let Some((memory, offset)) = next.map_err(|trouble| told(trouble.to_string()))? else {
                 break;
             };
-            let place = numbers.get(memory).zip(out.get_mut(memory));
-            let Some((number, out)) = place.filter(|(_, out)| **out == offset) else {
+            let Some(out) = out.get_mut(memory).filter(|out| **out == offset) else {
                 return Err(told(format!("bytes of memory {memory} come out of order")));
             };
             *out += room.len() as u64;
-            writer.device_bytes(*number, offset, &room)?;
+            to.next(memory, &room)?;
         }
         let whole = self.memories.iter().zip(&out);
         match whole
             .into_iter()
             .find(|(memory, out)| memory.bytes != **out)
         {
-            None => Ok(()),
+            None => Ok(to.all_have_come()?),
             Some((memory, out)) => Err(told(format!(
                 "{out} of {} bytes of {} came",
                 memory.bytes, memory.uuid

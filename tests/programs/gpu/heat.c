@@ -1,8 +1,9 @@
 /* trial: ranks=4 flags=-ldl
- * Heat on a plate, on GPUs: `heat ROWS COLUMNS STEPS`. Ranks have unequal numbers of rows, and share the devices that there are.
+ * Heat on a plate, on GPUs: `heat ROWS COLUMNS STEPS [MIB]`. Ranks have unequal numbers of rows, and share the devices that there are.
  * Each keeps two fields whose addresses lie in device memory, where a kernel follows and swaps them. One stream computes the
  * rows at the edges and copies them to pinned memory, from where MPI takes them to the neighbours; another computes the rest meanwhile.
- * Rank 0 prints a digest of the field: the same for every number of ranks, on every run.
+ * Rank 0 prints a digest of the field: the same for every number of ranks, on every run. With MIB, each rank has memory besides that is
+ * written to once; the digest covers it too, and is the same on every run with as many ranks.
  */
 #include "../common.h"
 #include "../driver.h"
@@ -89,6 +90,17 @@ int main(int argc, char **argv) {
     DRIVER(cuMemHostAlloc((void **)&halo, 4 * row, 0));
     DRIVER(cuStreamSynchronize(edges));
 
+    /* Memory that nobody writes to again, as many MiB as are asked for. It goes into the digest as well. */
+    size_t still = argc > 4 ? (size_t)atol(argv[4]) << 20 : 0;
+    device_pointer idle = 0;
+    uint64_t *pattern = malloc(still + 8);
+    for (size_t i = 0; i < still / 8; i++) pattern[i] = trial_mix(i * 31u + (uint64_t)trial_rank);
+    if (still > 0) {
+        DRIVER(cuMemAlloc(&idle, still));
+        DRIVER(cuMemcpyHtoD(idle, pattern, still));
+        memset(pattern, 0, still);
+    }
+
     int above = trial_rank > 0 ? trial_rank - 1 : MPI_PROC_NULL, below = trial_rank + 1 < trial_size ? trial_rank + 1 : MPI_PROC_NULL;
     for (long step = 0; step < steps; step++) {
         device_pointer to = fields[(step + 1) % 2];
@@ -129,6 +141,8 @@ int main(int argc, char **argv) {
     if (trial_rank > 0) MUST(MPI_Recv(&digest, 1, MPI_UINT64_T, trial_rank - 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     const uint64_t *words = (const uint64_t *)(host + columns);
     for (long i = 0; i < rows * columns; i++) digest = (digest ^ words[i]) * 1099511628211u;
+    if (still > 0) DRIVER(cuMemcpyDtoH(pattern, idle, still));
+    for (size_t i = 0; i < still / 8; i++) digest = (digest ^ pattern[i]) * 1099511628211u;
     MUST(MPI_Send(&digest, 1, MPI_UINT64_T, (trial_rank + 1) % trial_size, trial_rank + 1 < trial_size ? 3 : 4, MPI_COMM_WORLD));
     if (trial_rank == 0) {
         MUST(MPI_Recv(&digest, 1, MPI_UINT64_T, trial_size - 1, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
@@ -145,6 +159,8 @@ int main(int argc, char **argv) {
     DRIVER(cuMemFreeHost(halo));
     DRIVER(cuMemFreeHost(host));
     for (int i = 0; i < 2; i++) DRIVER(cuMemFree(fields[i]));
+    if (still > 0) DRIVER(cuMemFree(idle));
+    free(pattern);
     DRIVER(cuMemFree(plate.table));
     DRIVER(cuModuleUnload(kernels));
     DRIVER(cuDevicePrimaryCtxRelease(device));

@@ -26,6 +26,8 @@ pub struct Heat<'a> {
     pub ranks: u32,
     executable: PathBuf,
     steps: u32,
+    /// MiB of each rank's that nobody writes to again.
+    pub idle: u32,
     /// What it said before it was suspended, where it had come to its result by then.
     said: RefCell<Option<String>>,
 }
@@ -42,6 +44,7 @@ pub fn on(node: &Node, ranks: u32, steps: u32, test: impl FnOnce(&mut Heat) -> R
                 ranks,
                 executable,
                 steps,
+                idle: 0,
                 said: RefCell::default(),
             })
         })
@@ -63,7 +66,9 @@ impl Heat<'_> {
 
     fn with_program(&self, mut command: Command) -> Command {
         command.arg(&self.executable).args(["400", "300"]);
-        command.arg(self.steps.to_string());
+        command
+            .arg(self.steps.to_string())
+            .arg(self.idle.to_string());
         command
     }
 

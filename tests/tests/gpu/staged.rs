@@ -112,6 +112,61 @@ fn increments_and_other_gpus() {
     });
 }
 
+/// Of device memory that has not changed an epoch has nothing itself: it lies in the one before, which has to be there.
+#[test]
+fn what_has_not_changed_is_not_written_again() {
+    heat::on(&node(2), 2, LONG, |heat| {
+        heat.idle = 64;
+        let natively = heat.natively()?;
+        let options = [
+            "--gpu-staging",
+            "on",
+            "--incremental=blocks",
+            "--compress",
+            "none",
+        ];
+        let job = heat.start(&options)?;
+        heat.checkpoint()?.expect(exit::DONE)?;
+        let own = |image: &Value| {
+            let device = &image["devices"][0];
+            let of = |name: &str| device[name].as_u64().unwrap_or(0);
+            (of("bytes"), of("carried"))
+        };
+        let first: Vec<_> = images(heat)?.iter().map(own).collect();
+        ensure!(
+            first
+                .iter()
+                .all(|(bytes, carried)| *bytes > 64 << 20 && *carried == 0),
+            "the first epoch is whole: {first:?}"
+        );
+        heat.suspend(job)?;
+        let second: Vec<_> = images(heat)?.iter().map(own).collect();
+        ensure!(
+            second
+                .iter()
+                .all(|(bytes, carried)| bytes - carried < bytes / 16),
+            "little has changed: {second:?}"
+        );
+        eprintln!("device memory and what of it epoch 2 carries: {second:?}");
+        command::stillpoint(
+            heat.directory,
+            ["verify", &heat.target().display().to_string()],
+        )?
+        .expect(exit::DONE)?;
+        let needed = heat.target().join("epoch-000001");
+        let away = heat.target().join("away");
+        std::fs::rename(&needed, &away).map_err(|error| format!("{error}"))?;
+        let refused = heat.restart(&[])?.end(PATIENCE)?;
+        ensure!(
+            refused.status != 0 && refused.stderr.contains("epoch-000001"),
+            "{}",
+            refused.show()
+        );
+        std::fs::rename(&away, &needed).map_err(|error| format!("{error}"))?;
+        heat.ends_as(heat.restarted()?, &natively)
+    });
+}
+
 /// A driver without custom storage: by itself the other way is taken; who demands staging is refused.
 #[test]
 fn a_driver_that_lends_no_memory() {

@@ -1,6 +1,7 @@
 //! Runs, and the chunks that hold them.
 
 use crate::compression::Codec;
+use crate::devices::DeviceMemory;
 use crate::error::ImageError;
 use crate::format::{
     CHUNK_BYTES, ChunkRecord, HEADER_BYTES, NOWHERE, RunRecord, SectionKind, TRAILER_BYTES,
@@ -18,6 +19,7 @@ pub(crate) fn pages(
     rank: u32,
     regions: &[Region],
     contents: &[Content],
+    devices: &[DeviceMemory],
     tables: &Tables,
 ) -> Result<(), ImageError> {
     for run in &tables.runs {
@@ -50,7 +52,7 @@ pub(crate) fn pages(
     }
     let others = tables.chunks.iter().position(|chunk| chunk.origin != 0);
     let own = &tables.chunks[..others.unwrap_or(tables.chunks.len())];
-    whole(sections, tables)?;
+    whole(sections, devices, tables)?;
     own_fill(sections, own)?;
     others_lie(sections, tables, own.len(), |holder, chunk| match holder {
         Holder::Itself => Err("it is its own, behind others".to_owned()),
@@ -114,9 +116,13 @@ fn bad_chunk(sections: &Sections<'_>, index: usize, problem: String) -> Result<(
     Err(sections.malformed(SectionKind::Chunks, format!("chunk {index}: {problem}")))
 }
 
-/// Each chunk by itself: its runs follow those of the one before it and have its bytes, all of one space; dead ones only, and not
-/// nothing else, where it is carried.
-fn whole(sections: &Sections<'_>, tables: &Tables) -> Result<(), ImageError> {
+/// Each chunk by itself: its runs follow those of the one before it and have its bytes, all of one space. Where it is carried, some of
+/// them may be dead, but not all; and the space is memory or a device's.
+fn whole(
+    sections: &Sections<'_>,
+    devices: &[DeviceMemory],
+    tables: &Tables,
+) -> Result<(), ImageError> {
     let runs = &tables.runs;
     let mut next_run = 0_u64;
     for (index, chunk) in tables.chunks.iter().enumerate() {
@@ -140,9 +146,12 @@ fn whole(sections: &Sections<'_>, tables: &Tables) -> Result<(), ImageError> {
         if bytes != u64::from(chunk.bytes) || bytes > CHUNK_BYTES as u64 {
             return bad(format!("{} bytes, its runs have {bytes}", chunk.bytes));
         }
+        let live = mine.iter().find(|run| run.space != NOWHERE);
+        let space = live.map_or(NOWHERE, |run| run.space);
+        let is_devices = devices.iter().any(|device| device.content == space);
         let allowed = |run: &RunRecord| match chunk.origin {
-            0 => run.space == mine[0].space && run.space != NOWHERE,
-            _ => run.space == 0 || run.space == NOWHERE,
+            0 => run.space == space && space != NOWHERE,
+            _ => run.space == NOWHERE || run.space == space && (space == 0 || is_devices),
         };
         if !mine.iter().all(allowed) {
             return bad("runs of several spaces".into());

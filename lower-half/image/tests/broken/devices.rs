@@ -1,8 +1,9 @@
 //! What the section of devices says.
 
+use stillpoint_image::delta::Unchanged;
 use stillpoint_image::devices::Uuid;
 use stillpoint_image::format::SectionKind;
-use stillpoint_image::{Compression, Reader};
+use stillpoint_image::{Base, Compression, Identity, Reader, epoch_name, image_name};
 
 use super::common;
 use super::patch::Patch;
@@ -36,4 +37,41 @@ fn devices_that_cannot_be() {
         let error = Reader::open(&path).unwrap_err().to_string();
         assert!(error.contains(says), "{text}: {error}");
     }
+}
+
+/// Of contents only devices' may lie in an earlier image.
+#[test]
+fn what_is_carried_is_a_devices() {
+    let directory = tempfile::tempdir().unwrap();
+    let bytes = common::some_bytes(3, 50_000);
+    let mut base: Option<Base> = None;
+    let mut path = directory.path().to_owned();
+    for epoch in 1..=2 {
+        path = directory.path().join(epoch_name(epoch)).join(image_name(1));
+        std::fs::create_dir(path.parent().unwrap()).unwrap();
+        let identity = Identity {
+            epoch,
+            ..common::identity()
+        };
+        let written = common::write_beside(&path, Compression::Lz4, &identity, |writer| {
+            let number = writer.device(Uuid([0xa1; 16]), 50_000).unwrap();
+            let unchanged = Unchanged {
+                was: number,
+                is: number,
+                ranges: std::iter::once(0..50_000).collect(),
+            };
+            match &base {
+                None => writer.device_bytes(number, 0, &bytes).unwrap(),
+                Some(base) => writer.carry(base.carry_with_devices(&[], &[unchanged])),
+            }
+        });
+        base = Some(written.base(epoch, 1));
+    }
+    let whole = std::fs::read(&path).unwrap();
+    assert!(Reader::open(&path).is_ok());
+    let mut patch = Patch { bytes: whole };
+    patch.replace_section(SectionKind::Devices, b"[]");
+    std::fs::write(&path, &patch.bytes).unwrap();
+    let error = Reader::open(&path).unwrap_err().to_string();
+    assert!(error.contains("runs of several spaces"), "{error}");
 }

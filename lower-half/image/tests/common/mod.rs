@@ -152,6 +152,24 @@ pub fn write_with_devices(
     part: usize,
     devices: &[(Uuid, Vec<u8>)],
 ) -> Written {
+    write_beside(path, compression, &identity(), |writer| {
+        for (uuid, bytes) in devices {
+            let number = writer.device(*uuid, bytes.len() as u64).unwrap();
+            for (index, some) in bytes.chunks(part).enumerate() {
+                let offset = (index * part) as u64;
+                writer.device_bytes(number, offset, some).unwrap();
+            }
+        }
+    })
+}
+
+/// Writes an image without memory, and whatever `more` adds behind its first content.
+pub fn write_beside(
+    path: &Path,
+    compression: Compression,
+    identity: &Identity,
+    more: impl FnOnce(&mut Writer),
+) -> Written {
     let mut writer = Writer::create(path, compression).unwrap();
     writer.use_threads(2);
     let shared = some_bytes(2, 2 * PAGE);
@@ -162,14 +180,8 @@ pub fn write_with_devices(
     writer
         .content("/tmp/shared", shared.len() as u64, &[run])
         .unwrap();
-    for (uuid, bytes) in devices {
-        let number = writer.device(*uuid, bytes.len() as u64).unwrap();
-        for (index, some) in bytes.chunks(part).enumerate() {
-            let offset = (index * part) as u64;
-            writer.device_bytes(number, offset, some).unwrap();
-        }
-    }
-    writer.identity(&identity()).unwrap();
+    more(&mut writer);
+    writer.identity(identity).unwrap();
     writer.environment(&environment()).unwrap();
     writer.regions(&regions()).unwrap();
     writer.threads(&threads()).unwrap();

@@ -27,5 +27,20 @@ int main(int argc, char **argv) {
     in[0] = 3.25;
     MUST(MPI_Sendrecv(out, 1, MPI_DOUBLE, MPI_PROC_NULL, 0, in, 1, MPI_DOUBLE, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &status));
     CHECK(in[0] == 3.25 && status.MPI_SOURCE == MPI_PROC_NULL, "a message from nobody");
+    in[1] = 4.5;
+    MPI_Status statuses[2] = {{.MPI_SOURCE = 77}, {.MPI_SOURCE = 77}};
+    MPI_Request requests[2];
+    MUST(MPI_Irecv(in, 1, MPI_DOUBLE, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &requests[0]));
+    MUST(MPI_Recv_init(in + 1, 1, MPI_DOUBLE, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &requests[1]));
+    MUST(MPI_Start(&requests[1]));
+    MUST(MPI_Waitall(2, requests, statuses));
+    for (int i = 0; i < 2; i++) {
+        int count = -1;
+        MUST(MPI_Get_count(&statuses[i], MPI_DOUBLE, &count));
+        CHECK(statuses[i].MPI_SOURCE == MPI_PROC_NULL && statuses[i].MPI_TAG == MPI_ANY_TAG && count == 0,
+              "request %d: %d elements of %d with tag %d", i, count, statuses[i].MPI_SOURCE, statuses[i].MPI_TAG);
+    }
+    CHECK(in[0] == 3.25 && in[1] == 4.5 && requests[0] == MPI_REQUEST_NULL, "requests of nobody");
+    MUST(MPI_Request_free(&requests[1]));
     return trial_finish();
 }

@@ -16,7 +16,7 @@ use crate::operations::completion::EMPTY;
 use crate::operations::devices::{self, Way};
 use crate::operations::messages::drain;
 use crate::operations::request::{
-    self, Arguments, CANCELLED, GONE, Kind, NO_MESSAGE, PERSISTENT, Request, State,
+    self, Arguments, CANCELLED, FROM_NOBODY, GONE, Kind, NO_MESSAGE, PERSISTENT, Request, State,
 };
 
 mod again;
@@ -153,6 +153,11 @@ unsafe fn begin(request: *mut Request) -> i32 {
         it.flags &= !CANCELLED;
         let word = &raw mut it.head.lower;
         match it.kind {
+            Kind::Receive if it.peer == PROC_NULL => {
+                it.status = FROM_NOBODY;
+                it.state = State::Done;
+                0
+            }
             Kind::Receive => {
                 let mut queue = drain::turn();
                 let message = if queue.is_empty() {

@@ -9,7 +9,7 @@ use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use stillpoint_wrappers::gate::HandleKind;
-use stillpoint_wrappers::neutral::constants::{ANY_SOURCE, ANY_TAG};
+use stillpoint_wrappers::neutral::constants::{ANY_SOURCE, ANY_TAG, PROC_NULL};
 use stillpoint_wrappers::neutral::{Status, Word};
 
 use crate::ground::handle;
@@ -43,6 +43,13 @@ pub const EMPTY: Status = Status {
     tag: ANY_TAG,
     error: 0,
     internal: [0; 5],
+};
+
+/// The status of a receive from `MPI_PROC_NULL` (MPI 4.1, section 3.10). Not asked of the real MPI, which may know it in some calls only: MPICH 4.0's
+/// `MPI_Test` tells source and tag 0.
+pub const FROM_NOBODY: Status = Status {
+    source: PROC_NULL,
+    ..EMPTY
 };
 
 /// What a request does.

@@ -171,7 +171,7 @@ unsafe fn sendrecv_converted(
         if dest != PROC_NULL && code != 0 && code != ERR_TRUNCATE {
             arch::uncount_sent();
         }
-        finish_receive(code, &found, status, comm, c"MPI_Sendrecv")
+        finish_receive(code, &arguments, &found, status, c"MPI_Sendrecv")
     }
 }
 

@@ -1,11 +1,12 @@
 //! Receives that are posted: `MPI_Irecv`, and what others need of it.
 
 use core::ffi::{c_int, c_void};
+use core::ptr;
 
 use stillpoint_wrappers::direct::Direct;
 use stillpoint_wrappers::gate::HandleKind;
-use stillpoint_wrappers::neutral::Word;
 use stillpoint_wrappers::neutral::constants::PROC_NULL;
+use stillpoint_wrappers::neutral::{Status, Word};
 
 use super::receive::receive;
 use crate::ground::abi::{self, PlaceOf, RequestHandle};
@@ -16,18 +17,13 @@ use crate::objects::errhandler::raise;
 use crate::operations::devices::{self, Way};
 use crate::operations::direct::{self, Stay};
 use crate::operations::messages::drain;
-use crate::operations::request::{self, Arguments, NO_MESSAGE, Request, State, light};
+use crate::operations::request::{self, Arguments, FROM_NOBODY, NO_MESSAGE, Request, State, light};
 
 /// Posts a receive: takes a drained message if one matches, else asks the lower half.
 ///
 /// # Safety
 /// Inside a stub; arguments as for `MPI_Irecv`, neutral.
 pub unsafe fn post(arguments: &Arguments) -> Result<*mut Request, i32> {
-    let flags = if arguments.peer == PROC_NULL {
-        NO_MESSAGE
-    } else {
-        0
-    };
     // SAFETY: the caller's arguments.
     unsafe {
         let mut queue = drain::turn();
@@ -37,11 +33,7 @@ pub unsafe fn post(arguments: &Arguments) -> Result<*mut Request, i32> {
                 drop(queue);
                 let it = arguments;
                 let status = drain::deliver(message, it.buffer, it.count, it.datatype);
-                let request = request::create(arguments, flags | NO_MESSAGE);
-                (*request).head.lower = request::null_word();
-                (*request).status = status;
-                (*request).state = State::Done;
-                return Ok(request);
+                return Ok(over(arguments, status));
             }
         }
         let (datatype, comm) = (
@@ -59,9 +51,32 @@ pub unsafe fn post(arguments: &Arguments) -> Result<*mut Request, i32> {
         if code != 0 {
             return Err(code);
         }
-        let request = request::create(arguments, flags);
+        if it.peer == PROC_NULL {
+            // It is over as soon as it has begun, and what its status says is known.
+            let code = cross_near(|dispatch| (dispatch.wait)(&mut word, ptr::null_mut()));
+            return match code {
+                0 => Ok(over(arguments, FROM_NOBODY)),
+                code => Err(code),
+            };
+        }
+        let request = request::create(arguments, 0);
         (*request).head.lower = word;
         Ok(request)
+    }
+}
+
+/// The request of a receive that is over: nothing of it is below.
+///
+/// # Safety
+/// Inside a stub.
+unsafe fn over(arguments: &Arguments, status: Status) -> *mut Request {
+    // SAFETY: the caller's; a fresh request.
+    unsafe {
+        let request = request::create(arguments, NO_MESSAGE);
+        (*request).head.lower = request::null_word();
+        (*request).status = status;
+        (*request).state = State::Done;
+        request
     }
 }
 

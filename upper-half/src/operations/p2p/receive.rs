@@ -19,7 +19,7 @@ use crate::operations::completion::{self, give};
 use crate::operations::devices;
 use crate::operations::direct::{self, Stay};
 use crate::operations::messages::drain;
-use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE};
+use crate::operations::request::{self, Arguments, FROM_NOBODY, Kind, NO_MESSAGE};
 
 /// `MPI_ERR_TRUNCATE`: the one error of a receive that has taken a message.
 pub(super) const ERR_TRUNCATE: i32 = 15;
@@ -177,7 +177,7 @@ unsafe fn interrupted(
     // SAFETY: inside a stub; the word is the lower half's for this receive.
     unsafe {
         let code = resume(arguments, word, &mut found);
-        finish_receive(code, &found, status, arguments.communicator, name)
+        finish_receive(code, arguments, &found, status, name)
     }
 }
 
@@ -233,7 +233,7 @@ unsafe fn recv_converted(
             });
             received(code, it, word, &mut found)
         };
-        finish_receive(code, &found, status, comm, c"MPI_Recv")
+        finish_receive(code, &arguments, &found, status, c"MPI_Recv")
     }
 }
 
@@ -280,20 +280,21 @@ unsafe fn resume(arguments: &Arguments, word: Word, found: &mut Status) -> i32 {
 #[inline(always)]
 pub(super) unsafe fn finish_receive(
     code: i32,
+    arguments: &Arguments,
     found: &Status,
     status: *mut abi::Status,
-    comm: Comm,
     name: &'static CStr,
 ) -> c_int {
     // SAFETY: the application's status, unless ignored.
     unsafe {
         if code == 0 {
-            give(status, found);
+            let nobody = arguments.peer == PROC_NULL;
+            give(status, if nobody { &FROM_NOBODY } else { found });
             return 0;
         }
         if code == ERR_TRUNCATE {
             give(status, found);
         }
-        raise(comm, code, name)
+        raise(arguments.communicator, code, name)
     }
 }

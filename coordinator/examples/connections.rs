@@ -64,6 +64,7 @@ fn start(directory: &Path, ranks: u32) -> Result<Pid, Failure> {
         ranks,
         starter: Process::this(),
         one_host: true,
+        silence: stillpoint_protocol::Silence::default(),
         mpi: "none".into(),
         library: "none".into(),
         command: vec!["connections".into()],
@@ -179,7 +180,7 @@ async fn checkpoint(
 }
 
 fn ask(addresses: &[String], key: &stillpoint_protocol::Key) -> Result<ToCommand, Failure> {
-    let connection = CommandConnection::open(addresses, key, PATIENCE)?;
+    let connection = CommandConnection::open(addresses, &key.clone().into(), PATIENCE)?;
     let (sender, mut receiver) = connection.split()?;
     sender.send(&FromCommand::Checkpoint {
         suspend: false,
@@ -262,8 +263,10 @@ async fn live(
         size: job.ranks,
         pid: std::process::id(),
         host: "here".into(),
+        namespace: Default::default(),
         launch: job.launch.clone(),
         restarted_from: None,
+        returns: false,
     };
     say(&mut stream, &mut sealer, &FromAgent::Hello(hello)).await?;
     let ids = clocks(rank, job.ranks);

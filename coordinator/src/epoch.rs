@@ -12,89 +12,39 @@
 //! elsewhere by now. The part's name has a mark of the coordinator's own: ranks write by path, and what they write must not
 //! come to an epoch of another job that has made its directory there meanwhile.
 
+mod error;
 mod keep;
+mod manifest;
 mod staged;
 #[cfg(test)]
 mod tests;
 
+pub use error::EpochError;
+use error::io_error;
+pub use manifest::Description;
 pub use staged::staged_name;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use stillpoint_directory::{Directory, Whose};
 use stillpoint_faults::{Point, strike};
-use stillpoint_image::{ImageError, Manifest, RankImage, epoch_name, epoch_of, image_name};
-use stillpoint_incremental::viability::Record;
+use stillpoint_image::{epoch_name, epoch_of};
 use stillpoint_protocol::agent::Written;
 
+use crate::fence::{Change, Fence};
+
 const PART: &str = ".part";
-
-/// Why an epoch cannot be made, read or removed.
-#[derive(Debug, thiserror::Error)]
-pub enum EpochError {
-    #[error("{}: cannot {action}: {source}{}", path.display(), advice(source))]
-    Io {
-        path: PathBuf,
-        action: &'static str,
-        source: io::Error,
-    },
-    #[error("{}: {found} bytes long, but rank {rank} wrote {expected}", path.display())]
-    WrongLength {
-        path: PathBuf,
-        rank: usize,
-        found: u64,
-        expected: u64,
-    },
-    #[error(
-        "the image of rank {rank} has contract {found:08x} between its halves, that of rank 0 has {expected:08x}: start every rank with one \
-         Stillpoint build"
-    )]
-    Contract {
-        rank: usize,
-        found: u32,
-        expected: u32,
-    },
-    #[error(
-        "{}: epoch {epoch} has parts in epoch {needed}, which is not there: leave the epochs in their directory while the job runs",
-        path.display()
-    )]
-    Base {
-        path: PathBuf,
-        epoch: u64,
-        needed: u64,
-    },
-    #[error(transparent)]
-    Image(#[from] ImageError),
-}
-
-fn advice(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            ": free some space or choose another --dir"
-        }
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            ": choose a directory that this user may write to (--dir)"
-        }
-        _ => "",
-    }
-}
-
-fn io_error(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> EpochError + use<> {
-    let path = path.to_owned();
-    move |source| EpochError::Io {
-        path,
-        action,
-        source,
-    }
-}
 
 /// The epochs of a checkpoint directory.
 #[derive(Clone, Debug)]
 pub struct Epochs {
     directory: Directory,
     mark: Mark,
+    /// Whether they are still to be added to.
+    fence: Option<Arc<Fence>>,
 }
 
 /// What the parts of one coordinator's attempts are known by.
@@ -116,6 +66,13 @@ impl Mark {
     pub fn part(&self, epoch: u64) -> String {
         format!("{}.{}{PART}", epoch_name(epoch), self.0)
     }
+}
+
+/// The directory is this coordinator's, and stays so until this is dropped.
+#[derive(Debug, Default)]
+#[must_use = "the directory is kept only as long as this is"]
+struct Changing {
+    _change: Option<Change>,
 }
 
 /// What there is in a checkpoint directory, each ascending.
@@ -153,23 +110,22 @@ impl Naming {
     };
 }
 
-/// What the manifest says besides the images.
-#[derive(Clone, Debug, Default)]
-pub struct Description {
-    pub job: String,
-    pub name: String,
-    pub command: Vec<String>,
-    pub mpi: String,
-    pub library: String,
-    pub compression: String,
-    /// By rank.
-    pub hosts: Vec<String>,
-}
-
 impl Epochs {
     /// Those of a directory that is held, to add to them.
     pub fn of(directory: Directory, mark: Mark) -> Epochs {
-        Epochs { directory, mark }
+        Epochs {
+            directory,
+            mark,
+            fence: None,
+        }
+    }
+
+    /// The same, as long as the directory is the coordinator's.
+    pub fn behind(self, fence: Arc<Fence>) -> Epochs {
+        Epochs {
+            fence: Some(fence),
+            ..self
+        }
     }
 
     /// Those of the directory at a path, to look at them.
@@ -200,16 +156,43 @@ impl Epochs {
         Ok(())
     }
 
-    /// Refuses when the directory is not the one any more that others find by its path.
-    fn in_place(&self) -> Result<(), EpochError> {
+    /// Begins a change of what is in the directory. Refuses when it is not the one any more that others find by its path, or another coordinator has it.
+    fn in_place(&self) -> Result<Changing, EpochError> {
         let path = self.directory.path();
         let still = self.directory.still_at_its_path();
-        still.map_err(io_error(path, "keep epochs there"))
+        still.map_err(io_error(path, "keep epochs there"))?;
+        self.change()
+    }
+
+    /// The same, wherever the directory is by now.
+    fn change(&self) -> Result<Changing, EpochError> {
+        let fence = self.fence.as_ref();
+        let change = fence.map(|fence| fence.change(&self.directory));
+        let change = change.transpose().map_err(|by| EpochError::Taken {
+            path: self.directory.path().to_owned(),
+            by,
+        });
+        Ok(Changing { _change: change? })
+    }
+
+    /// Lets somebody else take the directory, whenever nothing is being changed there.
+    pub fn let_go(&self) {
+        if let Some(fence) = &self.fence {
+            fence.let_go();
+        }
+    }
+
+    /// Takes it again, if it was let go and nobody has it, and keeps it.
+    pub fn take_again(&self) -> Result<(), EpochError> {
+        if let Some(fence) = &self.fence {
+            fence.keep();
+        }
+        self.in_place().map(drop)
     }
 
     /// Makes the directory that an epoch is written to.
     pub fn prepare(&self, epoch: u64) -> Result<PathBuf, EpochError> {
-        self.in_place()?;
+        let _changing = self.in_place()?;
         let name = self.mark.part(epoch);
         self.remove(&name, Point::EpochClear)?;
         let path = self.named(&name);
@@ -221,6 +204,7 @@ impl Epochs {
 
     /// Removes an epoch that is not committed.
     pub fn discard(&self, epoch: u64) -> Result<(), EpochError> {
+        let _changing = self.change()?;
         self.remove(&self.mark.part(epoch), Point::EpochDiscard)
     }
 
@@ -232,73 +216,12 @@ impl Epochs {
         about: &Description,
     ) -> Result<PathBuf, EpochError> {
         let part = self.mark.part(epoch);
-        self.in_place()?;
+        let _changing = self.in_place()?;
         strike(Point::Commit).map_err(io_error(self.directory.path(), "commit an epoch there"))?;
         self.describe(&part, epoch, images, about)?;
-        self.in_place()?;
+        let _still = self.in_place()?;
         self.rename(&part, &epoch_name(epoch), Naming::COMMITTED)?;
         Ok(self.path(epoch))
-    }
-
-    /// Writes the manifest of an epoch whose images are in `part`, and syncs it.
-    fn describe(
-        &self,
-        part: &str,
-        epoch: u64,
-        images: &[Written],
-        about: &Description,
-    ) -> Result<(), EpochError> {
-        let needs = self.needs_of(epoch, images)?;
-        let held = self.directory.below(part);
-        let part = held.map_err(io_error(&self.named(part), "open the epoch's directory"))?;
-        let mut ranks = Vec::with_capacity(images.len());
-        for (rank, written) in images.iter().enumerate() {
-            let file = image_name(rank as u32);
-            let path = part.path().join(&file);
-            let found = part
-                .open_file(&file)
-                .and_then(|image| image.metadata())
-                .map_err(io_error(&path, "find the image"))?
-                .len();
-            if found != written.stored_bytes {
-                return Err(EpochError::WrongLength {
-                    path,
-                    rank,
-                    found,
-                    expected: written.stored_bytes,
-                });
-            }
-            ranks.push(RankImage {
-                rank: rank as u32,
-                file,
-                bytes: written.stored_bytes,
-                digest: written.digest,
-                hostname: about.hosts.get(rank).cloned().unwrap_or_default(),
-                // A number that is none could not be read again.
-                increment: written
-                    .increment
-                    .as_deref()
-                    .copied()
-                    .filter(Record::is_sound),
-            });
-        }
-        let manifest = Manifest {
-            job: about.job.clone(),
-            name: about.name.clone(),
-            epoch,
-            committed: seconds_since_1970(),
-            command: about.command.clone(),
-            mpi: about.mpi.clone(),
-            library: about.library.clone(),
-            gate_version: contract_of(images)?,
-            stillpoint: env!("CARGO_PKG_VERSION").to_owned(),
-            compression: about.compression.clone(),
-            needs,
-            ranks,
-        };
-        // Syncs itself and the names of the images, which their writers may have synced without
-        // their directory.
-        Ok(manifest.write_in(&part)?)
     }
 
     /// Gives an epoch another name, for good.
@@ -345,20 +268,6 @@ impl Epochs {
     fn remove(&self, name: &str, at: Point) -> Result<(), EpochError> {
         let removed = self.directory.remove_all(name, Some(at));
         removed.map_err(io_error(&self.named(name), "remove it"))
-    }
-}
-
-/// The contract that the images of an epoch have in common.
-fn contract_of(images: &[Written]) -> Result<u32, EpochError> {
-    let expected = images.first().map_or(0, |image| image.contract);
-    let mut others = images.iter().enumerate();
-    match others.find(|(_, image)| image.contract != expected) {
-        None => Ok(expected),
-        Some((rank, image)) => Err(EpochError::Contract {
-            rank,
-            found: image.contract,
-            expected,
-        }),
     }
 }
 

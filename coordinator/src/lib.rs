@@ -6,6 +6,7 @@
 //! * [`door`] - where the kernel says who asks a job for something
 //! * [`epoch`] - committed and unfinished epochs in a checkpoint directory
 //! * [`server`] - sockets and files around the job
+//! * [`fence`] - whether a directory is still this coordinator's
 //! * [`names`] - what users are called
 //! * [`registry`] - which jobs this user has
 //! * [`site`] - what the machine's operators have settled
@@ -16,6 +17,7 @@ pub mod batch;
 pub mod cli;
 pub mod door;
 pub mod epoch;
+pub mod fence;
 pub mod job;
 pub mod log;
 pub mod names;

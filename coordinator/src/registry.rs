@@ -276,6 +276,7 @@ mod tests {
             exit_status: None,
             addresses: vec![],
             key: Key::random().unwrap(),
+            silence: Default::default(),
             coordinator: Process::this(),
             ranks: 1,
             processes: vec![],

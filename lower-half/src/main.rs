@@ -34,10 +34,14 @@ use stillpoint_protocol::launch::Launch;
 fn main() {
     // While there is one thread.
     ground::page::prepare_fence();
-    let arguments: Vec<Vec<u8>> = std::env::args_os()
-        .skip(1)
-        .map(OsStringExt::into_vec)
-        .collect();
+    let arguments = match ground::apart::ensure(std::env::args_os().skip(1).collect()) {
+        Ok(arguments) => arguments.into_iter().map(OsStringExt::into_vec),
+        Err(error) => {
+            ground::say::line(format_args!("cannot begin at other addresses: {error}"));
+            std::process::exit(126);
+        }
+    };
+    let arguments: Vec<Vec<u8>> = arguments.collect();
     if let Err(error) = stillpoint_faults::arm() {
         ground::say::line(&error);
         std::process::exit(2);

@@ -41,6 +41,7 @@ pub fn load(launch: &Launch) -> Result<(), String> {
 pub fn prepare(extra: Extra, before: fn()) -> &'static Dispatch {
     TABLE.get_or_init(|| {
         let mut table = generated::dispatch(extra);
+        library::adapt(&mut table);
         START.get_or_init(|| (table.init_thread, before));
         table.init_thread = start;
         table

@@ -31,6 +31,7 @@ class Stillpoint(Package):
         "stillpoint-gpu",
         "libstillpoint_upper_openmpi.so",
         "libstillpoint_upper_abi.so",
+        "libstillpoint_upper_mpich.so",
     ]
     crates = [
         "stillpoint",
@@ -39,6 +40,7 @@ class Stillpoint(Package):
         "stillpoint-lower-mpich",
         "stillpoint_upper_openmpi",
         "stillpoint_upper_abi",
+        "stillpoint_upper_mpich",
         "stillpoint-gpu",
     ]
 

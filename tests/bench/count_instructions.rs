@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! count-instructions [--trace NAME] COMMAND...    marks: see tests/programs/bench/marked_calls.c
+//! count-instructions --table [MPI]                the table of docs/performance.md, of the machine's own MPI or one of `ci/mpis target/mpis`
 //! ```
 //! Columns: the application with its dynamic linker's stubs, Stillpoint's upper half, its lower half (with the gate), everything else (the real
 //! MPI and the libraries below it), and how many of all these write FS, the thread pointer. The empty call's instructions (the mark itself)
@@ -16,6 +17,8 @@ use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
+use stillpoint_tests::mpis::{self, Mpi};
+use stillpoint_tests::place::{self, Directory};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -163,6 +166,8 @@ fn count(command: &[String], traced: Option<&str>) -> Result<ExitCode, Failure> 
     let program = program.rsplit('/').next().unwrap_or(program).to_owned();
     let mut child = Command::new(&command[0]);
     child.args(&command[1..]);
+    // Open MPI looks at its events once in so many microseconds, whichever call it is in then: here in none that is counted.
+    child.env("OMPI_MCA_mpi_event_tick_rate", "1000000000");
     // SAFETY: between fork and exec only the one system call is made.
     unsafe { child.pre_exec(|| ptrace::traceme().map_err(Into::into)) };
     let pid = Pid::from_raw(child.spawn()?.id() as i32);
@@ -207,8 +212,77 @@ fn count(command: &[String], traced: Option<&str>) -> Result<ExitCode, Failure> 
     }
 }
 
+/// What was counted of a call: its name, and the numbers of the columns.
+type Counted = (String, Vec<i64>);
+
+/// Counts all marked calls of a program, started by an MPI's launcher and these words.
+fn counted(mpi: &Mpi, words: &[&std::ffi::OsStr]) -> Result<Vec<Counted>, Failure> {
+    let mut command = mpi.launcher(1);
+    command.arg(std::env::current_exe()?).args(words);
+    let output = command.output()?;
+    if !output.status.success() {
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{command:?}: {}: {complaint}", output.status).into());
+    }
+    let text = String::from_utf8(output.stdout)?;
+    let lines = text.lines().skip(1).filter_map(|line| {
+        let (name, numbers) = line.split_at_checked(34)?;
+        let numbers = numbers.split_whitespace().map(str::parse::<i64>);
+        let numbers: Result<Vec<i64>, _> = numbers.collect();
+        Some((name.trim().to_owned(), numbers.ok()?))
+    });
+    Ok(lines.collect())
+}
+
+/// Prints what is added to each call, under an MPI, and what the real MPI does more than natively.
+fn table(name: &str) -> Result<ExitCode, Failure> {
+    let mpi = Mpi::named(&place::target().join("mpis"), name)?;
+    let directory = Directory::new("count-instructions")?;
+    let program = directory.file("marked_calls");
+    let mut compiler = mpi.compiler("mpicc");
+    compiler.args(["-O2", "-o"]).arg(&program);
+    compiler.arg(place::sources().join("bench/marked_calls.c"));
+    let output = compiler.args(mpi.linked("c")).output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into());
+    }
+    let native = counted(&mpi, &[program.as_os_str()])?;
+    let stillpoint = place::stillpoint()?;
+    let epochs = directory.file("epochs");
+    let words = ["run", "--dir"].map(std::ffi::OsStr::new);
+    let split = [
+        stillpoint.as_os_str(),
+        words[0],
+        words[1],
+        epochs.as_os_str(),
+        std::ffi::OsStr::new("--"),
+        program.as_os_str(),
+    ];
+    println!(
+        "| call | upper half | lower half | added | real MPI, more than native | writes of FS |\n|---|--:|--:|--:|--:|--:|"
+    );
+    let calls = counted(&mpi, &split)?.into_iter();
+    for (name, numbers) in calls.filter(|(name, _)| name != "nothing") {
+        let before = native.iter().find(|it| it.0 == name);
+        let (Some((_, before)), &[_, upper, lower, real, switches]) = (before, &numbers[..]) else {
+            return Err(format!("{name}: not counted natively, or not in five columns").into());
+        };
+        let more = real - before.get(3).copied().unwrap_or(0);
+        let added = upper + lower;
+        println!("| `{name}` | {upper} | {lower} | {added} | {more} | {switches} |");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 fn main() -> ExitCode {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|first| first == "--table") {
+        let name = arguments.get(1).map_or(mpis::OWN, String::as_str);
+        return table(name).unwrap_or_else(|failure| {
+            eprintln!("count-instructions: {failure}");
+            ExitCode::FAILURE
+        });
+    }
     let mut traced = None;
     if arguments.first().is_some_and(|first| first == "--trace") && arguments.len() > 2 {
         traced = arguments.drain(..2).nth(1);

@@ -61,7 +61,10 @@ impl Answer {
     pub fn expect_reason(self, status: i32, word: &str) -> Result<Answer, Failed> {
         let answer = self.expect(status)?;
         // Lines of progress come before it.
-        let progress = |line: &&str| line.starts_with("epoch ") || line.trim().is_empty();
+        let progress = |line: &&str| {
+            let words = ["epoch ", "waits until this has passed: "];
+            line.trim().is_empty() || words.iter().any(|word| line.starts_with(word))
+        };
         let reason: Vec<&str> = answer
             .stderr
             .lines()

@@ -84,35 +84,72 @@ impl Gpus {
         Ok((devices, says))
     }
 
-    /// What went over the links so far.
-    pub fn traffic(&mut self) -> Result<Vec<Traffic>, Failed> {
+    /// What they say to a word, line by line.
+    fn report(&mut self, word: &str) -> Result<Vec<String>, Failed> {
         let wrong = |error: io::Error| format!("the emulated GPUs: {error}");
         let input = self.devices.stdin.as_mut().ok_or("no standard input")?;
-        input.write_all(b"links\n").map_err(wrong)?;
-        let mut found = vec![];
+        input
+            .write_all(format!("{word}\n").as_bytes())
+            .map_err(wrong)?;
+        let mut lines = vec![];
         loop {
             let mut line = String::new();
-            self.says.read_line(&mut line).map_err(wrong)?;
-            let words: Vec<&str> = line.split_whitespace().collect();
-            match words[..] {
-                ["end"] => return Ok(found),
-                ["link", from, to, bytes, busy, first, last] => {
-                    let number = |text: &str| {
-                        text.parse::<u64>()
-                            .map_err(|error| format!("'{line}': {error}"))
-                    };
-                    found.push(Traffic {
-                        from: from.to_owned(),
-                        to: to.to_owned(),
-                        bytes: number(bytes)?,
-                        busy: number(busy)?,
-                        first: number(first)?,
-                        last: number(last)?,
-                    });
-                }
-                _ => return Err(format!("the emulated GPUs say '{line}'")),
+            let read = self.says.read_line(&mut line).map_err(wrong)?;
+            match line.trim_end() {
+                "end" => return Ok(lines),
+                _ if read == 0 => return Err("the emulated GPUs say no more".to_owned()),
+                line => lines.push(line.to_owned()),
             }
         }
+    }
+
+    /// How often a fault has struck so far.
+    pub fn struck(&mut self, fault: Fault) -> Result<u64, Failed> {
+        let name = fault.to_string();
+        let lines = self.report("faults")?;
+        let times = lines
+            .iter()
+            .find_map(|line| match line.split(' ').collect::<Vec<_>>()[..] {
+                ["fault", its, times] if its == name => Some(times.parse::<u64>()),
+                _ => None,
+            });
+        let times = times.unwrap_or(Ok(0));
+        times.map_err(|error| format!("{lines:?}: {error}"))
+    }
+
+    /// What is free of each device's memory.
+    pub fn free(&mut self) -> Result<Vec<u64>, Failed> {
+        let lines = self.report("memory")?;
+        let number = |line: &String| {
+            let text = line.strip_prefix("memory ").unwrap_or_default();
+            text.parse::<u64>()
+                .map_err(|error| format!("'{line}': {error}"))
+        };
+        lines.iter().map(number).collect()
+    }
+
+    /// What went over the links so far.
+    pub fn traffic(&mut self) -> Result<Vec<Traffic>, Failed> {
+        let mut found = vec![];
+        for line in self.report("links")? {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let ["link", from, to, bytes, busy, first, last] = words[..] else {
+                return Err(format!("the emulated GPUs say '{line}'"));
+            };
+            let number = |text: &str| {
+                text.parse::<u64>()
+                    .map_err(|error| format!("'{line}': {error}"))
+            };
+            found.push(Traffic {
+                from: from.to_owned(),
+                to: to.to_owned(),
+                bytes: number(bytes)?,
+                busy: number(busy)?,
+                first: number(first)?,
+                last: number(last)?,
+            });
+        }
+        Ok(found)
     }
 
     /// Where they are.

@@ -178,6 +178,16 @@ impl Job {
         }
     }
 
+    /// Waits until what was started has ended. What it has left behind stays, until this is dropped.
+    pub fn until_over(&mut self, longest: Duration) -> Result<(), Failed> {
+        let started = Instant::now();
+        while self.runs() {
+            ensure!(started.elapsed() < longest, "does not end: {}", self.show());
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
     /// Waits for the end.
     pub fn end(mut self, longest: Duration) -> Result<Ended, Failed> {
         let started = Instant::now();

@@ -9,6 +9,7 @@ pub mod chaos;
 pub mod command;
 pub mod gpu;
 pub mod job;
+pub mod late;
 pub mod mpis;
 pub mod network;
 pub mod place;

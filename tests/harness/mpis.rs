@@ -14,6 +14,8 @@ use crate::{Failed, ensure};
 
 /// The machine's own.
 pub const OWN: &str = "own";
+/// The one whose programs are built for the standard's ABI.
+pub const STANDARD: &str = "mpich";
 
 /// One MPI with its launcher.
 #[derive(Clone, Debug)]
@@ -51,6 +53,62 @@ impl Mpi {
             directory.display()
         );
         Ok(it)
+    }
+
+    /// Whether programs in this language can be built for it.
+    pub fn has(&self, language: &str) -> bool {
+        match self.name.as_str() {
+            OWN | "mpich-debian" => true,
+            // No headers of other languages, and none at all.
+            "impi" => false,
+            _ => language == "c",
+        }
+    }
+
+    /// Whether it is the machine's own.
+    pub fn is_own(&self) -> bool {
+        self.directory.is_none()
+    }
+
+    /// What compiles for it in place of the machine's own MPI's `wrapper`. Unpacked ones have wrappers of other places: the compilers behind these are told
+    /// what they would say.
+    pub fn compiler(&self, wrapper: &str) -> Command {
+        let Some(directory) = &self.directory else {
+            return Command::new(wrapper);
+        };
+        let mut command = Command::new(match wrapper {
+            "mpicxx" => "c++",
+            "mpifort" => "gfortran",
+            _ => "cc",
+        });
+        command.arg(format!("-I{}", directory.join("include").display()));
+        if self.name == STANDARD {
+            command.arg("-DMPI_ABI");
+        }
+        if wrapper == "mpicc" {
+            // `MPI_STATUSES_IGNORE` is an address that the compiler takes for an array's.
+            command.arg("-Wno-stringop-overflow");
+        }
+        command
+    }
+
+    /// What a program in a language is linked with, where no wrapper says it. Its libraries are found where it was unpacked.
+    pub fn linked(&self, language: &str) -> Vec<String> {
+        let Some(directory) = &self.directory else {
+            return vec![];
+        };
+        let libraries = directory.join("lib").display().to_string();
+        let mut words = vec![format!("-L{libraries}"), format!("-Wl,-rpath,{libraries}")];
+        // Those of wheels have C alone.
+        let of_language: &[&str] = match (self.name.as_str(), language) {
+            ("mpich-debian", "cpp") => &["-lmpichcxx", "-lmpich"],
+            ("mpich-debian", "f90") => &["-lmpichfort", "-lmpich"],
+            ("mpich-debian", _) => &["-lmpich"],
+            (STANDARD, _) => &["-lmpi_abi"],
+            _ => &["-lmpi"],
+        };
+        words.extend(of_language.iter().map(|&word| word.to_owned()));
+        words
     }
 
     /// Its launcher, with so many ranks.
@@ -105,6 +163,14 @@ pub struct Across<'a> {
 }
 
 impl Across<'_> {
+    /// Starts the program natively.
+    pub fn native(&self, on: &Mpi) -> Result<Job, Failed> {
+        let mut command = on.launcher(self.trial.ranks);
+        command.arg(self.trial.executable());
+        command.args(&self.trial.arguments);
+        self.trial.launch(command)
+    }
+
     /// Starts the program under `stillpoint run`.
     pub fn started(&self, on: &Mpi) -> Result<Job, Failed> {
         let mut command = on.launcher(self.trial.ranks);
@@ -131,7 +197,12 @@ pub fn changes(program: &Program, ranks: u32, on: &[&Mpi]) -> Result<(), Failed>
     };
     let names: Vec<&str> = on.iter().map(|mpi| mpi.name.as_str()).collect();
     let _turn = Turn::take()?;
-    let directory = Directory::new(&format!("{}-{ranks}-{}", program.name, names.join("-")))?;
+    let directory = Directory::new(&format!(
+        "{}-{ranks}-{}-{}",
+        program.name,
+        program.mpi().name,
+        names.join("-")
+    ))?;
     directory.run(|directory| {
         let across = Across {
             trial: Trial::new(program, ranks, directory)?,

@@ -50,6 +50,18 @@ impl Network {
         format!("sp{}n{}", self.number, node + 1)
     }
 
+    /// The address of every node.
+    pub fn addresses(&self) -> Vec<String> {
+        let nodes = 1..=self.nodes;
+        let address = |node| format!("10.77.{}.{node}", self.number);
+        nodes.map(address).collect()
+    }
+
+    /// The address by which nodes know the machine that they are on.
+    pub fn outside(&self) -> String {
+        format!("10.77.{}.254", self.number)
+    }
+
     /// A command line on a node, which is the argument that is to follow.
     pub fn on(&self, node: u32) -> Command {
         let mut command = script();
@@ -59,11 +71,18 @@ impl Network {
 
     /// `mpirun` of one rank a node. Of the directories `own.*` a rank sees what is in the one of its own node only.
     pub fn mpirun(&self, own: &Path) -> Command {
+        let places: Vec<(u32, u32)> = (0..self.nodes).map(|node| (node, 1)).collect();
+        self.mpirun_on(&places, own)
+    }
+
+    /// `mpirun` of so many ranks on each of some nodes.
+    pub fn mpirun_on(&self, places: &[(u32, u32)], own: &Path) -> Command {
         let net = format!("10.77.{}", self.number);
-        let hosts: Vec<String> = (1..=self.nodes)
-            .map(|node| format!("{net}.{node}:1"))
+        let hosts: Vec<String> = places
+            .iter()
+            .map(|(node, ranks)| format!("{net}.{}:{ranks}", node + 1))
             .collect();
-        let mut command = job::mpirun(self.nodes);
+        let mut command = job::mpirun(places.iter().map(|(_, ranks)| ranks).sum());
         let agent = format!("{} shell", place::project().join("ci/nodes").display());
         command.args(["--host", &hosts.join(",")]);
         for (parameter, value) in [
@@ -76,6 +95,46 @@ impl Network {
         }
         command.env("STILLPOINT_NODES_OWN", own);
         command
+    }
+
+    /// Takes a node's link away. Its processes live on.
+    pub fn cut(&self, node: u32) -> Result<(), Failed> {
+        self.change("cut", node, &[])
+    }
+
+    /// Gives a node its link back.
+    pub fn mend(&self, node: u32) -> Result<(), Failed> {
+        self.change("mend", node, &[])
+    }
+
+    /// Keeps a node at a rate, as tc writes it, on its way out.
+    pub fn pace(&self, node: u32, rate: &str) -> Result<(), Failed> {
+        self.change("pace", node, &[rate])
+    }
+
+    /// What runs on a node.
+    pub fn processes(&self, node: u32) -> Result<Vec<i32>, Failed> {
+        let said = self.ask("processes", node, &[])?;
+        let ids = said.split_whitespace();
+        Ok(ids.filter_map(|id| id.parse().ok()).collect())
+    }
+
+    fn change(&self, action: &str, node: u32, more: &[&str]) -> Result<(), Failed> {
+        self.ask(action, node, more).map(drop)
+    }
+
+    fn ask(&self, action: &str, node: u32, more: &[&str]) -> Result<String, Failed> {
+        let mut command = script();
+        command.args([action, &self.number.to_string(), &(node + 1).to_string()]);
+        let said = command.args(more).output();
+        let said = said.map_err(|error| format!("{}: {error}", command::describe(&command)))?;
+        ensure!(
+            said.status.success(),
+            "{}: {}",
+            command::describe(&command),
+            String::from_utf8_lossy(&said.stderr)
+        );
+        Ok(String::from_utf8_lossy(&said.stdout).into_owned())
     }
 }
 

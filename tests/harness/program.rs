@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
+use crate::mpis::Mpi;
 use crate::{Failed, ensure, place};
 
 /// What a program does while it is checkpointed: the folder that it lies in.
@@ -57,6 +58,8 @@ pub struct Program {
     pub refuses: Option<String>,
     /// Most bytes that an image of one rank may have.
     pub most_bytes: Option<u64>,
+    /// The MPI that it is built for.
+    mpi: Mpi,
 }
 
 impl Program {
@@ -88,6 +91,7 @@ impl Program {
             library: None,
             refuses: None,
             most_bytes: None,
+            mpi: Mpi::own(),
         };
         for word in line.split_whitespace().filter(|word| *word != "*/") {
             let wrong = || format!("{}: cannot understand '{word}'", program.source.display());
@@ -149,11 +153,34 @@ impl Program {
         }
     }
 
+    /// The same program built for another MPI.
+    pub fn built_for(&self, mpi: &Mpi) -> Program {
+        Program {
+            mpi: mpi.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// The language that it is written in, as its file's name ends.
+    pub fn language(&self) -> &str {
+        let end = self.source.extension().and_then(OsStr::to_str);
+        end.unwrap_or_default()
+    }
+
+    /// The MPI that it is built for.
+    pub fn mpi(&self) -> &Mpi {
+        &self.mpi
+    }
+
     /// The executable, compiled if need be.
     pub fn build(&self) -> Result<PathBuf, Failed> {
+        let folder = match self.mpi.is_own() {
+            true => "programs".to_owned(),
+            false => format!("programs-{}", self.mpi.name),
+        };
         let folder = place::target()
             .join("trials")
-            .join("programs")
+            .join(folder)
             .join(self.kind.folder());
         fs::create_dir_all(&folder)
             .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
@@ -191,12 +218,12 @@ impl Program {
         Ok(executable)
     }
 
-    /// C, C++ and Fortran: `mpicc`, `mpicxx` and `mpifort` do the work.
+    /// C, C++ and Fortran: `mpicc`, `mpicxx` and `mpifort` of its MPI do the work.
     fn build_with_mpi(&self, language: &str, draft: &Path) -> Result<(), Failed> {
         let mut compiler;
         match language {
             "c" => {
-                compiler = Command::new("mpicc");
+                compiler = self.mpi.compiler("mpicc");
                 compiler.args([
                     "-std=gnu11",
                     "-Wall",
@@ -206,14 +233,14 @@ impl Program {
                 ]);
             }
             "cpp" => {
-                compiler = Command::new("mpicxx");
+                compiler = self.mpi.compiler("mpicxx");
                 compiler.args(["-std=gnu++17", "-Wall"]);
             }
             "f90" => {
                 let modules = draft.with_extension("modules");
                 fs::create_dir_all(&modules)
                     .map_err(|error| format!("{}: {error}", modules.display()))?;
-                compiler = Command::new("mpifort");
+                compiler = self.mpi.compiler("mpifort");
                 compiler
                     .args(["-fallow-argument-mismatch", "-w", "-J"])
                     .arg(modules);
@@ -226,6 +253,7 @@ impl Program {
             .arg(draft)
             .arg(&self.source)
             .args(&self.flags)
+            .args(self.mpi.linked(language))
             .arg("-lm");
         succeed(compiler)
     }

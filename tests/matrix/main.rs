@@ -1,6 +1,6 @@
 //! Programs that change their MPI at a restart: every library at the start with every library at the restart, and back. Writes a table in markdown.
 //!
-//! `ci/matrix` runs it; by hand: `matrix --mpis DIR [--on NAME...] [--program NAME...]`.
+//! `ci/matrix` runs it; by hand: `matrix --mpis DIR [--for NAME...] [--on NAME... | --pair START,RESTART...] [--few] [--program NAME...]`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use stillpoint_tests::Failed;
 use stillpoint_tests::mpis::{self, Mpi, OWN};
 use stillpoint_tests::program::{Kind, Program};
 
-/// Runs programs on one MPI library, carries them on on another and back, and writes a table of what came of it
+/// Runs programs that were built for one MPI on one library, carries them on on another and back, and writes a table of what came of it
 #[derive(Debug, Parser)]
 struct Options {
     /// Where `ci/mpis` has put the MPIs
@@ -21,12 +21,48 @@ struct Options {
     mpis: PathBuf,
 
     /// These MPIs: `own` is the machine's, the others are named as in DIR
-    #[arg(long, value_name = "NAME", num_args = 1.., default_values = [OWN, "mpich-debian", "mpich"])]
+    #[arg(long, value_name = "NAME", num_args = 1.., default_values = [OWN, "openmpi", "mpich-debian", "mpich", "impi"])]
     on: Vec<String>,
+
+    /// These pairs alone, the library at the start and the one at the restart
+    #[arg(long, value_name = "START,RESTART", num_args = 1.., value_parser = pair, conflicts_with = "on")]
+    pair: Vec<(String, String)>,
+
+    /// Programs built for these MPIs
+    #[arg(long = "for", value_name = "NAME", num_args = 1.., default_values = [OWN, "mpich-debian", "mpich"])]
+    built_for: Vec<String>,
+
+    /// A program or two of each area, in place of all
+    #[arg(long)]
+    few: bool,
 
     /// These programs alone
     #[arg(long, value_name = "NAME", num_args = 1..)]
     program: Vec<String>,
+}
+
+/// Messages in both directions, in parts and on their way, collective operations, objects, windows, files, errors, and what never holds still.
+const FEW: [&str; 12] = [
+    "attributes",
+    "collective_mix",
+    "communicator_kinds",
+    "derived_types_in_flight",
+    "error_handlers",
+    "files_views",
+    "iallreduce_pending",
+    "message_order",
+    "persistent_started",
+    "ring",
+    "user_operators",
+    "windows_fence",
+];
+
+/// What came of all programs that were built for one MPI, on one pair.
+struct Pair {
+    built_for: String,
+    from: String,
+    to: String,
+    lines: Vec<Line>,
 }
 
 /// What came of one program on one pair.
@@ -46,31 +82,68 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether every program came through on every pair.
-fn run(options: &Options) -> Result<bool, Failed> {
-    let mpis: Vec<Mpi> = options
-        .on
-        .iter()
-        .map(|name| Mpi::named(&options.mpis, name))
-        .collect::<Result<_, _>>()?;
-    let programs = programs(&options.program)?;
-    let mut all = vec![];
-    for from in &mpis {
-        for to in &mpis {
-            let lines = programs
-                .iter()
-                .map(|program| tried(program, from, to))
-                .collect();
-            all.push((from.name.clone(), to.name.clone(), lines));
-        }
-    }
-    print!("{}", table(&all, programs.len()));
-    Ok(all
-        .iter()
-        .all(|(_, _, lines)| lines.iter().all(|line| line.why.is_none())))
+/// Two names with a comma between them.
+fn pair(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once(',');
+    pair.map(|(from, to)| (from.to_owned(), to.to_owned()))
+        .ok_or_else(|| "START,RESTART".to_owned())
 }
 
-/// C and C++ programs, `still` and `moving`.
+/// Whether every program came through on every pair.
+fn run(options: &Options) -> Result<bool, Failed> {
+    let named = |names: &[String]| -> Result<Vec<Mpi>, Failed> {
+        let mpis = names.iter().map(|name| Mpi::named(&options.mpis, name));
+        mpis.collect()
+    };
+    let built_for = named(&options.built_for)?;
+    let mut pairs = vec![];
+    for (from, to) in pairs_of(options) {
+        pairs.push((
+            Mpi::named(&options.mpis, &from)?,
+            Mpi::named(&options.mpis, &to)?,
+        ));
+    }
+    let chosen: Vec<String> = match options.few {
+        true => FEW.map(str::to_owned).into(),
+        false => options.program.clone(),
+    };
+    let programs = programs(&chosen)?;
+    let mut all = vec![];
+    for built_for in &built_for {
+        let for_it = programs
+            .iter()
+            .filter(|it| built_for.has(it.language()))
+            .map(|it| it.built_for(built_for));
+        let programs: Vec<Program> = for_it.collect();
+        for (from, to) in &pairs {
+            let lines = programs.iter().map(|program| tried(program, from, to));
+            all.push(Pair {
+                built_for: built_for.name.clone(),
+                from: from.name.clone(),
+                to: to.name.clone(),
+                lines: lines.collect(),
+            });
+        }
+    }
+    print!("{}", table(&all));
+    Ok(all
+        .iter()
+        .all(|pair| pair.lines.iter().all(|line| line.why.is_none())))
+}
+
+/// Those that are named, else every library with every library.
+fn pairs_of(options: &Options) -> Vec<(String, String)> {
+    if !options.pair.is_empty() {
+        return options.pair.clone();
+    }
+    let with_all = |from: &String| -> Vec<(String, String)> {
+        let pairs = options.on.iter().map(|to| (from.clone(), to.clone()));
+        pairs.collect()
+    };
+    options.on.iter().flat_map(with_all).collect()
+}
+
+/// Programs of all languages, `still` and `moving`.
 fn programs(names: &[String]) -> Result<Vec<Program>, Failed> {
     let mut programs = Program::all(Kind::Still)?;
     programs.extend(Program::all(Kind::Moving)?);
@@ -86,8 +159,12 @@ fn tried(program: &Program, from: &Mpi, to: &Mpi) -> Line {
     let seconds = begun.elapsed().as_secs_f64();
     let word = if came.is_ok() { "ok" } else { "NO" };
     eprintln!(
-        "{word:<3} {:<36} {} > {} > {} {seconds:.1} s",
-        program.name, from.name, to.name, from.name
+        "{word:<3} {:<36} for {}: {} > {} > {} {seconds:.1} s",
+        program.name,
+        program.mpi().name,
+        from.name,
+        to.name,
+        from.name
     );
     if let Err(failed) = &came {
         eprintln!("{failed}");
@@ -119,20 +196,30 @@ fn reason(failed: &str) -> String {
     line.replace('|', "/").chars().take(180).collect()
 }
 
-fn table(all: &[(String, String, Vec<Line>)], programs: usize) -> String {
+fn table(all: &[Pair]) -> String {
     let mut text = String::from(
-        "| started on | carried on on, and back | programs | right |\n|---|---|---|---|\n",
+        "| built for | started on | carried on on, and back | programs | right |\n|---|---|---|---|---|\n",
     );
     let mut failures: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
-    for (from, to, lines) in all {
+    for pair in all {
+        let Pair {
+            built_for,
+            from,
+            to,
+            lines,
+        } = pair;
+        let programs = lines.len();
         let right = lines.iter().filter(|line| line.why.is_none()).count();
-        let _ = writeln!(text, "| {from} | {to} | {programs} | {right} |");
+        let _ = writeln!(
+            text,
+            "| {built_for} | {from} | {to} | {programs} | {right} |"
+        );
         for line in lines {
             if let Some(why) = &line.why {
                 failures
                     .entry((line.program.clone(), why.clone()))
                     .or_default()
-                    .push(format!("{from} > {to}"));
+                    .push(format!("for {built_for}: {from} > {to}"));
             }
         }
     }

@@ -5,7 +5,7 @@
 #define TRIAL_COLLECTIVES_H
 
 #include "common.h"
-#include <mpi-ext.h>
+#include "persistent.h"
 
 enum form { BLOCKING, NONBLOCKING, PERSISTENT };
 

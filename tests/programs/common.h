@@ -60,11 +60,11 @@ static inline void trial_own_file(char *path, size_t bytes, const char *name) {
     snprintf(path, bytes, "%s/%s.%d", directory ? directory : ".", name, trial_rank);
 }
 
-/* Tells the harness that this rank is where it wants to be checkpointed. */
-__attribute__((noinline)) static void trial_ready(void) {
+/* Says by a file of this rank's how far it has come. */
+__attribute__((noinline)) static void trial_mark(const char *stage) {
     if (!getenv("TRIAL_DIR")) return;
     char name[32], path[PATH_MAX];
-    snprintf(name, sizeof name, "ready.%d", trial_rank);
+    snprintf(name, sizeof name, "%s.%d", stage, trial_rank);
     trial_path(path, sizeof path, name);
     int descriptor = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     if (descriptor < 0) {
@@ -72,6 +72,11 @@ __attribute__((noinline)) static void trial_ready(void) {
         exit(1);
     }
     close(descriptor);
+}
+
+/* Tells the harness that this rank is where it wants to be checkpointed. */
+static void trial_ready(void) {
+    trial_mark("ready");
 }
 
 /* Whether the program may go on. */
@@ -134,9 +139,8 @@ static inline void trial_ready_late(int late) {
     if (late) trial_compute(0.7);
 }
 
-/* Ends MPI, and says OK if nothing was wrong. */
-static inline int trial_end(void) {
-    MPI_Finalize();
+/* Says OK if nothing was wrong. */
+static inline int trial_outcome(void) {
     if (trial_failures) {
         fprintf(stderr, "WRONG rank %d: %d checks failed\n", trial_rank, trial_failures);
         return 1;
@@ -144,6 +148,12 @@ static inline int trial_end(void) {
     printf("OK %d\n", trial_rank);
     fflush(stdout);
     return 0;
+}
+
+/* Ends MPI, and says OK if nothing was wrong. */
+static inline int trial_end(void) {
+    MPI_Finalize();
+    return trial_outcome();
 }
 
 /* Ends the program: says OK if nothing was wrong. Nobody is in MPI_Finalize before `go`, however it was let out of where

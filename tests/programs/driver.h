@@ -10,11 +10,16 @@
 #include <stdlib.h>
 
 typedef uint64_t device_pointer;
+struct shared_name { char bytes[64]; };
 typedef struct context_ *context;
 typedef struct stream_ *stream;
 typedef struct event_ *event;
 typedef struct module_ *module;
 typedef struct function_ *function;
+typedef struct graph_ *graph;
+typedef struct launchable_ *launchable;
+struct device_properties { int kind, handles, location, device; void *windows; unsigned char flags[8]; };
+struct device_access { int location, device, flags; };
 
 /* Result type is an int throughout: 0 is success. */
 #define DRIVER_FUNCTIONS(X) \
@@ -35,6 +40,21 @@ typedef struct function_ *function;
     X(cuMemAlloc, (device_pointer *address, size_t size)) \
     X(cuMemFree, (device_pointer address)) \
     X(cuMemAllocManaged, (device_pointer *address, size_t size, unsigned flags)) \
+    X(cuIpcGetMemHandle, (struct shared_name *name, device_pointer address)) \
+    X(cuIpcOpenMemHandle, (device_pointer *address, struct shared_name name, unsigned flags)) \
+    X(cuIpcCloseMemHandle, (device_pointer address)) \
+    X(cuMemCreate, (uint64_t *made, size_t size, const struct device_properties *like, unsigned long long flags)) \
+    X(cuMemRelease, (uint64_t made)) \
+    X(cuMemAddressReserve, (device_pointer *address, size_t size, size_t alignment, device_pointer hint, unsigned long long flags)) \
+    X(cuMemMap, (device_pointer address, size_t size, size_t offset, uint64_t made, unsigned long long flags)) \
+    X(cuMemSetAccess, (device_pointer address, size_t size, const struct device_access *access, size_t count)) \
+    X(cuMemUnmap, (device_pointer address, size_t size)) \
+    X(cuStreamBeginCapture, (stream in, int mode)) \
+    X(cuStreamEndCapture, (stream in, graph *made)) \
+    X(cuGraphInstantiateWithFlags, (launchable *made, graph from, unsigned long long flags)) \
+    X(cuGraphLaunch, (launchable used, stream in)) \
+    X(cuGraphDestroy, (graph used)) \
+    X(cuGraphExecDestroy, (launchable used)) \
     X(cuMemAllocAsync, (device_pointer *address, size_t size, stream in)) \
     X(cuMemFreeAsync, (device_pointer address, stream in)) \
     X(cuMemHostAlloc, (void **address, size_t size, unsigned flags)) \

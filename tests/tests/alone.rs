@@ -1,4 +1,6 @@
 //! A rank without a launcher: the real MPI starts a daemon of its own, which is no child of the application.
+//!
+//! And one whose program is a script that starts the one with MPI: that one is the rank then, and the script stands back.
 
 use std::process::Command;
 
@@ -19,6 +21,79 @@ fn a_rank_without_a_launcher_is_checkpointed_suspended_and_restarted() {
     if let Err(failed) = tested {
         panic!("{failed}");
     }
+}
+
+#[test]
+fn a_script_leaves_its_rank_to_the_program_that_it_starts() {
+    let tested = (|| {
+        let program = Program::named(Kind::Still, "clocks")?;
+        let _turn = Turn::take()?;
+        Directory::new("script")?.run(|directory| script(&Trial::new(&program, 1, directory)?))
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+/// The kernel allows that to processes of one thread alone, and Stillpoint's threads are in the same process: in a rank, and in what it starts before MPI runs.
+#[test]
+fn a_program_of_one_thread_makes_itself_a_user_namespace() {
+    let tested = (|| {
+        let own = "unshare -Ur /bin/sh -c 'id -u; exit 7'";
+        for program in [
+            format!("exec {own}"),
+            format!("{own}; exit $?"),
+            format!("{own} & wait $!"),
+        ] {
+            let program = ["/bin/sh", "-c", &program];
+            let ended = |command: &mut Command| {
+                let ended = command.output();
+                ended.map_err(|error| format!("{}: {error}", program[2]))
+            };
+            let native = ended(Command::new(program[0]).args(&program[1..]))?;
+            if native.status.code() != Some(7) {
+                eprintln!("here nobody makes a user namespace: nothing to compare");
+                return Ok(());
+            }
+            Directory::new("namespace")?.run(|directory| {
+                let mut command = Command::new(place::stillpoint()?);
+                command.arg("run").arg("--dir").arg(directory.epochs());
+                command.arg("--").args(program);
+                let split = ended(&mut command)?;
+                let (status, said) = (split.status, split.stdout);
+                ensure!(status.code() == Some(7), "{}: {status}", program[2]);
+                ensure!(said == native.stdout, "{}: {said:?}", program[2]);
+                Ok(())
+            })?;
+        }
+        Ok::<(), Failed>(())
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+fn script(trial: &Trial) -> Result<(), Failed> {
+    let target = trial.epochs_at();
+    let mut command = Command::new(place::stillpoint()?);
+    command.arg("run").arg("--dir").arg(&target).arg("--");
+    // A shell would become the last program of a script that it runs.
+    command.args(["/bin/sh", "-c", "\"$0\" \"$@\"; exit $?"]);
+    command.arg(trial.executable()).args(&trial.arguments);
+    let mut job = trial.launch(command)?;
+    trial.ready(&mut job)?;
+    command::checkpoint(trial.directory, &target)?.expect(exit::DONE)?;
+    trial.go()?;
+    trial.ends_well(job)?;
+    // It has not come back as the rank that it was at first, which the coordinator would have turned away.
+    let log = target.join("coordinator.log");
+    let log =
+        std::fs::read_to_string(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+    ensure!(
+        !log.contains("turned away"),
+        "the coordinator's log:\n{log}"
+    );
+    Ok(())
 }
 
 fn run(trial: &Trial) -> Result<(), Failed> {

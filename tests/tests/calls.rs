@@ -1,10 +1,12 @@
 //! What the stubs' calls execute, instruction by instruction (`count-instructions`).
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use stillpoint_tests::command::{self, exit};
+use stillpoint_tests::gpu::{Gpus, Node};
 use stillpoint_tests::job;
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::turn::Turn;
@@ -13,13 +15,31 @@ use stillpoint_tests::{Failed, ensure};
 /// Longest that single-stepping all the calls may take.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// By call, how often it writes FS in the split process.
-fn switches(directory: &Directory) -> Result<BTreeMap<String, u64>, Failed> {
-    let program = directory.file("marked_calls");
+/// What a call executes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Counted {
+    upper: u64,
+    lower: u64,
+    /// How often it writes FS.
+    switches: u64,
+}
+
+/// The marked program, built with these flags.
+fn marked(directory: &Directory, name: &str, flags: &[&str]) -> Result<PathBuf, Failed> {
+    let program = directory.file(name);
     let mut compiler = Command::new("mpicc");
-    compiler.args(["-O2", "-o"]).arg(&program);
+    compiler.arg("-O2").args(flags).arg("-o").arg(&program);
     compiler.arg(place::sources().join("bench/marked_calls.c"));
     command::run(compiler, directory, LONGEST)?.expect(exit::DONE)?;
+    Ok(program)
+}
+
+/// By call, what it executes in the split process; on a node with these GPUs, or with none.
+fn counted(
+    directory: &Directory,
+    program: &Path,
+    gpus: Option<&Gpus>,
+) -> Result<BTreeMap<String, Counted>, Failed> {
     let mut counting = job::mpirun(1);
     counting
         .arg(env!("CARGO_BIN_EXE_count-instructions"))
@@ -28,16 +48,38 @@ fn switches(directory: &Directory) -> Result<BTreeMap<String, u64>, Failed> {
         .arg(directory.file("stillpoint.d"))
         .arg("--")
         .arg(program);
+    if let Some(gpus) = gpus {
+        gpus.reach(&mut counting)?;
+    }
     let answer = command::run(counting, directory, LONGEST)?.expect(exit::DONE)?;
+    // A name may have blanks, and is followed by: application, upper, lower, real MPI, FS writes.
     let row = |line: &str| {
-        let (name, count) = (
-            line.split_whitespace().next()?,
-            line.split_whitespace().last()?,
-        );
-        Some((name.to_owned(), count.parse().ok()?))
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (name, numbers) = words.split_at_checked(words.len().checked_sub(5)?)?;
+        let number = |at: usize| numbers[at].parse().ok();
+        let counted = Counted {
+            upper: number(1)?,
+            lower: number(2)?,
+            switches: number(4)?,
+        };
+        Some((name.join(" "), counted))
     };
     Ok(answer.stdout.lines().filter_map(row).collect())
 }
+
+/// Calls that programs make most.
+const FREQUENT: [&str; 10] = [
+    "MPI_Barrier",
+    "MPI_Bcast",
+    "MPI_Allreduce",
+    "MPI_Alltoall",
+    "MPI_Iallreduce+MPI_Wait",
+    "MPI_Send",
+    "MPI_Recv",
+    "MPI_Isend+MPI_Wait",
+    "MPI_Irecv+MPI_Wait",
+    "MPI_Iprobe",
+];
 
 /// They are *near*: a switch of the thread pointer would cost more than all the rest that is added to them.
 #[test]
@@ -45,22 +87,52 @@ fn frequent_calls_do_not_switch_the_thread_pointer() {
     let tested = (|| {
         let _turn = Turn::take()?;
         Directory::new("near-calls")?.run(|directory| {
-            let switches = switches(directory)?;
+            let program = marked(directory, "marked_calls", &[])?;
+            let counted = counted(directory, &program, None)?;
+            let switches = |call: &str| counted.get(call).map(|counted| counted.switches);
             // One that is not frequent, so that it is known that switches are seen.
-            ensure!(switches.get("MPI_Pack") == Some(&2), "{switches:?}");
-            for call in [
-                "MPI_Barrier",
-                "MPI_Bcast",
-                "MPI_Allreduce",
-                "MPI_Alltoall",
-                "MPI_Iallreduce+MPI_Wait",
-                "MPI_Send",
-                "MPI_Recv",
-                "MPI_Isend+MPI_Wait",
-                "MPI_Irecv+MPI_Wait",
-                "MPI_Iprobe",
-            ] {
-                ensure!(switches.get(call) == Some(&0), "{call}: {switches:?}");
+            ensure!(switches("MPI_Comm_dup") > Some(0), "{counted:?}");
+            for call in FREQUENT {
+                ensure!(switches(call) == Some(0), "{call}: {counted:?}");
+            }
+            Ok(())
+        })
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+/// On a node with GPUs each call of a program that uses none executes what it executes on a node without: the same number of instructions, to the last one.
+/// A program that has begun with the driver executes more, so it is known that a difference would be seen.
+#[test]
+fn a_program_without_a_gpu_executes_no_instruction_for_one() {
+    let tested = (|| {
+        let _turn = Turn::take()?;
+        Directory::new("gpu-less-calls")?.run(|directory| {
+            let gpus = Gpus::start(&Node::of(2, 100 << 20))?;
+            let program = marked(directory, "marked_calls", &[])?;
+            let without = counted(directory, &program, None)?;
+            let with = counted(directory, &program, Some(&gpus))?;
+            ensure!(without.len() > 2 * FREQUENT.len(), "{without:?}");
+            ensure!(
+                with == without,
+                "on a node with GPUs: {with:?}\nwithout: {without:?}"
+            );
+            let program = marked(directory, "marked_calls_gpu", &["-DGPU"])?;
+            let used = counted(directory, &program, Some(&gpus))?;
+            let all = |counted: &Counted| counted.upper + counted.lower;
+            println!(
+                "{:<26}{:>9}{:>11}",
+                "instructions added", "no GPU", "with one"
+            );
+            for call in FREQUENT {
+                let (none, one) = (without.get(call).map(all), used.get(call).map(all));
+                println!("{call:<26}{:>9}{:>11}", none.unwrap_or(0), one.unwrap_or(0));
+            }
+            for call in ["MPI_Send", "MPI_Recv", "MPI_Allreduce"] {
+                let (none, one) = (without.get(call).map(all), used.get(call).map(all));
+                ensure!(one > none, "{call}: {one:?} with a GPU, {none:?} without");
             }
             Ok(())
         })

@@ -180,6 +180,25 @@ fn assembly_stands_in_arch() {
     }
 }
 
+/// A package is upgraded while jobs run: where the kernel says that a program is, it may not be any more.
+#[test]
+fn where_a_program_is_installed_is_asked_in_one_place() {
+    const PLACE: &str = "../coordinator/protocol/src/installed.rs";
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    for house in [UPPER.source, LOWER.source] {
+        files(&here.join(house), &mut found);
+    }
+    files(&here.join("../coordinator/src"), &mut found);
+    files(&here.join("../coordinator/protocol/src"), &mut found);
+    let asks = |(_, text): &&(PathBuf, String)| {
+        let code = text.split("#[cfg(test)]").next();
+        code.is_some_and(|code| code.contains("current_exe"))
+    };
+    let places: Vec<&PathBuf> = found.iter().filter(asks).map(|(path, _)| path).collect();
+    assert_eq!(places, [&here.join(PLACE)]);
+}
+
 #[test]
 fn what_is_wrong_is_found() {
     const HOUSE: House = House {

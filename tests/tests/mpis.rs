@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::thread;
+use std::time::Duration;
 
-use stillpoint_tests::command;
+use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::mpis::{Across, Mpi, changes};
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
+use stillpoint_tests::seed::Seed;
 use stillpoint_tests::trial::Trial;
 use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure};
@@ -46,6 +49,176 @@ fn nobody_is_the_same_under_every_mpi() {
 #[test]
 fn what_never_holds_still_comes_there_and_back() {
     there_and_back(Kind::Moving, "ring");
+}
+
+/// A program that was built for MPICH, suspended on each of these and carried on on the next. What natively runs is tried natively too.
+fn of_mpich(kind: Kind, name: &str, native: bool) {
+    let tested = (|| {
+        let (own, other) = (Mpi::own(), mpich()?);
+        let program = Program::named(kind, name)?.built_for(&other);
+        let ranks = program.ranks.first().copied().unwrap_or(2);
+        if native {
+            alone(&program, ranks, &other)?;
+        }
+        changes(&program, ranks, &[&other, &other, &own, &other])?;
+        changes(&program, ranks, &[&own, &other])
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+/// Natively, from its beginning to its right end.
+fn alone(program: &Program, ranks: u32, on: &Mpi) -> Result<(), Failed> {
+    let _turn = Turn::take()?;
+    Directory::new(&format!("{}-alone", program.name))?.run(|directory| {
+        let trial = Trial::new(program, ranks, directory)?;
+        let across = Across { trial };
+        let mut job = across.native(on)?;
+        across.trial.ready(&mut job)?;
+        across.trial.go()?;
+        across.trial.ends_well(job).map(drop)
+    })
+}
+
+#[test]
+fn a_program_of_mpich_goes_from_mpich_to_open_mpi_and_back() {
+    of_mpich(Kind::Still, "message_order", false);
+}
+
+#[test]
+fn objects_of_a_program_of_mpich_have_its_numbers() {
+    of_mpich(Kind::Still, "attributes", false);
+}
+
+#[test]
+fn a_fortran_program_of_mpich_goes_there_and_back() {
+    of_mpich(Kind::Still, "fortran_use_mpi", true);
+}
+
+#[test]
+fn functions_with_large_counts_are_carried() {
+    of_mpich(Kind::Special, "large_counts", true);
+}
+
+/// Not natively: MPICH 4.0 has none of so many elements.
+#[test]
+fn reductions_of_more_elements_than_an_int_holds_go_in_parts() {
+    of_mpich(Kind::Special, "large_reductions", false);
+}
+
+#[test]
+fn layouts_with_numbers_that_an_int_does_not_hold_are_carried() {
+    of_mpich(Kind::Special, "large_layouts", true);
+}
+
+/// Not natively: MPICH 4.0 calls no error handler of a session's.
+#[test]
+fn sessions_are_carried() {
+    of_mpich(Kind::Special, "sessions", false);
+}
+
+/// `partitioned` on an MPI, by `started`, with these arguments.
+fn partitioned(
+    ranks: u32,
+    arguments: &[&str],
+    test: impl FnOnce(&Across, &Mpi, &Mpi) -> Result<(), Failed>,
+) {
+    let tested = (|| {
+        let (own, other) = (Mpi::own(), mpich()?);
+        let program = Program::named(Kind::Special, "partitioned")?.built_for(&other);
+        let _turn = Turn::take()?;
+        let name = format!("partitioned-{ranks}-{}", arguments.len());
+        Directory::new(&name)?.run(|directory| {
+            let trial = Trial::new(&program, ranks, directory)?.with(arguments);
+            test(&Across { trial }, &own, &other)
+        })
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+/// As long as there is a request of it.
+#[test]
+fn partitioned_communication_refuses_a_checkpoint_by_name_and_the_program_runs_on() {
+    partitioned(2, &["always"], |across, _, mpich| {
+        let trial = &across.trial;
+        let mut job = across.native(mpich)?;
+        trial.ready(&mut job)?;
+        trial.go()?;
+        trial.ends_well(job)?;
+        for rank in 0..trial.ranks {
+            let ready = trial.directory.file(&format!("ready.{rank}"));
+            fs::remove_file(ready).map_err(|error| error.to_string())?;
+        }
+        fs::remove_file(trial.directory.file("go")).map_err(|error| error.to_string())?;
+        let mut job = across.started(mpich)?;
+        trial.ready(&mut job)?;
+        for answer in [
+            command::checkpoint(trial.directory, &trial.epochs_at())?,
+            command::suspend(trial.directory, &trial.epochs_at())?,
+        ] {
+            answer.expect_reason(exit::REFUSED, "4 partitioned request(s) are there")?;
+        }
+        ensure!(
+            command::epochs(&trial.epochs_at()).is_empty(),
+            "a refused checkpoint left an epoch"
+        );
+        trial.go()?;
+        trial.ends_well(job).map(drop)
+    });
+}
+
+/// Asks for a checkpoint or a suspend, and waits for what hinders it to pass.
+fn patiently(trial: &Trial, what: &str) -> Result<(), Failed> {
+    let epochs = trial.epochs_at().display().to_string();
+    let words = [what, "--timeout", "30", epochs.as_str()];
+    let answer = command::stillpoint(trial.directory, words)?;
+    answer.expect(exit::DONE).map(drop)
+}
+
+/// What is refused is tried again until there is none.
+#[test]
+fn between_partitioned_communication_a_job_is_checkpointed_and_restarted() {
+    let mut seed = Seed::new();
+    let start = seed.start;
+    partitioned(3, &[], |across, _, mpich| {
+        let trial = &across.trial;
+        let mut moment = || thread::sleep(seed.moment(Duration::from_millis(250)));
+        let mut job = across.started(mpich)?;
+        trial.ready(&mut job)?;
+        for _ in 0..3 {
+            moment();
+            patiently(trial, "checkpoint")?;
+        }
+        for _ in 0..3 {
+            moment();
+            patiently(trial, "suspend")?;
+            let ended = job.end(stillpoint_tests::trial::PATIENCE)?;
+            let right = ended.status == 0 && !ended.stderr.contains("WRONG");
+            ensure!(right, "a suspended job: {}", ended.show());
+            job = across.restarted(mpich)?;
+            trial.runs_again(&mut job)?;
+        }
+        moment();
+        trial.go()?;
+        let ended = trial.ends_well(job).map(drop);
+        ended.map_err(|failed| format!("{failed}\n(STILLPOINT_TEST_SEED={start})"))
+    });
+}
+
+/// Open MPI 4.1 has none.
+#[test]
+fn where_the_library_has_no_partitioned_communication_the_call_is_refused_by_name() {
+    partitioned(2, &["always"], |across, own, _| {
+        let ended = across
+            .started(own)?
+            .end(stillpoint_tests::trial::PATIENCE)?;
+        let named = ended.stderr.contains("MPI_Psend_init is not carried");
+        ensure!(ended.status != 0 && named, "{}", ended.show());
+        Ok(())
+    });
 }
 
 /// What a job has said of its MPI, by `before` or `after` and what it is about.

@@ -87,7 +87,7 @@ fn a_wrong_key_is_refused() {
     disturbed("strangers-key", |trial, addresses| {
         for _ in 0..20 {
             let key = Key::random().map_err(|error| error.to_string())?;
-            match CommandConnection::open(addresses, &key, Duration::from_secs(10)) {
+            match CommandConnection::open(addresses, &key.into(), Duration::from_secs(10)) {
                 Err(ClientError::Handshake {
                     source: HandshakeError::WrongKey,
                     ..
@@ -198,8 +198,9 @@ fn somebody_in_between_gives_no_orders() {
         let plain = codec::encode(&suspend).map_err(|error| failed(&error))?;
         for change in [Change::Say(plain), Change::Flip, Change::Repeat] {
             let (address, between) = between(addresses, change)?;
-            let connection = CommandConnection::open(&[address], &key, Duration::from_secs(10))
-                .map_err(|error| failed(&error))?;
+            let connection =
+                CommandConnection::open(&[address], &key.clone().into(), Duration::from_secs(10))
+                    .map_err(|error| failed(&error))?;
             let (sender, mut receiver) = connection.split().map_err(|error| failed(&error))?;
             sender
                 .send(&FromCommand::Status)

@@ -8,7 +8,7 @@ use stillpoint_generator::{Part, write};
 /// For programs that were built for the ABI of this name.
 pub fn for_programs_of(abi: &'static str) -> Result<(), Box<dyn Error>> {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-Bsymbolic-functions");
-    println!("cargo::rustc-check-cfg=cfg(application, values(\"abi\", \"openmpi\"))");
+    println!("cargo::rustc-check-cfg=cfg(application, values(\"abi\", \"mpich\", \"openmpi\"))");
     println!("cargo::rustc-cfg=application=\"{abi}\"");
     write(Part::Upper(abi))
 }

@@ -3,6 +3,8 @@
 /// The description of the ABI that this library is built for (`build/first.rs` says which).
 #[cfg(application = "abi")]
 pub use stillpoint_wrappers::abi as description;
+#[cfg(application = "mpich")]
+pub use stillpoint_wrappers::mpich as description;
 #[cfg(application = "openmpi")]
 pub use stillpoint_wrappers::openmpi as description;
 
@@ -18,6 +20,7 @@ pub mod hindrances;
 pub mod hooks;
 pub mod keeps;
 pub mod lock;
+pub mod narrow;
 pub mod object;
 pub mod own_code;
 pub mod shared;

@@ -6,6 +6,7 @@
 //!
 //! ```text
 //!  0x0000_0000_0000                  the upper half's, wherever it asks for an address here ...
+//!  0x0500_0000_0000  CODE_END        ... its code up to here ...
 //!  0x2a00_0000_0000  LOW_END         ... up to here
 //!  0x5500_0000_0000  GatePage        written by the lower half (and, where said, by the upper half)
 //!  0x5501_0000_0000  ARENA_START     everything of the upper half that asks for no address goes here ...
@@ -13,7 +14,10 @@
 //! ```
 //!
 //! The kernel puts position-independent executables at `0x5555_5555_4000` and above, and mappings that ask for no address near
-//! `0x7fff_ffff_ffff` or, where the stack has no limit, at `0x2aaa_aaaa_a000` and above: so the lower half lies in none of these ranges.
+//! `0x7fff_ffff_ffff`: so the lower half lies in none of these ranges. Where the stack has no limit, older kernels put mappings at
+//! `0x2aaa_aaaa_a000` and above, and newer ones below `0x1555_5555_5000`, less what is random: up to 16 TiB, with `vm.mmap_rnd_bits` at its most.
+//! The lower half begins again elsewhere there (`ground::apart`). What the application starts, which inherits the filter, does not: so calls from
+//! code between `CODE_END` and `LOW_END` are nobody's, and the upper half has no code there.
 //! ThreadSanitizer wants programs at `0x5500_0000_0000` or below `0x80_0000_0000`, AddressSanitizer wants all of
 //! `0x7fff_8000 .. 0x1000_7fff_8000` for itself.
 //!
@@ -35,6 +39,8 @@ pub const GATE_BYTES: usize = 0x1_0000;
 pub const ARENA_START: usize = 0x5501_0000_0000;
 /// First address past that range.
 pub const ARENA_END: usize = 0x5555_0000_0000;
+/// First address below `LOW_END` whose code is not the upper half's: the kernel puts programs there that have no limit on their stack.
+pub const CODE_END: usize = 0x0500_0000_0000;
 /// Everything below this address belongs to the upper half: what it asks for by address, and non-PIE executables.
 pub const LOW_END: usize = 0x2a00_0000_0000;
 
@@ -49,6 +55,11 @@ pub const FOR_LOADER: &core::ffi::CStr = c"STILLPOINT_FOR_LOADER=";
 /// too; that the lower half writes down.
 pub const fn is_upper(address: usize) -> bool {
     address < LOW_END || (address >= ARENA_START && address < ARENA_END)
+}
+
+/// Whether system calls of code at an address are the upper half's.
+pub const fn is_upper_code(address: usize) -> bool {
+    is_upper(address) && (address < CODE_END || address >= LOW_END)
 }
 
 /// What the agent asks of the upper half's driver thread (the thread that started MPI).
@@ -318,7 +329,7 @@ pub struct ThreadRecord {
     /// `gs:0x18`: an [`Inside`]; in a blocking collective operation that is begun again after a restart the lower half of its
     /// [`ClockCell`]'s address. The stop handler parks a thread only at 0.
     pub inside: AtomicU32,
-    /// `gs:0x1c`: a [`Reach`]. Right behind `inside`: both are read as one word.
+    /// `gs:0x1c`: a [`Reach`] in its first byte, and [`SHUT`]. Right behind `inside`: both are read as one word.
     pub reach: AtomicU32,
     /// `gs:0x20`: point-to-point messages this thread has sent (blocking or not, when begun).
     pub sent: AtomicU64,
@@ -355,6 +366,10 @@ pub enum Reach {
     /// FS is switched for each call.
     Far = 3,
 }
+
+/// Beside a [`Reach`] from the moment a checkpoint is asked for until its end: no call takes the shortest way then. So one that has taken it need not look for a
+/// checkpoint when it ends; the next one parks.
+pub const SHUT: u32 = 0x100;
 
 /// Room in a thread's static thread-local storage that the upper half leaves to the lower one.
 #[repr(C)]

@@ -2,7 +2,7 @@
 //!
 //! Made by `wrappers/generator` from `wrappers/abi/mpich.txt`, like [`crate::openmpi`].
 
-pub use crate::predefined::{Numbered, null_handle};
+pub use crate::predefined::{Numbered, Numbered as Entry, null_handle};
 
 include!(concat!(env!("OUT_DIR"), "/mpich.rs"));
 

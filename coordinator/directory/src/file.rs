@@ -115,6 +115,13 @@ impl Directory {
         }
     }
 
+    /// Whether somebody is about to replace a file, or was killed before he could.
+    pub fn has_draft(&self, name: &str) -> bool {
+        let names = self.names().unwrap_or_default();
+        let mut names = names.iter().filter_map(|found| found.to_str());
+        names.any(|found| is_draft_of(found, name))
+    }
+
     /// Removes what somebody has left who was killed before he could give it its name.
     fn remove_drafts(&self, name: &str) -> io::Result<()> {
         for found in self.names()? {

@@ -33,7 +33,7 @@ const OTHER_WAYS: [&str; 12] = [
 ];
 
 /// Source, how many lines of it go another way at most, and to which files.
-const ELSEWHERE: [(&str, usize, &str); 21] = [
+const ELSEWHERE: [(&str, usize, &str); 25] = [
     ("coordinator/faults/src/lib.rs", 2, "/proc/self/fd"),
     ("coordinator/src/cli/inside.rs", 1, "/proc/self/maps"),
     ("coordinator/src/cli/interrupt.rs", 1, "/proc/self/status"),
@@ -45,7 +45,7 @@ const ELSEWHERE: [(&str, usize, &str); 21] = [
         1,
         "how long files are; none is opened",
     ),
-    ("coordinator/src/cli/all/ranks.rs", 6, "/proc"),
+    ("coordinator/src/cli/all/ranks.rs", 9, "/proc"),
     (
         "coordinator/src/cli/all/users.rs",
         1,
@@ -59,6 +59,12 @@ const ELSEWHERE: [(&str, usize, &str); 21] = [
         "/dev/null and /proc/self/fd",
     ),
     ("coordinator/src/cli/gather/fetched.rs", 1, "/proc/meminfo"),
+    (
+        "coordinator/src/cli/first_process.rs",
+        5,
+        "/proc and /dev/null",
+    ),
+    ("coordinator/src/cli/kernel.rs", 1, "/proc/sys"),
     ("coordinator/src/cli/launch.rs", 1, "/proc/sys"),
     (
         "coordinator/src/cli/man.rs",
@@ -72,7 +78,9 @@ const ELSEWHERE: [(&str, usize, &str); 21] = [
     ),
     ("coordinator/src/cli/mpi.rs", 2, "/proc/PID"),
     ("coordinator/src/cli/program.rs", 2, "the program"),
-    ("coordinator/protocol/src/job_file.rs", 1, "/proc/PID/stat"),
+    ("coordinator/src/cli/title.rs", 3, "/proc/self"),
+    ("coordinator/protocol/src/process.rs", 2, "/proc"),
+    ("coordinator/protocol/src/namespace.rs", 2, "/proc"),
     (
         "lower-half/image/src/mapped_files.rs",
         1,

@@ -1,6 +1,7 @@
 //! What the variable asks for.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::{NOBODY, Point};
@@ -23,6 +24,8 @@ pub(crate) enum Action {
     Crash,
     /// For so many milliseconds.
     Stall(u64),
+    /// For as long as a file is there; also the next time.
+    Hold(PathBuf),
 }
 
 impl fmt::Display for Action {
@@ -32,17 +35,26 @@ impl fmt::Display for Action {
             Action::Die => write!(f, "die"),
             Action::Crash => write!(f, "crash"),
             Action::Stall(milliseconds) => write!(f, "stall={milliseconds}"),
+            Action::Hold(file) => write!(f, "hold={}", file.display()),
         }
     }
 }
 
 impl Entry {
-    /// Whether it is this one's turn, which it has once.
+    /// Whether it is this one's turn, which it has once, but for one that holds.
     pub fn strikes(&self, point: Point, passes: u32, rank: u32) -> bool {
         self.point == point
             && self.pass <= passes
             && (rank == NOBODY || self.rank.is_none_or(|mine| mine == rank))
-            && !self.struck.swap(true, Ordering::Relaxed)
+            && match &self.action {
+                Action::Hold(file) => file.exists(),
+                _ => !self.struck.swap(true, Ordering::Relaxed),
+            }
+    }
+
+    /// It has not struck yet.
+    pub fn begin_anew(&self) {
+        self.struck.store(false, Ordering::Relaxed);
     }
 }
 
@@ -78,7 +90,7 @@ fn one(text: &str) -> Result<Entry, String> {
     }
     if action == Action::Fail && !point.can_fail() {
         return Err(format!(
-            "'{text}': this step can die, crash or stall, not fail"
+            "'{text}': this step can die, crash, stall or be held, not fail"
         ));
     }
     Ok(Entry {
@@ -95,15 +107,16 @@ fn action_of(text: &str) -> Option<Action> {
         "fail" => Some(Action::Fail),
         "die" => Some(Action::Die),
         "crash" => Some(Action::Crash),
-        _ => text
-            .strip_prefix("stall=")
-            .and_then(|time| time.parse().ok())
-            .map(Action::Stall),
+        _ => match text.split_once('=')? {
+            ("stall", time) => time.parse().ok().map(Action::Stall),
+            ("hold", file) => Some(Action::Hold(file.into())),
+            _ => None,
+        },
     }
 }
 
 fn unknown(text: &str) -> String {
-    format!("'{text}': say name[@pass][:rank][:fail|:die|:crash|:stall=MILLISECONDS]")
+    format!("'{text}': say name[@pass][:rank][:fail|:die|:crash|:stall=MILLISECONDS|:hold=FILE]")
 }
 
 #[cfg(test)]
@@ -117,7 +130,7 @@ mod tests {
             ("seal@x", "number"),
             ("seal:0:explode", "explode"),
             ("seal:stall", "MILLISECONDS"),
-            ("released:fail", "can die, crash or stall"),
+            ("released:fail", "can die, crash, stall or be held"),
         ] {
             let error = all(text).unwrap_err();
             assert!(error.contains(word), "{error}");

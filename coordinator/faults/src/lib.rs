@@ -7,9 +7,10 @@
 //! * `name` - one of [`Point::ALL`]
 //! * `@pass` - not before this process comes to the point for the third time, say (`@3`); without it, the first time
 //! * `rank` - in this rank's processes only; the coordinator, which is no rank's, does not look at it
-//! * `action` - `fail` (the step returns an error), `die` (SIGKILL), `crash` (SIGSEGV), `stall=MILLISECONDS` (it takes so much longer)
+//! * `action` - `fail` (the step returns an error), `die` (SIGKILL), `crash` (SIGSEGV), `stall=MILLISECONDS` (it takes so much longer), `hold=FILE` (it
+//!   takes as long as the file is there)
 //!
-//! Every entry strikes once, and says so on stderr. Several entries for one point strike one after the other.
+//! Every entry strikes once, `hold` whenever its file is there, and says so on stderr. Several entries for one point strike one after the other.
 //!
 //! The variable is read once, by [`arm`], at a process's start. Where it is not set a point is a load and a branch.
 
@@ -30,6 +31,9 @@ pub use points::{Durable, Point, Process, Replacement, Run, page};
 pub const VARIABLE: &str = "STILLPOINT_FAULT";
 /// What a line on stderr begins with that tells of a strike.
 pub const MARK: &str = "fault point";
+
+/// How often it is looked whether a file that holds a step has gone.
+const LOOK: Duration = Duration::from_millis(2);
 
 /// No rank: the coordinator, or a process that does not know its rank yet.
 const NOBODY: u32 = u32::MAX;
@@ -81,6 +85,17 @@ pub fn disarm() {
 /// This process is, or is about to become, a rank.
 pub fn this_is(rank: u32) {
     RANK.store(rank, Ordering::Relaxed);
+}
+
+/// This process has been forked from a rank's and is none: it has come to no point yet, as if it had just been started.
+pub fn begin_anew() {
+    this_is(NOBODY);
+    if let Some(plan) = PLAN.get() {
+        plan.passes
+            .iter()
+            .for_each(|passes| passes.store(0, Ordering::Relaxed));
+        plan.entries.iter().for_each(Entry::begin_anew);
+    }
 }
 
 /// A step that may fail is about to be done.
@@ -151,6 +166,12 @@ fn carry_out(point: Point, action: &Action) -> io::Result<()> {
             std::thread::sleep(Duration::from_millis(*milliseconds));
             Ok(())
         }
+        Action::Hold(file) => {
+            while file.exists() {
+                std::thread::sleep(LOOK);
+            }
+            Ok(())
+        }
     }
 }
 
@@ -198,6 +219,13 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         assert!(error.to_string().contains("seal"), "{error}");
         assert!(strike(Point::Seal).is_ok());
+        let file = std::env::temp_dir().join(format!("stillpoint-hold-{}", std::process::id()));
+        let entry = &entry::all(&format!("seal:hold={}", file.display())).unwrap()[0];
+        for there in [true, true, false] {
+            let _ = std::fs::remove_file(&file);
+            assert!(!there || std::fs::write(&file, "").is_ok());
+            assert_eq!(entry.strikes(Point::Seal, 1, 1), there);
+        }
         disarm();
         assert!(strike_at(Some(Point::Seal)).is_ok() && strike_at(None).is_ok());
     }

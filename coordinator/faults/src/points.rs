@@ -142,6 +142,9 @@ points! {
     30 CaptureMemory "capture-memory" Rank fails [Checkpoint]: "the memory map";
     31 CaptureMapped "capture-mapped" Rank fails [Checkpoint]: "mapped files are opened and read";
 
+    // The end of the part of its GPUs.
+    32 GpuUnlock "gpu-unlock" Rank dies [Gpu]: "a rank's GPUs have their memory again, and are unlocked";
+
     // An image on its way to the disk.
     40 ImageCreate "image-create" Rank fails [Checkpoint]: "the image's file is made";
     41 ImagePages "image-pages" Rank fails [Checkpoint]: "a chunk of page data is written";

@@ -10,9 +10,9 @@ use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use stillpoint_protocol::Key;
 use stillpoint_protocol::peer::serve::serve;
 use stillpoint_protocol::peer::{Answer, Peer, Request, listen};
+use stillpoint_protocol::{Key, Terms};
 
 const BLOCK: usize = 1 << 20;
 const BLOCKS: usize = 256;
@@ -21,11 +21,11 @@ const ROUNDS: usize = 15;
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failure> {
-    let key = Key::random()?;
+    let terms = Terms::from(Key::random()?);
     let block: Vec<u8> = (0..BLOCK).map(|at| (at * 31) as u8).collect();
     let (mut sealed, mut clear) = (vec![], vec![]);
     for _ in 0..ROUNDS {
-        sealed.push(between_peers(&key, &block)?);
+        sealed.push(between_peers(&terms, &block)?);
         clear.push(in_clear(&block)?);
     }
     for (words, mut rates) in [("encrypted", sealed), ("in clear", clear)] {
@@ -40,12 +40,12 @@ fn rate(begun: Instant) -> f64 {
     (BLOCK * BLOCKS) as f64 / begun.elapsed().as_secs_f64() / 1e9
 }
 
-fn between_peers(key: &Key, block: &[u8]) -> Result<f64, Failure> {
+fn between_peers(terms: &Terms, block: &[u8]) -> Result<f64, Failure> {
     let (listener, address) = listen(IpAddr::V4(Ipv4Addr::LOCALHOST))?;
-    let servers_key = key.clone();
+    let servers_terms = terms.clone();
     thread::spawn(move || {
         let spawn = |work| thread::Builder::new().spawn(work).map(drop);
-        serve(&listener, &servers_key, spawn, |mut peer| {
+        serve(&listener, &servers_terms, spawn, |mut peer| {
             let mut buffer = vec![];
             while let Ok(Some(request)) = peer.request() {
                 let done = match request {
@@ -58,7 +58,7 @@ fn between_peers(key: &Key, block: &[u8]) -> Result<f64, Failure> {
             }
         })
     });
-    let mut peer = Peer::open(&address, key, Duration::from_secs(10))?;
+    let mut peer = Peer::open(&address, terms, Duration::from_secs(10))?;
     let bytes = block.len() as u32;
     let begun = Instant::now();
     for _ in 0..BLOCKS {

@@ -44,6 +44,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::absent::{Missing, Operation, Told};
 use crate::codec::{Decode, Encode};
+use crate::namespace::Namespace;
 use crate::tier::{Announced, Assignment, Gathered, Moved, Rates, Sized};
 use stillpoint_clock::rank::Activity;
 use stillpoint_clock::safe_state::Report;
@@ -97,10 +98,14 @@ pub struct Hello {
     pub size: u32,
     pub pid: u32,
     pub host: String,
+    /// In which the number is its.
+    pub namespace: Namespace,
     /// [`crate::launch::Launch::launch`].
     pub launch: String,
     /// The epoch that this process is restored from.
     pub restarted_from: Option<u64>,
+    /// This agent has been connected before, and has lost its coordinator.
+    pub returns: bool,
 }
 
 /// What a rank says during an attempt.
@@ -250,6 +255,8 @@ pub enum ToAgent {
     CarryOn { epoch: Option<u64>, reason: String },
     /// Tell the user this, on the rank's stderr.
     Say { text: String },
+    /// Another process is this rank now: a program that this one, which does not use MPI, has started. The connection ends.
+    Replaced,
 }
 
 /// What a rank is to do during an attempt.

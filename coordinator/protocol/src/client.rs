@@ -5,7 +5,7 @@
 
 use std::io::{self, Read, Write};
 use std::marker::PhantomData;
-use std::net::{IpAddr, Shutdown, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Shutdown, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,6 +19,7 @@ use crate::command::{FromCommand, ToCommand};
 use crate::greeting::{self, GreetingError};
 use crate::handshake::{HandshakeError, Role};
 use crate::key::Key;
+use crate::lasting::{Lasting, Terms, was_silent};
 use crate::sealed::{Channel, Opener, SealError, Sealer};
 
 /// How long a message may take to leave. A coordinator that does not read for so long is gone.
@@ -39,18 +40,29 @@ pub enum ClientError {
     },
     #[error("the coordinator at {address} has not answered for {} s", patience.as_secs())]
     Silent { address: String, patience: Duration },
+    #[error("the coordinator's host does not answer any more: {0}")]
+    HostSilent(io::Error),
     #[error("the connection to the coordinator broke: {0}")]
-    Broken(#[from] io::Error),
+    Broken(io::Error),
     #[error("the coordinator sent {0}")]
     Codec(#[from] CodecError),
     #[error("on the connection to the coordinator came {0}")]
     Sealed(#[from] SealError),
 }
 
+impl From<io::Error> for ClientError {
+    fn from(error: io::Error) -> ClientError {
+        match was_silent(&error) {
+            true => ClientError::HostSilent(error),
+            false => ClientError::Broken(error),
+        }
+    }
+}
+
 /// A connection on which both sides know each other.
 #[derive(Debug)]
 pub struct Connection<Out, In> {
-    stream: TcpStream,
+    stream: Lasting,
     sealer: Sealer,
     opener: Opener,
     messages: PhantomData<fn(Out) -> In>,
@@ -63,29 +75,37 @@ pub type CommandConnection = Connection<FromCommand, ToCommand>;
 
 impl AgentConnection {
     /// Connects as a rank's agent to the first of `addresses` ("host:port") that answers.
-    pub fn open(addresses: &[String], key: &Key, patience: Duration) -> Result<Self, ClientError> {
-        open(addresses, key, Role::Agent, patience)
+    pub fn open(
+        addresses: &[String],
+        terms: &Terms,
+        patience: Duration,
+    ) -> Result<Self, ClientError> {
+        open(addresses, terms, Role::Agent, patience)
     }
 }
 
 impl CommandConnection {
     /// Connects as a command to the first of `addresses` ("host:port") that answers.
-    pub fn open(addresses: &[String], key: &Key, patience: Duration) -> Result<Self, ClientError> {
-        open(addresses, key, Role::Command, patience)
+    pub fn open(
+        addresses: &[String],
+        terms: &Terms,
+        patience: Duration,
+    ) -> Result<Self, ClientError> {
+        open(addresses, terms, Role::Command, patience)
     }
 }
 
 fn open<Out, In>(
     addresses: &[String],
-    key: &Key,
+    terms: &Terms,
     role: Role,
     patience: Duration,
 ) -> Result<Connection<Out, In>, ClientError> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "it has no address");
     for address in addresses {
-        match reach(address, patience) {
+        match reach(address, terms, patience) {
             Ok(stream) => {
-                let channel = shake_hands(&stream, address, key, role, patience)?;
+                let channel = shake_hands(&stream, address, &terms.key, role, patience)?;
                 let (sealer, opener) = channel.split();
                 return Ok(Connection {
                     stream,
@@ -103,14 +123,11 @@ fn open<Out, In>(
     })
 }
 
-fn reach(address: &str, patience: Duration) -> io::Result<TcpStream> {
+fn reach(address: &str, terms: &Terms, patience: Duration) -> io::Result<Lasting> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for resolved in address.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&resolved, patience) {
-            Ok(stream) => {
-                stream.set_nodelay(true)?;
-                return Ok(stream);
-            }
+        match Lasting::connect(&resolved, terms.silence, patience) {
+            Ok(stream) => return Ok(stream),
             Err(error) => last = error,
         }
     }
@@ -118,7 +135,7 @@ fn reach(address: &str, patience: Duration) -> io::Result<TcpStream> {
 }
 
 fn shake_hands(
-    stream: &TcpStream,
+    stream: &Lasting,
     address: &str,
     key: &Key,
     role: Role,
@@ -174,7 +191,7 @@ pub struct Sender<Out> {
 /// Records are numbered as they are sent.
 #[derive(Debug)]
 struct Outgoing {
-    stream: TcpStream,
+    stream: Lasting,
     sealer: Sealer,
 }
 
@@ -219,7 +236,7 @@ pub enum Received<In> {
 /// Receives messages.
 #[derive(Debug)]
 pub struct Receiver<In> {
-    stream: TcpStream,
+    stream: Lasting,
     opener: Opener,
     frames: Frames,
     messages: PhantomData<fn() -> In>,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::handshake::{self, Client, HandshakeError, Role, Server};
 use crate::key::Key;
+use crate::lasting::Lasting;
 use crate::sealed::Channel;
 
 /// Why it was not finished.
@@ -23,7 +24,7 @@ pub enum GreetingError {
 /// # Errors
 /// See [`GreetingError`]; [`io::ErrorKind::TimedOut`] where the other side was silent for too long.
 pub fn greet(
-    stream: &TcpStream,
+    stream: &Lasting,
     key: &Key,
     role: Role,
     patience: Duration,
@@ -44,7 +45,7 @@ pub fn greet(
 /// # Errors
 /// As [`greet`].
 pub fn admit(
-    stream: &TcpStream,
+    stream: &Lasting,
     key: &Key,
     patience: Duration,
 ) -> Result<(Role, Channel), GreetingError> {
@@ -133,12 +134,12 @@ fn again(error: io::Error) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::TcpListener;
+    use crate::lasting::{Silence, listen};
     use std::thread;
 
     #[test]
     fn one_byte_at_a_time_does_not_stretch_the_deadline() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
         let slow = thread::spawn(move || {
             let mut stream = TcpStream::connect(address).unwrap();
@@ -149,7 +150,7 @@ mod tests {
         });
         let begun = Instant::now();
         let key = Key::random().unwrap();
-        let (stream, _) = listener.accept().unwrap();
+        let stream = Lasting::accept(&listener, Silence::default()).unwrap();
         let admitted = admit(&stream, &key, Duration::from_millis(400));
         assert!(
             matches!(&admitted, Err(GreetingError::Broken(error)) if error.kind() == io::ErrorKind::TimedOut)

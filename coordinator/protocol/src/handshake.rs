@@ -23,8 +23,8 @@ const MAGIC: [u8; 8] = *b"STILLPT\x02";
 const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
 
 /// Versions of the messages that this build speaks.
-pub const OLDEST: u16 = 1;
-pub const NEWEST: u16 = 1;
+pub const OLDEST: u16 = 2;
+pub const NEWEST: u16 = 2;
 
 /// A key of Curve25519.
 const PUBLIC_BYTES: usize = 32;

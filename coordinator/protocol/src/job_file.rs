@@ -3,9 +3,10 @@
 //!
 //! Written whole under another name and renamed, so that a reader never sees half of it.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use stillpoint_directory::{Directory, Whose};
@@ -13,6 +14,8 @@ use stillpoint_faults::Replacement;
 
 use crate::command::Asked;
 use crate::key::Key;
+use crate::lasting::{Silence, Terms};
+pub use crate::process::{Process, host_name, start_time};
 
 /// The file's name in the checkpoint directory.
 pub const NAME: &str = "job.json";
@@ -20,6 +23,9 @@ pub const NAME: &str = "job.json";
 pub const FORMAT: u32 = 1;
 /// Longer than any job file; a longer file is not read.
 const MAX_BYTES: u64 = 4 << 20;
+/// How long a file is waited for that is being replaced.
+const REPLACED: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What job.json holds. The field names are part of the interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +46,9 @@ pub struct JobFile {
     /// "host:port", in the order to try them; empty when the job has ended.
     pub addresses: Vec<String>,
     pub key: Key,
+    /// How long a host may be silent before it counts as unreachable, in seconds.
+    #[serde(default)]
+    pub silence: Silence,
     pub coordinator: Process,
     pub ranks: u32,
     /// Where the ranks run, as far as they have connected.
@@ -107,58 +116,6 @@ impl JobState {
     }
 }
 
-/// A process, named so that a later process with the same number is not taken for it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Process {
-    pub host: String,
-    pub pid: u32,
-    /// Field 22 of /proc/PID/stat, clock ticks after boot; 0: not known.
-    pub start_time: u64,
-}
-
-impl Process {
-    /// The calling process.
-    pub fn this() -> Process {
-        let pid = std::process::id();
-        Process {
-            host: host_name(),
-            pid,
-            start_time: start_time(pid).unwrap_or(0),
-        }
-    }
-
-    /// Whether it still runs; `None` when it is on another host.
-    pub fn alive(&self) -> Option<bool> {
-        if self.host != host_name() {
-            return None;
-        }
-        Some(match start_time(self.pid) {
-            Some(now) => self.start_time == 0 || now == self.start_time,
-            None => false,
-        })
-    }
-}
-
-/// This host's name; empty if it has none that is text.
-pub fn host_name() -> String {
-    nix::unistd::gethostname()
-        .ok()
-        .and_then(|name| name.into_string().ok())
-        .unwrap_or_default()
-}
-
-/// When a process of this host began; `None` when there is none, or only its zombie.
-pub fn start_time(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The command's name is in parentheses and may hold anything.
-    let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
-    let state = fields.next()?;
-    if matches!(state, "Z" | "X") {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
-}
-
 /// Why job.json cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JobFileError {
@@ -170,8 +127,15 @@ pub enum JobFileError {
         action: &'static str,
         source: io::Error,
     },
+    #[error("{}: {by}: nothing is written there any more", path.display())]
+    Taken { path: PathBuf, by: String },
     #[error("{}: not a job file of this release of Stillpoint: {problem}", path.display())]
-    Malformed { path: PathBuf, problem: String },
+    Malformed {
+        path: PathBuf,
+        problem: String,
+        /// It is no JSON, which no release writes.
+        damaged: bool,
+    },
 }
 
 impl JobFile {
@@ -182,33 +146,34 @@ impl JobFile {
 
     /// Reads DIRECTORY/job.json.
     pub fn read(directory: &Path) -> Result<JobFile, JobFileError> {
-        let path = Self::path(directory);
-        let failed = |source: io::Error| {
-            let path = path.clone();
-            match source.kind() {
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-                    JobFileError::Missing { path }
-                }
-                _ => JobFileError::Io {
-                    path,
-                    action: "read it",
-                    source,
-                },
-            }
-        };
-        let held = Directory::open(directory, Whose::Anyones).map_err(failed)?;
-        let text = held.read(NAME, MAX_BYTES).map_err(failed)?;
-        let malformed = |problem: String| JobFileError::Malformed {
+        let held = Directory::open(directory, Whose::Anyones);
+        Self::read_in(&held.map_err(|error| unread(Self::path(directory), error))?)
+    }
+
+    /// Reads job.json in a directory that is held.
+    pub fn read_in(held: &Directory) -> Result<JobFile, JobFileError> {
+        let path = Self::path(held.path());
+        let text = whole(held).map_err(|error| unread(path.clone(), error))?;
+        let malformed = |problem: String, damaged| JobFileError::Malformed {
             path: path.clone(),
             problem,
+            damaged,
         };
-        let mut job: JobFile =
-            serde_json::from_slice(&text).map_err(|e| malformed(e.to_string()))?;
+        let mut job: JobFile = serde_json::from_slice(&text)
+            .map_err(|e| malformed(e.to_string(), e.is_syntax() || e.is_eof()))?;
         if job.format != FORMAT {
-            return Err(malformed(format!("format {}", job.format)));
+            return Err(malformed(format!("format {}", job.format), false));
         }
-        job.copied = job.belongs_elsewhere(&held);
+        job.copied = job.belongs_elsewhere(held);
         Ok(job)
+    }
+
+    /// What connections of this launch are made by.
+    pub fn terms(&self) -> Terms {
+        Terms {
+            key: self.key.clone(),
+            silence: self.silence,
+        }
     }
 
     /// Whether it runs, as far as this file knows, in the directory that the file was read from.
@@ -245,6 +210,7 @@ impl JobFile {
         let text = serde_json::to_vec_pretty(self).map_err(|e| JobFileError::Malformed {
             path: path.clone(),
             problem: e.to_string(),
+            damaged: false,
         })?;
         let failed = |source| JobFileError::Io {
             path,
@@ -257,6 +223,39 @@ impl JobFile {
     }
 }
 
+/// Some file systems put a file aside before they give its name to another, if somebody has it open (NFS, many of those in user space): it is missing
+/// in between, while its successor is there.
+fn whole(held: &Directory) -> io::Result<Vec<u8>> {
+    let since = Instant::now();
+    loop {
+        match held.read(NAME, MAX_BYTES) {
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && since.elapsed() < REPLACED
+                    && held.has_draft(NAME) =>
+            {
+                sleep(PAUSE);
+            }
+            // It may just have got its name.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return held.read(NAME, MAX_BYTES);
+            }
+            read => return read,
+        }
+    }
+}
+
+fn unread(path: PathBuf, source: io::Error) -> JobFileError {
+    match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => JobFileError::Missing { path },
+        _ => JobFileError::Io {
+            path,
+            action: "read it",
+            source,
+        },
+    }
+}
+
 /// What every job had below that does not say it.
 fn only_library() -> String {
     "openmpi".to_owned()
@@ -265,6 +264,7 @@ fn only_library() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     fn job() -> JobFile {
@@ -278,6 +278,7 @@ mod tests {
             exit_status: None,
             addresses: vec!["127.0.0.1:1".into()],
             key: Key::random().unwrap(),
+            silence: Silence::default(),
             coordinator: Process::this(),
             ranks: 4,
             processes: vec![],
@@ -312,6 +313,22 @@ mod tests {
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn one_that_is_being_replaced_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let written = job();
+        written.write(directory.path()).unwrap();
+        let path = JobFile::path(directory.path());
+        let draft = directory.path().join(".job.json.1-1-1.new");
+        fs::rename(&path, &draft).unwrap();
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| JobFile::read(directory.path()));
+            sleep(Duration::from_millis(300));
+            fs::rename(&draft, &path).unwrap();
+            assert_eq!(reader.join().unwrap().unwrap(), written);
+        });
     }
 
     #[test]
@@ -374,17 +391,5 @@ mod tests {
         fs::remove_file(&path).unwrap();
         fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
         assert!(read().contains("longer than"), "{}", read());
-    }
-
-    #[test]
-    fn a_process_is_known_by_more_than_its_number() {
-        let this = Process::this();
-        assert_eq!(this.alive(), Some(true));
-        let mut earlier = this.clone();
-        earlier.start_time -= 1;
-        assert_eq!(earlier.alive(), Some(false));
-        let mut elsewhere = this;
-        elsewhere.host.push_str("-other");
-        assert_eq!(elsewhere.alive(), None);
     }
 }

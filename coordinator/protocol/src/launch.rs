@@ -17,9 +17,10 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use stillpoint_incremental::tracking::Tracking;
 
+use crate::beginning::Awaits;
 use crate::client::{AgentConnection, ClientError};
 use crate::job_file::{JobFile, JobFileError};
-use crate::key::Key;
+use crate::lasting::Terms;
 use crate::tier::Tiers;
 
 /// The environment variable.
@@ -88,6 +89,9 @@ pub struct Launch {
     /// When the command was started: nanoseconds since 1970.
     #[serde(default)]
     pub begun: i64,
+    /// What is yet to be heard of how the launch begins.
+    #[serde(default)]
+    pub awaits: Option<Awaits>,
 }
 
 /// Whether memory of GPUs goes to wherever the node has room while the application stands still, and from there into the image.
@@ -191,9 +195,9 @@ impl Launch {
         }
     }
 
-    /// The key that the agents of this launch share.
-    pub fn key(&self) -> Result<Key, LaunchError> {
-        Ok(JobFile::read(&self.directory)?.key)
+    /// What the agents of this launch share.
+    pub fn terms(&self) -> Result<Terms, LaunchError> {
+        Ok(JobFile::read(&self.directory)?.terms())
     }
 
     /// Connects to the coordinator that job.json names now, if it is there.
@@ -206,7 +210,11 @@ impl Launch {
                 expected: self.launch.clone(),
             });
         }
-        Ok(AgentConnection::open(&job.addresses, &job.key, patience)?)
+        Ok(AgentConnection::open(
+            &job.addresses,
+            &job.terms(),
+            patience,
+        )?)
     }
 }
 
@@ -252,6 +260,10 @@ mod tests {
             tracking: Tracking::WpAsync,
             gpu_staging: GpuStaging::On,
             begun: 1_790_000_000_000_000_000,
+            awaits: Some(Awaits::Coordinator {
+                answer: 9,
+                first: 4711,
+            }),
         };
         let read = Launch::from_variable(&launch.to_variable()).unwrap();
         assert_eq!(read, launch);

@@ -7,13 +7,14 @@
 pub mod serve;
 
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::time::Duration;
 
 use crate::codec::{self, CodecError, Decode, Encode, MAX_FRAME};
 use crate::greeting::{self, GreetingError};
 use crate::handshake::{HandshakeError, Role};
 use crate::key::Key;
+use crate::lasting::{self, Lasting, Terms};
 use crate::sealed::{self, Channel, LENGTH_BYTES, Opener, SealError, Sealer};
 
 /// Longest block.
@@ -83,7 +84,7 @@ pub enum PeerError {
 /// A connection between agents that know each other.
 #[derive(Debug)]
 pub struct Peer {
-    stream: TcpStream,
+    stream: Lasting,
     sealer: Sealer,
     opener: Opener,
     /// What is to be sent; used again and again, as the others are.
@@ -97,7 +98,7 @@ pub struct Peer {
 
 impl Peer {
     /// Connects to the agent at `address` ("host:port").
-    pub fn open(address: &str, key: &Key, patience: Duration) -> Result<Peer, PeerError> {
+    pub fn open(address: &str, terms: &Terms, patience: Duration) -> Result<Peer, PeerError> {
         let unreachable = |source| PeerError::Unreachable {
             address: address.to_owned(),
             source,
@@ -107,21 +108,15 @@ impl Peer {
             .map_err(unreachable)?
             .next()
             .ok_or_else(|| unreachable(io::ErrorKind::NotFound.into()))?;
-        let stream = TcpStream::connect_timeout(&resolved, patience).map_err(unreachable)?;
-        stream.set_nodelay(true)?;
-        let channel = greeting::greet(&stream, key, Role::Peer, patience)
+        let stream = Lasting::connect(&resolved, terms.silence, patience).map_err(unreachable)?;
+        let channel = greeting::greet(&stream, &terms.key, Role::Peer, patience)
             .map_err(|error| refused(error, address))?;
         stream.set_read_timeout(Some(PATIENCE))?;
         Peer::speaking(stream, channel)
     }
 
     /// The server's side of a new connection, within `patience`; an error for whoever does not belong here.
-    fn shake_hands(
-        stream: &TcpStream,
-        key: &Key,
-        patience: Duration,
-    ) -> Result<Channel, PeerError> {
-        stream.set_nodelay(true)?;
+    fn shake_hands(stream: &Lasting, key: &Key, patience: Duration) -> Result<Channel, PeerError> {
         let (role, channel) = greeting::admit(stream, key, patience)
             .map_err(|error| refused(error, "another agent"))?;
         match role {
@@ -131,7 +126,7 @@ impl Peer {
         }
     }
 
-    fn speaking(stream: TcpStream, channel: Channel) -> Result<Peer, PeerError> {
+    fn speaking(stream: Lasting, channel: Channel) -> Result<Peer, PeerError> {
         stream.set_write_timeout(Some(PATIENCE))?;
         let (sealer, opener) = channel.split();
         Ok(Peer {
@@ -289,7 +284,7 @@ fn unexpected(answer: Option<Answer>) -> PeerError {
 
 /// Where an agent takes peers in, and the address that it tells them.
 pub fn listen(reachable_at: std::net::IpAddr) -> io::Result<(TcpListener, String)> {
-    let listener = TcpListener::bind((reachable_at, 0))?;
+    let listener = lasting::listen(SocketAddr::new(reachable_at, 0))?;
     let address = listener.local_addr()?.to_string();
     Ok((listener, address))
 }
@@ -297,13 +292,14 @@ pub fn listen(reachable_at: std::net::IpAddr) -> io::Result<(TcpListener, String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{IpAddr, Ipv4Addr};
+    use crate::lasting::Silence;
+    use std::net::{IpAddr, Ipv4Addr, TcpStream};
     use std::thread;
 
     const SHORT: Duration = Duration::from_secs(5);
 
     fn accept(listener: &TcpListener, key: &Key) -> Result<Peer, PeerError> {
-        let (stream, _) = listener.accept().unwrap();
+        let stream = Lasting::accept(listener, Silence::default()).unwrap();
         let channel = Peer::shake_hands(&stream, key, SHORT)?;
         Peer::speaking(stream, channel)
     }
@@ -331,7 +327,7 @@ mod tests {
             }
             got
         });
-        let mut peer = Peer::open(&address, &key, SHORT).unwrap();
+        let mut peer = Peer::open(&address, &key.into(), SHORT).unwrap();
         for (offset, bytes) in [(0, &b"abc"[..]), (3, &b"de"[..])] {
             let put = Request::Put {
                 attempt: 7,
@@ -362,7 +358,7 @@ mod tests {
                 .map(|_| accept(&listener, &key).is_err())
                 .collect::<Vec<_>>()
         });
-        let other = Key::random().unwrap();
+        let other = Terms::from(Key::random().unwrap());
         assert!(matches!(
             Peer::open(&address, &other, SHORT),
             Err(PeerError::Handshake {
@@ -379,7 +375,7 @@ mod tests {
     fn a_peer_that_is_not_there_is_named() {
         let (listener, address) = listen(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
         drop(listener);
-        let error = Peer::open(&address, &Key::random().unwrap(), SHORT).unwrap_err();
+        let error = Peer::open(&address, &Terms::from(Key::random().unwrap()), SHORT).unwrap_err();
         assert!(
             error
                 .to_string()

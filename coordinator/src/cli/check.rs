@@ -4,16 +4,18 @@ mod gpu;
 mod mpi;
 mod site;
 
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::Args;
 use serde::Serialize;
-use stillpoint_image::facts::OLDEST_KERNEL;
+use stillpoint_protocol::installed::beside;
+use stillpoint_protocol::namespace::Namespace;
+use stillpoint_tracking::all_faults;
 use stillpoint_tracking::offer::{self, Offer};
 
 use self::mpi::Mpis;
 
+use super::kernel::Kernel;
 use super::{Failure, Outcome, print, print_json};
 
 /// Show what this machine offers: kernel, processor, GPU, row by row; MPI libraries, launchers, and what comes of each pair
@@ -35,7 +37,7 @@ struct Row {
     found: String,
 }
 
-/// What [`OLDEST_KERNEL`] says, for people.
+/// What [`stillpoint_image::facts::OLDEST_KERNEL`] says, for people.
 const KERNEL: &str = "Linux 5.11 or later";
 
 #[derive(Serialize)]
@@ -83,7 +85,7 @@ fn rows() -> Vec<Row> {
         seccomp(),
         membarrier(),
         fsgsbase(),
-        file("process memory map", true, "/proc/self/maps"),
+        processes(),
         tracking(),
         lazy(),
         sibling("Open MPI lower half", true, "stillpoint-lower-openmpi"),
@@ -118,12 +120,8 @@ fn architecture() -> Row {
 }
 
 fn kernel() -> Row {
-    let release = read("/proc/sys/kernel/osrelease");
-    let mut numbers = release
-        .split(['.', '-'])
-        .map(|part| part.parse().unwrap_or(0));
-    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    row(KERNEL, true, version >= OLDEST_KERNEL, release)
+    let kernel = Kernel::here();
+    row(KERNEL, true, kernel.is_new_enough(), kernel.release)
 }
 
 /// What `--incremental` has to tell what was written to: the way that it takes, and the others with what they lack.
@@ -153,15 +151,14 @@ fn tracking() -> Row {
 
 /// What `--lazy` needs, to carry on before all memory is there: to be told of the kernel's own accesses too.
 fn lazy() -> Row {
-    let allowed = read("/proc/sys/vm/unprivileged_userfaultfd").trim() == "1";
-    let device = std::fs::metadata("/dev/userfaultfd").is_ok()
-        && rustix::fs::access("/dev/userfaultfd", rustix::fs::Access::READ_OK).is_ok();
-    let ok = allowed || device;
-    let found = match ok {
-        true => "userfaultfd, the kernel's accesses too",
-        false => {
-            "sysctl vm.unprivileged_userfaultfd=1, or read access to /dev/userfaultfd: all memory is read first"
-        }
+    let (ok, found) = match all_faults::open() {
+        Ok(_) => (true, "userfaultfd, the kernel's accesses too".to_owned()),
+        Err(error) => (
+            false,
+            format!(
+                "userfaultfd: {error} (sysctl vm.unprivileged_userfaultfd=1, or read access to /dev/userfaultfd): all memory is read first"
+            ),
+        ),
     };
     row("memory fetched as it is touched (--lazy)", false, ok, found)
 }
@@ -198,31 +195,17 @@ fn fsgsbase() -> Row {
     )
 }
 
-fn file(what: &'static str, needed: bool, path: &str) -> Row {
-    row(what, needed, Path::new(path).exists(), path)
-}
-
-/// A program that was installed together with this one.
-fn beside(name: &str) -> Option<PathBuf> {
-    let here = std::env::current_exe().ok();
-    let here = here
-        .as_deref()
-        .and_then(Path::parent)
-        .unwrap_or(Path::new("/"));
-    [here.join(name), here.join("../lib/stillpoint").join(name)]
-        .into_iter()
-        .find(|path| path.is_file())
+/// A container may have none, or its host's.
+fn processes() -> Row {
+    let shown = Namespace::own();
+    let found = shown.map_or_else(|strange| strange.to_string(), |_| "/proc/self".to_owned());
+    row("processes shown (/proc)", true, shown.is_ok(), found)
 }
 
 fn sibling(what: &'static str, needed: bool, name: &str) -> Row {
     match beside(name) {
-        Some(path) => row(what, needed, true, path.display().to_string()),
-        None => row(
-            what,
-            needed,
-            false,
-            format!("{name} is not beside this program"),
-        ),
+        Ok(path) => row(what, needed, true, path.display().to_string()),
+        Err(missing) => row(what, needed, false, format!("{name} is {missing}")),
     }
 }
 
@@ -248,6 +231,8 @@ fn launcher() -> Row {
 
 #[cfg(test)]
 mod tests {
+    use stillpoint_image::facts::OLDEST_KERNEL;
+
     use super::*;
 
     /// What is said of the kernel is said of the same one everywhere.

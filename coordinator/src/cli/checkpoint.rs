@@ -26,8 +26,8 @@ pub struct Checkpoint {
 
 /// Write an epoch, then end the job
 ///
-/// The job ends only when the epoch is committed; its launcher then ends with status 0. If anything goes
-/// wrong before, the job carries on.
+/// The job ends only when the epoch is committed; its launcher then ends with 0, or with what the job's
+/// --suspended-status says. If anything goes wrong before, the job carries on.
 #[derive(Debug, Args)]
 pub struct Suspend {
     #[command(flatten)]
@@ -127,6 +127,8 @@ impl Request {
         waited_for: &BTreeSet<String>,
     ) -> super::Outcome {
         let seconds: f64 = outcome.phases.iter().map(|(_, seconds)| seconds).sum();
+        // The coordinator may have gone before it said how long it took, and how much memory that was.
+        let told = !outcome.phases.is_empty();
         if self.json {
             let phases: serde_json::Map<String, serde_json::Value> = outcome
                 .phases
@@ -137,10 +139,10 @@ impl Request {
                 "epoch": outcome.epoch,
                 "directory": outcome.directory,
                 "bytes": outcome.stored_bytes,
-                "memory_bytes": outcome.bytes,
-                "seconds": seconds,
+                "memory_bytes": told.then_some(outcome.bytes),
+                "seconds": told.then_some(seconds),
                 "phases": phases,
-                "stopped_seconds": outcome.stopped,
+                "stopped_seconds": told.then_some(outcome.stopped),
                 "suspended": outcome.suspended,
                 "ahead": outcome.ahead.map(|ahead| json!({
                     "epoch": ahead.epoch,
@@ -162,15 +164,18 @@ impl Request {
             .iter()
             .map(|(name, seconds)| format!("{name} {seconds:.3} s"))
             .collect();
-        let mut text = format!(
-            "epoch {} committed: {} on disk ({} of memory) in {seconds:.3} s, the application stood still for {:.3} s\n  {}\n  {}\n",
-            outcome.epoch,
-            bytes(outcome.stored_bytes),
-            bytes(outcome.bytes),
-            outcome.stopped,
-            phases.join(", "),
-            outcome.directory,
-        );
+        let stored = bytes(outcome.stored_bytes);
+        let mut text = format!("epoch {} committed: {stored} on disk", outcome.epoch);
+        match told {
+            true => text.push_str(&format!(
+                " ({} of memory) in {seconds:.3} s, the application stood still for {:.3} s\n  {}\n",
+                bytes(outcome.bytes),
+                outcome.stopped,
+                phases.join(", "),
+            )),
+            false => text.push_str("; the coordinator ended before it said how long it took\n"),
+        }
+        text.push_str(&format!("  {}\n", outcome.directory));
         if let Some(ahead) = outcome.ahead {
             text.push_str(&format!(
                 "  epoch {} was written ahead of it, in {:.3} s while the application ran\n",

@@ -117,7 +117,7 @@ impl<'a> Task<'a> {
 
     /// Where the blocks are read from now; and what is missing of a staged image.
     fn gather(&self, member: &mut Member) -> Result<Collected, String> {
-        let address = serve::start(member.local_ip()?, &self.job.key, &self.directory)
+        let address = serve::start(member.local_ip()?, self.job.terms(), &self.directory)
             .map_err(|error| format!("cannot serve other hosts: {error}"))?;
         let me = Announced {
             host: host_name(),
@@ -152,7 +152,7 @@ impl<'a> Task<'a> {
         let blocks = Blocks::read(&table).map_err(|error| error.to_string())?;
         let sharing = peers.iter().filter(|peer| peer.same_node(me)).count() as u64;
         let fetched = Fetched::new(sharing).map_err(|error| format!("no memory: {error}"))?;
-        let fetch = Fetch::new(self.rank, &me.host, peers, &self.job.key, &blocks);
+        let fetch = Fetch::new(self.rank, &me.host, peers, self.job.terms(), &blocks);
         Collector::open(self, &blocks, &me.host, fetch, fetched)
             .and_then(Collector::run)
             .map_err(|error| error.to_string())

@@ -1,4 +1,6 @@
-//! What the launcher (`mpirun`, `srun`, none) tells a process about its place in the launch.
+//! What the launcher (`mpirun`, `mpiexec`, `srun`, none) tells a process about its place in the launch.
+
+mod hydra;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,6 +25,8 @@ pub struct Place {
     pub mpi: Option<&'static str>,
 }
 
+/// The name of Hydra's launch, which is in no variable: it goes among them when it has been asked for.
+const KEYS: &str = "STILLPOINT_PMI_KEYS";
 /// How long other ranks of a launch that nothing is known of wait with their word for rank 0's.
 const HEAD_START: Duration = Duration::from_secs(2);
 
@@ -32,7 +36,16 @@ impl Place {
         let text = |(name, value): (OsString, OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
-        let variables = std::env::vars_os().filter_map(text).collect();
+        let mut variables: BTreeMap<String, String> =
+            std::env::vars_os().filter_map(text).collect();
+        variables.remove(KEYS);
+        if hydra::started(&variables) {
+            let name = hydra::name(&variables).map_err(|error| {
+                let text = format!("the launcher does not tell the name of this launch: {error}");
+                Failure::because(&error, text)
+            })?;
+            variables.extend(name.map(|name| (KEYS.to_owned(), name)));
+        }
         Place::read(&variables).map_err(|(rank, text)| {
             // Rank 0 says the same, and its launcher ends the others.
             if rank != 0 {
@@ -69,6 +82,8 @@ impl Place {
         if let (Some(rank), Some(size)) = (number("SLURM_PROCID"), number("SLURM_NTASKS"))
             && variable("SLURM_STEP_ID").is_some()
             && variable("SLURM_LAUNCH_NODE_IPADDR").is_some()
+            // Hydra starts its own processes by srun where it finds a job of Slurm's.
+            && !hydra::started(variables)
         {
             let names = [
                 "SLURM_CLUSTER_NAME",
@@ -93,11 +108,16 @@ impl Place {
         }
         if let (Some(rank), Some(size)) = (number("PMI_RANK"), number("PMI_SIZE")) {
             let names = ["PMI_JOBID", "PMI_ID_JOB", "HYDRA_JOBID", "PMI_PORT"];
-            // Hydra names no job; its proxy, which starts all ranks of a host, is the same for them.
-            let launch = match names.iter().any(|name| variable(name).is_some()) {
-                true => launch_id(&variable, &names),
-                false => format!(
-                    "hydra-{}-{}",
+            let one_host = number("MPI_LOCALNRANKS") == Some(size);
+            let launch = match variable(KEYS) {
+                _ if names.iter().any(|name| variable(name).is_some()) => {
+                    launch_id(&variable, &names)
+                }
+                Some(name) if hydra::is_drawn(&name) || !one_host => format!("hydra-{name}"),
+                // Its proxy, which starts all ranks of a host, is the same for them.
+                name => format!(
+                    "hydra-{}-{}-{}",
+                    name.unwrap_or_default(),
                     std::os::unix::process::parent_id(),
                     boot_id()
                 ),
@@ -106,7 +126,7 @@ impl Place {
                 rank,
                 size,
                 launch,
-                one_host: number("MPI_LOCALNRANKS") == Some(size),
+                one_host,
                 mpi: Some("mpich"),
             }
             .checked();
@@ -251,6 +271,28 @@ mod tests {
             rank("0", "35793", "0", false),
             rank("0", "36945", "0", false)
         );
+    }
+
+    #[test]
+    fn hydra_has_one_name_on_every_host_and_stands_before_the_slurm_that_it_runs_in() {
+        let rank = |rank: &'static str, name: &'static str| {
+            let variables = [
+                ("PMI_RANK", rank),
+                ("PMI_SIZE", "4"),
+                ("MPI_LOCALNRANKS", "2"),
+                (KEYS, name),
+                ("SLURM_PROCID", "1"),
+                ("SLURM_NTASKS", "2"),
+                ("SLURM_JOB_ID", "5"),
+                ("SLURM_STEP_ID", "0"),
+                ("SLURM_LAUNCH_NODE_IPADDR", "192.0.2.1"),
+            ];
+            place(&variables).unwrap()
+        };
+        let (first, last) = (rank("0", "kvs_1_0_7_h"), rank("3", "kvs_1_0_7_h"));
+        assert_eq!((last.rank, last.size, last.one_host), (3, 4, false));
+        assert_eq!((last.mpi, &last.launch), (Some("mpich"), &first.launch));
+        assert_ne!(rank("0", "kvs_1_0_8_h").launch, first.launch);
     }
 
     #[test]

@@ -137,6 +137,7 @@ mod tests {
             exit_status: None,
             addresses: vec![],
             key: Key::random().unwrap(),
+            silence: Default::default(),
             coordinator,
             ranks: 1,
             processes: vec![],

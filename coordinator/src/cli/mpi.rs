@@ -5,12 +5,12 @@
 
 use std::path::{Path, PathBuf};
 
-use stillpoint_linkage::{Family, Needed, needed, of_library};
+use stillpoint_linkage::{Family, Needed, found, needed, of_library};
 
 use super::Failure;
 use super::launch::Place;
 use super::options::{LaunchOptions, Mpi};
-use super::start::Siblings;
+use super::siblings::Siblings;
 
 /// Names of libraries, as programs ask for them, and the family of each. Whatever else has such a name is none.
 pub const LIBRARIES: [(&str, Family); 4] = [
@@ -143,11 +143,13 @@ impl Pair {
         };
         if let Some(file) = &options.mpi_library {
             return match of_library(file) {
-                // The lower half for Open MPI is linked to it: the dynamic linker finds it.
+                // The lower half for Open MPI is linked to it.
+                Some(family @ Family::OpenMpi) if is_found(file) => Ok(on(family.word(), None)),
                 Some(family @ Family::OpenMpi) => Err(Failure::failed(format!(
-                    "--mpi-library {}: this is {family}, which has its own binary interface: name a library with the standard's ({STANDARD}) or with \
-                     MPICH's, or leave the option out and start the job with the launcher of {family}",
-                    file.display()
+                    "--mpi-library {}: this is {family}, but not the one that the dynamic linker finds ({}): have it find this one (LD_LIBRARY_PATH), or \
+                     name a library with the standard's binary interface ({STANDARD}) or with MPICH's",
+                    file.display(),
+                    LIBRARIES[0].0
                 ))),
                 Some(family) => Ok(on(family.word(), Some(file.clone()))),
                 None => Err(Failure::failed(format!(
@@ -173,6 +175,13 @@ impl Pair {
             None => in_words(self.library),
         }
     }
+}
+
+/// Whether the dynamic linker finds this Open MPI by its name, and not another.
+fn is_found(file: &Path) -> bool {
+    let (name, _) = LIBRARIES[0];
+    let found = found(name, |name| std::env::var_os(name)).and_then(|it| it.canonicalize().ok());
+    found.is_some() && found == file.canonicalize().ok()
 }
 
 /// A library by the word for its binary interface.

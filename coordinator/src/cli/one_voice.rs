@@ -1,28 +1,20 @@
 //! What is wrong with every rank alike is told once, by rank 0.
 //!
 //! Some launchers end the other ranks when rank 0 has failed, some let them run into the same wall, or wait for a job that nobody has
-//! started. So a rank 0 that fails stays for a moment and lets the ranks of its host know why, by a socket without a file. Who hears what
+//! started. So a rank 0 that fails stays for a moment and lets the ranks of its host know why ([`beginning`]). Who hears what
 //! it was about to say itself is silent.
 
-use std::io::{ErrorKind, Read, Write};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
-use nix::unistd::geteuid;
+use stillpoint_protocol::beginning::{self, Ended};
 
 use super::launch::Place;
 use super::{Failure, Outcome};
 
-/// How long rank 0 stays, if not all others have heard it before.
-const STAYS: Duration = Duration::from_secs(1);
 /// How long another rank that has failed waits for rank 0's word; then it speaks for itself.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(5);
-/// Longest word.
-const LONGEST: u64 = 64 << 10;
 
 /// What comes of a rank's part of a launch, once.
 pub fn with_one_voice(place: &Place, outcome: Outcome) -> Outcome {
@@ -52,52 +44,17 @@ pub fn with_one_voice(place: &Place, outcome: Outcome) -> Outcome {
 }
 
 /// Why rank 0 of this launch has failed, if it has, and is on this host.
-pub fn heard(place: &Place) -> Option<Failure> {
-    let mut stream = UnixStream::connect_addr(&address(place)?).ok()?;
-    let peer = getsockopt(&stream, PeerCredentials).ok()?;
-    if peer.uid() != geteuid().as_raw() {
-        return None;
-    }
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
-    let mut said = Vec::new();
-    Read::by_ref(&mut stream)
-        .take(LONGEST)
-        .read_to_end(&mut said)
-        .ok()?;
-    let (status, text) = said.split_first()?;
-    Some(Failure::new(*status, String::from_utf8_lossy(text)))
+fn heard(place: &Place) -> Option<Failure> {
+    beginning::heard(&place.launch).map(|ended| Failure::new(ended.status, ended.text))
 }
 
 /// Rank 0 tells the others of its host.
 fn tell(place: &Place, failure: &Failure) {
-    // Without a socket the others speak for themselves.
-    let Some(listener) = address(place).and_then(|at| UnixListener::bind_addr(&at).ok()) else {
-        return;
+    let why = Ended {
+        status: failure.status,
+        text: failure.to_string(),
     };
-    if listener.set_nonblocking(true).is_err() {
-        return;
-    }
-    let mut word = vec![failure.status];
-    word.extend(failure.to_string().bytes());
-    let (began, mut heard) = (Instant::now(), 1);
-    while heard < place.size && began.elapsed() < STAYS {
-        match listener.accept() {
-            Ok((mut stream, _)) => {
-                // Who does not listen need not hear.
-                let told = stream.set_nonblocking(true);
-                let _ = told.and_then(|()| stream.write_all(&word));
-                heard += 1;
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(PAUSE),
-            Err(_) => break,
-        }
-    }
-}
-
-/// In the abstract namespace: nothing is left behind.
-fn address(place: &Place) -> Option<SocketAddr> {
-    let name = format!("stillpoint-{}-{}", geteuid(), place.launch);
-    SocketAddr::from_abstract_name(name).ok()
+    beginning::tell(&place.launch, place.size - 1, &why);
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Options that `run` and `restart` share: they are the launch's, not the image's.
 
+mod parse;
+mod values;
+
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
-use nix::sys::signal::Signal;
-use stillpoint_protocol::launch;
+use clap::Args;
+use stillpoint_protocol::Silence;
 
 use stillpoint_incremental::tracking::Tracking;
 use stillpoint_multilevel::units::parse_bytes;
@@ -14,9 +15,11 @@ use stillpoint_multilevel::units::parse_bytes;
 use super::tiers::TierOptions;
 use super::units::parse_duration;
 use super::{Failure, batch};
-use crate::job::{self, Copies};
+use crate::job::Copies;
 use crate::server::BatchJob;
-use stillpoint_protocol::agent::Incremental;
+use parse::{parse_compression, parse_name, parse_signal, parse_silence};
+use values::TrackingOption;
+pub use values::{IncrementalOption, MappedFiles, Mpi, OnTerm, SafeState, When};
 
 #[derive(Clone, Debug, Args)]
 pub struct LaunchOptions {
@@ -55,7 +58,7 @@ pub struct LaunchOptions {
         value_name = "WHEN",
         default_value = "auto"
     )]
-    pub copy: Copy,
+    pub copy: When,
 
     /// Most memory for these copies, each rank (4GiB, 500MB); what is beyond it is written before the application runs on [default: half of what
     /// is free, shared by the ranks of a node]
@@ -78,7 +81,8 @@ pub struct LaunchOptions {
         value_name = "WHEN",
         default_value = "auto"
     )]
-    pub dedup: Dedup,
+    pub dedup: When,
+
     /// How --incremental knows what has been written to
     ///
     /// wp-async: the kernel keeps track of it (Linux 6.7); none: all memory is hashed, as far as that is faster than writing it; auto: the first
@@ -99,7 +103,7 @@ pub struct LaunchOptions {
         value_name = "WHEN",
         default_value = "auto"
     )]
-    pub gpu_staging: GpuStaging,
+    pub gpu_staging: When,
 
     /// Whether a suspend of a job with --incremental writes an epoch while the application runs, and then what has changed since: auto does
     /// where that makes the stop shorter, as far as earlier epochs tell
@@ -109,7 +113,7 @@ pub struct LaunchOptions {
         value_name = "WHEN",
         default_value = "auto"
     )]
-    pub precopy: Precopy,
+    pub precopy: When,
 
     /// Carry on before all memory has been read: what is touched first is read first. A part of an image that cannot be read then ends
     /// the job later; its epoch is as it was
@@ -125,7 +129,7 @@ pub struct LaunchOptions {
     )]
     pub mpi: Mpi,
 
-    /// The MPI library to run on, where it is not the launcher's own: one with the standard's ABI (libmpi_abi.so.1)
+    /// The MPI library to run on, where it is not the launcher's own: one with the standard's ABI (libmpi_abi.so.1), MPICH's (libmpi.so.12), or the Open MPI that the dynamic linker finds (libmpi.so.40)
     #[arg(long, env = "STILLPOINT_MPI_LIBRARY", value_name = "FILE")]
     pub mpi_library: Option<PathBuf>,
 
@@ -155,130 +159,13 @@ pub struct LaunchOptions {
     #[arg(long, env = "STILLPOINT_OPERATORS", value_name = "GROUP")]
     pub operators: Option<String>,
 
+    /// How long a host of the job may be silent before it counts as unreachable: 2 s to 1 h
+    #[arg(long, env = "STILLPOINT_SILENCE", value_name = "TIME", default_value = "30s",
+          value_parser = parse_silence)]
+    pub silence: Silence,
+
     #[command(flatten)]
     pub tiers: TierOptions,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SafeState {
-    /// The collective clock: no cost to speak of while the job computes
-    Clock,
-    /// The older two-phase commit, for comparison: a barrier before every blocking collective operation, and no checkpoint once
-    /// the program has begun a nonblocking one
-    Barrier,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum IncrementalOption {
-    #[value(alias = "false", alias = "0", alias = "no", alias = "")]
-    Off,
-    #[value(alias = "true", alias = "1", alias = "yes", alias = "on")]
-    Auto,
-    Pages,
-    Blocks,
-}
-
-impl From<IncrementalOption> for Incremental {
-    fn from(option: IncrementalOption) -> Incremental {
-        match option {
-            IncrementalOption::Off => Incremental::Off,
-            IncrementalOption::Auto => Incremental::Auto,
-            IncrementalOption::Pages => Incremental::Pages,
-            IncrementalOption::Blocks => Incremental::Blocks,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum TrackingOption {
-    Auto,
-    WpAsync,
-    None,
-}
-
-impl TrackingOption {
-    /// `None`: whatever is the best.
-    fn wanted(self) -> Option<Tracking> {
-        match self {
-            TrackingOption::Auto => None,
-            TrackingOption::WpAsync => Some(Tracking::WpAsync),
-            TrackingOption::None => Some(Tracking::None),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Copy {
-    Auto,
-    On,
-    Off,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Precopy {
-    Auto,
-    On,
-    Off,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Dedup {
-    Auto,
-    On,
-    Off,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum GpuStaging {
-    Auto,
-    On,
-    Off,
-}
-
-impl From<GpuStaging> for launch::GpuStaging {
-    fn from(how: GpuStaging) -> launch::GpuStaging {
-        match how {
-            GpuStaging::Auto => launch::GpuStaging::Auto,
-            GpuStaging::On => launch::GpuStaging::On,
-            GpuStaging::Off => launch::GpuStaging::Off,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Mpi {
-    Auto,
-    Openmpi,
-    Mpich,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum MappedFiles {
-    /// As `refer`, but keep files that are likely to go away or to change: temporary ones, and those that have been written to since the
-    /// job began
-    Auto,
-    /// A restart maps them again: they have to be there as they were, or it is refused
-    Refer,
-    /// The images hold every byte of them: a restart needs none
-    Keep,
-}
-
-impl From<MappedFiles> for launch::MappedFiles {
-    fn from(how: MappedFiles) -> launch::MappedFiles {
-        match how {
-            MappedFiles::Auto => launch::MappedFiles::Auto,
-            MappedFiles::Refer => launch::MappedFiles::Refer,
-            MappedFiles::Keep => launch::MappedFiles::Keep,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OnTerm {
-    /// What it always means: the process ends
-    End,
-    /// Write an epoch, then end
-    Suspend,
 }
 
 impl LaunchOptions {
@@ -292,9 +179,9 @@ impl LaunchOptions {
     pub fn copies(&self) -> Option<Copies> {
         let most = self.copy_memory;
         match self.copy {
-            Copy::Off => None,
-            Copy::Auto => Some(Copies { most }),
-            Copy::On => Some(Copies {
+            When::Off => None,
+            When::Auto => Some(Copies { most }),
+            When::On => Some(Copies {
                 most: most.or(Some(u64::MAX)),
             }),
         }
@@ -303,18 +190,9 @@ impl LaunchOptions {
     /// Whether memory that is equal is written once.
     pub fn dedup(&self) -> bool {
         match self.dedup {
-            Dedup::Auto => self.tiers.staging().is_none(),
-            Dedup::On => true,
-            Dedup::Off => false,
-        }
-    }
-
-    /// Whether a suspend copies ahead.
-    pub fn precopy(&self) -> job::Precopy {
-        match self.precopy {
-            Precopy::Auto => job::Precopy::Auto,
-            Precopy::On => job::Precopy::On,
-            Precopy::Off => job::Precopy::Off,
+            When::Auto => self.tiers.staging().is_none(),
+            When::On => true,
+            When::Off => false,
         }
     }
 
@@ -338,8 +216,8 @@ impl LaunchOptions {
     /// Refuses what this version does not offer, before anything is started.
     pub fn refuse_unavailable(&self) -> Result<(), Failure> {
         let whole = self.incremental == IncrementalOption::Off;
-        let useless = whole || self.copy == Copy::Off || self.tiers.staging().is_some();
-        if self.precopy == Precopy::On && useless {
+        let useless = whole || self.copy == When::Off || self.tiers.staging().is_some();
+        if self.precopy == When::On && useless {
             return Err(Failure::new(
                 Failure::USAGE,
                 "--precopy on needs --incremental, and neither --copy off nor --tier",
@@ -353,55 +231,5 @@ impl LaunchOptions {
             ));
         }
         self.tiers.check()
-    }
-}
-
-/// A name must not look like a directory, or TARGET could mean either.
-fn parse_name(text: &str) -> Result<String, String> {
-    match text.is_empty() || text.contains('/') || text.chars().any(char::is_control) {
-        true => Err("a name is not empty and has no '/' and no control characters".to_owned()),
-        false => Ok(text.to_owned()),
-    }
-}
-
-fn parse_compression(text: &str) -> Result<String, String> {
-    stillpoint_image::Compression::from_str(text).map(|_| text.to_owned())
-}
-
-/// "USR1", "SIGUSR1" or "10".
-fn parse_signal(text: &str) -> Result<i32, String> {
-    let wrong =
-        || format!("'{text}' is not a signal that can be caught: write USR1, SIGUSR1 or 10");
-    let signal = match text.parse::<i32>() {
-        Ok(number) => Signal::try_from(number).map_err(|_| wrong())?,
-        Err(_) => {
-            let upper = text.to_uppercase();
-            let name = if upper.starts_with("SIG") {
-                upper
-            } else {
-                format!("SIG{upper}")
-            };
-            Signal::from_str(&name).map_err(|_| wrong())?
-        }
-    };
-    match signal {
-        // SIGSYS is the gate's own.
-        Signal::SIGKILL | Signal::SIGSTOP | Signal::SIGSYS => Err(wrong()),
-        signal => Ok(signal as i32),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn signals_have_names_and_numbers() {
-        for text in ["USR1", "usr1", "SIGUSR1", "10"] {
-            assert_eq!(parse_signal(text), Ok(10), "{text}");
-        }
-        for text in ["KILL", "9", "SYS", "0", "", "NOPE", "99"] {
-            assert!(parse_signal(text).is_err(), "{text}");
-        }
     }
 }

@@ -82,7 +82,11 @@ pub fn carry_out_by(
     let target = &*target;
     let lost = |failure| target.lost(failure, deadline);
     let mut coordinator = connected.map_err(lost)?;
-    converse(&mut coordinator, wanted, asked, &lost, tell)
+    converse(&mut coordinator, wanted, asked, &lost, tell).or_else(|failure| {
+        // In a container everything ends with its first process, the coordinator perhaps in the middle of a word.
+        let done = wanted.suspend.then(|| target.suspended_meanwhile());
+        done.flatten().ok_or(failure)
+    })
 }
 
 /// Says what is wanted, and hears what comes of it.

@@ -2,13 +2,14 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use clap::Args;
 use stillpoint_directory::{Directory, Whose};
 use stillpoint_faults::{Point, strike};
 use stillpoint_image::blocks::blocks_name;
 use stillpoint_image::mapped_files::MappedFiles;
-use stillpoint_image::{ImageError, Manifest, epoch_name};
+use stillpoint_image::{ImageError, Manifest, RankImage, Reader, epoch_name};
 use stillpoint_protocol::job_file::JobFile;
 
 use super::launch::Place;
@@ -16,8 +17,13 @@ use super::mpi::Recorded;
 use super::one_voice::with_one_voice;
 use super::options::LaunchOptions;
 use super::start::{Decision, Home, Task, absolute, new_job_id, start, take};
-use super::{Failure, Outcome, inside};
+use super::{Failure, Outcome, first_process, inside};
 use crate::epoch::{EpochError, Epochs, Mark, staged_name};
+
+/// So many images at least are looked into by one thread: it takes a third of a millisecond for one that is in memory.
+const TOGETHER: usize = 16;
+/// At most so many threads look into images: most of their time is the file system's.
+const LOOKERS: usize = 8;
 
 /// Carry on from a committed epoch, in a fresh launch of as many ranks
 ///
@@ -47,6 +53,7 @@ impl Restart {
                 "this is part of a running job: restart from outside of it",
             ));
         }
+        first_process::stay_behind()?;
         let place = Place::here()?;
         with_one_voice(&place, self.start(&place))
     }
@@ -145,8 +152,10 @@ pub fn decide(held: &Directory, wanted: &Wanted, elsewhere: bool) -> Result<Task
     };
     let manifest = manifest(held, &epoch_name(epoch)).map_err(broken)?;
     fits(&manifest, wanted.size)?;
-    readable(held, epoch).map_err(broken)?;
-    files_are_there(held, epoch, &manifest)?;
+    let first = images(held, &manifest).map_err(broken)?;
+    if let Some(first) = first {
+        files_are_there(epoch, &first)?;
+    }
     let task = task(held, manifest, wanted, elsewhere)?;
     // Its blocks may be nearer than the slow tier.
     let staged_once = epochs.path(epoch).join(blocks_name(0)).exists();
@@ -157,12 +166,8 @@ pub fn decide(held: &Directory, wanted: &Wanted, elsewhere: bool) -> Result<Task
 }
 
 /// Files that rank 0's image is to find as they were. Every rank looks for its own, on its own host; most often all miss the same.
-fn files_are_there(held: &Directory, epoch: u64, manifest: &Manifest) -> Result<(), Failure> {
-    let path = held.path().join(epoch_name(epoch));
-    let image = manifest
-        .open_image(&path, 0)
-        .map_err(|error| Failure::of(&error))?;
-    let found = MappedFiles::of(&image).and_then(|files| files.find(|_, _| Ok(())));
+fn files_are_there(epoch: u64, image: &Reader) -> Result<(), Failure> {
+    let found = MappedFiles::of(image).and_then(|files| files.find(|_, _| Ok(())));
     found.map_err(|reason| {
         Failure::failed(format!("epoch {epoch} cannot be restarted here: {reason}"))
     })
@@ -251,16 +256,48 @@ fn task(
     })
 }
 
-/// Reads the manifest and looks into every image, and those of earlier epochs that they need; page data is checked as it is loaded.
+/// Reads the manifest and looks into every image.
 fn readable(held: &Directory, epoch: u64) -> Result<(), ImageError> {
-    let name = epoch_name(epoch);
-    let manifest = manifest(held, &name)?;
-    own_needed(held, &manifest)?;
-    let path = held.path().join(name);
-    for entry in &manifest.ranks {
-        manifest.open_image(&path, entry.rank)?;
-    }
-    Ok(())
+    let manifest = manifest(held, &epoch_name(epoch))?;
+    images(held, &manifest).map(drop)
+}
+
+/// Looks into every image, and those of earlier epochs that they need; page data is checked as it is loaded. Gives that of rank 0.
+///
+/// Every other rank waits for this one meanwhile: several threads look, and have ended when this returns.
+fn images(held: &Directory, manifest: &Manifest) -> Result<Option<Reader>, ImageError> {
+    own_needed(held, manifest)?;
+    let path = held.path().join(epoch_name(manifest.epoch));
+    let look = |entries: &[RankImage]| {
+        entries
+            .iter()
+            .try_for_each(|entry| manifest.open_image(&path, entry.rank).map(drop))
+    };
+    let Some((first, others)) = manifest.ranks.split_first() else {
+        return Ok(None);
+    };
+    let first = manifest.open_image(&path, first.rank)?;
+    let (mine, theirs) = others.split_at(others.len().min(TOGETHER));
+    thread::scope(|scope| {
+        let shares = theirs.len().div_ceil(LOOKERS).max(TOGETHER);
+        let lookers: Vec<_> = theirs
+            .chunks(shares)
+            .map(|share| {
+                (
+                    share,
+                    thread::Builder::new().spawn_scoped(scope, move || look(share)),
+                )
+            })
+            .collect();
+        look(mine)?;
+        lookers
+            .into_iter()
+            .try_for_each(|(share, started)| match started {
+                Ok(looker) => looker.join().unwrap_or_else(|_| look(share)),
+                Err(_) => look(share),
+            })
+    })?;
+    Ok(Some(first))
 }
 
 /// What is in the epochs that one needs gets the caller's rights too.

@@ -12,7 +12,7 @@ use super::options::{LaunchOptions, SafeState};
 use super::program::{executable, find_program};
 use super::restart::Wanted;
 use super::start::{Decision, Home, Program, Task, absolute, new_job_id, start, take, text};
-use super::{Failure, Outcome, finished, inside, restart};
+use super::{Failure, Outcome, finished, first_process, inside, restart};
 
 /// Start an MPI program, unmodified, so that it can be checkpointed
 ///
@@ -62,6 +62,7 @@ impl Run {
             find_program(&self.program)?;
             return Err(inside::go_on(&self.program, &self.arguments));
         }
+        first_process::stay_behind()?;
         let place = Place::here()?;
         with_one_voice(&place, self.start(&place))
     }
@@ -83,6 +84,7 @@ impl Run {
             executable: &executable,
             arguments: &self.arguments,
             safe_state: self.safe_state,
+            is_certain: !self.resume,
         };
         let home = Home {
             work: directory.clone(),

@@ -1,10 +1,13 @@
 //! `stillpoint status`: every job of this user on this host, or one in detail.
 
+mod gpus;
+
 use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
 use stillpoint_directory::Whose;
+use stillpoint_gpu_plan::record::Newest;
 use stillpoint_protocol::command::{Asked, FromCommand, JobStatus, Tally, TierStatus, ToCommand};
 use stillpoint_protocol::job_file::JobState;
 
@@ -74,6 +77,8 @@ struct Shown {
     epochs: Vec<u64>,
     /// The epoch that is on the fast tiers in part, and not durable yet.
     staged: Option<u64>,
+    /// How long the newest copies of GPUs' memory took; null where none was staged.
+    gpus: Option<Newest>,
     restarted_from: Option<u64>,
     /// Seconds since 1970.
     started: u64,
@@ -256,6 +261,7 @@ impl Shown {
             epoch: epochs.last().copied(),
             epochs,
             staged: there.and_then(|there| there.newest_staged().ok().flatten()),
+            gpus: gpus::newest(&target.directory),
             restarted_from: job.restarted_from,
             started: job.started,
             ended: job.ended,
@@ -317,6 +323,9 @@ impl Shown {
         }
         if let Some(staged) = self.staged {
             row("staged", &format!("{staged}, not durable yet"));
+        }
+        if let Some(newest) = &self.gpus {
+            row("GPUs", &gpus::in_words(newest));
         }
         let place = format!(
             "process {} on {}",

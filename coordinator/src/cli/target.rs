@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use stillpoint_image::{Manifest, epoch_name};
 use stillpoint_protocol::client::{ClientError, CommandConnection};
-use stillpoint_protocol::command::{FromCommand, ToCommand};
+use stillpoint_protocol::command::{FromCommand, Outcome, ToCommand};
 use stillpoint_protocol::handshake::HandshakeError;
-use stillpoint_protocol::job_file::{self, JobFile, JobFileError, JobState, host_name};
+use stillpoint_protocol::job_file::{self, JobFile, JobFileError, JobState};
 use stillpoint_protocol::{Receiver, Sender};
 
 use super::Failure;
@@ -17,6 +18,8 @@ use crate::registry::Registry;
 
 /// How long a coordinator may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a process may take from its last word to its end.
+const A_MOMENT: Duration = Duration::from_millis(500);
 /// How often job.json is looked at while it may be about to change.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -87,7 +90,7 @@ impl Target {
             return Err(Failure::new(Failure::MISSING, text));
         }
         let patience = limit.map_or(PATIENCE, |limit| limit.min(PATIENCE));
-        let connection = CommandConnection::open(&self.job.addresses, &self.job.key, patience);
+        let connection = CommandConnection::open(&self.job.addresses, &self.job.terms(), patience);
         let connection = connection.map_err(|error| self.unreachable(&error))?;
         let (sender, receiver) = connection
             .split()
@@ -152,6 +155,48 @@ impl Target {
         }
     }
 
+    /// Whether the job is over now or within moments, as one is of which ranks have ended: no checkpoint of it can be had, and nothing of it stays.
+    pub fn comes_to_its_end(&self, limit: Duration) -> bool {
+        let since = Instant::now();
+        let ended = |process: &job_file::Process| process.alive() == Some(false);
+        loop {
+            let now = JobFile::read(&self.directory);
+            if now.is_ok_and(|job| job.launch != self.job.launch || job.state != JobState::Running)
+            {
+                return true;
+            }
+            // A rank that has said that it ends may still be there.
+            let patience = match self.job.processes.iter().any(ended) {
+                true => PATIENCE,
+                false => A_MOMENT,
+            };
+            if since.elapsed() >= limit.min(patience) {
+                return false;
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    /// What a suspend has come to whose coordinator went before it said so, by job.json and the epoch: all but how long it took.
+    pub fn suspended_meanwhile(&self) -> Option<Outcome> {
+        let job = JobFile::read(&self.directory).ok()?;
+        let done = job.launch == self.job.launch && job.state == JobState::Suspended;
+        let epoch = job.epoch.filter(|_| done)?;
+        let directory = self.directory.join(epoch_name(epoch));
+        let manifest = Manifest::read(&directory).ok()?;
+        Some(Outcome {
+            epoch,
+            directory: directory.to_string_lossy().into_owned(),
+            bytes: 0,
+            stored_bytes: manifest.ranks.iter().map(|image| image.bytes).sum(),
+            phases: vec![],
+            stopped: 0.0,
+            suspended: true,
+            ahead: None,
+            staging: None,
+        })
+    }
+
     fn unreachable(&self, error: &ClientError) -> Failure {
         let directory = self.directory.display();
         if let ClientError::Handshake {
@@ -164,7 +209,7 @@ impl Target {
             return Failure::new(Failure::NOT_ALLOWED, text);
         }
         let host = &self.job.coordinator.host;
-        let advice = if *host == host_name() {
+        let advice = if self.job.coordinator.is_on_this_host() {
             format!("see {directory}/coordinator.log; if the job is gone, restart it")
         } else {
             format!("the job runs on {host}: try it there")

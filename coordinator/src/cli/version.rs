@@ -5,7 +5,7 @@ use std::path::Path;
 
 use stillpoint_linkage::Family;
 
-use super::start::Siblings;
+use super::siblings::Siblings;
 use super::{Outcome, print};
 
 /// What an upper half's library exports its contract as.

@@ -10,7 +10,7 @@ use stillpoint_faults::Point;
 use stillpoint_image::{Manifest, epoch_name};
 use stillpoint_protocol::agent::Written;
 
-use super::{EpochError, Epochs, Listed, io_error, staged_name};
+use super::{Changing, EpochError, Epochs, Listed, io_error, staged_name};
 
 /// What is not in the list of epochs any more, and still takes room.
 #[derive(Debug, Default)]
@@ -18,6 +18,8 @@ pub struct Retired {
     /// Names, and the fault point of their removal.
     parts: Vec<(String, Point)>,
     staged: Vec<u64>,
+    /// Until it is removed.
+    changing: Changing,
 }
 
 impl Epochs {
@@ -26,7 +28,10 @@ impl Epochs {
     /// fail a commit.
     pub fn retire(&self, keep: usize) -> (Retired, Vec<EpochError>) {
         let mut retired = Retired::default();
-        let listed = self.in_place().and_then(|()| self.listed());
+        let listed = self.in_place().and_then(|changing| {
+            retired.changing = changing;
+            self.listed()
+        });
         let listed = match listed {
             Ok(listed) => listed,
             Err(error) => return (retired, vec![error]),

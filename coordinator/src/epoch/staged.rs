@@ -43,9 +43,9 @@ impl Epochs {
         about: &Description,
     ) -> Result<PathBuf, EpochError> {
         let (part, staged) = (self.mark.part(epoch), staged_name(epoch));
-        self.in_place()?;
+        let _changing = self.in_place()?;
         self.describe(&part, epoch, images, about)?;
-        self.in_place()?;
+        let _still = self.in_place()?;
         self.remove(&staged, Point::StagedClear)?;
         self.rename(&part, &staged, Naming::STAGED)?;
         // A staged epoch is not committed: an older one is of no use any more, whatever becomes of this one.
@@ -62,7 +62,7 @@ impl Epochs {
 
     /// Commits a staged epoch whose images have become whole, every byte of them synced by whoever wrote it.
     pub fn secure(&self, epoch: u64) -> Result<PathBuf, EpochError> {
-        self.in_place()?;
+        let _changing = self.in_place()?;
         self.rename(&staged_name(epoch), &epoch_name(epoch), Naming::DURABLE)?;
         Ok(self.path(epoch))
     }
@@ -70,6 +70,7 @@ impl Epochs {
     /// Removes a staged epoch that cannot be made whole.
     pub fn discard_staged(&self, epoch: u64) -> Result<(), EpochError> {
         let (staged, part) = (staged_name(epoch), self.mark.part(epoch));
+        let _changing = self.in_place()?;
         self.remove(&part, Point::EpochDiscard)?;
         // Renamed first: an epoch that is half-removed must not look like a staged one.
         match self

@@ -1,5 +1,7 @@
 //! Epochs come to be in one step, and go in one.
 
+use stillpoint_image::{Manifest, image_name};
+
 use super::*;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

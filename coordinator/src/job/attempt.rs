@@ -278,6 +278,13 @@ impl Attempt {
                 let (sent, received) = self.drain.totals();
                 format!("{sent} messages were sent, {received} received")
             }
+            Phase::Seal if self.all_done() => {
+                "the epoch's directory is not made yet (is the file system busy?)".to_owned()
+            }
+            Phase::Commit => {
+                "manifest and names are not on the disk yet (is the file system busy?)".to_owned()
+            }
+            Phase::End => "the ranks have not ended yet".to_owned(),
             phase => {
                 let missing: Vec<u32> = (0u32..)
                     .zip(&self.done)

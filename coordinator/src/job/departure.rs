@@ -6,8 +6,15 @@ use stillpoint_protocol::command::ToCommand;
 use stillpoint_protocol::job_file::JobState;
 
 use super::phase::Phase;
-use super::roster::{Life, ranks_in_words};
+use super::rank::Life;
+use super::roster::ranks_in_words;
 use super::{Job, Output};
+
+/// The job waits for ranks.
+pub(super) struct Wait {
+    /// `None`: until something happens.
+    pub until: Option<Duration>,
+}
 
 impl Job {
     pub(super) fn on_exiting(&mut self, rank: u32, status: i32, now: Duration) {
@@ -63,9 +70,9 @@ impl Job {
         if self
             .roster
             .get(rank)
-            .is_some_and(|r| r.life == Life::Starting)
+            .is_some_and(|r| r.life == Life::Starting || r.silent)
         {
-            self.roster.set_life(rank, Life::Lost);
+            self.roster.give_up(rank);
             self.on_lost(rank, now);
         }
     }
@@ -80,15 +87,22 @@ impl Job {
         self.fate.exit_status = exit_status;
     }
 
-    /// When the job stops waiting for ranks that have not come.
-    pub(super) fn start_deadline(&self) -> Duration {
-        match self.deserted {
-            Some(since) if self.fate.reason.is_some() || self.starter_gone => {
-                since + self.settings.patience.grace
-            }
-            Some(since) => since + self.settings.patience.handover,
-            _ => self.began + self.settings.patience.start,
+    /// Whether and until when the job, of which no rank is connected, waits for ranks that have not come or cannot be reached.
+    pub(super) fn waits_for_ranks(&self) -> Option<Wait> {
+        let patience = &self.settings.patience;
+        let over = self.fate.reason.is_some() || self.starter_gone;
+        let silent = self.roster.silent().next().is_some();
+        if !silent && self.roster.starting().next().is_none() {
+            return None;
         }
+        let until = match self.deserted {
+            Some(since) if over => Some(since + patience.grace),
+            // The process that the job was started by lives, on this host: it is this host that is cut off.
+            Some(_) if silent => None,
+            Some(since) => Some(since + patience.handover),
+            None => Some(self.began + patience.start),
+        };
+        Some(Wait { until })
     }
 
     pub(super) fn end_if_deserted(&mut self, now: Duration) {
@@ -101,10 +115,12 @@ impl Job {
             .is_some_and(|a| a.phase == Phase::Commit);
         let starting: Vec<u32> = self.roster.starting().collect();
         let committing = committing || self.staging.securing();
-        let waits = !starting.is_empty() && now < self.start_deadline();
+        let wait = self.waits_for_ranks();
+        let waits = wait.is_some_and(|wait| wait.until.is_none_or(|until| now < until));
         if committing || waits {
             return;
         }
+        self.give_up_the_silent();
         self.ended = true;
         if self.suspended {
             self.fate.state = JobState::Suspended;

@@ -8,7 +8,7 @@ use stillpoint_protocol::command::ToCommand;
 
 use super::attempt::Attempt;
 use super::phase::Phase;
-use super::roster::Life;
+use super::rank::Life;
 use super::{Job, Output, tally};
 
 /// Pause of a poll that is due while ranks are asked what they are late for.
@@ -52,7 +52,7 @@ impl Job {
         }
     }
 
-    fn may_abort(&self) -> bool {
+    pub(super) fn may_abort(&self) -> bool {
         let may = |a: &Attempt| !a.aborted && a.phase < Phase::Commit;
         self.attempt.as_ref().is_some_and(may)
     }

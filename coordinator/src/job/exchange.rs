@@ -13,6 +13,8 @@ pub enum Input {
     Agent { rank: u32, message: FromAgent },
     /// A rank's connection has ended.
     Disconnected { rank: u32 },
+    /// A rank's connection has ended because its host was silent.
+    Unreachable { rank: u32 },
     /// A command asks for a checkpoint; it is told about it under this number.
     Checkpoint {
         watcher: u64,
@@ -88,6 +90,10 @@ pub enum Output {
     DiscardStaged {
         epoch: u64,
     },
+    /// Let go of the directory whenever nothing is being changed there, so that the job can be carried on elsewhere.
+    LetGo,
+    /// Take it again, if nobody else has it, and keep it.
+    TakeAgain,
     /// Have the batch system start the job again; what follows waits until it has answered.
     Requeue,
     /// What job.json says has changed.

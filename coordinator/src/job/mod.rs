@@ -13,10 +13,13 @@ mod departure;
 mod ending;
 mod exchange;
 mod phase;
+mod rank;
 mod recovery;
 mod request;
 mod roster;
 mod settings;
+mod silent;
+mod slow;
 mod staging;
 mod tally;
 #[cfg(test)]
@@ -33,10 +36,12 @@ use ahead::Experience;
 use attempt::Attempt;
 pub use exchange::{Fate, Input, Output};
 pub use phase::Phase;
+pub use rank::{Life, Location};
 use recovery::Recovery;
 use request::Hindered;
-use roster::{Life, Roster};
+use roster::Roster;
 pub use settings::{Copies, Patience, Precopy, Settings};
+use silent::Isolation;
 use staging::Staging;
 
 /// A checkpoint that somebody wants.
@@ -76,6 +81,7 @@ pub struct Job {
     deserted: Option<Duration>,
     /// The process that started the job as rank 0 has ended.
     starter_gone: bool,
+    isolation: Isolation,
     fate: Fate,
     /// The epoch after which the job is to end is committed.
     suspended: bool,
@@ -104,6 +110,7 @@ impl Job {
             began: now,
             deserted: None,
             starter_gone: false,
+            isolation: Isolation::default(),
             fate: Fate {
                 state: JobState::Running,
                 reason: None,
@@ -125,8 +132,14 @@ impl Job {
 
     /// Takes a rank in; the error is for its agent.
     pub fn admit(&mut self, hello: Hello, now: Duration) -> Result<Vec<Output>, String> {
+        let rank = hello.rank;
+        let returns = self.roster.returns(&hello);
+        let was_connected = self.roster.get(rank).is_some_and(|rank| rank.connected);
         self.roster.admit(hello, &self.settings.launch)?;
         self.deserted = None;
+        if returns {
+            self.on_return(rank, was_connected, now);
+        }
         if self.roster.starting().next().is_none() {
             self.outputs.push(Output::Record);
         }
@@ -139,6 +152,7 @@ impl Job {
         match input {
             Input::Agent { rank, message } => self.on_agent(rank, message, now),
             Input::Disconnected { rank } => self.on_disconnected(rank, now),
+            Input::Unreachable { rank } => self.on_unreachable(rank, now),
             Input::Checkpoint {
                 watcher,
                 suspend,
@@ -189,9 +203,11 @@ impl Job {
             return None;
         }
         let patience = &self.settings.patience;
-        let waits_for_ranks =
-            self.roster.nobody_connected() && self.roster.starting().next().is_some();
-        let start = waits_for_ranks.then(|| self.start_deadline());
+        let start = self
+            .roster
+            .nobody_connected()
+            .then(|| self.waits_for_ranks());
+        let start = start.flatten().and_then(|wait| wait.until);
         // Behind an attempt or a flush, only a request that has a limit of its own is given up.
         let idle = self.attempt.is_none() && self.staging.flushing().is_none();
         let idle = idle && self.hindered.is_none();
@@ -208,6 +224,7 @@ impl Job {
             .chain(self.hindered_deadline())
             .chain(attempt)
             .chain(self.next_periodic.filter(|_| !self.suspended))
+            .chain(self.isolation.due())
             .min()
     }
 
@@ -226,7 +243,7 @@ impl Job {
         JobStatus {
             ranks: self.roster.status(),
             phase: self.attempt.as_ref().map(|a| a.phase.name().to_owned()),
-            waits_for: self.waits_for(),
+            waits_for: self.waits_for(now),
             epoch: self.fate.newest_epoch,
             committed: self.committed,
             aborted: self.aborted,
@@ -302,6 +319,7 @@ impl Job {
             self.next_periodic = self.settings.interval.map(|interval| now + interval);
         }
         self.begin_wanted(now);
+        self.let_go_if_isolated(now);
         self.end_if_deserted(now);
     }
 

@@ -110,6 +110,13 @@ impl Job {
             let reason = format!("there can be no checkpoint of the whole job any more: {gone}");
             return self.give_up_wanted(&reason, |_| true);
         }
+        let hindered = self.hindered.as_ref().map(|hindered| hindered.again);
+        if let Some(out_of_reach) = self.out_of_reach() {
+            if hindered.is_none_or(|again| again <= now) {
+                self.wait_for_all(vec![out_of_reach], now);
+            }
+            return;
+        }
         let starting: Vec<u32> = match self.settings.recovers {
             None => self.roster.starting().collect(),
             Some(_) => self.roster.gathering().collect(),
@@ -120,7 +127,6 @@ impl Job {
             let reason = format!("the job is still starting: {who} not connected yet");
             return self.give_up_wanted(&reason, |w| w.since + w.timeout.unwrap_or(start) <= now);
         }
-        let hindered = self.hindered.as_ref().map(|hindered| hindered.again);
         if hindered.is_some_and(|again| now < again) {
             return;
         }
@@ -202,6 +208,15 @@ impl Job {
         answered
     }
 
+    /// Something hinders any try: whoever has patience left waits for it to pass.
+    fn wait_for_all(&mut self, reasons: Vec<String>, now: Duration) {
+        let wanted: Vec<Wanted> = self.wanted.drain(..).collect();
+        let attempts_fail = self.try_again_or_refuse(wanted, &reasons, now);
+        if attempts_fail {
+            self.last_failure = Some(reasons.join("; "));
+        }
+    }
+
     fn wait_for_it_to_pass(&mut self, patient: &[Wanted], reasons: &[String], now: Duration) {
         let pause = match &self.hindered {
             Some(before) if before.reasons == reasons => (before.pause * 2).min(LONGEST_PAUSE),
@@ -262,9 +277,10 @@ impl Job {
     }
 
     /// What a request waits for, for `stillpoint status`.
-    pub(super) fn waits_for(&self) -> Vec<String> {
+    pub(super) fn waits_for(&self, now: Duration) -> Vec<String> {
         let reasons = self.hindered.iter().flat_map(|hindered| &hindered.reasons);
         let late = self.attempt.iter().flat_map(|attempt| attempt.late());
-        reasons.cloned().chain(late).collect()
+        let known = reasons.cloned().chain(late);
+        known.chain(self.takes_long(now)).collect()
     }
 }

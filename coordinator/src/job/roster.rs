@@ -6,43 +6,15 @@ use std::fmt;
 use stillpoint_protocol::agent::{Dedup, Hello};
 use stillpoint_protocol::command::RankStatus;
 
-/// Where a rank stands in its life.
+use super::rank::{Life, Location, Rank};
+
+/// What becomes of a rank whose connection has ended because its host was silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Life {
-    /// Its agent has not connected yet.
-    Starting,
-    /// Connected; MPI not initialised.
-    Connected,
-    /// Between `MPI_Init` and `MPI_Finalize`.
-    InMpi,
-    /// `MPI_Finalize` has returned.
-    AfterMpi,
-    /// Said that it ends, with this status.
-    Ended(i32),
-    /// Its connection ended and it had not said so.
-    Lost,
-}
-
-impl Life {
-    const fn name(self) -> &'static str {
-        match self {
-            Life::Starting => "starting",
-            Life::Connected => "connected",
-            Life::InMpi => "in MPI",
-            Life::AfterMpi => "after MPI",
-            Life::Ended(_) => "ended",
-            Life::Lost => "lost",
-        }
-    }
-}
-
-/// One rank.
-#[derive(Clone, Debug)]
-pub struct Rank {
-    pub life: Life,
-    /// Whether its connection stands (a rank that has said that it ends may still have one).
-    pub connected: bool,
-    pub hello: Option<Hello>,
+pub enum Cut {
+    /// It may come back.
+    Silent,
+    /// It had said that it ends.
+    Over,
 }
 
 /// All ranks.
@@ -69,13 +41,8 @@ impl fmt::Display for Named<'_> {
 
 impl Roster {
     pub fn new(size: u32) -> Roster {
-        let rank = Rank {
-            life: Life::Starting,
-            connected: false,
-            hello: None,
-        };
         Roster {
-            ranks: vec![rank; size as usize],
+            ranks: vec![Rank::starting(); size as usize],
         }
     }
 
@@ -98,6 +65,16 @@ impl Roster {
         let Some(rank) = self.ranks.get_mut(hello.rank as usize) else {
             return Err(format!("this job has {size} ranks, no rank {}", hello.rank));
         };
+        if hello.returns && rank.is_of(&hello) {
+            rank.connected = true;
+            rank.silent = false;
+            rank.hello = Some(hello);
+            return Ok(());
+        }
+        // It has handed over, and is not to take that back.
+        if hello.returns && rank.connected {
+            return Err(format!("rank {} is another process now", hello.rank));
+        }
         // A program that does not use MPI yet may hand over: a script to the program that it starts.
         if !matches!(rank.life, Life::Starting | Life::Connected) {
             return Err(format!("rank {} has connected before", hello.rank));
@@ -106,6 +83,77 @@ impl Roster {
         rank.connected = true;
         rank.hello = Some(hello);
         Ok(())
+    }
+
+    /// Whether this is the agent of a rank that is here, or out of reach for now, coming back.
+    pub fn returns(&self, hello: &Hello) -> bool {
+        let rank = self.get(hello.rank);
+        hello.returns && rank.is_some_and(|rank| rank.is_of(hello))
+    }
+
+    /// A rank's connection has ended because its host was silent.
+    pub fn cut(&mut self, rank: u32) -> Cut {
+        let Some(rank) = self.ranks.get_mut(rank as usize) else {
+            return Cut::Over;
+        };
+        rank.connected = false;
+        match rank.life {
+            Life::Ended(_) | Life::Lost => Cut::Over,
+            _ => {
+                rank.silent = true;
+                Cut::Silent
+            }
+        }
+    }
+
+    /// A rank that is silent counts as lost.
+    pub fn give_up(&mut self, rank: u32) {
+        if let Some(rank) = self.ranks.get_mut(rank as usize) {
+            rank.silent = false;
+            rank.life = Life::Lost;
+        }
+    }
+
+    /// Ranks that cannot be reached.
+    pub fn silent(&self) -> impl Iterator<Item = u32> + '_ {
+        let silent = self.iter().filter(|(_, rank)| rank.silent);
+        silent.map(|(rank, _)| rank)
+    }
+
+    /// Whether ranks on other hosts than this one cannot be reached, and none of those is connected.
+    pub fn is_isolated(&self, here: &Location) -> bool {
+        let elsewhere = |r: &&Rank| r.hello.as_ref().is_some_and(|h| Location::of(h) != *here);
+        let others = || self.ranks.iter().filter(elsewhere);
+        others().any(|rank| rank.silent) && others().all(|rank| !rank.connected)
+    }
+
+    /// Whether a rank of another host has the same name for it.
+    pub fn shares_its_name(&self, rank: u32) -> bool {
+        let Some(mine) = self.get(rank).and_then(|rank| rank.hello.as_ref()) else {
+            return false;
+        };
+        let others = self.ranks.iter().filter_map(|rank| rank.hello.as_ref());
+        let mut named = others.filter(|other| other.host == mine.host);
+        named.any(|other| other.namespace.is_of_another_boot(mine.namespace))
+    }
+
+    /// Where a rank is.
+    pub fn host(&self, rank: u32) -> &str {
+        let hello = self.get(rank).and_then(|rank| rank.hello.as_ref());
+        hello.map_or("its host", |hello| hello.host.as_str())
+    }
+
+    /// Ranks that cannot be reached, by their hosts, in words.
+    pub fn cut_off(&self, ranks: impl IntoIterator<Item = u32>) -> String {
+        let mut by_host: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        for rank in ranks {
+            by_host.entry(self.host(rank)).or_default().push(rank);
+        }
+        let words = by_host.iter().map(|(host, ranks)| {
+            let who = ranks_in_words(ranks, self.size());
+            format!("{who} on {host}")
+        });
+        format!("{} cannot be reached", words.collect::<Vec<_>>().join(", "))
     }
 
     pub fn get(&self, rank: u32) -> Option<&Rank> {
@@ -149,10 +197,11 @@ impl Roster {
         (0u32..).zip(&self.ranks)
     }
 
-    /// With whom each rank has its equal memory once: with those on its host, of which the first keeps the table.
+    /// With whom each rank has its equal memory once: with those on its host that see its processes, of which the first keeps the table.
     pub fn nodes(&self) -> Vec<Dedup> {
-        let hosts = |r: &Rank| r.hello.as_ref().map(|h| (h.host.clone(), h.pid));
-        let mut nodes: BTreeMap<String, (u32, usize)> = BTreeMap::new();
+        let location = |h: &Hello| (Location::of(h), h.pid);
+        let hosts = |r: &Rank| r.hello.as_ref().map(location);
+        let mut nodes: BTreeMap<Location, (u32, usize)> = BTreeMap::new();
         for (host, pid) in self.ranks.iter().filter_map(hosts) {
             nodes.entry(host).or_insert((pid, 0)).1 += 1;
         }
@@ -202,7 +251,7 @@ impl Roster {
                 rank,
                 host: r.hello.as_ref().map_or(String::new(), |h| h.host.clone()),
                 pid: r.hello.as_ref().map_or(0, |h| h.pid),
-                state: r.life.name().to_owned(),
+                state: r.state().to_owned(),
                 exit_status: match r.life {
                     Life::Ended(status) => Some(status),
                     _ => None,
@@ -242,6 +291,8 @@ pub fn ranks_in_words(ranks: &[u32], size: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use stillpoint_protocol::namespace::Namespace;
+
     use super::*;
 
     fn hello(rank: u32, size: u32, launch: &str) -> Hello {
@@ -250,8 +301,10 @@ mod tests {
             size,
             pid: 100 + rank,
             host: "node1".into(),
+            namespace: Namespace::told_of(1, "", ""),
             launch: launch.into(),
             restarted_from: None,
+            returns: false,
         }
     }
 
@@ -292,19 +345,49 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_has_handed_over_does_not_take_that_back() {
+        let mut roster = Roster::new(1);
+        let script = hello(0, 1, "l");
+        let program = Hello {
+            pid: script.pid + 1,
+            ..script.clone()
+        };
+        let back = |hello: &Hello| Hello {
+            returns: true,
+            ..hello.clone()
+        };
+        roster.admit(script.clone(), "l").unwrap();
+        roster.admit(program.clone(), "l").unwrap();
+        assert!(roster.admit(back(&script), "l").is_err());
+        assert!(roster.admit(back(&program), "l").is_ok());
+        assert!(!roster.disconnect(0));
+        assert!(roster.admit(back(&script), "l").is_ok(), "it has gone");
+    }
+
+    #[test]
     fn the_first_rank_of_a_host_keeps_the_table_for_all_of_them() {
-        let mut roster = Roster::new(5);
-        for (rank, host) in [(0, "a"), (1, "b"), (2, "b"), (3, "c")] {
+        let mut roster = Roster::new(7);
+        // The last two share a host, but see each other's processes not.
+        let places = [
+            (0, "a", 1),
+            (1, "b", 1),
+            (2, "b", 1),
+            (3, "c", 1),
+            (4, "d", 1),
+            (5, "d", 2),
+        ];
+        for (rank, host, namespace) in places {
             let host = host.to_owned();
             let hello = Hello {
                 host,
-                ..hello(rank, 5, "l")
+                namespace: Namespace::told_of(namespace, "", ""),
+                ..hello(rank, 7, "l")
             };
             roster.admit(hello, "l").unwrap();
         }
         let b = Dedup::Node { keeper: 101 };
         let alone = Dedup::Rank;
-        assert_eq!(roster.nodes(), [alone, b, b, alone, alone]);
+        assert_eq!(roster.nodes(), [alone, b, b, alone, alone, alone, alone]);
     }
 
     #[test]

@@ -6,8 +6,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use stillpoint_multilevel::placement::Rules;
 
+use stillpoint_protocol::Silence;
 use stillpoint_protocol::agent::Incremental;
 
+use super::rank::Location;
 use crate::epoch::Mark;
 
 /// The launch and its options, and what the checkpoint directory holds.
@@ -15,6 +17,8 @@ use crate::epoch::Mark;
 pub struct Settings {
     pub ranks: u32,
     pub launch: String,
+    /// Where the coordinator is.
+    pub location: Location,
     /// The checkpoint directory.
     pub directory: PathBuf,
     /// What the parts of its epochs are known by.
@@ -35,6 +39,8 @@ pub struct Settings {
     pub newest_epoch: Option<u64>,
     /// Time between checkpoints that nobody asks for.
     pub interval: Option<Duration>,
+    /// How long a host may be silent before it counts as unreachable.
+    pub silence: Silence,
     /// What every rank ends with after a suspend.
     pub suspended_status: u8,
     /// Whether a suspended job is to be put into its batch system's queue again.
@@ -83,7 +89,8 @@ pub struct Patience {
     /// From the moment when the last process of the job has gone, none having used MPI, to the moment when
     /// the program that one of them became connects.
     pub handover: Duration,
-    /// For the other ranks to come or to go, once one rank has failed before all were there.
+    /// For the other ranks to come or to go, once one rank has failed before all were there; for those that cannot be reached to come back, once all
+    /// others have gone.
     pub grace: Duration,
 }
 

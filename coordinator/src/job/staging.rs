@@ -14,6 +14,7 @@ use stillpoint_protocol::tier::{Announced, Assignment, Moved, Rates, Sized};
 
 use super::ending::Why;
 use super::phase::Phase;
+use super::roster::ranks_in_words;
 use super::{Job, Output, tally};
 
 /// What a job with tiers keeps in mind.
@@ -70,6 +71,38 @@ impl Staging {
     pub fn securing(&self) -> bool {
         let all = |flush: &Flush| flush.done.iter().all(|done| *done);
         self.flush.as_ref().is_some_and(all)
+    }
+
+    /// Commands that wait for it.
+    pub fn watchers(&self) -> impl Iterator<Item = u64> + '_ {
+        let flush = self.flush.iter();
+        flush.flat_map(|flush| flush.watchers.iter().copied())
+    }
+
+    pub fn is_waited_for(&self) -> bool {
+        self.watchers().next().is_some()
+    }
+
+    /// What a flush waits for that has taken long.
+    pub fn flushes_for(&self, now: Duration, long: Duration) -> Option<String> {
+        let flush = self.flush.as_ref()?;
+        if now < flush.began + long {
+            return None;
+        }
+        let ranks = (0u32..).zip(&flush.done);
+        let missing: Vec<u32> = ranks
+            .filter_map(|(rank, done)| (!done).then_some(rank))
+            .collect();
+        let epoch = flush.epoch;
+        Some(match missing.is_empty() {
+            true => format!(
+                "epoch {epoch}, flush: its name is not on the disk yet (is the file system busy?)"
+            ),
+            false => {
+                let who = ranks_in_words(&missing, flush.done.len());
+                format!("epoch {epoch}, flush: {who} still copying to the slow tier")
+            }
+        })
     }
 
     /// The epoch that is staged and not durable yet.
@@ -157,7 +190,13 @@ impl Job {
         self.staging.rules.is_some() && attempt.is_some_and(|attempt| !attempt.suspend)
     }
 
-    pub(super) fn on_tier(&mut self, rank: u32, announced: Announced) {
+    pub(super) fn on_tier(&mut self, rank: u32, mut announced: Announced) {
+        if self.roster.shares_its_name(rank) {
+            let host = &announced.host;
+            announced.problem = Some(format!(
+                "several hosts of the job are called {host}: storage tiers need hosts of different names"
+            ));
+        }
         if let Some(problem) = &announced.problem {
             self.log(format!("rank {rank}: {problem}"));
         }

@@ -7,6 +7,7 @@ mod giving_up;
 mod hindered;
 mod ranks;
 mod requests;
+mod silent;
 mod staging;
 
 use std::time::Duration;
@@ -17,8 +18,9 @@ use stillpoint_protocol::agent::{
 };
 use stillpoint_protocol::command::{Asked, ToCommand};
 use stillpoint_protocol::job_file::JobState;
+use stillpoint_protocol::namespace::Namespace;
 
-use super::{Input, Job, Output, Patience, Settings};
+use super::{Input, Job, Location, Output, Patience, Settings};
 
 /// A job of which everything is at hand.
 struct World {
@@ -42,6 +44,7 @@ impl World {
         Settings {
             ranks: RANKS,
             launch: "l".into(),
+            location: Location::new("h", Namespace::told_of(1, "", "")),
             directory: "/d".into(),
             mark: crate::epoch::Mark::none(),
             attempts_before: 0,
@@ -53,6 +56,7 @@ impl World {
             next_epoch: 5,
             newest_epoch: Some(4),
             interval,
+            silence: stillpoint_protocol::Silence::default(),
             suspended_status: 75,
             requeue: false,
             staging: None,
@@ -202,8 +206,10 @@ fn hello(rank: u32) -> Hello {
         size: RANKS,
         pid: 10 + rank,
         host: "h".into(),
+        namespace: Namespace::told_of(1, "", ""),
         launch: "l".into(),
         restarted_from: None,
+        returns: false,
     }
 }
 

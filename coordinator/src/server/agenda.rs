@@ -116,6 +116,8 @@ impl Coordinator {
             }
             Output::Secure { epoch } => self.files.secure(epoch),
             Output::DiscardStaged { epoch } => self.files.discard_staged(epoch),
+            Output::LetGo => self.files.let_go(),
+            Output::TakeAgain => self.files.take_again(),
             Output::Requeue => self.requeue(),
             Output::Record => self.record(),
             Output::Log(line) => self.recorder.line(line),

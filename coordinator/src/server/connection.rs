@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use socket2::{SockRef, TcpKeepalive};
 use stillpoint_protocol::agent::FromAgent;
 use stillpoint_protocol::codec::{Decode, Frames};
 use stillpoint_protocol::command::FromCommand;
 use stillpoint_protocol::handshake::{self, CLIENT_HELLO_BYTES, HandshakeError, PROOF_BYTES, Role};
+use stillpoint_protocol::lasting::was_silent;
 use stillpoint_protocol::sealed::{Channel, Opener, Sealer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -36,8 +36,8 @@ pub(super) async fn accept(listening: Listening, shared: Arc<Shared>) {
     // A stranger leaves when its sender here is dropped; when it is one no longer, it drops the receiver.
     let mut strangers: VecDeque<(Instant, oneshot::Sender<()>)> = VecDeque::new();
     loop {
-        match listening.0.accept().await {
-            Ok((stream, _)) => {
+        match listening.accept(shared.terms.silence).await {
+            Ok(stream) => {
                 make_room(&mut strangers).await;
                 let (stays, leaves) = oneshot::channel();
                 strangers.push_back((Instant::now(), stays));
@@ -85,15 +85,9 @@ async fn make_room(strangers: &mut VecDeque<(Instant, oneshot::Sender<()>)>) {
 
 /// The server's side of the handshake; `None` for whoever does not belong here.
 async fn shake_hands(mut stream: TcpStream, shared: &Shared) -> Option<(Role, Channel, TcpStream)> {
-    stream.set_nodelay(true).ok()?;
-    let keepalive = TcpKeepalive::new()
-        .with_time(Duration::from_secs(30))
-        .with_interval(Duration::from_secs(10))
-        .with_retries(6);
-    SockRef::from(&stream).set_tcp_keepalive(&keepalive).ok()?;
     let mut hello = [0; CLIENT_HELLO_BYTES];
     stream.read_exact(&mut hello).await.ok()?;
-    let server = match handshake::Server::new(&shared.key, &hello) {
+    let server = match handshake::Server::new(&shared.terms.key, &hello) {
         Ok(server) => server,
         Err(HandshakeError::WrongKey) => {
             stream.write_all(&handshake::REFUSAL).await.ok()?;
@@ -108,6 +102,23 @@ async fn shake_hands(mut stream: TcpStream, shared: &Shared) -> Option<(Role, Ch
     Some((role, channel, stream))
 }
 
+/// How a connection has ended.
+enum Gone {
+    /// By the other side, or because it does not speak our language.
+    Ended,
+    /// The other side's host was silent.
+    Silent,
+}
+
+impl From<std::io::Error> for Gone {
+    fn from(error: std::io::Error) -> Gone {
+        match was_silent(&error) {
+            true => Gone::Silent,
+            false => Gone::Ended,
+        }
+    }
+}
+
 /// Reads whole messages.
 struct Messages {
     stream: OwnedReadHalf,
@@ -116,32 +127,32 @@ struct Messages {
 }
 
 impl Messages {
-    /// The next message; `None` when there will be none, because the connection ended or does not
-    /// speak our language.
-    async fn next<M: Decode<()>>(&mut self) -> Option<M> {
+    /// The next message; or why there will be none.
+    async fn next<M: Decode<()>>(&mut self) -> Result<M, Gone> {
         loop {
-            if let Some(message) = self.frames.next_message().ok()? {
-                return Some(message);
+            if let Some(message) = self.frames.next_message().map_err(|_| Gone::Ended)? {
+                return Ok(message);
             }
-            self.stream.readable().await.ok()?;
+            self.stream.readable().await?;
             self.take_what_is_there()?;
         }
     }
 
     /// The buffer is on the thread's stack, which all connections share: in the task it would stay with each of them
     /// while it waits.
-    fn take_what_is_there(&mut self) -> Option<()> {
+    fn take_what_is_there(&mut self) -> Result<(), Gone> {
         let mut bytes = [0; 16 << 10];
         match self.stream.try_read(&mut bytes) {
-            Ok(0) => None,
+            Ok(0) => Err(Gone::Ended),
             Ok(count) => {
                 let mut opened = Vec::new();
-                self.opener.open(&bytes[..count], &mut opened).ok()?;
+                let opening = self.opener.open(&bytes[..count], &mut opened);
+                opening.map_err(|_| Gone::Ended)?;
                 self.frames.push(&opened);
-                Some(())
+                Ok(())
             }
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Some(()),
-            Err(_) => None,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 }
@@ -180,7 +191,7 @@ async fn write(mut writer: Writer, mut frames: mpsc::UnboundedReceiver<Arc<[u8]>
 async fn serve_agent(stream: TcpStream, channel: Channel, shared: Arc<Shared>) {
     let (mut messages, writer) = halves(stream, channel);
     let hello = match timeout(STRANGER_PATIENCE, messages.next()).await {
-        Ok(Some(FromAgent::Hello(hello))) => hello,
+        Ok(Ok(FromAgent::Hello(hello))) => hello,
         _ => return,
     };
     let rank = hello.rank;
@@ -197,20 +208,28 @@ async fn serve_agent(stream: TcpStream, channel: Channel, shared: Arc<Shared>) {
     let Ok(Some(session)) = admitted.await else {
         return;
     };
-    while let Some(message) = messages.next().await {
-        let _ = shared.events.send(Event::Agent {
-            rank,
-            session,
-            message,
-        });
-    }
-    let _ = shared.events.send(Event::Disconnected { rank, session });
+    let gone = loop {
+        match messages.next().await {
+            Ok(message) => {
+                let _ = shared.events.send(Event::Agent {
+                    rank,
+                    session,
+                    message,
+                });
+            }
+            Err(gone) => break gone,
+        }
+    };
+    let _ = shared.events.send(match gone {
+        Gone::Ended => Event::Disconnected { rank, session },
+        Gone::Silent => Event::Unreachable { rank, session },
+    });
 }
 
 async fn serve_command(stream: TcpStream, channel: Channel, shared: Arc<Shared>, watcher: u64) {
     let (mut messages, writer) = halves(stream, channel);
     let message: FromCommand = match timeout(STRANGER_PATIENCE, messages.next()).await {
-        Ok(Some(message)) => message,
+        Ok(Ok(message)) => message,
         _ => return,
     };
     let (outbox, frames) = mpsc::unbounded_channel();
@@ -219,7 +238,7 @@ async fn serve_command(stream: TcpStream, channel: Channel, shared: Arc<Shared>,
     let _ = shared.events.send(Event::Command { watcher, message });
     let gone = async {
         // A command sends one message only: what comes is the end.
-        while messages.next::<FromCommand>().await.is_some() {}
+        while messages.next::<FromCommand>().await.is_ok() {}
     };
     tokio::select! {
         () = write(writer, frames) => {}

@@ -8,7 +8,7 @@ use dashmap::DashMap;
 use stillpoint_directory::Directory;
 use stillpoint_protocol::agent::{Hello, ToAgent};
 use stillpoint_protocol::command::{Asked, FromCommand, ToCommand};
-use stillpoint_protocol::job_file::{JobFile, JobState, Process, host_name, start_time};
+use stillpoint_protocol::job_file::{JobFile, JobState, Process};
 use tokio::net::UnixListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -19,6 +19,7 @@ use super::records::{Recorder, Records};
 use super::{Event, Listening, Outbox, Shared, Spec, connection, door, send};
 use crate::batch;
 use crate::epoch::{Epochs, Mark};
+use crate::fence::Fence;
 use crate::job::{Input, Job, Output, Patience};
 use crate::registry::{Entry, Registry};
 
@@ -39,10 +40,14 @@ pub struct Coordinator {
     /// The connection that speaks for each rank; 0: none. An earlier one of the same rank is not heard.
     sessions: Vec<u64>,
     sessions_begun: u64,
+    /// When whoever waits was last told for what.
+    told: Instant,
 }
 
 /// How often a process that is watched is looked at.
 const WATCH_PAUSE: Duration = Duration::from_millis(200);
+/// How often whoever waits for a checkpoint is told what takes long.
+const LOOK_PAUSE: Duration = Duration::from_secs(1);
 /// How long words that are on their way to a command may take when the job has ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -56,6 +61,7 @@ impl Coordinator {
         patience: Patience,
         registry: Registry,
         records: impl Records + 'static,
+        fence: Arc<Fence>,
     ) -> Result<Coordinator, Box<dyn std::error::Error + Send + Sync>> {
         let mark = Mark::random()?;
         let epochs = Epochs::of(directory.clone(), mark.clone());
@@ -64,9 +70,10 @@ impl Coordinator {
         let newest_staged = epochs.newest_staged()?;
         let settings = spec.settings(newest_epoch, newest_staged, mark, patience);
         let file = spec.job_file(addresses, newest_epoch, &directory)?;
+        let epochs = epochs.behind(fence);
         let (sender, events) = mpsc::unbounded_channel();
         let shared = Shared {
-            key: file.key.clone(),
+            terms: file.terms(),
             events: sender.clone(),
             agents: DashMap::new(),
             commands: DashMap::new(),
@@ -85,6 +92,7 @@ impl Coordinator {
             processes: spec.processes(),
             sessions: vec![0; spec.ranks as usize],
             sessions_begun: 0,
+            told: Instant::now(),
             spec,
         })
     }
@@ -108,6 +116,14 @@ impl Coordinator {
                 match due {
                     Some(due) => tokio::time::sleep_until(due.into()).await,
                     None => std::future::pending().await,
+                }
+            };
+            let told = self.told;
+            let waits = self.job.is_waited_for();
+            let look = async move {
+                match waits {
+                    true => tokio::time::sleep_until((told + LOOK_PAUSE).into()).await,
+                    false => std::future::pending().await,
                 }
             };
             let outputs = tokio::select! {
@@ -143,6 +159,11 @@ impl Coordinator {
                 () = tick => {
                     let now = self.began.elapsed();
                     self.job.on(now, Input::Tick)
+                }
+                () = look => {
+                    self.told = Instant::now();
+                    let now = self.began.elapsed();
+                    self.job.tell_what_takes_long(now)
                 }
             };
             self.carry_out(outputs);
@@ -234,15 +255,21 @@ impl Coordinator {
             Event::Disconnected { rank, session } if self.speaks_for(rank, session) => {
                 self.shared.agents.remove(&rank);
                 // It may have become another program, which connects as the same rank; or be dead.
-                if let Some(Some(process)) = self.processes.get(rank as usize) {
-                    self.watch(process.clone(), Event::ProcessGone { rank, session });
-                }
+                self.watch_process(rank, session);
                 self.job.on(now, Input::Disconnected { rank })
+            }
+            Event::Unreachable { rank, session } if self.speaks_for(rank, session) => {
+                self.shared.agents.remove(&rank);
+                self.watch_process(rank, session);
+                self.job.on(now, Input::Unreachable { rank })
             }
             Event::ProcessGone { rank, session } if self.speaks_for(rank, session) => {
                 self.job.on(now, Input::ProcessGone { rank })
             }
-            Event::Agent { .. } | Event::Disconnected { .. } | Event::ProcessGone { .. } => vec![],
+            Event::Agent { .. }
+            | Event::Disconnected { .. }
+            | Event::Unreachable { .. }
+            | Event::ProcessGone { .. } => vec![],
             Event::Command { watcher, message } => match message {
                 FromCommand::Status => {
                     let status = self.job.status(now);
@@ -288,7 +315,8 @@ impl Coordinator {
         outbox: Outbox,
         answer: oneshot::Sender<Option<u64>>,
     ) -> Vec<Output> {
-        let (rank, host, pid) = (hello.rank, hello.host.clone(), hello.pid);
+        let rank = hello.rank;
+        let process = Process::told(hello.host.clone(), hello.pid, hello.namespace);
         let admitted = self.job.admit(hello, self.began.elapsed());
         // The connection may have gone in the meantime: then its end is on its way here.
         self.sessions_begun += 1;
@@ -297,18 +325,15 @@ impl Coordinator {
         match admitted {
             Ok(outputs) => {
                 send(&outbox, &ToAgent::Welcome);
-                self.shared.agents.insert(rank, outbox);
+                let earlier = self.shared.agents.insert(rank, outbox);
                 if let Some(slot) = self.sessions.get_mut(rank as usize) {
                     *slot = self.sessions_begun;
                 }
                 if let Some(slot) = self.processes.get_mut(rank as usize) {
-                    let here = host == host_name();
-                    let start_time = here.then(|| start_time(pid)).flatten().unwrap_or(0);
-                    *slot = Some(Process {
-                        host,
-                        pid,
-                        start_time,
-                    });
+                    let before = slot.replace(process);
+                    if let Some(earlier) = earlier.filter(|_| before != *slot) {
+                        send(&earlier, &ToAgent::Replaced);
+                    }
                 }
                 outputs
             }
@@ -321,7 +346,14 @@ impl Coordinator {
         }
     }
 
-    /// Tells of the end of a process; one that is on another host cannot be watched.
+    /// Tells of the end of a rank's process.
+    fn watch_process(&mut self, rank: u32, session: u64) {
+        if let Some(Some(process)) = self.processes.get(rank as usize) {
+            self.watch(process.clone(), Event::ProcessGone { rank, session });
+        }
+    }
+
+    /// Tells of the end of a process; one that is on another host, or in another container, cannot be watched.
     fn watch(&self, process: Process, event: Event) {
         if process.alive().is_some() {
             tokio::spawn(watch(process, self.shared.events.clone(), event));

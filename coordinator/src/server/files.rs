@@ -115,6 +115,22 @@ impl Files {
         });
     }
 
+    /// Lets somebody else take the directory, whenever nothing is being changed there.
+    pub fn let_go(&mut self) {
+        self.later(|epochs| {
+            epochs.let_go();
+            None
+        });
+    }
+
+    /// Takes the directory again that was let go.
+    pub fn take_again(&mut self) {
+        self.later(|epochs| {
+            let taken = epochs.take_again().err();
+            taken.map(|error| Event::Log(error.to_string()))
+        });
+    }
+
     /// Returns when all of it is done.
     pub async fn all_done(&mut self) {
         while self.work.join_next().await.is_some() {}

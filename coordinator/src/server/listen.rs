@@ -5,13 +5,25 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
-use tokio::net::TcpListener;
+use stillpoint_protocol::Silence;
+use stillpoint_protocol::lasting::end_when_silent;
+use tokio::net::{TcpListener, TcpStream};
 
 /// Addresses that other hosts are told to try, at most.
 const MAX_ADDRESSES: usize = 6;
 
 /// A socket that accepts connections.
-pub struct Listening(pub(crate) TcpListener);
+pub struct Listening(TcpListener);
+
+impl Listening {
+    /// Takes the next connection in.
+    pub(super) async fn accept(&self, silence: Silence) -> io::Result<TcpStream> {
+        let (stream, _) = self.0.accept().await?;
+        stream.set_nodelay(true)?;
+        end_when_silent(&stream, silence)?;
+        Ok(stream)
+    }
+}
 
 /// Listens on a port of the system's choice: on the loopback interface only, or on all of them.
 pub async fn listen(one_host: bool) -> io::Result<Listening> {

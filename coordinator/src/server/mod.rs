@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use dashmap::DashMap;
-use stillpoint_protocol::Key;
+use stillpoint_protocol::Terms;
 use stillpoint_protocol::agent::{FromAgent, Hello};
 use stillpoint_protocol::codec::{self, Encode};
 use stillpoint_protocol::command::FromCommand;
@@ -53,6 +53,11 @@ pub(crate) enum Event {
         rank: u32,
         session: u64,
     },
+    /// The connection has ended because the rank's host was silent.
+    Unreachable {
+        rank: u32,
+        session: u64,
+    },
     ProcessGone {
         rank: u32,
         session: u64,
@@ -70,7 +75,7 @@ pub(crate) enum Event {
 
 /// What connections share.
 pub(crate) struct Shared {
-    pub key: Key,
+    pub terms: Terms,
     pub events: mpsc::UnboundedSender<Event>,
     pub agents: DashMap<u32, Outbox>,
     pub commands: DashMap<u64, Outbox>,

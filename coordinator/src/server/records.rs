@@ -4,6 +4,7 @@
 //! for an answer, so nothing here is done by the thread that serves them. What is ordered is done in turn.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
@@ -12,6 +13,7 @@ use stillpoint_protocol::job_file::{JobFile, JobFileError};
 use tokio::sync::oneshot;
 
 use crate::epoch::seconds_since_1970;
+use crate::fence::Fence;
 use crate::log::Log;
 
 /// Where it is written to. Both may take as long as the disk takes.
@@ -27,6 +29,19 @@ pub trait Records: Send {
 pub struct InDirectory {
     pub directory: Directory,
     pub log: Log,
+    /// Whether job.json is still to be written.
+    fence: Arc<Fence>,
+}
+
+impl InDirectory {
+    /// Of a coordinator that has just taken the directory into use.
+    pub fn new(directory: Directory, log: Log, fence: Arc<Fence>) -> InDirectory {
+        InDirectory {
+            directory,
+            log,
+            fence,
+        }
+    }
 }
 
 impl Records for InDirectory {
@@ -35,7 +50,12 @@ impl Records for InDirectory {
     }
 
     fn job(&mut self, file: &JobFile) -> Result<(), JobFileError> {
-        file.write_in(&self.directory)
+        let path = JobFile::path(self.directory.path());
+        let change = self.fence.change(&self.directory);
+        let _change = change.map_err(|by| JobFileError::Taken { path, by })?;
+        file.write_in(&self.directory)?;
+        self.fence.wrote(file);
+        Ok(())
     }
 }
 

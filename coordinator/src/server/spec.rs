@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 use stillpoint_directory::Directory;
 use stillpoint_faults::Replacement;
 use stillpoint_multilevel::placement::Rules;
-use stillpoint_protocol::Key;
 use stillpoint_protocol::agent::Incremental;
-use stillpoint_protocol::job_file::{FORMAT, JobFile, JobState, Process};
+use stillpoint_protocol::job_file::{FORMAT, JobFile, JobState, Process, host_name};
+use stillpoint_protocol::namespace::Namespace;
+use stillpoint_protocol::{Key, Silence};
 
 use crate::epoch::{Mark, seconds_since_1970};
-use crate::job::{Copies, Patience, Precopy, Settings};
+use crate::job::{Copies, Location, Patience, Precopy, Settings};
 
 use super::requeue::BatchJob;
 
@@ -29,6 +30,9 @@ pub struct Spec {
     pub starter: Process,
     /// Every rank runs on this host, so nobody else needs to reach the coordinator.
     pub one_host: bool,
+    /// How long a host may be silent before it counts as unreachable.
+    #[serde(default)]
+    pub silence: Silence,
     /// The binary interfaces of the application and of the library below it.
     pub mpi: String,
     pub library: String,
@@ -136,6 +140,7 @@ impl Spec {
         Settings {
             ranks: self.ranks,
             launch: self.launch.clone(),
+            location: Location::new(&host_name(), Namespace::here()),
             directory: self.directory.clone(),
             mark,
             compress: self.compress.clone(),
@@ -151,6 +156,7 @@ impl Spec {
                 + 1,
             newest_epoch,
             interval: self.interval,
+            silence: self.silence,
             suspended_status: self.suspended_status,
             requeue: self.requeue.is_some(),
             staging: self.staging.map(Rules::from),
@@ -184,6 +190,7 @@ impl Spec {
                 Some(job) => job.key.clone(),
                 None => Key::random()?,
             },
+            silence: self.silence,
             coordinator: Process::this(),
             ranks: self.ranks,
             processes: self.processes().into_iter().flatten().collect(),

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use stillpoint_image::{Manifest, RankImage};
 use stillpoint_incremental::tracking::Tracking;
-use stillpoint_incremental::viability::{Expected, Outcome, Predicted, Rates, Record, Taken};
+use stillpoint_incremental::viability::{
+    Expected, OfDevices, Outcome, Predicted, Rates, Record, Taken,
+};
 
 use super::{failure, json, plan, text};
 
@@ -58,6 +60,33 @@ fn the_model_is_told_in_words() {
     );
 }
 
+/// With a GPU that hashes the faster of the two does, where that pays.
+#[test]
+fn who_hashes_is_told_where_there_is_a_choice() {
+    for (ckpt, gpu, who, hashes) in [
+        ("1GB/s", "2GB/s", "the processor", "4 GB/s"),
+        ("1GB/s", "20GB/s", "a GPU", "20 GB/s"),
+        ("6GB/s", "20GB/s", "a GPU", "20 GB/s"),
+        ("6GB/s", "2GB/s", "nobody", "4 GB/s"),
+    ] {
+        let said = text(&plan(&with(&["--beta-ckpt", ckpt, "--beta-gpu", gpu])));
+        let gpu = gpu.replace("GB", " GB");
+        let line = format!("hashed by: {who}; could: the processor at 4 GB/s, a GPU at {gpu}");
+        assert!(
+            said.lines().any(|one| one == line)
+                && said.contains(&format!(", hashes at {hashes}: ")),
+            "{said}"
+        );
+    }
+    let value = json(&plan(&with(&["--beta-gpu", "20GB/s", "--json"])));
+    assert_eq!(
+        (&value["hasher"], &value["beta_hash"]),
+        (&"gpu".into(), &20e9.into())
+    );
+    let (_, failed) = failure(&plan(&with(&["--beta-gpu", "0"])));
+    assert!(failed.contains("--beta-gpu"), "{failed}");
+}
+
 #[test]
 fn the_model_is_there_as_json() {
     let value = json(&plan(&with(&[
@@ -84,6 +113,8 @@ fn the_model_is_there_as_json() {
     ] {
         assert_eq!(number(name), expected, "{name}");
     }
+    assert_eq!(value["hasher"], "processor");
+    assert_eq!(value["hashers"], serde_json::json!([["processor", 4e9]]));
     assert_eq!(value["pays"], true);
     assert_eq!(value["fastest"], "hash");
     let hash = &value["costs"][2];
@@ -238,6 +269,15 @@ fn record(predicted: bool) -> Record {
             write_seconds: 0.025,
             alpha: Some(0.5),
         },
+        devices: predicted.then_some(OfDevices {
+            bytes: 8_000_000,
+            by_gpus: 6_000_000,
+            gpu_seconds: 0.0001,
+            by_processor: 2_000_000,
+            processor_seconds: 0.0002,
+            came: 3_000_000,
+            written: 1_000_000,
+        }),
     }
 }
 
@@ -279,7 +319,7 @@ fn a_recorded_run_is_told_beside_what_was_expected() {
     let said = text(&plan(&[&["incremental", shown], &chart[..]].concat()));
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(
-        lines[1..15],
+        lines[1..16],
         [
             "epoch 2, 2 ranks: 20 MB touched, an unknown part of it page-dirty",
             "                SECONDS    WRITTEN    ALPHA",
@@ -291,6 +331,7 @@ fn a_recorded_run_is_told_beside_what_was_expected() {
             "hash-based        30 ms       4 MB     50 %",
             "expected        27.5 ms       4 MB     75 %",
             "outcome         32.5 ms       5 MB     50 %",
+            "GPUs: 16 MB; hashed: 12 MB by GPUs at 60 GB/s, 4 MB by processors at 10 GB/s; 6 MB came to the ranks, 2 MB written",
             "measured: one process writes at 100 MB/s and hashes at 400 MB/s",
             "checkpoints at 100 MB/s, hashes at 400 MB/s: hashing pays where alpha is above 25 %",
             "10 MB of memory, 4 MB in dirty pages, 50 % of that in changed blocks: alpha is 50 %",
@@ -305,6 +346,7 @@ fn a_recorded_run_is_told_beside_what_was_expected() {
     let recorded = &value["epochs"][2]["recorded"];
     assert_eq!(recorded["regions"]["hash"], 6);
     assert_eq!(recorded["outcome"]["page_dirty"], 8_000_000);
+    assert_eq!(recorded["devices"]["by_gpus"], 12_000_000);
     let hash = recorded["predicted"]["hash"]["seconds"].as_f64();
     assert!((hash.expect("a time") - 0.03).abs() < 1e-9);
     assert_eq!(value["model"]["ratio"], 0.25);

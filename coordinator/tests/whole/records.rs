@@ -68,8 +68,9 @@ impl Records for Stalling {
 
 fn job_on(disk: &Disk) -> (Job, std::sync::mpsc::Receiver<Result<(), String>>) {
     let directory = tempfile::tempdir().unwrap();
-    let records = Stalling(in_directory(directory.path()), disk.clone());
-    Job::with_records(directory, 3, Patience::default(), None, records)
+    let (records, fence) = in_directory(directory.path());
+    let records = Stalling(records, disk.clone());
+    Job::with_records(directory, 3, Patience::default(), None, records, fence)
 }
 
 fn status(job: &Job) -> JobStatus {

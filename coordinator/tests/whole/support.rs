@@ -6,8 +6,10 @@ mod job;
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use stillpoint::fence::Fence;
 use stillpoint::log::Log;
 use stillpoint::server::InDirectory;
 use stillpoint_directory::{Directory, Whose};
@@ -20,12 +22,11 @@ pub use job::Job;
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Records where the coordinator itself keeps them.
-pub fn in_directory(directory: &Path) -> InDirectory {
+pub fn in_directory(directory: &Path) -> (InDirectory, Arc<Fence>) {
     let directory = held(directory);
-    InDirectory {
-        log: Log::open(&directory).unwrap(),
-        directory,
-    }
+    let log = Log::open(&directory).unwrap();
+    let fence = Arc::new(Fence::default());
+    (InDirectory::new(directory, log, Arc::clone(&fence)), fence)
 }
 
 /// A directory of ours.

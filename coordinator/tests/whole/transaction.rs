@@ -226,7 +226,7 @@ fn strangers_of_every_kind_do_not_disturb_the_job() {
         let _ = stream.read_to_end(&mut answer);
         assert!(answer.len() <= 74, "{}", answer.len());
     }
-    let wrong = Key::random().unwrap();
+    let wrong = Key::random().unwrap().into();
     for _ in 0..20 {
         let error = CommandConnection::open(&job.file.addresses, &wrong, PATIENCE).unwrap_err();
         assert!(
@@ -243,15 +243,17 @@ fn strangers_of_every_kind_do_not_disturb_the_job() {
     // Holds the key, but speaks nonsense: an agent that is none, a rank that is taken, a request
     // that is none.
     for rank in [0, 7] {
-        let connection = AgentConnection::open(&job.file.addresses, &job.file.key, PATIENCE);
+        let connection = AgentConnection::open(&job.file.addresses, &job.file.terms(), PATIENCE);
         let (sender, mut receiver) = connection.unwrap().split().unwrap();
         let hello = Hello {
             rank,
             size: 2,
             pid: 1,
             host: "elsewhere".into(),
+            namespace: Default::default(),
             launch: "launch".into(),
             restarted_from: None,
+            returns: false,
         };
         sender.send(&FromAgent::Hello(hello)).unwrap();
         let answer = receiver.receive().unwrap();
@@ -261,7 +263,7 @@ fn strangers_of_every_kind_do_not_disturb_the_job() {
         );
         sender.send(&FromAgent::Exiting { status: 9 }).unwrap();
     }
-    let connection = AgentConnection::open(&job.file.addresses, &job.file.key, PATIENCE);
+    let connection = AgentConnection::open(&job.file.addresses, &job.file.terms(), PATIENCE);
     let (sender, mut receiver) = connection.unwrap().split().unwrap();
     sender.send(&FromAgent::MpiReady).unwrap();
     assert_eq!(receiver.receive().unwrap(), Received::Closed);
@@ -282,7 +284,7 @@ fn a_command_that_goes_away_does_not_end_its_checkpoint() {
     let job = Job::start(&ordinary(2));
     {
         let connection =
-            CommandConnection::open(&job.file.addresses, &job.file.key, PATIENCE).unwrap();
+            CommandConnection::open(&job.file.addresses, &job.file.terms(), PATIENCE).unwrap();
         let (sender, _) = connection.split().unwrap();
         sender
             .send(&FromCommand::Checkpoint {
@@ -303,7 +305,8 @@ fn status_tells_ranks_and_epochs() {
         job.checkpoint(false, None),
         ToCommand::Committed(_)
     ));
-    let connection = CommandConnection::open(&job.file.addresses, &job.file.key, PATIENCE).unwrap();
+    let connection =
+        CommandConnection::open(&job.file.addresses, &job.file.terms(), PATIENCE).unwrap();
     let (sender, mut receiver) = connection.split().unwrap();
     sender.send(&FromCommand::Status).unwrap();
     let answer = receiver.receive().unwrap();
@@ -343,6 +346,7 @@ fn a_launch_finds_its_coordinator_and_no_other() {
         name: "test".into(),
         rank: 0,
         size: 1,
+        awaits: None,
         mpi: "openmpi".into(),
         library: "openmpi".into(),
         library_file: None,

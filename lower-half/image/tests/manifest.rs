@@ -10,7 +10,9 @@ use stillpoint_image::{
     Compression, ImageError, Manifest, RankImage, epoch_name, epoch_of, image_name,
 };
 use stillpoint_incremental::tracking::Tracking;
-use stillpoint_incremental::viability::{Expected, Outcome, Predicted, Rates, Record, Taken};
+use stillpoint_incremental::viability::{
+    Expected, OfDevices, Outcome, Predicted, Rates, Record, Taken,
+};
 
 fn write(directory: &Path) -> Manifest {
     let written = common::write(&directory.join(image_name(1)), Compression::Lz4);
@@ -97,6 +99,15 @@ fn what_the_model_said_is_read_again_and_was_not_said_before() {
             page_dirty: Some(1024),
             ..outcome
         },
+        devices: Some(OfDevices {
+            bytes: 1 << 30,
+            by_gpus: 3 << 28,
+            gpu_seconds: 0.125,
+            by_processor: 1 << 28,
+            processor_seconds: 0.5,
+            came: 1 << 26,
+            written: 1 << 25,
+        }),
     });
     manifest.write(directory.path()).unwrap();
     assert_eq!(Manifest::read(directory.path()).unwrap(), manifest);

@@ -1,15 +1,16 @@
 //! One attempt at a checkpoint, as this rank sees it: from `Begin` until it is committed, abandoned or
 //! the process is told to end.
 
+mod reports;
+
 use std::collections::HashSet;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use stillpoint_clock::rank::{Activity, observe};
-use stillpoint_clock::steps::Every;
+use stillpoint_clock::rank::Activity;
 use stillpoint_faults::{Point, pass, strike};
 use stillpoint_protocol::Sender;
-use stillpoint_protocol::agent::{Begin, FromAgent, Order, Progress, State};
+use stillpoint_protocol::agent::{Begin, FromAgent, Order, Progress};
 use stillpoint_protocol::client::ClientError;
 
 use super::absent::{Absent, Said};
@@ -23,14 +24,13 @@ use crate::executor::destination::InFile;
 use crate::executor::staging::Staging;
 use crate::executor::stopping::{self, Stopping};
 use crate::gate::stop;
-use crate::gpu::held;
+use crate::gpu::{early, held};
 use crate::ground::arriving;
 use crate::ground::page::Page;
 use crate::ground::wake;
 use crate::mpi::progress;
-
-/// How long the answer to a poll waits at most for a rank that is about to stand.
-const STANDS_SOON: Duration = Duration::from_secs(2);
+use crate::threads::shut;
+use reports::{STANDS_SOON, worth_saying};
 
 /// What follows for the agent.
 pub enum Outcome {
@@ -106,6 +106,7 @@ impl Attempt {
         let ahead = Seen::ahead();
         held::prepare(begin.epoch);
         page.begin();
+        shut::shut(true);
         // Where the real MPI does not call back, nobody can stand still inside: then what is begun binds.
         let inside = match progress::calls_back() {
             true => stopping::inside_of(),
@@ -322,6 +323,7 @@ impl Attempt {
         if let Some(executor) = self.executor.take() {
             executor.stop().unwrap_or_else(|why| self.lost(&why));
         }
+        early::is_over();
         match self.ran_on {
             true => wake::put_off_end(false),
             false => self.let_run(),
@@ -341,71 +343,8 @@ impl Attempt {
     fn let_run(&mut self) {
         self.absent.end(&self.page);
         self.page.end();
+        shut::shut(false);
         stop::release_all();
-    }
-
-    fn applied(&mut self, version: u64, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
-        self.seen = version;
-        self.report(0, sender)
-    }
-
-    fn activity(&self) -> Activity {
-        let before = Stopping::activity(&self.page);
-        let advances = self.page.advances();
-        let reached = self.page.all_reached();
-        match observe::<Every>(before, reached, advances, Stopping::activity(&self.page)) {
-            // It is about to park, as soon as it gets a processor. Said to wait, it would have those let on that stand still already, and what they are let on with binds.
-            Activity::Waiting if reached => Activity::Running,
-            seen => seen,
-        }
-    }
-
-    /// What the rank does after everything that it has raised. A raise happened before the state that followed it: the report must not
-    /// overtake it.
-    fn settled(&mut self, sender: &Sender<FromAgent>) -> Result<Activity, ClientError> {
-        loop {
-            let activity = self.activity();
-            self.join(sender)?;
-            let raises = wake::take_raises();
-            if raises.is_empty() {
-                return Ok(activity);
-            }
-            self.raise(raises, sender)?;
-        }
-    }
-
-    /// Answers the poll, but for a while not of a rank that is about to stand inside a collective operation. On a busy machine that takes longer than two
-    /// polls; and what those who stand already would be let on with binds.
-    fn answer(&mut self, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
-        let Some((poll, until)) = self.unanswered else {
-            return Ok(());
-        };
-        let stands_soon = stopping::may_stand_inside()
-            && self.activity() == Activity::InCollective
-            && self.page.all_reached()
-            && self.page.is_beyond_target(&stopping::inside_of());
-        if stands_soon && Instant::now() < until {
-            return Ok(());
-        }
-        self.unanswered = None;
-        self.report(poll, sender)
-    }
-
-    fn report(&mut self, poll: u32, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
-        let activity = self.settled(sender)?;
-        let (sent, received) = stopping::counts(&self.page);
-        self.said = Some((activity, self.seen));
-        self.say(
-            Progress::State(State {
-                doing: activity.into(),
-                seen: self.seen,
-                poll,
-                sent,
-                received,
-                begun: self.page.begun(),
-            }),
-            sender,
-        )
     }
 
     /// Has a task carried out; the first one comes when the safe state is found.
@@ -442,16 +381,5 @@ impl Attempt {
             attempt: self.number,
             progress,
         })
-    }
-}
-
-/// Whether the coordinator needs to hear of it unasked: that a rank is parked at once, that it waits when that lasts. That
-/// it runs on it has said when it was ordered to; ranks on their way to their targets would say so
-/// every millisecond.
-fn worth_saying(activity: Activity, lasts: bool) -> bool {
-    match activity {
-        Activity::Parked => true,
-        Activity::Running => false,
-        Activity::InCollective | Activity::Waiting => lasts,
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::voice;
 use crate::capture::descriptors::streams;
 use crate::ground::starters;
+use crate::mpi::backend::BACKEND;
 
 /// How long the ranks may take to finalise MPI together before they end without.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -20,7 +21,12 @@ pub fn leave(status: u8) -> ! {
         .spawn(move || {
             if let Some(table) = crate::mpi::table() {
                 // SAFETY: MPI runs in this process, and no other thread of it calls MPI any more.
-                unsafe { (table.finalize)() };
+                unsafe {
+                    if let Some(alone) = BACKEND.alone {
+                        alone();
+                    }
+                    (table.finalize)();
+                }
             }
             end(status);
         });

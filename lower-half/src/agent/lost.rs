@@ -1,4 +1,5 @@
-//! The coordinator has died: the application runs on, and the agents find the next one.
+//! The coordinator has died, or its host cannot be reached: the application runs on, and the agents find the next one, or the same one when its host
+//! answers again.
 //!
 //! The first rank's agent starts it. It takes over the checkpoint directory, job.json with the job's key, and the numbers of
 //! epochs; job.json says where it is, and every agent introduces itself again. Nothing of what was under way goes on: an
@@ -10,7 +11,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use stillpoint_protocol::agent::FromAgent;
 use stillpoint_protocol::job_file::{JobFile, JobState};
 
-use super::{Agent, AgentError, ending, enter, successor, voice};
+use super::member::enter;
+use super::{Agent, AgentError, ending, successor, voice};
 use crate::ground::wake;
 
 /// How long a coordinator may take to answer an agent that comes back.
@@ -44,12 +46,12 @@ impl Agent {
             .is_ok_and(|job| job.launch == self.launch.launch && job.state == JobState::Suspended)
     }
 
-    /// Returns when a coordinator serves this rank again.
+    /// Returns when a coordinator serves this rank again, or this thread is to step aside.
     pub(super) fn find_another(&mut self) {
         let since = Instant::now();
         let mut news = News::default();
         let mut pause = FIRST_PAUSE;
-        loop {
+        while !self.is_to_step_aside() {
             let lost = match self.come_back() {
                 Ok(()) => {
                     if news.said {
@@ -92,7 +94,7 @@ impl Agent {
 
     /// Connects to whoever job.json names.
     fn come_back(&mut self) -> Result<(), AgentError> {
-        let (sender, receiver) = enter(&self.launch, self.launch.try_connect(PATIENCE)?)?;
+        let (sender, receiver) = enter(&self.launch, self.launch.try_connect(PATIENCE)?, true)?;
         if let Some(staging) = &mut self.staging {
             staging.serve_with(sender.clone());
         }
@@ -144,8 +146,8 @@ impl News {
     }
 }
 
-/// Sleeps until the application's side has something, or the time is over.
-fn wait_for_bell(patience: Duration) {
+/// Sleeps until the application's side has something, or the time is over, a minute at most.
+pub(super) fn wait_for_bell(patience: Duration) {
     let Some(bell) = wake::bell() else {
         std::thread::sleep(patience);
         return;

@@ -4,42 +4,54 @@
 //! the thread registry, has the executor do what takes long, and reports what it sees. It never calls MPI while the application lives.
 //!
 //! * [`absent`] - what it does for an application that comes late
+//! * [`aside`] - what becomes of it while the process is to have one thread
 //! * [`attempt`] - one attempt at a checkpoint, from Begin to its end
 //! * [`ending`] - leaving after a suspend
 //! * [`late`] - what it says when it takes long to come to its still point
 //! * [`lost`] - what it does when the coordinator has died
+//! * [`member`] - joining the job
+//! * [`replaced`] - what it does when another process is the rank
 //! * [`successor`] - starts another coordinator
 //! * [`voice`] - what the user is told
 
 mod absent;
+mod aside;
 pub mod attempt;
 pub mod ending;
 mod late;
 mod lost;
+mod member;
+mod replaced;
 mod successor;
 mod voice;
 
 use std::os::fd::AsFd;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use stillpoint_faults::Point;
-use stillpoint_protocol::agent::{FromAgent, Hello, Order, Progress, ToAgent};
-use stillpoint_protocol::client::{AgentConnection, ClientError};
+use stillpoint_protocol::agent::{FromAgent, Order, Progress, ToAgent};
+use stillpoint_protocol::client::ClientError;
+use stillpoint_protocol::job_file::{JobFile, JobState};
 use stillpoint_protocol::launch::{Launch, LaunchError};
+use stillpoint_protocol::namespace::Namespace;
 use stillpoint_protocol::{Received, Receiver, Sender};
 
 use crate::capture::increment;
 use crate::executor::staging::Staging;
 use crate::ground::page::Page;
-use crate::ground::{say, wake};
-use crate::restore::job::Job;
+use crate::ground::{aside as stepping, wake};
 use crate::threads::lower;
 use attempt::{Attempt, Outcome};
 
+pub use member::{join, join_late, join_later};
+
 /// How long a rank looks for its coordinator.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a rank that ends gives the coordinator to write down how the job has ended, and how often it looks. The process waits for its agent two
+/// seconds at most.
+const LAST_WORD: Duration = Duration::from_millis(1500);
+const LOOK: Duration = Duration::from_millis(5);
 /// How often an attempt looks at the threads when no message comes.
 const TICK: Duration = Duration::from_millis(1);
 
@@ -60,137 +72,14 @@ pub enum AgentError {
     Thread { rank: u32, source: std::io::Error },
 }
 
-/// A rank that belongs to its job, but whose application does not run yet.
-pub struct Member {
-    sender: Sender<FromAgent>,
-    receiver: Receiver<ToAgent>,
-    launch: Launch,
-    /// Orders that came while this rank waited for the others: a checkpoint may be asked for at any time.
-    early: Vec<ToAgent>,
-}
-
-/// Joins the job: connects, says who this is, waits for the welcome.
-pub fn join(launch: &Launch) -> Result<Member, AgentError> {
-    let rank = launch.rank;
-    stillpoint_faults::this_is(rank);
-    wake::prepare().map_err(|source| AgentError::Prepare { rank, source })?;
-    voice::remember();
-    let (sender, receiver) = enter(launch, launch.connect(PATIENCE)?)?;
-    Ok(Member {
-        sender,
-        receiver,
-        launch: launch.clone(),
-        early: Vec::new(),
-    })
-}
-
-/// Says who this is, and waits for the welcome.
-fn enter(
-    launch: &Launch,
-    connection: AgentConnection,
-) -> Result<(Sender<FromAgent>, Receiver<ToAgent>), AgentError> {
-    let rank = launch.rank;
-    let (sender, mut receiver) = connection.split()?;
-    sender.send(&FromAgent::Hello(Hello {
-        rank,
-        size: launch.size,
-        pid: std::process::id(),
-        host: nix::unistd::gethostname()
-            .map(|name| name.to_string_lossy().into_owned())
-            .unwrap_or_default(),
-        launch: launch.launch.clone(),
-        restarted_from: launch.restart.as_ref().map(|restart| restart.epoch),
-    }))?;
-    match receiver.receive_within(PATIENCE)? {
-        Received::Message(ToAgent::Welcome) => Ok((sender, receiver)),
-        Received::Message(ToAgent::Rejected { reason }) => {
-            Err(AgentError::Rejected { rank, reason })
-        }
-        _ => Err(AgentError::Rejected {
-            rank,
-            reason: "it did not answer".to_owned(),
-        }),
-    }
-}
-
-/// The launch of a process that joins its job when it starts MPI.
-static LATE: Mutex<Option<Launch>> = Mutex::new(None);
-
-/// Puts joining off until the program starts MPI: a script may run many programs, and the one that uses MPI is the rank.
-pub fn join_later(launch: Launch) {
-    *LATE.lock().unwrap_or_else(PoisonError::into_inner) = Some(launch);
-}
-
-/// Joins now, if it was put off. A program that cannot join runs all the same, but cannot be checkpointed.
-pub fn join_late() {
-    let launch = LATE.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(launch) = launch
-        && let Err(error) = join(&launch).and_then(Member::start)
-    {
-        say::line(format_args!("this rank cannot be checkpointed: {error}"));
-    }
-}
-
-impl Job for Member {
-    /// Waits until every rank of the job has come here. A rank that failed before ends the job, and with it
-    /// this wait.
-    fn barrier(&mut self, name: &str) -> Result<(), String> {
-        self.pass(name).map_err(|error| error.to_string())
-    }
-
-    fn start(self) -> Result<(), String> {
-        Member::start(self).map_err(|error| error.to_string())
-    }
-}
-
-impl Member {
-    fn pass(&mut self, name: &str) -> Result<(), AgentError> {
-        self.sender.send(&FromAgent::AtBarrier {
-            name: name.to_owned(),
-        })?;
-        loop {
-            match self.receiver.receive()? {
-                Received::Message(ToAgent::BarrierPassed { name: passed }) if passed == name => {
-                    return Ok(());
-                }
-                Received::Message(message) => self.early.push(message),
-                Received::Nothing => {}
-                Received::Closed => {
-                    return Err(AgentError::Alone {
-                        rank: self.launch.rank,
-                        barrier: name.to_owned(),
-                    });
-                }
-            }
-        }
-    }
-
-    /// Starts the agent's thread. The gate page must be filled, all signals blocked.
-    pub fn start(self) -> Result<(), AgentError> {
-        let rank = self.launch.rank;
-        std::thread::Builder::new()
-            .name("stillpoint".to_owned())
-            .stack_size(1 << 20)
-            .spawn(move || {
-                let reachable_at = self.receiver.local_ip().ok();
-                let staging = reachable_at
-                    .and_then(|at| Staging::open(&self.launch, at, self.sender.clone()));
-                Agent {
-                    // SAFETY: whoever starts the agent has filled the gate page.
-                    page: unsafe { Page::mapped() },
-                    staging,
-                    sender: self.sender,
-                    receiver: self.receiver,
-                    attempt: None,
-                    mpi: false,
-                    launch: self.launch,
-                    suspend: None,
-                }
-                .run(self.early);
-            })
-            .map(|_| ())
-            .map_err(|source| AgentError::Thread { rank, source })
-    }
+fn on_a_thread(rank: u32, run: impl FnOnce() + Send + 'static) -> Result<(), AgentError> {
+    let thread = std::thread::Builder::new()
+        .name("stillpoint".to_owned())
+        .stack_size(1 << 20);
+    let started = thread.spawn(run);
+    started
+        .map(drop)
+        .map_err(|source| AgentError::Thread { rank, source })
 }
 
 struct Agent {
@@ -203,22 +92,44 @@ struct Agent {
     launch: Launch,
     /// A signal that asks for a suspend, and may not have been heard yet.
     suspend: Option<i32>,
+    /// Orders that came before it ran.
+    early: Vec<ToAgent>,
+    /// Another process is this rank now.
+    replaced: bool,
 }
 
 impl Agent {
-    /// Runs as long as the process. When the coordinator goes, the application runs on; so does this, with the next one.
-    fn run(mut self, early: Vec<ToAgent>) {
+    /// Goes on where another thread was the agent.
+    fn start(self) -> Result<(), AgentError> {
+        on_a_thread(self.launch.rank, move || self.run())
+    }
+
+    /// Runs as long as the process, but for moments aside. When the coordinator goes, the application runs on; so does this, with the next one.
+    fn run(mut self) {
         // The reason is of no use to the application; the coordinator's log and the command tell it.
-        let _ = early
+        let _ = std::mem::take(&mut self.early)
             .into_iter()
-            .try_for_each(|message| self.obey(message))
-            .and_then(|()| self.serve());
+            .try_for_each(|message| self.obey(message));
         loop {
-            self.left_alone();
-            self.find_another();
-            // As above.
-            let _ = self.serve();
+            if self.replaced {
+                self.stand_back();
+            } else {
+                // As above.
+                let _ = self.serve();
+                self.left_alone();
+            }
+            if self.is_to_step_aside() {
+                return self.step_aside();
+            }
+            if !self.replaced {
+                self.find_another();
+            }
         }
+    }
+
+    /// Not while anything is under way.
+    fn is_to_step_aside(&self) -> bool {
+        self.attempt.is_none() && stepping::is_wanted()
     }
 
     fn serve(&mut self) -> Result<(), ClientError> {
@@ -229,6 +140,9 @@ impl Agent {
                     Received::Nothing => break,
                     Received::Closed => return Ok(()),
                 }
+            }
+            if self.is_to_step_aside() {
+                return Ok(());
             }
             self.mpi_came_or_went()?;
             if let Some(signal) = wake::take_suspend() {
@@ -300,9 +214,14 @@ impl Agent {
     }
 
     /// What is said outside of an attempt: a word for the user, and of storage tiers.
-    fn hear(&self, message: ToAgent) {
-        if let ToAgent::Say { text } = &message {
-            return voice::say(text);
+    fn hear(&mut self, message: ToAgent) {
+        match &message {
+            ToAgent::Say { text } => return voice::say(text),
+            ToAgent::Replaced => {
+                self.replaced = true;
+                return;
+            }
+            _ => {}
         }
         let Some(staging) = &self.staging else {
             return;
@@ -344,7 +263,29 @@ impl Agent {
             self.leave_tiers();
             // A coordinator that has gone needs no message.
             let _ = self.sender.send(&FromAgent::Exiting { status });
+            self.let_it_be_written();
             wake::told();
+        }
+    }
+
+    /// In a container everything ends with its first process, which may wait for this one: the coordinator, if it is here, writes down first how the job
+    /// has ended. Where other ranks run on that is not now, and this one ends all the same.
+    fn let_it_be_written(&self) {
+        let here = Namespace::here();
+        if here.is_unknown() || here.is_of_the_host() {
+            return;
+        }
+        // It waits for that.
+        self.sender.close();
+        let since = Instant::now();
+        let running = |job: JobFile| {
+            let ours = job.launch == self.launch.launch && job.state == JobState::Running;
+            ours && job.coordinator.alive() == Some(true)
+        };
+        while JobFile::read(&self.launch.directory).is_ok_and(running)
+            && since.elapsed() < LAST_WORD
+        {
+            std::thread::sleep(LOOK);
         }
     }
 

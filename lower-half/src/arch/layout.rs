@@ -7,7 +7,7 @@
 use core::ops::Range;
 
 use stillpoint_wrappers::gate::{
-    ARENA_END, ARENA_START, GATE_ADDRESS, GATE_BYTES, GatePage, LOW_END,
+    ARENA_END, ARENA_START, CODE_END, GATE_ADDRESS, GATE_BYTES, GatePage, LOW_END,
 };
 
 /// Words that the springboard reads: see [`Slot`].
@@ -15,6 +15,8 @@ pub const SLOTS: usize = GATE_ADDRESS + 0x1000;
 /// The springboard: code at fixed addresses (`arch::springboard`).
 pub const SPRINGBOARD: usize = GATE_ADDRESS + 0x2000;
 pub const SPRINGBOARD_BYTES: usize = 0x1000;
+/// The short way of system calls: code whose first address never changes, a page (`arch::short`).
+pub const SHORT_WAY: usize = GATE_ADDRESS + 0x3000;
 /// One bit a descriptor: set where it belongs to the upper half (`gate::descriptors`).
 pub const DESCRIPTORS: usize = GATE_ADDRESS + 0x4000;
 /// Descriptors that have a bit; higher ones always belong to the upper half.
@@ -26,6 +28,13 @@ pub const EXE_PATH_BYTES: usize = 0x1000;
 const _: () = assert!(size_of::<GatePage>() <= 0x1000);
 const _: () = assert!(EXE_PATH + EXE_PATH_BYTES <= GATE_ADDRESS + GATE_BYTES);
 const _: () = assert!(DESCRIPTORS + DESCRIPTOR_LIMIT / 8 <= EXE_PATH);
+
+/// Bytes of a thread's stack for handlers (room for a few signal frames, of up to 16 KB each, and what handlers need), and where from GS on lies
+/// where it begins.
+pub const HANDLER_STACK_BYTES: usize = 96 * 1024;
+pub const HANDLER_STACK_AT: usize = 200;
+/// In a thread's flags: it is a child process that shares its parent's memory until it execs.
+pub const SHARES_MEMORY: u64 = 2;
 
 /// Indexes of the words at [`SLOTS`].
 #[repr(usize)]
@@ -44,6 +53,15 @@ pub enum Slot {
     Getcpu = 7,
     /// The process's id as the application knows it.
     KnownPid = 8,
+    /// Of the short way: not 0 where it is closed; the function that answers; the pieces of the springboard that make a call as it is, note a
+    /// descriptor, and close one.
+    ShortOff = 9,
+    ShortAnswer = 10,
+    ShortNoting = 11,
+    ShortClose = 12,
+    ShortPlain = 13,
+    /// What it knows of large mappings.
+    ShortLarge = 14,
 }
 
 /// The address of a word at [`SLOTS`].
@@ -55,12 +73,14 @@ pub const fn slot(slot: Slot) -> usize {
 ///
 /// ```text
 ///  0x5501_0000_0000  vDSO image
+///  0x5501_405f_0000  islands of the executable's calls
 ///  0x5501_4060_0000  executable (position-independent ones)
 ///  0x5510_0006_0000  stack of the main thread, growing down from STACK_TOP
 ///  0x5511_0009_0000  program break
 ///  0x5531_0180_0000  mappings smaller than 2 MiB
 ///  0x5539_00c0_0000  mappings of 2 MiB and more
 ///
+///  0x0300_0000_0000  files and code, when theirs are
 ///  0x1200_0000_0000  mappings smaller than 2 MiB, when their room is full
 ///  0x1400_0000_0000  mappings of 2 MiB and more, when theirs is
 /// ```
@@ -72,12 +92,15 @@ pub const fn slot(slot: Slot) -> usize {
 /// 256 times.
 pub const VDSO: usize = ARENA_START;
 pub const EXECUTABLE: usize = ARENA_START + 0x4060_0000;
+/// Islands of the executable's calls (`gate::sites`).
+pub const ISLANDS: Range<usize> = EXECUTABLE - 0x1_0000..EXECUTABLE;
 pub const STACK_TOP: usize = ARENA_START + 0x0f_0006_0000;
 pub const STACK_MOST: usize = 0x4_0000_0000;
 pub const BREAK_START: usize = ARENA_START + 0x10_0009_0000;
 pub const BREAK_END: usize = ARENA_START + 0x30_0000_0000;
 pub const SMALL: Range<usize> = ARENA_START + 0x30_0180_0000..ARENA_START + 0x38_0000_0000;
 pub const LARGE: Range<usize> = SMALL.end + 0x00c0_0000..ARENA_END;
+pub const MORE_CODE: Range<usize> = 0x0300_0000_0000..CODE_END;
 pub const MORE_SMALL: Range<usize> = 0x1200_0000_0000..0x1400_0000_0000;
 pub const MORE_LARGE: Range<usize> = MORE_SMALL.end..LOW_END;
 

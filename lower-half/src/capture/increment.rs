@@ -1,89 +1,35 @@
 //! What this rank's next image builds on: the last committed one, what has been written since, and what of that really differs.
 
 mod devices;
+mod known;
 mod left;
+mod parts;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
+use stillpoint_gpu_messages::Hashers;
 use stillpoint_image::delta::{Unchanged, within};
-use stillpoint_image::format::PAGE;
 use stillpoint_image::pages::Pages;
 use stillpoint_image::{Base, Carried, ImageError, Origin, Region, Writer, Written};
 use stillpoint_incremental::blocks::{BlockSize, Counts, Table};
 use stillpoint_incremental::tracking::Tracking;
-use stillpoint_incremental::viability::{
-    Measured, Method, Outcome, Part, Plan, Rates, Record, Regions, by_region,
-};
+use stillpoint_incremental::viability::{Method, OfDevices, Outcome, Part, Plan, Rates, Record};
 
 use stillpoint_protocol::agent::Incremental;
-use stillpoint_protocol::launch::Launch;
 
 use super::account::Account;
 use super::maps::Mapping;
-use super::tracking::Tracker;
 use super::{differ, runs};
 use crate::ground::ranges;
 pub use devices::Devices;
 use devices::{Device, Known, Name};
-
-/// Bytes a second, until they have been measured.
-const RATES: Rates = Rates {
-    beta_ckpt: 1e9,
-    beta_hash: 5e9,
-};
-
-/// What the process knows of its epochs.
-struct State {
-    tracker: Tracker,
-    base: Option<(Base, Arc<Table>)>,
-    /// Of devices, in the base.
-    devices: Arc<Known>,
-    /// Written, and not committed as far as is known.
-    next: Option<(u64, Base, Arc<Table>, Arc<Known>)>,
-    histories: Regions,
-    writing: Measured,
-    hashing: Measured,
-}
-
-static STATE: Mutex<Option<State>> = Mutex::new(None);
-
-/// How it is to be known what is written to, as the launch says.
-static TRACKING: OnceLock<Tracking> = OnceLock::new();
-
-/// Remembers, before the application runs, what the launch says of it.
-pub fn remember(launch: &Launch) {
-    // It is the process's only launch.
-    let _ = TRACKING.set(launch.tracking);
-}
-
-fn state() -> MutexGuard<'static, Option<State>> {
-    STATE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl State {
-    fn new() -> State {
-        State {
-            tracker: Tracker::open(TRACKING.get().copied().unwrap_or_default()),
-            base: None,
-            devices: Arc::default(),
-            next: None,
-            histories: Regions::default(),
-            writing: Measured::default(),
-            hashing: Measured::default(),
-        }
-    }
-
-    fn rates(&self) -> Rates {
-        Rates {
-            beta_ckpt: self.writing.rate().unwrap_or(RATES.beta_ckpt),
-            beta_hash: self.hashing.rate().unwrap_or(RATES.beta_hash),
-        }
-    }
-}
+use known::{State, state};
+pub use known::{committed, follows, remember};
+use parts::{bytes, narrow, parts, whole_pages, wide};
 
 /// What an image is to hold of private memory, and how it gets there.
 pub struct Increment {
@@ -110,13 +56,15 @@ pub struct Increment {
     table: Table,
     counts: BTreeMap<u64, Counts>,
     outcome: Outcome,
-    /// Whether devices' memory is compared.
-    hashes_devices: bool,
+    /// Who hashes devices' memory, so that it is compared.
+    hashers: Option<Hashers>,
     /// What is known of it in the base, and in the next image.
     old_devices: Arc<Known>,
     devices: Known,
     /// What of it stays where it is.
     unchanged: Vec<Unchanged>,
+    /// What came of it; `None`: there is none.
+    of_devices: Option<OfDevices>,
 }
 
 impl Increment {
@@ -141,34 +89,21 @@ impl Increment {
             kept: Vec::new(),
             table: Table::new(BlockSize::PAGE),
             counts: BTreeMap::new(),
-            hashes_devices: false,
+            hashers: None,
             old_devices: Arc::default(),
             devices: Known::new(),
             unchanged: Vec::new(),
+            of_devices: None,
         }
     }
 
     /// A device's memory is going to come, and is this content of the image.
-    fn device(&self, name: Name, number: u32) -> Device {
+    fn device(&self, name: Name, number: u32, bytes: u64) -> Device {
         let before = self.old_devices.get(&name).cloned().zip(self.base.as_ref());
-        match self.hashes_devices {
-            true => Device::compared(number, before, &self.left),
-            false => Device::whole(number),
+        match self.hashers {
+            Some(_) => devices::compared((number, bytes), before, &self.left),
+            None => Device::new(number, None, None),
         }
-    }
-
-    /// It has come.
-    fn device_has_come(
-        &mut self,
-        name: Name,
-        device: Device,
-        writer: &mut Writer,
-    ) -> Result<(), ImageError> {
-        if let Some((known, unchanged)) = device.end(writer)? {
-            self.devices.insert(name, known);
-            self.unchanged.extend(unchanged);
-        }
-        Ok(())
     }
 
     /// Writes what of these ranges has changed.
@@ -265,6 +200,7 @@ impl Increment {
                 alpha: all.alpha(),
                 ..self.outcome
             },
+            devices: self.of_devices,
         }
     }
 }
@@ -307,7 +243,7 @@ pub unsafe fn since_the_last(
             },
             old: Arc::new(Table::new(tracking.block())),
             table: Table::new(tracking.block()),
-            hashes_devices: hashes_devices(how, rates),
+            hashers: state.hashers(how),
             tracking: Some(tracking),
             plan: Some((Plan::whole(rates, &parts), parts)),
             ..Increment::whole(private, regions)
@@ -340,7 +276,7 @@ pub unsafe fn since_the_last(
     increment.changed = cut(written.into_iter().chain(again).collect());
     Increment {
         base: Some(base.clone()),
-        hashes_devices: hashes_devices(how, rates),
+        hashers: state.hashers(how),
         old_devices: Arc::clone(&state.devices),
         tracking: Some(tracking),
         plan: Some((plan, parts)),
@@ -359,54 +295,6 @@ fn hashes_at_once(tracking: Tracking, how: Incremental, rates: Rates) -> bool {
         Incremental::Blocks => true,
         _ => how.hashes() && !tracking.tells_pages() && rates.pays(1.0),
     }
-}
-
-/// Whether memory of devices is compared. It is at hand for that when it is drained. How much of it stays as it is shows only then.
-fn hashes_devices(how: Incremental, rates: Rates) -> bool {
-    match how {
-        Incremental::Blocks => true,
-        _ => how.hashes() && rates.pays(1.0),
-    }
-}
-
-/// What there is to write in each of the model's regions: of this memory, what was written to, and what is written again for another reason.
-fn parts(
-    private: &[Range<usize>],
-    written: &[Range<usize>],
-    again: &[Range<usize>],
-    known: Option<&Table>,
-) -> BTreeMap<u64, Part> {
-    let mut parts = BTreeMap::<u64, Part>::new();
-    for (region, range) in by_region(wide(private)) {
-        parts.entry(region).or_default().memory += range.end - range.start;
-    }
-    for (region, range) in by_region(wide(written)) {
-        let part = parts.entry(region).or_default();
-        part.page_dirty += range.end - range.start;
-        part.known += known.map_or(0, |table| table.known(&range));
-    }
-    for (region, range) in by_region(wide(again)) {
-        parts.entry(region).or_default().again += range.end - range.start;
-    }
-    parts
-}
-
-fn bytes(ranges: &[Range<usize>]) -> u64 {
-    ranges.iter().map(|range| range.len() as u64).sum()
-}
-
-fn whole_pages(range: Range<usize>) -> Range<usize> {
-    range.start / PAGE * PAGE..range.end.next_multiple_of(PAGE)
-}
-
-fn wide(ranges: &[Range<usize>]) -> Vec<Range<u64>> {
-    let wide = |range: &Range<usize>| range.start as u64..range.end as u64;
-    ranges.iter().map(wide).collect()
-}
-
-fn narrow(ranges: &[Range<u64>]) -> Vec<Range<usize>> {
-    let narrow = |range: &Range<u64>| range.start as usize..range.end as usize;
-    ranges.iter().map(narrow).collect()
 }
 
 /// The image of this epoch is written; `finishing` is how long it took to make sure of it. Gives what was expected of it and what came of it.
@@ -428,28 +316,13 @@ pub fn written(
         } = record.outcome;
         state.writing.record(bytes, write_seconds);
         state.hashing.record(hashed, hash_seconds);
+        if let Some(of) = &record.devices {
+            state.by_gpus.record(of.by_gpus, of.gpu_seconds);
+        }
         state.histories.record(plan, &increment.counts, parts);
         let base = written.base(epoch, rank);
         let (table, devices) = (Arc::new(increment.table), Arc::new(increment.devices));
         state.next = Some((epoch, base, table, devices));
     }
     record
-}
-
-/// The epoch is committed, and has its name: the next one builds on it.
-pub fn committed(epoch: u64) {
-    if let Some(state) = &mut *state()
-        && let Some((_, base, table, devices)) = state.next.take_if(|(next, ..)| *next == epoch)
-    {
-        state.base = Some((base, table));
-        state.devices = devices;
-        state.tracker.committed();
-    }
-}
-
-/// Whether the mapping's page faults are handled for this, and not for the application.
-pub fn follows(mapping: &Mapping) -> bool {
-    let state = state();
-    let tracker = state.as_ref().map(|state| &state.tracker);
-    tracker.is_some_and(|tracker| tracker.has_registered(mapping))
 }

@@ -1,7 +1,7 @@
 //! Memory that no image can hold, or no restart can have again.
 
 use stillpoint_image::tables::RegionKind;
-use stillpoint_wrappers::gate::is_upper;
+use stillpoint_wrappers::gate::is_upper_code;
 
 use super::increment;
 use super::maps::Mapping;
@@ -24,9 +24,9 @@ pub fn mapping(mapping: &Mapping, below: &Below) -> Option<String> {
             mapping.range()
         ));
     }
-    if mapping.protection & libc::PROT_EXEC != 0 && !is_upper(mapping.start) {
+    if mapping.protection & libc::PROT_EXEC != 0 && !is_upper_code(mapping.start) {
         return Some(format!(
-            "{} at {} is code that was moved to where its system calls are not seen: unmap it before a checkpoint",
+            "{} at {} is code where its system calls are not seen: unmap it before a checkpoint",
             what(),
             mapping.range()
         ));

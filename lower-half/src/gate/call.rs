@@ -3,7 +3,7 @@
 //! Rules of this place: those of `gate::trap`.
 
 use crate::arch::frame::{ARGUMENTS, BEHIND, Frame, PC, RESULT, WORD};
-use crate::arch::springboard::Piece;
+use crate::arch::springboard::{Piece, SYSCALL};
 use crate::arch::syscall::syscall6;
 
 /// An error as system calls return it.
@@ -68,6 +68,13 @@ impl Call {
         self.frame.set_register(PC, piece.address());
         self.redirected = true;
         0
+    }
+
+    /// Has the application make the call once more, when this handler has returned and whatever waits for it has stopped the thread.
+    pub fn again(&mut self) {
+        let made = self.frame.register(PC) - SYSCALL.len();
+        self.frame.set_register(PC, made);
+        self.redirected = true;
     }
 
     /// As [`Call::redirect`], the call being just what it was.

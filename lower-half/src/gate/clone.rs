@@ -18,10 +18,10 @@ use crate::arch::syscall::{failed, syscall6};
 use crate::arch::{enter, registers};
 use crate::gate::call::{Call, errno};
 use crate::gate::holdings::{self, Holding};
-use crate::gate::{self, exec, futex, identity, signals, timers, user};
+use crate::gate::{self, exec, exit, futex, identity, signals, sites, timers, user};
 use crate::ground::arriving;
-use crate::threads::areas;
 use crate::threads::registry::{self, Thread, flag};
+use crate::threads::{areas, shut};
 
 const RED_ZONE: usize = 128;
 
@@ -43,6 +43,12 @@ pub fn on_clone(call: &mut Call) -> isize {
     }
     if !flag(libc::CLONE_VM) || stack == 0 {
         return on_fork(call, flags & !(libc::CLONE_VM as usize));
+    }
+    if flag(libc::CLONE_THREAD) {
+        sites::before_threads();
+        if !has_keeper() {
+            return errno(libc::EAGAIN);
+        }
     }
     let Some(thread) = Thread::take() else {
         return errno(libc::EAGAIN);
@@ -112,6 +118,14 @@ pub fn on_clone(call: &mut Call) -> isize {
     }
     thread.name(id, result as u32);
     id as isize
+}
+
+/// Whether a new thread of this process can borrow an area, if it is to.
+fn has_keeper() -> bool {
+    let ours = |thread: &Thread| !exit::forked() && !thread.shares_memory();
+    Thread::current()
+        .filter(ours)
+        .is_none_or(areas::before_threads)
 }
 
 /// Lays down, below a new thread's stack, what it begins with: the frame that it returns through to where it was made.
@@ -291,6 +305,7 @@ fn start_forked() {
             .virtual_tid
             .store(thread.real_tid(), Ordering::Relaxed);
     }
+    shut::shut(false);
 }
 
 /// `exit`: the thread ends.

@@ -11,8 +11,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use super::call::{Call, errno};
 use super::holdings::{self, Holding};
 use super::user;
+use crate::arch::frame::{Frame, PC, RESULT};
 use crate::arch::layout::{DESCRIPTOR_LIMIT, DESCRIPTORS};
-use crate::arch::springboard::Piece;
+use crate::arch::springboard::{self, Piece, Standing};
 use crate::arch::syscall::{failed, syscall3};
 use crate::gate::exit;
 use crate::ground::{arriving, faults};
@@ -34,6 +35,18 @@ pub fn is_upper(fd: usize) -> bool {
 pub fn note(fd: usize) {
     if let Some(word) = bits().get(fd / 64) {
         word.fetch_or(1 << (fd % 64), Ordering::Relaxed);
+    }
+}
+
+/// Between the springboard's call and its note a fresh descriptor would be missed: notes it, of a thread that stands there in `frame`. Whoever may be stopped there, or on
+/// top of that, is looked at so before.
+pub fn note_behind(frame: Frame) {
+    let result = frame.register(RESULT);
+    if let Standing::Called(piece) = springboard::standing(frame.register(PC))
+        && piece.notes_result()
+        && !failed(result as isize)
+    {
+        note(result);
     }
 }
 

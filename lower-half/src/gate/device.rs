@@ -6,7 +6,7 @@
 use core::sync::atomic::Ordering;
 
 use stillpoint_wrappers::devices::{IN_USE, WINDOW};
-use stillpoint_wrappers::gate::{self, Reach};
+use stillpoint_wrappers::gate::{self, Reach, SHUT};
 
 use crate::threads::registry;
 
@@ -35,10 +35,12 @@ fn begins() {
     // A thread that becomes direct at this very moment looks at the bit afterwards.
     for thread in registry::each() {
         let record = thread.record();
-        let (direct, near) = (Reach::Direct as u32, Reach::Near as u32);
+        let no_longer_direct = |reach: u32| {
+            (reach & !SHUT == Reach::Direct as u32).then_some(reach | Reach::Near as u32)
+        };
         let _ = record
             .reach
-            .compare_exchange(direct, near, Ordering::SeqCst, Ordering::Relaxed);
+            .fetch_update(Ordering::SeqCst, Ordering::Relaxed, no_longer_direct);
         record.receive.store(0, Ordering::SeqCst);
     }
 }

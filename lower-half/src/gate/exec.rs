@@ -149,6 +149,10 @@ fn start(
 fn with_own_mask(call: &Call, action: impl FnOnce() -> isize) -> isize {
     let mask = syscall::set_mask(signals::as_believed(call.frame().mask()));
     let child = exit::forked() || Thread::current().is_some_and(Thread::shares_memory);
+    if Thread::current().is_some_and(Thread::to_be_traced) {
+        // SAFETY: concerns this process alone.
+        unsafe { syscall3(libc::SYS_ptrace, libc::PTRACE_TRACEME as usize, 0, 0) };
+    }
     let result = if child {
         // It is never stopped, and what it shares with its parent, or has a copy of, must not hold it up.
         action()

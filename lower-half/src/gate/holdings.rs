@@ -6,7 +6,7 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::call::Call;
-use super::descriptors;
+use super::{descriptors, short, single};
 use crate::arch::syscall::failed;
 use crate::gate::exit;
 use crate::threads::registry::Thread;
@@ -59,6 +59,13 @@ holdings! {
 
 use Holding::*;
 
+impl Holding {
+    /// With it, somebody of the application's own looks at every system call.
+    fn looks_at_calls(self) -> bool {
+        matches!(self, SystemCallFilter | ProcessSetting)
+    }
+}
+
 static HELD: [AtomicU32; Holding::ALL.len()] = [const { AtomicU32::new(0) }; Holding::ALL.len()];
 
 fn count(holding: Holding) -> Option<&'static AtomicU32> {
@@ -89,7 +96,14 @@ pub fn remove(holding: Holding) {
 
 /// Makes the call; where it succeeds, one more is held.
 pub fn held(call: &Call, holding: Holding) -> isize {
-    let result = call.make();
+    if holding.looks_at_calls() {
+        short::close();
+    }
+    noted(holding, call.make())
+}
+
+/// What has been made with this result, if it has, is held.
+fn noted(holding: Holding, result: isize) -> isize {
     if !failed(result) {
         add(holding);
     }
@@ -108,12 +122,15 @@ pub fn released(call: &Call, holding: Holding) -> isize {
 /// Operations of `keyctl` that only ask: for an id, a description, a key's contents, its label, what is offered.
 pub const KEYS_ASKED: &[u32] = &[0, 6, 11, 17, 24, 31];
 
-/// `ptrace`.
+/// `ptrace`. A child that shares its parent's memory, and asks to be traced by it, would stop at its next call that is trapped, and its parent, which waits for its
+/// `execve`, could not let it go on: natively there is no signal in between, so it is traced from that `execve` on.
 pub fn on_ptrace(call: &mut Call) -> isize {
     const ATTACH: usize = libc::PTRACE_ATTACH as usize;
     const SEIZE: usize = libc::PTRACE_SEIZE as usize;
     const DETACH: usize = libc::PTRACE_DETACH as usize;
+    const TRACE_ME: usize = libc::PTRACE_TRACEME as usize;
     match call.argument(0) {
+        TRACE_ME if Thread::current().is_some_and(Thread::traced_from_exec) => 0,
         ATTACH | SEIZE => held(call, Tracing),
         DETACH => released(call, Tracing),
         _ => call.make(),
@@ -129,11 +146,34 @@ pub fn on_segments(call: &mut Call) -> isize {
     result
 }
 
+/// What only a process of one thread may leave.
+const ALONE: usize =
+    (libc::CLONE_NEWUSER | libc::CLONE_THREAD | libc::CLONE_SIGHAND | libc::CLONE_VM) as usize;
+
 /// `unshare`.
 pub fn on_unshare(call: &mut Call) -> isize {
     const OWN: i32 = libc::CLONE_FILES | libc::CLONE_FS | libc::CLONE_SYSVSEM;
-    let own = call.argument(0) as i32 & OWN != 0;
-    held(call, if own { DescriptorTable } else { Namespace })
+    let flags = call.argument(0);
+    let own = flags as i32 & OWN != 0;
+    entered(
+        call,
+        flags & ALONE != 0,
+        if own { DescriptorTable } else { Namespace },
+    )
+}
+
+/// `setns`: without a kind it is any that the descriptor leads to.
+pub fn on_setns(call: &mut Call) -> isize {
+    let kinds = call.argument(1);
+    entered(call, kinds == 0 || kinds & ALONE != 0, Namespace)
+}
+
+fn entered(call: &mut Call, alone: bool, holding: Holding) -> isize {
+    let made = match alone {
+        true => single::make(call),
+        false => Some(call.make()),
+    };
+    made.map_or(0, |result| noted(holding, result))
 }
 
 /// `seccomp` that sets a mode; with a listener its result is a descriptor.
@@ -195,5 +235,8 @@ pub fn inherit() {
         if let Some(count) = HELD.get(usize::from(letter.wrapping_sub(FIRST_LETTER))) {
             count.fetch_add(1, Ordering::Relaxed);
         }
+    }
+    if count(SystemCallFilter).is_some_and(|count| count.load(Ordering::Relaxed) != 0) {
+        short::close();
     }
 }

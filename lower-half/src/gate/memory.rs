@@ -10,23 +10,26 @@ mod arena;
 mod details;
 mod elsewhere;
 mod ranges;
+mod saved;
+mod segments;
 
 use core::ops::Range;
 
-use stillpoint_wrappers::gate::{GATE_ADDRESS, GATE_BYTES, is_upper};
+use stillpoint_wrappers::gate::{GATE_ADDRESS, GATE_BYTES, is_upper, is_upper_code};
 
 use super::call::{Call, errno};
 use super::device;
 use crate::arch::PAGE;
-use crate::arch::layout::{BREAK_END, BREAK_START};
-use crate::arch::syscall::{failed, syscall3, syscall4, syscall6};
+use crate::arch::layout::{BREAK_END, BREAK_START, ISLANDS};
+use crate::arch::short::LARGE_FLAGS;
+use crate::arch::syscall::{failed, syscall3, syscall6};
 use crate::ground::arriving;
 use crate::ground::lock::Lock;
-use arena::Arena;
-use details::changed;
-pub use details::{ADVICE_ON_PAGES, changes, on_details};
+use arena::{Arena, WORTH_REUSING};
+pub use details::{ADVICE_ON_PAGES, changed, changes, large, on_details};
 pub use elsewhere::{on_mprotect, on_munmap, on_shmdt};
-use ranges::Ranges;
+pub use saved::{restore, save};
+pub use segments::on_shmat;
 
 const HUGE: usize = 2 << 20;
 
@@ -151,7 +154,9 @@ pub fn mmap(
         return map(address, bytes, protection, flags, fd, offset);
     }
     let hint = address & !(PAGE - 1);
+    let unseen = protection & libc::PROT_EXEC as usize != 0 && !is_upper_code(hint);
     if hint >= PAGE * 16
+        && !unseen
         && let Some(range) = pages(hint, whole(bytes, flags))
     {
         let result = match settled(&range) {
@@ -163,6 +168,9 @@ pub fn mmap(
         }
     }
     let result = ARENA.lock().place(bytes, alignment(bytes, flags), rest);
+    if address == 0 && flags == LARGE_FLAGS && bytes >= WORTH_REUSING && !failed(result) {
+        details::placed(bytes, result as usize);
+    }
     if result == errno(libc::EINVAL) && flags & libc::MAP_SHARED as usize != 0 {
         return elsewhere::map_anywhere(bytes, rest);
     }
@@ -253,57 +261,37 @@ pub fn on_brk(call: &mut Call) -> isize {
     wanted as isize
 }
 
-/// `shmat`: System V segments are attached in the arena too, or where the application wants them.
-pub fn on_shmat(call: &mut Call) -> isize {
-    let [id, address, flags, ..] = call.arguments();
-    // SAFETY: as the application asks, once the place is known to be its own.
-    let attach = |address, flags| unsafe { syscall3(libc::SYS_shmat, id, address, flags) };
-    let mut status = core::mem::MaybeUninit::<libc::shmid_ds>::zeroed();
-    // SAFETY: IPC_STAT fills the structure.
-    let result = unsafe {
-        syscall4(
-            libc::SYS_shmctl,
-            id,
-            libc::IPC_STAT as usize,
-            status.as_mut_ptr() as usize,
-            0,
-        )
-    };
-    if failed(result) {
-        return result;
-    }
-    // SAFETY: zero is a valid value for every field, and the kernel has filled it.
-    let bytes = unsafe { status.assume_init_ref() }.shm_segsz;
-    if address != 0 {
-        let rounds = flags & libc::SHM_RND as usize != 0;
-        let start = if rounds {
-            address & !(PAGE - 1)
-        } else {
-            address
-        };
-        return match pages(start, bytes) {
-            Some(range) if !settled(&range) => {
-                elsewhere::attach(range, flags, || attach(address, flags))
-            }
-            _ => attach(address, flags),
-        };
-    }
-    let mut arena = ARENA.lock();
-    let place = arena.reserve(bytes, unasked(bytes));
-    if failed(place) {
-        return place;
-    }
-    let result = attach(place as usize, flags | libc::SHM_REMAP as usize);
-    if failed(result) {
-        // SAFETY: gives back exactly what was reserved.
-        unsafe { syscall3(libc::SYS_munmap, place as usize, bytes, 0) };
-    }
-    result
-}
-
 /// A place of `bytes` in the arena that the caller will map over.
 pub fn reserve(bytes: usize, alignment: usize) -> isize {
     ARENA.lock().reserve(bytes, alignment)
+}
+
+/// A page of code of the upper half's own, where `reaches` says that it is near enough.
+pub fn island(reaches: impl Fn(usize) -> bool) -> Option<usize> {
+    let protection = (libc::PROT_READ | libc::PROT_EXEC) as usize;
+    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
+    let beside_executable = || {
+        let mut pages = ISLANDS.step_by(PAGE).filter(|at| reaches(*at));
+        pages.find(|at| map_free(*at, PAGE, protection, flags, usize::MAX, 0) == *at as isize)
+    };
+    // Large mappings have a room of their own, far from the other.
+    let in_room = |bytes: usize| {
+        let rest = [protection, flags, usize::MAX, 0];
+        let place = ARENA.lock().place(bytes, PAGE, rest);
+        if failed(place) {
+            return None;
+        }
+        let place = place as usize;
+        if reaches(place) {
+            return Some(place);
+        }
+        // SAFETY: unmaps exactly what was just mapped.
+        unsafe { syscall3(libc::SYS_munmap, place, bytes, 0) };
+        None
+    };
+    let island = beside_executable().or_else(|| [PAGE, HUGE].into_iter().find_map(in_room));
+    changed();
+    island
 }
 
 /// Holds the arena still.
@@ -334,45 +322,6 @@ pub fn owns(address: usize) -> bool {
         let arena = ARENA.lock();
         arena.asked.parts(address..address + 1).next().is_some()
     }
-}
-
-/// What an image must hold: where the search goes on in each room, the program break, and what was asked for elsewhere.
-pub fn save() -> Vec<u8> {
-    let arena = ARENA.lock();
-    let rooms = arena.rooms.iter().flatten().map(|room| room.next);
-    let asked = arena
-        .asked
-        .iter()
-        .flat_map(|range| [range.start, range.end]);
-    rooms
-        .chain([arena.end])
-        .chain(asked)
-        .flat_map(|word| (word as u64).to_le_bytes())
-        .collect()
-}
-
-/// Takes up what [`save`] gave, in another launch.
-pub fn restore(saved: &[u8]) -> Result<(), super::SavedStateError> {
-    const ROOMS: usize = 4;
-    let unsound = || super::SavedStateError::Value { part: "memory" };
-    let words = super::words(saved, "memory", saved.len() / 8)?;
-    let (rooms, rest) = words.split_at_checked(ROOMS).ok_or_else(unsound)?;
-    let (end, asked) = rest.split_first().ok_or_else(unsound)?;
-    let asked = Ranges::from_words(asked).ok_or_else(unsound)?;
-    let end = *end as usize;
-    let mut arena = ARENA.lock();
-    let mut places = rooms.iter().zip(arena.rooms.iter().flatten());
-    let sound = places
-        .all(|(next, room)| (room.place.start..=room.place.end).contains(&(*next as usize)))
-        && (BREAK_START..=BREAK_END).contains(&end);
-    if !sound {
-        return Err(unsound());
-    }
-    for (next, room) in rooms.iter().zip(arena.rooms.iter_mut().flatten()) {
-        room.next = *next as usize;
-    }
-    (arena.end, arena.asked) = (end, asked);
-    Ok(())
 }
 
 #[cfg(test)]

@@ -12,10 +12,9 @@ use std::time::{Duration, Instant};
 
 use stillpoint_wrappers::gate::{self, Inside, UpperHooks};
 
-use crate::arch::frame::{Frame, PC, RESULT};
-use crate::arch::registers;
-use crate::arch::springboard::{self, Standing};
+use crate::arch::frame::Frame;
 use crate::arch::syscall::{failed, futex_wait, futex_wake, syscall3, syscall4, yield_now};
+use crate::arch::{registers, short};
 use crate::gate::{descriptors, identity, signals};
 use crate::threads::registry::{self, State, Thread, flag};
 use crate::threads::{beneath, handler_stack, interrupted};
@@ -41,16 +40,23 @@ pub unsafe extern "C" fn on_stop(
     let agents = unsafe {
         (*info).si_code == libc::SI_QUEUE && (*info).si_value().sival_ptr as usize == MAGIC
     };
+    let mut asked = false;
     let thread = Thread::current().filter(|thread| {
         let flag = if agents { flag::STOP } else { flag::STOP_SELF };
-        let asked = thread.notes().flags.fetch_and(!flag, Ordering::AcqRel) & flag != 0;
+        asked = thread.notes().flags.fetch_and(!flag, Ordering::AcqRel) & flag != 0;
         asked || agents
     });
     let Some(thread) = thread else {
         signals::deliver_here(signal, info, context);
         return;
     };
+    short::settle(frame);
     interrupted::make_again(thread, frame);
+    // Whoever is asked twice gets two signals: the second finds him where he was let go on. And he may be let go on before the first has come.
+    let late = !asked || HOLD.load(Ordering::Acquire) == 0;
+    if agents && late {
+        return;
+    }
     let record = thread.record();
     if record.inside.load(Ordering::Relaxed) != Inside::No as u32 || beneath::in_stub(frame) {
         return;
@@ -80,7 +86,7 @@ pub unsafe extern "C" fn on_stop(
             .flags
             .fetch_and(!flag::OUTSIDE, Ordering::AcqRel),
     };
-    note_descriptor(frame);
+    descriptors::note_behind(frame);
     // The kernel tells it to nobody else.
     thread.note_timer_slack(timer_slack());
     // SAFETY: the thread's own record.
@@ -125,17 +131,6 @@ unsafe extern "C" fn park(_nothing: usize) {
     if let Some(park) = hooks.and_then(|hooks| hooks.park) {
         // SAFETY: called as the hook demands: on the driver thread, the upper FS in place.
         unsafe { park() };
-    }
-}
-
-/// Between the springboard's call and its note, a fresh descriptor would be missed: notes it here.
-fn note_descriptor(frame: Frame) {
-    let result = frame.register(RESULT);
-    if let Standing::Called(piece) = springboard::standing(frame.register(PC))
-        && piece.notes_result()
-        && !failed(result as isize)
-    {
-        descriptors::note(result);
     }
 }
 

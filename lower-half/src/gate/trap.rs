@@ -8,8 +8,8 @@
 //! springboard after this handler has returned, so that signals find it as they would find the original.
 
 use super::call::Call;
-use super::{errand, signals, table};
-use crate::arch::frame::Frame;
+use super::{errand, signals, sites, table};
+use crate::arch::frame::{Frame, PC};
 use crate::ground::starters;
 use crate::threads::{Thread, handler_stack};
 
@@ -47,10 +47,14 @@ pub unsafe extern "C" fn on_sigsys(
 
 unsafe extern "C" fn finish_there(call: usize) {
     // SAFETY: `on_sigsys` waits for this.
-    finish(unsafe { &mut *(call as *mut Call) });
+    let call = unsafe { &mut *(call as *mut Call) };
+    let (number, behind) = (call.number(), call.frame().register(PC));
+    finish(call);
+    sites::trapped(number, behind);
 }
 
-fn finish(call: &mut Call) {
+/// Answers a call, or has it made elsewhere.
+pub fn finish(call: &mut Call) {
     let result = answer(call);
     call.answer(result);
 }

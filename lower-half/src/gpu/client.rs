@@ -1,7 +1,7 @@
 //! The connection to the node's helper. There is one helper for each launch of a job and node; the rank that needs it first starts it.
 
 use std::ffi::CString;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
@@ -14,8 +14,10 @@ use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use stillpoint_gpu_messages::{
     Answer, Facts, Memory, Report, Request, State, Uuid, VERSION, receive, send, socket,
 };
+use stillpoint_protocol::installed;
 use stillpoint_protocol::launch::{GpuStaging, Launch};
 
+use super::arena::{self, Arena};
 use crate::ground::unnoticed;
 
 /// What the helper's file is called, beside this one.
@@ -26,7 +28,7 @@ const STARTS: Duration = Duration::from_secs(20);
 /// How long it may take to say something that it knows. It may begin with the driver first.
 const ANSWERS: Duration = Duration::from_secs(30);
 /// How long a driver may take to move all memory of a process.
-const MOVES: Duration = Duration::from_secs(300);
+pub(super) const MOVES: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// What the helper is told of this rank.
@@ -74,13 +76,21 @@ pub enum Trouble {
     },
 }
 
-fn helper(what: &'static str) -> impl FnOnce(io::Error) -> Trouble {
+pub(super) fn helper(what: &'static str) -> impl FnOnce(io::Error) -> Trouble {
     move |source| Trouble::Helper { what, source }
+}
+
+/// Bytes of what is staged: of which memory, from which offset on, and where they lie in the arena.
+pub struct Next {
+    pub memory: usize,
+    pub offset: u64,
+    pub bytes: u64,
+    pub at: u64,
 }
 
 /// A connection.
 pub struct Client {
-    from: BufReader<UnixStream>,
+    pub(super) from: BufReader<UnixStream>,
     /// The helper's process.
     pid: i32,
 }
@@ -107,7 +117,17 @@ impl Client {
     }
 
     fn ask(&mut self, request: Request, within: Duration) -> Result<Answer, Trouble> {
-        let answer = self.exchange(&request, within);
+        self.ask_with(&request, &[], within)
+    }
+
+    /// Asks with bytes that follow the request.
+    pub(super) fn ask_with(
+        &mut self,
+        request: &Request,
+        behind: &[u8],
+        within: Duration,
+    ) -> Result<Answer, Trouble> {
+        let answer = self.exchange(request, behind, within);
         if answer.as_ref().is_err_and(|error| waited(error.kind())) {
             // It hangs. Another one finds out what state the driver has the process in.
             // SAFETY: ends the helper, which this job has started; its other ranks start another one too.
@@ -119,11 +139,17 @@ impl Client {
         }
     }
 
-    fn exchange(&mut self, request: &Request, within: Duration) -> io::Result<Answer> {
+    fn exchange(
+        &mut self,
+        request: &Request,
+        behind: &[u8],
+        within: Duration,
+    ) -> io::Result<Answer> {
         self.from.get_ref().set_read_timeout(Some(within))?;
         let mut line = Vec::new();
         send(&mut line, request)?;
         self.from.get_ref().write_all(&line)?;
+        self.from.get_ref().write_all(behind)?;
         receive(&mut self.from)?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
@@ -213,20 +239,36 @@ impl Client {
         }
     }
 
-    /// The next bytes of what is staged, into `room`, with the number of their memory and their offset in it; `None` after the last ones.
-    pub fn next(&mut self, room: &mut Vec<u8>) -> Result<Option<(usize, u64)>, Trouble> {
+    /// The memory that its bytes are going to lie in, or are to be put into.
+    pub fn arena(&mut self, to_be_written: bool) -> Result<Arena, Trouble> {
+        let bytes = match self.ask(Request::Arena, MOVES)? {
+            Answer::Arena { bytes } => bytes,
+            other => return Err(unexpected(&other)),
+        };
+        // Nothing comes before it is said that it may: what is read ahead would come without its file.
+        let mut socket = self.from.get_ref();
+        let file = socket
+            .write_all(&[1])
+            .and_then(|()| arena::receive(socket))
+            .and_then(|file| Arena::map(&file, bytes, to_be_written));
+        file.map_err(helper("shows no memory"))
+    }
+
+    /// Where the next bytes of what is staged are: they stay there until the next ones are asked for. `None` after the last ones.
+    pub fn next(&mut self) -> Result<Option<Next>, Trouble> {
         match self.ask(Request::Next, MOVES)? {
             Answer::Done => Ok(None),
             Answer::Bytes {
                 memory,
                 offset,
                 bytes,
-            } => {
-                room.resize(bytes as usize, 0);
-                let read = self.from.read_exact(room);
-                read.map_err(helper("says no more"))?;
-                Ok(Some((memory, offset)))
-            }
+                at,
+            } => Ok(Some(Next {
+                memory,
+                offset,
+                bytes,
+                at,
+            })),
             other => Err(unexpected(&other)),
         }
     }
@@ -238,22 +280,26 @@ impl Client {
         memories: &[Memory],
         mut read: impl FnMut(usize, &mut [u8]) -> Result<(), String>,
     ) -> Result<(), Trouble> {
+        let rank = rank().map_err(helper("cannot be asked"))?;
+        let mut arena = self.arena(true)?;
         let request = Request::Fill {
-            rank: rank().map_or(0, |rank| rank.number),
+            rank: rank.number,
+            directory: rank.directory.clone(),
             pairs: pairs.to_vec(),
             memories: memories.to_vec(),
         };
         let mut answer = self.ask(request, MOVES)?;
-        let mut room = Vec::new();
         loop {
             match answer {
                 Answer::Done => return Ok(()),
                 Answer::Failed(reason) => return Err(Trouble::Refused(reason)),
-                Answer::Bytes { memory, bytes, .. } => {
-                    room.resize(bytes as usize, 0);
-                    read(memory, &mut room).map_err(Trouble::Refused)?;
-                    let sent = self.from.get_ref().write_all(&room);
-                    sent.map_err(helper("takes no more"))?;
+                Answer::Bytes {
+                    memory, bytes, at, ..
+                } => {
+                    let into = arena.bytes_mut(at, bytes).ok_or_else(outside)?;
+                    read(memory, into).map_err(Trouble::Refused)?;
+                    let said = self.from.get_ref().write_all(&[1]);
+                    said.map_err(helper("takes no more"))?;
                 }
                 other => return Err(unexpected(&other)),
             }
@@ -265,11 +311,18 @@ impl Client {
     }
 }
 
+/// Bytes lie where nothing is.
+pub(super) fn outside() -> Trouble {
+    Trouble::Refused(format!(
+        "the node's helper {HELPER} names memory that it has not shown"
+    ))
+}
+
 fn waited(kind: io::ErrorKind) -> bool {
     matches!(kind, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-fn unexpected(answer: &Answer) -> Trouble {
+pub(super) fn unexpected(answer: &Answer) -> Trouble {
     Trouble::Refused(format!("the node's helper {HELPER} answers {answer:?}"))
 }
 
@@ -306,7 +359,7 @@ fn start(name: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Beside this executable.
+/// Beside this executable, or what has taken its place.
 fn path() -> io::Result<PathBuf> {
-    Ok(std::env::current_exe()?.with_file_name(HELPER))
+    Ok(installed::this_program()?.with_file_name(HELPER))
 }

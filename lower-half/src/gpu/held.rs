@@ -5,7 +5,6 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use stillpoint_faults::{Point, pass, strike};
@@ -15,7 +14,7 @@ use stillpoint_wrappers::gate::DriverState;
 
 use super::client::{self, Client, Trouble};
 use super::fitting::Carried;
-use super::{staged, traces};
+use super::{early, staged, traces};
 use crate::gate::stop;
 use crate::ground::page::Page;
 use crate::threads::registry::{self, Thread};
@@ -73,46 +72,12 @@ pub fn may_have_written() -> bool {
     HAD.load(Ordering::Acquire)
 }
 
-/// A checkpoint is asked for, and the application runs as yet: a helper that is to be started begins with the driver meanwhile, which takes seconds, and
-/// finds out what the node's GPUs do, where their memory is going to be staged.
+/// A checkpoint of this epoch is asked for, and the application runs as yet.
 pub fn prepare(epoch: u64) {
     EPOCH.store(epoch, Ordering::Release);
-    if !traces::in_use() {
-        return;
+    if traces::in_use() {
+        early::begin();
     }
-    let thread = std::thread::Builder::new().name("stillpoint-gpu".to_owned());
-    let begun = thread.spawn(|| {
-        // What goes wrong is told when it is needed.
-        let _ = Client::connect().and_then(|mut client| {
-            let facts = client.facts()?;
-            match client::rank() {
-                Ok(rank) if may_stage(rank.staging, &facts) => client.survey(rank),
-                _ => Ok(()),
-            }
-        });
-    });
-    // Where there is no thread for it, the helper begins later.
-    *early() = begun.ok();
-}
-
-/// Who prepares.
-static EARLY: Mutex<Option<JoinHandle<()>>> = Mutex::new(None);
-
-fn early() -> MutexGuard<'static, Option<JoinHandle<()>>> {
-    EARLY.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Waits for [`prepare`]: from here on nobody looks at what it does, a process that is started, for the application's own.
-fn prepared() {
-    let thread = early().take();
-    if let Some(thread) = thread {
-        // It does not panic.
-        let _ = thread.join();
-    }
-}
-
-fn may_stage(staging: GpuStaging, facts: &Facts) -> bool {
-    staging != GpuStaging::Off && facts.no_custom_storage.is_none()
 }
 
 fn told(what: &str) -> impl Fn(Trouble) -> String {
@@ -128,7 +93,7 @@ pub(super) fn at(point: Point) -> Result<(), String> {
 /// # Errors
 /// Why they cannot be locked.
 pub fn lock(page: Page, given_up: &dyn Fn() -> bool) -> Result<(), String> {
-    prepared();
+    let prepared = early::prepared();
     let mut held = held();
     // Whoever gives up comes here afterwards, to release what there is.
     if given_up() || !traces::in_use() {
@@ -136,7 +101,18 @@ pub fn lock(page: Page, given_up: &dyn Fn() -> bool) -> Result<(), String> {
     }
     at(Point::GpuLock)?;
     let told = told("checkpointed");
-    let mut client = Client::connect().map_err(&told)?;
+    let (mut client, facts) =
+        match prepared.and_then(|mut client| Some((client.facts().ok()?, client))) {
+            Some((facts, client)) => (client, facts),
+            None => {
+                let mut client = Client::connect().map_err(&told)?;
+                let facts = client.facts().map_err(&told)?;
+                (client, facts)
+            }
+        };
+    if let Some(reason) = &facts.no_host_mode {
+        return Err(format!("its GPUs cannot be checkpointed: {reason}"));
+    }
     match client.state().map_err(&told)? {
         State::Running => {}
         // It has the library, and has not begun with it.
@@ -146,10 +122,6 @@ pub fn lock(page: Page, given_up: &dyn Fn() -> bool) -> Result<(), String> {
                 "its GPUs are {state:?} already: somebody else checkpoints this process; let that end"
             ));
         }
-    }
-    let facts = client.facts().map_err(&told)?;
-    if let Some(reason) = &facts.no_host_mode {
-        return Err(format!("its GPUs cannot be checkpointed: {reason}"));
     }
     let tid = client.restore_thread().map_err(&told)?;
     let thread = thread(tid).ok_or_else(|| {
@@ -255,13 +227,21 @@ impl Held {
     /// Locks while the application's threads run: one that was stopped inside the driver may hold what the driver waits for. They come to wait in the
     /// driver, or park in their next stub.
     fn lock_with_all(&mut self, page: Page) -> Result<(), Trouble> {
-        let mut driver = registry::each().filter(|thread| thread.is_driver());
-        if driver.any(stop::is_outside) {
+        let outside = || registry::each().any(|it| it.is_driver() && stop::is_outside(it));
+        let parked = || page.driver_state() == DriverState::Parked as u32 && page.advances() == 0;
+        let end = Instant::now() + Duration::from_millis(AT_MOST.into());
+        if outside() {
             page.advance();
         }
-        stop::release_all();
-        self.client.lock(AT_MOST)?;
-        let parked = || page.driver_state() == DriverState::Parked as u32 && page.advances() == 0;
+        loop {
+            stop::release_all();
+            match self.client.lock(AT_ONCE) {
+                Ok(()) => break,
+                Err(Trouble::TimedOut(_)) if Instant::now() < end => {}
+                Err(Trouble::TimedOut(_)) => return Err(Trouble::TimedOut(AT_MOST)),
+                Err(other) => return Err(other),
+            }
+        }
         let end = Instant::now() + STAND;
         while Instant::now() < end {
             if stop::stop_all(STAND) && parked() {
@@ -343,7 +323,10 @@ impl Held {
                         continue;
                     }
                 },
-                State::Locked => self.client.unlock(),
+                State::Locked => {
+                    pass(Point::GpuUnlock);
+                    self.client.unlock()
+                }
                 // Only the helper that was asked could have ended it.
                 State::Moving if !matches!(self.form, Form::Own) => {
                     let reason = "their memory was being staged, and is neither here nor there";

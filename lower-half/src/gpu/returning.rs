@@ -28,7 +28,11 @@ pub type Read<'a> = dyn FnMut(usize, &mut [u8]) -> Result<(), String> + 'a;
 /// Why it does not come back.
 pub fn bring_back(thread: Thread, pairs: &[(Uuid, Uuid)], from: From<'_>) -> Result<(), String> {
     HAD.store(true, Ordering::Release);
-    let told = |trouble: Trouble| format!("its GPUs cannot be had again: {trouble}");
+    let told = |trouble: Trouble| {
+        format!(
+            "its GPUs cannot be had again: {trouble}; nothing of it has run, and its epoch is as it was: restart it again, here once nvidia-smi shows its GPUs well, or on another node"
+        )
+    };
     let mut client = Client::connect().map_err(told)?;
     at(Point::RestartGpu)?;
     match from {

@@ -10,7 +10,9 @@ use stillpoint_gpu_messages::Memory;
 use stillpoint_image::ImageError;
 use stillpoint_image::devices::Uuid;
 
-use super::client::{Client, Trouble};
+use super::client::{Client, Next, Trouble, outside};
+use super::hashes::{Asked, Told};
+use super::wanted::Wanted;
 
 /// What is staged, at the other end of a connection of its own.
 pub struct Staged {
@@ -62,11 +64,19 @@ pub fn give_up() {
 }
 
 /// Takes a rank's memories of devices, one behind the other, each from its first byte on.
+///
+/// Whoever asks for hashes is told them first, and says then what of each memory is to come.
 pub trait Taker {
     /// One of so many bytes is among them: the next place.
     fn begins(&mut self, uuid: Uuid, bytes: u64) -> Result<(), ImageError>;
-    /// The next bytes of the one in this place.
-    fn next(&mut self, place: usize, bytes: &[u8]) -> Result<(), ImageError>;
+    /// How they are to be hashed where they lie; `None`: not at all, and all of them come.
+    fn asks(&self) -> Option<Asked>;
+    /// What came of that.
+    fn told(&mut self, told: Told);
+    /// What is to come of the memory in this place, of so many bytes.
+    fn wants(&self, place: usize, bytes: u64) -> Wanted;
+    /// The next bytes of the one in this place, from an offset on.
+    fn next(&mut self, place: usize, offset: u64, bytes: &[u8]) -> Result<(), ImageError>;
     fn all_have_come(&mut self) -> Result<(), ImageError>;
 }
 
@@ -85,31 +95,52 @@ impl Staged {
         for memory in &self.memories {
             to.begins(Uuid(memory.uuid.0), memory.bytes)?;
         }
-        let mut out = vec![0; self.memories.len()];
-        let mut room = Vec::new();
+        let heard = |trouble: Trouble| told(trouble.to_string());
+        let asked = to.asks();
+        if let Some(asked) = asked {
+            let hashes = self.client.hashes(asked, &self.memories);
+            to.told(hashes.map_err(heard)?);
+        }
+        let memories = self.memories.iter().enumerate();
+        let mut wanted: Vec<Wanted> = memories
+            .map(|(place, memory)| match asked {
+                Some(_) => to.wants(place, memory.bytes),
+                None => Wanted::all(memory.bytes),
+            })
+            .collect();
+        if let Some(Asked { block, .. }) = asked {
+            let only = self.client.only(block, &self.memories, &wanted);
+            only.map_err(heard)?;
+        }
+        let arena = self.client.arena(false).map_err(heard)?;
         loop {
             if given_up() {
                 return Err(told("the checkpoint has been given up".to_owned()));
             }
-            let next = self.client.next(&mut room);
-            let Some((memory, offset)) = next.map_err(|trouble| told(trouble.to_string()))? else {
+            let Some(next) = self.client.next().map_err(heard)? else {
                 break;
             };
-            let Some(out) = out.get_mut(memory).filter(|out| **out == offset) else {
+            let Next {
+                memory,
+                offset,
+                bytes,
+                at,
+            } = next;
+            let comes = (wanted.get_mut(memory)).is_some_and(|one| one.has_come(offset, bytes));
+            if !comes {
                 return Err(told(format!("bytes of memory {memory} come out of order")));
-            };
-            *out += room.len() as u64;
-            to.next(memory, &room)?;
+            }
+            let lying = arena.bytes(at, bytes).ok_or_else(outside).map_err(heard)?;
+            to.next(memory, offset, lying)?;
         }
-        let whole = self.memories.iter().zip(&out);
-        match whole
-            .into_iter()
-            .find(|(memory, out)| memory.bytes != **out)
-        {
+        let whole = self.memories.iter().zip(&wanted);
+        match whole.into_iter().find(|(_, wanted)| wanted.left() > 0) {
             None => Ok(to.all_have_come()?),
-            Some((memory, out)) => Err(told(format!(
-                "{out} of {} bytes of {} came",
-                memory.bytes, memory.uuid
+            Some((memory, wanted)) => Err(told(format!(
+                "{} of {} bytes of {} did not come",
+                wanted.left(),
+                memory.bytes,
+                memory.uuid
             ))),
         }
     }

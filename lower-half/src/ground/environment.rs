@@ -49,6 +49,9 @@ const SWITCHED_OFF: [(&str, &str); 5] = [
     ("FI_MR_CACHE_MONITOR", "disabled"),
 ];
 
+/// What UCX has to say it says on the standard output, which is the program's. (At a suspend it complains of messages that had begun.)
+const UNLESS_TOLD: (&str, &str) = ("UCX_LOG_FILE", "stderr");
+
 fn variables() -> impl Iterator<Item = Vec<u8>> {
     std::env::vars_os().map(|(name, value)| {
         let mut variable = name.as_bytes().to_vec();
@@ -134,6 +137,11 @@ pub fn kept() -> Vec<CString> {
 /// No other thread may run yet.
 pub unsafe fn prepare_for_mpi(own: &[(&str, &str)]) {
     for (name, value) in own.iter().chain(&SWITCHED_OFF) {
+        // SAFETY: the caller's.
+        unsafe { std::env::set_var(name, value) };
+    }
+    let (name, value) = UNLESS_TOLD;
+    if std::env::var_os(name).is_none() {
         // SAFETY: the caller's.
         unsafe { std::env::set_var(name, value) };
     }

@@ -113,6 +113,13 @@ fn note(fd: usize) {
     }
 }
 
+/// A descriptor is Stillpoint's: the application has not inherited it.
+pub fn let_go(fd: usize) {
+    if let Some(word) = DESCRIPTORS.get(fd / 64) {
+        word.fetch_and(!(1 << (fd % 64)), Ordering::Relaxed);
+    }
+}
+
 /// Signals that were ignored; bit 0 is signal 1.
 pub fn ignored_signals() -> u64 {
     IGNORED.load(Ordering::Relaxed)

@@ -1,7 +1,9 @@
 //! What everything above the processor may need: what the kernel tells, what the launcher gave, what wakes the agent, what the agent
 //! sees of the gate page.
 
+pub mod apart;
 pub mod arriving;
+pub mod aside;
 pub mod background;
 pub mod children;
 pub mod connection;

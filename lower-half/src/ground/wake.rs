@@ -124,7 +124,7 @@ pub fn told() {
 }
 
 /// Rings the bell. Any FS.
-fn ring() {
+pub fn ring() {
     let descriptor = DESCRIPTOR.load(Ordering::Acquire);
     if descriptor >= 0 {
         let one = 1u64;

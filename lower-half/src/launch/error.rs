@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use stillpoint_protocol::beginning::Missing;
+
 use crate::loader::map::MapError;
 
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +60,10 @@ pub enum LaunchError {
     Mpi(String),
     #[error("rank {rank} cannot be restarted: {reason}")]
     Restore { rank: u32, reason: String },
+    #[error("rank {rank}: {missing}")]
+    NoJob { rank: u32, missing: Missing },
+    #[error("rank {rank}: {what}")]
+    Differs { rank: u32, what: String },
     #[error(transparent)]
     Agent(#[from] crate::agent::AgentError),
     #[error(transparent)]
@@ -79,11 +85,18 @@ impl LaunchError {
             | LaunchError::Program { .. }
             | LaunchError::Linker { .. } => 126,
             LaunchError::Usage | LaunchError::Argument(_) => 2,
+            // As the command has it.
+            LaunchError::NoJob {
+                missing: Missing::Directory { source, .. },
+                ..
+            } if source.kind() == io::ErrorKind::PermissionDenied => 4,
             LaunchError::Restore { .. }
             | LaunchError::Mpi(_)
             | LaunchError::Library(_)
             | LaunchError::OtherBuild { .. }
             | LaunchError::SetUp { .. }
+            | LaunchError::NoJob { .. }
+            | LaunchError::Differs { .. }
             | LaunchError::Agent(_)
             | LaunchError::Contract(_) => 1,
         }

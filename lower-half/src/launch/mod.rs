@@ -1,5 +1,6 @@
 //! A fresh start: from the command line to the application's first instruction.
 
+pub mod begin;
 pub mod command;
 pub mod error;
 pub mod process;
@@ -11,6 +12,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
+use stillpoint_protocol::installed;
 use stillpoint_protocol::launch::{Launch, LaunchError as ContractError};
 use stillpoint_wrappers::contract;
 
@@ -53,6 +55,7 @@ pub fn run(
         Err(ContractError::Missing) => None,
         Err(error) => return Err(error.into()),
     };
+    launch.iter().for_each(begin::keep_apart);
     let search = std::env::var_os("PATH").map(OsStringExt::into_vec);
     let path = match entrance {
         Entrance::Run => command::look_up(path, search.as_deref())?,
@@ -87,8 +90,12 @@ pub fn run(
     if let Some(launch) = &launch {
         mpi::load(launch).map_err(LaunchError::Mpi)?;
     }
+    process::offer_mpi();
     let stack = stack_of(&program, &mapped, &application)?;
     note_executable(&program);
+    // SAFETY: as above.
+    let launch = launch.map(|launch| unsafe { begin::hear(&launch) });
+    let launch = launch.transpose()?;
     let low_text = mapped.program.low_text;
     configure_exec(library.as_deref(), low_text)?;
 
@@ -229,15 +236,8 @@ fn library(launch: Option<&Launch>) -> Result<Option<(PathBuf, u32)>, LaunchErro
         (_, Some(path)) => PathBuf::from(path),
         (Some(launch), None) => launch.upper_library.clone(),
         (None, None) => {
-            let own =
-                std::env::current_exe().map_err(LaunchError::set_up("finding this executable"))?;
-            let directory = own.parent().unwrap_or(Path::new("/")).to_owned();
-            let beside = directory.join(LIBRARY);
-            if beside.exists() {
-                beside
-            } else {
-                directory.join("../lib/stillpoint").join(LIBRARY)
-            }
+            let found = installed::beside(LIBRARY).map_err(std::io::Error::other);
+            found.map_err(LaunchError::set_up("finding the library"))?
         }
     };
     if !path.exists() {
@@ -259,7 +259,7 @@ pub fn configure_exec(
     library: Option<&Path>,
     low_text: filter::LowText,
 ) -> Result<(), LaunchError> {
-    let own = std::env::current_exe().map_err(LaunchError::set_up("finding this executable"))?;
+    let own = installed::this_program().map_err(LaunchError::set_up("finding this executable"))?;
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
     let own: &'static CString = Box::leak(Box::new(text(&own)));
     let library = library.map(|path| &**Box::leak(Box::new(text(path))));

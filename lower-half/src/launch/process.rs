@@ -33,11 +33,15 @@ pub fn prepare(contract: u32) -> Result<&'static GatePage, LaunchError> {
         signals::set_stop_signal(signal);
     }
     let page = region::fill(services(), contract).map_err(LaunchError::set_up("the gate page"))?;
+    inherited::descriptors().for_each(descriptors::note);
+    Ok(page)
+}
+
+/// Gives the gate page the table of MPI's functions, when the library that has them is loaded.
+pub fn offer_mpi() {
     // A process that has not joined its job yet does so when it starts MPI.
     let dispatch = mpi::prepare(mpi::interruptible::extra(), agent::join_late);
     region::set_dispatch(dispatch);
-    inherited::descriptors().for_each(descriptors::note);
-    Ok(page)
 }
 
 /// What the lower half does for the upper besides MPI; the agent adds its own part.
@@ -75,12 +79,14 @@ unsafe extern "C" fn print(bytes: *const u8, count: usize) {
     unsafe { crate::arch::syscall::syscall3(libc::SYS_write, 2, bytes as usize, count) };
 }
 
-/// Installs the handlers and the filter, and starts the keeper. With all signals blocked, on the main thread.
+/// Installs the handlers and the filter. With all signals blocked, on the main thread.
 pub fn begin(launch: Option<&Launch>, low_text: filter::LowText) -> Result<(), LaunchError> {
     capture::remember(launch);
     parts::remember();
     holdings::inherit();
-    areas::start_keeper().map_err(LaunchError::set_up("the keeper of thread areas"))?;
+    if restarted() {
+        areas::start_keeper().map_err(LaunchError::set_up("the keeper of thread areas"))?;
+    }
     rehearse::start().map_err(LaunchError::set_up("the rehearsal"))?;
     install_handlers().map_err(LaunchError::set_up("signal handlers"))?;
     if !std::env::var(FILTER).is_ok_and(|filter| covers(&filter, low_text)) {

@@ -9,9 +9,9 @@ use stillpoint_wrappers::gate::{
 
 use stillpoint_protocol::launch::RANK_MARK;
 
-use crate::arch::layout::{SPRINGBOARD, SPRINGBOARD_BYTES};
-use crate::arch::{registers, springboard};
-use crate::gate::{identity, signals};
+use crate::arch::layout::{SHORT_WAY, SPRINGBOARD, SPRINGBOARD_BYTES};
+use crate::arch::{PAGE, registers, short, springboard};
+use crate::gate::{self, identity, signals};
 use crate::loader::vdso;
 
 // The command finds out by this mapping that it is part of a job.
@@ -50,23 +50,27 @@ pub fn fill(services: Services, contract: u32) -> io::Result<&'static GatePage> 
     page.rank.store(-1, Relaxed);
     page.size.store(-1, Relaxed);
 
-    let code = springboard::code();
-    // SAFETY: this part of the region is the springboard's and large enough; only its protection changes.
-    let result = unsafe {
-        std::ptr::copy_nonoverlapping(code.as_ptr(), SPRINGBOARD as *mut u8, code.len());
-        libc::mprotect(
-            SPRINGBOARD as *mut _,
-            SPRINGBOARD_BYTES,
-            libc::PROT_READ | libc::PROT_EXEC,
-        )
-    };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    put_code(SPRINGBOARD, SPRINGBOARD_BYTES, springboard::code())?;
+    put_code(SHORT_WAY, PAGE, short::code())?;
+    gate::short::fill_slots();
     signals::fill_slots();
     identity::start();
     vdso::fill_slots();
     Ok(page)
+}
+
+/// Puts code to a part of the region.
+fn put_code(part: usize, bytes: usize, code: &[u8]) -> io::Result<()> {
+    let protection = libc::PROT_READ | libc::PROT_EXEC;
+    // SAFETY: this part of the region is the code's and large enough; only its protection changes.
+    let result = unsafe {
+        std::ptr::copy_nonoverlapping(code.as_ptr(), part as *mut u8, code.len());
+        libc::mprotect(part as *mut _, bytes, protection)
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Notes the tables of this launch's MPI.

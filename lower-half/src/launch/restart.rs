@@ -46,6 +46,7 @@ pub fn run<J: Job>(
         reason,
     };
     let at = |point: Point| strike(point).map_err(|error| refused(error.to_string()));
+    launch::begin::keep_apart(launch);
     this_is(launch.rank);
     client::this_is(launch);
     let wanted = launch
@@ -64,6 +65,8 @@ pub fn run<J: Job>(
     // SAFETY: no application has been started in this process.
     let restore = unsafe { Restore::open(wanted, launch.rank, launch.size, workers, parts::check) };
     let restore = restore.map_err(failed)?;
+    // SAFETY: no other thread has been started yet.
+    let launch = &unsafe { launch::begin::hear(launch) }?;
     at(Point::RestartReserve)?;
     let restore = restore.reserve_descriptors().map_err(failed)?;
     at(Point::RestartRead)?;
@@ -80,6 +83,7 @@ pub fn run<J: Job>(
     unsafe { environment::prepare_for_mpi(BACKEND.environment) };
     mpi::load(launch).map_err(&refused)?;
     let page = process::prepare(restore.reader().environment().gate_version)?;
+    process::offer_mpi();
     page.restarted.store(1, Ordering::Release);
     page.rank.store(launch.rank as i32, Ordering::Relaxed);
     page.size.store(launch.size as i32, Ordering::Relaxed);

@@ -25,6 +25,8 @@ pub struct Backend {
     pub fatal: Option<Fatal>,
     /// Has a function called again and again while a blocking function waits. Whether that is so from now on.
     pub while_it_waits: Option<unsafe fn(Waiting) -> bool>,
+    /// Has it wait for nothing that another thread of this process would have to do: those that it has let in stand still for good.
+    pub alone: Option<unsafe fn()>,
 }
 
 /// Whether this executable's library comes near, for `stillpoint check`, which reads it in the file.

@@ -12,7 +12,7 @@ use core::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use super::library::{self, abi, ffi};
-use stillpoint_wrappers::gate::{self, Callback, UpperHooks};
+use stillpoint_wrappers::gate::{self, Callback, Inside, UpperHooks};
 use stillpoint_wrappers::neutral::{Status, Word};
 
 use crate::arch::{registers, trampoline};
@@ -26,7 +26,8 @@ fn hooks() -> Option<&'static UpperHooks> {
     }
 }
 
-/// Runs `call` under the upper half's thread pointer.
+/// Runs `call` under the upper half's thread pointer. The application's code runs there, in which a thread could be stopped: so the thread is inside, also where the
+/// stub has not said so.
 ///
 /// # Safety
 /// On a thread of the upper half that is in the lower half; `call` must call the upper half and do nothing else.
@@ -36,13 +37,19 @@ unsafe fn ascend<R>(call: impl FnOnce() -> R) -> R {
     unsafe {
         let record = registers::record();
         let (upper, lower) = ((*record).fs_upper, (*record).fs_lower);
-        if registers::area() != lower {
-            // Near: it is in place.
-            return call();
+        let inside = &(*record).inside;
+        let before = inside.load(Ordering::Relaxed);
+        inside.store(before.max(Inside::Stub as u32), Ordering::SeqCst);
+        // Near: it is in place.
+        let switched = registers::area() == lower;
+        if switched {
+            registers::set_fs(upper);
         }
-        registers::set_fs(upper);
         let result = call();
-        registers::set_fs(lower);
+        if switched {
+            registers::set_fs(lower);
+        }
+        inside.store(before, Ordering::SeqCst);
         result
     }
 }

@@ -24,6 +24,12 @@ const IDENTITY: Kind = kind("gate:identity");
 const TIMERS: Kind = kind("gate:timers");
 const REGISTRATIONS: Kind = kind("gate:registrations");
 const EXECUTABLE: Kind = kind("gate:executable");
+/// The application's code leads to the short way: without bytes, and only then.
+const SHORT_WAY: Kind = Kind {
+    name: "gate:short way",
+    version: 1,
+    always: false,
+};
 
 impl Part<Still<'_>, Back> for Gate {
     fn name(&self) -> &'static str {
@@ -31,7 +37,15 @@ impl Part<Still<'_>, Back> for Gate {
     }
 
     fn kinds(&self) -> &'static [Kind] {
-        &[MEMORY, SIGNALS, IDENTITY, TIMERS, REGISTRATIONS, EXECUTABLE]
+        &[
+            MEMORY,
+            SIGNALS,
+            IDENTITY,
+            TIMERS,
+            REGISTRATIONS,
+            EXECUTABLE,
+            SHORT_WAY,
+        ]
     }
 
     fn capture(&self, still: &Still<'_>, payloads: &mut Vec<Payload>) -> Done {
@@ -47,6 +61,9 @@ impl Part<Still<'_>, Back> for Gate {
             (EXECUTABLE, gate::paths::save()),
         ];
         payloads.extend(saved.map(put));
+        if gate::sites::changed() {
+            payloads.push(put((SHORT_WAY, vec![])));
+        }
         Ok(())
     }
 
@@ -56,6 +73,9 @@ impl Part<Still<'_>, Back> for Gate {
         give(back, IDENTITY, gate::identity::restore)?;
         give(back, REGISTRATIONS, gate::registrations::restore)?;
         give(back, EXECUTABLE, gate::paths::restore)?;
+        if back.restore.payload(&SHORT_WAY).is_some() {
+            gate::sites::carried_on();
+        }
         note_descriptors(back);
         Ok(())
     }

@@ -5,6 +5,7 @@ use stillpoint_part::{Done, Kind, Part, Payload, Saved};
 use super::put;
 use crate::capture::locked::{self, KIND, Locked};
 use crate::capture::still::Still;
+use crate::gate::memory;
 use crate::restore;
 use crate::restore::back::Back;
 
@@ -33,7 +34,11 @@ impl Part<Still<'_>, Back> for LockedMemory {
 
     fn finish(&self, back: &mut Back) -> Done {
         let locked: Option<Locked> = restore::read_if_there(&back.restore, &KIND)?;
-        if locked.is_some_and(|locked| !locked.restore()) {
+        let Some(locked) = locked else { return Ok(()) };
+        let whole = locked.restore();
+        // The agent listens already: a suspend that has been asked for at once may have looked at the mappings before.
+        memory::changed();
+        if !whole {
             restore::attributes::tell(&["locked memory"], back);
         }
         Ok(())

@@ -1,8 +1,8 @@
 //! Memory at its old addresses.
 //!
 //! Every byte of an image is read once. Private anonymous memory, which is most of it, is read to where it belongs while the image is being checked
-//! ([`read`]): that changes nothing but this process, which has no application yet. The rest is only checked then, and [`map`] reads it again. What is to
-//! come while the application runs already (`arrival`) is not read here.
+//! ([`read`]): that changes nothing but this process, which has no application yet. The rest is checked then, and kept until [`map`] puts it in its
+//! place; more than a small application has is read again. What is to come while the application runs already (`arrival`) is not read here.
 
 use std::io;
 use std::ops::Range;

@@ -158,6 +158,7 @@ impl Restore {
         reasons.extend(parts(&reader));
         reasons.extend(descriptors::missing(reader.descriptors()));
         reasons.extend(shared::missing(reader.regions()));
+        reasons.extend(place::unseen(reader.regions()));
         let refused = |why: String| RestoreError::Refused(format!("{}: {why}", path.display()));
         if !reasons.is_empty() {
             return Err(refused(reasons.join("; ")));
@@ -235,6 +236,7 @@ impl Restore {
                 self.workers,
             )?;
         }
+        self.loaded.forget();
         if let Some(late) = self.loaded.late() {
             arrival::begin(&self.reader, late, self.workers, lost)?;
         }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use stillpoint_image::Reader;
 use stillpoint_image::format::{CHUNK_BYTES, ChunkRecord, RunRecord};
@@ -12,17 +12,52 @@ use super::arrival::Plan;
 use super::{RestoreError, files};
 use crate::arch::PAGE;
 
+/// So many bytes of chunks that have been read, but belong where nothing is mapped yet, are kept until it is; others are read again. An application
+/// without memory of its own has 2 MB: its library of stubs, and what lies around it.
+const KEPT: usize = 16 << 20;
+
 /// What of an image is where it belongs already, and what comes later.
 #[derive(Debug, Default)]
 pub struct Loaded {
     /// By the numbers of chunks.
     chunks: Vec<bool>,
     late: Option<Plan>,
+    kept: Kept,
+}
+
+/// Bytes of chunks that wait for their place, by the numbers of chunks.
+#[derive(Debug, Default)]
+struct Kept {
+    chunks: Vec<OnceLock<Box<[u8]>>>,
+    bytes: AtomicUsize,
+}
+
+impl Kept {
+    /// Whether so many bytes more may be kept; then they count.
+    fn has_room(&self, bytes: usize) -> bool {
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        before.saturating_add(bytes) <= KEPT
+    }
+
+    fn keep(&self, number: usize, bytes: Vec<u8>) {
+        if let Some(place) = self.chunks.get(number) {
+            place.get_or_init(|| bytes.into_boxed_slice());
+        }
+    }
+
+    fn get(&self, number: usize) -> Option<&[u8]> {
+        self.chunks.get(number)?.get().map(|bytes| &bytes[..])
+    }
 }
 
 impl Loaded {
     fn has(&self, chunk: usize) -> bool {
         self.chunks.get(chunk).copied().unwrap_or(false)
+    }
+
+    /// Everything is in its place.
+    pub fn forget(&mut self) {
+        self.kept = Kept::default();
     }
 
     /// What is to come later.
@@ -51,7 +86,12 @@ pub unsafe fn read(
     let mut loaded = Loaded {
         chunks: private.collect(),
         late,
+        kept: Kept::default(),
     };
+    loaded
+        .kept
+        .chunks
+        .resize_with(loaded.chunks.len(), OnceLock::new);
     let mut now = vec![true; loaded.chunks.len()];
     for &later in loaded.late.iter().flat_map(Plan::order) {
         (now[later], loaded.chunks[later]) = (false, false);
@@ -61,8 +101,19 @@ pub unsafe fn read(
         let chunk = &reader.chunks()[number];
         match loaded.has(number) {
             // SAFETY: the caller's; each chunk is loaded by one worker, and runs do not overlap.
-            true => unsafe { load(reader, chunk, &[], &loaded, room) },
-            false => room.load(reader, chunk).map(|_| ()),
+            true => unsafe { load(reader, number, &[], &loaded, room) },
+            false => {
+                let mut wanted = reader.live_runs(chunk).filter(|run| loaded.is_wanted(run));
+                match wanted.next() {
+                    Some(_) if loaded.kept.has_room(chunk.bytes as usize) => {
+                        loaded.kept.keep(number, room.load_apart(reader, chunk)?);
+                    }
+                    _ => {
+                        room.load(reader, chunk)?;
+                    }
+                }
+                Ok(())
+            }
         }
     })?;
     Ok(loaded)
@@ -94,7 +145,7 @@ pub unsafe fn fill(
     let left: Vec<usize> = left.map(|(number, _)| number).collect();
     each(reader, &left, workers, |number, room| {
         // SAFETY: the caller's; each chunk is loaded by one worker, and runs do not overlap.
-        unsafe { load(reader, &reader.chunks()[number], from_files, loaded, room) }
+        unsafe { load(reader, number, from_files, loaded, room) }
     })
 }
 
@@ -178,7 +229,21 @@ impl Room {
         reader.load(chunk, &mut self.stored, loaded)?;
         Ok(loaded)
     }
+
+    /// The same, in memory of their own.
+    fn load_apart(
+        &mut self,
+        reader: &Reader,
+        chunk: &ChunkRecord,
+    ) -> Result<Vec<u8>, RestoreError> {
+        let mut loaded = vec![0; chunk.bytes as usize];
+        reader.load(chunk, &mut self.stored, &mut loaded)?;
+        Ok(loaded)
+    }
 }
+
+/// From so many bytes on it is less work to have the kernel make pages in one go.
+const MANY: usize = 4 * PAGE;
 
 /// Has the kernel make a run's pages in one go, not one by one as they are written to. It is only slower where it does not.
 fn populate(run: &RunRecord) {
@@ -200,13 +265,16 @@ fn populate(run: &RunRecord) {
 /// As [`fill`].
 unsafe fn load(
     reader: &Reader,
-    chunk: &ChunkRecord,
+    number: usize,
     from_files: &[Range<usize>],
     loaded: &Loaded,
     room: &mut Room,
 ) -> Result<(), RestoreError> {
+    let chunk = &reader.chunks()[number];
     let runs = reader.runs(chunk);
+    let kept = loaded.kept.get(number);
     if let [run] = runs
+        && kept.is_none()
         && loaded.is_wanted(run)
         && !files::holds(from_files, run.address as usize)
     {
@@ -216,7 +284,10 @@ unsafe fn load(
             unsafe { std::slice::from_raw_parts_mut(run.address as *mut u8, run.bytes as usize) };
         return Ok(reader.load(chunk, &mut room.stored, place)?);
     }
-    let mut rest = room.load(reader, chunk)?;
+    let mut rest = match kept {
+        Some(bytes) => bytes,
+        None => room.load(reader, chunk)?,
+    };
     for run in runs {
         let (mine, more) = rest.split_at(run.bytes as usize);
         rest = more;
@@ -228,6 +299,9 @@ unsafe fn load(
             match files::holds(from_files, run.address as usize) {
                 true => files::correct(run.address as usize, mine),
                 false => {
+                    if mine.len() >= MANY {
+                        populate(run);
+                    }
                     std::ptr::copy_nonoverlapping(mine.as_ptr(), run.address as *mut u8, mine.len())
                 }
             }

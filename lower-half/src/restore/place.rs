@@ -6,6 +6,8 @@ use std::os::unix::process::CommandExt;
 
 use stillpoint_image::Region;
 
+use stillpoint_wrappers::gate::is_upper_code;
+
 use super::RestoreError;
 use crate::gate::memory::settled;
 
@@ -41,6 +43,17 @@ pub fn keep(regions: &[Region]) -> Result<(), RestoreError> {
         });
     }
     Err(RestoreError::Refused(taken))
+}
+
+/// Code of an image where its system calls are not seen (`gate::CODE_END`): earlier releases put it there.
+pub fn unseen(regions: &[Region]) -> Option<String> {
+    let executable = |region: &&Region| region.protection & libc::PROT_EXEC as u32 != 0;
+    let mut code = regions.iter().filter(executable);
+    let region = code.find(|region| !is_upper_code(region.start as usize))?;
+    Some(format!(
+        "{} at {:#x} is code where its system calls are not seen by this release",
+        region.name, region.start
+    ))
 }
 
 /// What must be kept, with what lies side by side joined.

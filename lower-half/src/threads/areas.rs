@@ -3,17 +3,44 @@
 //! The real MPI keeps thread-local state, so every thread that calls it needs a thread area (an FS) of the lower half's
 //! libc. The main thread has the process's own. Every other borrows one: the keeper, a thread of the lower half, makes
 //! a thread that does nothing but sleep, and lends its area. An area is given back when its borrower ends, and lent again.
+//!
+//! There is a keeper from the application's second thread on, or from a restart: what the kernel allows to processes of one thread alone it
+//! allows to most programs that a script starts.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use stillpoint_wrappers::gate::ThreadRecord;
 
+use super::handler_stack;
 use super::lending::Lending;
 use super::registry::{MOST_THREADS, Thread};
 use crate::arch::registers;
 use crate::arch::syscall::{futex_wait, futex_wake};
 
 static AREAS: Lending<MOST_THREADS> = Lending::new();
+
+/// Whether there is a keeper.
+static KEPT: AtomicBool = AtomicBool::new(false);
+
+/// The calling thread of the application, which has a lower FS, is about to make another thread: `false` where there can be no keeper. In the trap's
+/// handler, all signals blocked, but not on the stack for handlers.
+pub fn before_threads(thread: Thread) -> bool {
+    unsafe extern "C" fn start(area: usize) {
+        let before = registers::fs();
+        // SAFETY: the area is this thread's own, and nobody uses it: the thread has come here from the application.
+        unsafe { registers::set_fs(area as u64) };
+        // Whether there is one is asked below.
+        let _ = start_keeper();
+        // SAFETY: as it was.
+        unsafe { registers::set_fs(before) };
+    }
+    let area = thread.fs_lower();
+    if area != 0 && !KEPT.load(Ordering::Acquire) {
+        // SAFETY: the caller is not at work on that stack.
+        unsafe { handler_stack::work(Some(thread), start, area as usize) };
+    }
+    KEPT.load(Ordering::Acquire)
+}
 
 /// Starts the keeper. With the lower FS.
 pub fn start_keeper() -> std::io::Result<()> {
@@ -30,6 +57,7 @@ pub fn start_keeper() -> std::io::Result<()> {
         .name("stillpoint-keep".into())
         .stack_size(64 * 1024)
         .spawn(keep)?;
+    KEPT.store(true, Ordering::Release);
     Ok(())
 }
 

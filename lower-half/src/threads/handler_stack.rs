@@ -13,11 +13,10 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::registry::Thread;
 use crate::arch::frame::Frame;
+use crate::arch::layout::HANDLER_STACK_BYTES as BYTES;
 use crate::arch::syscall::{failed, syscall3, syscall6};
 use crate::arch::{PAGE, enter};
 
-/// Bytes of a thread's: room for a few signal frames, of up to 16 KB each, and what handlers need.
-const BYTES: usize = 96 * 1024;
 /// Bytes of the driver thread's while it is parked: the real MPI makes progress there, and calls the application's operators.
 const PARK_BYTES: usize = 64 * 1024 * 1024;
 

@@ -12,6 +12,7 @@ pub mod lower;
 pub mod near;
 pub mod own_area;
 pub mod registry;
+pub mod shut;
 
 pub use registry::Thread;
 

@@ -12,11 +12,13 @@
 //! owner of a lock, the stack protector's value. Functions for which it matters switch to the thread's own area
 //! (`own_area`). The flag that says whether a process has several threads is set: the lower half's has.
 //!
+//! A library that is loaded at launch, as MPICH is, has its storage elsewhere, and asks for it by `__tls_get_addr`, which is one of these. One that wants static
+//! storage after the first thread has come near would find none of it here; what MPI starts itself comes before.
+//!
 //! Only frequent calls come near: those for messages, their completion, and collective operations.
 
 use core::cell::Cell;
 use core::ffi::{CStr, c_char};
-use core::sync::atomic::Ordering;
 use std::ops::Range;
 
 use stillpoint_wrappers::gate::{Reach, Room};
@@ -51,7 +53,7 @@ pub unsafe extern "C" fn come_near(room: *const Room) {
     });
     // SAFETY: the caller's room; its string is the upper libc's.
     let reach = unsafe { fill(thread, &*room) };
-    thread.record().reach.store(reach as u32, Ordering::Release);
+    thread.set_reach(reach);
 }
 
 /// # Safety

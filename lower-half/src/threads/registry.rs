@@ -6,9 +6,10 @@
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use stillpoint_wrappers::gate::{Reach, ThreadRecord};
+use stillpoint_wrappers::gate::{Reach, SHUT, ThreadRecord};
 
-use super::handler_stack;
+use super::{handler_stack, shut};
+use crate::arch::layout::HANDLER_STACK_AT;
 use crate::arch::{registers, syscall};
 
 /// Threads of the upper half that may be alive at once.
@@ -49,7 +50,7 @@ pub mod flag {
     /// The agent asks the thread to stop. A stop signal of the agent's that finds this clear comes late.
     pub const STOP: u64 = 4;
     /// A child process that shares its parent's memory until it execs.
-    pub const SHARES_MEMORY: u64 = 2;
+    pub const SHARES_MEMORY: u64 = crate::arch::layout::SHARES_MEMORY;
     /// The thread believes that it blocks SIGSYS, or the stop signal (`gate::signals`).
     pub const BELIEVES_SIGSYS: u64 = 8;
     pub const BELIEVES_STOP: u64 = 16;
@@ -57,6 +58,8 @@ pub mod flag {
     pub const RUNS: u64 = 32;
     /// The agent has stopped it, in the application's own code or that of its libraries.
     pub const OUTSIDE: u64 = 64;
+    /// A child that shares its parent's memory has asked to be traced by it: it is from its `execve` on.
+    pub const TRACED: u64 = 128;
 }
 
 /// Values of [`Notes::state`].
@@ -78,6 +81,12 @@ struct Slot {
     /// See [`super::handler_stack`]; it stays with the slot.
     handler_stack: AtomicUsize,
 }
+
+const _: () = {
+    // Offsets that assembly knows.
+    assert!(core::mem::offset_of!(Slot, handler_stack) == HANDLER_STACK_AT);
+    assert!(core::mem::offset_of!(ThreadRecord, private) == 0x40);
+};
 
 // SAFETY: a record's mutable fields are atomic, or written by its own thread only while it is alive, and by
 // whoever has taken the slot (an atomic exchange) before that.
@@ -146,6 +155,7 @@ impl Thread {
             record.inside.store(0, Ordering::Relaxed);
             record.driver.store(0, Ordering::Relaxed);
             record.reach.store(Reach::Unknown as u32, Ordering::Relaxed);
+            shut::follow(thread);
             record.receive.store(0, Ordering::Relaxed);
             record.sent.store(0, Ordering::Relaxed);
             record.received.store(0, Ordering::Relaxed);
@@ -266,6 +276,20 @@ impl Thread {
         self.notes().flags.load(Ordering::Relaxed) & flag::SHARES_MEMORY != 0
     }
 
+    /// Notes that a child is to be traced when it execs; false where it shares nobody's memory.
+    pub fn traced_from_exec(self) -> bool {
+        let shares = self.shares_memory();
+        if shares {
+            self.notes().flags.fetch_or(flag::TRACED, Ordering::Relaxed);
+        }
+        shares
+    }
+
+    /// Whether that was noted.
+    pub fn to_be_traced(self) -> bool {
+        self.notes().flags.load(Ordering::Relaxed) & flag::TRACED != 0
+    }
+
     /// The signal frame that the thread stands in while it is stopped, else 0.
     pub fn stop_frame(self) -> usize {
         self.record().stop_frame.load(Ordering::Acquire) as usize
@@ -284,6 +308,13 @@ impl Thread {
     /// Where its stack for signal handlers begins; 0: it has none.
     pub fn handler_stack(self) -> &'static AtomicUsize {
         &self.0.handler_stack
+    }
+
+    /// How the thread gets at the lower half from here on. For the thread itself.
+    pub fn set_reach(self, reach: Reach) {
+        let reach_of = |was: u32| Some(was & SHUT | reach as u32);
+        let word = &self.record().reach;
+        let _ = word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, reach_of);
     }
 
     pub fn is_driver(self) -> bool {
@@ -323,6 +354,15 @@ pub fn each() -> impl Iterator<Item = Thread> {
         .take(used)
         .map(Thread)
         .filter(|thread| thread.state() != State::Free && !thread.shares_memory())
+}
+
+/// Whether there is one thread alone, and no child process that shares its memory.
+pub fn is_one() -> bool {
+    let used = USED.load(Ordering::Acquire).min(MOST_THREADS);
+    let all = TABLE.iter().take(used).map(Thread);
+    all.filter(|thread| thread.state() != State::Free)
+        .nth(1)
+        .is_none()
 }
 
 /// Forgets every thread but one: the process is a forked child's.

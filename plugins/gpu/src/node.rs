@@ -1,6 +1,6 @@
 //! A node's GPUs as places with room, and the links between them: what the schedulers call a topology.
 
-use crate::record::{OWN, TO_HOST};
+use crate::record::{FROM_HOST, OWN, TO_HOST};
 use stillpoint_multilevel::Topology;
 use stillpoint_multilevel::topology::{End, Link, Process, Switch, Tier, TopologyError};
 
@@ -69,6 +69,13 @@ pub enum Place {
     Host,
 }
 
+/// From a place where something is staged to the GPU that goes on with it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Back {
+    pub from: Place,
+    pub to: usize,
+}
+
 /// From a GPU's memory to a place. To the GPU itself is a copy inside its memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Way {
@@ -105,6 +112,17 @@ impl Node {
             Place::Host => TO_HOST,
             Place::Gpu(to) if to == way.from => OWN,
             Place::Gpu(to) => &self.gpus[to].uuid,
+        }
+    }
+
+    /// The GPU that the record of copies has a way back under, and what it calls it. From a GPU it is the way that something is staged by.
+    pub fn back_name(&self, back: Back) -> (&str, &str) {
+        match back.from {
+            Place::Host => (&self.gpus[back.to].uuid, FROM_HOST),
+            Place::Gpu(from) => {
+                let to = Place::Gpu(back.to);
+                (&self.gpus[from].uuid, self.way_name(Way { from, to }))
+            }
         }
     }
 

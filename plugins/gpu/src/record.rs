@@ -4,7 +4,7 @@
 //! kept. Another driver's copies say nothing about this one's, so they are kept apart. A record that cannot be read is begun anew: no
 //! checkpoint depends on it.
 
-use crate::node::{Node, Way};
+use crate::node::{Back, Node, Way};
 use crate::streams::{Copies, UNMEASURED};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -30,6 +30,11 @@ pub const FROM_HOST: &str = "from_host";
 pub const TO_HOST: &str = "to_host";
 pub const OWN: &str = "own";
 
+/// What the record calls a GPU: its identity, as the driver says it.
+pub fn named(uuid: &[u8; 16]) -> String {
+    uuid.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// All copies that are kept.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Record {
@@ -53,6 +58,29 @@ pub struct Copied {
     #[serde(flatten)]
     pub sample: Sample,
     /// What the model had said, in seconds; `null` where there was none.
+    pub predicted: Option<f64>,
+    /// Whether it was the way back to the program's memory.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub back: bool,
+}
+
+/// What the newest epoch has copied.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Newest {
+    pub epoch: u64,
+    /// From the program's memory to where it was staged; `null` where nothing is known of that.
+    pub staged: Option<Leg>,
+    /// Back to the program's memory; `null` of a suspend, too.
+    pub back: Option<Leg>,
+}
+
+/// All ways together.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Leg {
+    pub bytes: u64,
+    /// The longest of all ways.
+    pub seconds: f64,
+    /// The longest that a model had said; `null` where one had said nothing.
     pub predicted: Option<f64>,
 }
 
@@ -132,12 +160,24 @@ impl Record {
 
     /// How to copy that many bytes by a way, and how long that takes; without a time where too little is known.
     pub fn choose(&self, uuid: &str, driver: &str, way: &str, bytes: u64) -> (Copies, Option<f64>) {
+        self.choose_in(uuid, driver, way, bytes, u64::MAX)
+    }
+
+    /// The same, through slots that have room in that many bytes of host memory.
+    pub fn choose_in(
+        &self,
+        uuid: &str,
+        driver: &str,
+        way: &str,
+        bytes: u64,
+        room: u64,
+    ) -> (Copies, Option<f64>) {
         match self.model(uuid, driver, way) {
             Ok(model) => {
-                let copies = Copies::fastest(&model, bytes);
+                let copies = Copies::fastest_in(&model, bytes, room);
                 (copies, Some(copies.seconds(&model, bytes)))
             }
-            Err(_) => (UNMEASURED, None),
+            Err(_) => (UNMEASURED.within(room), None),
         }
     }
 
@@ -146,6 +186,12 @@ impl Record {
         let (_, seconds) = self.choose(uuid, driver, way, LARGE);
         let rate = LARGE as f64 / seconds.filter(|seconds| *seconds > 0.0)?;
         Some((rate as u64).max(1))
+    }
+
+    /// Bytes a second that the fastest GPU takes from host memory, with large copies.
+    pub fn from_host(&self) -> Option<u64> {
+        let rate = |gpu: &OfGpu| self.bandwidth(&gpu.uuid, &gpu.driver, FROM_HOST);
+        self.gpus.iter().filter_map(rate).max()
     }
 
     /// How to copy so many bytes by a way of a node, and how long that takes.
@@ -158,6 +204,62 @@ impl Record {
             let uuid = &node.gpus[way.from].uuid;
             self.choose(uuid, driver, node.way_name(way), bytes)
         }
+    }
+
+    /// How so many bytes come back by a way, which lie in copies of that size, and how long that takes.
+    pub fn way_back<'a>(
+        &'a self,
+        node: &'a Node,
+        driver: &'a str,
+    ) -> impl Fn(Back, u64, u64) -> (Copies, Option<f64>) + 'a {
+        move |back, bytes, slot| {
+            let (uuid, name) = node.back_name(back);
+            match self.model(uuid, driver, name) {
+                Ok(model) => {
+                    let copies = Copies::fastest_of(&model, bytes, slot);
+                    (copies, Some(copies.seconds(&model, bytes)))
+                }
+                Err(_) => {
+                    let streams = UNMEASURED.streams;
+                    (Copies { streams, slot }, None)
+                }
+            }
+        }
+    }
+
+    /// What is known of all GPUs but these is taken from another record: several nodes write to one.
+    pub fn take_others(&mut self, mine: &[String], from: Record) {
+        self.gpus.retain(|gpu| mine.contains(&gpu.uuid));
+        let others = from.gpus.into_iter();
+        self.gpus
+            .extend(others.filter(|gpu| !mine.contains(&gpu.uuid)));
+    }
+
+    /// The newest epoch that anything was copied in, if any was.
+    pub fn newest(&self) -> Option<Newest> {
+        let all = || {
+            let gpus = self.gpus.iter().flat_map(|gpu| gpu.copied.values());
+            gpus.flatten().filter(|copied| copied.epoch != PROBE)
+        };
+        let epoch = all().map(|copied| copied.epoch).max()?;
+        let leg = |back: bool| {
+            let of = || all().filter(move |copied| (copied.epoch, copied.back) == (epoch, back));
+            of().next()?;
+            let longest = |of: &mut dyn Iterator<Item = f64>| of.fold(0.0, f64::max);
+            Some(Leg {
+                bytes: of().map(|copied| copied.sample.size as u64).sum(),
+                seconds: longest(&mut of().map(|copied| copied.sample.seconds)),
+                predicted: of()
+                    .map(|copied| copied.predicted)
+                    .collect::<Option<Vec<f64>>>()
+                    .map(|all| longest(&mut all.into_iter())),
+            })
+        };
+        Some(Newest {
+            epoch,
+            staged: leg(false),
+            back: leg(true),
+        })
     }
 
     fn position(&self, uuid: &str, driver: &str) -> Option<usize> {
@@ -204,6 +306,7 @@ mod tests {
                 slot: Some(copies.slot as f64),
             },
             predicted: None,
+            back: false,
         }
     }
 
@@ -256,6 +359,46 @@ mod tests {
         assert!((6_000_000_000..12_000_000_000).contains(&rate), "{rate}");
         assert_eq!(record.bandwidth("GPU-1", "550.1", OWN), None);
         assert!((record.text().expect("text").len() as u64) < LARGEST / 16);
+    }
+
+    #[test]
+    fn the_newest_epoch_is_told_by_its_longest_way() {
+        let mut record = Record::default();
+        assert_eq!(record.newest(), None);
+        record.add("GPU-1", "1", OWN, copied(PROBE, 9, UNMEASURED, 9.0));
+        assert_eq!(record.newest(), None);
+        for (epoch, gpu, way, size, seconds, back) in [
+            (1, "GPU-1", OWN, 7, 7.0, false),
+            (2, "GPU-1", OWN, 1, 1.0, false),
+            (2, "GPU-1", TO_HOST, 2, 3.0, false),
+            (2, "GPU-2", OWN, 4, 2.0, false),
+            (2, "GPU-2", FROM_HOST, 8, 5.0, true),
+        ] {
+            let mut one = copied(epoch, size, UNMEASURED, seconds);
+            (one.predicted, one.back) = (back.then_some(4.0), back);
+            record.add(gpu, "1", way, one);
+        }
+        let newest = record.newest().expect("an epoch");
+        let leg = |bytes, seconds, predicted| {
+            Some(Leg {
+                bytes,
+                seconds,
+                predicted,
+            })
+        };
+        assert_eq!(newest.epoch, 2);
+        assert_eq!(newest.staged, leg(7, 3.0, None));
+        assert_eq!(newest.back, leg(8, 5.0, Some(4.0)));
+        // Another node's record keeps its own GPUs.
+        let mut other = Record::default();
+        other.add("GPU-2", "1", OWN, copied(1, 1, UNMEASURED, 1.0));
+        other.add("GPU-3", "1", OWN, copied(1, 1, UNMEASURED, 1.0));
+        other.take_others(&["GPU-3".to_owned()], record.clone());
+        assert_eq!(
+            other.copied("GPU-2", "1", OWN),
+            record.copied("GPU-2", "1", OWN)
+        );
+        assert_eq!(other.gpus.len(), 3);
     }
 
     #[test]

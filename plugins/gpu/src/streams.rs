@@ -25,20 +25,54 @@ pub const UNMEASURED: Copies = Copies {
     slot: 16 << 20,
 };
 
+/// The least host memory that anything is copied through.
+const SMALLEST: Copies = Copies {
+    streams: 1,
+    slot: SLOTS[0],
+};
+
 impl Copies {
     /// The fastest way to copy that many bytes; of several, the one with the fewest streams and the smallest slots.
     pub fn fastest(model: &Model, bytes: u64) -> Copies {
-        let mut best = (f64::INFINITY, UNMEASURED);
-        for streams in STREAMS {
-            for slot in SLOTS {
-                let copies = Copies { streams, slot };
-                let seconds = copies.seconds(model, bytes);
-                if seconds < best.0 {
-                    best = (seconds, copies);
-                }
+        Copies::fastest_in(model, bytes, u64::MAX)
+    }
+
+    /// The fastest one whose slots have room in that many bytes of host memory; the smallest of all where none has.
+    pub fn fastest_in(model: &Model, bytes: u64, room: u64) -> Copies {
+        let all = STREAMS.flat_map(|streams| SLOTS.map(|slot| Copies { streams, slot }));
+        let fit = all.filter(|copies| copies.slots() <= room);
+        Copies::best(model, bytes, fit).unwrap_or(SMALLEST)
+    }
+
+    /// The fastest number of streams for copies that have their size already.
+    pub fn fastest_of(model: &Model, bytes: u64, slot: u64) -> Copies {
+        let all = STREAMS.map(|streams| Copies { streams, slot });
+        Copies::best(model, bytes, all).unwrap_or(Copies { streams: 1, slot })
+    }
+
+    /// The first of the fastest.
+    fn best(model: &Model, bytes: u64, all: impl Iterator<Item = Copies>) -> Option<Copies> {
+        let timed = all.map(|copies| (copies.seconds(model, bytes), copies));
+        let first = timed.reduce(|best, next| if next.0 < best.0 { next } else { best });
+        first.map(|(_, copies)| copies)
+    }
+
+    /// Host memory that copies go through, where it is in their way: two slots a stream, so that one is read or written while the other is copied.
+    pub fn slots(self) -> u64 {
+        let slots = 2 * u64::from(self.streams.max(1));
+        self.slot.max(1).saturating_mul(slots)
+    }
+
+    /// This one, or the largest below it whose slots have room in that many bytes; never less than the smallest.
+    #[must_use]
+    pub fn within(mut self, room: u64) -> Copies {
+        while self.slots() > room && (self.slot > SMALLEST.slot || self.streams > 1) {
+            match self.slot > SMALLEST.slot {
+                true => self.slot = (self.slot / 2).max(SMALLEST.slot),
+                false => self.streams -= 1,
             }
         }
-        best.1
+        self
     }
 
     /// A copy made in this way that took so long.
@@ -142,5 +176,34 @@ mod tests {
         }
         assert!(streams > 4, "{streams} for 4 GiB");
         assert_eq!(Copies::fastest(&fitted, 1).streams, 1);
+    }
+
+    #[test]
+    fn what_has_little_room_goes_through_less() {
+        let (model, bytes) = (bus(), 4 << 30);
+        let free = Copies::fastest(&model, bytes);
+        for room in [0u64, 8 << 20, 20 << 20, 100 << 20, 1 << 30, 1 << 40] {
+            let chosen = Copies::fastest_in(&model, bytes, room);
+            assert!(
+                chosen.slots() <= room || chosen == SMALLEST,
+                "{chosen:?} in {room}"
+            );
+            assert!(chosen.seconds(&model, bytes) >= free.seconds(&model, bytes));
+            let cut = UNMEASURED.within(room);
+            assert!(cut.slots() <= room || cut == SMALLEST, "{cut:?} in {room}");
+        }
+        assert_eq!(Copies::fastest_in(&model, bytes, 1 << 40), free);
+        assert_eq!(UNMEASURED.within(1 << 40), UNMEASURED);
+        // Copies that have their size: only streams are chosen.
+        let of = Copies::fastest_of(&model, bytes, 1 << 20);
+        let all = STREAMS.map(|streams| {
+            Copies {
+                streams,
+                slot: 1 << 20,
+            }
+            .seconds(&model, bytes)
+        });
+        let least = all.fold(f64::INFINITY, f64::min);
+        assert_eq!((of.slot, of.seconds(&model, bytes)), (1 << 20, least));
     }
 }

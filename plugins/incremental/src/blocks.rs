@@ -86,7 +86,12 @@ pub struct Hash([u8; 10]);
 
 impl Hash {
     pub fn of(bytes: &[u8]) -> Hash {
-        let [kept @ .., _, _, _, _, _, _] = xxhash_rust::xxh3::xxh3_128(bytes).to_le_bytes();
+        Hash::kept(xxhash_rust::xxh3::xxh3_128(bytes))
+    }
+
+    /// What is kept of another hash of 128 bits.
+    pub fn kept(whole: u128) -> Hash {
+        let [kept @ .., _, _, _, _, _, _] = whole.to_le_bytes();
         Hash(kept)
     }
 }

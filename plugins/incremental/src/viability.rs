@@ -15,15 +15,17 @@
 //! ```
 
 mod estimate;
+mod hasher;
 mod history;
 mod measured;
 mod record;
 mod regions;
 
 pub use estimate::{Cost, Estimate, Load, Method};
+pub use hasher::Hasher;
 pub use history::{Decision, History, LOOK_AGAIN, Reason};
 pub use measured::Measured;
-pub use record::{Expected, Outcome, Predicted, Record, Taken};
+pub use record::{Expected, OfDevices, Outcome, Predicted, Record, Taken};
 pub use regions::{Part, Plan, REGION, Regions, by_region};
 
 use serde::{Deserialize, Serialize};

@@ -9,6 +9,7 @@ mod machine;
 mod moves;
 mod options;
 mod programs;
+mod ranks;
 mod raw;
 mod running;
 mod table;
@@ -26,7 +27,7 @@ use table::Table;
 /// A section: its name for `--only`, and what measures it.
 type Section = (&'static str, fn(&Options) -> Result<Vec<Table>, Failed>);
 
-const SECTIONS: [Section; 8] = [
+const SECTIONS: [Section; 9] = [
     ("full", epochs::full),
     ("copies", epochs::copies),
     ("lazy", moves::lazy),
@@ -34,6 +35,7 @@ const SECTIONS: [Section; 8] = [
     ("increments", increments::rewritten),
     ("lammps", applications::lammps),
     ("small", applications::small),
+    ("ranks", ranks::of_one_host),
     ("tracking", increments::tracking),
 ];
 

@@ -15,7 +15,7 @@ pub struct Options {
     #[arg(long)]
     pub quick: bool,
 
-    /// Only the section of that name (full, copies, lazy, move, increments, lammps, small, tracking); may be given several times
+    /// Only the section of that name (full, copies, lazy, move, increments, lammps, small, ranks, tracking); may be given several times
     #[arg(long, value_name = "WORD")]
     only: Vec<String>,
 

@@ -137,11 +137,16 @@ pub fn read(files: &[PathBuf]) -> Result<f64, Failed> {
 
 /// Seconds that `mpirun` takes to start that program natively, and to end it.
 pub fn launch(program: &Path) -> Result<f64, Failed> {
+    launch_of(RANKS, program)
+}
+
+/// The same with so many ranks.
+pub fn launch_of(ranks: u32, program: &Path) -> Result<f64, Failed> {
     let scratch = Medium::Memory.directory("native")?;
     // It ends where it sees that it may.
     let go = scratch.path().join("go");
     fs::write(&go, b"").map_err(|error| format!("{}: {error}", go.display()))?;
-    let mut command = stillpoint_tests::job::mpirun(RANKS);
+    let mut command = stillpoint_tests::job::mpirun(ranks);
     command.env("TRIAL_DIR", scratch.path());
     let began = Instant::now();
     let output = command.arg(program).args(["0", "hold"]).output();

@@ -72,6 +72,7 @@ impl Drop for Scratch {
 
 /// A job under `stillpoint run`, or natively.
 pub struct Running {
+    ranks: u32,
     job: Option<Job>,
     directory: Directory,
     epochs: Scratch,
@@ -89,9 +90,20 @@ impl Running {
         program: &Path,
         told: &[&str],
     ) -> Result<Running, Failed> {
-        let mut running = Running::begin(medium, how, program, told)?;
+        Running::start_of(RANKS, medium, how, program, told)
+    }
+
+    /// The same of so many ranks.
+    pub fn start_of(
+        ranks: u32,
+        medium: Medium,
+        how: &[&str],
+        program: &Path,
+        told: &[&str],
+    ) -> Result<Running, Failed> {
+        let mut running = Running::begin_of(ranks, medium, how, program, told)?;
         running.wait("ready", |directory| {
-            (0..RANKS).all(|rank| directory.file(&format!("ready.{rank}")).exists())
+            (0..ranks).all(|rank| directory.file(&format!("ready.{rank}")).exists())
         })?;
         Ok(running)
     }
@@ -103,13 +115,24 @@ impl Running {
         program: &Path,
         told: &[&str],
     ) -> Result<Running, Failed> {
+        Running::begin_of(RANKS, medium, how, program, told)
+    }
+
+    fn begin_of(
+        ranks: u32,
+        medium: Medium,
+        how: &[&str],
+        program: &Path,
+        told: &[&str],
+    ) -> Result<Running, Failed> {
         let directory = Directory::new("bench")?;
         let epochs = medium.directory("epochs")?;
-        let mut command = job::mpirun(RANKS);
+        let mut command = job::mpirun(ranks);
         command.arg(place::stillpoint()?).arg("run").args(how);
         command.arg("--dir").arg(epochs.path().join("d"));
         command.arg("--").arg(program).args(arguments(told));
         let mut running = Running {
+            ranks,
             job: None,
             directory,
             epochs,
@@ -131,7 +154,8 @@ impl Running {
         self.directory.file(name)
     }
 
-    fn target(&self) -> PathBuf {
+    /// The checkpoint directory.
+    pub fn target(&self) -> PathBuf {
         self.epochs.path().join("d")
     }
 
@@ -143,7 +167,7 @@ impl Running {
     fn images_of(&self, epoch: u64) -> Vec<PathBuf> {
         let epoch = self.target().join(format!("epoch-{epoch:06}"));
         let image = |rank: u32| epoch.join(format!("rank-{rank:06}.img"));
-        (0..RANKS).map(image).collect()
+        (0..self.ranks).map(image).collect()
     }
 
     /// Waits until it has done something.
@@ -189,7 +213,9 @@ impl Running {
     }
 
     fn answered(&mut self) -> Result<(), Failed> {
-        let answers: Vec<String> = (0..RANKS).map(|rank| format!("answer.{rank}")).collect();
+        let answers: Vec<String> = (0..self.ranks)
+            .map(|rank| format!("answer.{rank}"))
+            .collect();
         self.wait("asked", |directory| {
             answers.iter().all(|name| directory.file(name).exists())
         })?;
@@ -203,11 +229,11 @@ impl Running {
     /// From the start of `restart` to where every rank's program has looked at a file.
     pub fn restart(&mut self, how: &[&str]) -> Result<Duration, Failed> {
         self.put("ask")?;
-        let mut command = job::restarted(RANKS, &self.target())?;
+        let mut command = job::restarted(self.ranks, &self.target())?;
         command.args(how);
         let began = Instant::now();
         self.launch(command)?;
-        let answers: Vec<PathBuf> = (0..RANKS)
+        let answers: Vec<PathBuf> = (0..self.ranks)
             .map(|rank| self.file(&format!("answer.{rank}")))
             .collect();
         self.wait("running again", |_| {
@@ -244,7 +270,9 @@ impl Running {
 
     /// When laps of its loop ended, in seconds since 1970, and how long they took, of all ranks.
     pub fn laps(&self) -> Vec<(f64, f64)> {
-        (0..RANKS).flat_map(|rank| self.laps_of(rank)).collect()
+        (0..self.ranks)
+            .flat_map(|rank| self.laps_of(rank))
+            .collect()
     }
 
     /// Those of one.

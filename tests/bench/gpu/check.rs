@@ -22,10 +22,16 @@ struct Compare {
 }
 
 impl Sink for Compare {
-    fn write(&mut self, source: usize, bytes: &[u8], _: Digest) -> Result<(), SinkError> {
+    fn write(
+        &mut self,
+        source: usize,
+        offset: u64,
+        bytes: &[u8],
+        _: Option<Digest>,
+    ) -> Result<(), SinkError> {
         let mut wanted = vec![0; bytes.len()];
-        own(source, self.at[source], &mut wanted);
-        self.wrong += u64::from(wanted != bytes);
+        own(source, offset, &mut wanted);
+        self.wrong += u64::from(wanted != bytes || self.at[source] != offset);
         self.at[source] += bytes.len() as u64;
         Ok(())
     }
@@ -73,7 +79,8 @@ pub fn run(fault: Option<&str>) -> Result<(), Failed> {
     ensure!(on_peers.count() > 0, "nothing went to a peer");
     // The program's memory is another's meanwhile.
     wipe(&mut gpus, &sources)?;
-    fill_back(&mut gpus, &staged, &sources, COPIES).map_err(|error| said(&error))?;
+    fill_back(&mut gpus, &staged, &sources, &|_, _, _| (COPIES, None))
+        .map_err(|error| said(&error))?;
     // Twice: what was staged, and what the program has after it was filled back.
     drained(&mut gpus, staged)?;
     let again = stage(&mut gpus, &node, &sources, &settings).map_err(|error| said(&error))?;
@@ -117,7 +124,7 @@ fn wipe(gpus: &mut stillpoint_gpu_copies::Gpus<'_>, sources: &[Source]) -> Resul
             Ok(None)
         }
     }
-    let filled = stillpoint_gpu_staging::fill_from(gpus, sources, &mut Zeros, COPIES);
+    let filled = stillpoint_gpu_staging::fill_from(gpus, sources, &mut Zeros, &|_, _| COPIES);
     filled.map_err(|error| error.to_string())
 }
 

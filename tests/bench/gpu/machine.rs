@@ -88,7 +88,7 @@ pub fn sources(gpus: &mut Copying<'_>, sizes: &[u64; 8]) -> Result<Vec<Source>, 
         streams: 4,
         slot: 1 << 20,
     };
-    fill_from(gpus, &sources, &mut own, copies).map_err(|error| error.to_string())?;
+    fill_from(gpus, &sources, &mut own, &|_, _| copies).map_err(|error| error.to_string())?;
     Ok(sources)
 }
 

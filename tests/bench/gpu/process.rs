@@ -23,7 +23,13 @@ const MARGIN: u64 = 1 << 20;
 struct Count(u64);
 
 impl Sink for Count {
-    fn write(&mut self, _: usize, bytes: &[u8], _: Digest) -> Result<(), SinkError> {
+    fn write(
+        &mut self,
+        _: usize,
+        _: u64,
+        bytes: &[u8],
+        _: Option<Digest>,
+    ) -> Result<(), SinkError> {
         self.0 += bytes.len() as u64;
         Ok(())
     }
@@ -113,14 +119,18 @@ impl Staging<'_> {
             "{state:?} after the checkpoint"
         );
         let lent = storage::restore(driver, pid, &[]).map_err(said)?;
-        let filled = fill_back(gpus, &staged, &self::sources(&lent), COPIES);
-        filled.map_err(|error| error.to_string())?;
+        let filled = {
+            let back = self.record.way_back(&self.node, &self.version);
+            let filled = fill_back(gpus, &staged, &self::sources(&lent), &back);
+            filled.map_err(|error| error.to_string())?
+        };
         storage::complete(driver, lent).map_err(said)?;
         checkpoint::unlock(driver, pid).map_err(said)?;
         // The program runs; what was staged goes out meanwhile.
         staged
             .measured
             .add_to(&mut self.record, &self.node, &self.version, epoch);
+        filled.add_to(&mut self.record, &self.node, &self.version, epoch);
         let bytes: u64 = staged.pieces().iter().map(|piece| piece.bytes).sum();
         let beyond = |piece: &&Piece| piece.spot.place != Place::Gpu(sources[piece.source].gpu);
         let beyond = staged

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use stillpoint_tests::mpis::Mpi;
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::{Failed, ensure};
 
@@ -22,6 +23,8 @@ use crate::way::Way;
 struct Application {
     /// Its short name.
     name: &'static str,
+    /// What starts it.
+    mpi: Mpi,
     program: PathBuf,
     arguments: Vec<String>,
     /// The file in its directory in which it says how far it is.
@@ -71,7 +74,9 @@ fn section(lap: &Lap, name: &str) -> Option<Duration> {
     )
 }
 
+/// Those that are here: Debian's, which are built for the machine's own MPI, only where it is that one that is measured.
 fn applications(programs: &Programs) -> Vec<Application> {
+    let found = |name: &str| programs.mpi.is_own().then(|| found(name)).flatten();
     let whole = |label, unit| Figure {
         label,
         unit,
@@ -80,6 +85,7 @@ fn applications(programs: &Programs) -> Vec<Application> {
     let melt = place::sources().join("applications").join("melt.in");
     let mut all = vec![Application {
         name: "start",
+        mpi: programs.mpi.clone(),
         program: programs.start.clone(),
         arguments: vec![],
         watched: None,
@@ -103,6 +109,7 @@ fn applications(programs: &Programs) -> Vec<Application> {
         ];
         all.push(Application {
             name: "lammps",
+            mpi: programs.mpi.clone(),
             program,
             arguments: words.map(str::to_owned).to_vec(),
             watched: Some("log.lammps"),
@@ -116,6 +123,7 @@ fn applications(programs: &Programs) -> Vec<Application> {
     if let Some(program) = found("hpcc") {
         all.push(Application {
             name: "hpcc",
+            mpi: programs.mpi.clone(),
             program,
             arguments: vec![],
             watched: Some("hpccoutf.txt"),
@@ -216,7 +224,7 @@ impl Application {
     /// One run of each way: one after the other if it is short, else side by side.
     fn laps(&self, ways: &[Way], directory: &Path) -> Result<Vec<Lap>, Failed> {
         if self.group() == Group::Start {
-            let run = |way: &Way| self.run(way.command(directory)?, directory);
+            let run = |way: &Way| self.run(way.command(&self.mpi, directory)?, directory);
             return ways.iter().map(run).collect();
         }
         let job = |way: &Way| {
@@ -224,7 +232,7 @@ impl Application {
             fs::create_dir_all(&directory)
                 .map_err(|error| format!("{}: {error}", directory.display()))?;
             Ok(Job {
-                command: self.command(way.command(&directory)?, &directory)?,
+                command: self.command(way.command(&self.mpi, &directory)?, &directory)?,
                 watched: self.watched,
                 directory,
             })
@@ -252,11 +260,13 @@ impl Application {
     /// A native run with its calls counted.
     fn rate(&self, programs: &Programs, directory: &Path) -> Result<Rate, Failed> {
         let counted = directory.join("calls");
-        let mut command = Way::Native.command(directory)?;
-        command
-            .arg("-x")
-            .arg(format!("LD_PRELOAD={}", programs.count_calls.display()))
-            .env("CALLS_FILE", &counted);
+        let mut command = Way::Native.command(&self.mpi, directory)?;
+        let preload = programs.count_calls.display().to_string();
+        match self.mpi.is_own() {
+            true => command.arg("-x").arg(format!("LD_PRELOAD={preload}")),
+            false => command.args(["-genv", "LD_PRELOAD", &preload]),
+        };
+        command.env("CALLS_FILE", &counted);
         self.run(command, directory)?;
         let text = fs::read_to_string(&counted)
             .map_err(|error| format!("{}: {error}", counted.display()))?;
@@ -318,6 +328,7 @@ pub fn rates(programs: &Programs, options: &Options) -> Result<Vec<Rate>, Failed
     let directory = Directory::new("overhead-rates")?;
     let spectral = Application {
         name: "spectral",
+        mpi: programs.mpi.clone(),
         program: programs.worker.clone(),
         arguments: ["--once", "spectral", "256", "300"]
             .map(str::to_owned)

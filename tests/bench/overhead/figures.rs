@@ -2,6 +2,8 @@
 
 use stillpoint_multilevel::chart::{Axis, Chart, Mark, Series};
 
+use crate::options::Options;
+use crate::publish::Named;
 use crate::row::Row;
 use crate::settings::Group;
 use crate::way::Way;
@@ -68,14 +70,15 @@ const FIGURES: [(&str, Group, &str, &str, Shown); 5] = [
 ];
 
 /// The figures that the results are enough for: name and SVG.
-pub fn draw(rows: &[Row]) -> Vec<(&'static str, String)> {
+pub fn draw(rows: &[Row], options: &Options) -> Vec<Named> {
     FIGURES
         .iter()
         .filter_map(|(name, group, title, label, shown)| {
             let series = series(rows, *group, *shown);
             let (x, y) = (Axis::logarithmic("bytes"), Axis::linear(*label));
             let chart = Chart::of(*title, x, y, series);
-            (!chart.series.is_empty()).then(|| (*name, chart.to_svg()))
+            let name = options.titled(name).replace(' ', "-");
+            (!chart.series.is_empty()).then(|| (name, chart.to_svg()))
         })
         .collect()
 }

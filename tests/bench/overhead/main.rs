@@ -47,7 +47,7 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), Failed> {
-    let programs = programs::build()?;
+    let programs = programs::build(options.mpi()?)?;
     let settings = settings::wanted(options);
     let runs = applications::wanted(&programs, options);
     let share = match (settings.is_empty(), runs) {
@@ -87,18 +87,22 @@ impl Results {
         let ways = options.all_ways();
         let mut tables: Vec<publish::Named> = Group::ALL
             .into_iter()
-            .filter_map(|group| Some((group.name(), tables::table(group, rows, &ways)?)))
+            .filter_map(|group| {
+                let table = tables::table(group, rows, &ways)?;
+                Some((options.titled(group.name()), table))
+            })
             .collect();
-        tables.extend(tables::rates(rates).map(|table| ("rates", table)));
+        tables.extend(tables::rates(rates).map(|table| (options.titled("rates"), table)));
         let json = json!({
             "ranks": RANKS,
+            "mpi": options.mpi,
             "rows": rows.iter().map(Row::to_json).collect::<Vec<_>>(),
             "calls_per_second": rates.iter().map(Rate::to_json).collect::<Vec<_>>(),
         });
         Results {
             json,
             tables,
-            figures: figures::draw(rows),
+            figures: figures::draw(rows, options),
         }
     }
 

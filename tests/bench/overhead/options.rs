@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
+use stillpoint_tests::mpis::{self, Mpi};
+use stillpoint_tests::{Failed, place};
 
 use crate::way::Way;
 
@@ -30,6 +32,10 @@ pub struct Options {
     /// names begin so; may be given several times
     #[arg(long, value_name = "WORD")]
     pub only: Vec<String>,
+
+    /// The MPI that jobs are started by and the bench's own programs are built for: the machine's own, or one of `ci/mpis target/mpis` by its name
+    #[arg(long, value_name = "NAME", default_value = mpis::OWN)]
+    pub mpi: String,
 
     /// What is compared with the native runs
     #[arg(long, value_delimiter = ',', default_value = "again,clock,barrier")]
@@ -60,6 +66,19 @@ impl Options {
     pub fn wants(&self, group: &str, measure: &str) -> bool {
         let named = |word: &String| word == group || measure.starts_with(word.as_str());
         self.only.is_empty() || self.only.iter().any(named)
+    }
+
+    /// The MPI.
+    pub fn mpi(&self) -> Result<Mpi, Failed> {
+        Mpi::named(&place::target().join("mpis"), &self.mpi)
+    }
+
+    /// What a table or a figure of a group is called: with the MPI's name, unless it is the machine's own.
+    pub fn titled(&self, name: &str) -> String {
+        match self.mpi.as_str() {
+            mpis::OWN => name.to_owned(),
+            mpi => format!("{mpi} {name}"),
+        }
     }
 
     /// A share of the whole time.

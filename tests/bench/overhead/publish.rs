@@ -11,7 +11,7 @@ use std::fs;
 use stillpoint_tests::{Failed, place};
 
 /// A table with its group's name.
-pub type Named = (&'static str, String);
+pub type Named = (String, String);
 
 /// Replaces the tables that are given, and leaves the others as they are.
 pub fn tables(tables: &[Named]) -> Result<(), Failed> {

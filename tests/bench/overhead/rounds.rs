@@ -33,7 +33,7 @@ pub fn measure(
     if rows.is_empty() {
         return Ok(rows);
     }
-    let calls = calibrate(&rows, &mut Worker::start(Way::Native, &programs.worker)?)?;
+    let calls = calibrate(&rows, &mut Worker::start(Way::Native, programs)?)?;
     let launches = options
         .rounds
         .map_or(options.launches, |rounds| rounds.min(options.launches));
@@ -72,7 +72,7 @@ fn start(
     let ways = options.all_ways();
     turns::order(ways.len(), launch as usize)
         .into_iter()
-        .map(|turn| Ok((ways[turn], Worker::start(ways[turn], &programs.worker)?)))
+        .map(|turn| Ok((ways[turn], Worker::start(ways[turn], programs)?)))
         .collect()
 }
 

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::thread;
 
 use clap::ValueEnum;
+use stillpoint_tests::mpis::Mpi;
 use stillpoint_tests::{Failed, place};
 
 /// Ranks of every job.
@@ -32,9 +33,12 @@ impl Way {
         }
     }
 
-    /// `mpirun` of the ranks in this way, up to the program; epochs would go into `directory`.
-    pub fn command(self, directory: &Path) -> Result<Command, Failed> {
-        let mut command = mpirun();
+    /// The launcher of an MPI with the ranks in this way, up to the program; epochs would go into `directory`.
+    pub fn command(self, mpi: &Mpi, directory: &Path) -> Result<Command, Failed> {
+        let mut command = match mpi.is_own() {
+            true => mpirun(),
+            false => launcher(mpi),
+        };
         if !matches!(self, Way::Native | Way::Again) {
             command
                 .arg(place::stillpoint()?)
@@ -44,6 +48,13 @@ impl Way {
         }
         Ok(command)
     }
+}
+
+/// Another MPI's launcher, which binds nobody unless it is told to.
+fn launcher(mpi: &Mpi) -> Command {
+    let mut command = mpi.launcher(RANKS as u32);
+    command.env("OPENBLAS_NUM_THREADS", "1");
+    command
 }
 
 /// `mpirun`, with a core for each rank where there are as many; the ranks of measures choose their cores themselves.

@@ -14,6 +14,7 @@ use nix::unistd::{Pid, mkfifo};
 use stillpoint_tests::Failed;
 use stillpoint_tests::place::Directory;
 
+use crate::programs::Programs;
 use crate::way::{RANKS, Way};
 
 /// A measure that takes longer hangs.
@@ -30,14 +31,14 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub fn start(way: Way, program: &Path) -> Result<Worker, Failed> {
+    pub fn start(way: Way, programs: &Programs) -> Result<Worker, Failed> {
         let directory = Directory::new(&format!("overhead-{}", way.name()))?;
         let commands = (0..RANKS)
             .map(|rank| pipe(&directory.file(&format!("commands.{rank}"))))
             .collect::<Result<_, _>>()?;
-        let mut command = way.command(directory.path())?;
+        let mut command = way.command(&programs.mpi, directory.path())?;
         let mut child = command
-            .arg(program)
+            .arg(&programs.worker)
             .arg(directory.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use stillpoint_image::devices::{DeviceMemory, Stream, Uuid};
 use stillpoint_image::format::NOWHERE;
 use stillpoint_image::{Compression, ImageError, PageRun, Reader, Writer, inspect, verify_opened};
 
@@ -46,6 +47,7 @@ pub(crate) fn looked_at(path: &Path, again: &Path) -> bool {
         assert!(file.wants_the_same(file));
     }
     if summary.page_bytes <= MOST_WRITTEN {
+        gpus(&reader).for_each(|gpu| streamed(&reader, &gpu));
         let written = write(&reader, again).expect("what was read can be written");
         let second = Reader::open(again).expect("what was written can be read");
         assert_eq!(second.digest(), written);
@@ -85,6 +87,38 @@ pub(crate) fn bytes(stretches: &[Stretch]) -> Vec<(u32, u64, u8)> {
     each.filter(|(_, _, byte)| *byte != 0).collect()
 }
 
+/// The GPU whose memory a content is, under the name that the writer gives it.
+fn gpu(reader: &Reader, number: u32) -> Option<Uuid> {
+    let uuid = gpus(reader).find(|gpu| gpu.content == number)?.uuid;
+    let name = &reader.contents().get(number as usize - 1)?.name;
+    (*name == format!("GPU {uuid}")).then_some(uuid)
+}
+
+fn gpus(reader: &Reader) -> impl Iterator<Item = DeviceMemory> + '_ {
+    reader.devices().iter().copied()
+}
+
+/// A GPU's memory from its first byte to its last, as a restart reads it: what its stretches say, and zeros between them.
+fn streamed(reader: &Reader, of: &DeviceMemory) {
+    let length = reader.device_bytes(of);
+    if length > MOST_WRITTEN {
+        return;
+    }
+    let mut wanted = vec![0; length as usize];
+    for (space, address, bytes) in stretches(reader).expect("its pages were read before") {
+        if space == of.content {
+            wanted[address as usize..][..bytes.len()].copy_from_slice(&bytes);
+        }
+    }
+    let (mut stream, mut found) = (Stream::new(reader, of.content), vec![]);
+    for part in wanted.chunks(1000) {
+        let mut bytes = vec![1; part.len()];
+        stream.read(&mut bytes).expect("its pages were read before");
+        found.extend(bytes);
+    }
+    assert!(found == wanted, "GPU {} has other bytes", of.uuid);
+}
+
 /// The image again, but with nothing in other files; its digest.
 fn write(reader: &Reader, path: &Path) -> Result<u128, ImageError> {
     let stretches = stretches(reader)?;
@@ -99,7 +133,13 @@ fn write(reader: &Reader, path: &Path) -> Result<u128, ImageError> {
     let mut writer = Writer::create(path, Compression::Lz4)?;
     writer.memory(&of(0))?;
     for (number, content) in (1..).zip(reader.contents()) {
-        writer.content(&content.name, content.bytes, &of(number))?;
+        match gpu(reader, number) {
+            Some(uuid) => {
+                let again = writer.device(uuid, content.bytes)?;
+                writer.device_runs(again, &of(number))?;
+            }
+            None => drop(writer.content(&content.name, content.bytes, &of(number))?),
+        }
     }
     writer.identity(reader.identity())?;
     writer.environment(reader.environment())?;
@@ -119,6 +159,9 @@ fn same(one: &Reader, other: &Reader) {
     assert_eq!(one.regions(), other.regions());
     assert_eq!(one.threads(), other.threads());
     assert_eq!(one.contents(), other.contents());
+    if gpus(one).all(|known| gpu(one, known.content).is_some()) {
+        assert_eq!(one.devices(), other.devices());
+    }
     assert_eq!(one.descriptors(), other.descriptors());
     assert_eq!(one.inventory(), other.inventory());
     assert_eq!(one.blobs(), other.blobs());

@@ -50,6 +50,7 @@ fn image() -> Vec<Vec<u8>> {
     let parts = images::in_parts().into_iter().map(images::sharing);
     seeds.extend(parts.map(|parts| with(2, &parts.open())));
     seeds.push(with(2, &images::scattered().open()));
+    seeds.push(with(2, &images::of_gpus().open()));
     seeds
 }
 
@@ -172,7 +173,7 @@ const RECORD: &str = "{\"gpus\":[{\"uuid\":\"GPU-1\",\"driver\":\"550\",\"copied
     {\"epoch\":7,\"size\":4e8,\"streams\":4,\"seconds\":2e-2,\"slot\":1e6,\"predicted\":0}]}}]}";
 
 const JOB_FILE: &str = "{\"format\":1,\"job\":\"j\",\"launch\":\"l\",\"name\":\"n\",\"state\":\"running\",\"addresses\":[\"127.0.0.1:1\"],\
-    \"key\":\"5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a\",\"coordinator\":{\"host\":\"h\",\"pid\":7,\"start_time\":9},\
+    \"key\":\"5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a\",\"silence\":30,\"coordinator\":{\"host\":\"h\",\"pid\":7,\"start_time\":9},\
     \"ranks\":2,\"processes\":[{\"host\":\"h\",\"pid\":8,\"start_time\":0}],\"mpi\":\"openmpi\",\"command\":[\"a b\"],\"working_directory\":\"/\",\
     \"restarted_from\":2,\"recovers\":4,\"suspended_by\":{\"by\":\"root\",\"reason\":\"r\"},\"epoch\":3,\"directory\":\"/d\",\"inode\":5,\"predecessors\":1,\"started\":1}";
 

@@ -2,8 +2,13 @@
  * call has been made before, so that nothing of a first time is counted; what it waits for is there already.
  *
  *   count-instructions [stillpoint run --] marked_calls
+ *
+ * With -DGPU it begins with a GPU's driver first, and uses none of its devices.
  */
 #include <mpi.h>
+#ifdef GPU
+#include <dlfcn.h>
+#endif
 
 #define MARK(name) __asm__ volatile("int3" : : "a"(name) : "memory")
 #define MARKED(name, before, call, after) \
@@ -27,6 +32,11 @@ int main(int argc, char **argv) {
     MPI_Request request, other;
     MPI_Status status;
     MPI_Init(&argc, &argv);
+#ifdef GPU
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    int (*begin)(unsigned) = driver ? (int (*)(unsigned))dlsym(driver, "cuInit") : 0;
+    if (!begin || begin(0)) MPI_Abort(MPI_COMM_WORLD, 1);
+#endif
     MPI_Comm world = MPI_COMM_WORLD;
     /* To oneself: no other rank's speed has a part in it. */
     MARKED("nothing", NOTHING, NOTHING, NOTHING);
@@ -100,6 +110,8 @@ int main(int argc, char **argv) {
     MARKED("MPI_Get_count", NOTHING, MPI_Get_count(&status, MPI_CHAR, &index), NOTHING);
     MARKED("MPI_Iprobe", NOTHING, MPI_Iprobe(MPI_ANY_SOURCE, 0, world, &flag, &status), NOTHING);
     MARKED("MPI_Pack", int at = 0, MPI_Pack(out, 8, MPI_CHAR, in, 8, &at, world), NOTHING);
+    MPI_Comm copy;
+    MARKED("MPI_Comm_dup", NOTHING, MPI_Comm_dup(world, &copy), MPI_Comm_free(&copy));
     MPI_Finalize();
     return 0;
 }

@@ -310,6 +310,41 @@ static void managed(void) {
 }
 
 /* An error of work that was taken on stays: the context is spoilt. */
+/* Memory that is made and mapped in two steps. */
+static void mapped(void) {
+    enum { GRANULE = 2 << 20 };
+    struct device_properties like = {.kind = 1, .location = 1};
+    struct device_access all = {1, 0, 3};
+    size_t before, after, total;
+    uint64_t made, value = 7;
+    device_pointer range;
+    DRIVER(cuMemGetInfo(&before, &total));
+    GIVES(1, cuMemCreate(&made, 1000, &like, 0));
+    DRIVER(cuMemCreate(&made, GRANULE, &like, 0));
+    DRIVER(cuMemAddressReserve(&range, 2 * GRANULE, 0, 0, 0));
+    GIVES(1, cuMemMap(range + 2 * GRANULE, GRANULE, 0, made, 0));
+    GIVES(1, cuMemSetAccess(range, GRANULE, &all, 1));
+    DRIVER(cuMemMap(range, GRANULE, 0, made, 0));
+    GIVES(1, cuMemMap(range, GRANULE, 0, made, 0));
+    DRIVER(cuMemMap(range + GRANULE, GRANULE, 0, made, 0));
+    DRIVER(cuMemSetAccess(range, 2 * GRANULE, &all, 1));
+    DRIVER(cuMemcpyHtoD(range + 8, &value, sizeof value));
+    value = 0;
+    DRIVER(cuMemcpyDtoH(&value, range + GRANULE + 8, sizeof value));
+    CHECK(value == 7, "%llu at the other address", (unsigned long long)value);
+    DRIVER(cuMemGetInfo(&after, &total));
+    CHECK(before - after == GRANULE, "%zu used for one that has two addresses", before - after);
+    GIVES(1, cuMemFree(range));
+    DRIVER(cuMemRelease(made));
+    DRIVER(cuMemUnmap(range, GRANULE));
+    DRIVER(cuMemcpyDtoH(&value, range + GRANULE + 8, sizeof value));
+    CHECK(value == 7, "%llu after the other address went", (unsigned long long)value);
+    DRIVER(cuMemUnmap(range + GRANULE, GRANULE));
+    GIVES(1, cuMemUnmap(range, GRANULE));
+    DRIVER(cuMemGetInfo(&after, &total));
+    CHECK(before == after, "%zu left over", before - after);
+}
+
 static void illegal(void) {
     device_pointer numbers;
     DRIVER(cuMemAlloc(&numbers, 512));
@@ -338,7 +373,7 @@ int main(void) {
     CHECK(found == NULL && status == 1, "%p, status %d", found, status);
     GIVES(0, look("cuMemAlloc", &found, 2000, 0, &status));
     CHECK(found == NULL && status == 2, "%p, status %d", found, status);
-    CHECK(dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuGraphLaunch") == NULL, "%s", "a function that is not there");
+    CHECK(dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuTexObjectCreate") == NULL, "%s", "a function that is not there");
 
     context here;
     device_pointer without;
@@ -358,6 +393,7 @@ int main(void) {
     kernels_and_pointers(here);
     peers(here);
     managed();
+    mapped();
     illegal();
     if (trial_failures) return 1;
     puts("OK 0");

@@ -287,6 +287,33 @@ static void files(double *a, double *b) {
     MUST(MPI_File_close(&file));
 }
 
+/* A send that nobody waits for keeps what it sends, whatever comes to be in the same memory. */
+static void freed_sends(double *a, double *b, double *c, int next, int before) {
+    MPI_Request send;
+    fill(a, N, rank, 30);
+    clear(b, N + PAD), clear(c, N + PAD);
+    MUST(MPI_Isend(a, N, MPI_DOUBLE, next, 30, MPI_COMM_WORLD, &send));
+    MUST(MPI_Request_free(&send));
+    CHECK(send == MPI_REQUEST_NULL, "%s", "a freed request");
+    clear(a, N);
+    for (int i = 0; i < 8; i++) MUST(MPI_Sendrecv(a, N, MPI_DOUBLE, next, 31, c, N, MPI_DOUBLE, before, 31, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    MUST(MPI_Recv(b, N, MPI_DOUBLE, before, 30, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    expect("a send that was freed", b, 0, N, before, 0, 30);
+    expect_untouched("beside it", c, 0, N);
+}
+
+/* A receive that nobody waits for would not reach the device: it is refused, and goes on. */
+static void freed_receives(double *a, double *b, int next, int before) {
+    MPI_Request receive;
+    fill(a, N, rank, 32);
+    clear(b, N);
+    MUST(MPI_Irecv(b, N, MPI_DOUBLE, before, 32, MPI_COMM_WORLD, &receive));
+    CHECK(MPI_Request_free(&receive) != MPI_SUCCESS && receive != MPI_REQUEST_NULL, "%s", "a receive that was freed");
+    MUST(MPI_Send(a, N, MPI_DOUBLE, next, 32, MPI_COMM_WORLD));
+    MUST(MPI_Wait(&receive, MPI_STATUS_IGNORE));
+    expect("a receive that could not be freed", b, 0, N, before, 0, 32);
+}
+
 int main(int argc, char **argv) {
     trial_start(&argc, &argv);
     int hold = argc > 1 && strcmp(argv[1], "hold") == 0;
@@ -313,6 +340,7 @@ int main(int argc, char **argv) {
     datatypes(a, b);
     collectives(a, b);
     files(a, b);
+    freed_sends(a, b, c, next, before);
 
     /* What a checkpoint finds: a receive whose message comes later, one whose message is there, a collective operation under way, and persistent requests. */
     MPI_Request late, there, sum, starts[2];
@@ -357,5 +385,6 @@ int main(int argc, char **argv) {
     MUST(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     int code = MPI_Win_create(a, 800, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
     CHECK(code != MPI_SUCCESS, "a window over a GPU's memory");
+    freed_receives(a, b, next, before);
     return trial_end();
 }

@@ -1,7 +1,6 @@
 /* Preloaded: forcing job.json to disk takes the coordinator as long as there is a file "slow" in TRIAL_DIR; "held" says that
  * it waits. */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,13 +8,21 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Where a link leads to; empty where there is none. */
+static const char *leads_to(const char *link, char *path, size_t bytes) {
+    ssize_t length = readlink(link, path, bytes - 1);
+    path[length < 0 ? 0 : length] = 0;
+    return path;
+}
+
 static int forces_job_file(int descriptor) {
+    static const char command[] = "/stillpoint";
     char link[64], path[4096];
+    const char *program = leads_to("/proc/self/exe", path, sizeof path);
+    size_t length = strlen(program), least = sizeof command - 1;
+    if (length < least || strcmp(program + length - least, command)) return 0;
     snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
-    ssize_t length = readlink(link, path, sizeof path - 1);
-    if (strcmp(program_invocation_short_name, "stillpoint") || length < 0) return 0;
-    path[length] = 0;
-    return strstr(path, ".job.json") != NULL;
+    return strstr(leads_to(link, path, sizeof path), ".job.json") != NULL;
 }
 
 int fsync(int descriptor) {

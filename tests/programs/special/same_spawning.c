@@ -1,6 +1,7 @@
-/* Processes that the program spawns, and ports, are passed through faithfully.
+/* Processes that the program spawns, in a directory that an info names, and ports, are passed through faithfully.
  * trial: ranks=2 */
 #include "../same.h"
+#include <unistd.h>
 
 static void talk(MPI_Comm children) {
     int number = 42, members;
@@ -18,7 +19,8 @@ int main(int argc, char **argv) {
     if (parent != MPI_COMM_NULL) {
         int number = 0;
         MPI_Bcast(&number, 1, MPI_INT, 0, parent);
-        printf("child %d got %d\n", rank, number);
+        char directory[4096] = "";
+        printf("child %d got %d in %s\n", rank, number, getcwd(directory, sizeof directory));
         MPI_Comm_disconnect(&parent);
         MPI_Finalize();
         return 0;
@@ -26,7 +28,9 @@ int main(int argc, char **argv) {
     int codes[2] = {7, 7}, each[2] = {1, 1};
     char *commands[2] = {argv[0], argv[0]};
     MPI_Info infos[2] = {MPI_INFO_NULL, MPI_INFO_NULL};
-    say_class("spawn", MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD,
+    MPI_Info_create(&infos[1]);
+    MPI_Info_set(infos[1], "wdir", "/");
+    say_class("spawn", MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 2, infos[1], 0, MPI_COMM_WORLD,
                                       &children, codes));
     say_numbers("codes", codes, 2);
     talk(children);
@@ -34,6 +38,7 @@ int main(int argc, char **argv) {
               MPI_Comm_spawn_multiple(2, commands, MPI_ARGVS_NULL, each, infos, 0, MPI_COMM_WORLD,
                                       &children, MPI_ERRCODES_IGNORE));
     talk(children);
+    MPI_Info_free(&infos[1]);
 
     /* The two processes connect to each other as strangers would. */
     char port[MPI_MAX_PORT_NAME] = "";

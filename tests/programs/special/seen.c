@@ -17,6 +17,22 @@ static void tell_number(const char *what, long number) {
     tell(what, text);
 }
 
+/* What the program has room for, by its own mpi.h, and behind it what no text may touch. */
+static void tell_room(const char *what, size_t room, int (*get)(char *, int *)) {
+    char place[room + 64];
+    memset(place, '#', sizeof place);
+    int length = 0, spared = 1;
+    MUST(get(place, &length));
+    for (size_t at = room; at < sizeof place; at++) spared &= place[at] == '#';
+    CHECK(length > 0 && (size_t)length < room && memchr(place, '\0', room), "%s has %d characters", what, length);
+    tell(what, spared ? "kept to" : "overrun");
+}
+
+static int error_text(char *place, int *length) { return MPI_Error_string(MPI_ERR_TRUNCATE, place, length); }
+
+static int own_code;
+static int own_text(char *place, int *length) { return MPI_Error_string(own_code, place, length); }
+
 static long attribute(int key) {
     int *value = NULL, flag = 0;
     MUST(MPI_Comm_get_attr(MPI_COMM_WORLD, key, &value, &flag));
@@ -55,10 +71,27 @@ static void tell_all(void) {
     tell_number("global clock", attribute(MPI_WTIME_IS_GLOBAL));
     tell_number("host", attribute(MPI_HOST));
     tell_number("last code", attribute(MPI_LASTUSEDCODE));
+    tell_number("io", attribute(MPI_IO));
+    tell_number("app number", attribute(MPI_APPNUM));
+    tell_room("room for the version", MPI_MAX_LIBRARY_VERSION_STRING, MPI_Get_library_version);
+    tell_room("room for the processor", MPI_MAX_PROCESSOR_NAME, MPI_Get_processor_name);
+    tell_room("room for the error text", MPI_MAX_ERROR_STRING, error_text);
+    tell_room("room for the own text", MPI_MAX_ERROR_STRING, own_text);
+    MUST(own_text(text, &length));
+    tell("own text", text);
+    MUST(MPI_Error_class(own_code, &class));
+    tell_number("own class", class);
+    int keys = 0, there = 0;
+    char value[64] = "";
+    MUST(MPI_Info_get_nkeys(MPI_INFO_ENV, &keys));
+    MUST(MPI_Info_get(MPI_INFO_ENV, "maxprocs", sizeof value - 1, value, &there));
+    tell("environment", there ? value : "none");
 }
 
 int main(int argc, char **argv) {
     trial_start(&argc, &argv);
+    MUST(MPI_Add_error_code(MPI_ERR_OTHER, &own_code));
+    MUST(MPI_Add_error_string(own_code, "the pump has stopped"));
     int asks = argc > 1 && strcmp(argv[1], "bound") == 0;
     long bound = asks ? attribute(MPI_TAG_UB) : 0;
     if (trial_rank == 0) {

@@ -42,7 +42,7 @@ int main(int argc, char **argv) {
     MUST(MPI_Error_string(code, text, &length));
     CHECK(strcmp(text, "the pump has stopped") == 0, "text '%s'", text);
     MUST(MPI_Error_string(MPI_ERR_TAG, text, &length));
-    CHECK(length > 0 && strstr(text, "MPI_ERR_TAG") == text, "text of MPI_ERR_TAG '%s'", text);
+    CHECK(length > 0 && strcasestr(text, "tag"), "text of MPI_ERR_TAG '%s'", text);
     MUST(MPI_Comm_get_errhandler(handled, &got));
     CHECK(got == own, "another handler");
     MUST(MPI_Errhandler_free(&got));

@@ -1,5 +1,5 @@
 /* Windows of requests as message rates are made of: many at once, sends that are over when they are begun, some receives of derived types, null ones between
- * them, and one that fails. Half of each is begun before the checkpoint, and all are completed after it.
+ * them, and one that fails. Half of each is begun before the checkpoint, and all are completed after it. Some all have one tag: messages go to them in their order.
  * trial: ranks=2 */
 #include "../common.h"
 
@@ -102,6 +102,46 @@ static void asked(int form, MPI_Request *send) {
     CHECK(both[1] == MPI_REQUEST_NULL, "form %d: the send is not null", form);
 }
 
+#define ORDERED 60
+#define ORDER 3000
+
+static int ordered[ORDERED][2];
+
+/* Receives of one source and tag, of each sort: between them others begin and end, so that what one has is used again by another. */
+static void in_order(MPI_Datatype pair, MPI_Request *receives) {
+    for (int i = 0; i < ORDERED; i++) {
+        MPI_Request own;
+        ordered[i][0] = ordered[i][1] = -1;
+        if (i % 5 < 3) MUST(MPI_Irecv(ordered[i], 2, MPI_INT, peer, ORDER, MPI_COMM_WORLD, &receives[i]));
+        else if (i % 5 == 3) MUST(MPI_Irecv(ordered[i], 1, pair, peer, ORDER, MPI_COMM_WORLD, &receives[i]));
+        else {
+            MUST(MPI_Recv_init(ordered[i], 2, MPI_INT, peer, ORDER, MPI_COMM_WORLD, &receives[i]));
+            MUST(MPI_Start(&receives[i]));
+        }
+        for (int k = 0; k < i % 4; k++) {
+            int got = -1;
+            MUST(MPI_Irecv(&got, 1, MPI_INT, trial_rank, ORDER + 1, MPI_COMM_WORLD, &own));
+            MUST(MPI_Send(&i, 1, MPI_INT, trial_rank, ORDER + 1, MPI_COMM_WORLD));
+            MUST(MPI_Wait(&own, MPI_STATUS_IGNORE));
+            CHECK(got == i, "got %d for %d", got, i);
+        }
+    }
+}
+
+/* Messages go to the receives in the order in which these were begun. */
+static void came_in_order(MPI_Request *receives) {
+    for (int i = 0; i < ORDERED; i++) {
+        int value[2] = {i, trial_rank};
+        MUST(MPI_Send(value, 2, MPI_INT, peer, ORDER, MPI_COMM_WORLD));
+    }
+    MUST(MPI_Waitall(ORDERED, receives, MPI_STATUSES_IGNORE));
+    for (int i = 0; i < ORDERED; i++) {
+        CHECK(ordered[i][0] == i && ordered[i][1] == peer, "receive %d has message %d of %d", i, ordered[i][0], ordered[i][1]);
+        if (i % 5 == 4) MUST(MPI_Request_free(&receives[i]));
+        CHECK(receives[i] == MPI_REQUEST_NULL, "receive %d is not null", i);
+    }
+}
+
 int main(int argc, char **argv) {
     trial_start(&argc, &argv);
     peer = 1 - trial_rank;
@@ -112,7 +152,10 @@ int main(int argc, char **argv) {
     window(pair, 0);
     MPI_Request before[FORMS];
     for (int i = 0; i < FORMS; i++) MUST(MPI_Isend(out[i], 2, MPI_INT, peer, 1000 + i, MPI_COMM_WORLD, &before[i]));
+    MPI_Request receives[ORDERED];
+    in_order(pair, receives);
     window(pair, 1);
+    came_in_order(receives);
     for (int i = 0; i < FORMS; i++) asked(i, &before[i]);
     for (int i = 0; i < FORMS; i++) MUST(MPI_Recv(in[i], 2, MPI_INT, peer, 1000 + i, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     for (int i = 0; i < FORMS; i++) MUST(MPI_Isend(out[i], 2, MPI_INT, peer, 1000 + i, MPI_COMM_WORLD, &before[i]));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use stillpoint_tests::command::{self, exit};
+use stillpoint_tests::command::exit;
 use stillpoint_tests::gpu::Gpus;
 use stillpoint_tests::job::{self, Ended, Job};
 use stillpoint_tests::place::{self, Directory};
@@ -11,7 +11,7 @@ use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, strike};
 
-use crate::heat::{PATIENCE, node};
+use crate::heat::{self, PATIENCE, node};
 
 const RANKS: u32 = 3;
 
@@ -68,7 +68,7 @@ fn operations_on_a_gpus_memory_go_on_after_a_checkpoint() {
     on_a_node(|gpus, directory| {
         let job = holding(gpus, directory)?;
         for _ in 0..2 {
-            command::checkpoint(directory, directory.epochs())?.expect(exit::DONE)?;
+            heat::ask("checkpoint", directory, directory.epochs())?.expect(exit::DONE)?;
         }
         ends_right(job, directory)
     });
@@ -79,7 +79,7 @@ fn operations_on_a_gpus_memory_go_on_after_a_restart() {
     on_a_node(|gpus, directory| {
         let mut job = holding(gpus, directory)?;
         for _ in 0..2 {
-            command::suspend(directory, directory.epochs())?.expect(exit::DONE)?;
+            heat::ask("suspend", directory, directory.epochs())?.expect(exit::DONE)?;
             let ended = job.end(PATIENCE)?;
             ensure!(ended.status == 0, "{}", ended.show());
             let before = launch(directory);

@@ -1,7 +1,7 @@
 //! What is on GPUs is carried.
 
 use stillpoint_tests::command::exit;
-use stillpoint_tests::gpu::Node;
+use stillpoint_tests::gpu::{Gpus, Node};
 use stillpoint_tests::job::{self, Job};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
@@ -12,7 +12,7 @@ use stillpoint_tests::{Failed, ensure};
 use crate::heat::{self, Heat, LONG, node};
 
 /// Checkpoints and carries on, then is suspended and restarted three times.
-fn again_and_again(heat: &Heat, options: &[&str]) -> Result<(), Failed> {
+pub fn again_and_again(heat: &Heat, options: &[&str]) -> Result<(), Failed> {
     let natively = heat.natively()?;
     let mut job = heat.start(options)?;
     for _ in 0..2 {
@@ -78,12 +78,14 @@ fn other_gpus_of_the_same_kind_are_taken() {
 fn one_helper_serves_a_node() {
     heat::on(&Node::of(1, 1 << 30), 2, LONG, |heat| {
         let natively = heat.natively()?;
-        let job = heat.start(&[])?;
+        let mut job = heat.start(&[])?;
         ensure!(
             heat.helpers(&job).is_empty(),
             "a helper before there is a checkpoint"
         );
         heat.checkpoint()?.expect(exit::DONE)?;
+        // Until then it has what it staged.
+        heat.idle(&mut job)?;
         heat.end_helper(&job)?;
         // Another one takes its place.
         heat.checkpoint()?.expect(exit::DONE)?;
@@ -107,22 +109,36 @@ fn a_helper_that_nobody_needs_ends() {
     });
 }
 
-/// Who has no GPU pays for none.
+/// Who uses no GPU pays for none, also where there are some: not at a checkpoint, and not at a restart.
 #[test]
 fn a_job_without_gpus_starts_no_helper() {
     let tested = (|| {
         let program = Program::named(Kind::Moving, "ring")?;
         let _turn = Turn::take()?;
         Directory::new("gpu-less")?.run(|directory| {
+            let gpus = Gpus::start(&node(2))?;
             let trial = Trial::new(&program, 2, directory)?;
+            let none = |job: &Job| {
+                let helpers = job.processes("stillpoint-gpu");
+                ensure!(helpers.is_empty(), "helpers: {helpers:?}");
+                Ok::<(), Failed>(())
+            };
             let mut command = job::under_stillpoint(2, &trial.epochs_at())?;
             command.arg(trial.executable());
+            gpus.reach(&mut command)?;
             let mut job: Job = trial.launch(command)?;
             trial.ready(&mut job)?;
             stillpoint_tests::command::checkpoint(directory, &trial.epochs_at())?
                 .expect(exit::DONE)?;
-            let helpers = job.processes("stillpoint-gpu");
-            ensure!(helpers.is_empty(), "helpers: {helpers:?}");
+            none(&job)?;
+            trial.suspended(job)?;
+            let mut command = job::restarted(2, &trial.epochs_at())?;
+            gpus.reach(&mut command)?;
+            let mut job = trial.launch(command)?;
+            trial.runs_again(&mut job)?;
+            stillpoint_tests::command::checkpoint(directory, &trial.epochs_at())?
+                .expect(exit::DONE)?;
+            none(&job)?;
             trial.go()?;
             trial.ends_well(job).map(drop)
         })

@@ -1,6 +1,5 @@
 //! Heat on a plate, on the GPUs of an emulated node: what it computes natively it computes under Stillpoint.
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -28,15 +27,24 @@ pub struct Heat<'a> {
     steps: u32,
     /// MiB of each rank's that nobody writes to again.
     pub idle: u32,
-    /// What it said before it was suspended, where it had come to its result by then.
-    said: RefCell<Option<String>>,
 }
 
 /// Gives a test a plate on a node.
 pub fn on(node: &Node, ranks: u32, steps: u32, test: impl FnOnce(&mut Heat) -> Result<(), Failed>) {
+    on_with("heat", node, ranks, steps, test);
+}
+
+/// The same with another program for it.
+pub fn on_with(
+    program: &str,
+    node: &Node,
+    ranks: u32,
+    steps: u32,
+    test: impl FnOnce(&mut Heat) -> Result<(), Failed>,
+) {
     let tested = (|| {
         let _turn = Turn::take()?;
-        let executable = Program::named(Kind::Gpu, "heat")?.build()?;
+        let executable = Program::named(Kind::Gpu, program)?.build()?;
         Directory::new("gpu")?.run(|directory| {
             test(&mut Heat {
                 directory,
@@ -45,13 +53,21 @@ pub fn on(node: &Node, ranks: u32, steps: u32, test: impl FnOnce(&mut Heat) -> R
                 executable,
                 steps,
                 idle: 0,
-                said: RefCell::default(),
             })
         })
     })();
     if let Err(failed) = tested {
         panic!("{failed}");
     }
+}
+
+/// `stillpoint checkpoint DIR` or `suspend`. What hinders it - on a busy machine a lock of the devices may come too late - is waited for, as by everybody who does
+/// not say otherwise.
+pub fn ask(what: &str, directory: &Directory, target: &Path) -> Result<Answer, Failed> {
+    let mut command = Command::new(place::stillpoint()?);
+    command.args([what, "--timeout", "150"]).arg(target);
+    command.env_remove("STILLPOINT_DIR");
+    command::run(command, directory, PATIENCE)
 }
 
 /// A node of so many equal GPUs.
@@ -101,7 +117,16 @@ impl Heat<'_> {
 
     /// Starts it again from its newest epoch.
     pub fn restart(&self, variables: &[(&str, &str)]) -> Result<Job, Failed> {
+        self.restart_with(&[], variables)
+    }
+
+    pub fn restart_with(
+        &self,
+        options: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<Job, Failed> {
         let mut command = job::restarted(self.ranks, self.target())?;
+        command.args(options);
         self.gpus.reach(&mut command)?;
         command.envs(variables.iter().copied());
         Job::start(command, self.directory)
@@ -109,8 +134,16 @@ impl Heat<'_> {
 
     /// ... and waits until it runs.
     pub fn restarted(&self) -> Result<Job, Failed> {
+        self.restarted_with(&[], &[])
+    }
+
+    pub fn restarted_with(
+        &self,
+        options: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<Job, Failed> {
         let before = self.launch();
-        let mut job = self.restart(&[])?;
+        let mut job = self.restart_with(options, variables)?;
         job.until("running", PATIENCE, |_| {
             let said = strike::job_file(self.target()).unwrap_or_default();
             let ranks = said["processes"].as_array().map_or(0, Vec::len);
@@ -125,18 +158,14 @@ impl Heat<'_> {
     }
 
     pub fn checkpoint(&self) -> Result<Answer, Failed> {
-        command::checkpoint(self.directory, self.target())
+        ask("checkpoint", self.directory, self.target())
     }
 
     /// Suspends the job, which ends well.
     pub fn suspend(&self, job: Job) -> Result<(), Failed> {
-        command::suspend(self.directory, self.target())?.expect(exit::DONE)?;
+        ask("suspend", self.directory, self.target())?.expect(exit::DONE)?;
         let ended = job.end(PATIENCE)?;
         ensure!(ended.status == 0, "{}", ended.show());
-        let said = result(&ended);
-        if said.is_some() {
-            *self.said.borrow_mut() = said;
-        }
         Ok(())
     }
 
@@ -146,15 +175,35 @@ impl Heat<'_> {
         std::fs::write(&go, "").map_err(|error| format!("{}: {error}", go.display()))
     }
 
+    /// Whoever is started from now on waits again.
+    pub fn hold_back(&self) -> Result<(), Failed> {
+        let go = self.directory.file("go");
+        std::fs::remove_file(&go).map_err(|error| format!("{}: {error}", go.display()))
+    }
+
     /// Lets it come to its end, and compares.
     pub fn ends_as(&self, job: Job, natively: &str) -> Result<(), Failed> {
         self.let_go()?;
         let ended = job.end(PATIENCE)?;
-        ensure!(ended.status == 0, "{}", ended.show());
-        let found = result(&ended).or_else(|| self.said.take());
-        let found = found.ok_or_else(|| format!("no digest: {}", ended.show()))?;
+        let found = digest(&ended)?;
         ensure!(found == natively, "not {natively}: {}", ended.show());
         Ok(())
+    }
+
+    /// Waits until no rank computes before it is let go: what befalls the devices from here on befalls the checkpoint alone.
+    pub fn waits(&self, job: &mut Job) -> Result<(), Failed> {
+        let waits = |rank: u32| self.directory.file(&format!("waits.{rank}")).exists();
+        job.until("waiting", PATIENCE, |_| (0..self.ranks).all(waits))
+    }
+
+    /// Waits until every rank has come out of the checkpoint that there was: that there is an epoch is told before its devices work again.
+    pub fn idle(&self, job: &mut Job) -> Result<(), Failed> {
+        let target = self.target().display().to_string();
+        job.until("idle", PATIENCE, |_| {
+            let shown = command::stillpoint(self.directory, ["status", &target, "--json"]);
+            let shown = shown.and_then(|answer| answer.json());
+            shown.is_ok_and(|shown| shown["live"].is_object() && shown["live"]["phase"].is_null())
+        })
     }
 
     /// The helpers of the job on this node.

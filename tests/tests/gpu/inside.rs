@@ -1,7 +1,7 @@
 //! Threads that are stopped in the middle of the driver's calls, or that come to them while the devices are locked: in their own name, or because an MPI call asks the
 //! driver about a buffer. A checkpoint gets by them.
 
-use stillpoint_tests::command::{self, exit};
+use stillpoint_tests::command::exit;
 use stillpoint_tests::gpu::Gpus;
 use stillpoint_tests::job::{self, Job};
 use stillpoint_tests::place::{self, Directory};
@@ -9,7 +9,7 @@ use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, strike};
 
-use crate::heat::{PATIENCE, node};
+use crate::heat::{self, PATIENCE, node};
 
 const RANKS: u32 = 2;
 
@@ -24,9 +24,9 @@ fn run(gpus: &Gpus, directory: &Directory, options: &[&str]) -> Result<(), Faile
     let ready = |rank: u32| directory.file(&format!("ready.{rank}")).exists();
     job.until("counting", PATIENCE, |_| (0..RANKS).all(ready))?;
     for _ in 0..4 {
-        command::checkpoint(directory, directory.epochs())?.expect(exit::DONE)?;
+        heat::ask("checkpoint", directory, directory.epochs())?.expect(exit::DONE)?;
     }
-    command::suspend(directory, directory.epochs())?.expect(exit::DONE)?;
+    heat::ask("suspend", directory, directory.epochs())?.expect(exit::DONE)?;
     let ended = job.end(PATIENCE)?;
     ensure!(ended.status == 0, "{}", ended.show());
     let launch = || strike::job_file(directory.epochs()).unwrap_or_default()["launch"].clone();
@@ -38,7 +38,7 @@ fn run(gpus: &Gpus, directory: &Directory, options: &[&str]) -> Result<(), Faile
         let said = strike::job_file(directory.epochs()).unwrap_or_default();
         said["state"] == "running" && launch() != before
     })?;
-    command::checkpoint(directory, directory.epochs())?.expect(exit::DONE)?;
+    heat::ask("checkpoint", directory, directory.epochs())?.expect(exit::DONE)?;
     let go = directory.file("go");
     std::fs::write(&go, "").map_err(|error| format!("{}: {error}", go.display()))?;
     let ended = job.end(PATIENCE)?;

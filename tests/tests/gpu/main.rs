@@ -7,6 +7,10 @@ mod inside;
 
 mod buffers;
 mod carried;
+mod hashed;
+mod options;
+mod phases;
+mod programs;
 mod refused;
 mod staged;
 mod struck;

@@ -1,6 +1,6 @@
 //! What GPUs cannot be carried to, or from, is refused by name.
 
-use stillpoint_tests::command::exit;
+use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::gpu::{Gpus, Node};
 use stillpoint_tests::{Failed, ensure};
 
@@ -66,9 +66,67 @@ fn no_gpu_at_all() {
     });
 }
 
-/// A driver that is older than these calls is said to be.
+/// `check` says what is wrong with the node, a checkpoint is refused for that reason, and the job runs on.
+fn never_on(other: &Node, needed: &str, named: &str) {
+    heat::on(other, 2, LONG, |heat| {
+        let natively = heat.natively()?;
+        let rows = checked(heat)?;
+        let missing = rows.lines().filter(|line| line.contains(needed));
+        ensure!(missing.count() == 2 && rows.contains(named), "{rows}");
+        let job = heat.start(&[])?;
+        // Nothing that passes: who waits for it is told when his patience is over.
+        let answer = command::checkpoint(heat.directory, heat.target())?;
+        answer.expect_reason(exit::REFUSED, needed)?;
+        ensure!(command::epochs(heat.target()).is_empty(), "an epoch");
+        heat.ends_as(job, &natively)
+    });
+}
+
+/// A driver that is older than these calls.
 #[test]
-fn what_is_missing_is_told_by_the_helper() {
+fn a_driver_without_checkpoints() {
+    let mut older = node(1);
+    (older.custom_storage, older.cuda) = (false, 12070);
+    let needed = "a driver for CUDA 12.8 or later is needed";
+    never_on(&older, needed, "cuCheckpointProcessLock");
+}
+
+/// Processes see one part of a GPU each, and the helper another one than its ranks: nothing is checkpointed there, and nothing restarted.
+#[test]
+fn parts_of_gpus() {
+    let mut parts = node(2);
+    parts.devices[1].part_of = Some([0xee; 16]);
+    never_on(&parts, "(MIG)", "Emulated GPU is a part");
+    heat::on(&node(2), 2, LONG, |heat| not_on(heat, &parts, &["(MIG)"]));
+}
+
+/// One that has them, and lends no memory.
+#[test]
+fn a_driver_without_custom_storage_is_told_by_check() {
+    let mut older = node(1);
+    (older.custom_storage, older.cuda) = (false, 13030);
+    heat::on(&older, 1, 10, |heat| {
+        let rows = checked(heat)?;
+        ensure!(
+            rows.contains("a driver for CUDA 13.4 or later is needed")
+                && rows.contains("through the rank's own memory"),
+            "{rows}"
+        );
+        Ok(())
+    });
+}
+
+/// What `stillpoint check` says of this node.
+fn checked(heat: &Heat) -> Result<String, Failed> {
+    let mut command = std::process::Command::new(stillpoint_tests::place::stillpoint()?);
+    command.arg("check");
+    heat.gpus.reach(&mut command)?;
+    let answer = command::run(command, heat.directory, PATIENCE)?;
+    Ok(answer.stdout)
+}
+
+#[test]
+fn what_there_is_is_told_by_the_helper() {
     heat::on(&node(2), 2, 10, |heat| {
         let mut command = std::process::Command::new(
             stillpoint_tests::place::stillpoint()?.with_file_name("stillpoint-gpu"),

@@ -43,6 +43,29 @@ fn was_staged(heat: &Heat) -> Result<[u64; 3], Failed> {
     Ok(places)
 }
 
+/// Every copy to where memory was staged and back is in the record, beside what the model had said of it: `status` and `plan streams` tell that.
+fn measured(heat: &Heat, epoch: u64) -> Result<(), Failed> {
+    let target = heat.target().display().to_string();
+    let answer = command::stillpoint(heat.directory, ["status", "--json", &target])?;
+    let gpus = &answer.expect(exit::DONE)?.json()?["gpus"];
+    let expected = |leg: &Value| leg["predicted"].is_f64() && leg["seconds"].is_f64();
+    ensure!(
+        gpus["epoch"] == epoch && expected(&gpus["staged"]) && expected(&gpus["back"]),
+        "{gpus}"
+    );
+    let answer = command::stillpoint(
+        heat.directory,
+        ["plan", "streams", "--json", "--measured", &target],
+    )?;
+    let shown = answer.expect(exit::DONE)?.json()?;
+    for way in ["own", "to_host", "from_host"] {
+        let mut ways = shown["ways"].as_array().into_iter().flatten();
+        let known = ways.any(|one| one["way"] == way && one["fitted"].is_object());
+        ensure!(known, "{way}: {shown}");
+    }
+    Ok(())
+}
+
 /// Checkpoints and carries on, then is suspended and restarted three times.
 fn again_and_again(heat: &Heat, options: &[&str]) -> Result<[u64; 3], Failed> {
     let natively = heat.natively()?;
@@ -59,9 +82,7 @@ fn again_and_again(heat: &Heat, options: &[&str]) -> Result<[u64; 3], Failed> {
     }
     heat.checkpoint()?.expect(exit::DONE)?;
     heat.ends_as(job, &natively)?;
-    let record = std::fs::read_to_string(heat.target().join("gpu-streams.json"));
-    let record = record.map_err(|error| format!("no record of copies: {error}"))?;
-    ensure!(record.contains("\"epoch\": 2"), "{record}");
+    measured(heat, 6)?;
     Ok(places)
 }
 
@@ -167,6 +188,46 @@ fn what_has_not_changed_is_not_written_again() {
     });
 }
 
+/// Each GPU's memory is the program's again as soon as nothing is left of it there: that of a rank whose image is drained does not wait for another's, which
+/// is held up.
+#[test]
+fn memory_is_given_back_as_it_is_drained() {
+    heat::on(&node(2), 2, LONG, |heat| {
+        heat.idle = 64;
+        let natively = heat.natively()?;
+        let held = heat.directory.file("held");
+        std::fs::write(&held, "").map_err(|error| error.to_string())?;
+        let plan = format!("gpu-drain:0:hold={}", held.display());
+        let options = ["--gpu-staging", "on", "--copy", "on"];
+        let mut job = heat.start_with(&options, &[(VARIABLE, &plan)])?;
+        let before = heat.gpus.free()?;
+        let (target, directory) = (heat.target().to_owned(), heat.directory);
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| heat::ask("checkpoint", directory, &target));
+            let mut free = vec![];
+            let there = job.until("drained on one GPU alone", PATIENCE, |job| {
+                free = heat.gpus.free().unwrap_or_default();
+                let at_it = job.stderr().contains("gpu-drain: hold");
+                at_it && free[0] + (64 << 20) <= before[0] && free[1] == before[1]
+            });
+            let released = std::fs::remove_file(&held).map_err(|error| error.to_string());
+            let answer = asked
+                .join()
+                .map_err(|_| "the request panicked".to_owned())?;
+            there.map_err(|failed| format!("{failed}\nfree {free:?}, before {before:?}"))?;
+            released.and(answer?.expect(exit::DONE).map(drop))
+        })?;
+        let mut free = vec![];
+        job.until("given back", PATIENCE, |_| {
+            free = heat.gpus.free().unwrap_or_default();
+            free == before
+        })
+        .map_err(|failed| format!("{failed}\nfree {free:?}, before {before:?}"))?;
+        was_staged(heat)?;
+        heat.ends_as(job, &natively)
+    });
+}
+
 /// A driver without custom storage: by itself the other way is taken; who demands staging is refused.
 #[test]
 fn a_driver_that_lends_no_memory() {
@@ -216,23 +277,37 @@ fn meanwhile(
 ) -> Result<(Answer, bool), Failed> {
     let natively = heat.natively()?;
     let options = ["--gpu-staging", "on", "--copy", copy];
-    let plan = format!("{point}@2:stall=2000");
+    // Behind a program that runs on it is held until that has its memory again, however busy the node is: before, what is staged is the only copy.
+    let held = heat.directory.file("held");
+    let (action, mut marks) = match copy {
+        "on" => ("hold", vec![" gpu-unlock: stall".to_owned()]),
+        _ => ("stall", vec![]),
+    };
+    marks.push(format!(" {point}: {action}"));
+    let plan = match copy {
+        "on" => format!("{point}@2:hold={},gpu-unlock@2:stall=1", held.display()),
+        _ => format!("{point}@2:stall=2000"),
+    };
+    std::fs::write(&held, "").map_err(|error| format!("{}: {error}", held.display()))?;
     let mut job = heat.start_with(&options, &[(VARIABLE, &plan)])?;
     heat.checkpoint()?.expect(exit::DONE)?;
     was_staged(heat)?;
     let (target, directory) = (heat.target(), heat.directory);
     let answer = std::thread::scope(|scope| {
-        let asked = scope.spawn(|| command::checkpoint(directory, target));
-        let mark = format!(" {point}: stall");
+        let asked = scope.spawn(|| heat::ask("checkpoint", directory, target));
         let there = |job: &Job| {
             let said = job.stderr();
-            let of = said
-                .lines()
-                .filter(|line| line.contains(MARK) && line.contains(&mark));
-            of.count() >= heat.ranks as usize
+            let told = |mark: &String| {
+                let lines = said.lines();
+                let of = lines.filter(|line| line.contains(MARK) && line.contains(mark));
+                of.count() >= heat.ranks as usize
+            };
+            marks.iter().all(told)
         };
         let happened = job.until("at its fault point", PATIENCE, there);
         let happened = happened.and_then(|()| happens(&job));
+        let released = std::fs::remove_file(&held).map_err(|error| error.to_string());
+        let happened = happened.and(released);
         let answer = asked
             .join()
             .map_err(|_| "the request panicked".to_owned())?;

@@ -11,7 +11,9 @@ fn runs_on(heat: &Heat, fault: &str, status: i32, word: &str) -> Result<(), Fail
     let mut job = heat.start(&[])?;
     heat.checkpoint()?.expect(exit::DONE)?;
     heat.gpus.fault(fault, None)?;
-    heat.checkpoint()?.expect_reason(status, word)?;
+    // What hinders it is the answer at once.
+    let answer = command::checkpoint(heat.directory, heat.target())?;
+    answer.expect_reason(status, word)?;
     ensure!(command::epochs(heat.target()) == [1], "an epoch too many");
     ensure!(job.runs(), "the job has ended: {}", job.stderr());
     heat.gpus.no_fault(fault)?;

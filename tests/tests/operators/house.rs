@@ -17,8 +17,10 @@ use stillpoint_tests::{Failed, ensure};
 
 /// Longest that a launch may take on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
-/// The group of users whom the system does not know.
+/// A group that nobody is in.
 pub const NOBODY: u32 = 65534;
+/// The group of their processes: no table says that they are in it.
+pub const GROUP: u32 = 61_234;
 
 pub fn text(error: impl ToString) -> Failed {
     error.to_string()
@@ -133,7 +135,7 @@ impl<'a> Work<'a> {
         fs::create_dir(&directory).map_err(text)?;
         fs::set_permissions(&directory, Permissions::from_mode(0o700)).map_err(text)?;
         if house.is_root() {
-            chown(&directory, Some(user), Some(NOBODY)).map_err(text)?;
+            chown(&directory, Some(user), Some(GROUP)).map_err(text)?;
         }
         Ok(Work {
             house,
@@ -162,7 +164,7 @@ impl<'a> Work<'a> {
             .env("TMPDIR", &self.directory)
             .env("TRIAL_DIR", &self.directory);
         if self.house.is_root() {
-            command.uid(self.user).gid(NOBODY);
+            command.uid(self.user).gid(GROUP);
         }
         command
     }

@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -24,6 +25,8 @@ use house::{House, NOBODY, PATIENCE, Work, shown, text};
 
 /// Jobs of each user; the last one of the last user is the hostile one.
 const JOBS: [usize; 3] = [7, 7, 6];
+/// A signal has been acted on by then.
+const SIGNALLED: Duration = Duration::from_secs(10);
 const REASON: &str = "maintenance of node 7";
 
 fn on_trial(name: &str, test: impl FnOnce(&House, &Directory) -> Result<(), Failed>) {
@@ -177,6 +180,12 @@ fn jobs_that_no_entry_leads_to_are_found_but_for_those_of_a_private_registry() {
     });
 }
 
+/// The letter of a process's state, if it is there.
+fn state_of(process: i32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit(") ").next()?.chars().next()
+}
+
 /// A job that cannot be suspended stays, is stopped, or is killed, as the operator says; and carries on from the epoch that it has.
 #[test]
 fn a_job_that_stays_is_left_stopped_or_killed() {
@@ -197,17 +206,22 @@ fn a_job_that_stays_is_left_stopped_or_killed() {
             strike::signal(strike::coordinator(&work.epochs())?, Signal::SIGSTOP)?;
             let words = ["suspend", "--all", "--timeout", "3", "--left", left];
             let answer = house.stillpoint(directory, &words)?.expect(exit::FAILED)?;
-            let state = fs::read_to_string(format!("/proc/{rank}/stat")).unwrap_or_default();
-            let state = state
-                .rsplit(") ")
-                .next()
-                .and_then(|rest| rest.chars().next());
-            let right = match left {
+            let right = |state: Option<char>| match left {
                 "stop" => state == Some('T'),
                 "kill" => matches!(state, None | Some('Z' | 'X')),
-                _ => matches!(state, Some('R' | 'S')),
+                _ => matches!(state, Some('R' | 'S' | 'D')),
             };
-            ensure!(right, "{left}: it is in state {state:?}: {}", answer.show());
+            // A signal that was sent may find a process in the middle of a call.
+            let sent = Instant::now();
+            while !right(state_of(rank)) {
+                ensure!(
+                    sent.elapsed() < SIGNALLED,
+                    "{left}: it is in state {:?}: {}",
+                    state_of(rank),
+                    answer.show()
+                );
+                thread::sleep(Duration::from_millis(10));
+            }
             if left == "kill" {
                 strike::signal(strike::coordinator(&work.epochs())?, Signal::SIGCONT)?;
                 job.end(PATIENCE)?;

@@ -72,7 +72,7 @@ fn a_stranger_at_the_peers_port_gets_nowhere() {
                 .unwrap_or_default()
                 .to_owned();
             let key = Key::random().map_err(|error| error.to_string())?;
-            match Peer::open(&address, &key, PATIENCE) {
+            match Peer::open(&address, &key.into(), PATIENCE) {
                 Err(PeerError::Handshake {
                     source: HandshakeError::WrongKey,
                     ..

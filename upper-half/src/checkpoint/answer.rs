@@ -38,6 +38,8 @@ pub fn answer() {
     drain::describe(text);
     rehearsal::describe(text);
     file::describe(text);
+    #[cfg(not(application = "openmpi"))]
+    crate::stubs::partitioned::describe(text);
     tell(text);
 }
 

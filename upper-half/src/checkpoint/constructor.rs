@@ -43,12 +43,13 @@ unsafe fn came_near() {
     // SAFETY: the caller's; the thread has a record.
     unsafe {
         if direct::possible() {
-            arch::set_reach(Reach::Direct as u32);
+            direct::keep_table();
+            arch::set_reach(Reach::Direct);
             p2p::prepare_receive();
             // Whoever begins to use a device meanwhile has closed this way before or after.
             fence(Ordering::SeqCst);
             if devices::present() {
-                arch::set_reach(Reach::Near as u32);
+                arch::set_reach(Reach::Near);
                 (*arch::record()).receive.store(0, Ordering::Relaxed);
             }
         }

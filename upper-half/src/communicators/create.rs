@@ -201,10 +201,11 @@ pub unsafe fn comm_split_type(
         run(comm, c"MPI_Comm_split_type", || {
             let (comm, _) = usable(comm)?;
             info::pairs_of(hints)?;
+            // Some kinds are told by the hints which resource is meant. The word is read when the call is made: a restart may come before that.
+            info::word(hints)?;
             let kind = abi::split_to_neutral(split_type);
             let new = together(comm, None, Pairs::new(), |d, word| {
-                let none = (*abi::predefined(HandleKind::Info, 304)).lower;
-                (d.comm_split_type)((*comm).lower, kind, key, none, word)
+                (d.comm_split_type)((*comm).lower, kind, key, (*hints).lower, word)
             })?;
             give(place, new)
         })

@@ -18,8 +18,13 @@ mod handles;
 pub mod predefined;
 mod symbols;
 
+#[cfg(application = "mpich")]
+pub use symbols::weights_to_neutral;
+
 pub use handles::{Handle, ListOf, PlaceOf, Takes};
 
+#[cfg(not(application = "mpich"))]
+pub use description::weights_to_neutral;
 pub use description::{
     ABI, DUPLICATES, ERR_LASTCODE, KEYVAL_INVALID, MAX_ERROR_STRING, MAX_INFO_KEY, MAX_INFO_VAL,
     MAX_OBJECT_NAME, NULL_FUNCTIONS, PROC_NULL, SUBVERSION, Status, UNDEFINED, VERSION,
@@ -33,8 +38,8 @@ pub use description::{
     pvarclass_to_neutral, rank_from_neutral, rank_to_neutral, scope_from_neutral, scope_to_neutral,
     split_from_neutral, split_to_neutral, tag_from_neutral, tag_to_neutral, threads_from_neutral,
     threads_to_neutral, topology_from_neutral, topology_to_neutral, typeclass_from_neutral,
-    typeclass_to_neutral, verbosity_from_neutral, verbosity_to_neutral, weights_to_neutral,
-    whence_from_neutral, whence_to_neutral,
+    typeclass_to_neutral, verbosity_from_neutral, verbosity_to_neutral, whence_from_neutral,
+    whence_to_neutral,
 };
 pub use predefined::{initialise_predefined, predefined, predefined_from_word, predefined_handles};
 
@@ -74,6 +79,9 @@ pub type HandlerFunction = ErrorHandler<CommHandle>;
 pub type WinErrhandlerFunction = ErrorHandler<WinHandle>;
 /// `MPI_File_errhandler_function *`.
 pub type FileErrhandlerFunction = ErrorHandler<FileHandle>;
+/// `MPI_Session_errhandler_function *`.
+#[cfg(not(application = "openmpi"))]
+pub type SessionErrhandlerFunction = ErrorHandler<SessionHandle>;
 /// `MPI_User_function *`.
 pub type UserFunction =
     Option<unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut DatatypeHandle)>;
@@ -100,12 +108,46 @@ pub type DatarepConversionFunction = Option<
 
 // What the functions below take for granted.
 const _: () = assert!(description::BOTTOM == description::NEUTRAL_BOTTOM);
-const _: () = assert!(description::IN_PLACE == description::NEUTRAL_IN_PLACE);
-const _: () = assert!(description::STATUS_IGNORE == 0 && description::STATUSES_IGNORE == 0);
+const _: () = assert!(description::STATUS_IGNORE == description::STATUSES_IGNORE);
 
-/// A buffer, made neutral: `MPI_BOTTOM` and `MPI_IN_PLACE` of Open MPI have the standard's values.
+/// A pointer to memory of the application.
+pub trait Buffer: Copy {
+    /// Where it points to.
+    fn at(self) -> usize;
+    /// The pointer with another address.
+    fn elsewhere(self, address: usize) -> Self;
+}
+
+impl<T> Buffer for *const T {
+    #[inline(always)]
+    fn at(self) -> usize {
+        self.addr()
+    }
+
+    #[inline(always)]
+    fn elsewhere(self, address: usize) -> Self {
+        self.with_addr(address)
+    }
+}
+
+impl<T> Buffer for *mut T {
+    #[inline(always)]
+    fn at(self) -> usize {
+        self.addr()
+    }
+
+    #[inline(always)]
+    fn elsewhere(self, address: usize) -> Self {
+        self.with_addr(address)
+    }
+}
+
+/// A buffer, made neutral: `MPI_IN_PLACE` becomes the standard's, where it has another value.
 #[inline(always)]
-pub fn buffer<T>(buffer: T) -> T {
+pub fn buffer<P: Buffer>(buffer: P) -> P {
+    if IN_PLACE != description::NEUTRAL_IN_PLACE && buffer.at() == IN_PLACE {
+        return buffer.elsewhere(description::NEUTRAL_IN_PLACE);
+    }
     buffer
 }
 
@@ -118,10 +160,29 @@ pub fn is_in_place(buffer: *const c_void) -> bool {
     buffer.addr() == IN_PLACE
 }
 
-/// Whether a pointer to one status or an array of them says `MPI_STATUS(ES)_IGNORE`.
+/// What stands for no status.
+pub const IGNORED: usize = description::STATUS_IGNORE;
+
+/// Whether a pointer to one status or an array of them says `MPI_STATUS(ES)_IGNORE`, or leads nowhere.
 #[inline(always)]
 pub fn is_ignored(status: *const Status) -> bool {
-    status.is_null()
+    status.is_null() || status.addr() == description::STATUS_IGNORE
+}
+
+/// The class of an error code of a library that has the application's ABI. MPICH's codes have more to tell, above their lowest bits.
+#[cfg(application = "mpich")]
+pub const fn class(code: c_int) -> c_int {
+    const CLASS: c_int = 0x7f;
+    match code & CLASS {
+        known if known <= description::T_ERR_INVALID => known,
+        _ => description::ERR_OTHER,
+    }
+}
+
+/// The class of an error code of a library that has the application's ABI: the code itself.
+#[cfg(not(application = "mpich"))]
+pub const fn class(code: c_int) -> c_int {
+    code
 }
 
 /// The word under which the lower half knows an object that a handle of the application leads to. What is no handle - a null pointer, an

@@ -71,6 +71,23 @@ impl Drop for Inside {
     }
 }
 
+/// Runs `call` inside, also where the stub has not said so: what is called of other libraries is code in which a thread could be stopped. Whatever the thread
+/// said before, it says again; there is no park point.
+///
+/// # Safety
+/// On a thread that has a record.
+#[inline(always)]
+pub unsafe fn marked<R>(call: impl FnOnce() -> R) -> R {
+    // SAFETY: the caller's.
+    unsafe {
+        let before = arch::inside();
+        arch::set_inside(Place::Stub as u32);
+        let result = call();
+        arch::set_inside(before);
+        result
+    }
+}
+
 /// Runs `call` with the lower half's thread pointer in place.
 ///
 /// # Safety

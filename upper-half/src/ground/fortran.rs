@@ -4,14 +4,21 @@
 //! MPI's. Almost everything goes through `PMPI_` functions, which are ours; a few fields it reads and writes
 //! itself. They lie outside the head of an [`Object`](crate::ground::object::Object) and are laid out by
 //! [`mirror`]. Offsets are Open MPI 4.1's on x86-64 (the same in 4.0; its ABI is fixed within the 40.x
-//! library version). Of other ABIs' objects no layer knows anything (`unseen.rs`).
+//! library version). MPICH's layers say by functions what they want to be noted (`noted.rs`); of objects of the standard's ABI no layer knows anything (`unseen.rs`).
 
 #[cfg(application = "openmpi")]
 mod mirror;
-#[cfg(not(application = "openmpi"))]
+#[cfg(application = "mpich")]
+#[path = "fortran/noted.rs"]
+mod mirror;
+#[cfg(application = "abi")]
 #[path = "fortran/unseen.rs"]
 mod mirror;
 mod numbers;
 
-pub use mirror::{call_cxx_handler, is_in_c, mirror, mirror_groups, takes_fortran};
+pub use mirror::{
+    call_cxx_handler, call_cxx_operator, is_in_c, mirror, mirror_groups, takes_fortran,
+};
+#[cfg(application = "mpich")]
+pub use mirror::{note_cxx_handler, note_fortran};
 pub use numbers::{forget, from_fortran, predefine, to_fortran};

@@ -15,12 +15,13 @@ use stillpoint_wrappers::neutral::Word;
 use crate::ground::above::above;
 use crate::ground::fortran;
 use crate::ground::lock::SpinLock;
+use crate::ground::narrow::{self, Numbered};
 use crate::ground::object::{ALIVE, FREED, NOT_COUNTED, Object, ROOM};
 
 /// Distance of two slots: [`ROOM`] and one cache line more, so that the heads of neighbours do not
 /// all fall into the same cache sets.
-const STRIDE: usize = ROOM + 64;
-const SLOTS: usize = 113;
+pub(super) const STRIDE: usize = ROOM + 64;
+pub(super) const SLOTS: usize = 113;
 
 /// A chunk of slots.
 struct Chunk(*mut u8);
@@ -57,13 +58,17 @@ impl Slab {
             if chunk.is_null() {
                 handle_alloc_error(layout);
             }
+            narrow::chunk(self.chunks.len(), chunk);
             self.chunks.push(Chunk(chunk));
             self.unused = SLOTS;
         }
         let chunk = self.chunks.last().map_or(std::ptr::null_mut(), |c| c.0);
-        let slot = chunk.wrapping_add((SLOTS - self.unused) * STRIDE);
+        let index = SLOTS - self.unused;
+        let slot = chunk.wrapping_add(index * STRIDE).cast();
         self.unused -= 1;
-        slot.cast()
+        // SAFETY: a slot of a chunk that lies there for ever.
+        unsafe { Numbered::place(slot, self.chunks.len() - 1, index) };
+        slot
     }
 }
 
@@ -97,6 +102,7 @@ pub fn create(kind: HandleKind, lower: Word, body: *mut ()) -> *mut Object {
             counts: NOT_COUNTED.cell(),
             between: u64::MAX,
         });
+        Numbered::of(object, kind);
         fortran::mirror(object);
     }
     object

@@ -6,6 +6,7 @@
 mod callback;
 mod calls;
 mod predefined;
+mod proxy;
 pub mod store;
 
 use stillpoint_wrappers::gate::HandleKind;
@@ -114,6 +115,19 @@ pub unsafe fn copy_all(old: *mut Object, new: *mut Object) -> Result<(), i32> {
                 continue;
             };
             let keyval = attribute.keyval.clone();
+            if let Some(proxied) = proxy::Proxied::copying(attribute) {
+                drop(store);
+                // SAFETY: as below.
+                if let Some(value) = unsafe { proxied.copy(&keyval, old)? } {
+                    let attribute = Attribute {
+                        number,
+                        keyval,
+                        value,
+                    };
+                    STORE.lock().set(new as usize, attribute);
+                }
+                continue;
+            }
             let value = attribute.value.seen_by(keyval.language);
             (keyval, value)
         };

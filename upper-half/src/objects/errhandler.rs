@@ -12,6 +12,8 @@ mod table;
 pub use calls::*;
 pub use invoke::{outside, raise, raise_own};
 pub use run::run;
+#[cfg(application = "mpich")]
+pub use table::make_cxx;
 pub use table::{
     Function, Handler, end, forget, handler_of, inherit, initialise, new_handler, set_handler,
 };

@@ -23,9 +23,9 @@ use crate::objects::tried::{Tried, differs, failed, without_recipe};
 /// `MPI_User_function`, C's and, with a Fortran handle behind the last pointer, Fortran's.
 type CFunction = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut DatatypeHandle);
 type FortranFunction = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut i32);
-/// The C++ bindings' way to call a C++ function: it is passed as the last argument.
-type CxxFunction =
-    unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut DatatypeHandle, usize);
+/// `MPI_User_function_c`.
+#[cfg(not(application = "openmpi"))]
+type LargeFunction = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut i64, *mut DatatypeHandle);
 
 /// What an operator keeps.
 struct Body {
@@ -33,6 +33,8 @@ struct Body {
     commutative: bool,
     /// Of the former C++ bindings: what calls `function`.
     intercept: usize,
+    /// The function finds the count in eight bytes.
+    large: bool,
     /// The lower half's function that leads here, of this launch.
     callback: u64,
 }
@@ -81,6 +83,7 @@ unsafe fn create(function: usize, commutative: bool) -> Outcome<*mut Object> {
         function,
         commutative,
         intercept: 0,
+        large: false,
         callback: 0,
     });
     let object = handle::create(HandleKind::Operator, 0, Box::into_raw(body).cast());
@@ -121,12 +124,70 @@ pub unsafe extern "C" fn call(
             let mut number = fortran::to_fortran(datatype);
             function(inputs, results, count, &raw mut number);
         } else if body.intercept != 0 {
-            let intercept: CxxFunction = std::mem::transmute(body.intercept);
-            intercept(inputs, results, count, &raw mut handle, body.function);
+            let (by, handle) = (body.intercept, &raw mut handle);
+            fortran::call_cxx_operator(by, (inputs, results), count, handle, body.function);
+        } else if body.large {
+            call_large(body.function, (inputs, results), *count, &mut handle);
         } else {
             let function: CFunction = std::mem::transmute(body.function);
             function(inputs, results, count, &raw mut handle);
         }
+    }
+}
+
+/// Calls a function that finds the count in eight bytes.
+///
+/// # Safety
+/// `function` must be such a one, and the rest as the hook gives it.
+#[cfg(not(application = "openmpi"))]
+unsafe fn call_large(
+    function: usize,
+    (inputs, results): (*mut c_void, *mut c_void),
+    count: i32,
+    datatype: &mut DatatypeHandle,
+) {
+    let mut count = i64::from(count);
+    // SAFETY: the caller's function.
+    unsafe {
+        let function: LargeFunction = std::mem::transmute(function);
+        function(inputs, results, &raw mut count, datatype);
+    }
+}
+
+/// Open MPI 4 has no such functions.
+///
+/// # Safety
+/// None to keep.
+#[cfg(application = "openmpi")]
+unsafe fn call_large(
+    _function: usize,
+    _vectors: (*mut c_void, *mut c_void),
+    _count: i32,
+    _datatype: &mut DatatypeHandle,
+) {
+}
+
+/// Notes that an operator's function finds the count in eight bytes.
+///
+/// # Safety
+/// `object` must be a live operator of the application's.
+#[cfg(not(application = "openmpi"))]
+pub unsafe fn count_in_eight_bytes(object: *mut Object) {
+    // SAFETY: the caller's operator.
+    if let Some(body) = unsafe { body(object) } {
+        body.large = true;
+    }
+}
+
+/// Makes `intercept` what calls an operator's function, which stays (the former C++ bindings).
+///
+/// # Safety
+/// `object` must be a live operator of the application's.
+#[cfg(application = "mpich")]
+pub unsafe fn set_caller(object: *mut Object, intercept: usize) {
+    // SAFETY: the caller's operator.
+    if let Some(body) = unsafe { body(object) } {
+        body.intercept = intercept;
     }
 }
 

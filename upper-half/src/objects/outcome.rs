@@ -22,6 +22,7 @@ pub mod class {
     pub const ARG: i32 = 13;
     pub const OTHER: i32 = 16;
     pub const INTERN: i32 = 17;
+    pub const PENDING: i32 = 18;
     pub const IN_STATUS: i32 = 19;
     pub const FILE: i32 = 30;
     pub const INFO_KEY: i32 = 31;

@@ -19,7 +19,7 @@ use stillpoint_wrappers::neutral::Word;
 pub use serve::{bcast, gather, gatherv, scatter};
 
 use crate::ground::abi;
-use crate::ground::crossing::{cross, gate};
+use crate::ground::crossing::{self, cross, gate};
 use crate::ground::description::NEUTRAL_IN_PLACE;
 use crate::ground::hooks::HOOKS;
 use crate::ground::lock::SpinLock;
@@ -27,7 +27,6 @@ use crate::ground::object::Object;
 use crate::objects::communicator;
 use crate::objects::outcome::{Outcome, check, class};
 use crate::operations::clock::{collective, points};
-use crate::operations::direct;
 
 /// Standard-ABI value of `MPI_BYTE`.
 const BYTE: i32 = 583;
@@ -309,7 +308,7 @@ fn open_direct_way() {
     }
     let way = &gate().direct;
     way.store(
-        core::ptr::from_ref(direct::table()) as u64,
+        core::ptr::from_ref(&crossing::dispatch().direct) as u64,
         Ordering::SeqCst,
     );
     if points::pending() != Pending::No {

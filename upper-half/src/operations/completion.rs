@@ -6,21 +6,16 @@
 //! up anew, because a restart may lie in between.
 
 use core::ffi::{CStr, c_int};
-use core::mem::offset_of;
 use core::ptr;
 
-use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::extra::INTERRUPTED;
 use stillpoint_wrappers::neutral::Status;
 
 use crate::ground::abi::{self, PlaceOf, RequestHandle};
-use crate::ground::above::above;
-use crate::ground::arch;
 use crate::ground::crossing::{self, cross_near};
 use crate::ground::object::Object;
 use crate::objects::errhandler::raise;
 use crate::operations::messages::points;
-use crate::operations::request::light::Form;
 use crate::operations::request::{self, Request, State};
 
 mod all;
@@ -31,7 +26,11 @@ mod some;
 
 pub use crate::operations::request::EMPTY;
 pub use all::{testall, waitall};
+#[cfg(not(application = "mpich"))]
+pub use any::testany_failed;
 pub use any::{testany, waitany};
+#[cfg(not(application = "mpich"))]
+pub use direct::{over_when_asked, told_when_waited};
 pub use some::{testsome, waitsome};
 
 /// Gives a status to the application, unless it is ignored; `MPI_ERROR` stays as it is.
@@ -118,6 +117,23 @@ pub unsafe fn wait(request: PlaceOf<RequestHandle>, status: *mut abi::Status) ->
     }
 }
 
+/// `MPI_Wait` of a light receive has failed.
+///
+/// # Safety
+/// As the stub that has asked it, whose arguments these are; `code` is the real MPI's, which has filled the status.
+#[cfg(not(application = "mpich"))]
+pub unsafe extern "C" fn wait_failed(
+    request: PlaceOf<RequestHandle>,
+    status: *mut abi::Status,
+    code: c_int,
+) -> c_int {
+    // SAFETY: the application's places.
+    unsafe {
+        direct::failed_when_asked(request, true, status, code);
+        wait_long(request, status)
+    }
+}
+
 #[cold]
 #[inline(never)]
 unsafe fn wait_long(request: PlaceOf<RequestHandle>, status: *mut abi::Status) -> c_int {
@@ -148,20 +164,6 @@ unsafe fn wait_long(request: PlaceOf<RequestHandle>, status: *mut abi::Status) -
     }
 }
 
-arch::asked! {
-    "stillpoint_test" asks (offset_of!(Dispatch, direct.test), false),
-        otherwise test_otherwise, failed test_failed;
-    "stillpoint_testany" asks (offset_of!(Dispatch, direct.testany), true),
-        otherwise any::testany_otherwise, failed any::testany_failed;
-    over: direct::over_when_asked, at_checkpoint: at_checkpoint, form: Form::RECEIVE.number()
-}
-
-/// A request that was asked for its end is not over, and a checkpoint is pending.
-extern "C" fn at_checkpoint() -> c_int {
-    (above().park_point)();
-    0
-}
-
 /// `MPI_Test`.
 ///
 /// # Safety
@@ -173,36 +175,29 @@ pub unsafe fn test(
     status: *mut abi::Status,
 ) -> c_int {
     // SAFETY: the application's request, flag and status.
-    unsafe { arch::test(request, flag, status) }
+    unsafe {
+        if direct::test(request, flag, status) {
+            return 0;
+        }
+        test_long(request, flag, status)
+    }
 }
 
 /// `MPI_Test` of a light receive has failed.
-unsafe extern "C" fn test_failed(
+///
+/// # Safety
+/// As the stub that has asked it, whose arguments these are.
+#[cfg(not(application = "mpich"))]
+pub unsafe extern "C" fn test_failed(
     request: PlaceOf<RequestHandle>,
     flag: *mut c_int,
     status: *mut abi::Status,
     code: c_int,
 ) -> c_int {
-    // SAFETY: inside the stub that has asked it; the application's places.
+    // SAFETY: the application's places.
     unsafe {
         // Without a flag nothing has been looked at.
         direct::failed_when_asked(request, !flag.is_null(), status, code);
-        test_long(request, flag, status)
-    }
-}
-
-/// `MPI_Test` of whatever is not a light receive, or not the short way.
-#[inline(never)]
-unsafe extern "C" fn test_otherwise(
-    request: PlaceOf<RequestHandle>,
-    flag: *mut c_int,
-    status: *mut abi::Status,
-) -> c_int {
-    // SAFETY: the application's request, flag and status.
-    unsafe {
-        if direct::test(request, flag, status) {
-            return 0;
-        }
         test_long(request, flag, status)
     }
 }

@@ -29,7 +29,7 @@ mod staged;
 
 pub use message::{both, initialised, receives, sends, starts};
 pub use parts::{Part, bytes, each, listed, once, total, typed};
-pub use staged::{Staged, landed, starting};
+pub use staged::{Staged, freed, landed, starting};
 
 /// `MPI_ERR_BUFFER` and `MPI_ERR_OTHER`.
 const ERR_BUFFER: i32 = 1;

@@ -1,9 +1,14 @@
 //! The shortest way down: the real MPI's own functions, called with what the application gave.
 //!
+//! Which ABI that is makes no difference: where handles are numbers, stubs turn them into objects first, as everywhere.
+//!
 //! It is open to a thread that needs no switch of FS, where the real MPI has the application's ABI and no other
 //! thread calls MPI ([`Reach::Direct`](stillpoint_wrappers::gate::Reach)). Then nothing but handles has to be converted, and what is left of
 //! a crossing is straight code: the stay, the clock or the count of messages, the call. Everything out of the ordinary - a
 //! checkpoint that is pending, a null handle, drained messages - goes the long way, which begins anew.
+//!
+//! While a checkpoint is pending the way is shut ([`SHUT`](stillpoint_wrappers::gate::SHUT)). So nobody looks for one at a stay's end: the next call parks, and a thread that makes
+//! none is stopped where it computes.
 //!
 //! A handle that has been freed leads to the word 0 here, which the real MPI refuses.
 //!
@@ -13,17 +18,19 @@
 //! Rules: as in `crossing`; and nothing here may call anything between the begin of a stay and the real function, so that the
 //! application's arguments stay in their registers.
 
+use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int};
+use core::mem::MaybeUninit;
 
 use stillpoint_wrappers::direct::Direct;
 use stillpoint_wrappers::dispatch::Dispatch;
-use stillpoint_wrappers::gate;
+use stillpoint_wrappers::gate::{self, HandleKind};
 use stillpoint_wrappers::neutral::Word;
 
 use crate::ground::abi::{self, PlaceOf, RequestHandle};
-use crate::ground::above::above;
 use crate::ground::arch;
 use crate::ground::crossing::{self, Place};
+use crate::ground::narrow;
 use crate::ground::object::{ALIVE, Comm, Object};
 use crate::ground::shared::concurrent;
 use crate::objects::errhandler::raise;
@@ -32,16 +39,61 @@ use crate::operations::devices;
 use crate::operations::request::light::Form;
 use crate::operations::request::{self, Recipe, Request};
 
+/// A copy of this launch's table, one step nearer than the lower half's own.
+pub struct Table(UnsafeCell<MaybeUninit<Direct>>);
+
+// SAFETY: written before the way opens, always with the same.
+unsafe impl Sync for Table {}
+
+pub static TABLE: Table = Table(UnsafeCell::new(MaybeUninit::uninit()));
+
 /// The real MPI's own functions; to be called only where the way is [`open`].
 #[inline(always)]
 pub fn table() -> &'static Direct {
-    // SAFETY: as `crossing::dispatch`.
-    unsafe { &(*(arch::gate_dispatch() as *const Dispatch)).direct }
+    // SAFETY: the way opens when it is there.
+    unsafe { (*TABLE.0.get()).assume_init_ref() }
+}
+
+/// Makes the copy, before the way opens in this launch.
+pub fn keep_table() {
+    // SAFETY: nobody goes this way yet, or what was there is the same.
+    unsafe { (*TABLE.0.get()).write(crossing::dispatch().direct) };
+}
+
+/// Whether handles are narrower than words ([`narrow`]).
+pub const NARROW: bool = narrow::are_narrow(HandleKind::Request as u16);
+
+/// A request as the real MPI has it in its lists: a word, or its lower half.
+#[cfg(application = "mpich")]
+pub type Own = u32;
+/// A request as the real MPI has it in its lists: a word, or its lower half.
+#[cfg(not(application = "mpich"))]
+pub type Own = Word;
+
+const _: () = assert!(NARROW == (size_of::<Own>() < size_of::<Word>()));
+
+/// Makes a place ready for a handle that the real MPI writes: of a word it may write the lower half alone.
+///
+/// # Safety
+/// `place` must be writable.
+#[inline(always)]
+pub unsafe fn clear(place: *mut Word) {
+    if NARROW {
+        // SAFETY: the caller's place.
+        unsafe { place.write(0) };
+    }
+}
+
+/// The neutral form of an error of the real MPI's, which has the application's codes.
+pub fn error(code: c_int) -> c_int {
+    abi::error_to_neutral(abi::class(code))
 }
 
 /// Whether threads that are near may go this way.
 pub fn possible() -> bool {
-    table().abi == abi::ABI && !concurrent() && !devices::present()
+    let table = &crossing::dispatch().direct;
+    let whole = table.improbe.is_some();
+    table.abi == abi::ABI && whole && !concurrent() && !devices::present()
 }
 
 /// Whether the calling thread, in the application until now, may go this way.
@@ -187,7 +239,11 @@ impl Begun {
     #[inline(always)]
     pub fn word(&self) -> *mut Word {
         // SAFETY: a live request.
-        unsafe { &raw mut (*self.request).head.lower }
+        unsafe {
+            let word = &raw mut (*self.request).head.lower;
+            clear(word);
+            word
+        }
     }
 
     /// Gives the application its request, or the error of the function that was to begin the operation.
@@ -212,9 +268,6 @@ impl Drop for Stay {
     fn drop(&mut self) {
         // SAFETY: the thread was in the application before.
         unsafe { arch::be_inside::<{ Place::No as u32 }>() };
-        if arch::gate_pending() {
-            (above().park_point)();
-        }
     }
 }
 
@@ -237,7 +290,7 @@ impl Stay {
             return code;
         }
         // SAFETY: the caller's communicator; inside.
-        unsafe { raise(comm, abi::error_to_neutral(code), name) }
+        unsafe { raise(comm, error(code), name) }
     }
 
     /// Ends the stay of a function that was to begin an operation and has failed with one of the real MPI's codes.

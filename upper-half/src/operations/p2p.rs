@@ -150,6 +150,7 @@ unsafe fn start_send_directly(
     unsafe {
         let stay = direct::enter();
         let mut word = MaybeUninit::uninit();
+        direct::clear(word.as_mut_ptr());
         let code = call(direct::table(), word.as_mut_ptr());
         if !arch::is_success(code) {
             return stay.end(comm, code, name);
@@ -167,17 +168,22 @@ unsafe fn start_send_directly(
 }
 
 /// The request of a send that was not over at once, as far as is known.
+///
+/// # Safety
+/// In the call in which it was begun, on that communicator; `word` is the real MPI's.
 #[inline(never)]
-unsafe fn under_way(kind: Kind, word: Word, communicator: Comm) -> *mut Object {
-    // SAFETY: in the stay in which it was begun, on that communicator.
+pub unsafe extern "C" fn under_way(kind: Kind, word: Word, communicator: Comm) -> *mut Object {
+    // SAFETY: in the call in which it was begun, on that communicator.
     unsafe {
-        over::look(direct::table(), communicator);
-        let request = light::send(kind, communicator).unwrap_or_else(|| {
-            let arguments = Arguments::without_message(kind, communicator);
-            request::create(&arguments, 0)
-        });
-        (*request).head.lower = word;
-        request.cast()
+        crossing::marked(|| {
+            over::look(direct::table(), communicator);
+            let request = light::send(kind, communicator).unwrap_or_else(|| {
+                let arguments = Arguments::without_message(kind, communicator);
+                request::create(&arguments, 0)
+            });
+            (*request).head.lower = word;
+            request.cast()
+        })
     }
 }
 

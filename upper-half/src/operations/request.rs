@@ -6,12 +6,16 @@
 
 use core::ffi::c_void;
 use core::mem::offset_of;
+#[cfg(not(application = "mpich"))]
+use core::sync::atomic::AtomicUsize;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::constants::{ANY_SOURCE, ANY_TAG, PROC_NULL};
 use stillpoint_wrappers::neutral::{Status, Word};
 
+#[cfg(not(application = "mpich"))]
+use crate::ground::abi::{PlaceOf, RequestHandle};
 use crate::ground::handle;
 use crate::ground::object::{Object, ROOM};
 
@@ -69,6 +73,8 @@ pub enum Kind {
     File,
     /// On a window: a flush completes it.
     OneSided,
+    /// `MPI_Psend_init`, `MPI_Precv_init`: always persistent, and no image has it.
+    Partitioned,
 }
 
 /// Where a request stands.
@@ -121,10 +127,10 @@ pub struct Request {
     pub tag: i32,
     /// When it was begun, in this rank's order.
     pub begun: u64,
-    /// When it was made, in the same order, if it has a recipe.
+    /// When it was made, in the same order, if it has a recipe. In a slot of the [ring](light::ring) of light receives: the slot that follows.
     pub made: u64,
     /// Persistent collectives: number among those of the communicator, the same on all members; the cell of its own clock, how often it
-    /// was started, and the newest start that the application knows to be over. See `clock::persistent`.
+    /// was started, and the newest start that the application knows to be over. See `clock::persistent`. The first of these is in a slot of that ring the one before.
     pub initialised: u64,
     pub own: u32,
     pub starts: u32,
@@ -151,7 +157,7 @@ const REST: usize = 256;
 
 const _: () = assert!(offset_of!(Request, kind) == REST);
 // What a message needs lies in one cache line beside the head's.
-const _: () = assert!(offset_of!(Request, begun) + size_of::<u64>() <= REST + 64);
+const _: () = assert!(offset_of!(Request, initialised) + size_of::<u64>() <= REST + 64);
 const _: () = assert!(size_of::<Request>() <= ROOM);
 
 /// What an operation is made of.
@@ -187,11 +193,21 @@ static NULL: AtomicPtr<Object> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Keeps `MPI_REQUEST_NULL`, when the library starts.
 pub fn initialise() {
-    NULL.store(
-        crate::ground::abi::predefined::null_handle(HandleKind::Request),
-        Ordering::Relaxed,
-    );
+    let null = crate::ground::abi::predefined::null_handle(HandleKind::Request);
+    NULL.store(null, Ordering::Relaxed);
+    #[cfg(not(application = "mpich"))]
+    // SAFETY: such a handle is as wide as a word; it is the library's own place.
+    unsafe {
+        PlaceOf::at(NULL_HANDLE.as_ptr().cast::<RequestHandle>()).set(null);
+    }
 }
+
+/// How the application writes `MPI_REQUEST_NULL`.
+#[cfg(not(application = "mpich"))]
+pub static NULL_HANDLE: AtomicUsize = AtomicUsize::new(0);
+
+#[cfg(not(application = "mpich"))]
+const _: () = assert!(size_of::<RequestHandle>() == size_of::<usize>());
 
 /// `MPI_REQUEST_NULL`.
 #[inline(always)]

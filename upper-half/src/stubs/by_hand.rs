@@ -62,6 +62,12 @@ pub use crate::stubs::conversion::{
     status_c2f, status_f2c, type_c2f, type_f2c, win_c2f, win_f2c,
 };
 // What other ABIs have beside that, or in its place: the same numbers.
+#[cfg(not(application = "openmpi"))]
+pub use crate::objects::errhandler::{
+    session_call_errhandler, session_create_errhandler, session_get_errhandler,
+    session_set_errhandler,
+};
+pub use crate::stubs::both::{isendrecv, isendrecv_replace};
 pub use crate::stubs::conversion::{
     comm_c2f as comm_toint, comm_f2c as comm_fromint, errhandler_c2f as errhandler_toint,
     errhandler_f2c as errhandler_fromint, file_c2f as file_toint, file_f2c as file_fromint,
@@ -70,6 +76,14 @@ pub use crate::stubs::conversion::{
     op_c2f as op_toint, op_f2c as op_fromint, request_c2f as request_toint,
     request_f2c as request_fromint, type_c2f as type_toint, type_f2c as type_fromint,
     win_c2f as win_toint, win_f2c as win_fromint,
+};
+#[cfg(not(application = "openmpi"))]
+pub use crate::stubs::conversion::{session_fromint, session_toint};
+pub use crate::stubs::counted::get_count;
+#[cfg(not(application = "openmpi"))]
+pub use crate::stubs::events::{
+    t_category_get_events, t_category_get_num_events, t_event_get_index, t_event_get_num,
+    t_source_get_num,
 };
 pub use crate::stubs::files::{
     file_close, file_get_amode, file_get_view, file_open, file_set_info, file_set_view,
@@ -82,6 +96,17 @@ pub use crate::stubs::local::{address, get_address, get_version, pcontrol, wtick
 pub use crate::stubs::newer::{
     abi_get_version, aint_add, aint_diff, status_get_error, status_get_source, status_get_tag,
     status_set_error, status_set_source, status_set_tag,
+};
+pub use crate::stubs::newest::{comm_idup_with_info, info_create_env};
+#[cfg(not(application = "openmpi"))]
+pub use crate::stubs::partitioned::{
+    parrived, pready, pready_list, pready_range, precv_init, psend_init,
+};
+#[cfg(not(application = "openmpi"))]
+pub use crate::stubs::session::{
+    comm_create_from_group, group_from_session_pset, intercomm_create_from_groups,
+    session_finalize, session_get_info, session_get_nth_pset, session_get_num_psets,
+    session_get_pset_info, session_init,
 };
 pub use crate::stubs::uncarried::{comm_spawn, comm_spawn_multiple};
 pub use crate::windows::{

@@ -67,6 +67,11 @@ macro_rules! conversions {
     )*};
 }
 
+#[cfg(not(application = "openmpi"))]
+conversions! {
+    Session: session_toint "MPI_Session_toint", session_fromint "MPI_Session_fromint";
+}
+
 conversions! {
     Communicator: comm_c2f "MPI_Comm_c2f", comm_f2c "MPI_Comm_f2c";
     Group: group_c2f "MPI_Group_c2f", group_f2c "MPI_Group_f2c";

@@ -49,6 +49,7 @@ unsafe fn keyval(
         extra,
         predefined: false,
         freed: AtomicBool::new(false),
+        proxies: Keyval::no_proxies(),
     };
     let number = STORE.lock().add(keyval);
     // SAFETY: the caller's place.

@@ -17,6 +17,8 @@ use crate::objects::outcome::class;
 use crate::objects::{attribute, datatype, error_codes, group};
 use crate::operations::clock::{collective, two_phase};
 use crate::stubs::crash;
+#[cfg(not(application = "openmpi"))]
+use crate::stubs::session;
 
 /// Standard-ABI values of the thread levels.
 const FUNNELED: i32 = 1024;
@@ -28,7 +30,13 @@ const SELF: i32 = 258;
 /// Standard-ABI value of `MPI_ERRORS_RETURN`.
 const ERRORS_RETURN: i32 = 323;
 
+/// The real MPI has started.
 static STARTED: AtomicBool = AtomicBool::new(false);
+/// It has ended.
+static ENDED: AtomicBool = AtomicBool::new(false);
+/// The application has called `MPI_Init`.
+static ASKED_FOR: AtomicBool = AtomicBool::new(false);
+/// It has called `MPI_Finalize`.
 static FINALIZED: AtomicBool = AtomicBool::new(false);
 /// The level that the application was granted.
 static PROVIDED: AtomicI32 = AtomicI32::new(0);
@@ -45,13 +53,67 @@ pub fn self_communicator() -> *mut Object {
     abi::predefined(HandleKind::Communicator, SELF)
 }
 
-/// Starts MPI at a level; returns the one granted.
+/// Starts MPI for `MPI_Init` at a level, unless a session has done so; returns the one granted.
 unsafe fn begin(required: i32, name: &'static core::ffi::CStr) -> Result<i32, c_int> {
     // SAFETY: inside a stub.
     unsafe {
-        if STARTED.load(Ordering::Relaxed) {
+        if ASKED_FOR.load(Ordering::Relaxed) {
             return Err(raise(ptr::null_mut(), class::OTHER, name));
         }
+        if !STARTED.load(Ordering::Relaxed) {
+            start(required, name)?;
+        }
+        ASKED_FOR.store(true, Ordering::Relaxed);
+        Ok(PROVIDED.load(Ordering::Relaxed))
+    }
+}
+
+/// Starts MPI for a session at a level, unless something else has done so.
+///
+/// # Safety
+/// Inside a stub.
+#[cfg(not(application = "openmpi"))]
+pub unsafe fn begin_session(required: i32) -> Result<(), c_int> {
+    extern "C" fn at_exit() {
+        let _inside = crossing::enter();
+        // SAFETY: inside, on the thread that ends the process.
+        unsafe {
+            if active() && !ASKED_FOR.load(Ordering::Relaxed) && !session::are_open() {
+                end();
+            }
+        }
+    }
+    // SAFETY: the caller's stub; the function may be called whenever the process ends.
+    unsafe {
+        if !STARTED.load(Ordering::Relaxed) {
+            start(required, c"MPI_Session_init")?;
+            libc::atexit(at_exit);
+        }
+    }
+    match active() {
+        true => Ok(()),
+        // SAFETY: inside a stub.
+        false => Err(unsafe { raise(ptr::null_mut(), class::OTHER, c"MPI_Session_init") }),
+    }
+}
+
+/// No session is open any more: the real MPI ends, if the application has no other.
+///
+/// # Safety
+/// Inside a stub.
+#[cfg(not(application = "openmpi"))]
+pub unsafe fn last_session_is_over() -> c_int {
+    match active() && FINALIZED.load(Ordering::Relaxed) {
+        // SAFETY: the caller's stub.
+        true => unsafe { end() },
+        false => 0,
+    }
+}
+
+/// Starts the real MPI at a level; returns the one granted.
+unsafe fn start(required: i32, name: &'static core::ffi::CStr) -> Result<i32, c_int> {
+    // SAFETY: inside a stub.
+    unsafe {
         // With SERIALIZED one thread may be parked, pulling messages in, while another is in a call.
         let asked = if required == SERIALIZED {
             MULTIPLE
@@ -126,7 +188,7 @@ unsafe fn keep_errors() {
 
 /// Whether MPI has started and not ended.
 pub fn active() -> bool {
-    STARTED.load(Ordering::Relaxed) && !FINALIZED.load(Ordering::Relaxed)
+    STARTED.load(Ordering::Relaxed) && !ENDED.load(Ordering::Relaxed)
 }
 
 /// Tells the lower half of a restart what `MPI_Init` told the first one.
@@ -202,14 +264,36 @@ pub unsafe fn init_thread(
 /// # Safety
 /// As the MPI function.
 pub unsafe fn finalize() -> c_int {
+    if active() {
+        // SAFETY: MPI is running, and nobody is inside.
+        unsafe { crate::stubs::both::finish(true) };
+    }
     let _inside = crossing::enter();
     // SAFETY: inside a stub, nothing locked.
     unsafe {
-        if !STARTED.load(Ordering::Relaxed) || FINALIZED.load(Ordering::Relaxed) {
+        if !ASKED_FOR.load(Ordering::Relaxed) || FINALIZED.load(Ordering::Relaxed) {
             return raise(ptr::null_mut(), class::OTHER, c"MPI_Finalize");
         }
         // What the application's delete functions return does not keep MPI from ending.
         let _ = attribute::delete_all(self_communicator());
+        #[cfg(not(application = "openmpi"))]
+        if session::are_open() {
+            FINALIZED.store(true, Ordering::Relaxed);
+            return 0;
+        }
+        let code = end();
+        FINALIZED.store(true, Ordering::Relaxed);
+        code
+    }
+}
+
+/// Ends the real MPI, on all ranks.
+///
+/// # Safety
+/// Inside a stub, nothing locked; it must have started, and not ended.
+unsafe fn end() -> c_int {
+    // SAFETY: the caller's stub.
+    unsafe {
         // Others may compute for long. Here they are waited for as in any operation; what follows takes no time, and binds: a process that a
         // suspend ends inside the real MPI's could not call it a second time.
         let clock = (*world()).clock;
@@ -220,7 +304,7 @@ pub unsafe fn finalize() -> c_int {
         communicators::finish_all();
         let code = collective::clocked_once(clock, || cross(|dispatch| (dispatch.finalize)()));
         gate().mpi_active.store(0, Ordering::SeqCst);
-        FINALIZED.store(true, Ordering::Relaxed);
+        ENDED.store(true, Ordering::Relaxed);
         abi::error_from_neutral(code)
     }
 }
@@ -231,7 +315,7 @@ pub unsafe fn finalize() -> c_int {
 /// As the MPI function.
 pub unsafe fn initialized(flag: *mut c_int) -> c_int {
     // SAFETY: the application's place.
-    unsafe { *flag = c_int::from(STARTED.load(Ordering::Relaxed)) };
+    unsafe { *flag = c_int::from(ASKED_FOR.load(Ordering::Relaxed)) };
     0
 }
 

@@ -155,8 +155,9 @@ unsafe fn address_of(
         // SAFETY: inside a stub; no object is named.
         return unsafe { errhandler::raise(core::ptr::null_mut(), class::ARG, name) };
     }
+    // What stands for no address stays what the application has.
     // SAFETY: the caller's place.
-    unsafe { *place = abi::buffer(location).addr() as Aint };
+    unsafe { *place = location.addr() as Aint };
     0
 }
 

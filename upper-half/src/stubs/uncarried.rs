@@ -31,16 +31,19 @@ pub enum Why {
 impl Why {
     const fn text(self) -> &'static str {
         match self {
-            Why::Large => "functions with large counts",
-            Why::Session => "sessions",
-            Why::Partitioned => "partitioned communication",
-            Why::Buffer => "buffers of one communicator, and flushes of buffers",
-            Why::Event => "events of the tool interface",
-            Why::Extension => "extensions of one library",
-            Why::Newer => "some functions that are newer than MPI-3.1",
+            Why::Large => "functions with large counts are refused",
+            Why::Session => "sessions are refused",
+            Why::Partitioned => "partitioned communication is refused",
+            Why::Buffer => "buffers of one communicator, and flushes of buffers, are refused",
+            Why::Event => "there are no events of the tool interface",
+            Why::Extension => "extensions of one library are refused",
+            Why::Newer => "some functions that are newer than MPI-3.1 are refused",
         }
     }
 }
+
+/// Standard-ABI value of `MPI_T_ERR_INVALID_INDEX`.
+const INVALID_INDEX: i32 = 1007;
 
 /// A function that nobody stands in for: says so, and fails as MPI does.
 ///
@@ -48,8 +51,12 @@ impl Why {
 /// On a thread of the application, as a stub.
 pub unsafe fn refuse(name: &'static CStr, why: Why) -> isize {
     let _inside = crossing::enter();
+    if matches!(why, Why::Event) {
+        // There is no event, so that whatever names one is wrong.
+        return abi::error_from_neutral(INVALID_INDEX) as isize;
+    }
     crate::stubs::crash::say(format_args!(
-        "stillpoint: {} is not carried: {} are refused",
+        "stillpoint: {} is not carried: {}",
         name.to_str().unwrap_or_default(),
         why.text()
     ));
@@ -121,6 +128,9 @@ pub unsafe fn comm_spawn(
         } else {
             ptr::null_mut()
         };
+        if let Err(code) = steps::info_below(info) {
+            return errhandler::raise(comm, code, c"MPI_Comm_spawn");
+        }
         let mut word = 0;
         let code = steps::clocked(comm, c"MPI_Comm_spawn", Input::Changed, |lower| {
             (lower.comm_spawn)(
@@ -162,6 +172,11 @@ pub unsafe fn comm_spawn_multiple(
         } else {
             0
         };
+        for info in array_of_info.objects(infos) {
+            if let Err(code) = steps::info_below(info) {
+                return errhandler::raise(comm, code, c"MPI_Comm_spawn_multiple");
+            }
+        }
         let infos = steps::Words::new(HandleKind::Info, array_of_info, infos);
         let mut word = 0;
         let code = steps::clocked(comm, c"MPI_Comm_spawn_multiple", Input::Changed, |lower| {

@@ -5,11 +5,11 @@ use core::mem::transmute;
 use stillpoint_wrappers::direct::Direct;
 use stillpoint_wrappers::openmpi as abi;
 
-use crate::mpi::library::ffi;
+use crate::mpi::library::{ffi};
 
-/// The table. Its handles are words: both are as large as a pointer.
+/// The table. Its handles are words: the library's are as large, or their lower half.
 #[allow(clippy::missing_transmute_annotations, reason = "the field says what a function becomes")]
-pub const fn direct() -> Direct {
+pub fn direct() -> Direct {
     // SAFETY: each function takes what `mpi.h` says; words stand for handles, untyped pointers for typed ones.
     unsafe {
         Direct {

@@ -32,6 +32,12 @@ pub const UNSERVED: [&str; 20] = [
     "MPI_WTICK_F90",
     "MPI_WTIME_F90",
 ];
+/// What later releases of it export: carried, or refused.
+pub const LATER: [&str; 3] = [
+    "MPI_Comm_idup_with_info",
+    "MPI_Allgather_init",
+    "MPIX_Comm_ack_failed",
+];
 /// What it exports to its Fortran and C++ layers, and the upper half in its place.
 pub const INTERNAL: [&str; 14] = [
     "ompi_attr_create_keyval",
@@ -386,6 +392,11 @@ pub const fn first_free_number(kind: u16) -> i32 {
         k if k == HandleKind::Errhandler as u16 => 4,
         _ => 1,
     }
+}
+
+/// The null handle of a kind whose handles are numbers of 32 bits.
+pub const fn narrow(_kind: HandleKind) -> Option<i32> {
+    None
 }
 
 /// Whether a null pointer among an attribute's functions stands for one that does nothing.

@@ -6,7 +6,7 @@ use stillpoint_wrappers::extra::Extra;
 use super::attributes;
 
 /// The table, with what is not MPI's own.
-pub const fn dispatch(extra: Extra) -> Dispatch {
+pub fn dispatch(extra: Extra) -> Dispatch {
     Dispatch {
         abort: environment::abort,
         get_count: local::get_count,

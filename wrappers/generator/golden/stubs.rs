@@ -19,14 +19,11 @@ mod environment {
 
 mod local {
     use core::ffi::c_int;
-
-    use stillpoint_wrappers::gate::HandleKind;
-
     use crate::ground::abi::{DatatypeHandle, Handle, Status};
     use crate::ground::export::export;
-    use crate::ground::{abi, crossing};
+    use crate::ground::crossing;
     use crate::objects::errhandler;
-    use crate::stubs::steps;
+    use crate::stubs::{by_hand, steps};
 
     #[unsafe(export_name = "MPI_Get_count")]
     unsafe extern "C" fn get_count(
@@ -37,19 +34,7 @@ mod local {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
             let datatype = Handle::object(datatype);
-            let _inside = crossing::enter();
-            let new_status = steps::status(status);
-            let code = crossing::cross(
-                |lower| (lower.get_count)(
-                    steps::given(status, &raw const new_status),
-                    abi::word(HandleKind::Datatype, datatype),
-                    count,
-                )
-            );
-            if code != 0 {
-                return errhandler::raise(core::ptr::null_mut(), code, c"MPI_Get_count");
-            }
-            0
+            by_hand::get_count(status, datatype, count)
         }
     }
     export!(PMPI_Get_count => get_count);
@@ -60,7 +45,7 @@ mod local {
         unsafe {
             let _inside = crossing::enter();
             let mut new_status = steps::status(status);
-            let code = crossing::cross(
+            let code = crossing::cross_near(
                 |lower| (lower.status_set_cancelled)(steps::place(status, &mut new_status), flag)
             );
             if code != 0 {
@@ -122,10 +107,26 @@ mod point_to_point {
     use core::ffi::{c_int, c_void};
     use crate::ground::abi::{CommHandle, DatatypeHandle, Handle, PlaceOf, RequestHandle};
     use crate::ground::export::export;
+    use crate::stubs::short::short;
     use crate::stubs::by_hand;
 
     #[unsafe(export_name = "MPI_Isend")]
+    #[unsafe(naked)]
     unsafe extern "C" fn isend(
+        buf: *const c_void,
+        count: c_int,
+        datatype: DatatypeHandle,
+        dest: c_int,
+        tag: c_int,
+        comm: CommHandle,
+        request: *mut RequestHandle,
+    ) -> c_int {
+        short!(isend, "MPI_Isend", isend_converted)
+    }
+
+    #[cold]
+    #[inline(never)]
+    unsafe extern "C" fn isend_converted(
         buf: *const c_void,
         count: c_int,
         datatype: DatatypeHandle,
@@ -1289,3 +1290,23 @@ mod tool {
     export!(PMPI_T_pvar_handle_alloc => t_pvar_handle_alloc);
 }
 
+mod refused {
+    use crate::ground::export::export;
+    use crate::stubs::uncarried::{Why, refuse};
+
+    #[unsafe(export_name = "MPIX_Comm_ack_failed")]
+    unsafe extern "C" fn mpix_comm_ack_failed() -> isize {
+        // SAFETY: a stub, on a thread of the application's.
+        unsafe { refuse(c"MPIX_Comm_ack_failed", Why::Extension) }
+    }
+    export!(PMPIX_Comm_ack_failed => mpix_comm_ack_failed);
+}
+mod also {
+    use crate::ground::export::export;
+
+    unsafe extern "C" {
+        safe fn MPIX_Allgather_init();
+    }
+    export!(MPI_Allgather_init => MPIX_Allgather_init);
+    export!(PMPI_Allgather_init => MPIX_Allgather_init);
+}

@@ -1,5 +1,7 @@
 // @generated in every build by wrappers/generator, from wrappers/table and wrappers/abi.
 
+use stillpoint_wrappers::gate::HandleKind;
+
 use super::predefined::Symbol;
 
 macro_rules! symbols {
@@ -26,6 +28,6 @@ symbols! {
 
 /// The object of a predefined handle that is a number: here none is.
 #[inline(always)]
-pub fn numbered(_number: i32) -> *mut super::Object {
+pub fn numbered(_kind: HandleKind, _number: i32) -> *mut super::Object {
     core::ptr::null_mut()
 }

@@ -10,12 +10,17 @@ pub struct CommHandle(*mut Object);
 impl Handle for CommHandle {
     #[inline(always)]
     fn object(self) -> *mut Object {
-        Raw::object(self.0)
+        Raw::object(self.0, HandleKind::Communicator)
     }
 
     #[inline(always)]
     fn of(object: *mut Object) -> Self {
         Self(Raw::of(object))
+    }
+
+    #[inline(always)]
+    fn same(self, other: Self) -> bool {
+        self.0 == other.0
     }
 }
 
@@ -27,12 +32,17 @@ pub struct GroupHandle(*mut Object);
 impl Handle for GroupHandle {
     #[inline(always)]
     fn object(self) -> *mut Object {
-        Raw::object(self.0)
+        Raw::object(self.0, HandleKind::Group)
     }
 
     #[inline(always)]
     fn of(object: *mut Object) -> Self {
         Self(Raw::of(object))
+    }
+
+    #[inline(always)]
+    fn same(self, other: Self) -> bool {
+        self.0 == other.0
     }
 }
 
@@ -44,12 +54,17 @@ pub struct DatatypeHandle(*mut Object);
 impl Handle for DatatypeHandle {
     #[inline(always)]
     fn object(self) -> *mut Object {
-        Raw::object(self.0)
+        Raw::object(self.0, HandleKind::Datatype)
     }
 
     #[inline(always)]
     fn of(object: *mut Object) -> Self {
         Self(Raw::of(object))
+    }
+
+    #[inline(always)]
+    fn same(self, other: Self) -> bool {
+        self.0 == other.0
     }
 }
 
@@ -61,12 +76,17 @@ pub struct OpHandle(*mut Object);
 impl Handle for OpHandle {
     #[inline(always)]
     fn object(self) -> *mut Object {
-        Raw::object(self.0)
+        Raw::object(self.0, HandleKind::Operator)
     }
 
     #[inline(always)]
     fn of(object: *mut Object) -> Self {
         Self(Raw::of(object))
+    }
+
+    #[inline(always)]
+    fn same(self, other: Self) -> bool {
+        self.0 == other.0
     }
 }
 
@@ -78,12 +98,17 @@ pub struct RequestHandle(*mut Object);
 impl Handle for RequestHandle {
     #[inline(always)]
     fn object(self) -> *mut Object {
-        Raw::object(self.0)
+        Raw::object(self.0, HandleKind::Request)
     }
 
     #[inline(always)]
     fn of(object: *mut Object) -> Self {
         Self(Raw::of(object))
+    }
+
+    #[inline(always)]
+    fn same(self, other: Self) -> bool {
+        self.0 == other.0
     }
 }
 
@@ -95,12 +120,17 @@ pub struct ErrhandlerHandle(*mut Object);
 impl Handle for ErrhandlerHandle {
     #[inline(always)]
     fn object(self) -> *mut Object {
-        Raw::object(self.0)
+        Raw::object(self.0, HandleKind::Errhandler)
     }
 
     #[inline(always)]
     fn of(object: *mut Object) -> Self {
         Self(Raw::of(object))
+    }
+
+    #[inline(always)]
+    fn same(self, other: Self) -> bool {
+        self.0 == other.0
     }
 }
 
@@ -112,12 +142,17 @@ pub struct InfoHandle(*mut Object);
 impl Handle for InfoHandle {
     #[inline(always)]
     fn object(self) -> *mut Object {
-        Raw::object(self.0)
+        Raw::object(self.0, HandleKind::Info)
     }
 
     #[inline(always)]
     fn of(object: *mut Object) -> Self {
         Self(Raw::of(object))
+    }
+
+    #[inline(always)]
+    fn same(self, other: Self) -> bool {
+        self.0 == other.0
     }
 }
 
@@ -129,12 +164,17 @@ pub struct MessageHandle(*mut Object);
 impl Handle for MessageHandle {
     #[inline(always)]
     fn object(self) -> *mut Object {
-        Raw::object(self.0)
+        Raw::object(self.0, HandleKind::Message)
     }
 
     #[inline(always)]
     fn of(object: *mut Object) -> Self {
         Self(Raw::of(object))
+    }
+
+    #[inline(always)]
+    fn same(self, other: Self) -> bool {
+        self.0 == other.0
     }
 }
 
@@ -146,12 +186,17 @@ pub struct WinHandle(*mut Object);
 impl Handle for WinHandle {
     #[inline(always)]
     fn object(self) -> *mut Object {
-        Raw::object(self.0)
+        Raw::object(self.0, HandleKind::Window)
     }
 
     #[inline(always)]
     fn of(object: *mut Object) -> Self {
         Self(Raw::of(object))
+    }
+
+    #[inline(always)]
+    fn same(self, other: Self) -> bool {
+        self.0 == other.0
     }
 }
 
@@ -163,12 +208,17 @@ pub struct FileHandle(*mut Object);
 impl Handle for FileHandle {
     #[inline(always)]
     fn object(self) -> *mut Object {
-        Raw::object(self.0)
+        Raw::object(self.0, HandleKind::File)
     }
 
     #[inline(always)]
     fn of(object: *mut Object) -> Self {
         Self(Raw::of(object))
+    }
+
+    #[inline(always)]
+    fn same(self, other: Self) -> bool {
+        self.0 == other.0
     }
 }
 

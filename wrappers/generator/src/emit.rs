@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::abi::{ABIS, Abi};
 use crate::constants::Constant;
+use crate::large::Twin;
 use crate::layout::laid_out;
 use crate::table::{BadLine, Function};
 
@@ -27,6 +28,7 @@ mod tests;
 pub struct Input {
     pub functions: Vec<Function>,
     pub constants: Vec<Constant>,
+    pub twins: Vec<Twin>,
     pub abi: Abi,
     /// The ABI's module in `stillpoint_wrappers`.
     pub module: &'static str,
@@ -97,6 +99,7 @@ pub fn input(abi: &str) -> Result<Input, BadLine> {
         abi: crate::abi::read(description, &constants)?,
         functions,
         constants,
+        twins: crate::large::read(include_str!("../../table/large.txt"))?,
         module,
     })
 }
@@ -104,8 +107,14 @@ pub fn input(abi: &str) -> Result<Input, BadLine> {
 /// What the upper half exports for programs of an ABI, carried or refused.
 pub fn exported(input: &Input) -> BTreeSet<String> {
     let refused = input.abi.refused.iter().map(|it| it.name.clone());
-    let served = served::functions(input).into_iter().map(|it| it.called);
-    served.chain(refused).collect()
+    let functions = served::functions(input);
+    let twins = functions.iter().filter_map(|it| served::twin(input, it));
+    let twins: Vec<String> = twins.map(|it| format!("{}_c", it.name)).collect();
+    let served = functions.into_iter().map(|it| it.called);
+    let beside = input.abi.beside.iter().cloned();
+    let also = input.abi.also.iter().map(|it| it.name.clone());
+    let all = served.chain(twins).chain(refused);
+    all.chain(beside).chain(also).collect()
 }
 
 /// The files of a part.

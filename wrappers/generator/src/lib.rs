@@ -7,6 +7,7 @@
 pub mod abi;
 pub mod constants;
 pub mod emit;
+pub mod large;
 mod layout;
 #[cfg(test)]
 mod standard;

@@ -3,13 +3,14 @@
 //! longest makes room, so that whoever has the key need not wait behind them.
 
 use std::io;
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::Peer;
 use crate::key::Key;
+use crate::lasting::{Lasting, Terms};
 
 /// Connections that have not shown the key yet.
 pub const MAX_STRANGERS: usize = 32;
@@ -25,7 +26,7 @@ pub type Work = Box<dyn FnOnce() + Send>;
 /// there is no thread sees its connection closed.
 pub fn serve<F>(
     listener: &TcpListener,
-    key: &Key,
+    terms: &Terms,
     spawn: impl Fn(Work) -> io::Result<()>,
     each: F,
 ) -> !
@@ -34,10 +35,10 @@ where
 {
     let strangers = Strangers::default();
     loop {
-        match listener.accept() {
-            Ok((stream, _)) => {
+        match Lasting::accept(listener, terms.silence) {
+            Ok(stream) => {
                 let stranger = strangers.enter(stream);
-                let (key, each) = (key.clone(), each.clone());
+                let (key, each) = (terms.key.clone(), each.clone());
                 // A stranger, or a peer that breaks off, only ends its own connection.
                 let _ = spawn(Box::new(move || {
                     if let Some(peer) = stranger.admitted(&key) {
@@ -52,7 +53,7 @@ where
 }
 
 /// Since when they have been there.
-type Waiting = Vec<(Instant, Arc<TcpStream>)>;
+type Waiting = Vec<(Instant, Arc<Lasting>)>;
 
 /// Connections that have not shown the key.
 #[derive(Clone, Default)]
@@ -64,7 +65,7 @@ impl Strangers {
     }
 
     /// Waits until there is room for one more.
-    fn enter(&self, stream: TcpStream) -> Stranger {
+    fn enter(&self, stream: Lasting) -> Stranger {
         let stream = Arc::new(stream);
         loop {
             let mut there = self.there();
@@ -88,7 +89,7 @@ impl Strangers {
 
 /// One of them; none any more when it is dropped.
 struct Stranger {
-    stream: Option<Arc<TcpStream>>,
+    stream: Option<Arc<Lasting>>,
     strangers: Strangers,
 }
 
@@ -101,7 +102,7 @@ impl Stranger {
     }
 
     /// The stream, if nobody else is about to end it.
-    fn leave(&mut self) -> Option<TcpStream> {
+    fn leave(&mut self) -> Option<Lasting> {
         let stream = self.stream.take()?;
         let mut there = self.strangers.there();
         there.retain(|(_, other)| !Arc::ptr_eq(other, &stream));
@@ -121,17 +122,17 @@ mod tests {
     use super::*;
     use crate::peer::{Answer, Request, listen};
     use std::io::Read;
-    use std::net::{IpAddr, Ipv4Addr};
+    use std::net::{IpAddr, Ipv4Addr, TcpStream};
 
-    fn server(key: &Key) -> String {
+    fn server(terms: &Terms) -> String {
         let (listener, address) = listen(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
-        let key = key.clone();
+        let terms = terms.clone();
         let spawn = |work: Work| {
             let thread = std::thread::Builder::new().spawn(work);
             thread.map(drop)
         };
         std::thread::spawn(move || {
-            serve(&listener, &key, spawn, |mut peer| {
+            serve(&listener, &terms, spawn, |mut peer| {
                 while let Ok(Some(Request::Close)) = peer.request() {
                     peer.answer(&Answer::Kept { bytes: 3 }).unwrap();
                 }
@@ -142,12 +143,12 @@ mod tests {
 
     #[test]
     fn a_crowd_of_strangers_is_bounded_and_keeps_nobody_waiting() {
-        let key = Key::random().unwrap();
-        let address = server(&key);
+        let terms = Terms::from(Key::random().unwrap());
+        let address = server(&terms);
         let mut silent: Vec<TcpStream> = (0..2 * MAX_STRANGERS)
             .map(|_| TcpStream::connect(&address).unwrap())
             .collect();
-        let mut peer = Peer::open(&address, &key, Duration::from_secs(20)).unwrap();
+        let mut peer = Peer::open(&address, &terms, Duration::from_secs(20)).unwrap();
         assert_eq!(peer.close().unwrap(), 3);
         // Those that came first have been shown out for those behind them.
         let mut byte = [0];

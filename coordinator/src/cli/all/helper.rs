@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use clap::Args;
 use nix::sys::prctl::set_no_new_privs;
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{Gid, Uid, geteuid, getresgid, getresuid, setgroups, setresgid, setresuid};
 
+use super::ranks::{self, Seen};
 use super::words::{Deed, Ids, Task, Word};
 use super::{jobs, resume};
 use crate::cli::{Failure, Outcome};
@@ -31,11 +33,21 @@ impl OfUser {
             .map_err(|error| Failure::of(&error))?;
         let task: Task = serde_json::from_str(&line)
             .map_err(|error| Failure::failed(format!("cannot read the task: {error}")))?;
+        let until = Instant::now() + task.timeout;
         let user = task.become_user.as_ref().map(|ids| ids.user);
-        let visits = match (user, task.deed) {
+        let whose = user.unwrap_or_else(|| geteuid().as_raw());
+        let asks = matches!(task.deed, Deed::Checkpoint | Deed::Suspend);
+        if asks && !task.private {
+            ranks::wait_for_starts(whose, until);
+        }
+        let visits = match user {
             // So that who asks is whom the kernel says: root, not the user.
-            (Some(user), Deed::Checkpoint | Deed::Suspend) => knock(user),
+            Some(user) if asks => knock(user),
             _ => Visits::new(),
+        };
+        let seen = match (task.private, task.deed) {
+            (true, _) | (_, Deed::Resume { .. }) => Seen::default(),
+            _ => Seen::of(whose),
         };
         if let Some(ids) = &task.become_user {
             become_user(ids).map_err(|error| {
@@ -45,7 +57,7 @@ impl OfUser {
         let speaker = Speaker::default();
         match task.deed {
             Deed::Resume { run } => resume::all(&task, run, &speaker),
-            _ => jobs::all(&task, visits, &speaker),
+            _ => jobs::all(&task, until, seen, visits, &speaker),
         }
         speaker.say(&Word::Over);
         Ok(())

@@ -6,15 +6,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::unistd::geteuid;
 use rustix::process::Signal;
 
 use super::Left;
 use super::helper::{Speaker, Visits};
 use super::orphans::{self, Unreadable};
-use super::ranks::{self, Held};
+use super::ranks::{self, Held, Name, Seen, Serving};
 use super::words::{Deed, End, Filter, Job, Task, Word};
-use crate::batch;
 use crate::cli::Failure;
 use crate::cli::request::{Told, Wanted, carry_out_by};
 use crate::cli::status;
@@ -32,7 +30,7 @@ pub struct Round<'a> {
     visits: Mutex<Visits>,
     until: Instant,
     /// Ranks of jobs that were attended to.
-    known: Mutex<BTreeSet<u32>>,
+    known: Mutex<BTreeSet<Name>>,
     unreadable: Mutex<Vec<Unreadable>>,
 }
 
@@ -49,12 +47,10 @@ impl Round<'_> {
 }
 
 /// Attends to all of them.
-pub fn all(task: &Task, visits: Visits, speaker: &Speaker) {
+pub fn all(task: &Task, until: Instant, seen: Seen, visits: Visits, speaker: &Speaker) {
     let registry = Registry::of_this_user();
     let mut entries = registry.listed();
-    if !task.private {
-        entries.extend(not_noted(&entries));
-    }
+    entries.extend(not_noted(&entries, seen.coordinators));
     entries.retain(|entry| is_of_batch_job(entry, &task.filter));
     for entry in &entries {
         speaker.say(&Word::Found(Job {
@@ -68,7 +64,7 @@ pub fn all(task: &Task, visits: Visits, speaker: &Speaker) {
         speaker,
         registry,
         visits: Mutex::new(visits),
-        until: Instant::now() + task.timeout,
+        until,
         known: Mutex::default(),
         unreadable: Mutex::default(),
     };
@@ -91,8 +87,8 @@ pub fn all(task: &Task, visits: Visits, speaker: &Speaker) {
     });
     let known = std::mem::take(&mut *lock(&round.known));
     let unreadable = std::mem::take(&mut *lock(&round.unreadable));
-    let everything = task.filter == Filter::default() && !task.private;
-    orphans::all(&round, &known, unreadable, everything);
+    let everything = task.filter == Filter::default();
+    orphans::all(&round, seen.ranks, &known, unreadable, everything);
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -104,24 +100,24 @@ pub fn key(entry: &Entry) -> String {
 }
 
 /// Jobs that the registry does not know, by their coordinators' open logs.
-fn not_noted(noted: &[Entry]) -> Vec<Entry> {
-    let served = ranks::served(geteuid().as_raw()).into_iter();
-    served
-        .filter(|(_, directory)| {
+fn not_noted(noted: &[Entry], coordinators: Vec<Serving>) -> Vec<Entry> {
+    coordinators
+        .into_iter()
+        .filter(|Serving { directory, .. }| {
             let same = |entry: &Entry| {
                 let there = entry.directory.canonicalize();
                 entry.directory == *directory || there.is_ok_and(|there| there == *directory)
             };
             !noted.iter().any(same)
         })
-        .filter_map(|(pid, directory)| {
+        .filter_map(|Serving { directory, batch }| {
             let job = stillpoint_protocol::job_file::JobFile::read(&directory).ok()?;
             Some(Entry {
                 name: job.name,
                 directory,
                 launch: job.launch,
                 addresses: job.addresses,
-                batch: batch::of(|name| ranks::variable(pid, name)),
+                batch,
             })
         })
         .collect()
@@ -178,8 +174,9 @@ fn attend(round: &Round<'_>, entry: &Entry) -> Attended {
     let more = more.filter(|address| !job.addresses.contains(address));
     let more: Vec<String> = more.cloned().collect();
     job.addresses.extend(more);
-    let here = job.processes.iter().map(|process| process.pid);
-    lock(&round.known).extend(here);
+    let here = job.processes.iter();
+    let here = here.filter(|process| process.is_on_this_host());
+    lock(&round.known).extend(here.map(ranks::names));
     let directory = entry.directory.clone();
     let mut target = Target { directory, job };
     if round.task.deed == Deed::Status {
@@ -190,8 +187,8 @@ fn attend(round: &Round<'_>, entry: &Entry) -> Attended {
     }
     match write(round, &key(entry), &mut target) {
         Ok(end) => Attended::Ended(end),
-        // It has come to its end meanwhile.
         Err(failure) if failure.status == Failure::MISSING => Attended::Not,
+        Err(_) if target.comes_to_its_end(round.left()) => Attended::Not,
         Err(failure) => Attended::Ended(End::Stays {
             why: failure.to_string(),
             status: failure.status,

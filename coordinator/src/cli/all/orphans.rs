@@ -7,11 +7,10 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
 
-use nix::unistd::geteuid;
 use rustix::process::Signal;
 
 use super::jobs::{Round, leave};
-use super::ranks::{self, Held};
+use super::ranks::{Held, Name};
 use super::words::{Deed, End, Job, Word};
 use crate::cli::Failure;
 
@@ -30,16 +29,16 @@ pub struct Unreadable {
 /// Attends to them; `everything`: no job of this user is left out.
 pub fn all(
     round: &Round<'_>,
-    known: &BTreeSet<u32>,
+    ranks: Vec<(Name, Held)>,
+    known: &BTreeSet<Name>,
     mut unreadable: Vec<Unreadable>,
     everything: bool,
 ) {
-    let user = geteuid().as_raw();
     let ranks: Vec<Held> = match everything {
-        true => ranks::ranks(user)
+        true => ranks
             .into_iter()
-            .filter(|pid| !known.contains(pid))
-            .filter_map(|pid| Held::rank(pid, user))
+            .filter(|(name, rank)| !known.contains(name) && rank.runs())
+            .map(|(_, rank)| rank)
             .collect(),
         false => vec![],
     };

@@ -11,7 +11,7 @@ use super::words::{Deed, Ids};
 use crate::cli::Failure;
 use crate::registry;
 
-/// The group of users that the system does not know: nobody's. What group a user's files have says nothing of him.
+/// The group of users that the system does not know and who have no job: nobody's. What group a user's files have says nothing of him.
 const NOBODY: u32 = 65534;
 /// No more users than this are looked at because of the names of directories alone.
 const MOST: usize = 10_000;
@@ -94,7 +94,8 @@ fn with_a_place() -> Vec<u32> {
     all.into_iter().collect()
 }
 
-/// The ids that a user's processes have, as the system's tables say.
+/// The ids that a user's processes have: as the system's tables say, but the group is that of his jobs' processes, as the kernel says. It lets a process be looked
+/// at by one of the same group only, and a job may have been started under another than its user's first (`newgrp`), or by a user whom the tables do not know.
 pub fn ids(user: u32) -> Ids {
     let known = User::from_uid(Uid::from_raw(user)).ok().flatten();
     let (group, groups) = match known {
@@ -104,6 +105,12 @@ pub fn ids(user: u32) -> Ids {
             (known.gid, groups)
         }
         None => (Gid::from_raw(NOBODY), vec![]),
+    };
+    let of_jobs = ranks::groups(user).into_iter().map(Gid::from_raw);
+    let of_jobs: Vec<Gid> = of_jobs.collect();
+    let group = match of_jobs.contains(&group) {
+        true => group,
+        false => of_jobs.first().copied().unwrap_or(group),
     };
     Ids {
         user,

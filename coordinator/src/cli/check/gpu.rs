@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use stillpoint_gpu_messages::{Device, Facts};
 
-use super::{Row, beside, row};
+use stillpoint_protocol::installed::beside;
+
+use super::{Row, row};
 
 const HELPER: &str = "stillpoint-gpu";
 /// A driver takes seconds to begin with; one that takes this long does not.
@@ -54,7 +56,7 @@ fn name(device: &Device) -> String {
 }
 
 fn facts() -> Result<Facts, String> {
-    let path = beside(HELPER).ok_or_else(|| format!("{HELPER} is not beside this program"))?;
+    let path = beside(HELPER).map_err(|missing| format!("{HELPER} is {missing}"))?;
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
     let mut child = Command::new(&path)
         .arg("--facts")

@@ -7,7 +7,7 @@ use serde::Serialize;
 use stillpoint_linkage::{Family, found, number, of_library};
 
 use crate::cli::mpi::{LIBRARIES, beside};
-use crate::cli::start::Siblings;
+use crate::cli::siblings::Siblings;
 
 /// What a launcher may be called.
 const LAUNCHERS: [&str; 5] = ["mpirun", "mpiexec", "mpiexec.hydra", "prterun", "srun"];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use stillpoint_image::blocks::Blocks;
 use stillpoint_image::format::checksum;
 use stillpoint_image::nearest::holders;
-use stillpoint_protocol::Key;
+use stillpoint_protocol::Terms;
 use stillpoint_protocol::peer::Peer;
 use stillpoint_protocol::tier::Announced;
 
@@ -16,7 +16,7 @@ pub struct Fetch<'a> {
     rank: u32,
     here: &'a str,
     peers: &'a [Announced],
-    key: &'a Key,
+    terms: Terms,
     blocks: &'a Blocks,
     /// By host; `None`: nobody there answers.
     connections: BTreeMap<&'a str, Option<Peer>>,
@@ -27,14 +27,14 @@ impl<'a> Fetch<'a> {
         rank: u32,
         here: &'a str,
         peers: &'a [Announced],
-        key: &'a Key,
+        terms: Terms,
         blocks: &'a Blocks,
     ) -> Fetch<'a> {
         Fetch {
             rank,
             here,
             peers,
-            key,
+            terms,
             blocks,
             connections: BTreeMap::new(),
         }
@@ -71,6 +71,6 @@ impl<'a> Fetch<'a> {
     fn connect(&self, host: &str) -> Option<Peer> {
         let there: Vec<&Announced> = self.peers.iter().filter(|peer| peer.host == host).collect();
         let chosen = there.get(self.rank as usize % there.len().max(1))?;
-        Peer::open(&chosen.address, self.key, PATIENCE).ok()
+        Peer::open(&chosen.address, &self.terms, PATIENCE).ok()
     }
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use stillpoint_protocol::agent::{FromAgent, Hello, ToAgent};
 use stillpoint_protocol::client::AgentConnection;
 use stillpoint_protocol::job_file::{JobFile, host_name};
+use stillpoint_protocol::namespace::Namespace;
 use stillpoint_protocol::tier::{Announced, Gathered};
 use stillpoint_protocol::{Received, Receiver, Sender};
 
@@ -18,7 +19,7 @@ pub struct Member {
 
 impl Member {
     pub fn enter(place: &Place, job: &JobFile) -> Result<Member, String> {
-        let connection = AgentConnection::open(&job.addresses, &job.key, PATIENCE);
+        let connection = AgentConnection::open(&job.addresses, &job.terms(), PATIENCE);
         let split = connection.and_then(AgentConnection::split);
         let (sender, receiver) = split.map_err(|error| error.to_string())?;
         let mut member = Member { sender, receiver };
@@ -27,8 +28,10 @@ impl Member {
             size: place.size,
             pid: std::process::id(),
             host: host_name(),
+            namespace: Namespace::here(),
             launch: place.launch.clone(),
             restarted_from: None,
+            returns: false,
         }))?;
         member.wait(|message| match message {
             ToAgent::Welcome => Some(Ok(())),

@@ -9,18 +9,18 @@ use std::thread;
 use stillpoint_image::blocks::{Blocks, blocks_name};
 use stillpoint_image::image_name;
 use stillpoint_image::nearest::FastParts;
-use stillpoint_protocol::Key;
+use stillpoint_protocol::Terms;
 use stillpoint_protocol::job_file::host_name;
 use stillpoint_protocol::peer::serve::{Work, serve};
 use stillpoint_protocol::peer::{self, Peer, PeerError, Request};
 
 /// Serves the blocks of the epoch in `directory` until this process becomes its rank; where it can be reached.
-pub fn start(reachable_at: IpAddr, key: &Key, directory: &Path) -> io::Result<String> {
+pub fn start(reachable_at: IpAddr, terms: Terms, directory: &Path) -> io::Result<String> {
     let (listener, address) = peer::listen(reachable_at)?;
-    let (key, directory) = (key.clone(), directory.to_owned());
+    let directory = directory.to_owned();
     spawn(Box::new(move || {
         // A peer that breaks off only ends its own connection.
-        serve(&listener, &key, spawn, move |peer| {
+        serve(&listener, &terms, spawn, move |peer| {
             let _ = serve_peer(peer, &directory);
         })
     }))?;

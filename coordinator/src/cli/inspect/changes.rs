@@ -46,6 +46,7 @@ fn said(record: &Record) -> String {
         predicted,
         regions,
         outcome,
+        devices,
     } = record;
     let way = |way: &Expected| {
         let size = bytes(way.bytes as u64);
@@ -55,15 +56,24 @@ fn said(record: &Record) -> String {
         seconds: outcome.seconds(),
         bytes: outcome.written as f64,
     };
+    let devices = devices.map_or(String::new(), |of| {
+        format!(
+            "; of {} of GPUs {} hashed there, {} came, {} written",
+            bytes(of.bytes),
+            bytes(of.by_gpus),
+            bytes(of.came),
+            bytes(of.written)
+        )
+    });
     let Some(predicted) = predicted else {
-        return format!("full; {} written", way(&came));
+        return format!("full; {} written{devices}", way(&came));
     };
     let Taken {
         full, page, hash, ..
     } = regions;
     let tracking = tracking.map_or(String::new(), |tracking| format!("tracking {tracking}; "));
     format!(
-        "{tracking}regions: {full} full, {page} page-based, {hash} hash-based; expected {}, came to {}",
+        "{tracking}regions: {full} full, {page} page-based, {hash} hash-based; expected {}, came to {}{devices}",
         way(&predicted.taken),
         way(&came)
     )

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 use stillpoint_incremental::blocks::{BlockSize, HASH};
-use stillpoint_incremental::viability::{Cost, Estimate, Load, Method, Rates};
+use stillpoint_incremental::viability::{Cost, Estimate, Hasher, Load, Method, Rates};
 use stillpoint_multilevel::chart::{Axis, Chart, Mark, Series};
 use stillpoint_multilevel::units::{parse_bytes, show_bandwidth, show_bytes, show_seconds};
 
@@ -19,8 +19,8 @@ use recorded::Recorded;
 ///
 /// Compares writing all memory, the pages that were written to, and only those of their blocks that have other hashes than in the
 /// last epoch: for rates and shares that are given, or for each epoch of a recorded run, beside what came of it. With --json: {"beta_ckpt",
-/// "beta_hash", "memory", "c", "alpha", "t_dirty", "ratio", "least_alpha", "pays", "costs", "fastest", "block", "table_bytes"}; with DIR
-/// {"epochs", "measured", "model"}; docs/incremental.md says what is what.
+/// "beta_hash", "memory", "c", "alpha", "t_dirty", "ratio", "least_alpha", "pays", "costs", "fastest", "block", "table_bytes", "hashers", "hasher"}; with DIR
+/// {"epochs", "measured", "model", "gpu"}; docs/incremental.md says what is what.
 #[derive(Debug, Args)]
 pub struct Incremental {
     /// Checkpoint directory of a run: what the model expected of its epochs, what came of them, and the model with the rates that
@@ -35,6 +35,10 @@ pub struct Incremental {
     /// How fast one process hashes its memory: 10GB/s
     #[arg(long, env = "STILLPOINT_BETA_HASH", value_parser = rate, allow_hyphen_values = true, value_name = "RATE", required_unless_present = "directory", conflicts_with = "directory")]
     beta_hash: Option<u64>,
+
+    /// How fast a GPU hashes memory of one process, the way of that memory to the GPU included: 20GB/s
+    #[arg(long, env = "STILLPOINT_BETA_GPU", value_parser = rate, allow_hyphen_values = true, value_name = "RATE", conflicts_with = "directory")]
+    beta_gpu: Option<u64>,
 
     /// Memory of one process
     #[arg(long, env = "STILLPOINT_MEMORY", value_parser = size, allow_hyphen_values = true, value_name = "SIZE", default_value = "1GiB", conflicts_with = "directory")]
@@ -72,6 +76,9 @@ struct Shown {
     estimate: Estimate,
     block: u64,
     table_bytes: u64,
+    /// Who offers to hash, and who is to; nobody where that does not pay.
+    hashers: Vec<(Hasher, f64)>,
+    hasher: Option<Hasher>,
 }
 
 fn block(text: &str) -> Result<BlockSize, String> {
@@ -89,14 +96,18 @@ impl Incremental {
         let failed = |error: stillpoint_incremental::viability::ModelError| {
             Failure::failed(error.to_string())
         };
-        let rates = Rates::new(beta_ckpt as f64, beta_hash as f64).map_err(failed)?;
         let load = Load::new(self.memory, self.dirty, self.dirty_time).map_err(failed)?;
-        let estimate = Estimate::of(rates, load, changed).map_err(failed)?;
+        let processor = (Hasher::Processor, beta_hash as f64);
+        let gpu = self.beta_gpu.map(|rate| (Hasher::Gpu, rate as f64));
+        let hashers: Vec<_> = [Some(processor), gpu].into_iter().flatten().collect();
+        let found = Estimate::with_fastest(beta_ckpt as f64, &hashers, load, changed);
+        let (estimate, hasher) = found.map_err(failed)?;
+        let rates = estimate.rates;
         if let Some(file) = &self.chart {
             let machine = ("this machine", vec![(estimate.ratio, estimate.alpha)]);
             write(file, &chart(rates, &load, machine).to_svg())?;
         }
-        let shown = self.shown(estimate);
+        let shown = self.shown(estimate, hashers, hasher);
         match self.json {
             true => print_json(&shown),
             false => print(&shown.in_words()),
@@ -126,19 +137,26 @@ impl Incremental {
         if self.json {
             return print_json(&recorded);
         }
-        let model = match &recorded.model {
-            Some(model) => self.shown(model.clone()).in_words(),
+        let model = match recorded.chosen() {
+            Some((estimate, hashers, hasher)) => self.shown(estimate, hashers, hasher).in_words(),
             None => "what the model needs is not known: nothing was hashed and compared (--incremental=blocks does so)\n".to_owned(),
         };
         print(&(recorded.in_words() + &model))
     }
 
-    fn shown(&self, estimate: Estimate) -> Shown {
+    fn shown(
+        &self,
+        estimate: Estimate,
+        hashers: Vec<(Hasher, f64)>,
+        hasher: Option<Hasher>,
+    ) -> Shown {
         let memory = estimate.memory as u64;
         Shown {
             estimate,
             block: self.block.bytes(),
             table_bytes: HASH * self.block.count(&(0..memory)),
+            hashers,
+            hasher,
         }
     }
 }
@@ -193,11 +211,31 @@ impl Shown {
             text.push_str(&row(cost));
         }
         text + &self.verdict()
+            + &self.who()
             + &format!(
                 "table of hashes: {}, for blocks of {} B\n",
                 show_bytes(self.table_bytes),
                 self.block
             )
+    }
+
+    /// Who hashes, where there is a choice.
+    fn who(&self) -> String {
+        let name = |hasher: &Hasher| match hasher {
+            Hasher::Processor => "the processor",
+            Hasher::Gpu => "a GPU",
+        };
+        let offer = |(hasher, rate): &(Hasher, f64)| {
+            format!("{} at {}", name(hasher), show_bandwidth(*rate as u64))
+        };
+        match self.hashers.as_slice() {
+            [] | [_] => String::new(),
+            several => {
+                let offers: Vec<String> = several.iter().map(offer).collect();
+                let who = self.hasher.as_ref().map_or("nobody", name);
+                format!("hashed by: {who}; could: {}\n", offers.join(", "))
+            }
+        }
     }
 
     fn threshold(&self) -> String {

@@ -1,7 +1,10 @@
 //! The lower half's stand-in.
 
+use std::fs::File;
+
 use stillpoint_image::Reader;
-use stillpoint_protocol::job_file::JobFile;
+use stillpoint_protocol::beginning::{self, Awaits, Missing};
+use stillpoint_protocol::job_file::{JobFile, JobState};
 use stillpoint_protocol::launch::Launch;
 
 use crate::support::{Agent, Builds, Character, End};
@@ -12,11 +15,14 @@ pub const STAND_IN: &str = "STILLPOINT_TEST_RANK";
 /// Not a test of its own: what the stand-in runs.
 #[test]
 fn a_rank_without_an_application() {
+    // Where nobody started it, it is one of the tests.
+    let Ok(launch) = Launch::from_environment() else {
+        return;
+    };
+    let job = joined(&launch);
     let Ok(behaviour) = std::env::var(STAND_IN) else {
         return;
     };
-    let launch = Launch::from_environment().unwrap();
-    let job = JobFile::read(&launch.directory).unwrap();
     let mut character = Character::default();
     if behaviour == "refuses" {
         character.refusals = vec!["a window is open".into()];
@@ -45,4 +51,27 @@ fn a_rank_without_an_application() {
     }
     let ended_well = [End::Terminated, End::Told].contains(&end);
     std::process::exit(if ended_well { 0 } else { 1 });
+}
+
+/// What the launch's job is, once it has begun; ends with it where it has not.
+fn joined(launch: &Launch) -> JobFile {
+    match launch.awaits {
+        Some(Awaits::Coordinator { answer, first }) => {
+            // Another opening of the pipe; the one that was left stays, as nobody minds here.
+            let answer = File::open(format!("/proc/self/fd/{answer}")).unwrap();
+            if let Err(why) = beginning::hear(answer, first) {
+                eprintln!("stillpoint: {why}");
+                beginning::tell(&launch.launch, launch.size.saturating_sub(1), &why);
+                std::process::exit(why.status.into());
+            }
+        }
+        Some(Awaits::Job) => match beginning::wait_for_job(&launch.launch, &launch.directory) {
+            Ok(job) if job.state == JobState::Finished => std::process::exit(0),
+            Ok(job) => return job,
+            Err(Missing::Told(why)) => std::process::exit(why.status.into()),
+            Err(missing) => panic!("{missing}"),
+        },
+        None => {}
+    }
+    JobFile::read(&launch.directory).unwrap()
 }

@@ -57,15 +57,17 @@ pub struct Agent {
 
 impl Agent {
     pub fn connect(job: &JobFile, rank: u32, character: Character) -> Agent {
-        let connection = AgentConnection::open(&job.addresses, &job.key, PATIENCE).unwrap();
+        let connection = AgentConnection::open(&job.addresses, &job.terms(), PATIENCE).unwrap();
         let (sender, receiver) = connection.split().unwrap();
         let hello = Hello {
             rank,
             size: job.ranks,
             pid: std::process::id(),
             host: "here".into(),
+            namespace: Default::default(),
             launch: job.launch.clone(),
             restarted_from: None,
+            returns: false,
         };
         sender.send(&FromAgent::Hello(hello)).unwrap();
         let mut agent = Agent {

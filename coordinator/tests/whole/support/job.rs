@@ -2,17 +2,18 @@
 //!
 //! The coordinator is the real one, in this process, on a loopback socket; so are the connections.
 
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use stillpoint::fence::Fence;
 use stillpoint::job::Patience;
 use stillpoint::registry::Registry;
 use stillpoint::server::{self, Coordinator, Records, Spec};
 use stillpoint_protocol::client::CommandConnection;
 use stillpoint_protocol::command::{FromCommand, ToCommand};
 use stillpoint_protocol::job_file::{JobFile, JobState, Process};
-use stillpoint_protocol::{Received, Receiver};
+use stillpoint_protocol::{Received, Receiver, Silence};
 
 use super::{Agent, Character, End, PATIENCE, held, in_directory};
 
@@ -37,8 +38,8 @@ impl Job {
         patience: Patience,
         interval: Option<Duration>,
     ) -> Job {
-        let records = in_directory(directory.path());
-        let (job, ready) = Job::with_records(directory, ranks, patience, interval, records);
+        let (records, fence) = in_directory(directory.path());
+        let (job, ready) = Job::with_records(directory, ranks, patience, interval, records, fence);
         ready.recv().unwrap().unwrap();
         job
     }
@@ -50,6 +51,7 @@ impl Job {
         patience: Patience,
         interval: Option<Duration>,
         records: impl Records + 'static,
+        fence: Arc<Fence>,
     ) -> (Job, mpsc::Receiver<Result<(), String>>) {
         let spec = Spec {
             directory: directory.path().to_owned(),
@@ -59,6 +61,7 @@ impl Job {
             ranks,
             starter: Process::this(),
             one_host: true,
+            silence: Silence::default(),
             mpi: "openmpi".into(),
             library: "openmpi".into(),
             command: vec!["app".into()],
@@ -88,7 +91,8 @@ impl Job {
             let listening = server::listen(true).await.unwrap();
             let addresses = server::addresses(&listening, true).unwrap();
             (
-                Coordinator::new(spec, held, addresses, patience, registry, records).unwrap(),
+                Coordinator::new(spec, held, addresses, patience, registry, records, fence)
+                    .unwrap(),
                 listening,
             )
         });
@@ -130,7 +134,7 @@ impl Job {
     /// Connects as a command and says what it wants; the answers come from the receiver.
     pub fn ask(&self, message: &FromCommand) -> Receiver<ToCommand> {
         let connection =
-            CommandConnection::open(&self.file.addresses, &self.file.key, PATIENCE).unwrap();
+            CommandConnection::open(&self.file.addresses, &self.file.terms(), PATIENCE).unwrap();
         let (sender, receiver) = connection.split().unwrap();
         sender.send(message).unwrap();
         receiver

@@ -52,6 +52,23 @@ impl Frame {
         Frame(context)
     }
 
+    /// A frame of a system call's registers, which its maker puts in, and a mask: no vector state, no alternate stack, and no return through it.
+    ///
+    /// # Safety
+    /// As [`Frame::new`]; what has not been put in must not be looked at.
+    pub unsafe fn of_call(context: *mut libc::ucontext_t) -> Frame {
+        // SAFETY: the caller's.
+        unsafe {
+            (&raw mut (*context).uc_mcontext.fpregs).write(core::ptr::null_mut());
+            (&raw mut (*context).uc_stack).write(libc::stack_t {
+                ss_sp: core::ptr::null_mut(),
+                ss_flags: libc::SS_DISABLE,
+                ss_size: 0,
+            });
+        }
+        Frame(context)
+    }
+
     /// The frame that starts at `address` (see the module's drawing).
     ///
     /// # Safety

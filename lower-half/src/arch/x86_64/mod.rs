@@ -5,6 +5,7 @@ pub mod enter;
 pub mod frame;
 pub mod lazy;
 pub mod registers;
+pub mod short;
 pub mod springboard;
 pub mod syscall;
 pub mod trampoline;

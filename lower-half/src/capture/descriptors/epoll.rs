@@ -3,8 +3,6 @@
 //! An entry belongs to an open file description and keeps the number that it was made with. The number may have been closed, or
 //! lead elsewhere, while a duplicate keeps the description: the entry lives on, and says so to whoever waits.
 
-use std::os::fd::RawFd;
-
 use stillpoint_image::descriptors::{DescriptorKind, Watched};
 
 use super::Open;
@@ -39,12 +37,11 @@ pub fn describe(open: &Open, all: &[Open]) -> Result<DescriptorKind, String> {
             number: entry.number as u32,
             nth: nth as u32,
         };
-        let itself = all.iter().any(|other| other.number == entry.number);
-        if !(itself && watches(entry.number, &slot)) {
-            let other = all
-                .iter()
-                .map(|other| other.number)
-                .find(|other| *other != entry.number && watches(*other, &slot));
+        let inode = field(line, "ino:").and_then(|inode| u64::from_str_radix(inode, 16).ok());
+        let mut through = all.iter().filter(|other| watches(other, &slot, inode));
+        let found = all.iter().find(|other| other.number == entry.number);
+        if !found.is_some_and(|itself| watches(itself, &slot, inode)) {
+            let other = through.next().map(|other| other.number);
             entry.through = Some(other.ok_or_else(|| {
                 format!(
                     "an epoll set that watches a file under the number {}, which no descriptor of the program leads to any \
@@ -58,8 +55,8 @@ pub fn describe(open: &Open, all: &[Open]) -> Result<DescriptorKind, String> {
     Ok(DescriptorKind::Epoll { watched })
 }
 
-/// Whether the entry watches what is open under `number`.
-fn watches(number: RawFd, slot: &Slot) -> bool {
+/// Whether the entry, whose file has this inode, watches what `open` leads to.
+fn watches(open: &Open, slot: &Slot, inode: Option<u64>) -> bool {
     const KCMP_EPOLL_TFD: libc::c_int = 7;
     // SAFETY: kcmp compares; the structure lives on the caller's stack. The descriptor table is this thread's.
     let result = unsafe {
@@ -69,12 +66,13 @@ fn watches(number: RawFd, slot: &Slot) -> bool {
             own,
             own,
             KCMP_EPOLL_TFD,
-            number as libc::c_ulong,
+            open.number as libc::c_ulong,
             std::ptr::from_ref(slot),
         )
     };
-    // Kernels without kcmp: an entry is most likely what its number says.
-    result == 0 || result < 0 && slot.number == number as u32
+    // Without kcmp (kernels, containers' seccomp profiles) an entry is what its number says, if that is the same file.
+    let likely = || slot.number == open.number as u32 && inode == Some(open.status.st_ino);
+    result == 0 || result < 0 && likely()
 }
 
 /// `5 events: 19 data: 5  pos:0 ino:2 sdev:d`, the number in front.

@@ -15,6 +15,7 @@ pub mod owner;
 mod pairs;
 mod pipes;
 pub mod queue;
+mod same;
 mod sockets;
 pub mod streams;
 
@@ -28,6 +29,7 @@ use stillpoint_image::descriptors::{Description, DescriptorKind, Descriptors, Nu
 
 use super::contents::{Contents, FileKey};
 use info::Info;
+use same::Same;
 
 /// Where `/proc` shows the descriptors of the application: those of the main thread.
 pub const LIVING: &str = "/proc/self";
@@ -122,9 +124,26 @@ pub fn survey(numbers: &[RawFd], contents: &mut Contents) -> Result<Descriptors,
     // The first number of each description.
     let mut first: Vec<usize> = Vec::new();
     for (index, open) in opens.iter().enumerate() {
-        let known = first
-            .iter()
-            .position(|earlier| same_description(&opens[*earlier], open));
+        let mut earlier = first.iter().enumerate();
+        let known =
+            earlier.find_map(
+                |(known, earlier)| match same::compare(&opens[*earlier], open) {
+                    Same::One => Some(Ok(known)),
+                    Same::Two => None,
+                    Same::Unclear => Some(Err(opens[*earlier].number)),
+                },
+            );
+        let known = match known.transpose() {
+            Ok(known) => known,
+            Err(other) => {
+                refusals.push(format!(
+                    "descriptor {} is {}, which may be open once or twice, as descriptor {other}: the kernel does not tell (kcmp, which a container's seccomp profile may forbid), \
+                     and somebody is to be told of its events (F_SETOWN, O_ASYNC)",
+                    open.number, open.link
+                ));
+                continue;
+            }
+        };
         let description = match known {
             Some(known) => known,
             None => match describe(open, &opens, contents) {
@@ -166,31 +185,6 @@ pub fn look(numbers: &[RawFd]) -> (Vec<Open>, Vec<String>) {
         }
     }
     (opens, refusals)
-}
-
-/// Whether two numbers share offset and flags: one was made from the other with `dup`.
-fn same_description(one: &Open, other: &Open) -> bool {
-    if one.key() != other.key()
-        || one.flags != other.flags
-        || one.info.position != other.info.position
-    {
-        return false;
-    }
-    const KCMP_FILE: libc::c_int = 0;
-    // SAFETY: kcmp compares two descriptors of this thread's table; it touches no memory.
-    let result = unsafe {
-        let own = libc::gettid();
-        libc::syscall(
-            libc::SYS_kcmp,
-            own,
-            own,
-            KCMP_FILE,
-            one.number,
-            other.number,
-        )
-    };
-    // Kernels without kcmp: the same file at the same position is most likely the same description.
-    result <= 0
 }
 
 /// All that must be had again of an open file description, or why it cannot be. `all` are the others.

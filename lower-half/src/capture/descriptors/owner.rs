@@ -62,15 +62,24 @@ fn elsewhere(open: &Open, id: i32) -> String {
     )
 }
 
-fn raw(number: RawFd) -> Option<RawOwner> {
+/// Whom the kernel tells of its events, if anybody.
+pub fn raw(number: RawFd) -> Option<RawOwner> {
     let mut owner = RawOwner::default();
     // SAFETY: the kernel writes the structure.
     let result = unsafe { libc::fcntl(number, F_GETOWN_EX, &raw mut owner) };
     (result == 0 && owner.id != 0).then_some(owner)
 }
 
-fn signal(number: RawFd) -> i32 {
+/// The signal; 0: the usual one.
+pub fn signal(number: RawFd) -> i32 {
     const F_GETSIG: libc::c_int = 11;
     // SAFETY: F_GETSIG has no argument.
     unsafe { libc::fcntl(number, F_GETSIG) }.max(0)
+}
+
+/// Sets the signal; whether that could be done.
+pub fn set_signal(number: RawFd, signal: i32) -> bool {
+    const F_SETSIG: libc::c_int = 10;
+    // SAFETY: F_SETSIG takes a number.
+    unsafe { libc::fcntl(number, F_SETSIG, signal) == 0 }
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 
+use super::same::{self, Same};
 use super::{LIVING, Open, owned};
 use crate::capture::contents::FileKey;
 use crate::ground::inherited;
@@ -55,9 +56,7 @@ pub(super) fn inherited(open: &Open) -> Option<i32> {
     (0..3).find(|stream| {
         remembered(*stream)
             .and_then(|number| Open::look(number, LIVING).ok())
-            .is_some_and(|remembered| {
-                crate::capture::descriptors::same_description(&remembered, open)
-            })
+            .is_some_and(|remembered| same::compare(&remembered, open) != Same::Two)
     })
 }
 

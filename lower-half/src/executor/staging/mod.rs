@@ -35,7 +35,7 @@ use stillpoint_protocol::agent::FromAgent;
 use stillpoint_protocol::job_file::host_name;
 use stillpoint_protocol::launch::Launch;
 use stillpoint_protocol::tier::{Announced, Rates, Sized, Tiers};
-use stillpoint_protocol::{Key, Sender};
+use stillpoint_protocol::{Sender, Terms};
 
 use held::Held;
 use throttle::Throttle;
@@ -52,7 +52,7 @@ pub struct Shared {
     /// The checkpoint directory: the slow tier.
     directory: PathBuf,
     tiers: Tiers,
-    key: Key,
+    terms: Terms,
     peers: Mutex<Vec<Announced>>,
     rates: Mutex<Rates>,
     held: Held,
@@ -104,8 +104,8 @@ impl Staging {
         };
         // A coordinator that has gone needs no message.
         let announce = |announced| drop(sender.send(&FromAgent::Tier(announced)));
-        let key = match launch.key() {
-            Ok(key) => key,
+        let terms = match launch.terms() {
+            Ok(terms) => terms,
             Err(error) => {
                 announce(Announced {
                     problem: Some(error.to_string()),
@@ -119,7 +119,7 @@ impl Staging {
             job: launch.job.clone(),
             directory: launch.directory.clone(),
             held: Held::new(&tiers.fast, &launch.job, tiers.capacity),
-            key,
+            terms,
             peers: Mutex::default(),
             rates: Mutex::default(),
             fast: Throttle::new(tiers.fast_limit),

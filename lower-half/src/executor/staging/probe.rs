@@ -56,7 +56,7 @@ fn send(shared: &Shared, block: &[u8]) -> Result<Option<u64>, PeerError> {
     let Some(address) = next_node(shared) else {
         return Ok(None);
     };
-    let mut peer = Peer::open(&address, &shared.key, PATIENCE)?;
+    let mut peer = Peer::open(&address, &shared.terms, PATIENCE)?;
     let began = Instant::now();
     let mut blocks = 0;
     while blocks < BLOCKS && began.elapsed() < LONGEST {

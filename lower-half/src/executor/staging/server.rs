@@ -30,11 +30,11 @@ pub fn start(reachable_at: IpAddr, shared: &Arc<Shared>) -> io::Result<String> {
             }
             Err(error) => return drop(tell.send(Err(error))),
         };
-        let key = shared.key.clone();
+        let terms = shared.terms.clone();
         // A peer that breaks off only ends its own connection.
         serve(
             &listener,
-            &key,
+            &terms,
             |work| spawn("peer", work),
             move |peer| {
                 drop(serve_peer(peer, &shared));

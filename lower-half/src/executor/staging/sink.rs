@@ -116,7 +116,8 @@ impl Remote {
     pub fn open(shared: &Arc<Shared>, image: ImageId, address: &str) -> Result<Remote, String> {
         strike(Point::PeerOpen).map_err(|error| format!("the peer at {address}: {error}"))?;
         Ok(Remote {
-            peer: Peer::open(address, &shared.key, PATIENCE).map_err(|error| error.to_string())?,
+            peer: Peer::open(address, &shared.terms, PATIENCE)
+                .map_err(|error| error.to_string())?,
             shared: Arc::clone(shared),
             image,
             address: address.to_owned(),

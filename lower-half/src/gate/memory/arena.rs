@@ -5,14 +5,16 @@ use core::ops::Range;
 
 use super::ranges::Ranges;
 use super::{HUGE, PAGE, map_free, up};
-use crate::arch::layout::{BREAK_START, LARGE, MORE_LARGE, MORE_SMALL, SMALL};
+use crate::arch::layout::{BREAK_START, LARGE, MORE_CODE, MORE_LARGE, MORE_SMALL, SMALL};
 use crate::arch::syscall::failed;
 use crate::gate::call::errno;
 
 /// Mappings from this size on are first tried where the last one of about that size went: it may be free again.
-const WORTH_REUSING: usize = 1 << 20;
+pub const WORTH_REUSING: usize = 1 << 20;
 /// Attempts to find a free place before a room counts as full.
 const ATTEMPTS: usize = 1 << 18;
+/// No file that is larger is a program's code.
+const MOST_CODE: usize = 1 << 36;
 
 /// A room, and where the search in it goes on.
 pub struct Room {
@@ -54,6 +56,30 @@ impl Room {
     }
 }
 
+/// Where its calls are seen (`gate::CODE_END`): in the first room, or in one of its own.
+fn place_code(
+    rooms: &mut [Room; 2],
+    preferred: usize,
+    bytes: usize,
+    alignment: usize,
+    rest: [usize; 4],
+) -> isize {
+    let [first, _] = rooms;
+    let mut more = Room::new(MORE_CODE);
+    let order = match preferred {
+        0 => [first, &mut more],
+        _ => [&mut more, first],
+    };
+    let mut result = errno(libc::ENOMEM);
+    for room in order {
+        result = room.map(bytes, alignment, rest);
+        if result != errno(libc::ENOMEM) {
+            break;
+        }
+    }
+    result
+}
+
 pub struct Arena {
     /// Rooms of small mappings and of large ones: the first, and the one for when that is full.
     pub rooms: [[Room; 2]; 2],
@@ -91,9 +117,18 @@ impl Arena {
         if span == 0 || span > MORE_LARGE.end - MORE_LARGE.start {
             return errno(libc::ENOMEM);
         }
+        // A loader maps the whole file before its code.
+        let code = span <= MOST_CODE
+            && (protection & libc::PROT_EXEC as usize != 0
+                || flags & libc::MAP_ANONYMOUS as usize == 0);
         let class = span.ilog2() as usize & 63;
         let last = self.last.get(class).copied().unwrap_or(0);
-        if span >= WORTH_REUSING && last != 0 && last % alignment == 0 && self.holds(last, span) {
+        if span >= WORTH_REUSING
+            && last != 0
+            && last % alignment == 0
+            && self.holds(last, span)
+            && !(code && (MORE_SMALL.start..MORE_LARGE.end).contains(&last))
+        {
             let result = map_free(last, bytes, protection, flags, fd, offset);
             if result == last as isize {
                 return result;
@@ -106,6 +141,9 @@ impl Arena {
             return errno(libc::ENOMEM);
         };
         let (mut result, mut too_large) = (errno(libc::ENOMEM), false);
+        if code {
+            return place_code(rooms, *preferred, bytes, alignment, rest);
+        }
         for which in [*preferred, 1 - *preferred] {
             let Some(room) = rooms.get_mut(which) else {
                 break;

@@ -3,12 +3,30 @@
 //!
 //! Rules of this place: runs in the trap's handler.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use crate::arch::short::Large;
 use crate::gate::call::Call;
 
-/// Counts calls that change what `/proc/self/smaps` tells of a mapping and `/proc/self/maps` does not.
-static CHANGES: AtomicU64 = AtomicU64::new(0);
+/// Counts calls that change what `/proc/self/smaps` tells of a mapping and `/proc/self/maps` does not; and what the short way knows of large mappings.
+static LARGE: Large = Large {
+    bytes: AtomicUsize::new(0),
+    address: AtomicUsize::new(0),
+    changes: AtomicU64::new(0),
+};
+
+/// For the short way.
+pub fn large() -> &'static Large {
+    &LARGE
+}
+
+/// New memory has been mapped at a place that is worth to be tried again when as much is asked for.
+pub fn placed(bytes: usize, address: usize) {
+    // Whoever reads both while they change maps at a place that is as free as another.
+    LARGE.bytes.store(0, Ordering::SeqCst);
+    LARGE.address.store(address, Ordering::SeqCst);
+    LARGE.bytes.store(bytes, Ordering::SeqCst);
+}
 
 /// Advice that changes no mapping, only pages. (Numbers of linux/mman.h; not all have names in every C library.)
 pub const ADVICE_ON_PAGES: &[u32] = &{
@@ -28,12 +46,12 @@ pub const ADVICE_ON_PAGES: &[u32] = &{
 
 /// How often details of mappings have been changed.
 pub fn changes() -> u64 {
-    CHANGES.load(Ordering::SeqCst)
+    LARGE.changes.load(Ordering::SeqCst)
 }
 
 /// `mmap`, `brk`, and calls that change details of mappings are counted when they are done: who has counted before may have seen what was before.
 pub fn changed() {
-    CHANGES.fetch_add(1, Ordering::SeqCst);
+    LARGE.changes.fetch_add(1, Ordering::SeqCst);
 }
 
 /// `madvise`, `mlock` and others that change details of mappings.

@@ -3,8 +3,8 @@
 use super::{actions, below, bit, masks, stop_signal};
 use crate::arch::frame::Frame;
 use crate::arch::layout::{SLOTS, Slot};
-use crate::arch::{registers, syscall};
-use crate::gate::identity;
+use crate::arch::{registers, short, syscall};
+use crate::gate::{descriptors, identity};
 use crate::threads::registry::Thread;
 use crate::threads::{beneath, interrupted};
 
@@ -46,8 +46,11 @@ unsafe extern "C" fn enter(
     identity::virtualise_sender(info);
     // SAFETY: the kernel's own argument.
     let frame = unsafe { Frame::new(context) };
+    short::settle(frame);
     interrupted::by_handler(frame, signal, action.restarts());
     masks::entered(thread, frame, action.mask);
+    // The thread may be stopped in the handler, whose way back leads there.
+    descriptors::note_behind(frame);
     let mut way_back = ENTERED;
     if beneath::entered(thread, frame) {
         way_back |= ON_TOP;

@@ -59,6 +59,11 @@ impl Class {
         )
     }
 
+    /// What answers calls of this class looks at more of the trap's frame than registers and mask.
+    pub const fn needs_frame(self) -> bool {
+        matches!(self, Class::Threads | Class::Signals)
+    }
+
     /// Calls of this class mean nothing without a rule. (What makes a descriptor has one by its class.)
     pub const fn needs_rule(self) -> bool {
         matches!(

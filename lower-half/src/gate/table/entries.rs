@@ -285,7 +285,7 @@ pub const EVERYWHERE: &[Meaning] = &[
     call("clock_adjtime", Machine, NEVER),
     call("syncfs", Files, NEVER),
     call("sendmmsg", Descriptor, NEVER),
-    call("setns", Holds, &[every(Always, |call| holdings::held(call, Holding::Namespace))]),
+    call("setns", Holds, &[every(Always, holdings::on_setns)]),
     call("getcpu", Asks, NEVER),
     call("process_vm_readv", Names, THREAD),
     call("process_vm_writev", Names, THREAD),

@@ -21,6 +21,7 @@ use stillpoint_wrappers::gate::{ARENA_END, ARENA_START, LOW_END};
 use super::call::Call;
 use super::descriptors;
 use crate::arch::calls;
+use crate::arch::short::DECIDED;
 
 /// Which system calls with a rule's number it is about.
 #[derive(Clone, Copy, Debug)]
@@ -197,6 +198,18 @@ pub fn all() -> impl Iterator<Item = &'static Entry> {
 /// Whether a call is one of those that make threads and processes, become another program, or end.
 pub fn makes_or_ends_threads(number: i64) -> bool {
     entry(number).is_none_or(|entry| matches!(entry.class, Class::Threads))
+}
+
+/// Whether a call may go the short way (`gate::short`): in every launch it is trapped whatever its arguments, or
+/// the way itself tells those that are, and its answer needs no whole frame.
+pub fn goes_short(number: i64) -> bool {
+    entry(number).is_some_and(|entry| {
+        let always = |rule: &Rule| {
+            let decided = matches!(rule.when, When::Always) || DECIDED.contains(&number);
+            decided && matches!(rule.answer, Answer::By(_)) && !rule.restarted
+        };
+        !entry.class.needs_frame() && entry.rules().first().is_some_and(always)
+    })
 }
 
 /// What answers a call that the filter has stopped.

@@ -16,4 +16,5 @@ pub const BACKEND: Backend = Backend {
     ],
     fatal: None,
     while_it_waits: None,
+    alone: None,
 };

@@ -20,9 +20,13 @@ pub const BACKEND: Backend = Backend {
         ("OMPI_MCA_mpi_leave_pinned", "0"),
         ("OMPI_MCA_mpi_leave_pinned_pipeline", "0"),
         ("OMPI_MCA_memory", "^patcher"),
+        // What its launcher tells of the job comes by messages: memory that is shared with the launcher lies where that one has room, which is where the
+        // upper half has its own.
+        ("PMIX_MCA_gds", "^shmem,shmem2"),
     ],
     fatal: Some(fatal),
     while_it_waits: Some(while_it_waits),
+    alone: Some(alone),
 };
 
 // Its own `MPI_ERRORS_ARE_FATAL`: a null object means that MPI is not running.
@@ -60,5 +64,17 @@ unsafe fn while_it_waits(function: Waiting) -> bool {
     unsafe {
         let found = libc::dlsym(libc::RTLD_DEFAULT, c"opal_progress_register_lp".as_ptr());
         !found.is_null() && core::mem::transmute::<*mut c_void, Register>(found)(function) == 0
+    }
+}
+
+/// [`Backend::alone`]. In a program of several threads, the one that has waited longest makes progress for all, and the others sleep until it is done: whoever
+/// came behind a thread that was stopped in its wait would sleep for good. In a program of one thread each wait makes its own.
+unsafe fn alone() {
+    // SAFETY: looks for a name; what has this one is the `bool` of opal/threads/thread_usage.h, which the library's functions read before they wait.
+    unsafe {
+        let found = libc::dlsym(libc::RTLD_DEFAULT, c"opal_uses_threads".as_ptr()).cast::<bool>();
+        if !found.is_null() {
+            found.write_volatile(false);
+        }
     }
 }

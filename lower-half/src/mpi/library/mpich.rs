@@ -2,11 +2,11 @@
 //! its class in it, and more that is the library's own.
 
 pub use super::loaded::ffi;
-pub use super::loaded::found::load;
+pub use super::loaded::found::{self, load};
 pub use super::loaded::texts::text;
 pub use stillpoint_wrappers::mpich as abi;
 
-use super::loaded::found;
+use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::{Status, Word};
 
@@ -18,6 +18,9 @@ pub use super::loaded::ffi as missing;
 
 /// A handle as the library has it in memory.
 pub type Handle = i32;
+
+/// The table is right as it is.
+pub fn adapt(_: &mut Dispatch) {}
 
 /// The handle's word.
 pub fn word(handle: Handle) -> Word {
@@ -52,7 +55,7 @@ pub fn error_to_neutral(code: i32) -> i32 {
 /// Pointers that are no addresses: the library's data has them.
 pub fn weights_from_neutral(pointer: *const i32) -> *const i32 {
     let held = abi::WEIGHTS.iter().find(|it| it.1 == pointer.addr());
-    match held.and_then(|it| found::data(it.0)) {
+    match held.and_then(|it| found::named(it.0)) {
         // SAFETY: what the library has under this name is such a pointer.
         Some(place) => unsafe { place.cast::<*const i32>().read() },
         None => pointer,

@@ -2,8 +2,12 @@
 //! a status, which each library has in its own way, and for error codes, of which the standard gives only the classes.
 //!
 //! * [`missing`] - what the standard has removed, made of what it has
+//! * `quiet` - errors that come back to the caller
 
+mod quiet;
 mod removed;
+
+pub use quiet::adapt;
 
 pub use stillpoint_wrappers::abi;
 pub use stillpoint_wrappers::abi::weights_from_neutral;
@@ -11,7 +15,7 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::{Status, Word};
 
 pub use super::loaded::ffi;
-pub use super::loaded::found::load;
+pub use super::loaded::found::{self, load};
 pub use super::loaded::texts::text;
 
 /// A handle as the library has it in memory.

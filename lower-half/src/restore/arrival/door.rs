@@ -3,12 +3,13 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use linux_raw_sys::general::{
     UFFD_EVENT_PAGEFAULT, UFFD_EVENT_REMOVE, uffd_msg, uffdio_api, uffdio_copy, uffdio_range,
     uffdio_register, uffdio_zeropage,
 };
+use stillpoint_tracking::all_faults;
 
 use crate::arch::PAGE;
 
@@ -18,8 +19,6 @@ const UFFDIO_REGISTER: libc::c_ulong = 0xc020_aa00;
 const UFFDIO_WAKE: libc::c_ulong = 0x8010_aa02;
 const UFFDIO_COPY: libc::c_ulong = 0xc028_aa03;
 const UFFDIO_ZEROPAGE: libc::c_ulong = 0xc020_aa04;
-/// Of /dev/userfaultfd.
-const NEW: libc::c_ulong = 0xaa00;
 const API: u64 = 0xaa;
 const EVENT_REMOVE: u64 = 1 << 3;
 const REGISTER_MISSING: u64 = 1;
@@ -49,24 +48,9 @@ pub struct Door(OwnedFd);
 
 impl Door {
     /// # Errors
-    /// Where the kernel lets only those with CAP_SYS_PTRACE do so (sysctl vm.unprivileged_userfaultfd, /dev/userfaultfd).
+    /// Those of [`all_faults::open`], and where the kernel does not tell of memory that is thrown away.
     pub fn open() -> io::Result<Door> {
-        let flags = libc::c_long::from(libc::O_CLOEXEC | libc::O_NONBLOCK);
-        // SAFETY: makes a descriptor.
-        let mut number = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) };
-        if number < 0 {
-            let refused = io::Error::last_os_error();
-            let Ok(device) = std::fs::File::open("/dev/userfaultfd") else {
-                return Err(refused);
-            };
-            // SAFETY: makes a descriptor.
-            number = unsafe { libc::ioctl(device.as_raw_fd(), NEW, flags) }.into();
-            if number < 0 {
-                return Err(io::Error::last_os_error());
-            }
-        }
-        // SAFETY: made just now.
-        let door = Door(unsafe { OwnedFd::from_raw_fd(number as i32) });
+        let door = Door(all_faults::open()?);
         let mut api = uffdio_api {
             api: API,
             features: EVENT_REMOVE,

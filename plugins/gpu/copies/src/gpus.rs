@@ -1,5 +1,7 @@
 //! All GPUs of the node, as the staging engine wants them.
 
+mod hashing;
+
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +11,9 @@ use stillpoint_gpu_driver::{Driver, Error};
 use stillpoint_gpu_plan::Place;
 use stillpoint_gpu_staging::{Copy, Device, DeviceError, Digest, Spot, Stream, Ticket};
 
+use crate::arena::{Arena, Shown};
 use crate::pinned::Pinned;
+pub use hashing::{HASHES_AT_ONCE, Hashed};
 
 /// Between two looks at the events of copies that are under way: short beside any copy that is worth a stream.
 const PAUSE: Duration = Duration::from_micros(20);
@@ -33,8 +37,12 @@ pub struct Gpus<'d> {
     under_way: Vec<UnderWay>,
     /// Events that have come, by device: to be used again.
     spare: Vec<Vec<Event>>,
+    /// Those that were loaded.
+    kernels: hashing::Kernels,
     pinned: Pinned,
     host_room: u64,
+    /// What is pinned is out of it; it comes with the first of that.
+    arena: Option<Arena>,
     begun: u64,
     start: Instant,
 }
@@ -50,11 +58,13 @@ impl<'d> Gpus<'d> {
             .collect::<Result<_, _>>()?;
         Ok(Gpus {
             spare: contexts.iter().map(|_| Vec::new()).collect(),
+            kernels: hashing::Kernels::new(),
             contexts,
             queues: BTreeMap::new(),
             under_way: Vec::new(),
             pinned: Pinned::default(),
             host_room,
+            arena: None,
             begun: 0,
             start: Instant::now(),
         })
@@ -66,6 +76,43 @@ impl<'d> Gpus<'d> {
     /// The driver's.
     pub fn reach(&self, from: usize, to: usize) -> Result<bool, Error> {
         self.contexts[from].reach(&self.contexts[to])
+    }
+
+    /// The file that all host memory which is pinned here lies in.
+    ///
+    /// # Errors
+    /// There can be none.
+    pub fn shown(&mut self) -> Result<Shown, DeviceError> {
+        Ok(self.arena()?.shown())
+    }
+
+    fn arena(&mut self) -> Result<&mut Arena, DeviceError> {
+        if self.arena.is_none() {
+            let arena = Arena::new(self.host_room);
+            let arena = arena.map_err(|error| {
+                DeviceError::Other(format!("host memory for staging cannot be had: {error}"))
+            })?;
+            self.arena = Some(arena);
+        }
+        let arena = self.arena.as_mut();
+        arena.ok_or_else(|| DeviceError::Other("there is no host memory".to_owned()))
+    }
+
+    /// Pins host memory for all GPUs.
+    fn pin(&mut self, bytes: u64) -> Result<u64, DeviceError> {
+        let place = Place::Host;
+        let none = DeviceError::OutOfMemory { place, bytes };
+        if self.contexts.is_empty() || bytes > self.room(place)? {
+            return Err(none);
+        }
+        let memory = self.arena()?.take(bytes).ok_or(none)?;
+        // SAFETY: mapped as long as this lives, which unpins it first.
+        if let Err(error) = unsafe { self.contexts[0].pin(memory, bytes) } {
+            self.arena()?.give_back(memory);
+            return Err(no_memory(place, 0, bytes, &error));
+        }
+        self.pinned.add(memory, bytes);
+        Ok(memory as u64)
     }
 
     /// Host memory that other GPUs of this process have pinned is copied from here, too.
@@ -105,6 +152,30 @@ impl<'d> Gpus<'d> {
             touches(one.copy.from, one.copy.bytes) || touches(one.copy.to, one.copy.bytes)
         };
         self.under_way.iter().any(both)
+    }
+
+    /// Waits until one of these copies has ended.
+    fn any_ended(&mut self, which: impl Fn(Ticket) -> bool) -> Result<Ticket, DeviceError> {
+        while self.under_way.iter().any(|one| which(one.ticket)) {
+            for at in 0..self.under_way.len() {
+                let one = &self.under_way[at];
+                if !which(one.ticket) {
+                    continue;
+                }
+                let owner = Gpus::owner(&one.stream)?;
+                match self.contexts[owner].has_come(one.event) {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        let one = self.under_way.remove(at);
+                        self.spare[owner].push(one.event);
+                        return Ok(one.ticket);
+                    }
+                    Err(error) => return Err(failed(&one.stream, &one.copy, owner, &error)),
+                }
+            }
+            thread::sleep(PAUSE);
+        }
+        Err(DeviceError::Other("no copy is under way".to_owned()))
     }
 
     fn quiet_host(&self, spot: Spot, bytes: u64) -> Result<*mut u8, DeviceError> {
@@ -150,16 +221,7 @@ impl Device for Gpus<'_> {
                 let allocated = self.contexts[gpu].allocate(bytes);
                 allocated.map_err(|error| no_memory(place, gpu, bytes, &error))?
             }
-            Place::Host => {
-                let room = self.room(place)?;
-                let first = self.contexts.first().filter(|_| bytes <= room);
-                let first = first.ok_or(DeviceError::OutOfMemory { place, bytes })?;
-                let memory = first
-                    .pin(bytes)
-                    .map_err(|error| no_memory(place, 0, bytes, &error))?;
-                self.pinned.add(memory, bytes);
-                memory as u64
-            }
+            Place::Host => self.pin(bytes)?,
         };
         Ok(Spot { place, address })
     }
@@ -176,6 +238,9 @@ impl Device for Gpus<'_> {
                     if let Some(first) = self.contexts.first() {
                         // SAFETY: it was pinned, it is in the list no more, no copy uses it, and slices of it borrow from this.
                         drop(unsafe { first.unpin(range.memory) });
+                    }
+                    if let Some(arena) = &mut self.arena {
+                        arena.give_back(range.memory);
                     }
                 }
             }
@@ -219,23 +284,7 @@ impl Device for Gpus<'_> {
     }
 
     fn ended(&mut self) -> Result<Ticket, DeviceError> {
-        while !self.under_way.is_empty() {
-            for at in 0..self.under_way.len() {
-                let one = &self.under_way[at];
-                let owner = Gpus::owner(&one.stream)?;
-                match self.contexts[owner].has_come(one.event) {
-                    Ok(false) => {}
-                    Ok(true) => {
-                        let one = self.under_way.remove(at);
-                        self.spare[owner].push(one.event);
-                        return Ok(one.ticket);
-                    }
-                    Err(error) => return Err(failed(&one.stream, &one.copy, owner, &error)),
-                }
-            }
-            thread::sleep(PAUSE);
-        }
-        Err(DeviceError::Other("no copy is under way".to_owned()))
+        self.any_ended(|_| true)
     }
 
     fn settle(&mut self) {
@@ -266,6 +315,10 @@ impl Device for Gpus<'_> {
         Ok(None)
     }
 
+    fn can_hash(&self) -> bool {
+        false
+    }
+
     fn now(&self) -> Duration {
         self.start.elapsed()
     }
@@ -286,6 +339,7 @@ fn failed(stream: &Stream, copy: &Copy, owner: usize, error: &Error) -> DeviceEr
 impl Drop for Gpus<'_> {
     fn drop(&mut self) {
         self.settle();
+        self.unload();
         for range in self.pinned.all() {
             if let Some(first) = self.contexts.first() {
                 // SAFETY: it was pinned, no copy is under way any more, and nobody has a slice of what is dropped.

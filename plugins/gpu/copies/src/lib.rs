@@ -2,11 +2,13 @@
 //!
 //! * [`Gpus`] - all of it
 //! * [`survey`] - what the node has, its ways measured where nobody has measured them
+//! * [`arena`] - the file that all pinned host memory is out of, for who is shown it
 //! * `pinned` - host memory, and who may look at it
 
+pub mod arena;
 mod gpus;
 mod pinned;
 mod survey;
 
-pub use gpus::Gpus;
+pub use gpus::{Gpus, HASHES_AT_ONCE, Hashed};
 pub use survey::{SurveyError, survey};

@@ -3,8 +3,9 @@
 
 use stillpoint_gpu_driver::Error;
 use stillpoint_gpu_driver::devices::Device as Described;
+use stillpoint_gpu_plan::record::named;
 use stillpoint_gpu_plan::streams::probes;
-use stillpoint_gpu_plan::{Copies, Gpu, Host, Node, Peer, Place, Record, Way};
+use stillpoint_gpu_plan::{Back, Copies, Gpu, Host, Node, Peer, Place, Record, Way};
 use stillpoint_gpu_staging::{DeviceError, probe};
 
 use crate::Gpus;
@@ -63,27 +64,46 @@ pub fn survey(
         }
         let uuid = node.gpus[way.from].uuid.clone();
         let name = node.way_name(way).to_owned();
-        if record.copied(&uuid, driver, &name).is_empty() {
-            let smaller = |(bytes, copies): (u64, Copies)| {
-                let slot = (copies.slot / cut).max(1);
-                (bytes / cut, Copies { slot, ..copies })
-            };
-            for probe in probe(gpus, way, probes().map(smaller))? {
-                record.add(&uuid, driver, &name, probe.copied());
-            }
-        }
+        let between = (Place::Gpu(way.from), way.to);
+        know(gpus, between, (&uuid, driver, &name), record, cut)?;
         measured(&mut node, way, record.bandwidth(&uuid, driver, &name));
+    }
+    for gpu in 0..described.len() {
+        let back = Back {
+            from: Place::Host,
+            to: gpu,
+        };
+        let (uuid, name) = node.back_name(back);
+        let between = (back.from, Place::Gpu(gpu));
+        know(gpus, between, (uuid, driver, name), record, cut)?;
     }
     Ok(node)
 }
 
+/// Probes a way that the record knows nothing of.
+fn know(
+    gpus: &mut Gpus<'_>,
+    between: (Place, Place),
+    (uuid, driver, name): (&str, &str, &str),
+    record: &mut Record,
+    cut: u64,
+) -> Result<(), DeviceError> {
+    if !record.copied(uuid, driver, name).is_empty() {
+        return Ok(());
+    }
+    let smaller = |(bytes, copies): (u64, Copies)| {
+        let slot = (copies.slot / cut).max(1);
+        (bytes / cut, Copies { slot, ..copies })
+    };
+    for probe in probe(gpus, between, probes().map(smaller))? {
+        record.add(uuid, driver, name, probe.copied());
+    }
+    Ok(())
+}
+
 fn unmeasured(device: &Described) -> Gpu {
     Gpu {
-        uuid: device
-            .uuid
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect(),
+        uuid: named(&device.uuid),
         free: 0,
         own: None,
         // A bus that nobody could measure, a GPU without any free memory: slow, and there.

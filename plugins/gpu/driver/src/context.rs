@@ -19,8 +19,8 @@ const ENABLE_ACCESS: Function = function(c"cuCtxEnablePeerAccess", 4000);
 const INFO: Function = function(c"cuMemGetInfo", 3020);
 const ALLOCATE: Function = function(c"cuMemAlloc", 3020);
 const FREE: Function = function(c"cuMemFree", 3020);
-const PIN: Function = function(c"cuMemHostAlloc", 2000);
-const UNPIN: Function = function(c"cuMemFreeHost", 2000);
+const PIN: Function = function(c"cuMemHostRegister", 6050);
+const UNPIN: Function = function(c"cuMemHostUnregister", 4000);
 const STREAM: Function = function(c"cuStreamCreate", 2000);
 const END_STREAM: Function = function(c"cuStreamDestroy", 4000);
 const EVENT: Function = function(c"cuEventCreate", 2000);
@@ -39,19 +39,19 @@ const ENABLED_ALREADY: u32 = 704;
 const NON_BLOCKING: c_uint = 1;
 /// `CU_EVENT_DISABLE_TIMING`: quicker, and times are taken elsewhere.
 const NO_TIMING: c_uint = 2;
-/// `CU_MEMHOSTALLOC_PORTABLE`: pinned for all devices.
+/// `CU_MEMHOSTREGISTER_PORTABLE`: pinned for all devices.
 const PORTABLE: c_uint = 1;
 
 /// The primary context of a device. The driver keeps it until it is dropped.
 pub struct Context<'d> {
-    driver: &'d Driver,
+    pub(crate) driver: &'d Driver,
     device: c_int,
     handle: *mut c_void,
 }
 
 /// A queue of copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stream(*mut c_void);
+pub struct Stream(pub(crate) *mut c_void);
 
 /// A moment in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,11 +86,11 @@ impl<'d> Context<'d> {
     }
 
     /// Makes it the one that the calls of this thread mean.
-    fn enter(&self) -> Result<(), Error> {
+    pub(crate) fn enter(&self) -> Result<(), Error> {
         self.with(SET_CURRENT, self.handle)
     }
 
-    fn with(&self, function: Function, handle: *mut c_void) -> Result<(), Error> {
+    pub(crate) fn with(&self, function: Function, handle: *mut c_void) -> Result<(), Error> {
         self.driver.call::<OfHandle>(function, |call| {
             // SAFETY: the function's type; the handle is one that the driver has given, of the kind that the function takes.
             unsafe { call(handle) }
@@ -175,29 +175,29 @@ impl<'d> Context<'d> {
         })
     }
 
-    /// Host memory that all devices copy to and from by themselves. It is zero nowhere in particular.
-    ///
-    /// # Errors
-    /// The driver's.
-    pub fn pin(&self, bytes: u64) -> Result<*mut u8, Error> {
-        type Pin = unsafe extern "C" fn(*mut *mut c_void, usize, c_uint) -> Code;
-        self.enter()?;
-        let place = self
-            .driver
-            .ask::<Pin, *mut c_void>(PIN, ptr::null_mut(), |call, place| {
-                // SAFETY: the function's type; the place is the call's.
-                unsafe { call(place, bytes as usize, PORTABLE) }
-            })?;
-        Ok(place.cast())
-    }
-
-    /// Gives pinned memory back.
+    /// From now on all devices copy to and from this memory by themselves.
     ///
     /// # Errors
     /// The driver's.
     ///
     /// # Safety
-    /// It is from [`Context::pin`], and nobody uses it any more, no copy either.
+    /// It is mapped, and stays so until [`Context::unpin`].
+    pub unsafe fn pin(&self, memory: *mut u8, bytes: u64) -> Result<(), Error> {
+        type Pin = unsafe extern "C" fn(*mut c_void, usize, c_uint) -> Code;
+        self.enter()?;
+        self.driver.call::<Pin>(PIN, |call| {
+            // SAFETY: the function's type; of the memory the caller says that it is mapped.
+            unsafe { call(memory.cast(), bytes as usize, PORTABLE) }
+        })
+    }
+
+    /// It is the host's alone again.
+    ///
+    /// # Errors
+    /// The driver's.
+    ///
+    /// # Safety
+    /// [`Context::pin`] had it, and nobody uses it any more, no copy either.
     pub unsafe fn unpin(&self, memory: *mut u8) -> Result<(), Error> {
         self.enter()?;
         self.with(UNPIN, memory.cast())
@@ -253,15 +253,20 @@ impl<'d> Context<'d> {
         behind: Event,
     ) -> Result<(), Error> {
         type Copy = unsafe extern "C" fn(u64, u64, usize, *mut c_void) -> Code;
-        type Record = unsafe extern "C" fn(*mut c_void, *mut c_void) -> Code;
         self.enter()?;
         self.driver.call::<Copy>(COPY, |call| {
             // SAFETY: the function's type; of host memory the caller says that it may be copied.
             unsafe { call(to, from, bytes as usize, stream.0) }
         })?;
+        self.record(behind, stream)
+    }
+
+    /// Puts an event behind what a stream has to do. The context is entered.
+    pub(crate) fn record(&self, event: Event, stream: Stream) -> Result<(), Error> {
+        type Record = unsafe extern "C" fn(*mut c_void, *mut c_void) -> Code;
         self.driver.call::<Record>(RECORD, |call| {
             // SAFETY: the function's type; both handles are the driver's.
-            unsafe { call(behind.0, stream.0) }
+            unsafe { call(event.0, stream.0) }
         })
     }
 

@@ -18,6 +18,9 @@ const NAME: Function = function(c"cuDeviceGetName", 2000);
 const UUID: Function = function(c"cuDeviceGetUuid", 11040);
 const TOTAL: Function = function(c"cuDeviceTotalMem", 3020);
 
+/// The older form: of a part of a device it says the device's own.
+const UUID_OF_THE_WHOLE: Function = function(c"cuDeviceGetUuid", 9020);
+
 /// One device, as the driver describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
@@ -25,6 +28,8 @@ pub struct Device {
     pub name: String,
     /// Its memory.
     pub bytes: u64,
+    /// Whether it is a part of a device (MIG).
+    pub is_part: bool,
 }
 
 /// The version of CUDA that the driver has: 13040 is 13.4.
@@ -62,6 +67,10 @@ fn describe(driver: &Driver, number: c_int) -> Result<Device, Error> {
     let uuid =
         driver.ask::<Uuid, CUuuid>(UUID, uuid, |call, place| unsafe { call(place, device) })?;
     // SAFETY: as above.
+    let whole = driver.ask::<Uuid, CUuuid>(UUID_OF_THE_WHOLE, uuid, |call, place| unsafe {
+        call(place, device)
+    });
+    // SAFETY: as above.
     let bytes =
         driver.ask::<Total, usize>(TOTAL, 0, |call, place| unsafe { call(place, device) })?;
     let name = [0; NAME_BYTES];
@@ -75,5 +84,7 @@ fn describe(driver: &Driver, number: c_int) -> Result<Device, Error> {
         uuid: uuid.bytes.map(|byte| byte as u8),
         name: String::from_utf8_lossy(&name).into_owned(),
         bytes: bytes as u64,
+        // A driver that has not that form any more tells nothing by it.
+        is_part: whole.is_ok_and(|whole| whole.bytes != uuid.bytes),
     })
 }

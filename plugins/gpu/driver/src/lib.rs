@@ -5,12 +5,14 @@
 //! * [`library`] - the library, and how a function is found
 //! * [`devices`] - what the node has
 //! * [`context`] - a device's memory, streams and copies, for this process itself
+//! * [`kernel`] - programs of a device, for this process itself
 //! * [`checkpoint`] - another process is locked, checkpointed, restored, unlocked
 //! * [`storage`] - another process's device memory is lent meanwhile
 
 pub mod checkpoint;
 pub mod context;
 pub mod devices;
+pub mod kernel;
 pub mod library;
 pub mod storage;
 

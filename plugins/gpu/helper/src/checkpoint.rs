@@ -1,16 +1,19 @@
 //! What is done for one rank.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead};
+use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak, mpsc};
 
+use stillpoint_gpu_copies::arena::Shown;
 use stillpoint_gpu_driver::{Driver, Error, checkpoint};
-use stillpoint_gpu_messages::{Answer, Memory, Request, State, Uuid, VERSION, send};
+use stillpoint_gpu_messages::{Answer, Request, State, VERSION, send};
 
 use crate::facts;
 use crate::staging::Portion;
 use crate::staging::locked::Locked;
-use crate::staging::rank::{self, Draining, Returning};
+use crate::staging::rank::{self, Draining, Filling, Returning};
+use crate::staging::shown;
 use crate::staging::stager::{self, Asked, Order, Outcome};
 
 /// The driver, begun with once, by whoever needs it first; and what became of that.
@@ -53,13 +56,19 @@ pub struct Connection<'n> {
     /// Until it is filled back.
     portion: Option<Arc<Portion>>,
     draining: Option<Draining>,
+    filling: Option<Filling>,
     /// Whether it has locked the process, and others wait for what comes of that.
     locks: bool,
+    /// Whether it expects that something is staged.
+    expects: bool,
 }
 
 impl Drop for Connection<'_> {
     fn drop(&mut self) {
         self.is_locked_no_more();
+        if self.expects {
+            let _ = self.order(Order::Over);
+        }
     }
 }
 
@@ -73,7 +82,9 @@ impl<'n> Connection<'n> {
             pid,
             portion: None,
             draining: None,
+            filling: None,
             locks: false,
+            expects: false,
         }
     }
 
@@ -85,16 +96,31 @@ impl<'n> Connection<'n> {
         &mut self,
         request: Request,
         from: &mut impl BufRead,
-        to: &mut impl Write,
+        mut to: &UnixStream,
     ) -> io::Result<()> {
         let answer = match request {
             Request::Hello { version } => hello(version),
             Request::Next => {
                 return match &mut self.draining {
-                    Some(draining) => draining.next(to),
-                    None => send(to, &Answer::Failed("nothing is drained".to_owned())),
+                    Some(draining) => draining.next(&mut to),
+                    None => send(&mut to, &nothing_is_drained()),
                 };
             }
+            Request::Arena => match self.arena() {
+                Ok(arena) => return shown::hand(&arena.file, arena.bytes, from, to),
+                Err(reason) => Answer::Failed(reason),
+            },
+            Request::Hashes { block, hashers } => {
+                return match &mut self.draining {
+                    Some(draining) => draining.hashes(block, hashers, &mut to),
+                    None => send(&mut to, &nothing_is_drained()),
+                };
+            }
+            Request::Only { block } => match &mut self.draining {
+                Some(draining) => draining.only(block, from)?,
+                // What follows cannot be told from requests.
+                None => return Err(io::ErrorKind::InvalidData.into()),
+            },
             request => match driver() {
                 Ok(driver) => self
                     .with(driver, request, from, to)
@@ -102,7 +128,18 @@ impl<'n> Connection<'n> {
                 Err(reason) => Answer::Failed(reason),
             },
         };
-        send(to, &answer)
+        send(&mut to, &answer)
+    }
+
+    /// What the rank is to see.
+    fn arena(&mut self) -> Result<Shown, String> {
+        if let Some(draining) = &self.draining {
+            return Ok(draining.arena());
+        }
+        let filling = Filling::new(driver()?)?;
+        let arena = filling.arena();
+        self.filling = Some(filling);
+        Ok(arena)
     }
 
     fn with(
@@ -110,7 +147,7 @@ impl<'n> Connection<'n> {
         driver: &'static Driver,
         request: Request,
         from: &mut impl BufRead,
-        to: &mut impl Write,
+        mut to: &UnixStream,
     ) -> Result<Answer, String> {
         let pid = self.pid;
         let done = |result: Result<(), Error>| match result {
@@ -127,10 +164,12 @@ impl<'n> Connection<'n> {
             },
             Request::Lock { milliseconds } => {
                 match checkpoint::lock(driver, pid, milliseconds) {
+                    // The driver may have come to it at the last moment, when nobody waited any more: this time, or the time before.
+                    Err(_) if checkpoint::state(driver, pid) == Ok(checkpoint::State::Locked) => {}
                     Err(error) if error.code() == Some(checkpoint::NOT_READY) => {
                         return Ok(Answer::TimedOut);
                     }
-                    result => done(result)?,
+                    result => drop(done(result)?),
                 };
                 self.locks = true;
                 self.node.locked.add(pid);
@@ -138,7 +177,8 @@ impl<'n> Connection<'n> {
             }
             Request::Checkpoint => {
                 self.is_locked_no_more();
-                done(checkpoint::checkpoint(driver, pid))
+                checkpoint::checkpoint(driver, pid).map_err(|error| not_put_down(&error))?;
+                Ok(Answer::Done)
             }
             Request::Restore { pairs } => {
                 let pairs: Vec<_> = pairs.into_iter().map(|(old, new)| (old.0, new.0)).collect();
@@ -151,6 +191,7 @@ impl<'n> Connection<'n> {
             Request::Survey { directory } => {
                 let (done, waits) = mpsc::channel();
                 self.order(Order::Survey { directory, done })?;
+                self.expects = true;
                 waits.recv().map_err(|_| gone())?;
                 Ok(Answer::Done)
             }
@@ -174,24 +215,41 @@ impl<'n> Connection<'n> {
                 // What is staged is kept where it does not go back.
                 let portion = self.portion.clone();
                 let portion = portion.ok_or("nothing of this process is staged")?;
-                rank::unstage(driver, pid, &portion)?;
+                let measured = rank::unstage(driver, pid, &portion)?;
+                // Before the last of what is staged goes, and with it who notes this.
+                let epoch = portion.group.epoch;
+                self.order(Order::Back(measured, epoch))?;
                 self.portion = None;
                 Ok(Answer::Done)
             }
             Request::Drain => {
                 let portion = self.all_staged().get(&pid).and_then(Weak::upgrade);
                 let portion = portion.ok_or("nothing of this process is staged")?;
-                let draining = Draining::new(driver, portion)?;
+                let draining = Draining::new(driver, &portion)?;
                 let memories = draining.memories();
                 self.draining = Some(draining);
                 Ok(Answer::Memories(memories))
             }
-            Request::Next => Err("nothing is drained".to_owned()),
+            Request::Arena | Request::Next | Request::Hashes { .. } | Request::Only { .. } => {
+                Ok(nothing_is_drained())
+            }
             Request::Fill {
                 rank,
+                directory,
                 pairs,
                 memories,
-            } => self.fill(driver, (rank, &pairs, &memories), from, to),
+            } => {
+                let returning = Returning {
+                    pid,
+                    rank,
+                    pairs: &pairs,
+                    memories: &memories,
+                };
+                let filling = self.filling.take();
+                let filling = filling.ok_or("the rank sees no memory to fill them from")?;
+                filling.fill(driver, &returning, &directory, &mut to, from)?;
+                Ok(Answer::Done)
+            }
         }
     }
 
@@ -232,22 +290,20 @@ impl<'n> Connection<'n> {
             }
         }
     }
+}
 
-    fn fill(
-        &self,
-        driver: &'static Driver,
-        (rank, pairs, memories): (u32, &[(Uuid, Uuid)], &[Memory]),
-        from: &mut impl BufRead,
-        to: &mut impl Write,
-    ) -> Result<Answer, String> {
-        let returning = Returning {
-            pid: self.pid,
-            rank,
-            pairs,
-            memories,
-        };
-        rank::fill(driver, &returning, to, from)?;
-        Ok(Answer::Done)
+/// Results after which the driver does no more for a process, as its documents say of each: `CUDA_ERROR_ECC_UNCORRECTABLE`,
+/// `..._NVLINK_UNCORRECTABLE`, `..._ILLEGAL_ADDRESS`, `..._LAUNCH_TIMEOUT`, `..._ASSERT`, `..._HARDWARE_STACK_ERROR` to `..._INVALID_PC`,
+/// `..._LAUNCH_FAILED`; and one that says nothing, `..._UNKNOWN`.
+const STAYS: [u32; 12] = [214, 220, 700, 702, 710, 714, 715, 716, 717, 718, 719, 999];
+
+/// Why the driver has not put a process's devices down.
+fn not_put_down(error: &Error) -> String {
+    match error.code() {
+        Some(code) if STAYS.contains(&code) => format!(
+            "{error}; this error may stay with the process, and then its own calls to its GPUs fail from now on, as they would without Stillpoint"
+        ),
+        _ => error.to_string(),
     }
 }
 
@@ -258,6 +314,10 @@ fn hello(version: u32) -> Answer {
             "this stillpoint-gpu speaks version {VERSION}, the rank version {version}: they are of two installations; end the older job"
         )),
     }
+}
+
+fn nothing_is_drained() -> Answer {
+    Answer::Failed("nothing is drained".to_owned())
 }
 
 fn gone() -> String {

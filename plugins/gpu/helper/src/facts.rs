@@ -26,6 +26,16 @@ pub fn open() -> Result<Driver, String> {
     })
 }
 
+/// What is said where the driver tells parts of GPUs as devices. Processes see one such part each, and this one, which serves them all, would see
+/// another's.
+fn part(devices: &[devices::Device]) -> Option<String> {
+    let part = devices.iter().find(|device| device.is_part)?;
+    Some(format!(
+        "{} is a part of a GPU (MIG), and parts of GPUs are not carried: run the job on whole GPUs (nvidia-smi -mig 0)",
+        part.name
+    ))
+}
+
 /// What there is.
 ///
 /// # Errors
@@ -35,7 +45,7 @@ pub fn of(driver: &Driver) -> Result<Facts, String> {
     let cuda = devices::version(driver).map_err(told)?;
     let devices = devices::all(driver).map_err(told)?;
     let no_host_mode = match checkpoint::missing(driver).as_slice() {
-        [] => None,
+        [] => part(&devices),
         missing => Some(format!(
             "the driver has no {}: a driver for CUDA 12.8 or later is needed",
             missing.join(", ")

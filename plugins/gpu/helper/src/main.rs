@@ -4,17 +4,20 @@
 //! stillpoint-gpu --start NAME    starts one that serves, and ends
 //! stillpoint-gpu --serve NAME    serves the ranks that come to the socket NAME (abstract), until all have gone
 //! stillpoint-gpu --facts         says as JSON what the node has
+//! stillpoint-gpu --measure DIR BYTES    measures what its GPUs do; DIR gets the record
 //! ```
 //!
 //! The rank that needs it first starts it, out of its own lower half. It is no child of the application's, and outlives a rank that dies.
 //!
 //! * [`facts`] - what the node has
 //! * [`checkpoint`] - what is done for one rank
+//! * [`measure`] - what the node's GPUs do
 //! * [`staging`] - device memory goes to wherever the node has room
 //! * [`serve`] - who is served, and until when
 
 mod checkpoint;
 mod facts;
+mod measure;
 mod serve;
 mod staging;
 
@@ -26,9 +29,13 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["--facts"] => say_facts(),
+        ["--measure", directory, bytes] => match bytes.parse() {
+            Ok(bytes) => measure::measure(directory.as_ref(), bytes),
+            Err(_) => Err(format!("'{bytes}' is no number of bytes")),
+        },
         ["--start", name] => start(name),
         ["--serve", name] => serve::until_all_have_gone(name.as_bytes()),
-        _ => Err("usage: stillpoint-gpu --facts | --serve NAME (started by Stillpoint)".to_owned()),
+        _ => Err("usage: stillpoint-gpu --facts | --measure DIR BYTES | --serve NAME (started by Stillpoint)".to_owned()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

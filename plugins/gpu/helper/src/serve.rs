@@ -93,9 +93,8 @@ fn may_come(peer: &UnixCredentials) -> bool {
 fn converse(stream: &UnixStream, node: &Node, pid: i32) -> io::Result<()> {
     let mut connection = Connection::new(node, pid);
     let mut from = BufReader::new(stream);
-    let mut to = stream;
     while let Some(request) = receive::<Request>(&mut from)? {
-        connection.carry_out(request, &mut from, &mut to)?;
+        connection.carry_out(request, &mut from, stream)?;
     }
     Ok(())
 }

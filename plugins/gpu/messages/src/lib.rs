@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod facts;
+pub mod hashed;
 mod staged;
 
 use std::io::{self, BufRead, Read, Write};
@@ -15,10 +16,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use facts::{Device, Facts, Uuid};
+pub use hashed::{Hashed, Hashers};
 pub use staged::{Memory, Report, WayReport};
 
 /// Counts up with every change of what is said here. Ranks and helper of one installation have the same.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 5;
 
 /// The longest line. Facts of a node are the longest that is said.
 pub const MOST: u64 = 1 << 20;
@@ -62,11 +64,25 @@ pub enum Request {
     Unstage,
     /// The connection will ask for what is staged of this process. It holds it until it ends.
     Drain,
-    /// The next bytes of it. They come behind the answer.
+    /// The hashes of its blocks of so many bytes: of those that lie as a whole in one place, and by whom it is said here. Before the first bytes.
+    Hashes {
+        block: u64,
+        hashers: Hashers,
+    },
+    /// Of what is drained only some blocks of so many bytes are wanted: a bit for each block of each memory follows, those of a memory beginning with a
+    /// byte. Before the first bytes.
+    Only {
+        block: u64,
+    },
+    /// The host memory that bytes of this connection's lie in: of what is drained, or, where nothing is, of what is to be filled.
+    Arena,
+    /// The next bytes of it. They stay until the next request.
     Next,
-    /// Back to the devices, to others where pairs say so, with the bytes of these memories, one behind the other, which come behind the request.
+    /// Back to the devices, to others where pairs say so, with the bytes of these memories, one behind the other. Where each is to be put is answered, and
+    /// one byte behind that says that it is there.
     Fill {
         rank: u32,
+        directory: PathBuf,
         pairs: Vec<(Uuid, Uuid)>,
         memories: Vec<Memory>,
     },
@@ -87,11 +103,18 @@ pub enum Answer {
     NotStaged(String),
     /// What is staged of the process.
     Memories(Vec<Memory>),
-    /// So many bytes of the memory with that number in the list follow, from an offset on.
+    /// The hashes of its blocks.
+    Hashes(Hashed),
+    /// The memory is a file of so many bytes. One byte says that it may come, and it comes beside one byte.
+    Arena {
+        bytes: u64,
+    },
+    /// So many bytes of the memory with that number in the list, from an offset on, lie `at` that place of the arena, or are to be put there.
     Bytes {
         memory: usize,
         offset: u64,
         bytes: u64,
+        at: u64,
     },
     /// In words for people.
     Failed(String),

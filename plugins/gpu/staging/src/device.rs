@@ -98,6 +98,9 @@ pub trait Device {
     /// The digest of a GPU's memory where it lies; `None` where the device does not hash.
     fn digest(&mut self, spot: Spot, bytes: u64) -> Result<Option<Digest>, DeviceError>;
 
+    /// Whether it hashes its own memory.
+    fn can_hash(&self) -> bool;
+
     /// Since some moment.
     fn now(&self) -> Duration;
 }

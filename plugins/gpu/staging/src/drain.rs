@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stillpoint_gpu_plan::Place;
+use stillpoint_gpu_plan::{Copies, Place};
 
 use crate::Error;
 use crate::device::{Copy, Device, Digest, Spot, digest};
@@ -12,9 +12,21 @@ use crate::stage::{Piece, Staged, agree};
 
 /// Where drained bytes go: the rank's image.
 pub trait Sink {
-    /// The next bytes of a source, which is known by its number in the list of sources. Sources come in their order, and so do the
-    /// bytes of each.
-    fn write(&mut self, source: usize, bytes: &[u8], digest: Digest) -> Result<(), SinkError>;
+    /// The next bytes of a source, which is known by its number in the list of sources, from an offset on. Sources come in their order, and so
+    /// do the bytes of each: all of them, or those that are [wanted](Staged::only). They stay where they are until the next step of the drain. Their
+    /// digest is there where a device has made one, or this wants it.
+    fn write(
+        &mut self,
+        source: usize,
+        offset: u64,
+        bytes: &[u8],
+        digest: Option<Digest>,
+    ) -> Result<(), SinkError>;
+
+    /// Whether it wants a digest of bytes that no device has hashed.
+    fn wants_digests(&self) -> bool {
+        true
+    }
 }
 
 /// Why a sink takes no more.
@@ -38,21 +50,36 @@ pub struct Drain {
     /// Pieces on their way to slots, and those that are there.
     under_way: BTreeMap<usize, Spot>,
     arrived: BTreeMap<usize, Spot>,
+    /// The slot of what went out last: whoever got it may look at it still.
+    last: Option<Spot>,
 }
 
 impl Drain {
-    /// Begins with the first byte of the first source.
+    /// Begins with the first byte of the first source, in as many streams from each GPU as slots were taken for.
     pub fn new(staged: Staged) -> Drain {
-        let mut pump = Pump::default();
+        let streams = staged.drain.streams;
+        Drain::in_streams(staged, &|_, _| streams)
+    }
+
+    /// The same, and it is asked in how many streams so many bytes come from a GPU; in no more than slots were taken for.
+    pub fn in_streams(staged: Staged, streams: &dyn Fn(usize, u64) -> u32) -> Drain {
+        let mut loads: BTreeMap<usize, u64> = BTreeMap::new();
         for piece in &staged.pieces {
-            if piece.spot.place != Place::Host {
-                pump.line((piece.spot.place, Place::Host), staged.drain);
+            if let Place::Gpu(gpu) = piece.spot.place {
+                *loads.entry(gpu).or_default() += piece.bytes;
             }
         }
-        let (slot, count) = (
-            staged.drain.slot.max(1),
-            2 * u64::from(staged.drain.streams.max(1)),
-        );
+        let mut pump = Pump::default();
+        for (gpu, bytes) in loads {
+            let streams = streams(gpu, bytes).clamp(1, staged.drain.streams.max(1));
+            let copies = Copies {
+                streams,
+                ..staged.drain
+            };
+            pump.line((Place::Gpu(gpu), Place::Host), copies);
+        }
+        let slot = staged.drain.slot.max(1);
+        let count = staged.drain.slots() / slot;
         let free = (0..count).map(|at| staged.slots.after(at * slot)).collect();
         Drain {
             staged,
@@ -62,6 +89,7 @@ impl Drain {
             free,
             under_way: BTreeMap::new(),
             arrived: BTreeMap::new(),
+            last: None,
         }
     }
 
@@ -70,8 +98,15 @@ impl Drain {
         &self.staged
     }
 
+    /// Whether anything that is not out yet lies in a place.
+    pub fn is_on(&self, place: Place) -> bool {
+        let left = &self.staged.pieces[self.next..];
+        left.iter().any(|piece| piece.spot.place == place)
+    }
+
     /// Takes the next piece out; false when all are out.
     pub fn step(&mut self, device: &mut dyn Device, sink: &mut dyn Sink) -> Result<bool, Error> {
+        self.free.extend(self.last.take());
         let Some(&piece) = self.staged.pieces.get(self.next) else {
             return Ok(false);
         };
@@ -81,24 +116,26 @@ impl Drain {
             Place::Gpu(_) => self.wait_for(device, self.next)?,
         };
         let bytes = device.host(spot, piece.bytes)?;
-        let found = digest(bytes);
-        if !agree(piece.digest, Some(found)) {
+        let hashed = piece.digest.is_some() || sink.wants_digests();
+        let found = hashed.then(|| digest(bytes));
+        if !agree(piece.digest, found) {
             return Err(self.staged.changed(&piece));
         }
-        sink.write(piece.source, bytes, found)?;
-        self.staged.pieces[self.next].digest = Some(found);
+        sink.write(piece.source, piece.offset, bytes, found)?;
+        self.staged.pieces[self.next].digest = found;
         if self.arrived.remove(&self.next).is_some() {
-            self.free.push(spot);
+            self.last = Some(spot);
         }
         self.next += 1;
-        self.give_back_emptied(device, piece.spot.place);
+        if !self.is_on(piece.spot.place) {
+            self.give_back_emptied(device, piece.spot.place);
+        }
         Ok(true)
     }
 
     /// A GPU's memory is the program's again as soon as nothing lies there any more.
     fn give_back_emptied(&mut self, device: &mut dyn Device, place: Place) {
-        let left = &self.staged.pieces[self.next..];
-        if place == Place::Host || left.iter().any(|piece| piece.spot.place == place) {
+        if place == Place::Host {
             return;
         }
         self.staged.reserved.retain(|(of, spot, _)| {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use stillpoint_gpu_plan::{Copies, Place, Source};
+use stillpoint_gpu_plan::streams::UNMEASURED;
+use stillpoint_gpu_plan::{Back, Copied, Copies, Node, Place, Record, Source};
 
 use crate::Error;
 use crate::device::{Copy, Device, Digest, Spot, digest};
@@ -24,14 +25,51 @@ pub struct BytesError {
     pub problem: String,
 }
 
+/// How so many bytes come back by a way in copies of that size, and how long the model says that this takes, in seconds.
+pub type BackChoice<'a> = dyn Fn(Back, u64, u64) -> (Copies, Option<f64>) + 'a;
+
+/// What one way back has copied.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ByWayBack {
+    pub way: Back,
+    pub bytes: u64,
+    pub copies: Copies,
+    /// What the model said, in seconds.
+    pub predicted: Option<f64>,
+    /// From the first copy of all until this way's last had ended.
+    pub seconds: f64,
+}
+
+/// What all ways back have copied.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct MeasuredBack {
+    pub ways: Vec<ByWayBack>,
+}
+
+impl MeasuredBack {
+    /// Adds what every way has copied to the record, for the next epoch's models.
+    pub fn add_to(&self, record: &mut Record, node: &Node, driver: &str, epoch: u64) {
+        for by in &self.ways {
+            let (uuid, name) = node.back_name(by.way);
+            let copied = Copied {
+                epoch,
+                sample: by.copies.sample(by.bytes, by.seconds),
+                predicted: by.predicted,
+                back: true,
+            };
+            record.add(uuid, driver, name, copied);
+        }
+    }
+}
+
 /// Copies what is staged back to the ranks' device memory, over all ways at once. What is staged stays where it is, to be drained. The targets
 /// are those that were staged, in the same order; their addresses, and the GPUs that they lie on, may be others.
 pub fn fill_back(
     device: &mut dyn Device,
     staged: &Staged,
     targets: &[Source],
-    copies: Copies,
-) -> Result<(), Error> {
+    choice: &BackChoice<'_>,
+) -> Result<MeasuredBack, Error> {
     let same = |one: &Source, other: &Source| (one.rank, one.bytes) == (other.rank, other.bytes);
     let of = staged.sources.len().max(targets.len());
     for number in 0..of {
@@ -49,7 +87,7 @@ pub fn fill_back(
             }
         }
     }
-    let filled = fill_pieces(device, staged, targets, copies);
+    let filled = fill_pieces(device, staged, targets, choice);
     if filled.is_err() {
         device.settle();
     }
@@ -60,18 +98,41 @@ fn fill_pieces(
     device: &mut dyn Device,
     staged: &Staged,
     targets: &[Source],
-    copies: Copies,
-) -> Result<(), Error> {
+    choice: &BackChoice<'_>,
+) -> Result<MeasuredBack, Error> {
     let mut pump = Pump::default();
+    // Bytes of each way, and of its largest copy.
+    let mut loads: BTreeMap<Back, (u64, u64)> = BTreeMap::new();
+    let way = |piece: &Piece| Back {
+        from: piece.spot.place,
+        to: targets[piece.source].gpu,
+    };
+    for piece in &staged.pieces {
+        let (bytes, largest) = loads.entry(way(piece)).or_default();
+        (*bytes, *largest) = (*bytes + piece.bytes, piece.bytes.max(*largest));
+    }
+    let mut ways = Vec::new();
+    for (way, (bytes, slot)) in loads {
+        let (copies, predicted) = choice(way, bytes, slot);
+        pump.line((way.from, Place::Gpu(way.to)), copies);
+        ways.push(ByWayBack {
+            way,
+            bytes,
+            // They are as large as they are.
+            copies: Copies { slot, ..copies },
+            predicted,
+            seconds: 0.0,
+        });
+    }
     for (number, piece) in staged.pieces.iter().enumerate() {
         // Host memory may have been written to by whoever had no business there.
         if piece.spot.place == Place::Host
+            && piece.digest.is_some()
             && !agree(piece.digest, digest_at(device, piece.spot, piece.bytes)?)
         {
             return Err(staged.changed(piece));
         }
         let to = target(targets, piece.source, piece.offset);
-        pump.line((piece.spot.place, to.place), copies);
         let copy = Copy {
             from: piece.spot,
             to,
@@ -79,6 +140,7 @@ fn fill_pieces(
         };
         pump.add(number, copy);
     }
+    let began = device.now();
     while let Some(number) = pump.next(device)? {
         let piece = &staged.pieces[number];
         let to = target(targets, piece.source, piece.offset);
@@ -86,7 +148,13 @@ fn fill_pieces(
             return Err(staged.changed(piece));
         }
     }
-    Ok(())
+    let lines: BTreeMap<_, _> = pump.lines().collect();
+    for by in &mut ways {
+        if let Some(line) = lines.get(&(by.way.from, Place::Gpu(by.way.to))) {
+            by.seconds = line.ended.saturating_sub(began).as_secs_f64();
+        }
+    }
+    Ok(MeasuredBack { ways })
 }
 
 fn target(targets: &[Source], source: usize, offset: u64) -> Spot {
@@ -97,17 +165,30 @@ fn target(targets: &[Source], source: usize, offset: u64) -> Spot {
     }
 }
 
-/// Copies what is read to the ranks' device memory, through slots of host memory: while one is read into, others are on their way.
+/// Copies what is read to the ranks' device memory, through slots of host memory: while one is read into, others are on their way. `choice` says how
+/// so many bytes come to a GPU; slots are as many and as large as the GPU wants that wants most.
 pub fn fill_from(
     device: &mut dyn Device,
     targets: &[Source],
     bytes: &mut dyn Bytes,
-    copies: Copies,
+    choice: &dyn Fn(usize, u64) -> Copies,
 ) -> Result<(), Error> {
-    let count = 2 * u64::from(copies.streams.max(1));
-    let slots = device.reserve(Place::Host, copies.slot * count)?;
+    let mut loads: BTreeMap<usize, u64> = BTreeMap::new();
+    for target in targets {
+        *loads.entry(target.gpu).or_default() += target.bytes;
+    }
+    let chosen = loads
+        .into_iter()
+        .map(|(gpu, bytes)| (gpu, choice(gpu, bytes)));
+    let by_gpu: BTreeMap<usize, Copies> = chosen.collect();
+    let copies = Copies {
+        streams: by_gpu.values().map(|of| of.streams).max().unwrap_or(1),
+        slot: by_gpu.values().map(|of| of.slot).max().unwrap_or(1).max(1),
+    };
+    let slots = device.reserve(Place::Host, copies.slots())?;
+    let count = copies.slots() / copies.slot;
     let free = (0..count).map(|at| slots.after(at * copies.slot)).collect();
-    let filled = fill_through(device, targets, bytes, copies, free);
+    let filled = fill_through(device, targets, bytes, &by_gpu, free);
     device.settle();
     device.give_back(slots);
     filled
@@ -117,7 +198,7 @@ fn fill_through(
     device: &mut dyn Device,
     targets: &[Source],
     bytes: &mut dyn Bytes,
-    copies: Copies,
+    by_gpu: &BTreeMap<usize, Copies>,
     mut free: Vec<Spot>,
 ) -> Result<(), Error> {
     let mut pump = Pump::default();
@@ -134,9 +215,10 @@ fn fill_through(
         }
         Ok::<Option<Spot>, Error>(Some(slot))
     };
-    let mut number = 0;
+    let (mut number, hashes) = (0, device.can_hash());
     for (source, memory) in targets.iter().enumerate() {
         let mut offset = 0;
+        let copies = by_gpu.get(&memory.gpu).copied().unwrap_or(UNMEASURED);
         pump.line((Place::Host, Place::Gpu(memory.gpu)), copies);
         while offset < memory.bytes {
             let slot = match free.pop() {
@@ -146,18 +228,19 @@ fn fill_through(
                     None => return Err(Error::NoSlot { slot: copies.slot }),
                 },
             };
-            let size = copies.slot.min(memory.bytes - offset);
+            let size = copies.slot.max(1).min(memory.bytes - offset);
             let into = device.host_mut(slot, size)?;
             let expected = bytes.read(source, into)?;
-            let found = digest(into);
+            let hashed = expected.is_some() || hashes;
+            let found = hashed.then(|| digest(into));
             let piece = Piece {
                 source,
                 offset,
                 bytes: size,
                 spot: slot,
-                digest: Some(found),
+                digest: found,
             };
-            if !agree(expected, Some(found)) {
+            if !agree(expected, found) {
                 return Err(changed(targets, &piece));
             }
             let copy = Copy {

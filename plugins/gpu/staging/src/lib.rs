@@ -19,6 +19,7 @@
 mod device;
 mod drain;
 mod fill;
+mod part;
 mod places;
 mod probe;
 mod pump;
@@ -26,7 +27,8 @@ mod stage;
 
 pub use device::{Copy, Device, DeviceError, Digest, Spot, Stream, Ticket, digest};
 pub use drain::{Drain, Sink, SinkError};
-pub use fill::{Bytes, BytesError, fill_back, fill_from};
+pub use fill::{BackChoice, ByWayBack, Bytes, BytesError, MeasuredBack, fill_back, fill_from};
+pub use part::Stretch;
 pub use probe::{Probe, probe};
 pub use stage::{ByWay, Measured, Piece, Settings, Staged, stage};
 

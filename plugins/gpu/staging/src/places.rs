@@ -5,7 +5,7 @@ use stillpoint_gpu_plan::{Node, Place, Source, Staging, plan};
 
 use crate::Error;
 use crate::device::{Device, DeviceError, Spot};
-use crate::stage::Settings;
+use crate::stage::{Settings, ranks};
 
 /// What is reserved: a place, where it begins, how much.
 pub(crate) type Reserved = Vec<(Place, Spot, u64)>;
@@ -25,7 +25,7 @@ pub(crate) fn reserve(
     settings: &Settings<'_>,
 ) -> Result<Places, Error> {
     let mut node = node.clone();
-    let slots = settings.drain_bytes();
+    let slots = settings.drain.slots() * ranks(sources).len().max(1) as u64;
     for (at, gpu) in node.gpus.iter_mut().enumerate() {
         gpu.free = device.room(Place::Gpu(at))?;
     }

@@ -1,7 +1,7 @@
 //! Probing: copies over one way, timed, for the model of ways that nobody has measured yet.
 
 use stillpoint_gpu_plan::record::PROBE;
-use stillpoint_gpu_plan::{Copied, Copies, Place, Way};
+use stillpoint_gpu_plan::{Copied, Copies, Place};
 
 use crate::device::{Copy, Device, DeviceError, Spot};
 use crate::pump::Pump;
@@ -21,19 +21,20 @@ impl Probe {
             epoch: PROBE,
             sample: self.copies.sample(self.bytes, self.seconds),
             predicted: None,
+            back: false,
         }
     }
 }
 
-/// Times copies over a way, in memory that nobody uses. A size that there is no room for is left out.
+/// Times copies from a place to another, in memory that nobody uses. A size that there is no room for is left out.
 pub fn probe(
     device: &mut dyn Device,
-    way: Way,
+    (from, to): (Place, Place),
     sizes: impl IntoIterator<Item = (u64, Copies)>,
 ) -> Result<Vec<Probe>, DeviceError> {
     let mut probes = Vec::new();
     for (bytes, copies) in sizes {
-        match timed(device, way, bytes, copies) {
+        match timed(device, (from, to), bytes, copies) {
             Ok(seconds) => probes.push(Probe {
                 bytes,
                 copies,
@@ -48,12 +49,12 @@ pub fn probe(
 
 fn timed(
     device: &mut dyn Device,
-    way: Way,
+    (from, to): (Place, Place),
     bytes: u64,
     copies: Copies,
 ) -> Result<f64, DeviceError> {
-    let from = device.reserve(Place::Gpu(way.from), bytes)?;
-    let to = match device.reserve(way.to, bytes) {
+    let from = device.reserve(from, bytes)?;
+    let to = match device.reserve(to, bytes) {
         Ok(to) => to,
         Err(error) => {
             device.give_back(from);

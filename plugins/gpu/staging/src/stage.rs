@@ -1,5 +1,6 @@
 //! Staging: every byte of the sources is copied to its place, while the ranks stand still.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use stillpoint_gpu_plan::streams::UNMEASURED;
@@ -18,20 +19,9 @@ pub type Choice<'a> = dyn Fn(Way, u64) -> (Copies, Option<f64>) + 'a;
 pub struct Settings<'a> {
     pub scheduling: Scheduling,
     pub choice: &'a Choice<'a>,
-    /// Slots of host memory that draining goes through. No piece is larger than one of them, whatever is chosen for a way.
+    /// How each rank's part is drained, through slots of host memory that are reserved with everything else. No piece is larger than one of them,
+    /// whatever is chosen for a way.
     pub drain: Copies,
-}
-
-impl Settings<'_> {
-    /// Host memory that draining goes through: two slots a stream.
-    pub fn drain_bytes(&self) -> u64 {
-        drain_bytes(self.drain)
-    }
-}
-
-/// Two slots a stream.
-fn drain_bytes(drain: Copies) -> u64 {
-    drain.slot.max(1) * 2 * u64::from(drain.streams.max(1))
 }
 
 impl Default for Settings<'_> {
@@ -86,6 +76,7 @@ impl Measured {
                 epoch,
                 sample: by.copies.sample(by.bytes, by.seconds),
                 predicted: by.predicted,
+                back: false,
             };
             let uuid = &node.gpus[by.way.from].uuid;
             record.add(uuid, driver, node.way_name(by.way), copied);
@@ -100,6 +91,7 @@ pub struct Staged {
     /// In the order of the sources, and in each of them in the order of its bytes.
     pub(crate) pieces: Vec<Piece>,
     pub(crate) reserved: Reserved,
+    /// Of the first rank; those of the others are behind.
     pub(crate) slots: Spot,
     pub(crate) drain: Copies,
     pub measured: Measured,
@@ -115,13 +107,15 @@ impl Staged {
         &self.sources
     }
 
-    /// What lies there of one rank, for whoever drains it or fills it back by himself: its sources in their order, and nothing that could be given
-    /// back. All of this has to stay meanwhile. `slots` are the drain's, of [`Staged::drain_bytes`].
-    pub fn of(&self, rank: u32, slots: Spot) -> Staged {
+    /// What lies there of one rank, for whoever drains it or fills it back by himself: its sources in their order, slots of its own, and nothing
+    /// that could be given back. All of this has to stay meanwhile.
+    pub fn of(&self, rank: u32) -> Staged {
         let mine = |source: usize| self.sources[source].rank == rank;
         let number = |source: usize| (0..source).filter(|before| mine(*before)).count();
         let pieces = self.pieces.iter().filter(|piece| mine(piece.source));
         let sources = self.sources.iter().filter(|source| source.rank == rank);
+        // Who has no memory drains nothing.
+        let before = ranks(&self.sources).range(..rank).count() as u64;
         Staged {
             sources: sources.copied().collect(),
             pieces: pieces
@@ -131,24 +125,25 @@ impl Staged {
                 })
                 .collect(),
             reserved: Reserved::new(),
-            slots,
+            slots: self.slots.after(before * self.drain.slots()),
             drain: self.drain,
             measured: self.measured.clone(),
         }
     }
 
-    /// Host memory that a drain goes through.
-    pub fn drain_bytes(&self) -> u64 {
-        drain_bytes(self.drain)
+    /// What was reserved: a place, where it begins, how much. One piece of memory a place; in host memory the slots of all drains are in it.
+    pub fn reserved(&self) -> &[(Place, Spot, u64)] {
+        &self.reserved
     }
 
-    /// Where host memory was reserved, and how much.
-    pub fn in_host_memory(&self) -> impl Iterator<Item = (Spot, u64)> + '_ {
-        let host = self
-            .reserved
-            .iter()
-            .filter(|(place, ..)| *place == Place::Host);
-        host.map(|(_, spot, bytes)| (*spot, *bytes))
+    /// Bytes of host memory that each rank's drain has slots in.
+    pub fn drain_slots(&self) -> u64 {
+        self.drain.slots()
+    }
+
+    /// Whether anything of it lies in a place.
+    pub fn is_on(&self, place: Place) -> bool {
+        self.pieces.iter().any(|piece| piece.spot.place == place)
     }
 
     /// Gives all memory back that was reserved: nothing is staged any more.
@@ -159,6 +154,11 @@ impl Staged {
     pub(crate) fn changed(&self, piece: &Piece) -> Error {
         changed(&self.sources, piece)
     }
+}
+
+/// Whose memory it is.
+pub(crate) fn ranks(sources: &[Source]) -> BTreeSet<u32> {
+    sources.iter().map(|source| source.rank).collect()
 }
 
 pub(crate) fn changed(sources: &[Source], piece: &Piece) -> Error {

@@ -17,6 +17,9 @@ pub struct Record {
     /// How many regions with anything to write were written in which way.
     pub regions: Taken,
     pub outcome: Outcome,
+    /// Memory of GPUs that was staged; `null` where there is none, and in manifests of earlier releases.
+    #[serde(default)]
+    pub devices: Option<OfDevices>,
 }
 
 /// Regions by method.
@@ -73,6 +76,23 @@ pub struct Outcome {
     pub alpha: Option<f64>,
 }
 
+/// What came of memory of GPUs. Nothing of it is in [`Outcome`].
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct OfDevices {
+    /// That the image had to hold or to find elsewhere.
+    pub bytes: u64,
+    /// Hashed by the GPUs that it lay on, and how long they took.
+    pub by_gpus: u64,
+    pub gpu_seconds: f64,
+    /// Hashed by processors: in host memory before it came, or when it had come.
+    pub by_processor: u64,
+    pub processor_seconds: f64,
+    /// That came to the rank.
+    pub came: u64,
+    /// Given to the image's writer.
+    pub written: u64,
+}
+
 impl Record {
     /// Whether every number is one.
     pub fn is_sound(&self) -> bool {
@@ -84,8 +104,11 @@ impl Record {
         } = self.outcome;
         let predicted = self.predicted.iter().flat_map(Predicted::numbers);
         let outcome = [Some(hash_seconds), Some(write_seconds), alpha];
+        let devices = self.devices.iter();
+        let devices = devices.flat_map(|of| [Some(of.gpu_seconds), Some(of.processor_seconds)]);
         predicted
             .chain(outcome)
+            .chain(devices)
             .flatten()
             .all(|number| number.is_finite())
     }
@@ -157,6 +180,19 @@ mod tests {
                 ..sound
             }
         };
+        for wrong in [
+            OfDevices {
+                gpu_seconds: f64::NAN,
+                ..OfDevices::default()
+            },
+            OfDevices {
+                processor_seconds: f64::INFINITY,
+                ..OfDevices::default()
+            },
+        ] {
+            let devices = Some(wrong);
+            assert!(!Record { devices, ..sound }.is_sound(), "{wrong:?}");
+        }
         let changes: [fn(&mut Predicted, &mut Outcome); 6] = [
             |predicted, _| predicted.rates.beta_hash = f64::NAN,
             |predicted, _| predicted.alpha = Some(f64::INFINITY),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -51,7 +52,7 @@ pub fn serve(gpus: &Arc<Gpus>, folder: &Path, name: &str) -> io::Result<()> {
     let paths = files(name).map(|file| folder.join(file));
     let [request, reply, channel] = &paths;
     let mut requests = File::open(request)?;
-    let pid = holder(request)?;
+    let pid = holder(channel)?;
     let mut replies = OpenOptions::new().write(true).open(reply)?;
     let client = Arc::new(Client {
         pid,
@@ -82,9 +83,9 @@ pub fn serve(gpus: &Arc<Gpus>, folder: &Path, name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The process that has a named pipe open, beside this one. A client's own word would not do: a process may know itself by
-/// another number than the kernel's.
-fn holder(pipe: &Path) -> io::Result<i32> {
+/// The process that has mapped a file, beside this one. A client's own word would not do: a process may know itself by another number than the kernel's.
+/// Nor would an open file: a process that shares its descriptors with the client and not its memory (`CLONE_FILES`) has it open as well.
+fn holder(channel: &Path) -> io::Result<i32> {
     let this = std::process::id() as i32;
     for entry in fs::read_dir("/proc")?.flatten() {
         let Some(pid) = entry
@@ -95,15 +96,23 @@ fn holder(pipe: &Path) -> io::Result<i32> {
             continue;
         };
         // It may have ended meanwhile, or be another user's.
-        let Ok(open) = fs::read_dir(entry.path().join("fd")) else {
+        let Ok(maps) = fs::read(entry.path().join("maps")) else {
             continue;
         };
-        let mut open = open.flatten().map(|entry| fs::read_link(entry.path()));
-        if pid != this && open.any(|target| target.is_ok_and(|target| target == pipe)) {
+        if pid != this && has_mapped(&maps, channel) {
             return Ok(pid);
         }
     }
     Err(io::ErrorKind::NotFound.into())
+}
+
+/// Whether a process has a file among its mappings, as the kernel lists them.
+fn has_mapped(maps: &[u8], file: &Path) -> bool {
+    let file = file.as_os_str().as_bytes();
+    maps.split(|byte| *byte == b'\n').any(|line| {
+        let before = line.strip_suffix(file);
+        before.is_some_and(|before| before.ends_with(b" "))
+    })
 }
 
 fn map(path: &Path) -> io::Result<NonNull<Channel>> {
@@ -196,8 +205,52 @@ fn answer(
             let blocks = gpus.borrow(lent.token).ok_or(code::NOT_FOUND)?;
             client.space.borrow(address, blocks)?;
         }
+        Request::Share { address } => {
+            let block = client.space.at(address).ok_or(code::INVALID_VALUE)?;
+            return Ok(Reply::Lent(gpus.share(&block)));
+        }
+        Request::Open { token, address } => {
+            let block = gpus.shared(token).ok_or(code::NOT_FOUND)?;
+            client.space.place(address, block)?;
+        }
         Request::Return { address } => client.space.give_back(address)?,
         Request::Leave => client.space.clear(),
     }
     Ok(Reply::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_known_by_what_it_has_mapped() {
+        let maps = b"\
+1000000000-1000010000 rw-s 00000000 00:06 71        /dev/nvidia-emulated/nvidia-7-1.channel
+7f0000000000-7f0000001000 r-xp 00000000 00:05 8     /usr/lib/libcuda.so.1
+";
+        let channel = |name: &str| Path::new("/dev/nvidia-emulated").join(name);
+        assert!(has_mapped(maps, &channel("nvidia-7-1.channel")));
+        for other in ["7-1.channel", "nvidia-7-2.channel", "nvidia-7-1"] {
+            assert!(!has_mapped(maps, &channel(other)), "{other}");
+        }
+    }
+
+    /// One that shares descriptors, or has inherited them, is nobody's client.
+    #[test]
+    fn whoever_only_has_the_file_open_is_none() {
+        let path = std::env::temp_dir().join(format!("emulated-gpu-{}", std::process::id()));
+        let file = File::create(&path).unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .stdin(File::open(&path).unwrap())
+            .spawn()
+            .unwrap();
+        let found = holder(&path);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        drop(file);
+        fs::remove_file(&path).unwrap();
+        assert_eq!(found.unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use stillpoint_emulated_gpu_protocol::{FAULTS, description::Node, fault::Fault};
 
@@ -11,6 +11,12 @@ use stillpoint_emulated_gpu_protocol::{FAULTS, description::Node, fault::Fault};
 pub struct Faults {
     described: Mutex<BTreeMap<String, u64>>,
     folder: PathBuf,
+    /// How often each has struck.
+    struck: Mutex<BTreeMap<String, u64>>,
+}
+
+fn hold<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Faults {
@@ -18,23 +24,38 @@ impl Faults {
         Faults {
             described: Mutex::new(node.faults.clone()),
             folder: folder.join(FAULTS),
+            struck: Mutex::default(),
         }
     }
 
     /// Whether a fault strikes now. One that strikes only so often has then done so once more.
     pub fn strike(&self, fault: Fault) -> bool {
         let name = fault.to_string();
-        let mut described = self
-            .described
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(times) = described.get_mut(&name)
+        let strikes = self.is_there(&name);
+        if strikes {
+            *hold(&self.struck).entry(name).or_default() += 1;
+        }
+        strikes
+    }
+
+    /// How often each fault has struck, as lines.
+    pub fn report(&self) -> Vec<String> {
+        let struck = hold(&self.struck);
+        let lines = struck
+            .iter()
+            .map(|(name, times)| format!("fault {name} {times}"));
+        lines.collect()
+    }
+
+    fn is_there(&self, name: &str) -> bool {
+        let mut described = hold(&self.described);
+        if let Some(times) = described.get_mut(name)
             && *times > 0
         {
             *times -= 1;
             return true;
         }
-        let file = self.folder.join(&name);
+        let file = self.folder.join(name);
         let Ok(text) = fs::read_to_string(&file) else {
             return false;
         };

@@ -82,15 +82,20 @@ fn serve(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Does what standard input says, until that ends. `links` says what went over each link.
+/// Does what standard input says, until that ends. `links` says what went over each link, `faults` how often each fault has struck,
+/// `memory` how much of each device's is free.
 fn obey(gpus: &Gpus) {
     for line in io::stdin().lines().map_while(Result::ok) {
-        if line == "links" {
-            for line in gpus.links.report() {
-                println!("{line}");
-            }
-            println!("end");
+        let report = match line.as_str() {
+            "links" => gpus.links.report(),
+            "faults" => gpus.faults.report(),
+            "memory" => gpus.memory(),
+            _ => continue,
+        };
+        for line in report {
+            println!("{line}");
         }
+        println!("end");
     }
 }
 

@@ -186,6 +186,12 @@ impl Space {
         Ok(())
     }
 
+    /// What begins at an address.
+    pub fn at(&self, address: u64) -> Option<Arc<Block>> {
+        let pieces = self.pieces.read().unwrap_or_else(PoisonError::into_inner);
+        pieces.get(&address).cloned()
+    }
+
     /// Takes away what begins at an address.
     pub fn remove(&self, address: u64) -> Result<(), u32> {
         let mut pieces = self.pieces.write().unwrap_or_else(PoisonError::into_inner);
@@ -220,13 +226,19 @@ impl Space {
         pieces.clear();
     }
 
-    /// The blocks of a device in order of their addresses, without managed memory.
+    /// The blocks of a device in order of their addresses, without managed memory. One that has several addresses is there once.
     pub fn of(&self, device: u32) -> Vec<Arc<Block>> {
         let pieces = self.pieces.read().unwrap_or_else(PoisonError::into_inner);
         let of = pieces
             .values()
             .filter(|block| block.device == device && block.file.is_none());
-        of.cloned().collect()
+        let mut blocks: Vec<Arc<Block>> = vec![];
+        for block in of {
+            if !blocks.iter().any(|known| Arc::ptr_eq(known, block)) {
+                blocks.push(Arc::clone(block));
+            }
+        }
+        blocks
     }
 
     /// What lies at a range of addresses: all of it, or the address is illegal.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use stillpoint_emulated_gpu_protocol::description;
 use stillpoint_emulated_gpu_protocol::fault::Fault;
@@ -32,6 +32,8 @@ pub struct Gpus {
     pub links: Links,
     pub faults: Faults,
     lent: Mutex<HashMap<u64, Vec<Arc<Block>>>>,
+    /// Memory that has a name, for as long as somebody has it.
+    shared: Mutex<HashMap<u64, Weak<Block>>>,
     tokens: AtomicU64,
     folder: PathBuf,
 }
@@ -47,6 +49,7 @@ impl Gpus {
             links: Links::new(&node),
             faults: Faults::new(&node, folder),
             lent: Mutex::default(),
+            shared: Mutex::default(),
             tokens: AtomicU64::new(1),
             folder: folder.to_owned(),
             node,
@@ -58,6 +61,13 @@ impl Gpus {
         self.accounts
             .get(device as usize)
             .ok_or(code::INVALID_DEVICE)
+    }
+
+    /// What is free of each device's memory, as lines.
+    pub fn memory(&self) -> Vec<String> {
+        let accounts = self.accounts.iter();
+        let line = |account: &Arc<Account>| format!("memory {}", account.free());
+        accounts.map(line).collect()
     }
 
     /// A file for managed memory: where it is, and its name.
@@ -84,6 +94,26 @@ impl Gpus {
             device,
             size,
         }
+    }
+
+    /// Gives a block a name.
+    pub fn share(&self, block: &Arc<Block>) -> Lent {
+        let token = self.tokens.fetch_add(1, Ordering::Relaxed);
+        self.shared
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(token, Arc::downgrade(block));
+        Lent {
+            token,
+            device: block.device,
+            size: block.size() as u64,
+        }
+    }
+
+    /// What has a name.
+    pub fn shared(&self, token: u64) -> Option<Arc<Block>> {
+        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.get(&token)?.upgrade()
     }
 
     /// What was lent under a name, once.

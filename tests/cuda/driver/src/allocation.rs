@@ -6,7 +6,7 @@ use stillpoint_emulated_gpu_protocol::message::{Reply, Request, Work};
 
 use crate::code::{self, Code};
 use crate::driver::Driver;
-use crate::objects::{Memory, Pinned};
+use crate::objects::{Mapped, Memory, Pinned};
 use crate::window;
 
 /// What managed memory is given out in.
@@ -47,6 +47,8 @@ impl Driver {
                 size,
                 number,
                 managed: false,
+                shared: false,
+                mapped: Mapped::No,
             },
         );
         Ok(address)
@@ -75,6 +77,33 @@ impl Driver {
                 size,
                 number,
                 managed: true,
+                shared: false,
+                mapped: Mapped::No,
+            },
+        );
+        Ok(address)
+    }
+
+    /// Another process's memory, by its name.
+    pub fn open_shared(&mut self, token: u64, size: u64) -> Result<u64, Code> {
+        let (context, _) = self.context()?;
+        let address = self.addresses.take(size, 512).ok_or(code::OUT_OF_MEMORY)?;
+        let opened = self.connection()?.tell(&Request::Open { token, address });
+        if let Err(code) = opened {
+            self.addresses.give_back(address);
+            return Err(code);
+        }
+        self.pieces += 1;
+        let number = self.pieces;
+        self.memory.insert(
+            address,
+            Memory {
+                context,
+                size,
+                number,
+                managed: false,
+                shared: true,
+                mapped: Mapped::No,
             },
         );
         Ok(address)
@@ -113,7 +142,10 @@ impl Driver {
 
     /// Gives device memory back at once. Its work must be done.
     pub fn free(&mut self, address: u64) -> Result<(), Code> {
-        let memory = self.memory.remove(&address).ok_or(code::INVALID_VALUE)?;
+        let own = |memory: &&Memory| memory.mapped == Mapped::No;
+        let memory = self.memory.get(&address).filter(own).copied();
+        let memory = memory.ok_or(code::INVALID_VALUE)?;
+        self.memory.remove(&address);
         self.connection()?.tell(&Request::Free { address })?;
         if memory.managed {
             let size = memory.size.next_multiple_of(PAGE);
@@ -130,7 +162,7 @@ impl Driver {
         if self
             .memory
             .get(&address)
-            .is_none_or(|memory| memory.managed)
+            .is_none_or(|memory| memory.managed || memory.mapped != Mapped::No)
         {
             return Err(code::INVALID_VALUE);
         }

@@ -20,7 +20,7 @@ use stillpoint_emulated_gpu_protocol::{futex, window as places};
 use crate::code::{self, Code};
 use crate::connection::Connection;
 use crate::driver::{Driver, hold};
-use crate::objects::Memory;
+use crate::objects::{Mapped, Memory};
 use crate::{gate, window};
 
 /// The stream's place that the service thread has for itself.
@@ -79,9 +79,14 @@ fn lock(until: Option<u64>) -> Result<Vec<Lent>, Code> {
     // Functions of the program are work as well: who calls them is kept out when all of it is done.
     let functions = || gate::FUNCTIONS.close(until).then_some(());
     match quiet(until).and_then(|()| functions().ok_or(code::NOT_READY)) {
-        Ok(()) => {
+        Ok(()) if until.is_none_or(|until| clock::now() < until) => {
             window::set_state(State::Locked);
             Ok(vec![])
+        }
+        Ok(()) => {
+            gate::FUNCTIONS.open();
+            gate::CALLS.open();
+            Err(code::NOT_READY)
         }
         Err(code) => {
             gate::CALLS.open();
@@ -135,7 +140,8 @@ impl Driver {
     fn save(&mut self, custom: bool) -> Result<Vec<Lent>, Code> {
         self.healthy()?;
         let managed = self.memory.values().any(|memory| memory.managed);
-        if custom && !self.node.custom_storage || managed && !self.node.managed {
+        let shared = self.memory.values().any(|memory| memory.shared);
+        if custom && !self.node.custom_storage || managed && !self.node.managed || shared {
             return Err(code::NOT_SUPPORTED);
         }
         let connection = self.connection()?;
@@ -184,26 +190,29 @@ impl Driver {
     /// Copies memory to host memory: all of it, or only what is managed.
     fn copy_out(&mut self, only_managed: bool) -> Result<Vec<(u64, u64, u64)>, Code> {
         let of = self.memory.iter();
-        let memory: Vec<(u64, u64, bool)> = of
+        let memory: Vec<(u64, Memory)> = of
             .filter(|(_, memory)| memory.managed || !only_managed)
-            .map(|(address, memory)| (*address, memory.size, memory.managed))
+            .filter(|(_, memory)| !matches!(memory.mapped, Mapped::Again { .. }))
+            .map(|(address, memory)| (*address, *memory))
             .collect();
         let mut pieces = vec![];
-        for (address, size, managed) in memory {
+        for (address, memory) in memory {
+            let size = memory.size;
             let copied = window::anywhere(size)
                 .map_err(|_| code::OUT_OF_MEMORY)
                 .and_then(|host| {
                     pieces.push((address, host, size));
-                    if managed {
+                    if memory.managed {
                         // SAFETY: both are the driver's own, so long, and nobody else writes there: work is done.
                         unsafe { window::copy(address, host, size) };
                         return Ok(());
                     }
-                    self.transfer(Work::ToHost {
+                    let work = Work::ToHost {
                         address,
                         host,
                         size,
-                    })
+                    };
+                    self.transfer(self.device_of(&memory)?, work)
                 });
             if let Err(code) = copied {
                 give_back(&pieces);
@@ -213,12 +222,20 @@ impl Driver {
         Ok(pieces)
     }
 
+    /// The device that memory is on.
+    fn device_of(&self, memory: &Memory) -> Result<u32, Code> {
+        if let Mapped::Home { device } | Mapped::Again { device, .. } = memory.mapped {
+            return self.place(device);
+        }
+        let context = self.contexts.get(memory.context);
+        self.place(context.ok_or(code::INVALID_CONTEXT)?.device)
+    }
+
     /// A copy on the service thread's own stream, and its end.
-    fn transfer(&mut self, work: Work) -> Result<(), Code> {
+    fn transfer(&mut self, device: u32, work: Work) -> Result<(), Code> {
         let sequence = self.slots.next(SERVICE);
-        let device = self.devices.iter().copied().flatten().next();
         let submitted = Request::Submit {
-            device: device.unwrap_or(0),
+            device,
             stream: SERVICE,
             sequence,
             after: vec![],
@@ -253,9 +270,11 @@ impl Driver {
 
     /// The devices that there are anything of.
     fn used(&self, device: u32) -> bool {
+        let made = |memory: &Memory| memory.mapped == Mapped::Home { device };
         self.contexts
             .iter()
             .any(|(_, context)| context.device == device)
+            || self.memory.values().any(made)
     }
 
     fn restore(
@@ -333,9 +352,16 @@ impl Driver {
             .iter()
             .map(|(address, memory)| (*address, *memory))
             .collect();
-        for (address, memory) in memory {
-            let context = self.contexts.get(memory.context);
-            let device = self.place(context.ok_or(code::INVALID_CONTEXT)?.device)?;
+        // What is there once more comes after it is there.
+        let again = |memory: &Memory| matches!(memory.mapped, Mapped::Again { .. });
+        let (later, first): (Vec<_>, Vec<_>) =
+            memory.into_iter().partition(|(_, memory)| again(memory));
+        for (address, memory) in first.into_iter().chain(later) {
+            if let Mapped::Again { home, .. } = memory.mapped {
+                self.appears(home, address)?;
+                continue;
+            }
+            let device = self.device_of(&memory)?;
             if memory.managed {
                 self.manage(device, address, memory.size.next_multiple_of(4096))?;
                 continue;
@@ -351,20 +377,19 @@ impl Driver {
             .as_ref()
             .map_or_else(Vec::new, |saved| saved.pieces.clone());
         for &(address, host, size) in &pieces {
-            if self
-                .memory
-                .get(&address)
-                .is_some_and(|memory| memory.managed)
-            {
+            let memory = self.memory.get(&address).copied();
+            let memory = memory.ok_or(code::UNKNOWN)?;
+            if memory.managed {
                 // SAFETY: both are the driver's own, so long, and nobody else writes there yet.
                 unsafe { window::copy(host, address, size) };
                 continue;
             }
-            self.transfer(Work::ToDevice {
+            let work = Work::ToDevice {
                 host,
                 address,
                 size,
-            })?;
+            };
+            self.transfer(self.device_of(&memory)?, work)?;
         }
         let lent = if custom { self.lend()? } else { vec![] };
         self.saved = None;

@@ -41,6 +41,7 @@ codes! {
     NOT_SUPPORTED c"CUDA_ERROR_NOT_SUPPORTED" 801 c"not supported"
     SYSTEM_DRIVER_MISMATCH c"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH" 803 c"another driver version"
     COMPAT_NOT_SUPPORTED_ON_DEVICE c"CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE" 804 c"not supported on this device"
+    STREAM_CAPTURE_UNSUPPORTED c"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED" 900 c"not while a stream is captured"
     UNKNOWN c"CUDA_ERROR_UNKNOWN" 999 c"unknown error"
     ;
     c"CUDA_ERROR_ECC_UNCORRECTABLE" 214 c"uncorrectable memory error"

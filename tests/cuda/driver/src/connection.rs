@@ -50,9 +50,18 @@ impl Connection {
         channel.set_len(channel::SIZE as u64)?;
         // Both ends: a device that goes is noticed where its reply does not come, and not by a signal.
         let requests = OpenOptions::new().read(true).write(true).open(request)?;
-        control.write_all(format!("{name}\n").as_bytes())?;
-        let replies = File::open(reply)?;
+        // Before the devices hear of it: the process that has mapped it is the one that they serve.
         window::map_channel(&channel)?;
+        let introduced = control
+            .write_all(format!("{name}\n").as_bytes())
+            .and_then(|()| File::open(reply));
+        let replies = match introduced {
+            Ok(replies) => replies,
+            Err(error) => {
+                window::unmap_channel()?;
+                return Err(error);
+            }
+        };
         Ok(Connection {
             _control: control,
             requests,

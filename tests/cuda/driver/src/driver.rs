@@ -21,6 +21,8 @@ use crate::callbacks::Callbacks;
 use crate::checkpoint::Saved;
 use crate::code::{self, Code};
 use crate::connection::Connection;
+use crate::graphs::Graphs;
+use crate::mapping::Mappings;
 use crate::objects::{
     Context, Event, Function, Handles, Memory, Order, Pinned, Primary, Slots, Stream,
 };
@@ -54,6 +56,9 @@ pub struct Driver {
     pub pieces: u64,
     /// Functions of the program that streams will have called.
     pub callbacks: Callbacks,
+    /// Memory that is made and mapped in two steps.
+    pub mappings: Mappings,
+    pub graphs: Graphs,
     /// What a checkpoint has put aside.
     pub saved: Option<Saved>,
 }
@@ -192,6 +197,8 @@ pub fn init() -> Result<(), Code> {
         leaving: vec![],
         pieces: 0,
         callbacks: Callbacks::default(),
+        mappings: Mappings::new(),
+        graphs: Graphs::new(),
         saved: None,
     });
     Ok(())
@@ -339,6 +346,11 @@ impl Driver {
         mut after: Vec<(u32, u32)>,
         work: Work,
     ) -> Result<(u32, u32), Code> {
+        let (handle, _) = self.stream(stream)?;
+        let Some(work) = self.graphs.write_down(handle, work)? else {
+            let slot = self.stream(stream)?.1.slot;
+            return Ok((slot, self.slots.last(slot)));
+        };
         let (handle, stream) = self.stream(stream)?;
         let (slot, context, order) = (stream.slot, stream.context, stream.order);
         let of = self

@@ -11,7 +11,7 @@ use stillpoint_emulated_gpu_protocol::page::{Lent, Order};
 
 use crate::code::{self, Code};
 use crate::driver::{self, Driver, call};
-use crate::objects::{self, Memory, Stream};
+use crate::objects::{self, Mapped, Memory, Stream};
 use crate::remote::Target;
 
 /// What a caller gets.
@@ -156,6 +156,8 @@ impl Driver {
                 size: lent.size,
                 number: number_of_piece,
                 managed: false,
+                shared: false,
+                mapped: Mapped::No,
             },
         );
         Ok((address, stream, number))

@@ -13,7 +13,7 @@
 //!
 //! A function that is not here is answered as the real driver answers for one that it does not have: `dlsym` does not find it, and
 //! `cuGetProcAddress` says so. What differs from the real driver: PTX is looked at for kernels' names and parameters only,
-//! and other images are refused; variables in modules, textures, graphs, virtual memory management and sharing between
+//! and other images are refused; variables in modules, textures and sharing of mapped memory between
 //! processes are not there; and the `_ptds` variants are not.
 
 mod addresses;
@@ -25,8 +25,10 @@ mod code;
 mod connection;
 mod driver;
 mod gate;
+mod graphs;
 mod heap;
 mod lending;
+mod mapping;
 mod objects;
 mod ptx;
 mod remote;

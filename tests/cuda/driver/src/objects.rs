@@ -73,6 +73,24 @@ pub struct Memory {
     pub number: u64,
     /// The host reaches it as well.
     pub managed: bool,
+    /// Other processes may have it, too.
+    pub shared: bool,
+    pub mapped: Mapped,
+}
+
+/// Whether memory was made and mapped in two steps. Then it belongs to no context, but to a device, by its number as the program knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mapped {
+    No,
+    /// Where it is itself.
+    Home {
+        device: u32,
+    },
+    /// Where it is once more.
+    Again {
+        home: u64,
+        device: u32,
+    },
 }
 
 /// Pinned host memory.

@@ -46,6 +46,16 @@ pub fn entries(text: &str) -> Option<Vec<Entry>> {
     Some(found)
 }
 
+/// The oldest kind of device that a text is for: `.target sm_75` is 7.5.
+pub fn target(text: &str) -> Option<[i32; 2]> {
+    let text = without_comments(text);
+    let (_, rest) = text.split_once(".target")?;
+    let digits = rest.trim_start().strip_prefix("sm_")?;
+    let end = digits.find(|c: char| !c.is_ascii_digit());
+    let number: i32 = digits[..end.unwrap_or(digits.len())].parse().ok()?;
+    Some([number / 10, number % 10])
+}
+
 /// `.param .align 8 .b8 name[16]`: 16 bytes at a multiple of 8.
 fn parameter(declaration: &str) -> Option<(usize, usize)> {
     let mut size = None;
@@ -104,6 +114,18 @@ mod tests {
         assert_eq!(entries[0].parameters, [(8, 8), (4, 4), (8, 8), (24, 8)]);
         assert_eq!(entries[0].places(), [(0, 8), (8, 4), (16, 8), (24, 24)]);
         assert!(entries[1].parameters.is_empty() && entries[2].parameters.is_empty());
+    }
+
+    #[test]
+    fn targets_are_found() {
+        assert_eq!(target(TEXT), Some([7, 0]));
+        assert_eq!(
+            target(".version 8.0 .target  sm_103a, debug\n"),
+            Some([10, 3])
+        );
+        for none in ["", ".target", ".target sm_", "// .target sm_70"] {
+            assert_eq!(target(none), None, "{none}");
+        }
     }
 
     #[test]

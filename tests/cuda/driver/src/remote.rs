@@ -17,8 +17,8 @@ use stillpoint_emulated_gpu_protocol::window::PAGE;
 use crate::code::{self, Code};
 use crate::service;
 
-/// How much longer than its lock may take a process is waited for: its service thread has to come to answer.
-const GRACE: Duration = Duration::from_millis(500);
+/// How much longer than its lock may take a process is waited for: its service thread gives up by itself, and has to come to say so.
+const GRACE: Duration = Duration::from_secs(20);
 
 /// Who is asked by this process: one command at a time for each, as answers come back by a pipe that all askers share. One that takes long to
 /// answer keeps nobody from asking another.

@@ -37,6 +37,9 @@ pub struct Node {
 pub struct Device {
     pub name: String,
     pub uuid: [u8; 16],
+    /// The identity of the GPU that this one is a part of (MIG), if it is one.
+    #[serde(default)]
+    pub part_of: Option<[u8; 16]>,
     /// Bytes.
     pub memory: u64,
     /// Compute capability.
@@ -83,6 +86,7 @@ impl Node {
         let device = |number: u32| Device {
             name: "Emulated GPU".to_owned(),
             uuid: identity(number),
+            part_of: None,
             memory,
             capability: capability(),
             host: None,

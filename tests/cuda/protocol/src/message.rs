@@ -49,6 +49,10 @@ pub enum Request {
     Borrow { lent: Lent, address: u64 },
     /// Borrowed memory disappears again.
     Return { address: u64 },
+    /// A piece of memory gets a name by which other clients open it.
+    Share { address: u64 },
+    /// What has that name appears at an address of this client, for as long as it does not free it.
+    Open { token: u64, address: u64 },
     /// The client is about to end the connection. What it has is given back when this is answered.
     Leave,
 }
@@ -61,7 +65,7 @@ impl Request {
 }
 
 /// A piece of work.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Work {
     /// From the client's host memory to device memory.
     ToDevice { host: u64, address: u64, size: u64 },

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use stillpoint_image::descriptors::{
     Description, DescriptorKind, Descriptors, Lock, LockKind, Number, Owner, SocketOption, Watched,
 };
+use stillpoint_image::devices::Uuid;
 use stillpoint_image::format::{ChunkRecord, NOWHERE, RunRecord, SectionKind, SectionRecord};
 use stillpoint_image::mapped_files::{self, FileIdentity, MappedFile, MappedFiles, Referred, Sum};
 use stillpoint_image::tables::{RegionKind, thread_flags};
@@ -67,6 +68,24 @@ pub fn scattered() -> Parts {
     };
     let stretches: Vec<PageRun<'_>> = (0..1100).map(stretch).collect();
     writer.memory(&stretches).expect("memory");
+    rest(writer, 3);
+    Parts::of_file(&std::fs::read(&path).expect("the image")).expect("it is whole")
+}
+
+/// One with memory of two GPUs, of which little is not zero.
+pub fn of_gpus() -> Parts {
+    let place = Place::new();
+    let path = place.path().join("gpus");
+    let mut writer = Writer::create(&path, Compression::Lz4).expect("a file for the image");
+    let mut write = || {
+        for number in 1..3 {
+            let gpu = writer.device(Uuid([number; 16]), 3 * PAGE)?;
+            writer.device_bytes(gpu, 0, b"first")?;
+            writer.device_bytes(gpu, 2 * PAGE - 2, &[number; 7])?;
+        }
+        Ok::<(), stillpoint_image::ImageError>(())
+    };
+    write().expect("memory of GPUs");
     rest(writer, 3);
     Parts::of_file(&std::fs::read(&path).expect("the image")).expect("it is whole")
 }

@@ -9,6 +9,7 @@ use stillpoint_protocol::command::{
     Ahead, Asked, FromCommand, JobStatus, Outcome, RankStatus, Staging, Tally, TierStatus,
     ToCommand,
 };
+use stillpoint_protocol::namespace::Namespace;
 use stillpoint_protocol::peer::{Answer, Request};
 use stillpoint_protocol::tier::{Announced, Assignment, Gathered, Moved, Rates, Sized};
 
@@ -128,8 +129,10 @@ fn from_agents() -> Vec<FromAgent> {
             size: 2,
             pid: 70_000,
             host: "h".into(),
+            namespace: Namespace::told_of(4_026_531_836, "boot", "machine"),
             launch: "l".into(),
             restarted_from: Some(3),
+            returns: true,
         }),
         FromAgent::Exiting { status: -7 },
         FromAgent::Tier(announced()),

@@ -1,6 +1,7 @@
 /* Has as many megabytes of random bytes as its first argument says, and does with them what the second one says:
  *
  *   hold      nothing, but for `answer.<rank>` where it sees `ask`
+ *   rest      the same, and looks for it seldom: many such ranks leave the cores to others
  *   sweep     adds to every word of a sixteenth of it in turn; how long each lap took goes to `laps.<rank>`
  *   triad     a stream-like loop over three thirds of it; laps as well
  *   touch     writes to a twentieth of its pages each second, a few each millisecond; these are its laps
@@ -79,7 +80,7 @@ int main(int argc, char **argv) {
     uint64_t *memory = aligned_alloc(PAGE, words * sizeof *memory + PAGE);
     CHECK(memory != NULL, "%s", strerror(errno));
     int is_triad = strcmp(what, "triad") == 0, is_sweep = strcmp(what, "sweep") == 0;
-    int is_touch = strcmp(what, "touch") == 0;
+    int is_touch = strcmp(what, "touch") == 0, is_rest = strcmp(what, "rest") == 0;
     double touched = since_1970();
     for (size_t word = 0; word < words; word++) {
         memory[word] = trial_mix(word + (size_t)trial_rank * words);
@@ -98,7 +99,7 @@ int main(int argc, char **argv) {
             lap(laps, began);
             continue;
         }
-        usleep(1000);
+        usleep(is_rest ? 50000 : 1000);
         if (is_touch) {
             double now = since_1970();
             touch(memory, words, now - touched);

@@ -4,13 +4,18 @@
 //! whatever it calls knows objects alone. Each kind of handle is a type of its own with nothing in it that others may read (`types.rs`), so
 //! that whoever forgets the conversion is told by the compiler.
 
+use core::ffi::c_int;
+
+use stillpoint_wrappers::gate::HandleKind;
+
 use super::predefined::numbered;
+use crate::ground::narrow;
 use crate::ground::object::Object;
 
 /// What a handle is made of, as the description of the ABI says: it knows its object.
 pub(super) trait Raw: Copy {
-    /// The object. What is no handle leads to none: to null or a small address, as [`word`](super::word) expects it.
-    fn object(self) -> *mut Object;
+    /// The object of a handle of that kind. What is no handle leads to none: to null or a small address, as [`word`](super::word) expects it.
+    fn object(self, kind: HandleKind) -> *mut Object;
     /// The handle of an object.
     fn of(object: *mut Object) -> Self;
 }
@@ -18,7 +23,7 @@ pub(super) trait Raw: Copy {
 /// A handle that is its object's address.
 impl Raw for *mut Object {
     #[inline(always)]
-    fn object(self) -> *mut Object {
+    fn object(self, _kind: HandleKind) -> *mut Object {
         self
     }
 
@@ -34,9 +39,9 @@ const FIRST_ADDRESS: usize = 4096;
 /// A handle that is its object's address, but for predefined ones, which are small numbers.
 impl Raw for usize {
     #[inline(always)]
-    fn object(self) -> *mut Object {
+    fn object(self, kind: HandleKind) -> *mut Object {
         if self < FIRST_ADDRESS {
-            return numbered(self as i32);
+            return numbered(kind, self as i32);
         }
         core::ptr::with_exposed_provenance_mut(self)
     }
@@ -55,12 +60,34 @@ impl Raw for usize {
     }
 }
 
+/// A handle that is a number of 32 bits.
+impl Raw for c_int {
+    #[inline(always)]
+    fn object(self, kind: HandleKind) -> *mut Object {
+        match narrow::place_of(kind, self) {
+            Some(place) => narrow::at(place),
+            None => numbered(kind, self),
+        }
+    }
+
+    #[inline(always)]
+    fn of(object: *mut Object) -> Self {
+        if object.addr() < FIRST_ADDRESS {
+            return 0;
+        }
+        // SAFETY: objects are never unmapped.
+        unsafe { narrow::number_of(object) }
+    }
+}
+
 /// A handle of the application, of one kind.
 pub trait Handle: Copy {
     /// The object that it leads to, alive or freed; what is no handle gives null or a small address.
     fn object(self) -> *mut Object;
     /// The handle of an object.
     fn of(object: *mut Object) -> Self;
+    /// Whether it is the same.
+    fn same(self, other: Self) -> bool;
 }
 
 /// Where the application keeps a handle, or several side by side.
@@ -112,6 +139,26 @@ impl<H: Handle> PlaceOf<H> {
     pub unsafe fn get(self) -> *mut Object {
         // SAFETY: the caller's place.
         unsafe { *self.0 }.object()
+    }
+
+    /// Whether this very handle is there: for one that is asked for again and again.
+    ///
+    /// # Safety
+    /// A handle must be there.
+    #[inline(always)]
+    pub unsafe fn holds(self, handle: H) -> bool {
+        // SAFETY: the caller's place.
+        unsafe { *self.0 }.same(handle)
+    }
+
+    /// Puts a handle there.
+    ///
+    /// # Safety
+    /// The place must be writable.
+    #[inline(always)]
+    pub unsafe fn write(self, handle: H) {
+        // SAFETY: the caller's place.
+        unsafe { *self.0 = handle };
     }
 
     /// Puts an object's handle there.

@@ -11,6 +11,7 @@ use stillpoint_wrappers::neutral::Word;
 use super::symbols::ADDRESSES;
 pub use super::symbols::numbered;
 use crate::ground::description::{Entry, PREDEFINED, null_handle as null_value};
+use crate::ground::narrow::Numbered;
 use crate::ground::object::{ALIVE, NOT_COUNTED, Object};
 
 /// The memory of a data symbol of Open MPI's, or of a predefined object that has none.
@@ -51,6 +52,48 @@ impl Address {
     #[inline(always)]
     pub const fn object(&self) -> *mut Object {
         self.0
+    }
+}
+
+/// What a number leads to, where predefined handles are numbers: in a table in which each number has a place of its own.
+#[repr(C)]
+pub struct Found {
+    number: i32,
+    /// How far behind the first object its own is.
+    behind: u32,
+}
+
+impl Found {
+    /// That of the object at `index`.
+    pub const fn new<const BYTES: usize>(
+        _objects: &[Symbol<BYTES>],
+        index: usize,
+        number: i32,
+    ) -> Self {
+        Self {
+            number,
+            behind: (index * size_of::<Symbol<BYTES>>()) as u32,
+        }
+    }
+
+    /// A number's place in a table of so many bits: the highest ones of a product.
+    #[inline(always)]
+    pub const fn place(number: i32, factor: u32, bits: u32) -> usize {
+        (number.cast_unsigned().wrapping_mul(factor) >> (32 - bits)) as usize
+    }
+
+    /// The object of a number whose place this is; null where it is another one's.
+    #[inline(always)]
+    pub fn object<const BYTES: usize>(
+        &self,
+        objects: &'static [Symbol<BYTES>],
+        number: i32,
+    ) -> *mut Object {
+        if self.number != number {
+            return core::ptr::null_mut();
+        }
+        let first = objects.as_ptr().cast_mut();
+        first.wrapping_byte_add(self.behind as usize).cast()
     }
 }
 
@@ -153,6 +196,7 @@ pub unsafe fn initialise_predefined(services: &Services) {
                 (*object).lower = lower;
             } else {
                 object.write(head(entry, lower));
+                Numbered::predefined(object, entry.number());
             }
         }
     }

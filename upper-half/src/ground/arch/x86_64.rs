@@ -6,7 +6,7 @@
 use core::arch::asm;
 use core::mem::offset_of;
 
-use stillpoint_wrappers::gate::{GATE_ADDRESS, GatePage, Inside, Reach, ThreadRecord};
+use stillpoint_wrappers::gate::{GATE_ADDRESS, GatePage, Inside, Reach, SHUT, ThreadRecord};
 
 use crate::ground::object::Object;
 
@@ -23,9 +23,9 @@ mod behalf;
 mod collective;
 mod kernel;
 mod resumable;
+mod short;
 
-pub(crate) use asked::asked;
-pub use asked::{test, testany};
+pub(crate) use asked::{asked, waited};
 pub use behalf::{is_on_behalf, on_behalf};
 pub(crate) use collective::collective;
 pub use collective::{
@@ -38,8 +38,11 @@ pub use kernel::{
 pub(crate) use resumable::resumable_receive;
 pub use resumable::{
     CODE, UNDER_WAY, code_of_receive, give_receive_back, leave_receive, outside_and_receives,
-    receive, take_receive,
+    receive, stillpoint_receive, take_receive,
 };
+#[cfg(not(application = "mpich"))]
+pub(crate) use short::{fails, matched};
+pub(crate) use short::{probed, receive_begun, received, send_begun, sent};
 
 const _: () = {
     // The assembly below spells these offsets out.
@@ -49,6 +52,7 @@ const _: () = {
     assert!(offset_of!(ThreadRecord, inside) == 0x18);
     assert!(offset_of!(ThreadRecord, reach) == 0x1c);
     assert!(Reach::Direct as u32 == 0 && Inside::No as u32 == 0);
+    assert!((Reach::Far as u32) < SHUT && SHUT == 1 << 8);
     assert!(offset_of!(ThreadRecord, driver) == 0x98);
     assert!(offset_of!(ThreadRecord, sent) == 0x20);
     assert!(offset_of!(ThreadRecord, received) == 0x28);
@@ -94,7 +98,7 @@ pub unsafe fn set_inside(value: u32) {
     }
 }
 
-/// `record.reach`.
+/// `record.reach`, without [`SHUT`](stillpoint_wrappers::gate::SHUT).
 ///
 /// # Safety
 /// As [`record`].
@@ -103,23 +107,23 @@ pub unsafe fn reach() -> u32 {
     let value: u32;
     // SAFETY: as `record`.
     unsafe {
-        asm!("mov {:e}, gs:[0x1c]", out(reg) value, options(nostack, preserves_flags, readonly));
+        asm!("movzx {:e}, byte ptr gs:[0x1c]", out(reg) value, options(nostack, preserves_flags, readonly));
     }
     value
 }
 
-/// `record.reach = value`.
+/// `record.reach = value`; whether it is shut stays.
 ///
 /// # Safety
 /// As [`record`].
-pub unsafe fn set_reach(value: u32) {
+pub unsafe fn set_reach(value: Reach) {
     // SAFETY: as `record`.
     unsafe {
-        asm!("mov gs:[0x1c], {:e}", in(reg) value, options(nostack, preserves_flags));
+        asm!("mov gs:[0x1c], {}", in(reg_byte) value as u8, options(nostack, preserves_flags));
     }
 }
 
-/// Whether both `record.inside` and `record.reach` are 0. Each is read as it is written, in 32 bits: a load of both at once could
+/// Whether both `record.inside` and `record.reach` are 0: in the application, and the shortest way is there and not shut. Each is read as it is written, in 32 bits: a load of both at once could
 /// not be answered from the store that the call before has just made, and would wait until that is in the cache.
 ///
 /// # Safety
@@ -325,22 +329,6 @@ pub fn is_address(handle: *const Object) -> bool {
         );
     }
     true
-}
-
-/// The page's pointer `dispatch`, as [`gate_pending`], but no barrier.
-#[inline(always)]
-pub fn gate_dispatch() -> u64 {
-    let value;
-    // SAFETY: as `gate_pending`.
-    unsafe {
-        asm!(
-            "movabs rax, qword ptr [{}]",
-            const GATE_ADDRESS + offset_of!(GatePage, dispatch),
-            out("rax") value,
-            options(nostack, preserves_flags, readonly)
-        );
-    }
-    value
 }
 
 /// Bytes that each thread's static thread-local storage leaves to the lower half. It must cover the places,

@@ -2,7 +2,7 @@
 //!
 //! Where they lie, what they are and who reads them is told in Open MPI's description, `wrappers/abi/openmpi.txt`.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_void};
 
 use crate::ground::description::internals::{
     COMMUNICATOR_ATTRIBUTES, COMMUNICATOR_FLAGS, COMMUNICATOR_IS_INTER, DATATYPE_ATTRIBUTES,
@@ -150,5 +150,24 @@ pub unsafe fn call_cxx_handler(
             let (mut object, mut error) = (object, error);
             dispatch(&raw mut object, &raw mut error, name, function);
         }
+    }
+}
+
+/// Calls an operator's function of the former C++ bindings through what they have given for that.
+///
+/// # Safety
+/// `intercept` must be theirs; the vectors, the count and the handle's place as MPI gives them to an operator.
+pub unsafe fn call_cxx_operator<H>(
+    intercept: usize,
+    (inputs, results): (*mut c_void, *mut c_void),
+    count: *mut c_int,
+    datatype: *mut H,
+    function: usize,
+) {
+    type Intercept<H> = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut H, usize);
+    // SAFETY: the caller's function has this type.
+    unsafe {
+        let intercept: Intercept<H> = core::mem::transmute(intercept);
+        intercept(inputs, results, count, datatype, function);
     }
 }

@@ -2,15 +2,16 @@
 //!
 //! The numbers of predefined handles are constants of `mpif.h`; an object made by the application gets
 //! the next free one of its kind when it is first asked for. Where handles are numbers in C, the numbers of predefined ones are these, and
-//! in no table here.
+//! in no table here; where all handles of a kind are numbers of 32 bits, those of made ones are these too.
 
 use stillpoint_wrappers::gate::HandleKind;
 
 use super::mirror;
 use crate::ground::abi::predefined::numbered;
 use crate::ground::above::above;
-use crate::ground::description::{FIRST_NUMBER, first_free_number};
+use crate::ground::description::{FIRST_NUMBER, first_free_number, narrow};
 use crate::ground::lock::SpinLock;
+use crate::ground::narrow::{are_narrow, at, number_of, place_of as place_of_handle};
 use crate::ground::object::Object;
 
 /// Kinds are numbered from 1.
@@ -59,7 +60,9 @@ impl Table {
 pub unsafe fn predefine(object: *mut Object, number: i32) {
     // SAFETY: the caller's object.
     unsafe {
-        if let Some(table) = TABLES.lock().get_mut(usize::from((*object).kind))
+        if are_narrow((*object).kind) {
+            // The number is the handle.
+        } else if let Some(table) = TABLES.lock().get_mut(usize::from((*object).kind))
             && number >= 0
         {
             table.enter(number, object);
@@ -79,6 +82,12 @@ pub unsafe fn predefine(object: *mut Object, number: i32) {
 pub unsafe fn to_fortran(object: *mut Object) -> i32 {
     // SAFETY: the caller's object.
     unsafe {
+        if are_narrow((*object).kind) {
+            return match (*object).predefined() {
+                true => (*object).fortran,
+                false => number_of(object),
+            };
+        }
         if (*object).fortran >= 0 {
             return (*object).fortran;
         }
@@ -103,7 +112,13 @@ pub unsafe fn to_fortran(object: *mut Object) -> i32 {
 
 /// The object that a Fortran number stands for; null where there is none.
 pub fn from_fortran(kind: HandleKind, number: i32) -> *mut Object {
-    let predefined = numbered(number);
+    if narrow(kind).is_some() {
+        return match place_of_handle(kind, number) {
+            Some(place) => at(place),
+            None => numbered(kind, number),
+        };
+    }
+    let predefined = numbered(kind, number);
     // SAFETY: null, or the object of a predefined handle.
     if unsafe { predefined.as_ref() }.is_some_and(|it| it.kind == kind as u16) {
         return predefined;

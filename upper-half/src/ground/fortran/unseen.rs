@@ -1,6 +1,6 @@
 //! Objects that no Fortran layer looks into: nothing is laid out in them, and functions are C's.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_void};
 
 use crate::ground::object::Object;
 
@@ -47,6 +47,19 @@ pub unsafe fn call_cxx_handler(
     _object: *mut Object,
     _error: c_int,
     _name: *const c_char,
+    _function: usize,
+) {
+}
+
+/// There are no C++ bindings.
+///
+/// # Safety
+/// None to keep.
+pub unsafe fn call_cxx_operator<H>(
+    _intercept: usize,
+    _vectors: (*mut c_void, *mut c_void),
+    _count: *mut c_int,
+    _datatype: *mut H,
     _function: usize,
 ) {
 }

@@ -187,6 +187,10 @@ pub unsafe fn delete(attribute: &Attribute, object: *mut Object) -> i32 {
     if keyval.delete == 0 {
         return 0;
     }
+    // SAFETY: the caller's keyval and object.
+    if let Some(error) = unsafe { super::proxy::delete(attribute, object) } {
+        return error;
+    }
     let value = attribute.value.seen_by(keyval.language);
     // SAFETY: the caller's keyval and object.
     unsafe {

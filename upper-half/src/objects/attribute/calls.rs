@@ -139,6 +139,7 @@ macro_rules! of_kind {
                 extra: extra as usize,
                 predefined: false,
                 freed: AtomicBool::new(false),
+                proxies: Keyval::no_proxies(),
             };
             // SAFETY: the caller's.
             unsafe { create(keyval, place, name(concat!($create_name, "\0"))) }

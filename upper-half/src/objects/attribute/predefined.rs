@@ -32,6 +32,7 @@ fn keyval(kind: HandleKind, language: Language) -> Keyval {
         extra: 0,
         predefined: true,
         freed: AtomicBool::new(false),
+        proxies: Keyval::no_proxies(),
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use stillpoint_wrappers::gate::HandleKind;
 
@@ -40,6 +40,15 @@ pub struct Keyval {
     pub predefined: bool,
     /// The application has freed it.
     pub freed: AtomicBool,
+    /// What calls the functions, copying and deleting, where a layer of the application's MPI has said so; else 0.
+    pub proxies: [AtomicUsize; 2],
+}
+
+impl Keyval {
+    /// No layer has said that anything else calls the functions.
+    pub const fn no_proxies() -> [AtomicUsize; 2] {
+        [const { AtomicUsize::new(0) }; 2]
+    }
 }
 
 /// The value of an attribute as it was set.
@@ -57,6 +66,24 @@ impl Value {
             Language::C | Language::Cxx => Self::Pointer(value as usize),
             Language::FortranInteger => Self::Integer(Box::new(value as i32)),
             Language::FortranAddress => Self::Address(Box::new(value)),
+        }
+    }
+
+    /// The value itself, whoever set it.
+    pub fn raw(&self) -> isize {
+        match self {
+            Self::Pointer(value) => *value as isize,
+            Self::Integer(value) => **value as isize,
+            Self::Address(value) => **value,
+        }
+    }
+
+    /// Another value as this one was set.
+    pub fn like(&self, value: isize) -> Self {
+        match self {
+            Self::Pointer(_) => Self::Pointer(value as usize),
+            Self::Integer(_) => Self::Integer(Box::new(value as i32)),
+            Self::Address(_) => Self::Address(Box::new(value)),
         }
     }
 
@@ -126,6 +153,15 @@ impl Store {
             .get(&number)
             .filter(|keyval| keyval.kind == kind)
             .cloned()
+    }
+
+    /// Notes what calls a keyval's functions.
+    pub fn set_proxies(&self, number: i32, proxies: [usize; 2]) {
+        if let Some(keyval) = self.keyvals.get(&number) {
+            for (place, proxy) in keyval.proxies.iter().zip(proxies) {
+                place.store(proxy, Ordering::Relaxed);
+            }
+        }
     }
 
     /// Frees a keyval: its number is forgotten once no attribute has it any more.
@@ -221,6 +257,7 @@ mod tests {
             extra: 0,
             predefined: false,
             freed: AtomicBool::new(false),
+            proxies: Keyval::no_proxies(),
         }
     }
 

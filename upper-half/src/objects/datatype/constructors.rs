@@ -2,6 +2,8 @@
 
 use std::ffi::{CStr, c_int};
 
+use stillpoint_wrappers::gate::HandleKind;
+
 use super::recipe::{Combiner, Recipe, length};
 use super::{create, usable};
 use crate::ground::abi::{self, Aint, DatatypeHandle, ListOf, PlaceOf};
@@ -382,6 +384,7 @@ pub unsafe fn type_dup(of: Datatype, place: PlaceOf<DatatypeHandle>) -> c_int {
             let new = copy_of(of)?;
             if let Err(error) = attribute::copy_all(of, new) {
                 handle::release(new);
+                place.set(abi::predefined(HandleKind::Datatype, 512));
                 return Err(abi::error_to_neutral(error));
             }
             give(place, new)

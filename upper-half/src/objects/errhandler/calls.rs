@@ -198,6 +198,29 @@ of_kind!(File, File, FileErrhandlerFunction;
     file_set_errhandler "MPI_File_set_errhandler",
     file_get_errhandler "MPI_File_get_errhandler");
 
+#[cfg(not(application = "openmpi"))]
+of_kind!(Session, *mut Object, abi::SessionErrhandlerFunction;
+    session_create_errhandler "MPI_Session_create_errhandler",
+    session_set_errhandler "MPI_Session_set_errhandler",
+    session_get_errhandler "MPI_Session_get_errhandler");
+
+/// `MPI_Session_call_errhandler`.
+///
+/// # Safety
+/// As the MPI function.
+#[cfg(not(application = "openmpi"))]
+pub unsafe fn session_call_errhandler(object: *mut Object, error: c_int) -> c_int {
+    // SAFETY: the caller's.
+    unsafe {
+        call(
+            object,
+            HandleKind::Session,
+            error,
+            c"MPI_Session_call_errhandler",
+        )
+    }
+}
+
 /// `MPI_Comm_call_errhandler`.
 ///
 /// # Safety

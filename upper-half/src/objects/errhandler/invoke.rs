@@ -18,10 +18,11 @@ type FortranFunction = unsafe extern "C" fn(*mut i32, *mut i32);
 /// The object on which an error is raised: the one that it happened on, or `MPI_COMM_WORLD` where that one cannot have
 /// an error handler (a datatype) or is no object.
 fn raised_on(object: *mut Object) -> *mut Object {
-    const HANDLES_ERRORS: [u16; 3] = [
+    const HANDLES_ERRORS: [u16; 4] = [
         HandleKind::Communicator as u16,
         HandleKind::Window as u16,
         HandleKind::File as u16,
+        HandleKind::Session as u16,
     ];
     // SAFETY: handles that get here were checked, or are null.
     let usable = unsafe {
@@ -30,6 +31,7 @@ fn raised_on(object: *mut Object) -> *mut Object {
             && HANDLES_ERRORS.contains(&(*object).kind)
             && (*object).standard != 256
             && (*object).standard != 272
+            && (*object).standard != 288
     };
     if usable {
         object
@@ -85,6 +87,10 @@ unsafe fn call(handler: *mut Object, object: *mut Object, error: c_int, name: *c
             Function::C(function) => match body.kind {
                 HandleKind::Window => call_c::<WinHandle>(function, object, error, name),
                 HandleKind::File => call_c::<FileHandle>(function, object, error, name),
+                #[cfg(not(application = "openmpi"))]
+                HandleKind::Session => {
+                    call_c::<abi::SessionHandle>(function, object, error, name);
+                }
                 _ => call_c::<CommHandle>(function, object, error, name),
             },
             Function::Fortran(function) => {
@@ -122,6 +128,12 @@ unsafe fn call_c<H: Handle>(
 /// # Safety
 /// `object` must be a live communicator, window or file.
 unsafe fn fatal(object: *mut Object, error: c_int, name: *const c_char) {
+    // The real MPI knows no session of the application's.
+    // SAFETY: the caller's object.
+    let object = match unsafe { (*object).kind } == HandleKind::Session as u16 {
+        true => abi::predefined(HandleKind::Communicator, 257),
+        false => object,
+    };
     // SAFETY: inside a stub; the function takes any word of its kind.
     unsafe {
         let running = crossing::gate().mpi_active.load(Ordering::Relaxed) != 0;

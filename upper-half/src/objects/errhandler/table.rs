@@ -43,6 +43,20 @@ pub fn new_handler(handler: Handler) -> *mut Object {
     handle::create(HandleKind::Errhandler, 0, body.cast())
 }
 
+/// Notes that an error handler's function is C++'s.
+///
+/// # Safety
+/// `object` must be a live error handler made by [`new_handler`].
+#[cfg(application = "mpich")]
+pub unsafe fn make_cxx(object: *mut Object) {
+    // SAFETY: the body is the box of `new_handler`.
+    if let Some(body) = unsafe { (*object).body.cast::<Handler>().as_mut() }
+        && let Function::C(function) = body.function
+    {
+        body.function = Function::Cxx(function);
+    }
+}
+
 /// Ends an error handler that nobody holds any more.
 ///
 /// # Safety

@@ -141,17 +141,25 @@ unsafe fn testall_long(
         if all == 0 && code == 0 {
             return 0;
         }
-        *flag = 1;
+        // Beside those that failed a library may leave what is not over as it is, and says so in its status.
+        let left: Vec<bool> = (0..list.count)
+            .map(|index| code != 0 && list.is_left(index))
+            .collect();
+        *flag = c_int::from(!left.contains(&true));
         let mut failed: Option<*mut Object> = None;
-        for index in 0..list.count {
+        for index in (0..list.count).filter(|index| !left[*index]) {
             if code == 0 {
                 list.statuses[index].error = 0;
             }
             let from_lower = list.statuses[index];
             list.settle(index, &from_lower);
         }
-        for index in 0..list.count {
+        for (index, is_left) in left.iter().enumerate().take(list.count) {
             let from_lower = list.statuses[index];
+            if *is_left {
+                give_whole(array_of_statuses, index, &from_lower);
+                continue;
+            }
             let communicator = list.communicator(index);
             let (status, error) = list.tell(index, from_lower);
             give_whole(array_of_statuses, index, &status);

@@ -10,7 +10,6 @@ use stillpoint_wrappers::neutral::constants::UNDEFINED;
 use super::list::{List, Room};
 use super::{EMPTY, direct, fail, give};
 use crate::ground::abi::{self, PlaceOf, RequestHandle};
-use crate::ground::arch;
 use crate::ground::crossing::{self, cross_near};
 use crate::operations::messages::points;
 use crate::operations::request::State;
@@ -136,13 +135,19 @@ pub unsafe fn testany(
     status: *mut abi::Status,
 ) -> c_int {
     // SAFETY: the application's array and places.
-    unsafe { arch::testany(count, array_of_requests, index, flag, status) }
+    unsafe {
+        if direct::any::<false>(count, array_of_requests, index, flag, status) {
+            return 0;
+        }
+        testany_long(count, array_of_requests, index, flag, status)
+    }
 }
 
 /// `MPI_Testany` of one light receive has failed.
 ///
 /// # Safety
-/// Inside the stub that has asked it, whose arguments these are.
+/// As the stub that has asked it, whose arguments these are.
+#[cfg(not(application = "mpich"))]
 pub unsafe extern "C" fn testany_failed(
     count: c_int,
     array_of_requests: PlaceOf<RequestHandle>,
@@ -155,26 +160,6 @@ pub unsafe extern "C" fn testany_failed(
     unsafe {
         let looked = !index.is_null() && !flag.is_null();
         direct::failed_when_asked(array_of_requests, looked, status, code);
-        testany_long(count, array_of_requests, index, flag, status)
-    }
-}
-
-/// `MPI_Testany` of whatever is not one light receive, or not the short way.
-///
-/// # Safety
-/// As the MPI function.
-pub unsafe extern "C" fn testany_otherwise(
-    count: c_int,
-    array_of_requests: PlaceOf<RequestHandle>,
-    index: *mut c_int,
-    flag: *mut c_int,
-    status: *mut abi::Status,
-) -> c_int {
-    // SAFETY: the application's array and places.
-    unsafe {
-        if direct::any::<false>(count, array_of_requests, index, flag, status) {
-            return 0;
-        }
         testany_long(count, array_of_requests, index, flag, status)
     }
 }

@@ -10,11 +10,14 @@ use core::ffi::c_int;
 use stillpoint_wrappers::neutral;
 
 use crate::ground::abi::{PlaceOf, RequestHandle};
+#[cfg(not(application = "mpich"))]
+use crate::ground::crossing;
 use crate::ground::{abi, arch};
 use crate::operations::completion::{EMPTY, give};
 use crate::operations::direct;
 use crate::operations::request::{self, Kind, Request, light, over};
 
+mod asked;
 mod several;
 mod waitall;
 
@@ -136,7 +139,7 @@ unsafe fn failed(request: *mut Request, code: c_int, status: *const abi::Status)
         } else {
             (*status).to_neutral()
         };
-        status.error = abi::error_to_neutral(code);
+        status.error = direct::error(code);
         request::finish(request, &status);
     }
 }
@@ -154,6 +157,20 @@ unsafe fn told_of_send(handle: PlaceOf<RequestHandle>, status: *mut abi::Status)
     }
 }
 
+/// `MPI_Wait` of a send that was over at once.
+///
+/// # Safety
+/// The application's places.
+#[cfg(not(application = "mpich"))]
+pub unsafe extern "C" fn told_when_waited(
+    handle: PlaceOf<RequestHandle>,
+    status: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { told_of_send(handle, status) };
+    0
+}
+
 /// `MPI_Wait`; false: to be done the long way.
 ///
 /// # Safety
@@ -166,9 +183,18 @@ pub unsafe fn wait(handle: PlaceOf<RequestHandle>, status: *mut abi::Status) -> 
             told_of_send(handle, status);
             return true;
         }
-        if !direct::open() {
-            return false;
-        }
+        direct::open() && wait_plain(handle, status)
+    }
+}
+
+/// [`wait`] for a plain request.
+///
+/// # Safety
+/// As the MPI function; the way must be open.
+#[inline(always)]
+unsafe fn wait_plain(handle: PlaceOf<RequestHandle>, status: *mut abi::Status) -> bool {
+    // SAFETY: the application's request and status.
+    unsafe {
         let stay = direct::enter();
         let Some(request) = request::plain(handle.get()) else {
             stay.go_back();
@@ -229,15 +255,16 @@ pub unsafe fn test(
 /// A light receive that was asked for its end is over.
 ///
 /// # Safety
-/// Inside the stub that has asked it; the application's place.
+/// At the end of the stub that has asked it; the application's place.
+#[cfg(not(application = "mpich"))]
 pub unsafe extern "C" fn over_when_asked(handle: PlaceOf<RequestHandle>) -> c_int {
-    // SAFETY: the thread was in the application before the stub.
+    // SAFETY: the caller's.
     unsafe {
-        let stay = direct::enter();
-        // Light it was when it was looked at.
-        end(handle.get().cast());
-        handle.set(request::null());
-        drop(stay);
+        crossing::marked(|| {
+            // Light it was when it was looked at.
+            end(handle.get().cast());
+            handle.set(request::null());
+        });
     }
     0
 }
@@ -246,18 +273,17 @@ pub unsafe extern "C" fn over_when_asked(handle: PlaceOf<RequestHandle>) -> c_in
 ///
 /// # Safety
 /// As [`over_when_asked`]; `code` is the real MPI's, which has filled the status.
+#[cfg(not(application = "mpich"))]
 pub unsafe fn failed_when_asked(
     handle: PlaceOf<RequestHandle>,
     looked: bool,
     status: *const abi::Status,
     code: c_int,
 ) {
-    // SAFETY: the thread was in the application before the stub.
+    // SAFETY: the caller's.
     unsafe {
-        let stay = direct::enter();
         if looked {
-            failed(handle.get().cast(), code, status);
+            crossing::marked(|| failed(handle.get().cast(), code, status));
         }
-        stay.go_back();
     }
 }

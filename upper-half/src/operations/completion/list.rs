@@ -141,6 +141,11 @@ impl<'a> List<'a> {
         }
     }
 
+    /// Whether the lower half has left the request at `index` as it was, after another one has failed.
+    pub fn is_left(&self, index: usize) -> bool {
+        self.state(index) == State::Active && self.statuses[index].error == class::PENDING
+    }
+
     /// With the first failed request that it tells of, at `chosen`, the real MPI gives up all that have failed: the same error
     /// is theirs.
     pub fn keep_failed(&mut self, chosen: usize, error: i32) {

@@ -244,6 +244,29 @@ fn belongs_to(request: &Request) -> bool {
         .is_some_and(|it| it as usize == land as usize)
 }
 
+/// The application frees an active request with staged buffers. One that sends is left to itself with the memory that MPI still reads; one that receives cannot
+/// be: nobody would be told of its end, and what it brings would not reach the device. `None`: it has no such buffers.
+///
+/// # Safety
+/// Inside a stub; a live request that is active.
+#[cold]
+#[inline(never)]
+pub unsafe fn freed(request: *mut Request) -> Option<Result<(), c_int>> {
+    // SAFETY: the caller's.
+    let staged = unsafe { of(request) }?;
+    let Some(copy) = staged.copies.iter().find(|copy| copy.way == Way::Out) else {
+        return Some(Ok(()));
+    };
+    say(
+        c"MPI_Request_free",
+        format_args!(
+            "what is received at {:#x}, a GPU's memory, would not get there without MPI_Wait, MPI_Test or their kin; the request stays",
+            copy.address
+        ),
+    );
+    Some(Err(ERR_OTHER))
+}
+
 /// A request's end has been seen without its being told (`MPI_Request_get_status`): what it has brought may be looked at.
 /// Returns the error that bringing it to the device has failed with, or 0.
 ///

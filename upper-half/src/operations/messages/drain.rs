@@ -53,8 +53,14 @@ pub fn take(
     tag: i32,
 ) -> Option<Drained> {
     let message = queue.take(communicator as usize, source, tag);
-    WAITING.store(queue.len(), Ordering::Relaxed);
+    count(queue);
     message
+}
+
+/// Notes how many messages wait.
+fn count(queue: &Queue) {
+    WAITING.store(queue.len(), Ordering::Relaxed);
+    request::light::ring::close(!queue.is_empty());
 }
 
 /// The status that a probe gives for the earliest drained message that matches.
@@ -223,7 +229,7 @@ unsafe fn pull_from(communicator: *mut Object) -> bool {
         // SAFETY: the message is ours alone.
         let drained = unsafe { receive(word, &status) };
         queue.push(communicator as usize, drained);
-        WAITING.store(queue.len(), Ordering::Relaxed);
+        count(&queue);
         moved = true;
     }
 }

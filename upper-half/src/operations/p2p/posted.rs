@@ -127,7 +127,9 @@ unsafe fn start_directly(
 ) -> c_int {
     // SAFETY: in the stay; the request is the caller's; the call only crosses.
     unsafe {
-        let code = call(direct::table(), &raw mut (*request).head.lower);
+        let word = &raw mut (*request).head.lower;
+        direct::clear(word);
+        let code = call(direct::table(), word);
         if !arch::is_success(code) {
             return stay.abandon(request, code, c"MPI_Irecv");
         }

@@ -99,8 +99,9 @@ pub(super) unsafe extern "C" fn recv_otherwise(
     }
 }
 
-/// `MPI_Recv` from a rank or any, the short way. Interruptible as the long one, by the same means: the nonblocking
-/// receive, asked for until it is over or a checkpoint is pending.
+/// `MPI_Recv` from a rank or any, the short way, where the real MPI does not call back while it waits. A message that is there already is taken by its own
+/// function, which does not wait then: whoever sends the rest of a long one does so in a checkpoint too, until all are parked. What is not there is waited for as on the
+/// long way: by a nonblocking receive that is asked for its end, until a checkpoint is pending.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "the MPI function has them")]
 unsafe fn recv_directly(
@@ -118,6 +119,17 @@ unsafe fn recv_directly(
         let table = direct::table();
         let mut word = 0;
         let (lower, comm_word) = ((*datatype).lower, (*comm).lower);
+        if let Some(receive) = table.recv {
+            let (mut there, ignored) = (0, ptr::without_provenance_mut(abi::IGNORED));
+            let code = (table.iprobe)(source, tag, comm_word, &mut there, ignored);
+            if code == 0 && there != 0 {
+                let code = receive(buf, count, lower, source, tag, comm_word, status.cast());
+                if code == 0 || direct::error(code) == ERR_TRUNCATE {
+                    arch::count_received();
+                }
+                return stay.end(comm, code, c"MPI_Recv");
+            }
+        }
         let code = (table.irecv)(buf, count, lower, source, tag, comm_word, &mut word);
         if code != 0 {
             return stay.end(comm, code, c"MPI_Recv");
@@ -148,7 +160,7 @@ pub(super) unsafe fn until_over(
             let mut over = 0;
             let code = (table.test)(&mut word, &mut over, status.cast());
             if code != 0 {
-                if abi::error_to_neutral(code) == ERR_TRUNCATE {
+                if direct::error(code) == ERR_TRUNCATE {
                     arch::count_received();
                 }
                 return stay.end(comm, code, name);

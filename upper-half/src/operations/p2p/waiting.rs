@@ -98,7 +98,7 @@ pub unsafe extern "C" fn receive_has_failed(
     unsafe {
         arch::be_inside::<{ Place::No as u32 }>();
         let _stay = direct::enter();
-        let error = abi::error_to_neutral(arch::code_of_receive());
+        let error = direct::error(arch::code_of_receive());
         if error == ERR_TRUNCATE {
             arch::count_received();
         }

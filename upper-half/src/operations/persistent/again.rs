@@ -55,7 +55,11 @@ unsafe fn rebuild_one(request: *mut Request) -> i32 {
             it.head.lower = word;
             if code == 0 && it.state == State::Active {
                 it.state = State::Inactive;
-                return begin(request);
+                // It stays where it stood among the others, also in the restart after this one.
+                let begun = it.begun;
+                let code = begin(request);
+                (*request).begun = begun;
+                return code;
             }
             return code;
         }

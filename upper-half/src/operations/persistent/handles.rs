@@ -27,8 +27,16 @@ pub unsafe fn request_free(request: PlaceOf<RequestHandle>) -> c_int {
             _ => return raise(ptr::null_mut(), request::ERR_REQUEST, c"MPI_Request_free"),
         };
         let communicator = (*it).communicator;
-        if (*it).state == State::Active && (*it).kind == Kind::Receive {
-            // Its message is counted and, after a restart, still received: so it stays ours.
+        let staged = match (*it).state == State::Active && devices::present() {
+            true => devices::freed(it),
+            false => None,
+        };
+        if let Some(Err(code)) = staged {
+            return raise(communicator, code, c"MPI_Request_free");
+        }
+        let stays = matches!((*it).kind, Kind::Receive | Kind::Partitioned) || staged.is_some();
+        if (*it).state == State::Active && stays {
+            // Its message is counted and, after a restart, still received; or it is sent from memory of ours, or no image may have it: so it stays ours.
             request::abandon(it);
             request.set(request::null());
             return 0;

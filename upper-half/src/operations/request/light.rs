@@ -4,7 +4,7 @@
 //! only the communicator is there, since no send is begun again. It holds nothing: its datatype is predefined or not needed any more, and its communicator
 //! is held only when the application gives that up ([`unfold_all`]). Whoever wants to know more of it - a call that goes the long way, a checkpoint,
 //! Fortran - has it [unfolded](unfold) into a whole request first; so nothing but what is here and the short way knows that there are light ones.
-//! Their slots are kept apart and are used again last in, first out.
+//! Their slots are kept apart: those of sends are used again last in, first out, those of receives in a [ring].
 //!
 //! Rules: as for every short way, no other thread calls MPI; and only in a stay is it certain that a light request is one still.
 
@@ -12,9 +12,12 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::slots::{REQUESTS, hold, slot};
 use super::{Kind, Request, State};
+use crate::ground::abi::{PlaceOf, RequestHandle};
 use crate::ground::object::{Datatype, Object};
 use crate::ground::shared::concurrent;
 use crate::ground::{abi, arch};
+
+pub mod ring;
 
 /// What the short way knows of a slot. It lies where other objects have the place of their clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +27,7 @@ impl Form {
     /// A request with all that belongs to it, or a slot in no use of such a one.
     pub const WHOLE: Form = Form(0);
     /// A slot in no use, kept for light requests.
-    const RESTING: Form = Form(1);
+    pub const RESTING: Form = Form(1);
     /// The request of all sends that were over at once; see [`super::over`].
     pub const OVER: Form = Form(2);
     /// The clocks of other objects have smaller numbers.
@@ -101,9 +104,12 @@ pub fn unfolded() -> u64 {
 /// Slots that are laid aside at once.
 const STOCK: usize = 8;
 
-/// Takes a slot, if one rests.
+/// Makes the request of a send, with nothing in the lower half yet, if a slot rests.
+///
+/// # Safety
+/// In a stay of the short way; `communicator` must point to an object.
 #[inline(always)]
-unsafe fn take(kind: Kind, communicator: *mut Object) -> Option<*mut Request> {
+pub unsafe fn send(kind: Kind, communicator: *mut Object) -> Option<*mut Request> {
     // SAFETY: the caller's stay; slots of ours.
     unsafe {
         let requests = REQUESTS.alone();
@@ -112,20 +118,10 @@ unsafe fn take(kind: Kind, communicator: *mut Object) -> Option<*mut Request> {
             return None;
         }
         requests.light = (*request).head.body.cast();
-        (*request).head.clock = Form::light(kind).0;
+        Form::light(kind).give(request);
         (*request).communicator = communicator;
         Some(request)
     }
-}
-
-/// Makes the request of a send, with nothing in the lower half yet, if a slot rests.
-///
-/// # Safety
-/// In a stay of the short way; `communicator` must point to an object.
-#[inline(always)]
-pub unsafe fn send(kind: Kind, communicator: *mut Object) -> Option<*mut Request> {
-    // SAFETY: the caller's.
-    unsafe { take(kind, communicator) }
 }
 
 /// Makes the request of a receive, with nothing in the lower half yet, if a slot rests. The arguments are the application's.
@@ -143,16 +139,14 @@ pub unsafe fn receive(
 ) -> Option<*mut Request> {
     // SAFETY: the caller's.
     unsafe {
-        let request = take(Kind::Receive, communicator)?;
+        let request = ring::take()?;
         let it = &mut *request;
+        it.communicator = communicator;
         it.buffer = buffer;
         it.count = count;
         it.datatype = datatype;
         it.peer = peer;
         it.tag = tag;
-        let requests = REQUESTS.alone();
-        requests.begun += 1;
-        it.begun = requests.begun;
         Some(request)
     }
 }
@@ -164,6 +158,10 @@ pub fn stock() {
     if concurrent() {
         return;
     }
+    ring::make_room();
+    if !REQUESTS.take().light.is_null() {
+        return;
+    }
     for _ in 0..STOCK {
         let mut requests = REQUESTS.take();
         let request = slot(&mut requests);
@@ -171,17 +169,33 @@ pub fn stock() {
         // SAFETY: the slot is nobody else's.
         unsafe {
             (*request).head.magic = crate::ground::object::ALIVE;
-            rest(request);
+            rest_as_send(request);
         }
     }
 }
 
-/// Lays a slot aside.
+/// Lays the slot of a light request aside.
 ///
 /// # Safety
-/// In a stay, no other thread in MPI; a light request or a slot in no use, used no more.
+/// In a stay, no other thread in MPI; a light request, used no more.
 #[inline(always)]
 pub unsafe fn rest(request: *mut Request) {
+    // SAFETY: the caller gives the slot up.
+    unsafe {
+        if Form::of(request.cast()) == Form::RECEIVE {
+            ring::rest(request);
+        } else {
+            rest_as_send(request);
+        }
+    }
+}
+
+/// Lays a slot aside that is not of the ring.
+///
+/// # Safety
+/// In a stay, no other thread in MPI; a light send or a slot in no use, used no more.
+#[inline(always)]
+unsafe fn rest_as_send(request: *mut Request) {
     // SAFETY: the caller gives the slot up.
     unsafe {
         let requests = REQUESTS.alone();
@@ -201,51 +215,37 @@ pub unsafe fn end(request: *mut Request) {
     unsafe {
         if Form::of(request.cast()) == Form::RECEIVE {
             arch::count_received();
+            ring::rest(request);
+        } else {
+            rest_as_send(request);
         }
-        rest(request);
     }
 }
 
-/// Light requests that are over below, to be ended together.
-pub struct Ending {
-    newest: *mut Request,
-}
-
-impl Ending {
-    /// # Safety
-    /// In a stay of the short way, until [`end`](Self::end).
-    #[inline(always)]
-    pub unsafe fn begin() -> Ending {
-        // SAFETY: the caller's.
-        let newest = unsafe { REQUESTS.alone() }.light;
-        Ending { newest }
-    }
-
-    /// One of them.
-    ///
-    /// # Safety
-    /// A light request that is used no more.
-    #[inline(always)]
-    pub unsafe fn add(&mut self, request: *mut Request) {
-        // SAFETY: the caller's request.
-        unsafe {
-            (*request).head.clock = Form::RESTING.0;
-            (*request).head.body = self.newest.cast();
+/// Ends light receives that are over below: their messages are counted, and their handles lead nowhere.
+///
+/// # Safety
+/// In a stay of the short way; `count` handles of light receives, used no more.
+#[inline(always)]
+pub unsafe fn end_receives(handles: PlaceOf<RequestHandle>, count: usize) {
+    let null = super::null();
+    // SAFETY: the caller's array.
+    unsafe {
+        let end = |index: usize| {
+            let handle = handles.add(index);
+            ring::rest(handle.get().cast());
+            handle.set(null);
+        };
+        let mut index = 0;
+        while index < count & !3 {
+            (0..4).for_each(|within| end(index + within));
+            index += 4;
         }
-        self.newest = request;
-    }
-
-    /// The end of all, `receives` of which were receives.
-    ///
-    /// # Safety
-    /// As [`begin`](Self::begin).
-    #[inline(always)]
-    pub unsafe fn end(self, receives: u64) {
-        // SAFETY: the caller's stay.
-        unsafe {
-            REQUESTS.alone().light = self.newest;
-            arch::count_received_many(receives);
+        while index < count {
+            end(index);
+            index += 1;
         }
+        arch::count_received_many(count as u64);
     }
 }
 
@@ -268,11 +268,14 @@ pub unsafe fn unfold(request: *mut Request) {
 unsafe fn unfold_light(request: *mut Request) {
     // SAFETY: the caller's slot.
     unsafe {
-        let it = &mut *request;
-        let Some(kind) = Form::of(&it.head).kind() else {
+        let Some(kind) = Form::of(request.cast()).kind() else {
             return;
         };
         UNFOLDED.fetch_add(1, Ordering::Relaxed);
+        if kind == Kind::Receive {
+            ring::leave(request);
+        }
+        let it = &mut *request;
         it.head.clock = Form::WHOLE.0;
         it.head.body = core::ptr::null_mut();
         it.kind = kind;
@@ -355,5 +358,6 @@ mod tests {
             assert_eq!(request::of(light.cast()), Err(request::ERR_REQUEST));
             assert!(request::live().is_empty());
         }
+        ring::tests::the_ring_keeps_the_order_in_which_receives_were_begun();
     }
 }

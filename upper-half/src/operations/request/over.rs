@@ -15,14 +15,15 @@ use stillpoint_wrappers::neutral::Word;
 
 use super::light::Form;
 use super::{EMPTY, Kind, Request, State, null_word};
+use crate::ground::abi::{Handle, RequestHandle};
 use crate::ground::object::{Comm, Object};
 use crate::ground::{abi, handle};
 
 /// The real MPI's request; 0: not known in this launch, or there is none.
-static WORD: AtomicU64 = AtomicU64::new(0);
+pub static WORD: AtomicU64 = AtomicU64::new(0);
 
 /// Ours, as soon as the real MPI's is known; before, an address that no handle is.
-static REQUEST: AtomicPtr<Object> = AtomicPtr::new(NOWHERE);
+pub static REQUEST: AtomicPtr<Object> = AtomicPtr::new(NOWHERE);
 
 const NOWHERE: *mut Object = (&raw const WORD).cast_mut().cast();
 
@@ -42,6 +43,16 @@ pub fn word() -> Word {
 #[inline(always)]
 pub fn request() -> *mut Object {
     REQUEST.load(Ordering::Relaxed)
+}
+
+/// The application's, as it writes it; `None` where handles are no addresses, before the real MPI's is known.
+#[inline(always)]
+pub fn own() -> Option<RequestHandle> {
+    let request = request();
+    if cfg!(not(application = "openmpi")) && request == NOWHERE {
+        return None;
+    }
+    Some(RequestHandle::of(request))
 }
 
 /// Whether a handle leads to the request of sends that are over.
@@ -89,7 +100,7 @@ pub unsafe fn look(table: &Direct, communicator: Comm) {
         let found = words[0];
         for word in words.iter_mut().filter(|word| **word != 0) {
             let mut over = 0;
-            (table.test)(word, &mut over, ptr::null_mut());
+            (table.test)(word, &mut over, ptr::without_provenance_mut(abi::IGNORED));
         }
         if shared && found != 0 {
             if request() == NOWHERE {

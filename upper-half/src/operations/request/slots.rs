@@ -22,9 +22,9 @@ pub(super) struct Requests {
     free: *mut Request,
     /// Slots in no use that were last a [brief](super::brief) request, each linked to the next by its `context`.
     pub(super) brief: *mut Request,
-    /// Slots in no use that were last a [light](super::light) request, each linked to the next by its head's `body`.
+    /// Slots in no use that were last a [light](super::light) send, each linked to the next by its head's `body`.
     pub(super) light: *mut Request,
-    /// Operations begun so far, but for light sends.
+    /// Operations begun so far, but for light sends and for light receives that nobody has asked for their numbers.
     pub(super) begun: u64,
 }
 
@@ -131,12 +131,11 @@ pub unsafe fn create(arguments: &Arguments, flags: u8) -> *mut Request {
     unsafe {
         hold(arguments.datatype);
         hold(arguments.communicator);
-        let mut requests = REQUESTS.take();
-        if requests.light.is_null() {
-            drop(requests);
+        if REQUESTS.take().light.is_null() || !light::ring::has_room() {
             light::stock();
-            requests = REQUESTS.take();
         }
+        light::ring::number();
+        let mut requests = REQUESTS.take();
         let request = slot(&mut requests);
         fill(&mut requests, request, arguments, flags);
         (*request).made = requests.begun;
@@ -152,6 +151,7 @@ pub unsafe fn create(arguments: &Arguments, flags: u8) -> *mut Request {
 pub unsafe fn create_alone(arguments: &Arguments) -> Option<*mut Request> {
     // SAFETY: the caller's objects.
     unsafe {
+        light::ring::number();
         let requests = REQUESTS.alone();
         let request = take_free(requests)?;
         hold_alone(arguments.datatype);
@@ -271,6 +271,7 @@ pub unsafe fn askable(handle: *mut Object) -> Option<*mut Request> {
 
 /// Gives a request number of its own to a persistent one that is started again.
 pub fn next_begun() -> u64 {
+    light::ring::number();
     let mut requests = REQUESTS.take();
     requests.begun += 1;
     requests.begun
@@ -344,6 +345,7 @@ pub unsafe fn end_alone(request: *mut Request) {
 
 /// Every live request, in the order in which the operations were begun; each is a whole one from here on. Where light sends stand means nothing.
 pub fn live() -> Vec<*mut Request> {
+    light::ring::number();
     let requests = REQUESTS.take();
     // SAFETY: slots never go away.
     let mut found: Vec<_> = requests

@@ -27,6 +27,17 @@ pub fn emit(input: &Input) -> String {
         let _ = writeln!(text, "\"{name}\",");
     }
     text.push_str("];\n");
+    let later = abi.also.iter().chain(&abi.refused).map(|it| &it.name);
+    let later: Vec<&String> = abi.own.iter().chain(later).collect();
+    let _ = writeln!(
+        text,
+        "/// What later releases of it export: carried, or refused.\npub const LATER: [&str; {}] = [",
+        later.len(),
+    );
+    for it in later {
+        let _ = writeln!(text, "\"{it}\",");
+    }
+    text.push_str("];\n");
     internal_symbols(&mut text, abi);
     text.push('\n');
     values(&mut text, &abi.values);
@@ -68,13 +79,14 @@ pub fn emit_types(input: &Input) -> String {
     let mut text = String::from("use handles::Raw;\n\n");
     for Named { name, kind, .. } in &input.abi.types {
         if let Some(handle) = kind::HANDLES.iter().find(|it| it.3 == name) {
-            let own = kind::handle_type(handle.1);
+            let (own, of) = (kind::handle_type(handle.1), handle.2);
             let _ = writeln!(
                 text,
                 "/// `{name}`.\n#[repr(transparent)]\n#[derive(Clone, Copy)]\npub struct {own}({kind});\n\n\
                  impl Handle for {own} {{\n\
-                 #[inline(always)]\nfn object(self) -> *mut Object {{\nRaw::object(self.0)\n}}\n\n\
-                 #[inline(always)]\nfn of(object: *mut Object) -> Self {{\nSelf(Raw::of(object))\n}}\n}}\n"
+                 #[inline(always)]\nfn object(self) -> *mut Object {{\nRaw::object(self.0, HandleKind::{of})\n}}\n\n\
+                 #[inline(always)]\nfn of(object: *mut Object) -> Self {{\nSelf(Raw::of(object))\n}}\n\n\
+                 #[inline(always)]\nfn same(self, other: Self) -> bool {{\nself.0 == other.0\n}}\n}}\n"
             );
             continue;
         }

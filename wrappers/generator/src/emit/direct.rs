@@ -23,6 +23,18 @@ const MESSAGES: [&str; 14] = [
     "MPI_Testsome",
 ];
 
+/// Functions that the table has had later, at its end, in the order in which they came: a library may have none of that name.
+const LATER: [&str; 8] = [
+    "MPI_Recv",
+    "MPI_Psend_init",
+    "MPI_Precv_init",
+    "MPI_Pready",
+    "MPI_Pready_range",
+    "MPI_Pready_list",
+    "MPI_Parrived",
+    "MPI_Improbe",
+];
+
 /// Whether a generated stub calls the function directly where it can: a collective operation, blocking or not, whose
 /// handles are single ones.
 pub fn is_collective(function: &Function) -> bool {
@@ -54,31 +66,70 @@ pub fn emit(input: &Input) -> String {
             types.join(", ")
         );
     }
+    for function in later(input) {
+        let types: Vec<String> = function.parameters.iter().map(pass).collect();
+        let _ = writeln!(
+            text,
+            "/// `{}`, if the library has it.\npub {}: Option<unsafe extern \"C\" fn({}) -> i32>,",
+            function.name,
+            function.rust_name(),
+            types.join(", ")
+        );
+    }
     text.push_str("}\n");
     text
 }
 
-/// Writes the table of the real MPI's functions.
+/// Writes the table of the real MPI's functions, as they are linked or were found.
 pub fn emit_functions(input: &Input) -> String {
+    let loaded = input.module != LINKED;
+    let found = if loaded { ", found" } else { "" };
     let mut text = format!(
-        "use core::mem::transmute;\n\nuse stillpoint_wrappers::direct::Direct;\nuse stillpoint_wrappers::{} as abi;\n\nuse crate::mpi::library::ffi;\n\n\
-         /// The table. Its handles are words: both are as large as a pointer.\n\
+        "use core::mem::transmute;\n\nuse stillpoint_wrappers::direct::Direct;\nuse stillpoint_wrappers::{} as abi;\n\nuse crate::mpi::library::{{ffi{found}}};\n\n\
+         /// The table. Its handles are words: the library's are as large, or their lower half.\n\
          #[allow(clippy::missing_transmute_annotations, reason = \"the field says what a function becomes\")]\n\
-         pub const fn direct() -> Direct {{\n\
+         pub fn direct() -> Direct {{\n\
          // SAFETY: each function takes what `mpi.h` says; words stand for handles, untyped pointers for typed ones.\n\
          unsafe {{\nDirect {{\nabi: abi::ABI,\n",
         input.module
     );
     for function in of(input) {
-        let _ = writeln!(
-            text,
-            "{}: transmute::<*const (), _>(ffi::{} as *const ()),",
-            function.rust_name(),
-            function.name
-        );
+        let (field, name) = (function.rust_name(), &function.name);
+        let ours = format!("ffi::{name} as *const ()");
+        let _ = match loaded {
+            true => writeln!(
+                text,
+                "{field}: transmute::<*const (), _>(found::own(c\"{name}\").unwrap_or({ours})),"
+            ),
+            false => writeln!(text, "{field}: transmute::<*const (), _>({ours}),"),
+        };
+    }
+    for function in later(input) {
+        let (field, name) = (function.rust_name(), &function.name);
+        let _ = match (loaded, function.form == Form::Absent) {
+            (true, _) => writeln!(
+                text,
+                "{field}: found::own(c\"{name}\").map(|it| transmute::<*const (), _>(it)),"
+            ),
+            (false, true) => writeln!(text, "{field}: None,"),
+            (false, false) => writeln!(
+                text,
+                "{field}: Some(transmute::<*const (), _>(ffi::{name} as *const ())),"
+            ),
+        };
     }
     text.push_str("}\n}\n}\n");
     text
+}
+
+/// The ABI of the library that its lower half is linked to: it has what Open MPI 4.1 has.
+const LINKED: &str = "openmpi";
+
+fn later(input: &Input) -> impl Iterator<Item = &Function> {
+    let all = &input.functions;
+    LATER
+        .iter()
+        .filter_map(move |name| all.iter().find(|function| function.name == *name))
 }
 
 fn of(input: &Input) -> impl Iterator<Item = &Function> {

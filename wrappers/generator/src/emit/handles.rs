@@ -56,6 +56,33 @@ pub fn emit_list(text: &mut String, abi: &Abi) {
         true => text.push_str(NUMBERS),
         false => first_free_numbers(text, &handles),
     }
+    narrow(text, abi);
+}
+
+/// Kinds whose handles are numbers of 32 bits, with the number of each kind's null handle: its bits are in all handles of the kind.
+fn narrow(text: &mut String, abi: &Abi) {
+    let mut arms = String::new();
+    for (word, _, kind, own) in kind::HANDLES {
+        let is_narrow = abi
+            .types
+            .iter()
+            .any(|it| it.name == own && it.kind == "c_int");
+        let mut of = abi.handles.iter().filter(|it| it.kind == word);
+        if is_narrow && let Some(null) = of.find(|it| it.name.ends_with("_NULL")) {
+            let _ = writeln!(arms, "HandleKind::{kind} => Some({:#x}),", null.fortran);
+        }
+    }
+    text.push_str("\n/// The null handle of a kind whose handles are numbers of 32 bits.\n");
+    let _ = match arms.is_empty() {
+        true => writeln!(
+            text,
+            "pub const fn narrow(_kind: HandleKind) -> Option<i32> {{\nNone\n}}"
+        ),
+        false => writeln!(
+            text,
+            "pub const fn narrow(kind: HandleKind) -> Option<i32> {{\nmatch kind {{\n{arms}_ => None,\n}}\n}}"
+        ),
+    };
 }
 
 /// Where handles are numbers, those of objects that the program makes come behind all predefined ones.
@@ -103,10 +130,12 @@ pub fn emit_symbols(input: &Input) -> String {
     let handles = sorted(&input.abi);
     let symbols = symbols(&handles);
     if symbols.is_empty() {
-        return objects(&handles);
+        let mut text = objects(&handles);
+        held(&mut text, &input.abi);
+        return text;
     }
     let mut text = String::new();
-    text.push_str("use super::predefined::Symbol;\n\nmacro_rules! symbols {\n($($name:ident: $bytes:literal,)*) => {\n");
+    text.push_str("use stillpoint_wrappers::gate::HandleKind;\n\nuse super::predefined::Symbol;\n\nmacro_rules! symbols {\n($($name:ident: $bytes:literal,)*) => {\n");
     text.push_str(
         "$(#[allow(non_upper_case_globals)] // Open MPI's name, looked up by the dynamic linker.\n",
     );
@@ -124,47 +153,138 @@ pub fn emit_symbols(input: &Input) -> String {
     text.push_str("}\n");
     text.push_str(
         "\n/// The object of a predefined handle that is a number: here none is.\n#[inline(always)]\n\
-         pub fn numbered(_number: i32) -> *mut super::Object {\ncore::ptr::null_mut()\n}\n",
+         pub fn numbered(_kind: HandleKind, _number: i32) -> *mut super::Object {\ncore::ptr::null_mut()\n}\n",
     );
     text
+}
+
+/// Pointers that are no addresses and that data symbols hold: the symbols, and the conversion of each set. They lead to places that nobody reads.
+fn held(text: &mut String, abi: &Abi) {
+    let mut sets: Vec<&str> = abi.held.iter().map(|it| it.set.as_str()).collect();
+    sets.dedup();
+    for set in sets {
+        let of: Vec<_> = abi.held.iter().filter(|it| it.set == set).collect();
+        for it in &of {
+            let symbol = &it.symbol;
+            let _ = writeln!(
+                text,
+                "\nstatic PLACE_OF_{symbol}: core::ffi::c_int = 0;\n\
+                 /// `{}`.\n#[unsafe(no_mangle)]\nstatic {symbol}: &core::ffi::c_int = &PLACE_OF_{symbol};",
+                it.name
+            );
+        }
+        let _ = writeln!(
+            text,
+            "\n/// A pointer of the set `{set}`, made neutral.\n\
+             pub fn {set}_to_neutral<T>(pointer: *const T) -> *const T {{"
+        );
+        for it in &of {
+            let _ = writeln!(
+                text,
+                "if core::ptr::addr_eq(pointer, {}) {{\nreturn pointer.with_addr({});\n}}",
+                it.symbol, it.standard
+            );
+        }
+        text.push_str("pointer\n}\n");
+    }
 }
 
 /// The objects of predefined handles that are numbers.
 fn objects(handles: &[(usize, &Handle)]) -> String {
     let count = handles.len();
     let mut text = format!(
-        "use super::predefined::{{Address, Symbol}};\nuse crate::ground::object::{{Object, ROOM}};\n\n\
+        "use stillpoint_wrappers::gate::HandleKind;\n\nuse super::predefined::{{Address, Found, Symbol}};\nuse crate::ground::narrow::NUMBERED;\n\
+         use crate::ground::object::Object;\n\n\
          /// The objects, in the order of `PREDEFINED`.\n\
-         static OBJECTS: [Symbol<ROOM>; {count}] = [const {{ Symbol::new() }}; {count}];\n\
+         static OBJECTS: [Symbol<NUMBERED>; {count}] = [const {{ Symbol::new() }}; {count}];\n\
          /// Where they are.\npub static ADDRESSES: [Address; {count}] = [\n"
     );
     for index in 0..count {
         let _ = writeln!(text, "Address::of(&OBJECTS[{index}]),");
     }
-    text.push_str(
-        "];\n\n/// The object of a predefined handle; null where the number is none's.\n#[inline(always)]\n\
-         pub fn numbered(number: i32) -> *mut Object {\nlet index: usize = match number {\n",
-    );
-    for (index, (_, handle)) in handles.iter().enumerate() {
-        let _ = writeln!(text, "{} => {index}, // {}", handle.fortran, handle.name);
+    text.push_str("];\n");
+    let mut arms = String::new();
+    for (position, (_, _, kind, own)) in kind::HANDLES.iter().enumerate() {
+        let of: Vec<(usize, i32)> = (0..count)
+            .filter(|index| handles[*index].0 == position)
+            .map(|index| (index, handles[index].1.fortran))
+            .collect();
+        let Some(first) = of.first() else { continue };
+        let scattered = Scattered::of(&of.iter().map(|it| it.1).collect::<Vec<_>>());
+        let (name, places) = (format!("OF_{}", own.to_uppercase()), 1 << scattered.bits);
+        let _ = writeln!(
+            text,
+            "\n/// Where numbers of `{own}` lead, by [`Found::place`].\nstatic {name}: [Found; {places}] = ["
+        );
+        for place in 0..places {
+            // Where none belongs stands one that belongs elsewhere.
+            let here = of.iter().find(|it| scattered.place(it.1) == place);
+            let (index, number) = here.unwrap_or(first);
+            let _ = writeln!(text, "Found::new(&OBJECTS, {index}, {number}),");
+        }
+        text.push_str("];\n");
+        let _ = writeln!(
+            arms,
+            "HandleKind::{kind} => &{name}[Found::place(number, {:#x}, {})],",
+            scattered.factor, scattered.bits
+        );
     }
-    text.push_str("_ => return core::ptr::null_mut(),\n};\nADDRESSES[index].object()\n}\n");
+    let _ = write!(
+        text,
+        "\n/// The object of a predefined handle; null where the number is none's.\n#[inline(always)]\n\
+         pub fn numbered(kind: HandleKind, number: i32) -> *mut Object {{\nlet found = match kind {{\n{arms}\
+         #[allow(unreachable_patterns, reason = \"not every ABI has all kinds\")]\n_ => return core::ptr::null_mut(),\n}};\n\
+         found.object(&OBJECTS, number)\n}}\n"
+    );
     text
 }
 
-/// The real MPI's data symbols.
+/// Numbers, each with a place of its own among a power of two: the highest bits of its product with a factor.
+struct Scattered {
+    factor: u32,
+    bits: u32,
+}
+
+impl Scattered {
+    /// The fewest places for which a factor is found; the factors that are tried are always the same.
+    fn of(numbers: &[i32]) -> Scattered {
+        let fewest = numbers.len().next_power_of_two().trailing_zeros().max(1);
+        let found = (fewest..24).find_map(|bits| {
+            let mut factor = 0x9e37_79b9_u32;
+            (0..20_000).find_map(|_| {
+                factor = factor.wrapping_mul(0x0019_660d).wrapping_add(0x3c6e_f35e);
+                let it = Scattered { factor, bits };
+                let mut places: Vec<usize> = numbers.iter().map(|it_is| it.place(*it_is)).collect();
+                places.sort_unstable();
+                places.dedup();
+                (places.len() == numbers.len()).then_some(it)
+            })
+        });
+        found.expect("no number is there twice")
+    }
+
+    fn place(&self, number: i32) -> usize {
+        (number.cast_unsigned().wrapping_mul(self.factor) >> (32 - self.bits)) as usize
+    }
+}
+
+/// The real MPI's data symbols: the linker fills in where they are, and nothing where a version of the library lacks one.
 pub fn emit_addresses(input: &Input) -> String {
     let handles = sorted(&input.abi);
     let symbols = symbols(&handles);
-    let mut text = String::new();
-    text.push_str("use core::ffi::c_void;\n\nuse crate::mpi::library::Address;\n\n");
-    text.push_str("macro_rules! symbols {\n($($name:ident,)*) => {\nunsafe extern \"C\" { $(static $name: c_void;)* }\n\n");
-    text.push_str("/// Where the symbols are, in the order of `PREDEFINED`.\n");
-    let _ = writeln!(text, "pub static ADDRESSES: [Address; {}] =", symbols.len());
-    text.push_str("[$(Address::of(&raw const $name)),*];\n};\n}\n\nsymbols! {\n");
-    for (name, _) in symbols {
-        let _ = writeln!(text, "{name},");
+    let mut text = String::from(
+        "use crate::mpi::library::Address;\n\ncore::arch::global_asm!(\n\
+         \".pushsection .data.rel.ro.stillpoint_predefined, \\\"aw\\\", @progbits\",\n\".balign 8\",\n\
+         \".globl stillpoint_predefined\",\n\".hidden stillpoint_predefined\",\n\"stillpoint_predefined:\",\n",
+    );
+    for (name, _) in &symbols {
+        let _ = writeln!(text, "\".weak {name}\",\n\".quad {name}\",");
     }
-    text.push_str("}\n");
+    let _ = writeln!(
+        text,
+        "\".popsection\",\n);\n\nunsafe extern \"C\" {{\n/// Where the symbols are, in the order of `PREDEFINED`.\n\
+         #[link_name = \"stillpoint_predefined\"]\npub safe static ADDRESSES: [Address; {}];\n}}",
+        symbols.len()
+    );
     text
 }

@@ -25,7 +25,17 @@ pub fn emit(input: &Input) -> String {
     }
     let mut imports = Imports::of(&text);
     imports.from("core::ffi", &["c_char", "c_int", "c_void"]);
-    imports.from("crate::ground::abi", &["Fint", "Status"]);
+    let types = [
+        "CommHandle",
+        "DatatypeHandle",
+        "ErrhandlerHandle",
+        "Fint",
+        "OpHandle",
+        "RequestHandle",
+        "Status",
+        "WinHandle",
+    ];
+    imports.from("crate::ground::abi", &types);
     imports.from("crate::ground::object", &["Object"]);
     imports.modules("crate::stubs", &["fortran"]);
     imports.text() + &text
@@ -45,14 +55,23 @@ fn exported(text: &mut String, function: &Internal) {
     };
     let _ = writeln!(
         text,
-        "\n{}#[unsafe(no_mangle)]\nunsafe extern \"C\" fn {name}({}){result} {{\n\
+        "\n{}{}#[unsafe(no_mangle)]\nunsafe extern \"C\" fn {name}({}){result} {{\n\
          // SAFETY: the library's layers call it as the library's own.\n\
          unsafe {{ fortran::{}({}) }}\n}}",
         documentation(name, &function.documentation),
+        foreign(name),
         parameters.join(", "),
-        own_name(name),
+        own_name(name).to_lowercase(),
         names.join(", "),
     );
+}
+
+/// What the compiler is told of a name that is not Rust's.
+fn foreign(name: &str) -> &'static str {
+    match name.to_lowercase() == name {
+        true => "",
+        false => "#[allow(non_snake_case)] // The library's name.\n",
+    }
 }
 
 fn documentation(name: &str, told: &str) -> String {

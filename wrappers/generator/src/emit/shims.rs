@@ -66,7 +66,7 @@ pub fn emit(input: &Input) -> String {
         }
     }
     text.push_str(
-        "/// The table, with what is not MPI's own.\npub const fn dispatch(extra: Extra) -> Dispatch {\nDispatch {\n",
+        "/// The table, with what is not MPI's own.\npub fn dispatch(extra: Extra) -> Dispatch {\nDispatch {\n",
     );
     text.push_str(&fields);
     text.push_str("extra,\ndirect: direct::direct(),\n}\n}\n");
@@ -246,29 +246,33 @@ fn after(text: &mut String, parameter: &Parameter) {
     }
 }
 
-/// Writes declarations of what rsmpi's bindings do not declare.
+/// Writes what rsmpi's bindings do not declare.
 pub fn emit_missing(input: &Input) -> String {
     let mut text = String::from(
-        "// Functions that the real MPI exports and its `mpi.h` does not declare. Handles are pointers, hence words.\n\n\
-         use core::ffi::c_void;\n\nunsafe extern \"C\" {\n",
+        "// Functions that the real MPI exports and its `mpi.h` does not declare. Not every version has them, or has them under these names: they are\n\
+         // looked up when they are called. Handles are pointers, hence words.\n\n\
+         use core::ffi::c_void;\nuse core::mem::transmute;\n\nuse crate::mpi::library::named::Named;\n",
     );
     let functions = input.functions.iter().filter(|it| kind::crosses(it));
     for function in functions.filter(|it| input.abi.is_undeclared(&it.name)) {
-        let parameters: Vec<String> = function
-            .parameters
-            .iter()
-            .map(|parameter| {
-                let plain = kind::neutral_type(parameter).replace("Word", "*mut c_void");
-                format!("{}: {plain}", parameter.name)
-            })
-            .collect();
+        let parameters = &function.parameters;
+        let plain = |it: &Parameter| kind::neutral_type(it).replace("Word", "*mut c_void");
+        let types: Vec<String> = parameters.iter().map(plain).collect();
+        let names: Vec<&str> = parameters.iter().map(|it| it.name.as_str()).collect();
+        let declared = names.iter().zip(&types);
+        let declared: Vec<String> = declared.map(|(name, of)| format!("{name}: {of}")).collect();
         let _ = writeln!(
             text,
-            "pub fn {}({}) -> i32;",
-            function.name,
-            parameters.join(", ")
+            "\n/// `{name}`.\n///\n/// # Safety\n/// As the MPI function.\npub unsafe fn {name}({}) -> i32 {{\n\
+             static NAMED: Named = Named::new(c\"{name}\");\n\
+             let Some(function) = NAMED.found() else {{\nreturn NAMED.absent();\n}};\n\
+             // SAFETY: what has this name is such a function, and the arguments are the caller's.\nunsafe {{\n\
+             transmute::<*const c_void, unsafe extern \"C\" fn({}) -> i32>(function)({})\n}}\n}}",
+            declared.join(", "),
+            types.join(", "),
+            names.join(", "),
+            name = function.name,
         );
     }
-    text.push_str("}\n");
     text
 }

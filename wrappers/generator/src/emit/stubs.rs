@@ -8,11 +8,15 @@ use crate::abi::{Abi, Named};
 use crate::table::{CLASSES, Class, Direction, Form, Function, Parameter};
 
 mod arguments;
+mod collective;
 mod devices;
+mod large;
 mod repeated;
+mod short;
 
 use arguments::{after, argument, before};
-use repeated::{again, changed_in_place, input, keeps, repeatable, repeated};
+use collective::{directly, in_assembly};
+use repeated::{input, repeated};
 
 /// Words that a stub uses for itself.
 const RESERVED: [&str; 5] = ["lower", "code", "home", "_inside", "word"];
@@ -29,12 +33,35 @@ pub fn emit(input: &Input) -> String {
         let mut stubs = String::new();
         for function in &functions {
             stub(&mut stubs, function, kind::are_wide(&input.abi));
+            if let Some(twin) = served::twin(input, function).filter(|it| !it.written) {
+                large::twin(&mut stubs, function, twin);
+            }
         }
         let (module, imports) = (name.replace('-', "_"), imports(&stubs, &functions));
         let _ = writeln!(text, "mod {module} {{\n{imports}{stubs}}}\n");
     }
     refused(&mut text, &input.abi);
+    also(&mut text, &input.abi);
     text
+}
+
+/// Functions of the table under the names that a later release has for them.
+fn also(text: &mut String, abi: &Abi) {
+    if abi.also.is_empty() {
+        return;
+    }
+    text.push_str("mod also {\nuse crate::ground::export::export;\n\nunsafe extern \"C\" {\n");
+    for Named { value, .. } in &abi.also {
+        let _ = writeln!(text, "safe fn {value}();");
+    }
+    text.push_str("}\n");
+    for Named { name, value, .. } in &abi.also {
+        let _ = writeln!(
+            text,
+            "export!({name} => {value});\nexport!(P{name} => {value});"
+        );
+    }
+    text.push_str("}\n");
 }
 
 /// What the ABI has and the upper half does not carry: it says so when it is called. Whatever the arguments are, nobody reads them.
@@ -69,8 +96,9 @@ fn imports(stubs: &str, functions: &[&Function]) -> String {
     types.sort();
     types.dedup();
     let mut types: Vec<&str> = types.iter().map(String::as_str).collect();
-    types.extend(["Handle", "ListOf", "PlaceOf"]);
+    types.extend(["Count", "Handle", "ListOf", "PlaceOf"]);
     types.sort_unstable();
+    types.dedup();
     let mut imports = Imports::of(stubs);
     imports.from("core::ffi", &["c_char", "c_int", "c_void"]);
     imports.line("Direct", "\nuse stillpoint_wrappers::direct::Direct;");
@@ -89,7 +117,8 @@ fn imports(stubs: &str, functions: &[&Function]) -> String {
     imports.from("crate::operations::clock::kept", &["Input", "Keeps"]);
     imports.from("crate::operations::clock::log", &["Note"]);
     imports.from("stillpoint_clock::absent", &["Kind"]);
-    imports.modules("crate::stubs", &["by_hand", "files", "steps"]);
+    imports.from("crate::stubs::short", &["short"]);
+    imports.modules("crate::stubs", &["by_hand", "files", "large", "steps"]);
     imports.modules("crate", &["windows"]);
     imports.text()
 }
@@ -107,12 +136,22 @@ fn stub(text: &mut String, function: &Function, wide: bool) {
     let long = format!("{name}_converted");
     match (direct::is_collective(function), function.form) {
         (true, Form::Blocking) if wide => {
-            in_assembly(text, function, &long);
+            in_assembly(text, function, &long, true);
             beginning(text, function, kind::application_type, &cold(&long));
+        }
+        (true, Form::Blocking) => {
+            exported(text, function);
+            let _ = writeln!(text, "{name}_of_objects({})\n}}\n}}", names(function));
+            in_assembly(text, function, &long, false);
+            beginning(text, function, kind::inner_type, &cold(&long));
         }
         (true, Form::Started) => {
             directly(text, function, &long);
             beginning(text, function, kind::inner_type, &cold(&long));
+        }
+        (false, Form::Written) if wide && short::is(function) => {
+            short::stub(text, function, &long);
+            beginning(text, function, kind::application_type, &cold(&long));
         }
         _ => exported(text, function),
     }
@@ -132,7 +171,7 @@ fn stub(text: &mut String, function: &Function, wide: bool) {
     let (again, types): (&str, fn(&Parameter) -> String) =
         match (direct::is_collective(function), function.form) {
             (true, Form::Blocking) if wide => (&long, kind::application_type),
-            (true, Form::Started) => (&long, kind::inner_type),
+            (true, Form::Blocking | Form::Started) => (&long, kind::inner_type),
             _ => (&name, kind::application_type),
         };
     devices::function(text, function, again, types);
@@ -195,81 +234,6 @@ fn cold(name: &str) -> String {
     format!("#[cold]\n#[inline(never)]\nunsafe extern \"C\" fn {name}")
 }
 
-/// The short way of a nonblocking collective operation; `long` is the function that goes every way.
-fn directly(text: &mut String, function: &Function, long: &str) {
-    let name = function.rust_name();
-    let home = home(function).map_or("", |parameter| parameter.name.as_str());
-    let mut handles = Vec::new();
-    let mut arguments = Vec::new();
-    for parameter in &function.parameters {
-        if parameter.kind == "request" {
-            arguments.push("begun.word()".to_string());
-        } else if kind::handle(&parameter.kind).is_none() {
-            arguments.push(parameter.name.clone());
-        } else {
-            arguments.push(format!("(*{}).lower", parameter.name));
-            if parameter.name != home {
-                handles.push(parameter.name.as_str());
-            }
-        }
-    }
-    let handles = handles.join(", ");
-    let arguments = arguments.join(", ");
-    exported(text, function);
-    let _ = writeln!(
-        text,
-        "if direct::open() && direct::predefined([{handles}]){} \
-         && let Some(begun) = direct::initiate({home}, request, move |lower, word| {}) {{\n\
-         let code = (direct::table().{name})({arguments});\n\
-         return begun.end(code, c\"{}\");\n}}",
-        match repeatable(function).as_str() {
-            "true" => String::new(),
-            condition => format!(" && {condition}"),
-        },
-        again(function),
-        function.called,
-    );
-    let _ = writeln!(text, "{long}({})\n}}\n}}", names(function));
-}
-
-/// The short way of a blocking operation, which can be begun again from its arguments: written out for each processor
-/// (`upper-half/src/ground/arch`). It takes a handle for the address of its object, and goes on to `long` with the arguments as they were given.
-fn in_assembly(text: &mut String, function: &Function, long: &str) {
-    let name = function.rust_name();
-    let (mut handles, mut buffers) = (0, 0);
-    let last = function.parameters.len() - 1;
-    assert!(function.parameters[last].kind == "communicator", "{name}");
-    for (index, parameter) in function.parameters[..last].iter().enumerate() {
-        handles |= u32::from(kind::handle(&parameter.kind).is_some()) << index;
-        buffers |= u32::from(changed_in_place(function, parameter)) << index;
-    }
-    assert!(buffers < 1 << 6 && handles & 0x100 == 0, "{name}");
-    let signature = signature(function, kind::application_type);
-    let keeps = keeps(function);
-    let mut stub = |exported: &str, own: &str, buffers: u32, copy: &str| {
-        let _ = writeln!(
-            text,
-            "\n{exported}#[unsafe(naked)]\n#[unsafe(link_section = \"stillpoint_collective\")]\nunsafe extern \"C\" fn {own}{signature} {{\n\
-             arch::collective!(name: \"{}\", long: {long}, failed: direct::failed, returned: direct::returned, \
-             slot: core::mem::offset_of!(Direct, {name}), arguments: {}, handles: {handles}, buffers: {buffers}, noted: Kind::{}, {copy})\n}}",
-            function.called,
-            last + 1,
-            noted(function).unwrap_or("Unknown"),
-        );
-    };
-    let exported = export_name(function);
-    let Some(keeps) = keeps else {
-        let copy = format!("has_copy: false, copy: {long}, keeps: Keeps::Nothing");
-        return stub(&exported, &name, buffers, &copy);
-    };
-    assert!(buffers == 1 && [6, 7].contains(&(last + 1)), "{name}");
-    let own = format!("{name}_in_place");
-    let copy = format!("has_copy: true, copy: {own}, keeps: Keeps::Nothing");
-    stub(&exported, &name, 0, &copy);
-    let copy = format!("has_copy: false, copy: kept::put_back, keeps: Keeps::{keeps}");
-    stub("", &own, 0, &copy);
-}
-
 /// The kind of an operation that members may return from before others have come, and that can be carried out for these in advance
 /// (`stillpoint_clock::absent`).
 fn noted(function: &Function) -> Option<&'static str> {
@@ -293,6 +257,12 @@ fn raised_on(function: &Function) -> String {
         None if function.class == Class::File => "steps::null_file()".to_string(),
         None => "core::ptr::null_mut()".to_string(),
     }
+}
+
+/// Whether a thread that is near crosses as it is: what is local and works on messages, as programs do for each of them.
+fn is_near(function: &Function) -> bool {
+    let of_messages = |p: &Parameter| p.kind == "buffer" || p.kind == "status";
+    function.class == Class::Local && function.parameters.iter().any(of_messages)
 }
 
 fn crossing(text: &mut String, function: &Function) {
@@ -365,7 +335,12 @@ fn crossing(text: &mut String, function: &Function) {
             };
         }
         _ => {
-            let _ = writeln!(text, "let code = crossing::cross(|lower| {call});");
+            let cross = if is_near(function) {
+                "cross_near"
+            } else {
+                "cross"
+            };
+            let _ = writeln!(text, "let code = crossing::{cross}(|lower| {call});");
         }
     }
     let _ = writeln!(text, "if code != 0 {{\n{}\n}}", failed(function));

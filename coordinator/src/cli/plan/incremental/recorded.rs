@@ -1,13 +1,15 @@
 //! What the epochs of a checkpoint directory say: what the model expected of each, and what came of it.
 
+mod offer;
+mod together;
+
 use std::path::Path;
 
 use serde::Serialize;
 use stillpoint_directory::Whose;
 use stillpoint_image::Manifest;
-use stillpoint_incremental::tracking::Tracking;
 use stillpoint_incremental::viability::{
-    Estimate, Expected, Load, Outcome, Predicted, Rates, Record, Taken,
+    Estimate, Expected, Hasher, Load, OfDevices, Outcome, Rates, Record, Taken,
 };
 use stillpoint_multilevel::units::{show_bandwidth, show_seconds};
 
@@ -15,6 +17,8 @@ use super::{bytes, percent};
 use crate::cli::Failure;
 use crate::cli::verify::find;
 use crate::epoch::Epochs;
+use offer::Offer;
+use together::together;
 
 /// What `plan incremental DIR --json` prints.
 #[derive(Serialize)]
@@ -25,7 +29,12 @@ pub struct Recorded {
     /// The model with these rates, for a process such as those of the newest epoch that says what was written to, and the alpha that was
     /// known last. `null` where one of these is not known.
     pub model: Option<Estimate>,
+    /// What a GPU would offer for the memory of the ranks themselves; `null` where the epochs have not measured that.
+    pub gpu: Option<Offer>,
 }
+
+/// Who offers to hash, in bytes a second.
+pub type Hashers = Vec<(Hasher, f64)>;
 
 /// Rates, as far as anything was written and hashed.
 #[derive(Clone, Copy, Serialize)]
@@ -67,10 +76,12 @@ impl Recorded {
         }
         let measured = measured(&epochs);
         let model = model(&epochs, measured);
+        let gpu = Offer::measured(directory, &epochs);
         Ok(Recorded {
             epochs,
             measured,
             model,
+            gpu,
         })
     }
 
@@ -100,7 +111,25 @@ impl Recorded {
             rate(beta_ckpt),
             rate(beta_hash)
         );
-        epochs.collect::<String>() + &measured
+        let gpu = self.gpu.as_ref().map_or_else(String::new, Offer::in_words);
+        epochs.collect::<String>() + &measured + &gpu
+    }
+
+    /// The model with the hasher that it chooses: the processor, a GPU, nobody.
+    pub fn chosen(&self) -> Option<(Estimate, Hashers, Option<Hasher>)> {
+        let model = self.model.as_ref()?;
+        let processor = (Hasher::Processor, model.rates.beta_hash);
+        let gpu = self.gpu.map(|offer| (Hasher::Gpu, offer.beta_gpu));
+        let hashers: Hashers = [Some(processor), gpu].into_iter().flatten().collect();
+        let load = Load {
+            memory: model.memory,
+            page_dirty: model.c,
+            t_dirty: 0.0,
+        };
+        let changed = (1.0 - model.alpha).clamp(0.0, 1.0);
+        let found = Estimate::with_fastest(model.rates.beta_ckpt, &hashers, load, changed);
+        let (estimate, hasher) = found.ok()?;
+        Some((estimate, hashers, hasher))
     }
 }
 
@@ -162,6 +191,7 @@ impl Epoch {
             regions,
             outcome,
             tracking: _,
+            devices,
         }) = &self.recorded
         else {
             return head + "its manifest says nothing of the model\n";
@@ -204,8 +234,33 @@ impl Epoch {
             seconds: outcome.seconds(),
             bytes: outcome.written as f64,
         };
-        text + &row("outcome", came, outcome.alpha)
+        text += &row("outcome", came, outcome.alpha);
+        text + &devices.as_ref().map_or(String::new(), of_devices)
     }
+}
+
+/// What came of memory of GPUs, and who has hashed it.
+fn of_devices(of: &OfDevices) -> String {
+    let by = |who: &str, hashed: u64, seconds: f64| {
+        let rate = Rates::new(1.0, hashed as f64 / seconds).ok()?;
+        let rate = show_bandwidth(rate.beta_hash as u64);
+        Some(format!("{} by {who} at {rate}", bytes(hashed as f64)))
+    };
+    let hashed = [
+        by("GPUs", of.by_gpus, of.gpu_seconds),
+        by("processors", of.by_processor, of.processor_seconds),
+    ];
+    let hashed: Vec<String> = hashed.into_iter().flatten().collect();
+    let hashed = match hashed.is_empty() {
+        true => "not hashed".to_owned(),
+        false => format!("hashed: {}", hashed.join(", ")),
+    };
+    format!(
+        "GPUs: {}; {hashed}; {} came to the ranks, {} written\n",
+        bytes(of.bytes as f64),
+        bytes(of.came as f64),
+        bytes(of.written as f64)
+    )
 }
 
 fn row(name: &str, way: Expected, alpha: Option<f64>) -> String {
@@ -218,79 +273,45 @@ fn row(name: &str, way: Expected, alpha: Option<f64>) -> String {
     text.trim_end().to_owned() + "\n"
 }
 
-/// An average, in which each value weighs as much as is said; `None` where there is none.
-fn average(values: impl Iterator<Item = (Option<f64>, f64)>) -> Option<f64> {
-    let known = values.filter_map(|(value, weight)| Some((value? * weight, weight)));
-    let (sum, weights) = known.fold((0.0, 0.0), |(sum, all), (value, weight)| {
-        (sum + value, all + weight)
-    });
-    (weights > 0.0).then(|| sum / weights)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn together(records: &[Record]) -> Record {
-    let outcomes = || records.iter().map(|record| record.outcome);
-    let sum = |of: fn(&Outcome) -> u64| outcomes().map(|outcome| of(&outcome)).sum::<u64>();
-    let slowest = outcomes().max_by(|one, two| one.seconds().total_cmp(&two.seconds()));
-    let slowest = slowest.unwrap_or_default();
-    let regions = |of: fn(&Taken) -> u64| records.iter().map(|record| of(&record.regions)).sum();
-    let dirty: Option<Vec<u64>> = outcomes().map(|outcome| outcome.page_dirty).collect();
-    let tracking = records.first().and_then(|record| record.tracking);
-    let is_everywhere = |tracking: &Tracking| {
-        let mut others = records.iter().map(|record| record.tracking);
-        others.all(|other| other == Some(*tracking))
-    };
-    Record {
-        tracking: tracking.filter(is_everywhere),
-        predicted: predicted(records),
-        regions: Taken {
-            full: regions(|taken| taken.full),
-            page: regions(|taken| taken.page),
-            hash: regions(|taken| taken.hash),
-            looks: regions(|taken| taken.looks),
-        },
-        outcome: Outcome {
-            touched: sum(|outcome| outcome.touched),
-            page_dirty: dirty.map(|dirty| dirty.iter().sum()),
-            hashed: sum(|outcome| outcome.hashed),
-            hash_dirty: sum(|outcome| outcome.hash_dirty),
-            written: sum(|outcome| outcome.written),
-            alpha: average(outcomes().map(|outcome| (outcome.alpha, outcome.hashed as f64))),
-            ..slowest
-        },
+    /// A process that writes at 1 GB/s and hashes at 5, half of whose pages come back to what they were.
+    fn recorded(gpu: Option<Offer>, alpha: f64) -> Recorded {
+        let rates = Rates::new(1e9, 5e9).expect("rates");
+        let load = Load {
+            memory: 8e9,
+            page_dirty: 4e9,
+            t_dirty: 0.0,
+        };
+        Recorded {
+            epochs: Vec::new(),
+            measured: Measured {
+                beta_ckpt: Some(1e9),
+                beta_hash: Some(5e9),
+            },
+            model: Estimate::of(rates, load, 1.0 - alpha).ok(),
+            gpu,
+        }
     }
-}
 
-fn predicted(records: &[Record]) -> Option<Predicted> {
-    let all: Vec<Predicted> = records
-        .iter()
-        .map(|record| record.predicted)
-        .collect::<Option<_>>()?;
-    let first = all.first()?;
-    let mean = |of: fn(&Rates) -> f64| {
-        all.iter().map(|one| of(&one.rates)).sum::<f64>() / all.len() as f64
-    };
-    // Before they have run for a while, some may have an image to build on, and others not.
-    let way = |of: fn(&Predicted) -> Option<Expected>| -> Option<Expected> {
-        let ways: Vec<Expected> = all.iter().map(of).collect::<Option<_>>()?;
-        Some(Expected {
-            seconds: ways.iter().map(|way| way.seconds).fold(0.0, f64::max),
-            bytes: ways.iter().map(|way| way.bytes).sum(),
-        })
-    };
-    let alpha = |of: fn(&Predicted) -> Option<f64>| {
-        let weigh = |one: &Predicted| (of(one), one.page.map_or(0.0, |page| page.bytes));
-        average(all.iter().map(weigh))
-    };
-    Some(Predicted {
-        rates: Rates {
-            beta_ckpt: mean(|rates| rates.beta_ckpt),
-            beta_hash: mean(|rates| rates.beta_hash),
-        },
-        alpha: alpha(|one| one.alpha),
-        alpha_hashed: alpha(|one| one.alpha_hashed),
-        full: way(|one| Some(one.full)).unwrap_or(first.full),
-        page: way(|one| one.page),
-        hash: way(|one| one.hash),
-        taken: way(|one| Some(one.taken)).unwrap_or(first.taken),
-    })
+    #[test]
+    fn the_model_chooses_who_hashes_by_what_was_measured() {
+        let hasher = |gpu, alpha| recorded(gpu, alpha).chosen().expect("a model").2;
+        // Over a bus, and a kernel that is as fast as a busy processor: never before the processor.
+        let slow = Offer::of(12e9, 0.88e9);
+        assert_eq!(hasher(slow, 0.5), Some(Hasher::Processor));
+        assert_eq!(hasher(None, 0.5), Some(Hasher::Processor));
+        // One that reads the host's memory as if it were its own.
+        let fast = Offer::of(400e9, 900e9);
+        assert_eq!(hasher(fast, 0.5), Some(Hasher::Gpu));
+        // Where next to nothing comes back, nobody; and a GPU that is fast enough all the same.
+        assert_eq!(hasher(slow, 0.05), None);
+        assert_eq!(hasher(fast, 0.05), Some(Hasher::Gpu));
+        assert_eq!(hasher(fast, 0.0), None);
+        let offer = fast.expect("rates");
+        assert!((offer.beta_gpu - 277e9).abs() < 1e9, "{offer:?}");
+        assert_eq!(Offer::of(1.0, f64::NAN), None);
+    }
 }

@@ -22,7 +22,6 @@ unsafe impl Sync for Functions {}
 
 static FOUND: OnceLock<Functions> = OnceLock::new();
 /// The library, as the dynamic linker calls it.
-#[cfg(library = "mpich")]
 static LIBRARY: OnceLock<usize> = OnceLock::new();
 
 /// Loads the library, and finds its functions for programs of an ABI. What it lacks is told where it is called.
@@ -57,7 +56,6 @@ pub fn load(path: Option<&Path>, program: &str) -> Result<(), String> {
         functions[end] = finalize as *const c_void;
     }
     let _ = FOUND.set(Functions(functions));
-    #[cfg(library = "mpich")]
     let _ = LIBRARY.set(library.expose_provenance());
     Ok(())
 }
@@ -120,9 +118,15 @@ pub fn found(index: usize) -> Option<*const c_void> {
     (!function.is_null()).then_some(function)
 }
 
-/// Data of the library, by its name.
-#[cfg(library = "mpich")]
-pub fn data(name: &CStr) -> Option<*const c_void> {
+/// The library's own function of that name, if it has one: for a program that has the library's ABI.
+pub fn own(name: &CStr) -> Option<*const ()> {
+    let library = core::ptr::with_exposed_provenance_mut(*LIBRARY.get()?);
+    let function = look_up(library, name);
+    (!function.is_null()).then_some(function.cast())
+}
+
+/// What the library has under a name that is not in the table: data, or another function.
+pub fn named(name: &CStr) -> Option<*const c_void> {
     let library = core::ptr::with_exposed_provenance_mut(*LIBRARY.get()?);
     // SAFETY: a name that ends with a nul, in a library that stays loaded.
     let found = unsafe { libc::dlsym(library, name.as_ptr()) };

@@ -1,23 +1,25 @@
 //! The node's GPUs, as plans want them, and the record of copies beside the job's epochs.
 
 use std::fs;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use stillpoint_gpu_copies::{Gpus, survey};
 use stillpoint_gpu_driver::devices::Device as Described;
 use stillpoint_gpu_driver::{Driver, devices};
 use stillpoint_gpu_plan::node::MARGIN;
-use stillpoint_gpu_plan::record::{LARGEST, NAME};
-use stillpoint_gpu_plan::streams::probes;
-use stillpoint_gpu_plan::{Host, Node, Place, Record};
-use stillpoint_gpu_staging::{Device, Measured};
+use stillpoint_gpu_plan::record::TO_HOST;
+use stillpoint_gpu_plan::streams::{UNMEASURED, probes};
+use stillpoint_gpu_plan::{Copies, Host, Node, Place, Record};
+use stillpoint_gpu_staging::{Device, Measured, MeasuredBack};
 
+use super::known;
 use crate::facts;
 
 /// What of a GPU's memory stays free, at most: the part of a small one.
 const PART: u64 = 16;
+
+/// What of the host memory that staging may take slots get: the part of it.
+pub const ARENA: u64 = 8;
 
 /// GPUs with all that is known of them.
 pub struct Surveyed {
@@ -31,17 +33,21 @@ pub struct Surveyed {
 }
 
 impl Surveyed {
-    /// Opens all GPUs, and probes the ways that the directory's record knows nothing of.
+    /// Opens all GPUs, and probes the ways that the directory's record knows nothing of, and that were not known before either.
     ///
     /// # Errors
     /// The driver's, in words for people.
-    pub fn begin(driver: &'static Driver, directory: &Path) -> Result<Surveyed, String> {
+    pub fn begin(
+        driver: &'static Driver,
+        directory: &Path,
+        known: Option<Record>,
+    ) -> Result<Surveyed, String> {
         let described = devices::all(driver).map_err(|error| error.to_string())?;
         let room = host_room();
         let mut gpus =
             Gpus::open(driver, described.len(), room).map_err(|error| error.to_string())?;
         let version = facts::of(driver)?.version();
-        let mut record = read(directory);
+        let mut record = known.unwrap_or_else(|| known::read(directory));
         let before = record.clone();
         let host = Host {
             room,
@@ -106,43 +112,44 @@ impl Surveyed {
         }
     }
 
+    /// How each of so many ranks drains what is staged of it, by the model of the GPU that has most in use: through at most an eighth of the host
+    /// memory that staging may take, all ranks together.
+    pub fn drain(&mut self, ranks: usize) -> Result<Copies, String> {
+        let room = host_room() / ARENA / ranks.max(1) as u64;
+        let mut most = (0, 0);
+        for (number, device) in self.described.iter().enumerate() {
+            let free = self.gpus.room(Place::Gpu(number));
+            let free = free.map_err(|error| error.to_string())?;
+            most = most.max((device.bytes.saturating_sub(free), number));
+        }
+        let (used, number) = most;
+        let Some(gpu) = self.node.gpus.get(number) else {
+            return Ok(UNMEASURED.within(room));
+        };
+        let each = used / ranks.max(1) as u64;
+        let (copies, _) = (self.record).choose_in(&gpu.uuid, &self.version, TO_HOST, each, room);
+        Ok(copies)
+    }
+
+    /// Adds what has come back.
+    pub fn note_back(&mut self, measured: &MeasuredBack, epoch: u64) {
+        measured.add_to(&mut self.record, &self.node, &self.version, epoch);
+        self.write();
+    }
+
     /// Adds what an epoch has copied.
     pub fn note(&mut self, measured: &Measured, epoch: u64) {
         measured.add_to(&mut self.record, &self.node, &self.version, epoch);
         self.write();
     }
 
-    /// No checkpoint depends on the record, so that what goes wrong here is nobody's trouble.
     fn write(&self) {
-        let Ok(text) = self.record.text() else { return };
-        let draft = self
-            .directory
-            .join(format!("{NAME}.{}", std::process::id()));
-        let written = fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&draft)
-            .and_then(|mut file| file.write_all(&text))
-            .and_then(|()| fs::rename(&draft, self.directory.join(NAME)));
-        if written.is_err() {
-            let _ = fs::remove_file(&draft);
-        }
+        known::write(&self.directory, &self.record, &self.described);
     }
 }
 
-/// One that cannot be read is begun anew.
-fn read(directory: &Path) -> Record {
-    let file = directory.join(NAME);
-    let small = fs::metadata(&file).is_ok_and(|meta| meta.len() <= LARGEST);
-    let text = small.then(|| fs::read(&file).ok()).flatten();
-    text.and_then(|text| Record::parse(&text).ok())
-        .unwrap_or_default()
-}
-
 /// Half of what the kernel could give at once.
-fn host_room() -> u64 {
+pub fn host_room() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text
         .lines()

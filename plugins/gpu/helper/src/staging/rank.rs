@@ -1,24 +1,28 @@
 //! What is done for one rank with what is staged of it, or with its image, on its connection's own thread and with contexts of its own.
 
+mod hashing;
+
 use std::io::{self, Read, Write};
+use std::path::Path;
 use std::sync::Arc;
 
-use stillpoint_gpu_copies::Gpus;
+use stillpoint_gpu_copies::arena::Shown;
+use stillpoint_gpu_copies::{Gpus, HASHES_AT_ONCE};
 use stillpoint_gpu_driver::storage::{self, Storage};
 use stillpoint_gpu_driver::{Driver, devices};
 use stillpoint_gpu_messages::{Answer, Memory, Uuid, send};
+use stillpoint_gpu_plan::record::{FROM_HOST, TO_HOST, named};
 use stillpoint_gpu_plan::{Place, Source};
 use stillpoint_gpu_staging::{
-    Bytes, BytesError, Device, Digest, Drain, Sink, SinkError, Spot, Staged, fill_back, fill_from,
+    Bytes, BytesError, Digest, Drain, MeasuredBack, Sink, SinkError, Staged, fill_back, fill_from,
 };
 
-use super::{DRAIN, Portion, sources};
+use super::node::{ARENA, host_room};
+use super::{Group, Lain, Portion, known, sources};
+use crate::facts;
 
-/// The slots of who does not drain.
-const NO_SLOTS: Spot = Spot {
-    place: Place::Host,
-    address: 0,
-};
+/// No host memory is anywhere else.
+const NOT_IN_THE_ARENA: &str = "its bytes are to lie where it cannot see them";
 
 fn told(error: impl std::fmt::Display) -> String {
     error.to_string()
@@ -30,20 +34,32 @@ fn open(driver: &'static Driver, host: u64) -> Result<Gpus<'static>, String> {
     Gpus::open(driver, count, host).map_err(told)
 }
 
+impl Group {
+    /// A drain with as many streams from each GPU as its model says for what is to come from there.
+    fn drain(&self, staged: Staged) -> Drain {
+        let room = staged.drain_slots();
+        Drain::in_streams(staged, &|gpu, bytes| {
+            let uuid = &self.node.gpus[gpu].uuid;
+            let chosen = self
+                .record
+                .choose_in(uuid, &self.version, TO_HOST, bytes, room);
+            chosen.0.streams
+        })
+    }
+}
+
 impl Portion {
-    /// GPUs that reach the host memory in which things are staged.
-    fn gpus(&self, driver: &'static Driver, staged: &Staged) -> Result<Gpus<'static>, String> {
-        let mut gpus = open(driver, staged.drain_bytes())?;
-        for (spot, bytes) in staged.in_host_memory() {
-            // SAFETY: the stager has pinned it, and nobody writes there once it is staged. It stays until the group goes, which this portion holds.
-            unsafe { gpus.borrow_host(spot, bytes) };
+    /// GPUs that reach the host memory in which things are staged, with the slots of this rank, and may pin so much more.
+    fn gpus(&self, driver: &'static Driver, more: u64) -> Result<Gpus<'static>, String> {
+        let mut gpus = open(driver, more)?;
+        for &(place, spot, bytes) in self.group.staged.reserved() {
+            if place == Place::Host {
+                // SAFETY: the stager has pinned it. Nobody writes to what is staged there, and to this rank's slots nobody but its drain does. It stays
+                // as long as it is held, which whoever asks for this does longer.
+                unsafe { gpus.borrow_host(spot, bytes) };
+            }
         }
         Ok(gpus)
-    }
-
-    fn staged(&self) -> Result<&Staged, String> {
-        let staged = self.group.staged.as_ref();
-        staged.ok_or_else(|| "nothing is staged any more".to_owned())
     }
 }
 
@@ -51,25 +67,33 @@ impl Portion {
 ///
 /// # Errors
 /// It does not, in words for people.
-pub fn unstage(driver: &'static Driver, pid: i32, portion: &Portion) -> Result<(), String> {
-    let staged = portion.staged()?;
-    let mine = staged.of(portion.rank, NO_SLOTS);
+pub fn unstage(
+    driver: &'static Driver,
+    pid: i32,
+    portion: &Portion,
+) -> Result<MeasuredBack, String> {
+    let group = &portion.group;
+    let mine = group.staged.of(portion.rank);
     let lent = storage::restore(driver, pid, &[]).map_err(told)?;
     let targets = sources(portion.rank, &lent);
-    let mut gpus = portion.gpus(driver, staged)?;
-    fill_back(&mut gpus, &mine, &targets, DRAIN).map_err(told)?;
-    storage::complete(driver, lent).map_err(told)
+    let mut gpus = portion.gpus(driver, 0)?;
+    let choice = group.record.way_back(&group.node, &group.version);
+    let measured = fill_back(&mut gpus, &mine, &targets, &choice).map_err(told)?;
+    storage::complete(driver, lent).map_err(told)?;
+    Ok(measured)
 }
 
 /// A drain under way.
 pub struct Draining {
     // Given up in this order: copies end before what is staged may go.
     gpus: Gpus<'static>,
+    /// What is drained, before the first byte of it is.
+    staged: Option<Staged>,
     drain: Option<Drain>,
     memories: Vec<Memory>,
-    /// How many bytes of each memory are out.
-    out: Vec<u64>,
-    _portion: Arc<Portion>,
+    group: Arc<Group>,
+    /// Where anything lies that is not out yet, and host memory.
+    held: Vec<Arc<Lain>>,
 }
 
 impl Draining {
@@ -77,13 +101,9 @@ impl Draining {
     ///
     /// # Errors
     /// The driver's, in words for people.
-    pub fn new(driver: &'static Driver, portion: Arc<Portion>) -> Result<Draining, String> {
-        let staged = portion.staged()?;
-        let mut gpus = portion.gpus(driver, staged)?;
-        let slots = gpus
-            .reserve(Place::Host, staged.drain_bytes())
-            .map_err(told)?;
-        let mine = staged.of(portion.rank, slots);
+    pub fn new(driver: &'static Driver, portion: &Portion) -> Result<Draining, String> {
+        let gpus = portion.gpus(driver, HASHES_AT_ONCE)?;
+        let mine = portion.group.staged.of(portion.rank);
         let found = devices::all(driver).map_err(told)?;
         let memory = |source: &Source| Memory {
             uuid: Uuid(found[source.gpu].uuid),
@@ -92,10 +112,11 @@ impl Draining {
         let memories: Vec<Memory> = mine.sources().iter().map(memory).collect();
         Ok(Draining {
             gpus,
-            out: vec![0; memories.len()],
             memories,
-            drain: Some(Drain::new(mine)),
-            _portion: portion,
+            group: Arc::clone(&portion.group),
+            staged: Some(mine),
+            drain: None,
+            held: portion.held.clone(),
         })
     }
 
@@ -103,27 +124,45 @@ impl Draining {
         self.memories.clone()
     }
 
-    /// Sends the next bytes, or that there are none.
+    /// What the bytes lie in.
+    pub fn arena(&self) -> Shown {
+        self.group.arena.clone()
+    }
+
+    /// Says where the next bytes are, or that there are none.
     ///
     /// # Errors
     /// Whoever drains is gone.
     pub fn next(&mut self, to: &mut impl Write) -> io::Result<()> {
         let mut gone = None;
+        if let Some(staged) = self.staged.take() {
+            self.drain = Some(self.group.drain(staged));
+            self.give_back_emptied();
+        }
         let Some(drain) = &mut self.drain else {
             return send(to, &Answer::Failed("the drain has ended".to_owned()));
         };
         let mut sink = Socket {
             to,
-            out: &mut self.out,
+            arena: &self.group.arena,
             gone: &mut gone,
         };
         let stepped = drain.step(&mut self.gpus, &mut sink);
+        self.give_back_emptied();
         match (stepped, gone) {
             (_, Some(error)) => Err(error),
             (Ok(true), None) => Ok(()),
             (Ok(false), None) => send(to, &Answer::Done),
             (Err(error), None) => send(to, &Answer::Failed(error.to_string())),
         }
+    }
+}
+
+impl Draining {
+    /// Lets go of places in which nothing lies any more. In host memory there are the slots.
+    fn give_back_emptied(&mut self) {
+        let Some(drain) = &self.drain else { return };
+        (self.held).retain(|lain| lain.place == Place::Host || drain.is_on(lain.place));
     }
 }
 
@@ -138,24 +177,39 @@ impl Drop for Draining {
 /// Who drains.
 struct Socket<'a, W> {
     to: &'a mut W,
-    out: &'a mut [u64],
+    arena: &'a Shown,
     gone: &'a mut Option<io::Error>,
 }
 
 impl<W: Write> Sink for Socket<'_, W> {
-    fn write(&mut self, source: usize, bytes: &[u8], _: Digest) -> Result<(), SinkError> {
+    fn write(
+        &mut self,
+        source: usize,
+        offset: u64,
+        bytes: &[u8],
+        _: Option<Digest>,
+    ) -> Result<(), SinkError> {
+        let length = bytes.len() as u64;
+        let Some(at) = self.arena.place(bytes.as_ptr() as u64, length) else {
+            let problem = NOT_IN_THE_ARENA.to_owned();
+            return Err(SinkError { rank: 0, problem });
+        };
         let answer = Answer::Bytes {
             memory: source,
-            offset: self.out[source],
-            bytes: bytes.len() as u64,
+            offset,
+            bytes: length,
+            at,
         };
-        self.out[source] += bytes.len() as u64;
-        let sent = send(self.to, &answer).and_then(|()| self.to.write_all(bytes));
-        sent.map_err(|error| {
+        send(self.to, &answer).map_err(|error| {
             let problem = error.to_string();
             *self.gone = Some(error);
             SinkError { rank: 0, problem }
         })
+    }
+
+    /// The rank makes its own, of the same memory.
+    fn wants_digests(&self) -> bool {
+        false
     }
 }
 
@@ -167,30 +221,69 @@ pub struct Returning<'a> {
     pub memories: &'a [Memory],
 }
 
-/// Devices come back to a process with the bytes of its image, which are asked for and come over the connection. Then it is locked.
-///
-/// # Errors
-/// They do not, in words for people.
-pub fn fill(
-    driver: &'static Driver,
-    returning: &Returning<'_>,
-    to: &mut impl Write,
-    from: &mut impl Read,
-) -> Result<(), String> {
-    let pairs: Vec<_> = (returning.pairs.iter())
-        .map(|(old, new)| (old.0, new.0))
-        .collect();
-    let lent = storage::restore(driver, returning.pid, &pairs).map_err(told)?;
-    let targets = targets(driver, returning, &lent)?;
-    let mut gpus = open(driver, DRAIN.slot * 2 * u64::from(DRAIN.streams))?;
-    let mut image = Image {
-        rank: returning.rank,
-        to,
-        from,
-        out: vec![0; targets.len()],
-    };
-    fill_from(&mut gpus, &targets, &mut image, DRAIN).map_err(told)?;
-    storage::complete(driver, lent).map_err(told)
+/// What a process is going to be filled through.
+pub struct Filling {
+    gpus: Gpus<'static>,
+    room: u64,
+    arena: Shown,
+}
+
+impl Filling {
+    /// GPUs, and host memory for slots that the process is shown.
+    ///
+    /// # Errors
+    /// The driver's, in words for people.
+    pub fn new(driver: &'static Driver) -> Result<Filling, String> {
+        let room = host_room() / ARENA;
+        let mut gpus = open(driver, room)?;
+        let arena = gpus.shown().map_err(told)?;
+        Ok(Filling { gpus, room, arena })
+    }
+
+    pub fn arena(&self) -> Shown {
+        self.arena.clone()
+    }
+
+    /// Devices come back to a process with the bytes of its image, which it is asked for. Then it is locked.
+    ///
+    /// # Errors
+    /// They do not, in words for people.
+    pub fn fill(
+        self,
+        driver: &'static Driver,
+        returning: &Returning<'_>,
+        directory: &Path,
+        to: &mut impl Write,
+        from: &mut impl Read,
+    ) -> Result<(), String> {
+        let Filling {
+            mut gpus,
+            room,
+            arena,
+        } = self;
+        let pairs: Vec<_> = (returning.pairs.iter())
+            .map(|(old, new)| (old.0, new.0))
+            .collect();
+        let lent = storage::restore(driver, returning.pid, &pairs).map_err(told)?;
+        let targets = targets(driver, returning, &lent)?;
+        let (found, record) = (devices::all(driver).map_err(told)?, known::read(directory));
+        let version = facts::of(driver)?.version();
+        let choice = |gpu: usize, bytes| {
+            let uuid = found
+                .get(gpu)
+                .map_or_else(String::new, |one| named(&one.uuid));
+            record.choose_in(&uuid, &version, FROM_HOST, bytes, room).0
+        };
+        let mut image = Image {
+            rank: returning.rank,
+            to,
+            from,
+            arena: &arena,
+            out: vec![0; targets.len()],
+        };
+        fill_from(&mut gpus, &targets, &mut image, &choice).map_err(told)?;
+        storage::complete(driver, lent).map_err(told)
+    }
 }
 
 /// The lent memory for each memory of the image.
@@ -224,24 +317,32 @@ fn targets(
     }
 }
 
-/// The bytes of an image, at the other end of the connection.
+/// The bytes of an image, which whoever is at the other end of the connection puts where they are wanted.
 struct Image<'a, R, W> {
     rank: u32,
     to: &'a mut W,
     from: &'a mut R,
+    arena: &'a Shown,
     out: Vec<u64>,
 }
 
 impl<R: Read, W: Write> Bytes for Image<'_, R, W> {
     fn read(&mut self, source: usize, into: &mut [u8]) -> Result<Option<Digest>, BytesError> {
+        let bytes = into.len() as u64;
+        let at = self.arena.place(into.as_ptr() as u64, bytes);
+        let at = at.ok_or_else(|| BytesError {
+            rank: self.rank,
+            problem: NOT_IN_THE_ARENA.to_owned(),
+        })?;
         let want = Answer::Bytes {
             memory: source,
             offset: self.out[source],
-            bytes: into.len() as u64,
+            bytes,
+            at,
         };
-        self.out[source] += into.len() as u64;
-        let read = send(self.to, &want).and_then(|()| self.from.read_exact(into));
-        read.map_err(|error| BytesError {
+        self.out[source] += bytes;
+        let there = send(self.to, &want).and_then(|()| self.from.read_exact(&mut [0]));
+        there.map_err(|error| BytesError {
             rank: self.rank,
             problem: format!("its image comes no more: {error}"),
         })?;

@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 use stillpoint_gpu_driver::storage::{self, Storage};
 use stillpoint_gpu_driver::{Driver, checkpoint};
 use stillpoint_gpu_messages::{Report, WayReport};
-use stillpoint_gpu_plan::{Place, Source};
-use stillpoint_gpu_staging::{Measured, Settings, Staged, stage};
+use stillpoint_gpu_plan::{Copies, Place, Record, Source};
+use stillpoint_gpu_staging::{Device, Measured, MeasuredBack, Settings, Spot, Staged, stage};
 
 use super::locked::Locked;
+use super::need::Need;
 use super::node::Surveyed;
-use super::{DRAIN, Group, Portion, sources};
+use super::{Group, Lain, Portion, sources};
 use crate::checkpoint::driver;
 
 /// How often it is looked whether somebody who is locked has given up.
@@ -28,8 +29,12 @@ pub enum Order {
         directory: PathBuf,
         done: mpsc::Sender<()>,
     },
+    /// Whoever has asked for a survey needs it no more.
+    Over,
     Stage(Asked),
-    GiveBack(Staged),
+    /// What came back of an epoch, and how fast.
+    Back(MeasuredBack, u64),
+    GiveBack(Spot),
 }
 
 /// A locked process whose memory is to be staged.
@@ -58,6 +63,8 @@ pub fn start(locked: Locked) -> mpsc::Sender<Order> {
         let mut stager = Stager {
             locked,
             surveyed: None,
+            record: None,
+            need: Need::default(),
             back,
         };
         stager.serve(&given);
@@ -68,6 +75,9 @@ pub fn start(locked: Locked) -> mpsc::Sender<Order> {
 struct Stager {
     locked: Locked,
     surveyed: Option<Surveyed>,
+    /// Of the last ones.
+    record: Option<Record>,
+    need: Need,
     back: mpsc::Sender<Order>,
 }
 
@@ -84,13 +94,16 @@ impl Stager {
                 Ok(Order::Survey { directory, done }) => {
                     // What goes wrong is told when something is to be staged.
                     let _ = self.survey(&directory);
+                    self.need.expects();
                     let _ = done.send(());
                 }
-                Ok(Order::GiveBack(staged)) => {
+                Ok(Order::Back(measured, epoch)) => {
                     if let Some(surveyed) = &mut self.surveyed {
-                        staged.give_back(&mut surveyed.gpus);
+                        surveyed.note_back(&measured, epoch);
                     }
                 }
+                Ok(Order::Over) => self.need.is_over(),
+                Ok(Order::GiveBack(spot)) => self.give_back(spot),
                 Ok(Order::Stage(one)) => {
                     if asked.is_empty() {
                         first = Instant::now();
@@ -104,12 +117,18 @@ impl Stager {
             if !asked.is_empty() && (self.locked.are(here) || first.elapsed() > GATHER) {
                 self.stage(std::mem::take(&mut asked));
             }
+            if asked.is_empty() && !self.need.is_there() {
+                self.record = (self.surveyed.take())
+                    .map(|surveyed| surveyed.record)
+                    .or_else(|| self.record.take());
+            }
         }
     }
 
     fn survey(&mut self, directory: &std::path::Path) -> Result<&mut Surveyed, String> {
         if self.surveyed.is_none() {
-            self.surveyed = Some(Surveyed::begin(driver()?, directory)?);
+            let known = self.record.take();
+            self.surveyed = Some(Surveyed::begin(driver()?, directory, known)?);
         }
         self.surveyed.as_mut().ok_or_else(String::new)
     }
@@ -117,16 +136,14 @@ impl Stager {
     fn stage(&mut self, asked: Vec<Asked>) {
         let Some(first) = asked.first() else { return };
         let (directory, epoch) = (first.directory.clone(), first.epoch);
-        let settings = Settings {
-            drain: DRAIN,
-            ..Settings::default()
-        };
-        let slots = settings.drain_bytes();
-        let ready = self
-            .survey(&directory)
-            .and_then(|surveyed| surveyed.has_room(slots));
-        let driver = match ready.and_then(|()| driver()) {
-            Ok(driver) => driver,
+        let ranks = asked.len();
+        let ready = self.survey(&directory).and_then(|surveyed| {
+            let drain = surveyed.drain(ranks)?;
+            surveyed.has_room(drain.slots() * ranks as u64)?;
+            Ok((drain, driver()?))
+        });
+        let (drain, driver) = match ready {
+            Ok(ready) => ready,
             Err(reason) => {
                 for one in asked {
                     let _ = one.outcome.send(Outcome::Not(reason.clone()));
@@ -138,8 +155,12 @@ impl Stager {
         let Some(surveyed) = &mut self.surveyed else {
             return;
         };
-        match copy(surveyed, &sources) {
-            Ok(staged) => {
+        let copied = copy(surveyed, &sources, drain).and_then(|staged| {
+            let arena = surveyed.gpus.shown().map_err(|error| error.to_string())?;
+            Ok((staged, arena))
+        });
+        match copied {
+            Ok((staged, arena)) => {
                 surveyed.note(&staged.measured, epoch);
                 let measured = staged.measured.clone();
                 let node = &surveyed.node;
@@ -165,16 +186,32 @@ impl Stager {
                     .iter()
                     .map(|(one, _)| by_place(&staged, one.rank, all.clone()))
                     .collect();
+                let lain: Vec<Arc<Lain>> = (staged.reserved().iter())
+                    .map(|&(place, spot, _)| {
+                        let back = self.back.clone();
+                        Arc::new(Lain { place, spot, back })
+                    })
+                    .collect();
+                self.need.hold(lain.len());
                 let group = Arc::new(Group {
-                    staged: Some(staged),
-                    back: self.back.clone(),
+                    staged,
+                    record: surveyed.record.clone(),
+                    node: surveyed.node.clone(),
+                    version: surveyed.version.clone(),
+                    arena,
+                    epoch,
                 });
                 for ((one, storage), report) in lent.into_iter().zip(reports) {
                     let outcome = match storage::complete(driver, storage) {
                         Ok(()) => {
+                            let mine = group.staged.of(one.rank);
+                            let needs = |lain: &&Arc<Lain>| {
+                                lain.place == Place::Host || mine.is_on(lain.place)
+                            };
                             let portion = Portion {
                                 group: Arc::clone(&group),
                                 rank: one.rank,
+                                held: lain.iter().filter(needs).cloned().collect(),
                             };
                             Outcome::Staged(Arc::new(portion), report)
                         }
@@ -190,6 +227,16 @@ impl Stager {
                 }
             }
         }
+    }
+}
+
+impl Stager {
+    /// Gives a place's memory back.
+    fn give_back(&mut self, spot: Spot) {
+        if let Some(surveyed) = &mut self.surveyed {
+            surveyed.gpus.give_back(spot);
+        }
+        self.need.gives_back();
     }
 }
 
@@ -216,11 +263,11 @@ fn lend(driver: &Driver, asked: Vec<Asked>) -> (Vec<(Asked, Storage)>, Vec<Sourc
 }
 
 /// By the plan over all of them.
-fn copy(surveyed: &mut Surveyed, sources: &[Source]) -> Result<Staged, String> {
+fn copy(surveyed: &mut Surveyed, sources: &[Source], drain: Copies) -> Result<Staged, String> {
     let choice = surveyed.record.choice(&surveyed.node, &surveyed.version);
     let settings = Settings {
         choice: &choice,
-        drain: DRAIN,
+        drain,
         ..Settings::default()
     };
     let staged = stage(&mut surveyed.gpus, &surveyed.node, sources, &settings);

@@ -55,7 +55,7 @@ pub fn probed() -> Record {
             continue;
         }
         let scaled = probes().map(|(bytes, copies)| (bytes / SCALE, scaled(copies, SCALE)));
-        for probe in probe(&mut machine, way, scaled).expect("probed") {
+        for probe in probe(&mut machine, (Place::Gpu(way.from), way.to), scaled).expect("probed") {
             // As if everything were as large as the paper has it.
             let probe = Probe {
                 bytes: probe.bytes * SCALE,

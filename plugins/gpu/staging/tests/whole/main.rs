@@ -4,3 +4,4 @@ mod blocking;
 mod figures;
 mod staging;
 mod virtual_device;
+mod wanted;

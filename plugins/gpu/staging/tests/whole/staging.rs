@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use stillpoint_gpu_plan::record::TO_HOST;
-use stillpoint_gpu_plan::{Copies, Host, Node, Place, Record, Scheduling, Source};
+use stillpoint_gpu_plan::{Back, Copies, Host, Node, Place, Record, Scheduling, Source};
 use stillpoint_gpu_staging::{
-    Bytes, BytesError, Device, DeviceError, Digest, Drain, Error, Settings, Sink, SinkError,
-    Staged, digest, fill_back, fill_from, stage,
+    Bytes, BytesError, DeviceError, Digest, Drain, Error, Settings, Sink, SinkError, Staged,
+    digest, fill_back, fill_from, stage,
 };
 use stillpoint_multilevel::Topology;
 
@@ -16,7 +16,11 @@ const COPIES: Copies = Copies {
     slot: 16 << 10,
 };
 
-fn settings(scheduling: Scheduling) -> Settings<'static> {
+fn back(_: Back, _: u64, _: u64) -> (Copies, Option<f64>) {
+    (COPIES, None)
+}
+
+pub fn settings(scheduling: Scheduling) -> Settings<'static> {
     Settings {
         scheduling,
         choice: &|_, _| (COPIES, None),
@@ -48,14 +52,20 @@ struct Image {
 }
 
 impl Sink for Image {
-    fn write(&mut self, source: usize, bytes: &[u8], said: Digest) -> Result<(), SinkError> {
+    fn write(
+        &mut self,
+        source: usize,
+        offset: u64,
+        bytes: &[u8],
+        said: Option<Digest>,
+    ) -> Result<(), SinkError> {
         if self.full {
             return Err(SinkError {
                 rank: 0,
                 problem: "no space left on device".to_owned(),
             });
         }
-        assert_eq!(said, digest(bytes));
+        assert_eq!(said, Some(digest(bytes)));
         if self.sources.last().is_none_or(|(last, _)| *last != source) {
             assert!(
                 self.sources.last().is_none_or(|(last, _)| *last < source),
@@ -64,6 +74,7 @@ impl Sink for Image {
             self.sources.push((source, Vec::new()));
         }
         let (_, all) = self.sources.last_mut().expect("just made");
+        assert_eq!(offset, all.len() as u64, "in order");
         all.extend_from_slice(bytes);
         Ok(())
     }
@@ -85,7 +96,7 @@ impl Bytes for Image {
 }
 
 /// What the sources hold, by source.
-fn contents(machine: &Machine, sources: &[Source]) -> Vec<Vec<u8>> {
+pub fn contents(machine: &Machine, sources: &[Source]) -> Vec<Vec<u8>> {
     sources
         .iter()
         .map(|source| machine.bytes(source).to_vec())
@@ -122,7 +133,7 @@ const SIZES: [(u32, usize, u64); 5] = [
     (3, 3, 0),
 ];
 
-fn example() -> (Machine, Vec<Source>) {
+pub fn example() -> (Machine, Vec<Source>) {
     let free = [100_000, 137_000, 0, 100_000, 200_000, 0, 50_000, 8_192];
     Machine::new(&node(&Topology::dgx1(), free), &SIZES)
 }
@@ -139,7 +150,7 @@ fn what_is_staged_comes_out_as_it_was_and_the_program_goes_on_with_it() {
                 stage(&mut machine, &node, &sources, &settings(scheduling)).expect("staged");
             // Custom storage: what a device has mapped is another's after its restore.
             sources.iter().for_each(|source| machine.overwrite(source));
-            fill_back(&mut machine, &staged, &sources, COPIES).expect("filled");
+            fill_back(&mut machine, &staged, &sources, &back).expect("filled");
             assert!(contents(&machine, &sources) == before, "{scheduling:?}");
             let image = drained(&mut machine, staged).expect("drained");
             compare(&image, &before);
@@ -164,18 +175,15 @@ fn every_rank_has_its_own_part() {
         stage(&mut machine, &node, &sources, &settings(Scheduling::Exact)).expect("staged");
     sources.iter().for_each(|source| machine.overwrite(source));
     for rank in [2, 0, 3, 1] {
-        let slots = machine.reserve(Place::Host, staged.drain_bytes());
-        let slots = slots.expect("room for slots");
         let mine = |source: &&Source| source.rank == rank;
         let targets: Vec<Source> = sources.iter().filter(mine).copied().collect();
-        let part = staged.of(rank, slots);
+        let part = staged.of(rank);
         assert_eq!(part.sources(), targets);
-        fill_back(&mut machine, &part, &targets, COPIES).expect("filled");
+        fill_back(&mut machine, &part, &targets, &back).expect("filled");
         let held = before.iter().zip(&sources).filter(|(_, one)| mine(one));
         let held: Vec<Vec<u8>> = held.map(|(bytes, _)| bytes.clone()).collect();
         assert!(contents(&machine, &targets) == held, "rank {rank}");
         compare(&drained(&mut machine, part).expect("drained"), &held);
-        machine.give_back(slots);
     }
     assert!(!machine.nothing_is_reserved(), "others may need it");
     staged.give_back(&mut machine);
@@ -189,7 +197,7 @@ fn nothing_is_staged_where_there_is_nothing() {
     let node = machine.node.clone();
     let staged = stage(&mut machine, &node, &[], &settings(Scheduling::Exact)).expect("nothing");
     assert!(staged.pieces().is_empty() && staged.sources().is_empty());
-    fill_back(&mut machine, &staged, &[], COPIES).expect("nothing");
+    fill_back(&mut machine, &staged, &[], &back).expect("nothing");
     compare(&drained(&mut machine, staged).expect("nothing"), &[]);
     assert!(machine.nothing_is_reserved());
 }
@@ -206,11 +214,11 @@ fn a_restart_fills_other_gpus_from_an_image() {
     let (mut fresh, targets) = Machine::new(&node, &other);
     fresh.hashes = true;
     targets.iter().for_each(|target| fresh.overwrite(target));
-    fill_from(&mut fresh, &targets, &mut image, COPIES).expect("filled");
+    fill_from(&mut fresh, &targets, &mut image, &|_, _| COPIES).expect("filled");
     assert!(contents(&fresh, &targets) == before);
     assert!(fresh.nothing_is_reserved());
     (image.damaged, image.read) = (Some(2), Vec::new());
-    let error = fill_from(&mut fresh, &targets, &mut image, COPIES).expect_err("damaged");
+    let error = fill_from(&mut fresh, &targets, &mut image, &|_, _| COPIES).expect_err("damaged");
     assert!(
         matches!(
             error,
@@ -225,7 +233,7 @@ fn a_restart_fills_other_gpus_from_an_image() {
     assert!(fresh.nothing_is_reserved());
     image.read.clear();
     (image.damaged, fresh.faults.fail) = (None, Some(fresh.begun() + 5));
-    let error = fill_from(&mut fresh, &targets, &mut image, COPIES).expect_err("a fault");
+    let error = fill_from(&mut fresh, &targets, &mut image, &|_, _| COPIES).expect_err("a fault");
     assert!(
         error.to_string().contains("an uncorrectable error"),
         "{error}"
@@ -315,14 +323,14 @@ fn a_byte_that_a_copy_changes_is_found_by_a_device_that_hashes() {
     // And on the way back, after which it can be tried again.
     for corrupt in 0..copies {
         whole.faults.corrupt = Some(whole.begun() + corrupt);
-        let error = fill_back(&mut whole, &staged, &sources, COPIES).expect_err("a changed byte");
+        let error = fill_back(&mut whole, &staged, &sources, &back).expect_err("a changed byte");
         assert!(
             error.to_string().contains("are not what they were"),
             "{error}"
         );
     }
     whole.faults = Faults::default();
-    fill_back(&mut whole, &staged, &sources, COPIES).expect("filled");
+    fill_back(&mut whole, &staged, &sources, &back).expect("filled");
 }
 
 #[test]
@@ -363,12 +371,12 @@ fn only_what_was_staged_is_filled_back() {
         stage(&mut machine, &node, &sources, &settings(Scheduling::Exact)).expect("staged");
     let mut others = sources.clone();
     others[1].bytes -= 1;
-    let error = fill_back(&mut machine, &staged, &others, COPIES).expect_err("another size");
+    let error = fill_back(&mut machine, &staged, &others, &back).expect_err("another size");
     assert!(
         matches!(error, Error::NotTheSame { number: 1, .. }),
         "{error}"
     );
-    let error = fill_back(&mut machine, &staged, &sources[..4], COPIES).expect_err("one less");
+    let error = fill_back(&mut machine, &staged, &sources[..4], &back).expect_err("one less");
     assert!(
         matches!(error, Error::NotTheSame { number: 4, .. }),
         "{error}"
@@ -426,7 +434,7 @@ proptest! {
             prop_assert!(place == Place::Host || peak <= node.room(place), "{:?}", place);
         }
         sources.iter().for_each(|source| machine.overwrite(source));
-        fill_back(&mut machine, &staged, &sources, copies).expect("filled");
+        fill_back(&mut machine, &staged, &sources, &|_, _, _| (copies, None)).expect("filled");
         prop_assert!(contents(&machine, &sources) == before);
         compare(&drained(&mut machine, staged).expect("drained"), &before);
         prop_assert!(machine.nothing_is_reserved());

@@ -126,7 +126,7 @@ impl Machine {
         here.map(|(_, bytes)| bytes).sum()
     }
 
-    fn at(&self, spot: Spot, bytes: u64) -> &[u8] {
+    pub fn at(&self, spot: Spot, bytes: u64) -> &[u8] {
         let from = spot
             .address
             .checked_sub(base(spot.place))
@@ -327,6 +327,10 @@ impl Device for Machine {
     fn host_mut(&mut self, spot: Spot, bytes: u64) -> Result<&mut [u8], DeviceError> {
         assert_eq!(spot.place, Place::Host);
         Ok(self.at_mut(spot, bytes))
+    }
+
+    fn can_hash(&self) -> bool {
+        self.hashes
     }
 
     fn digest(&mut self, spot: Spot, bytes: u64) -> Result<Option<Digest>, DeviceError> {

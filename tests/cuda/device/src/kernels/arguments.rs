@@ -32,6 +32,11 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// How many thread blocks there are, by direction.
+    pub fn grid(&self) -> [u32; 3] {
+        self.launch.grid
+    }
+
     fn bytes<const SIZE: usize>(&self, index: usize) -> Result<[u8; SIZE], u32> {
         let parameter = self.launch.parameters.get(index);
         let bytes = parameter.and_then(|bytes| bytes.as_slice().try_into().ok());

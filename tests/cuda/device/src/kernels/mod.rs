@@ -2,6 +2,7 @@
 //! parameters. A file a family; a new one is a file and its lines in the table.
 
 mod arguments;
+mod hash;
 mod heat;
 mod simple;
 
@@ -22,6 +23,7 @@ const KERNELS: &[(&str, Kernel)] = &[
     ("spin", simple::spin),
     ("heat_rows", heat::heat_rows),
     ("heat_swap", heat::heat_swap),
+    ("stillpoint_hash", hash::stillpoint_hash),
 ];
 
 /// Runs a kernel.

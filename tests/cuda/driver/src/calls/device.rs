@@ -49,15 +49,20 @@ pub extern "C" fn cuDeviceGetName(name: *mut c_char, length: c_int, number: c_in
     look(|driver| put(&device(driver, number)?.1.name, name, length))
 }
 
+/// Of a part of a GPU this is the GPU's identity, and the newer form's is the part's.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuDeviceGetUuid(uuid: *mut [u8; 16], number: c_int) -> Code {
-    // SAFETY: the program's place for an identity.
-    look(|driver| unsafe { give(uuid, device(driver, number)?.1.uuid) })
+    look(|driver| {
+        let (_, device) = device(driver, number)?;
+        // SAFETY: the program's place for an identity.
+        unsafe { give(uuid, device.part_of.unwrap_or(device.uuid)) }
+    })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], number: c_int) -> Code {
-    cuDeviceGetUuid(uuid, number)
+    // SAFETY: the program's place for an identity.
+    look(|driver| unsafe { give(uuid, device(driver, number)?.1.uuid) })
 }
 
 #[unsafe(no_mangle)]

@@ -4,8 +4,8 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;
 
 use super::{
-    checkpoint::*, context::*, copy::*, device::*, error::*, event::*, managed::*, memory::*,
-    module::*, pointer::*, settings::*, stream::*,
+    checkpoint::*, context::*, copy::*, device::*, error::*, event::*, graph::*, managed::*,
+    mapping::*, memory::*, module::*, pointer::*, settings::*, sharing::*, stream::*,
 };
 use crate::code::{self, Code};
 use crate::driver::look;
@@ -98,10 +98,19 @@ static ENTRIES: &[Entry] = entries! {
     "cuGetErrorString" 6000 cuGetErrorString
     "cuGetProcAddress" 11030 cuGetProcAddress
     "cuGetProcAddress" 12000 cuGetProcAddress_v2
+    "cuGraphDestroy" 10000 cuGraphDestroy
+    "cuGraphExecDestroy" 10000 cuGraphExecDestroy
+    "cuGraphInstantiateWithFlags" 11040 cuGraphInstantiateWithFlags
+    "cuGraphLaunch" 10000 cuGraphLaunch
     "cuInit" 2000 cuInit
+    "cuIpcCloseMemHandle" 4010 cuIpcCloseMemHandle
+    "cuIpcGetMemHandle" 4010 cuIpcGetMemHandle
+    "cuIpcOpenMemHandle" 11000 cuIpcOpenMemHandle_v2
     "cuLaunchCooperativeKernel" 9000 cuLaunchCooperativeKernel
     "cuLaunchHostFunc" 10000 cuLaunchHostFunc
     "cuLaunchKernel" 4000 cuLaunchKernel
+    "cuMemAddressFree" 10020 cuMemAddressFree
+    "cuMemAddressReserve" 10020 cuMemAddressReserve
     "cuMemAdvise" 12020 cuMemAdvise_v2
     "cuMemAlloc" 3020 cuMemAlloc_v2
     "cuMemAllocAsync" 11020 cuMemAllocAsync
@@ -109,19 +118,26 @@ static ENTRIES: &[Entry] = entries! {
     "cuMemAllocHost" 3020 cuMemAllocHost_v2
     "cuMemAllocManaged" 6000 cuMemAllocManaged
     "cuMemAllocPitch" 3020 cuMemAllocPitch_v2
+    "cuMemCreate" 10020 cuMemCreate
     "cuMemFree" 3020 cuMemFree_v2
     "cuMemFreeAsync" 11020 cuMemFreeAsync
     "cuMemFreeHost" 2000 cuMemFreeHost
     "cuMemGetAddressRange" 3020 cuMemGetAddressRange_v2
+    "cuMemGetAllocationGranularity" 10020 cuMemGetAllocationGranularity
     "cuMemGetInfo" 3020 cuMemGetInfo_v2
     "cuMemHostAlloc" 2000 cuMemHostAlloc
     "cuMemHostGetDevicePointer" 3020 cuMemHostGetDevicePointer_v2
     "cuMemHostGetFlags" 2000 cuMemHostGetFlags
     "cuMemHostRegister" 6050 cuMemHostRegister_v2
     "cuMemHostUnregister" 4000 cuMemHostUnregister
+    "cuMemMap" 10020 cuMemMap
     "cuMemPoolSetAttribute" 11020 cuMemPoolSetAttribute
     "cuMemPoolTrimTo" 11020 cuMemPoolTrimTo
     "cuMemPrefetchAsync" 12020 cuMemPrefetchAsync_v2
+    "cuMemRelease" 10020 cuMemRelease
+    "cuMemRetainAllocationHandle" 11000 cuMemRetainAllocationHandle
+    "cuMemSetAccess" 10020 cuMemSetAccess
+    "cuMemUnmap" 10020 cuMemUnmap
     "cuMemcpy" 4000 cuMemcpy
     "cuMemcpyAsync" 4000 cuMemcpyAsync
     "cuMemcpyDtoD" 3020 cuMemcpyDtoD_v2
@@ -152,9 +168,11 @@ static ENTRIES: &[Entry] = entries! {
     "cuProfilerStart" 4000 cuProfilerStart
     "cuProfilerStop" 4000 cuProfilerStop
     "cuStreamAttachMemAsync" 6000 cuStreamAttachMemAsync
+    "cuStreamBeginCapture" 10010 cuStreamBeginCapture_v2
     "cuStreamCreate" 2000 cuStreamCreate
     "cuStreamCreateWithPriority" 5050 cuStreamCreateWithPriority
     "cuStreamDestroy" 4000 cuStreamDestroy_v2
+    "cuStreamEndCapture" 10000 cuStreamEndCapture
     "cuStreamGetCtx" 9020 cuStreamGetCtx
     "cuStreamGetFlags" 5050 cuStreamGetFlags
     "cuStreamGetPriority" 5050 cuStreamGetPriority
@@ -246,7 +264,7 @@ mod tests {
         assert_eq!(find("cuMemAlloc", 12000, 13040).1, FOUND);
         assert_eq!(find("cuMemAlloc", 3000, 13040).1, TOO_NEW);
         assert_eq!(find("cuMemAlloc_v2", 12000, 13040).1, UNKNOWN);
-        assert_eq!(find("cuGraphLaunch", 12000, 13040).1, UNKNOWN);
+        assert_eq!(find("cuTexObjectCreate", 12000, 13040).1, UNKNOWN);
         let complete = "cuCheckpointOperationComplete";
         assert_eq!(find(complete, 13040, 13040).1, FOUND);
         assert_eq!(find(complete, 12080, 13040).1, TOO_NEW);

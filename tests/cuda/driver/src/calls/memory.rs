@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use super::give;
 use crate::code::{self, Code};
 use crate::driver::{self, Driver, call, look};
-use crate::objects::Pinned;
+use crate::objects::{Mapped, Memory, Pinned};
 use crate::window;
 
 #[unsafe(no_mangle)]
@@ -53,7 +53,9 @@ pub extern "C" fn cuMemFree_v2(address: u64) -> Code {
         return code::SUCCESS;
     }
     let waited = driver::call_and_wait(|driver| {
-        let memory = driver.memory.get(&address).ok_or(code::INVALID_VALUE)?;
+        let own = |memory: &&Memory| memory.mapped == Mapped::No;
+        let memory = driver.memory.get(&address).filter(own);
+        let memory = memory.ok_or(code::INVALID_VALUE)?;
         Ok(driver.work_of(memory.context))
     });
     match waited {

@@ -7,11 +7,14 @@ mod device;
 mod entry;
 mod error;
 mod event;
+mod graph;
 mod managed;
+mod mapping;
 mod memory;
 mod module;
 mod pointer;
 mod settings;
+mod sharing;
 mod stream;
 
 /// Writes what a program asked for to where it wants it.

@@ -16,12 +16,17 @@ const BINARIES: [&[u8]; 2] = [b"\x7fELF", b"\x50\xed\x55\xba"];
 
 fn load(place: *mut u64, image: &[u8]) -> Code {
     call(|driver| {
-        driver.context()?;
+        let of = driver.context()?.1.device as usize;
         if BINARIES.iter().any(|magic| image.starts_with(magic)) {
             return Err(code::NO_BINARY_FOR_GPU);
         }
         let text = std::str::from_utf8(image).map_err(|_| code::INVALID_IMAGE)?;
         let entries = ptx::entries(text).ok_or(code::INVALID_PTX)?;
+        let target = ptx::target(text).ok_or(code::INVALID_PTX)?;
+        let device = driver.node.devices.get(of);
+        if device.is_some_and(|device| device.capability < target) {
+            return Err(code::NO_BINARY_FOR_GPU);
+        }
         let module = driver.modules.add(entries);
         // SAFETY: the program's place for a handle.
         unsafe { give(place, module) }

@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use super::give;
 use crate::code::{self, Code};
 use crate::driver::{Driver, look};
+use crate::objects::Mapped;
 
 /// The kinds of memory.
 const HOST: c_uint = 1;
@@ -18,6 +19,8 @@ struct Known {
     size: u64,
     number: u64,
     managed: bool,
+    /// The device that it is on, where it belongs to no context.
+    device: Option<u32>,
 }
 
 fn known(driver: &Driver, address: u64) -> Option<Known> {
@@ -29,6 +32,10 @@ fn known(driver: &Driver, address: u64) -> Option<Known> {
             size: memory.size,
             number: memory.number,
             managed: memory.managed,
+            device: match memory.mapped {
+                Mapped::No => None,
+                Mapped::Home { device } | Mapped::Again { device, .. } => Some(device),
+            },
         });
     }
     let (start, pinned) = driver.pinned_at(address)?;
@@ -39,6 +46,7 @@ fn known(driver: &Driver, address: u64) -> Option<Known> {
         size: pinned.size,
         number: 0,
         managed: false,
+        device: None,
     })
 }
 
@@ -57,6 +65,7 @@ unsafe fn attribute(
         let context = driver.contexts.get(known.context);
         context
             .map(|context| context.device)
+            .or(known.device)
             .ok_or(code::INVALID_CONTEXT)
     };
     // SAFETY: as the caller says.

@@ -103,16 +103,6 @@ pub extern "C" fn cuStreamGetCtx(stream: u64, context: *mut u64) -> Code {
     look(|driver| unsafe { give(context, driver.stream(stream)?.1.context) })
 }
 
-/// Nothing is ever captured: graphs are not there.
-#[unsafe(no_mangle)]
-pub extern "C" fn cuStreamIsCapturing(stream: u64, status: *mut c_uint) -> Code {
-    look(|driver| {
-        driver.stream(stream)?;
-        // SAFETY: the program's place for a number.
-        unsafe { give(status, 0) }
-    })
-}
-
 #[unsafe(no_mangle)]
 pub extern "C" fn cuLaunchHostFunc(
     stream: u64,

@@ -1,42 +1,28 @@
-//! `MPI_Test` and `MPI_Testany` of one light receive that is not over, as programs poll.
+//! `MPI_Test` and `MPI_Testany` of one light receive that is not over, as programs poll, and `MPI_Wait` of one that is.
 //!
 //! They are written out because the compiler keeps what is needed when the receive is over, or has failed, in registers, which have to be saved for every
 //! call. Here it lies on the stack, and nobody takes it from there while nothing has come. Whatever else is asked goes another way, from its beginning.
 //!
-//! Rules: as in `direct`. The request is looked at inside the stay.
+//! Rules: as in `short`.
 
-use core::ffi::c_int;
-
-use crate::ground::abi::{PlaceOf, RequestHandle, Status};
-
-/// Writes them out, in the one place that has what they end in. `$otherwise` is called as the stub was, from the application. `$over`, with the handle's place, and
-/// `$failed`, with the stub's arguments and the real MPI's code behind them, are called inside; `$at_checkpoint` where one is pending.
+/// The body of the naked function that is such a stub; `one` says whether it has a count and an index. `long` is called as the stub was, from the application. `over`, with
+/// the handle's place, and `failed`, with the stub's arguments and the real MPI's code behind them, are called when it has come out of the real MPI.
+#[cfg_attr(application = "mpich", expect(unused_macros))]
 macro_rules! asked {
-    ($(
-        $function:literal asks $slot:expr, otherwise $otherwise:path, failed $failed:path;
-    )* over: $over:path, at_checkpoint: $at_checkpoint:path, form: $form:expr) => {$(
-        core::arch::global_asm!(
-            ".pushsection .text.stillpoint_asked, \"ax\", @progbits",
-            ".balign 64",
-            concat!(".globl ", $function),
-            concat!(".hidden ", $function),
-            concat!(".type ", $function, ", @function"),
-            concat!($function, ":"),
+    (table: $table:path, slot: $slot:expr, one: $one:literal, form: $form:expr, long: $long:path, over: $over:path, failed: $failed:path) => {
+        core::arch::naked_asm!(
             ".cfi_startproc",
-            "mov eax, gs:[0x18]",
-            "or eax, gs:[0x1c]",
-            "jne {otherwise}",
-            ".if {one}",
-            "cmp edi, 1",
-            "jne {otherwise}",
-            ".endif",
-            "mov dword ptr gs:[0x18], {inside}",
-            ".if {one}", "mov rax, [rsi]", ".else", "mov rax, [rdi]", ".endif",
-            "cmp rax, 4096",
-            "jb 2f",
-            "cmp dword ptr [rax + {form_at}], {form}",
-            "jne 2f",
+            "cmp dword ptr gs:[0x1c], 0",
+            "jne {long}",
             // The flag is the last but one; the stack is even with an odd number of these.
+            ".if {one}",
+            "cmp edi, 1", "jne {long}",
+            "mov rax, [rsi]",
+            ".else",
+            "mov rax, [rdi]",
+            ".endif",
+            "cmp rax, 4096", "jb {long}",
+            "cmp dword ptr [rax + {form_at}], {form}", "jne {long}",
             ".if {one}",
             "push rax", "push rsi", "push rdx", "push rcx", "push r8",
             "mov rsi, rax",
@@ -45,25 +31,18 @@ macro_rules! asked {
             "mov rdi, rax",
             ".endif",
             ".cfi_adjust_cfa_offset {frame}",
-            "movabs rax, qword ptr [{dispatch}]",
-            "call qword ptr [rax + {slot}]",
-            "mov rcx, [rsp + 8]",
+            "call qword ptr [rip + {table} + {slot}]",
             "test eax, eax",
             "jne 3f",
+            "mov rcx, [rsp + 8]",
             "cmp dword ptr [rcx], 0",
             "jne 4f",
             "add rsp, {frame}",
+            ".cfi_remember_state",
             ".cfi_adjust_cfa_offset -{frame}",
-            "mov dword ptr gs:[0x18], 0",
-            "movabs rcx, {pending}",
-            "cmp dword ptr [rcx], 0",
-            "jne {at_checkpoint}",
             "ret",
-            "2:",
-            "mov dword ptr gs:[0x18], 0",
-            "jmp {otherwise}",
             "3:",
-            ".cfi_adjust_cfa_offset {frame}",
+            ".cfi_restore_state",
             ".cfi_remember_state",
             ".if {one}",
             "mov r9d, eax", "mov edi, 1",
@@ -81,64 +60,75 @@ macro_rules! asked {
             ".cfi_adjust_cfa_offset -{frame}",
             "jmp {over}",
             ".cfi_endproc",
-            concat!(".size ", $function, ", . - ", $function),
-            ".popsection",
-            one = const ($slot.1 as u32),
-            frame = const if $slot.1 { 40 } else { 24 },
-            slot = const $slot.0,
-            inside = const stillpoint_wrappers::gate::Inside::Stub as u32,
+            one = const $one as u32,
+            frame = const if $one { 40 } else { 24 },
+            table = sym $table,
+            slot = const $slot,
             form_at = const core::mem::offset_of!($crate::ground::object::Object, clock),
             form = const $form,
-            dispatch = const stillpoint_wrappers::gate::GATE_ADDRESS
-                        + core::mem::offset_of!(stillpoint_wrappers::gate::GatePage, dispatch),
-            pending = const stillpoint_wrappers::gate::GATE_ADDRESS
-                        + core::mem::offset_of!(stillpoint_wrappers::gate::GatePage, pending),
-            otherwise = sym $otherwise,
+            long = sym $long,
             failed = sym $failed,
             over = sym $over,
-            at_checkpoint = sym $at_checkpoint,
-        );
-    )*};
-}
-pub(crate) use asked;
-
-unsafe extern "C" {
-    fn stillpoint_test(
-        place: PlaceOf<RequestHandle>,
-        flag: *mut c_int,
-        status: *mut Status,
-    ) -> c_int;
-    fn stillpoint_testany(
-        count: c_int,
-        places: PlaceOf<RequestHandle>,
-        index: *mut c_int,
-        flag: *mut c_int,
-        status: *mut Status,
-    ) -> c_int;
+        )
+    };
 }
 
-/// `MPI_Test`, all of it.
-///
-/// # Safety
-/// As the MPI function.
-#[inline(always)]
-pub unsafe fn test(place: PlaceOf<RequestHandle>, flag: *mut c_int, status: *mut Status) -> c_int {
-    // SAFETY: the caller's.
-    unsafe { stillpoint_test(place, flag, status) }
+/// The body of the naked function that is the stub of `MPI_Wait`. It asks once, by the function at `slot`, `MPI_Test`: a receive that is over rests, and the handle gets what lies at `null`.
+/// `told`, with the stub's arguments, is for the handle that lies at `sent`, the request of sends that are over; `long` and `failed` are as above.
+#[cfg_attr(application = "mpich", expect(unused_macros))]
+macro_rules! waited {
+    (table: $table:path, slot: $slot:expr, form: $form:expr, resting: $resting:expr, sent: $sent:path, null: $null:path, told: $told:path, long: $long:path, over: $over:path,
+     failed: $failed:path) => {
+        core::arch::naked_asm!(
+            ".cfi_startproc",
+            "mov rax, [rdi]",
+            "cmp rax, [rip + {sent}]",
+            "je {told}",
+            "cmp dword ptr gs:[0x1c], 0",
+            "jne {long}",
+            "cmp rax, 4096", "jb {long}",
+            "cmp dword ptr [rax + {form_at}], {form}", "jne {long}",
+            "push rsi",
+            "push rdi",
+            // The flag.
+            "push 0",
+            ".cfi_adjust_cfa_offset 24",
+            "mov rdx, rsi",
+            "mov rdi, rax",
+            "mov rsi, rsp",
+            "call qword ptr [rip + {table} + {slot}]",
+            "pop rcx", "pop rdi", "pop rsi",
+            ".cfi_adjust_cfa_offset -24",
+            "test eax, eax",
+            "jne 3f",
+            "test ecx, ecx",
+            "je {long}",
+            "mov rcx, [rdi]",
+            // What the real MPI has called may have looked at it.
+            "cmp dword ptr [rcx + {form_at}], {form}",
+            "jne {over}",
+            // The form, and what lies beside it.
+            "mov qword ptr [rcx + {form_at}], {resting}",
+            "inc qword ptr gs:[0x28]",
+            "mov rcx, [rip + {null}]",
+            "mov [rdi], rcx",
+            "ret",
+            "3:",
+            "mov edx, eax",
+            "jmp {failed}",
+            ".cfi_endproc",
+            table = sym $table,
+            slot = const $slot,
+            form_at = const core::mem::offset_of!($crate::ground::object::Object, clock),
+            form = const $form,
+            resting = const $resting,
+            sent = sym $sent,
+            null = sym $null,
+            told = sym $told,
+            long = sym $long,
+            failed = sym $failed,
+            over = sym $over,
+        )
+    };
 }
-
-/// `MPI_Testany`, all of it.
-///
-/// # Safety
-/// As the MPI function.
-#[inline(always)]
-pub unsafe fn testany(
-    count: c_int,
-    places: PlaceOf<RequestHandle>,
-    index: *mut c_int,
-    flag: *mut c_int,
-    status: *mut Status,
-) -> c_int {
-    // SAFETY: the caller's.
-    unsafe { stillpoint_testany(count, places, index, flag, status) }
-}
+pub(crate) use {asked, waited};

@@ -190,7 +190,7 @@ macro_rules! collective {
             "mov rcx, [rsp + {below} + 24]",
             // How much is sent is nobody's concern where it is in place.
             ".if {arguments} == 6", "mov rsi, [rsp + {below} + 8]", ".endif",
-            "mov edi, {in_place}",
+            "mov rdi, {in_place}",
             ".endif",
             "movabs rax, qword ptr [{direct}]",
             ".if {handles} & 1", "mov rdi, [rdi + {lower}]", ".endif",
@@ -285,7 +285,7 @@ macro_rules! collective {
             noted = const $noted as u32,
             has_copy = const $has_copy as u32,
             copy = sym $copy,
-            in_place = const $crate::ground::abi::IN_PLACE,
+            in_place = const $crate::ground::abi::IN_PLACE.cast_signed(),
             keeps = const $keeps as u32,
             each = const $crate::ground::keeps::Keeps::EachMember as u32,
             own = const $crate::ground::keeps::Keeps::OwnBlock as u32,

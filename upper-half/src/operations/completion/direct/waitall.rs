@@ -7,9 +7,10 @@ use core::ffi::c_int;
 
 use stillpoint_wrappers::neutral::Word;
 
-use super::several::{Asked, FEW, Statuses};
+use super::asked::{Asked, FEW, Looked};
+use super::several::Statuses;
 use super::wait_for;
-use crate::ground::abi::{self, PlaceOf, RequestHandle};
+use crate::ground::abi::{self, Handle, PlaceOf, RequestHandle};
 use crate::ground::arch;
 use crate::objects::outcome::class;
 use crate::operations::completion::{EMPTY, give_whole};
@@ -28,13 +29,15 @@ pub unsafe fn waitall(
     statuses: *mut abi::Status,
 ) -> usize {
     let mut done = 0;
-    let (sent, null) = (over::request(), request::null());
-    // SAFETY: the application's arrays. What was over at once needs no stay.
-    unsafe {
-        while done < count && handles.add(done).get() == sent {
-            handles.add(done).set(null);
-            give_whole(statuses, done, &EMPTY);
-            done += 1;
+    if let Some(sent) = over::own() {
+        let null = RequestHandle::of(request::null());
+        // SAFETY: the application's arrays. What was over at once needs no stay.
+        unsafe {
+            while done < count && handles.add(done).holds(sent) {
+                handles.add(done).write(null);
+                give_whole(statuses, done, &EMPTY);
+                done += 1;
+            }
         }
     }
     while done < count && direct::open() {
@@ -115,10 +118,10 @@ unsafe fn few(count: usize, handles: PlaceOf<RequestHandle>, statuses: *mut abi:
     };
     // SAFETY: the application's arrays.
     unsafe {
-        let Some(stay) = asked.begin(count as c_int) else {
+        let Some((stay, looked)) = asked.begin(count as c_int) else {
             return 0;
         };
-        let over = all.complete(&mut asked, count);
+        let over = all.complete(&mut asked, &looked, count);
         if over < count {
             stay.go_back();
         }
@@ -142,9 +145,9 @@ impl Waited {
     /// # Safety
     /// In the stay in which `asked` has begun, with `count` requests.
     #[inline(always)]
-    unsafe fn complete(mut self, asked: &mut Asked, count: usize) -> usize {
+    unsafe fn complete(mut self, asked: &mut Asked, looked: &Looked, count: usize) -> usize {
         let table = direct::table();
-        self.chosen = asked.last_receive(count);
+        self.chosen = looked.last_receive(count);
         // SAFETY: the caller's requests, and a place for the status of each.
         unsafe {
             match until_over(asked.word(self.chosen), &mut self.found) {
@@ -171,12 +174,12 @@ impl Waited {
                 return self.failed(asked, count, code);
             }
             if over == 0 {
-                return self.one_by_one(asked, count);
+                return self.one_by_one(asked, looked, count);
             }
             if self.given {
                 *self.statuses.add(self.chosen) = self.found;
             }
-            asked.tell_all(count);
+            asked.tell_all(count, looked);
         }
         count
     }
@@ -184,20 +187,20 @@ impl Waited {
     /// The chosen one is over, the others are not.
     #[cold]
     #[inline(never)]
-    unsafe fn one_by_one(&self, asked: &mut Asked, count: usize) -> usize {
+    unsafe fn one_by_one(&self, asked: &mut Asked, looked: &Looked, count: usize) -> usize {
         for index in 0..count {
             // SAFETY: as `complete`.
             unsafe {
                 let status = self.statuses.add(index);
                 if index == self.chosen {
                     *status = self.found;
-                    asked.tell(index);
+                    asked.tell(index, looked);
                     continue;
                 }
                 let answer = until_over(asked.word(index), status);
                 if answer == Answer::Over {
                     (*status).error = 0;
-                    asked.tell(index);
+                    asked.tell(index, looked);
                     continue;
                 }
                 if let Answer::Failed(code) = answer {
@@ -219,7 +222,7 @@ impl Waited {
         // SAFETY: as `complete`; the real MPI has told each status.
         unsafe {
             asked.keep(self.chosen, 0, &self.found);
-            if abi::error_to_neutral(code) == class::IN_STATUS {
+            if direct::error(code) == class::IN_STATUS {
                 for index in (0..count).filter(|index| *index != self.chosen) {
                     let status = self.statuses.add(index);
                     asked.keep(index, (*status).error, status);

@@ -234,9 +234,8 @@ fn form(name: &str, class: Class) -> Form {
         Class::Environment if is(&["Get_processor_name"]) => Form::Plain,
         Class::Environment => Form::Written,
         Class::Local => match stem {
-            "Wtime" | "Wtick" | "Get_address" | "Address" | "Error_class" | "Error_string" => {
-                Form::Written
-            }
+            "Wtime" | "Wtick" | "Get_address" | "Address" | "Get_count" | "Error_class"
+            | "Error_string" => Form::Written,
             _ => Form::Plain,
         },
         Class::Query if topology_or_plain(stem) => Form::Plain,

@@ -1,4 +1,4 @@
-//! Makes `wrappers/table/functions.txt` from the MPI standard's own description of its functions
+//! Makes `wrappers/table/functions.txt` and `large.txt` from the MPI standard's own description of its functions
 //! (the JSON file that the MPI Forum's document is rendered from).
 //!
 //! ```text
@@ -10,6 +10,7 @@
 
 mod classes;
 mod extra;
+mod large;
 mod standard;
 
 use std::path::Path;
@@ -36,7 +37,8 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     let input = std::env::args()
         .nth(1)
         .ok_or("usage: import STANDARD.json")?;
-    let mut functions = standard::read(&std::fs::read_to_string(&input)?)?;
+    let input = std::fs::read_to_string(&input)?;
+    let mut functions = standard::read(&input)?;
     functions.extend(extra::functions(&functions));
     functions.sort_by(|a, b| a.name.cmp(&b.name));
 
@@ -47,6 +49,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     }
     let output = Path::new(env!("CARGO_MANIFEST_DIR")).join("../table/functions.txt");
     std::fs::write(&output, text)?;
+    std::fs::write(output.with_file_name("large.txt"), large::table(&input)?)?;
     println!("{}: {} functions", output.display(), functions.len());
     Ok(())
 }

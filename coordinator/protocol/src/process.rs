@@ -1,0 +1,128 @@
+//! Processes, as others know them: where they are, and whether they still run.
+//!
+//! A number means something in one PID namespace only: each container may have its own, and one host many of them. A host's name does not tell it from
+//! others: many may be called the same. So a namespace is known by more than its number ([`Namespace`]).
+
+use std::fs;
+
+use serde::{Deserialize, Serialize};
+
+use crate::namespace::Namespace;
+
+/// A process, named so that a later process with the same number is not taken for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    pub host: String,
+    pub pid: u32,
+    /// Field 22 of /proc/PID/stat, clock ticks after boot; 0: not known.
+    pub start_time: u64,
+    /// In which the number is its.
+    #[serde(default, skip_serializing_if = "Namespace::is_unknown")]
+    pub namespace: Namespace,
+}
+
+impl Process {
+    /// The calling process.
+    pub fn this() -> Process {
+        let pid = std::process::id();
+        Process {
+            host: host_name(),
+            pid,
+            start_time: start_time(pid).unwrap_or(0),
+            namespace: Namespace::here(),
+        }
+    }
+
+    /// A process that says of itself where it is and what its number is there.
+    pub fn told(host: String, pid: u32, namespace: Namespace) -> Process {
+        let mut process = Process {
+            host,
+            pid,
+            start_time: 0,
+            namespace,
+        };
+        if process.is_here() {
+            process.start_time = start_time(pid).unwrap_or(0);
+        }
+        process
+    }
+
+    /// Whether it still runs; `None` where that cannot be seen: on another host, in another container, without `/proc`.
+    pub fn alive(&self) -> Option<bool> {
+        let here = Namespace::here();
+        if !self.is_in(here) {
+            let ended = self.host == host_name() && self.namespace.is_of_an_earlier_boot(here);
+            return ended.then_some(false);
+        }
+        Some(match start_time(self.pid) {
+            Some(now) => self.start_time == 0 || now == self.start_time,
+            None => false,
+        })
+    }
+
+    /// Whether its number means here what it means to itself.
+    pub fn is_here(&self) -> bool {
+        self.is_in(Namespace::here())
+    }
+
+    /// Whether it is on this host, in whatever container.
+    pub fn is_on_this_host(&self) -> bool {
+        self.host == host_name() && !self.namespace.is_of_another_boot(Namespace::here())
+    }
+
+    fn is_in(&self, here: Namespace) -> bool {
+        let same = self.namespace.is_unknown() || self.namespace.is_same(here);
+        self.host == host_name() && !here.is_unknown() && same
+    }
+}
+
+/// This host's name; empty if it has none that is text.
+pub fn host_name() -> String {
+    nix::unistd::gethostname()
+        .ok()
+        .and_then(|name| name.into_string().ok())
+        .unwrap_or_default()
+}
+
+/// When a process of this host began; `None` when there is none, or only its zombie.
+pub fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The command's name is in parentheses and may hold anything.
+    let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_known_by_more_than_its_number() {
+        let this = Process::this();
+        assert_eq!(this.alive(), Some(true));
+        let mut earlier = this.clone();
+        earlier.start_time -= 1;
+        assert_eq!(earlier.alive(), Some(false));
+        let mut elsewhere = this.clone();
+        elsewhere.host.push_str("-other");
+        assert_eq!(elsewhere.alive(), None);
+        let mut contained = this.clone();
+        contained.namespace = Namespace::told_of(1, "", "");
+        assert_eq!(contained.alive(), None, "in another container");
+        // As earlier releases have written it.
+        for namespace in [Namespace::default(), this.namespace.unqualified()] {
+            let earlier = Process {
+                namespace,
+                ..this.clone()
+            };
+            assert_eq!(earlier.alive(), Some(true));
+        }
+        let told = |namespace| Process::told(host_name(), this.pid, namespace);
+        assert_eq!(told(this.namespace), this);
+        assert_eq!(told(contained.namespace).start_time, 0);
+    }
+}

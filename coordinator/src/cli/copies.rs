@@ -1,0 +1,13 @@
+//! The record of copies of GPUs' memory in a checkpoint directory, for commands that show what is in it.
+
+use std::path::Path;
+
+use stillpoint_directory::{Directory, Whose};
+use stillpoint_gpu_plan::record::{LARGEST, NAME, Record};
+
+/// `None` where there is none, or none that can be read.
+pub fn record(directory: &Path) -> Option<Record> {
+    let directory = Directory::open(directory, Whose::Anyones).ok()?;
+    let text = directory.read(NAME, LARGEST).ok()?;
+    Record::parse(&text).ok()
+}

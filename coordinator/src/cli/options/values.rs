@@ -1,0 +1,120 @@
+//! The words that options of a launch take.
+
+use clap::ValueEnum;
+use stillpoint_incremental::tracking::Tracking;
+use stillpoint_protocol::agent::Incremental;
+use stillpoint_protocol::launch;
+
+use crate::job;
+
+/// What is done where it is worth it, in any case, or never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    Auto,
+    On,
+    Off,
+}
+
+impl From<When> for launch::GpuStaging {
+    fn from(when: When) -> launch::GpuStaging {
+        match when {
+            When::Auto => launch::GpuStaging::Auto,
+            When::On => launch::GpuStaging::On,
+            When::Off => launch::GpuStaging::Off,
+        }
+    }
+}
+
+impl From<When> for job::Precopy {
+    fn from(when: When) -> job::Precopy {
+        match when {
+            When::Auto => job::Precopy::Auto,
+            When::On => job::Precopy::On,
+            When::Off => job::Precopy::Off,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SafeState {
+    /// The collective clock: no cost to speak of while the job computes
+    Clock,
+    /// The older two-phase commit, for comparison: a barrier before every blocking collective operation, and no checkpoint once
+    /// the program has begun a nonblocking one
+    Barrier,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum IncrementalOption {
+    #[value(alias = "false", alias = "0", alias = "no", alias = "")]
+    Off,
+    #[value(alias = "true", alias = "1", alias = "yes", alias = "on")]
+    Auto,
+    Pages,
+    Blocks,
+}
+
+impl From<IncrementalOption> for Incremental {
+    fn from(option: IncrementalOption) -> Incremental {
+        match option {
+            IncrementalOption::Off => Incremental::Off,
+            IncrementalOption::Auto => Incremental::Auto,
+            IncrementalOption::Pages => Incremental::Pages,
+            IncrementalOption::Blocks => Incremental::Blocks,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TrackingOption {
+    Auto,
+    WpAsync,
+    None,
+}
+
+impl TrackingOption {
+    /// `None`: whatever is the best.
+    pub fn wanted(self) -> Option<Tracking> {
+        match self {
+            TrackingOption::Auto => None,
+            TrackingOption::WpAsync => Some(Tracking::WpAsync),
+            TrackingOption::None => Some(Tracking::None),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Mpi {
+    Auto,
+    Openmpi,
+    Mpich,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MappedFiles {
+    /// As `refer`, but keep files that are likely to go away or to change: temporary ones, and those that have been written to since the
+    /// job began
+    Auto,
+    /// A restart maps them again: they have to be there as they were, or it is refused
+    Refer,
+    /// The images hold every byte of them: a restart needs none
+    Keep,
+}
+
+impl From<MappedFiles> for launch::MappedFiles {
+    fn from(how: MappedFiles) -> launch::MappedFiles {
+        match how {
+            MappedFiles::Auto => launch::MappedFiles::Auto,
+            MappedFiles::Refer => launch::MappedFiles::Refer,
+            MappedFiles::Keep => launch::MappedFiles::Keep,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnTerm {
+    /// What it always means: the process ends
+    End,
+    /// Write an epoch, then end
+    Suspend,
+}

@@ -1,0 +1,70 @@
+//! Why an epoch cannot be made, read or removed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use stillpoint_image::ImageError;
+
+/// Why an epoch cannot be made, read or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum EpochError {
+    #[error("{}: cannot {action}: {source}{}", path.display(), advice(source))]
+    Io {
+        path: PathBuf,
+        action: &'static str,
+        source: io::Error,
+    },
+    #[error("{}: {found} bytes long, but rank {rank} wrote {expected}", path.display())]
+    WrongLength {
+        path: PathBuf,
+        rank: usize,
+        found: u64,
+        expected: u64,
+    },
+    #[error(
+        "the image of rank {rank} has contract {found:08x} between its halves, that of rank 0 has {expected:08x}: start every rank with one \
+         Stillpoint build"
+    )]
+    Contract {
+        rank: usize,
+        found: u32,
+        expected: u32,
+    },
+    #[error(
+        "{}: epoch {epoch} has parts in epoch {needed}, which is not there: leave the epochs in their directory while the job runs",
+        path.display()
+    )]
+    Base {
+        path: PathBuf,
+        epoch: u64,
+        needed: u64,
+    },
+    #[error("{}: {by}", path.display())]
+    Taken { path: PathBuf, by: String },
+    #[error(transparent)]
+    Image(#[from] ImageError),
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            ": free some space or choose another --dir"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            ": choose a directory that this user may write to (--dir)"
+        }
+        _ => "",
+    }
+}
+
+pub(super) fn io_error(
+    path: &Path,
+    action: &'static str,
+) -> impl FnOnce(io::Error) -> EpochError + use<> {
+    let path = path.to_owned();
+    move |source| EpochError::Io {
+        path,
+        action,
+        source,
+    }
+}

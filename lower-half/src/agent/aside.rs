@@ -1,0 +1,38 @@
+//! The agent's thread ends for a moment, and another one goes on as the same agent ([`crate::ground::aside`]).
+
+use std::sync::{Mutex, PoisonError};
+
+use super::{Agent, voice};
+use crate::ground::aside;
+
+/// The agent, while nobody is it.
+static AWAY: Mutex<Option<Agent>> = Mutex::new(None);
+
+fn away() -> std::sync::MutexGuard<'static, Option<Agent>> {
+    AWAY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Agent {
+    /// Ends this thread's part. Where it is to stay after all, it goes on.
+    pub(super) fn step_aside(self) {
+        *away() = Some(self);
+        if !aside::left(again) {
+            again_here();
+        }
+    }
+}
+
+/// On a thread of the application, with the lower FS.
+fn again() {
+    let Some(agent) = away().take() else { return };
+    if let Err(error) = agent.start() {
+        voice::say(&format!("the agent cannot go on: {error}"));
+    }
+}
+
+fn again_here() {
+    let agent = away().take();
+    if let Some(agent) = agent {
+        agent.run();
+    }
+}

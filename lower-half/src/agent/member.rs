@@ -1,0 +1,152 @@
+//! How a rank joins its job: at once, or when the program that is it starts MPI.
+
+use std::sync::{Mutex, PoisonError};
+
+use stillpoint_protocol::agent::{FromAgent, Hello, ToAgent};
+use stillpoint_protocol::client::AgentConnection;
+use stillpoint_protocol::launch::Launch;
+use stillpoint_protocol::namespace::Namespace;
+use stillpoint_protocol::{Received, Receiver, Sender};
+
+use super::{Agent, AgentError, PATIENCE, on_a_thread, voice};
+use crate::executor::staging::Staging;
+use crate::ground::page::Page;
+use crate::ground::{say, wake};
+use crate::restore::job::Job;
+
+/// A rank that belongs to its job, but whose application does not run yet.
+pub struct Member {
+    sender: Sender<FromAgent>,
+    receiver: Receiver<ToAgent>,
+    launch: Launch,
+    /// Orders that came while this rank waited for the others: a checkpoint may be asked for at any time.
+    early: Vec<ToAgent>,
+}
+
+/// Joins the job: connects, says who this is, waits for the welcome.
+pub fn join(launch: &Launch) -> Result<Member, AgentError> {
+    let rank = launch.rank;
+    stillpoint_faults::this_is(rank);
+    wake::prepare().map_err(|source| AgentError::Prepare { rank, source })?;
+    voice::remember();
+    let (sender, receiver) = enter(launch, launch.connect(PATIENCE)?, false)?;
+    Ok(Member {
+        sender,
+        receiver,
+        launch: launch.clone(),
+        early: Vec::new(),
+    })
+}
+
+/// Says who this is, and waits for the welcome. `returns`: it has been welcome before.
+pub(super) fn enter(
+    launch: &Launch,
+    connection: AgentConnection,
+    returns: bool,
+) -> Result<(Sender<FromAgent>, Receiver<ToAgent>), AgentError> {
+    let rank = launch.rank;
+    let (sender, mut receiver) = connection.split()?;
+    sender.send(&FromAgent::Hello(Hello {
+        rank,
+        size: launch.size,
+        pid: std::process::id(),
+        host: nix::unistd::gethostname()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default(),
+        namespace: Namespace::here(),
+        launch: launch.launch.clone(),
+        restarted_from: launch.restart.as_ref().map(|restart| restart.epoch),
+        returns,
+    }))?;
+    match receiver.receive_within(PATIENCE)? {
+        Received::Message(ToAgent::Welcome) => Ok((sender, receiver)),
+        Received::Message(ToAgent::Rejected { reason }) => {
+            Err(AgentError::Rejected { rank, reason })
+        }
+        _ => Err(AgentError::Rejected {
+            rank,
+            reason: "it did not answer".to_owned(),
+        }),
+    }
+}
+
+/// The launch of a process that joins its job when it starts MPI.
+static LATE: Mutex<Option<Launch>> = Mutex::new(None);
+
+/// Puts joining off until the program starts MPI: a script may run many programs, and the one that uses MPI is the rank.
+pub fn join_later(launch: Launch) {
+    *LATE.lock().unwrap_or_else(PoisonError::into_inner) = Some(launch);
+}
+
+/// Joins now, if it was put off. A program that cannot join runs all the same, but cannot be checkpointed.
+pub fn join_late() {
+    let launch = LATE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(launch) = launch
+        && let Err(error) = join(&launch).and_then(Member::start)
+    {
+        say::line(format_args!("this rank cannot be checkpointed: {error}"));
+    }
+}
+
+impl Job for Member {
+    /// Waits until every rank of the job has come here. A rank that failed before ends the job, and with it
+    /// this wait.
+    fn barrier(&mut self, name: &str) -> Result<(), String> {
+        self.pass(name).map_err(|error| error.to_string())
+    }
+
+    fn start(self) -> Result<(), String> {
+        Member::start(self).map_err(|error| error.to_string())
+    }
+}
+
+impl Member {
+    fn pass(&mut self, name: &str) -> Result<(), AgentError> {
+        self.sender.send(&FromAgent::AtBarrier {
+            name: name.to_owned(),
+        })?;
+        loop {
+            match self.receiver.receive()? {
+                Received::Message(ToAgent::BarrierPassed { name: passed }) if passed == name => {
+                    return Ok(());
+                }
+                Received::Message(message) => self.early.push(message),
+                Received::Nothing => {}
+                Received::Closed => {
+                    return Err(AgentError::Alone {
+                        rank: self.launch.rank,
+                        barrier: name.to_owned(),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Starts the agent's thread. The gate page must be filled, all signals blocked.
+    pub fn start(self) -> Result<(), AgentError> {
+        let Member {
+            sender,
+            receiver,
+            launch,
+            early,
+        } = self;
+        on_a_thread(launch.rank, move || {
+            let reachable_at = receiver.local_ip().ok();
+            let staging = reachable_at.and_then(|at| Staging::open(&launch, at, sender.clone()));
+            Agent {
+                // SAFETY: whoever starts the agent has filled the gate page.
+                page: unsafe { Page::mapped() },
+                staging,
+                sender,
+                receiver,
+                attempt: None,
+                mpi: false,
+                launch,
+                suspend: None,
+                early,
+                replaced: false,
+            }
+            .run();
+        })
+    }
+}

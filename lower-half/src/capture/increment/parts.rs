@@ -1,0 +1,48 @@
+//! Ranges of memory as an increment counts them: in pages, in bytes, and in the regions that the model decides on. Pure.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use stillpoint_image::format::PAGE;
+use stillpoint_incremental::blocks::Table;
+use stillpoint_incremental::viability::{Part, by_region};
+
+/// What there is to write in each of the model's regions: of this memory, what was written to, and what is written again for another reason.
+pub(super) fn parts(
+    private: &[Range<usize>],
+    written: &[Range<usize>],
+    again: &[Range<usize>],
+    known: Option<&Table>,
+) -> BTreeMap<u64, Part> {
+    let mut parts = BTreeMap::<u64, Part>::new();
+    for (region, range) in by_region(wide(private)) {
+        parts.entry(region).or_default().memory += range.end - range.start;
+    }
+    for (region, range) in by_region(wide(written)) {
+        let part = parts.entry(region).or_default();
+        part.page_dirty += range.end - range.start;
+        part.known += known.map_or(0, |table| table.known(&range));
+    }
+    for (region, range) in by_region(wide(again)) {
+        parts.entry(region).or_default().again += range.end - range.start;
+    }
+    parts
+}
+
+pub(super) fn bytes(ranges: &[Range<usize>]) -> u64 {
+    ranges.iter().map(|range| range.len() as u64).sum()
+}
+
+pub(super) fn whole_pages(range: Range<usize>) -> Range<usize> {
+    range.start / PAGE * PAGE..range.end.next_multiple_of(PAGE)
+}
+
+pub(super) fn wide(ranges: &[Range<usize>]) -> Vec<Range<u64>> {
+    let wide = |range: &Range<usize>| range.start as u64..range.end as u64;
+    ranges.iter().map(wide).collect()
+}
+
+pub(super) fn narrow(ranges: &[Range<u64>]) -> Vec<Range<usize>> {
+    let narrow = |range: &Range<u64>| range.start as usize..range.end as usize;
+    ranges.iter().map(narrow).collect()
+}

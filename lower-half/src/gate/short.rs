@@ -1,0 +1,74 @@
+//! The short way of trapped calls (`arch::short`): what it leads to here, and whether it is open.
+//!
+//! Rules of this place: those of `gate::trap`. Frames that it makes have no vector state and no alternate stack: calls whose answers need them do not
+//! come this way (`Class::needs_frame`).
+
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::call::Call;
+use super::{memory, trap};
+use crate::arch::frame::{ARGUMENTS, BEHIND, Frame, PC, RESULT, WORD};
+use crate::arch::layout::{Slot, slot};
+use crate::arch::short::{self, Kept, Large};
+use crate::arch::springboard::Piece;
+
+/// A word of the short way's.
+fn word(which: Slot) -> &'static AtomicU64 {
+    // SAFETY: the gate region is mapped and writable, and the word is aligned and changed atomically only.
+    unsafe { &*(slot(which) as *const AtomicU64) }
+}
+
+/// Fills its words. Part of filling the gate region.
+pub fn fill_slots() {
+    let words = [
+        (Slot::ShortOff, u64::from(!short::possible())),
+        (Slot::ShortAnswer, answer as *const () as u64),
+        (Slot::ShortLarge, memory::large() as *const Large as u64),
+        (Slot::ShortPlain, Piece::CallPlain.address() as u64),
+        (Slot::ShortNoting, Piece::CallNoting.address() as u64),
+        (Slot::ShortClose, Piece::CallClose.address() as u64),
+    ];
+    for (which, value) in words {
+        word(which).store(value, Ordering::Release);
+    }
+}
+
+/// Whether calls may go that way.
+pub fn is_open() -> bool {
+    word(Slot::ShortOff).load(Ordering::Relaxed) == 0
+}
+
+/// From now on every call is made where it stands: somebody else looks at the application's system calls, and must see those alone.
+pub fn close() {
+    word(Slot::ShortOff).store(1, Ordering::Release);
+}
+
+/// Answers a call that has come the short way, all signals being blocked, on the thread's stack for handlers.
+unsafe extern "C" fn answer(kept: *mut Kept) {
+    // SAFETY: the short way's own, on the stack of who made the call, which waits.
+    let kept = unsafe { &mut *kept };
+    let mut context = MaybeUninit::<libc::ucontext_t>::uninit();
+    // SAFETY: it stays where it is until this function returns.
+    let frame = unsafe { Frame::of_call(context.as_mut_ptr()) };
+    let [first, second, third, fourth] = kept.first;
+    let [fifth, sixth] = kept.last;
+    for (register, argument) in ARGUMENTS
+        .into_iter()
+        .zip([first, second, third, fourth, fifth, sixth])
+    {
+        frame.set_register(register, argument);
+    }
+    frame.set_register(RESULT, kept.result);
+    frame.set_register(BEHIND, kept.behind);
+    frame.set_register(PC, kept.behind);
+    frame.set_register(WORD, 0);
+    frame.set_mask(kept.mask);
+    let mut call = Call::of(frame);
+    trap::finish(&mut call);
+    kept.result = frame.register(RESULT);
+    kept.behind = frame.register(BEHIND);
+    kept.word = frame.register(WORD);
+    kept.target = frame.register(PC);
+    kept.mask = frame.mask();
+}

@@ -1,0 +1,315 @@
+//! Code of the application's libraries that makes a trapped call often is changed so that it goes the short way (`arch::short`): of `mov eax, NUMBER; syscall` the first
+//! instruction becomes a jump to an island. Nothing else of it changes, and nothing is changed back.
+//!
+//! Only what nobody runs or writes at the time: code of a file, mapped privately and not writable, by the one thread of the application, which stands in its trap. The image
+//! holds the changed page, as it does whatever a program changes of its files.
+//!
+//! Rules of this place: those of `gate::trap`.
+
+use core::ops::Range;
+use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicUsize, Ordering};
+
+use stillpoint_wrappers::gate::{self as region, UpperHooks};
+
+use super::{exit, memory, short, table};
+use crate::arch::PAGE;
+use crate::arch::short::{self as way, SITE, STONE};
+use crate::arch::springboard::SYSCALL;
+use crate::arch::syscall::{failed, syscall3, syscall4};
+use crate::threads::handler_stack;
+use crate::threads::registry::{self, Thread};
+
+/// How many traps of a site cost as much as it costs to change it: some 1.3 us each, and some 40.
+const WORTH: u32 = 32;
+/// ... before there is a second thread, after which nothing can be changed any more.
+const WORTH_BEFORE_THREADS: u32 = 4;
+/// What a site's count is when it cannot be changed.
+const NEVER: u32 = u32::MAX;
+
+/// Sites that are counted, by a hash of their addresses: one that comes later takes another's place.
+const COUNTED: usize = 256;
+
+struct Site {
+    behind: AtomicUsize,
+    traps: AtomicU32,
+    /// The call that was made there last.
+    made: AtomicI64,
+}
+
+static SITES: [Site; COUNTED] = [const {
+    Site {
+        behind: AtomicUsize::new(0),
+        traps: AtomicU32::new(0),
+        made: AtomicI64::new(0),
+    }
+}; COUNTED];
+
+/// Islands of this launch, each a page; 0: none yet.
+static ISLANDS: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
+/// Stones in each.
+static STONES: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
+const STONES_EACH: usize = PAGE / STONE;
+
+/// Whether code of the application has been changed, in this launch or in an earlier one.
+static CHANGED: AtomicBool = AtomicBool::new(false);
+
+/// Whether an image must say that it needs the short way.
+pub fn changed() -> bool {
+    CHANGED.load(Ordering::Relaxed)
+}
+
+/// The image that this process carries on has such code.
+pub fn carried_on() {
+    CHANGED.store(true, Ordering::Relaxed);
+}
+
+/// A call has been trapped: `behind` is the address behind its `syscall`.
+pub fn trapped(number: i64, behind: usize) {
+    let Some(site) = SITES.get((behind / SITE) % COUNTED) else {
+        return;
+    };
+    if site.behind.swap(behind, Ordering::Relaxed) != behind {
+        site.traps.store(0, Ordering::Relaxed);
+    }
+    let traps = site.traps.load(Ordering::Relaxed);
+    if traps == NEVER {
+        return;
+    }
+    site.made.store(number, Ordering::Relaxed);
+    site.traps.store(traps + 1, Ordering::Relaxed);
+    if traps + 1 >= WORTH && alone() && short::is_open() {
+        site.change();
+    }
+}
+
+/// A second thread is about to be made.
+pub fn before_threads() {
+    unsafe extern "C" fn change(_nothing: usize) {
+        for site in &SITES {
+            let traps = site.traps.load(Ordering::Relaxed);
+            if (WORTH_BEFORE_THREADS..NEVER).contains(&traps) {
+                site.change();
+            }
+        }
+    }
+    if alone() && short::is_open() {
+        // SAFETY: who makes threads is not at work on that stack; all signals are blocked.
+        unsafe { handler_stack::work(Thread::current(), change, 0) };
+    }
+}
+
+impl Site {
+    /// Changes the code; whether or not that can be done, it is not tried again.
+    fn change(&self) {
+        let behind = self.behind.load(Ordering::Relaxed);
+        let made = self.made.load(Ordering::Relaxed);
+        let changed = change(made, behind).is_some();
+        self.traps.store(NEVER, Ordering::Relaxed);
+        CHANGED.fetch_or(changed, Ordering::Relaxed);
+    }
+}
+
+/// Whether nobody else can be running code of the application's.
+fn alone() -> bool {
+    !exit::forked() && registry::is_one()
+}
+
+/// `made`: the number of a call that was made there. The bytes before `syscall` may end another instruction, whose number it is not then.
+fn change(made: i64, behind: usize) -> Option<()> {
+    // All of it, and the byte before, on the page that the thread has just run.
+    if behind % PAGE <= SITE || !region::is_upper(behind) || of_stubs(behind) {
+        return None;
+    }
+    let start = behind - SITE;
+    if !is_files_code(start - 1..behind) {
+        return None;
+    }
+    // SAFETY: on a page that is code of a file's, and stays so while there is one thread.
+    let (before, code) = unsafe {
+        (
+            ((start - 1) as *const u8).read(),
+            (start as *const [u8; SITE]).read(),
+        )
+    };
+    let number = way::number(before, code)?;
+    if made != i64::from(number) || !table::goes_short(i64::from(number)) {
+        return None;
+    }
+    let stone = stone_near(start)?;
+    let jump = way::jump(start, stone)?;
+    let memory = Memory::open()?;
+    memory.write(stone, &way::stone(number, behind))?;
+    // The thread returns to it by an instruction that makes the processor look at it anew.
+    memory.write(start, &jump)
+}
+
+/// Whether it is code of the library of stubs, which another launch may find in another file.
+fn of_stubs(behind: usize) -> bool {
+    // SAFETY: the gate page is mapped; what the upper half registered there lives as long as the process.
+    let hooks =
+        unsafe { (region::page().hooks.load(Ordering::Acquire) as *const UpperHooks).as_ref() };
+    let [start, end] = hooks
+        .filter(|hooks| hooks.is_whole())
+        .map_or([0; 2], |hooks| hooks.closed);
+    (start..end).contains(&(behind as u64))
+}
+
+/// Room for one more stone that a jump at `from` can reach.
+fn stone_near(from: usize) -> Option<usize> {
+    for (island, stones) in ISLANDS.iter().zip(&STONES) {
+        let mut start = island.load(Ordering::Relaxed);
+        if start == 0 {
+            start = memory::island(|at| way::jump(from, at).is_some())?;
+            island.store(start, Ordering::Relaxed);
+        }
+        let taken = stones.load(Ordering::Relaxed);
+        let stone = start + taken * STONE;
+        if taken < STONES_EACH && way::jump(from, stone).is_some() {
+            stones.store(taken + 1, Ordering::Relaxed);
+            return Some(stone);
+        }
+    }
+    None
+}
+
+/// The process's memory, as a debugger writes to it: also to what is not writable.
+struct Memory(Descriptor);
+
+impl Memory {
+    fn open() -> Option<Memory> {
+        let path = c"/proc/self/mem".as_ptr() as usize;
+        let flags = libc::O_RDWR | libc::O_CLOEXEC;
+        Descriptor::open(path, flags).map(Memory)
+    }
+
+    fn write(&self, at: usize, bytes: &[u8]) -> Option<()> {
+        let from = bytes.as_ptr() as usize;
+        // SAFETY: what is written over is an island's or a site's, which nobody runs now.
+        let written = unsafe { syscall4(libc::SYS_pwrite64, self.0.0, from, bytes.len(), at) };
+        (written == bytes.len() as isize).then_some(())
+    }
+}
+
+/// An open descriptor of the lower half's.
+struct Descriptor(usize);
+
+impl Descriptor {
+    fn open(path: usize, flags: i32) -> Option<Descriptor> {
+        let here = libc::AT_FDCWD as usize;
+        // SAFETY: the path ends in NUL.
+        let fd = unsafe { syscall4(libc::SYS_openat, here, path, flags as usize, 0) };
+        (!failed(fd)).then_some(Descriptor(fd as usize))
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: it is this one's own.
+        unsafe { syscall3(libc::SYS_close, self.0, 0, 0) };
+    }
+}
+
+/// Whether all of it is code of a file, mapped privately, that cannot be written to.
+fn is_files_code(range: Range<usize>) -> bool {
+    let path = c"/proc/self/maps".as_ptr() as usize;
+    let Some(maps) = Descriptor::open(path, libc::O_RDONLY | libc::O_CLOEXEC) else {
+        return false;
+    };
+    let (mut line, mut length) = ([0; LINE], 0);
+    let mut read = [0u8; PAGE];
+    loop {
+        // SAFETY: the kernel writes to this buffer.
+        let bytes = unsafe { syscall3(libc::SYS_read, maps.0, read.as_mut_ptr() as usize, PAGE) };
+        if bytes <= 0 {
+            return false;
+        }
+        for byte in read.iter().take(bytes as usize) {
+            if *byte != b'\n' {
+                // What is behind that says nothing that is asked for here.
+                if let Some(place) = line.get_mut(length) {
+                    *place = *byte;
+                    length += 1;
+                }
+                continue;
+            }
+            let told = mapping(line.get(..length).unwrap_or_default());
+            length = 0;
+            if let Some((mapped, code)) = told
+                && mapped.contains(&range.start)
+            {
+                return code && range.end <= mapped.end;
+            }
+        }
+    }
+}
+
+/// Bytes of a line of `/proc/self/maps` without its path.
+const LINE: usize = 80;
+
+/// A mapping, and whether it is private, unwritable code of a file: `start-end r-xp offset device inode path`.
+fn mapping(line: &[u8]) -> Option<(Range<usize>, bool)> {
+    let mut fields = line
+        .split(|byte| *byte == b' ')
+        .filter(|field| !field.is_empty());
+    let range = fields.next()?;
+    let dash = range.iter().position(|byte| *byte == b'-')?;
+    let (start, end) = (hex(range.get(..dash)?)?, hex(range.get(dash + 1..)?)?);
+    let code = fields.next()? == b"r-xp";
+    let inode = fields.nth(2)?;
+    Some((start..end, code && inode != b"0"))
+}
+
+fn hex(digits: &[u8]) -> Option<usize> {
+    digits.iter().try_fold(0usize, |value, digit| {
+        let digit = char::from(*digit).to_digit(16)?;
+        Some(value << 4 | digit as usize)
+    })
+}
+
+const _: () = assert!(SITE == way::JUMP + SYSCALL.len());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_tells_whose_code_it_is() {
+        for (line, code) in [
+            (
+                "55000000-5500a000 r-xp 00001000 fe:00 123    /usr/lib/libc.so.6",
+                true,
+            ),
+            (
+                "55000000-5500a000 rwxp 00001000 fe:00 123    /usr/lib/libc.so.6",
+                false,
+            ),
+            (
+                "55000000-5500a000 r-xs 00001000 fe:00 123    /usr/lib/libc.so.6",
+                false,
+            ),
+            (
+                "55000000-5500a000 r--p 00001000 fe:00 123    /usr/lib/libc.so.6",
+                false,
+            ),
+            ("55000000-5500a000 r-xp 00000000 00:00 0 ", false),
+        ] {
+            let found = mapping(line.as_bytes());
+            assert_eq!(found, Some((0x5500_0000..0x5500_a000, code)), "{line}");
+        }
+        assert_eq!(mapping(b"55000000-5500a000 r-xp 0000"), None);
+        assert_eq!(mapping(b""), None);
+    }
+
+    #[inline(never)]
+    fn code_of_this_file() {}
+
+    #[test]
+    fn this_programs_code_is_a_files_and_its_stack_is_not() {
+        let code = code_of_this_file as *const () as usize;
+        assert!(is_files_code(code..code + 1));
+        let place = 0u8;
+        let stack = &raw const place as usize;
+        assert!(!is_files_code(stack..stack + 1));
+        assert!(!is_files_code(1..2));
+    }
+}

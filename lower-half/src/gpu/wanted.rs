@@ -1,0 +1,79 @@
+//! Which bytes of a memory are to come, and whether they have. Pure.
+
+use std::ops::Range;
+
+/// Bytes that are to come, each once, the first ones first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    ranges: Vec<Range<u64>>,
+    /// The first that has not come as a whole.
+    next: usize,
+}
+
+impl Wanted {
+    /// All of a memory.
+    pub fn all(bytes: u64) -> Wanted {
+        Wanted::of(std::iter::once(0..bytes))
+    }
+
+    /// Ranges of it, which ascend and do not overlap.
+    pub fn of(ranges: impl IntoIterator<Item = Range<u64>>) -> Wanted {
+        let ranges = ranges.into_iter().filter(|range| !range.is_empty());
+        Wanted {
+            ranges: ranges.collect(),
+            next: 0,
+        }
+    }
+
+    /// What is to come still.
+    pub fn ranges(&self) -> &[Range<u64>] {
+        &self.ranges[self.next..]
+    }
+
+    /// So many bytes have come, from an offset on; false where others are the next ones.
+    pub fn has_come(&mut self, offset: u64, bytes: u64) -> bool {
+        let Some(first) = self.ranges.get_mut(self.next) else {
+            return false;
+        };
+        if bytes == 0 || first.start != offset || bytes > first.end - first.start {
+            return false;
+        }
+        first.start += bytes;
+        if first.is_empty() {
+            self.next += 1;
+        }
+        true
+    }
+
+    /// How many bytes are to come still.
+    pub fn left(&self) -> u64 {
+        let left = self.ranges().iter();
+        left.map(|range| range.end - range.start).sum()
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::single_range_in_vec_init,
+    reason = "a list of one range is meant"
+)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_come_in_their_order_and_once() {
+        let mut wanted = Wanted::of([0..10, 15..15, 20..30]);
+        assert_eq!(wanted.left(), 20);
+        for (offset, bytes) in [(1, 1), (0, 11), (20, 1), (0, 0)] {
+            assert!(!wanted.has_come(offset, bytes), "{offset}, {bytes}");
+        }
+        assert!(wanted.has_come(0, 4) && wanted.has_come(4, 6));
+        for (offset, bytes) in [(0, 4), (10, 1), (15, 1), (19, 2), (21, 1)] {
+            assert!(!wanted.has_come(offset, bytes), "{offset}, {bytes}");
+        }
+        assert_eq!(wanted.ranges(), [20..30]);
+        assert!(wanted.has_come(20, 10));
+        assert!(wanted.left() == 0 && !wanted.has_come(30, 1));
+        assert_eq!(Wanted::all(0).left(), 0);
+    }
+}

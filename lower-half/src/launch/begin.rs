@@ -1,0 +1,96 @@
+//! What the command has left to this process to hear of how its launch begins ([`stillpoint_protocol::beginning`]): that takes as long
+//! as it takes to load the lower half and the application.
+
+use std::fs::File;
+use std::os::fd::FromRawFd;
+use std::process::exit;
+
+use stillpoint_protocol::beginning::{self, Awaits, Missing};
+use stillpoint_protocol::job_file::{JobFile, JobState};
+use stillpoint_protocol::launch::{Launch, VARIABLE};
+
+use super::error::LaunchError;
+use crate::ground::{inherited, say};
+
+/// A descriptor on which something is to be heard is not the application's.
+pub fn keep_apart(launch: &Launch) {
+    if let Some(Awaits::Coordinator { answer, .. }) = launch.awaits {
+        inherited::let_go(answer as usize);
+    }
+}
+
+/// Returns when this rank can join its job: the launch, with all that is known then. Does not return where there is no job to join.
+///
+/// # Safety
+/// No other thread may have been started in this process, which hears this once.
+pub unsafe fn hear(launch: &Launch) -> Result<Launch, LaunchError> {
+    let mut launch = launch.clone();
+    match launch.awaits.take() {
+        None => return Ok(launch),
+        Some(Awaits::Coordinator { answer, first }) => {
+            // SAFETY: the command has left it open for this alone.
+            let answer = unsafe { File::from_raw_fd(answer) };
+            let heard = beginning::hear(answer, first);
+            forget_its_end();
+            if let Err(why) = heard {
+                // Before the others end: a launcher may end this one with them.
+                say::line(&why);
+                beginning::tell(&launch.launch, launch.size.saturating_sub(1), &why);
+                exit(why.status.into());
+            }
+        }
+        Some(Awaits::Job) => {
+            let job = match beginning::wait_for_job(&launch.launch, &launch.directory) {
+                Ok(job) if job.state == JobState::Finished => exit(0),
+                Ok(job) => job,
+                Err(Missing::Told(why)) => exit(why.status.into()),
+                Err(missing) => {
+                    let rank = launch.rank;
+                    return Err(LaunchError::NoJob { rank, missing });
+                }
+            };
+            know(&mut launch, job)?;
+        }
+    }
+    // What this program starts or becomes is told the same.
+    // SAFETY: the caller's: there is one thread.
+    unsafe { std::env::set_var(VARIABLE, launch.to_variable()) };
+    Ok(launch)
+}
+
+/// The child's end is not the application's to hear of, where its signal has been blocked.
+fn forget_its_end() {
+    let at_once = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: both structures are this function's; who sent the signal is of no interest.
+    unsafe {
+        let mut ended: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut ended);
+        libc::sigaddset(&raw mut ended, libc::SIGCHLD);
+        libc::sigtimedwait(&raw const ended, std::ptr::null_mut(), &raw const at_once);
+    }
+}
+
+/// Takes up what rank 0 has started, if it is what this rank starts.
+fn know(launch: &mut Launch, job: JobFile) -> Result<(), LaunchError> {
+    let differs = |what: String| LaunchError::Differs {
+        rank: launch.rank,
+        what,
+    };
+    if job.restarted_from.or(job.recovers).is_some() {
+        let what = "rank 0 carries on from an epoch, and this rank starts afresh: give all ranks the same options";
+        return Err(differs(what.to_owned()));
+    }
+    if (&job.mpi, &job.library) != (&launch.mpi, &launch.library) {
+        return Err(differs(format!(
+            "{} on {} here, {} on {} at rank 0: the ranks of a job need MPI libraries with one binary interface",
+            launch.mpi, launch.library, job.mpi, job.library
+        )));
+    }
+    launch.job = job.job;
+    launch.name = job.name;
+    launch.command = job.command;
+    Ok(())
+}

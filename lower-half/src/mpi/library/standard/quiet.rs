@@ -1,0 +1,89 @@
+//! Errors that come back to the caller.
+//!
+//! The upper half has every error returned, and runs the application's handlers itself. The standard's `MPI_ERRORS_RETURN` is asked for with a number, and a
+//! library may take it and end the job all the same: Intel MPI 2021.19 does. There a handler that has been made, and does nothing, does what the
+//! standard's should. MPICH 5.0 takes an error that such a handler has seen for mended, and returns success. So a library is tried: with a handler that is made
+//! nothing can happen in either, and where its errors come back it is what objects get.
+
+use core::ffi::{CStr, c_void};
+use core::mem::transmute;
+use std::sync::OnceLock;
+
+use stillpoint_wrappers::dispatch::Dispatch;
+use stillpoint_wrappers::neutral::Word;
+
+use super::{error_to_neutral, ffi};
+use crate::mpi::library::loaded::found;
+
+/// `MPI_ERRORS_RETURN`.
+const RETURN: Word = 323;
+
+/// `MPI_COMM_WORLD` and `MPI_COMM_SELF`, one of which hears of what concerns no communicator.
+const COMMUNICATORS: [Word; 2] = [257, 258];
+/// `MPI_INT`.
+const INT: Word = 521;
+
+/// Has the table's functions give objects such handlers, where the library needs them.
+pub fn adapt(table: &mut Dispatch) {
+    table.comm_set_errhandler = of_communicator;
+    table.win_set_errhandler = of_window;
+    table.file_set_errhandler = of_file;
+}
+
+/// A handler's function, as far as it looks: what else it is given it leaves alone.
+unsafe extern "C" fn nothing(_object: *mut Word, _code: *mut i32) {}
+
+/// Whether an error that a handler has seen comes back to the caller. MPI has just started, and nobody has called it yet.
+fn comes_back() -> bool {
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    let tried = || {
+        let Some(handler) = made(c"MPI_Comm_create_errhandler") else {
+            return false;
+        };
+        let mut datatype = 0;
+        // SAFETY: predefined communicators and a datatype, and a place of ours. What is wrong is a number of elements.
+        unsafe {
+            for communicator in COMMUNICATORS {
+                ffi::MPI_Comm_set_errhandler(communicator, handler);
+            }
+            let code = ffi::MPI_Type_contiguous(-1, INT, &raw mut datatype);
+            for communicator in COMMUNICATORS {
+                ffi::MPI_Comm_set_errhandler(communicator, RETURN);
+            }
+            code != 0
+        }
+    };
+    *KNOWN.get_or_init(tried)
+}
+
+/// A handler that the library makes of [`nothing`], if it does.
+fn made(create: &CStr) -> Option<Word> {
+    type Create = unsafe extern "C" fn(unsafe extern "C" fn(*mut Word, *mut i32), *mut Word) -> i32;
+    let create = found::named(create)?;
+    let mut made = 0;
+    // SAFETY: what has this name is such a function: a handler's may be given more than it looks at. The place is ours.
+    let code = unsafe { transmute::<*const c_void, Create>(create)(nothing, &raw mut made) };
+    (code == 0).then_some(made)
+}
+
+macro_rules! set {
+    ($($name:ident $create:literal $set:ident;)*) => {$(
+        /// # Safety
+        /// As the MPI function.
+        unsafe extern "C" fn $name(object: Word, handler: Word) -> i32 {
+            static OWN: OnceLock<Word> = OnceLock::new();
+            let handler = match handler {
+                RETURN if comes_back() => *OWN.get_or_init(|| made($create).unwrap_or(RETURN)),
+                other => other,
+            };
+            // SAFETY: the caller's.
+            error_to_neutral(unsafe { ffi::$set(object, handler) })
+        }
+    )*};
+}
+
+set! {
+    of_communicator c"MPI_Comm_create_errhandler" MPI_Comm_set_errhandler;
+    of_window c"MPI_Win_create_errhandler" MPI_Win_set_errhandler;
+    of_file c"MPI_File_create_errhandler" MPI_File_set_errhandler;
+}

@@ -1,0 +1,31 @@
+//! Page faults of this process, also those of the kernel on behalf of a system call (`userfaultfd`).
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Of /dev/userfaultfd (linux/userfaultfd.h).
+const NEW: libc::c_ulong = 0xaa00;
+
+/// A descriptor to be told of them.
+///
+/// # Errors
+/// Where this kernel has none, or lets only those with CAP_SYS_PTRACE have one (sysctl vm.unprivileged_userfaultfd, /dev/userfaultfd).
+pub fn open() -> io::Result<OwnedFd> {
+    let flags = libc::c_long::from(libc::O_CLOEXEC | libc::O_NONBLOCK);
+    // SAFETY: makes a descriptor.
+    let mut number = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) };
+    if number < 0 {
+        let refused = io::Error::last_os_error();
+        let Ok(device) = File::open("/dev/userfaultfd") else {
+            return Err(refused);
+        };
+        // SAFETY: makes a descriptor.
+        number = unsafe { libc::ioctl(device.as_raw_fd(), NEW, flags) }.into();
+        if number < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    // SAFETY: made just now.
+    Ok(unsafe { OwnedFd::from_raw_fd(number as i32) })
+}

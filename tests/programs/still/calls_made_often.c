@@ -1,0 +1,156 @@
+/* A system call that is made often from one place goes another way than the first ones: it answers the same, and leaves every register and what lies below the stack
+ * pointer as it was - before a restart and after it.
+ * trial: ranks=1 */
+#include "../common.h"
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+/* How often a call is made before it must have gone that way. */
+#define OFTEN 100
+
+/* What is in the registers before a call and behind it. */
+struct registers {
+    uint64_t general[14]; /* rbx rbp r12 r13 r14 r15 r8 r9 rdi rsi rdx r10, the result, below the stack pointer */
+    uint8_t vectors[16][64];
+    uint64_t masks[8];
+    uint32_t control;
+    uint32_t unused;
+};
+
+static int wide; /* bytes of a vector register */
+
+/* Makes the call from one place. The wide registers are loaded and stored by what the processor has. */
+#define SITE(name, number) \
+    __attribute__((noinline)) static void name(struct registers *in, struct registers *out) { \
+        if (wide == 64) \
+            __asm__ volatile("vmovdqu64 (%0), %%zmm0\n\tvmovdqu64 64(%0), %%zmm1\n\tvmovdqu64 960(%0), %%zmm15\n\tvmovdqu64 448(%0), %%zmm31\n\t" \
+                             "vmovdqu64 512(%0), %%zmm17\n\tkmovq 1024(%0), %%k1\n\tkmovq 1032(%0), %%k7" ::"r"(in->vectors) : "memory"); \
+        else if (wide == 32) \
+            __asm__ volatile("vmovdqu (%0), %%ymm0\n\tvmovdqu 64(%0), %%ymm1\n\tvmovdqu 960(%0), %%ymm15" ::"r"(in->vectors) : "memory"); \
+        else \
+            __asm__ volatile("movdqu (%0), %%xmm0\n\tmovdqu 64(%0), %%xmm1\n\tmovdqu 960(%0), %%xmm15" ::"r"(in->vectors) : "memory"); \
+        __asm__ volatile( \
+            "push %%rbx\n\tpush %%rbp\n\tpush %%r12\n\tpush %%r13\n\tpush %%r14\n\tpush %%r15\n\tpush %%rsi\n\t" \
+            "mov %%rdi, %%rax\n\t" \
+            "mov (%%rax), %%rbx\n\tmov 8(%%rax), %%rbp\n\tmov 16(%%rax), %%r12\n\tmov 24(%%rax), %%r13\n\t" \
+            "mov 32(%%rax), %%r14\n\tmov 40(%%rax), %%r15\n\tmov 48(%%rax), %%r8\n\tmov 56(%%rax), %%r9\n\t" \
+            "mov 64(%%rax), %%rdi\n\tmov 72(%%rax), %%rsi\n\tmov 80(%%rax), %%rdx\n\tmov 88(%%rax), %%r10\n\t" \
+            "mov 104(%%rax), %%rax\n\tmov %%rax, -8(%%rsp)\n\tmov %%rax, -128(%%rsp)\n\tmov %%rax, -64(%%rsp)\n\t" \
+            "movl $" #number ", %%eax\n\tsyscall\n\t" \
+            "mov (%%rsp), %%rcx\n\tmov %%rax, 96(%%rcx)\n\t" \
+            "mov -8(%%rsp), %%rax\n\tmov %%rax, 104(%%rcx)\n\tcmp -64(%%rsp), %%rax\n\tjne 1f\n\tcmp -128(%%rsp), %%rax\n\tje 2f\n\t" \
+            "1:\tmovq $0, 104(%%rcx)\n\t2:\t" \
+            "mov %%rbx, (%%rcx)\n\tmov %%rbp, 8(%%rcx)\n\tmov %%r12, 16(%%rcx)\n\tmov %%r13, 24(%%rcx)\n\t" \
+            "mov %%r14, 32(%%rcx)\n\tmov %%r15, 40(%%rcx)\n\tmov %%r8, 48(%%rcx)\n\tmov %%r9, 56(%%rcx)\n\t" \
+            "mov %%rdi, 64(%%rcx)\n\tmov %%rsi, 72(%%rcx)\n\tmov %%rdx, 80(%%rcx)\n\tmov %%r10, 88(%%rcx)\n\t" \
+            "pop %%rsi\n\tpop %%r15\n\tpop %%r14\n\tpop %%r13\n\tpop %%r12\n\tpop %%rbp\n\tpop %%rbx" \
+            : "+D"(in), "+S"(out)::"rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "cc", "memory"); \
+        if (wide == 64) \
+            __asm__ volatile("vmovdqu64 %%zmm0, (%0)\n\tvmovdqu64 %%zmm1, 64(%0)\n\tvmovdqu64 %%zmm15, 960(%0)\n\tvmovdqu64 %%zmm31, 448(%0)\n\t" \
+                             "vmovdqu64 %%zmm17, 512(%0)\n\tkmovq %%k1, 1024(%0)\n\tkmovq %%k7, 1032(%0)\n\tvzeroupper" ::"r"(out->vectors) : "memory"); \
+        else if (wide == 32) \
+            __asm__ volatile("vmovdqu %%ymm0, (%0)\n\tvmovdqu %%ymm1, 64(%0)\n\tvmovdqu %%ymm15, 960(%0)\n\tvzeroupper" ::"r"(out->vectors) : "memory"); \
+        else \
+            __asm__ volatile("movdqu %%xmm0, (%0)\n\tmovdqu %%xmm1, 64(%0)\n\tmovdqu %%xmm15, 960(%0)" ::"r"(out->vectors) : "memory"); \
+    }
+
+
+SITE(make_close, 3)
+SITE(make_mmap, 9)
+SITE(make_access, 21)
+SITE(make_dup, 32)
+SITE(make_openat, 257)
+
+static int same(const struct registers *in, const struct registers *out) {
+    int bytes = wide;
+    const int known[] = {0, 1, 15, 7, 8};
+    for (int i = 0; i < (wide == 64 ? 5 : 3); i++) {
+        if (memcmp(in->vectors[known[i]], out->vectors[known[i]], (size_t)bytes) != 0) return 0;
+    }
+    if (wide == 64 && (in->masks[0] != out->masks[0] || in->masks[1] != out->masks[1])) return 0;
+    return memcmp(in->general, out->general, 12 * sizeof(uint64_t)) == 0 && in->general[13] == out->general[13];
+}
+
+/* Makes a call with these arguments; the result. Everything else must be as before. */
+static long made(void (*site)(struct registers *, struct registers *), const char *name, long a, long b, long c, long d, long e, long f) {
+    static struct registers in, out;
+    uint8_t *bytes = (uint8_t *)&in;
+    for (size_t i = 0; i < sizeof in; i++) bytes[i] = (uint8_t)(i * 7 + 3);
+    long arguments[] = {a, b, c, d, e, f};
+    const int places[] = {8, 9, 10, 11, 6, 7};
+    for (int i = 0; i < 6; i++) in.general[places[i]] = (uint64_t)arguments[i];
+    memset(&out, 0, sizeof out);
+    site(&in, &out);
+    CHECK(same(&in, &out), "a register has changed in %s", name);
+    return (long)out.general[12];
+}
+
+#define CALL(name, ...) made(make_##name, #name, __VA_ARGS__)
+
+static void all(char *page, const char *own) {
+    struct stat found, executable;
+    long file = CALL(openat, AT_FDCWD, (long)"/dev/null", O_RDWR, 0, 5, 6);
+    CHECK(file >= 0, "openat: %ld", file);
+    CHECK(write((int)file, "x", 1) == 1, "%s", strerror(errno));
+    long other = CALL(dup, file, 2, 3, 4, 5, 6);
+    CHECK(other > 0 && other != file, "dup: %ld", other);
+    CHECK(CALL(close, other, 2, 3, 4, 5, 6) == 0, "%s", "close");
+    CHECK(CALL(close, file, 2, 3, 4, 5, 6) == 0, "%s", "close");
+    CHECK(CALL(close, file, 2, 3, 4, 5, 6) == -EBADF, "%s", "closed twice");
+    CHECK(CALL(close, -1, 2, 3, 4, 5, 6) == -EBADF, "%s", "close of -1");
+    CHECK(CALL(close, 70000, 2, 3, 4, 5, 6) == -EBADF, "%s", "close of 70000");
+    /* The lowest number that is free. */
+    CHECK(CALL(openat, AT_FDCWD, (long)"/dev/null", O_RDONLY, 0, 5, 6) == file, "%s", "another number");
+    CHECK(CALL(close, file, 2, 3, 4, 5, 6) == 0, "%s", "close");
+    /* Paths that cannot be read, to their end or at all; the end of a page is theirs too. */
+    CHECK(CALL(openat, AT_FDCWD, 0, O_RDONLY, 0, 5, 6) == -EFAULT, "%s", "no path");
+    CHECK(CALL(openat, AT_FDCWD, 4096, O_RDONLY, 0, 5, 6) == -EFAULT, "%s", "a path that is not there");
+    CHECK(CALL(openat, AT_FDCWD, (long)(page + 4096), O_RDONLY, 0, 5, 6) == -EFAULT, "%s", "a path that may not be read");
+    memset(page + 4096 - 200, 'x', 200);
+    CHECK(CALL(openat, AT_FDCWD, (long)(page + 4096 - 200), O_RDONLY, 0, 5, 6) == -EFAULT, "%s", "a path without an end");
+    CHECK(CALL(access, (long)(page + 4096 - 200), R_OK, 3, 4, 5, 6) == -EFAULT, "%s", "a path without an end");
+    for (int from = 10; from <= 40; from++) {
+        memcpy(page + 4096 - from, "/dev/null", 10);
+        long end = CALL(openat, AT_FDCWD, (long)(page + 4096 - from), O_RDONLY, 0, 5, 6);
+        CHECK(end >= 0, "a path %d bytes before the end of a page: %ld", from, end);
+        CALL(close, end, 2, 3, 4, 5, 6);
+    }
+    CHECK(CALL(openat, AT_FDCWD, (long)"", O_RDONLY, 0, 5, 6) == -ENOENT, "%s", "an empty path");
+    CHECK(CALL(openat, AT_FDCWD, (long)"/nowhere.exe", O_RDONLY, 0, 5, 6) == -ENOENT, "%s", "a file that is not there");
+    CHECK(CALL(access, (long)"/dev/null", R_OK, 3, 4, 5, 6) == 0, "%s", "access");
+    CHECK(CALL(access, (long)"/nowhere", R_OK, 3, 4, 5, 6) == -ENOENT, "%s", "access");
+    /* The program itself, and what of /proc names it. */
+    char by_id[64];
+    snprintf(by_id, sizeof by_id, "/proc/%d/exe", getpid());
+    CHECK(stat(own, &executable) == 0, "%s", strerror(errno));
+    const char *names[] = {"/proc/self/exe", "//proc/self/exe", by_id};
+    for (int i = 0; i < 3; i++) {
+        long self = CALL(openat, AT_FDCWD, (long)names[i], O_RDONLY, 0, 5, 6);
+        CHECK(self >= 0 && fstat((int)self, &found) == 0 && found.st_ino == executable.st_ino, "%s is not %s", names[i], own);
+        CALL(close, self, 2, 3, 4, 5, 6);
+    }
+    snprintf(by_id, sizeof by_id, "/proc/%d/stat", getpid());
+    long status = CALL(openat, AT_FDCWD, (long)by_id, O_RDONLY, 0, 5, 6);
+    CHECK(status >= 0, "%s: %ld", by_id, status);
+    CALL(close, status, 2, 3, 4, 5, 6);
+    long mapped = CALL(mmap, 0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(mapped > 0 && mapped % 4096 == 0, "mmap: %ld", mapped);
+    memset((void *)mapped, 1, 8192);
+    CHECK(munmap((void *)mapped, 8192) == 0, "%s", strerror(errno));
+    CHECK(CALL(mmap, 0, 0, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == -EINVAL, "%s", "mmap of nothing");
+}
+
+int main(int argc, char **argv) {
+    trial_start(&argc, &argv);
+    __builtin_cpu_init();
+    wide = __builtin_cpu_supports("avx512bw") ? 64 : __builtin_cpu_supports("avx2") ? 32 : 16;
+    char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(page != MAP_FAILED && mprotect(page + 4096, 4096, PROT_NONE) == 0, "%s", strerror(errno));
+    char own[PATH_MAX] = "";
+    CHECK(readlink("/proc/self/exe", own, sizeof own - 1) > 0, "%s", strerror(errno));
+    for (int i = 0; i < OFTEN; i++) all(page, own);
+    trial_hold();
+    for (int i = 0; i < OFTEN; i++) all(page, own);
+    return trial_finish();
+}

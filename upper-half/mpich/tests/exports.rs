@@ -1,0 +1,82 @@
+//! The library's dynamic symbols against those of the MPICH that `ci/setup` unpacks: whatever a program, or MPICH's Fortran and C++ layers, can ask of it is here, or
+//! is told to be left to the application's own copy.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use stillpoint_wrappers::mpich::{INTERNAL, UNSERVED};
+
+/// Dynamic symbols, defined or not.
+fn symbols(library: &Path, which: &str) -> BTreeSet<String> {
+    let output = Command::new("nm")
+        .args(["-D", which])
+        .arg(library)
+        .output()
+        .expect("nm runs");
+    assert!(output.status.success(), "nm {}", library.display());
+    let text = String::from_utf8(output.stdout).expect("symbol names are ASCII");
+    let names = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().last());
+    names.map(str::to_owned).collect()
+}
+
+/// Where cargo puts what it builds.
+fn built() -> PathBuf {
+    let test = std::env::current_exe().expect("a test has a path");
+    test.parent().expect("a folder").to_path_buf()
+}
+
+fn ours() -> BTreeSet<String> {
+    let library = built().join("libstillpoint_upper_mpich.so");
+    symbols(&library, "--defined-only")
+}
+
+fn of_mpich(name: &str, which: &str) -> BTreeSet<String> {
+    let libraries = built().join("../../mpis/mpich-debian/lib");
+    symbols(&libraries.join(name), which)
+}
+
+fn is_mpi(name: &str) -> bool {
+    ["MPI_", "PMPI_", "MPIX_", "PMPIX_"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
+}
+
+fn missing(wanted: &BTreeSet<String>) -> Vec<String> {
+    let ours = ours();
+    let is_missing = |name: &&String| !ours.contains(*name) && !UNSERVED.contains(&name.as_str());
+    wanted.iter().filter(is_missing).cloned().collect()
+}
+
+#[test]
+fn every_function_of_mpich_is_exported() {
+    let mut wanted = of_mpich("libmpich.so.12", "--defined-only");
+    wanted.retain(|name| is_mpi(name));
+    assert!(wanted.len() > 1000, "{} names", wanted.len());
+    assert_eq!(missing(&wanted), Vec::<String>::new());
+}
+
+#[test]
+fn whatever_its_fortran_and_cxx_layers_ask_for_is_exported() {
+    for layer in ["libmpichfort.so.12", "libmpichcxx.so.12"] {
+        let mut wanted = of_mpich(layer, "--undefined-only");
+        wanted.retain(|name| is_mpi(name) || name.starts_with("MPII_"));
+        assert!(wanted.len() > 200, "{layer}: {} names", wanted.len());
+        assert_eq!(missing(&wanted), Vec::<String>::new(), "{layer}");
+    }
+}
+
+#[test]
+fn what_is_left_to_the_applications_copy_is_there_and_not_here() {
+    let (theirs, ours) = (of_mpich("libmpich.so.12", "--defined-only"), ours());
+    for name in UNSERVED {
+        assert!(theirs.contains(name), "{name} of MPICH");
+        assert!(!ours.contains(name), "{name}");
+    }
+    for name in INTERNAL {
+        assert!(theirs.contains(name), "{name} of MPICH");
+        assert!(ours.contains(name), "{name}");
+    }
+}

@@ -1,0 +1,310 @@
+//! The stubs of frequent messages and probes, the short way from their first instruction to their last.
+//!
+//! They are written out because nothing else is cheap enough: arguments stay in their registers, and what only an error asks for is on the stack once.
+//! Whatever is out of the ordinary goes to `long` from the beginning, with the arguments as they were given.
+//!
+//! Rules: as in `direct`. No thread is stopped in this library's code (`UpperHooks::closed`), nor in the lower half's. So nothing comes between what a stub has looked at and
+//! what it does, but for what the real MPI calls; and a call that comes back by itself need not say that it is inside. What may wait for others says so: the agent
+//! wants to know.
+//!
+//! Offsets into the thread's record are spelled out, as in the file above this one.
+
+/// What a stub ends with whose function has failed: the communicator is in RDI, the code in EAX.
+#[cfg_attr(application = "mpich", expect(unused_macros))]
+macro_rules! fails {
+    ($name:literal) => {
+        concat!(
+            "mov esi, eax\n",
+            "lea rdx, [rip + 9f]\n",
+            "jmp {failed}\n",
+            ".cfi_endproc\n",
+            ".pushsection .rodata.stillpoint_names, \"a\", @progbits\n",
+            "9: .asciz \"",
+            $name,
+            "\"\n",
+            ".popsection"
+        )
+    };
+}
+
+/// `MPI_Send` and its modes. `failed(communicator, code, name)` is called after an error.
+#[cfg_attr(application = "mpich", expect(unused_macros))]
+macro_rules! sent {
+    ($name:literal, table: $table:path, slot: $slot:expr, long: $long:path, failed: $failed:path) => {
+        core::arch::naked_asm!(
+            ".cfi_startproc",
+            "mov eax, gs:[0x18]",
+            "or eax, gs:[0x1c]",
+            "jne {long}",
+            "cmp rdx, 4096", "jb {long}",
+            "cmp r9, 4096", "jb {long}",
+            "cmp ecx, {nobody}", "je {long}",
+            "mov dword ptr gs:[0x18], {inside}",
+            "inc qword ptr gs:[0x20]",
+            "push r9",
+            ".cfi_adjust_cfa_offset 8",
+            "mov rdx, [rdx + {lower}]",
+            "mov r9, [r9 + {lower}]",
+            "call qword ptr [rip + {table} + {slot}]",
+            "mov dword ptr gs:[0x18], 0",
+            "pop rdi",
+            ".cfi_adjust_cfa_offset -8",
+            "test eax, eax",
+            "jne 2f",
+            "ret",
+            "2:",
+            "dec qword ptr gs:[0x20]",
+            $crate::ground::arch::fails!($name),
+            nobody = const $crate::ground::abi::PROC_NULL,
+            inside = const stillpoint_wrappers::gate::Inside::Stub as u32,
+            lower = const core::mem::offset_of!($crate::ground::object::Object, lower),
+            table = sym $table,
+            slot = const $slot,
+            long = sym $long,
+            failed = sym $failed,
+        )
+    };
+}
+
+/// `MPI_Isend` and its modes. Where the real MPI's answer is `word`, the request of all sends that are over at once, the application gets `over`; else what
+/// `under_way(kind, word, communicator)` makes.
+#[cfg_attr(application = "mpich", expect(unused_macros))]
+macro_rules! send_begun {
+    ($name:literal, table: $table:path, slot: $slot:expr, kind: $kind:expr, long: $long:path, word: $word:path, over: $over:path, under_way: $under_way:path,
+     failed: $failed:path) => {
+        core::arch::naked_asm!(
+            ".cfi_startproc",
+            "cmp dword ptr gs:[0x1c], 0",
+            "jne {long}",
+            "cmp rdx, 4096", "jb {long}",
+            "cmp r9, 4096", "jb {long}",
+            "cmp ecx, {nobody}", "je {long}",
+            // The communicator, room for the real MPI's request, and where that is: the last argument.
+            "push r9",
+            "push rax",
+            "push rsp",
+            ".cfi_adjust_cfa_offset 24",
+            "mov rdx, [rdx + {lower}]",
+            "mov r9, [r9 + {lower}]",
+            "call qword ptr [rip + {table} + {slot}]",
+            "test eax, eax",
+            "jne 4f",
+            "inc qword ptr gs:[0x20]",
+            "mov rsi, [rsp + 8]",
+            "cmp rsi, [rip + {word}]",
+            "jne 3f",
+            "mov rcx, [rip + {over}]",
+            "5:",
+            "mov rdx, [rsp + 32]",
+            "mov [rdx], rcx",
+            "add rsp, 24",
+            ".cfi_remember_state",
+            ".cfi_adjust_cfa_offset -24",
+            "ret",
+            "3:",
+            ".cfi_restore_state",
+            "mov edi, {kind}",
+            "mov rdx, [rsp + 16]",
+            "call {under_way}",
+            "mov rcx, rax",
+            "xor eax, eax",
+            "jmp 5b",
+            "4:",
+            "add rsp, 16",
+            ".cfi_adjust_cfa_offset -16",
+            "pop rdi",
+            ".cfi_adjust_cfa_offset -8",
+            $crate::ground::arch::fails!($name),
+            nobody = const $crate::ground::abi::PROC_NULL,
+            lower = const core::mem::offset_of!($crate::ground::object::Object, lower),
+            kind = const $kind,
+            table = sym $table,
+            slot = const $slot,
+            long = sym $long,
+            word = sym $word,
+            over = sym $over,
+            under_way = sym $under_way,
+            failed = sym $failed,
+        )
+    };
+}
+
+/// `MPI_Irecv` with a predefined datatype. Its arguments go to the slot at `next`, which is taken once the real MPI has the receive: it is of
+/// form `resting` before, `receive` then, and leads to the slot that is next. Where the slot's last receive had the same datatype and communicator, both have
+/// been looked at and stand there.
+#[cfg_attr(application = "mpich", expect(unused_macros))]
+macro_rules! receive_begun {
+    ($name:literal, table: $table:path, slot: $slot:expr, request: $request:path, next: $next:path, link: $link:expr, resting: $resting:expr, receive: $receive:expr,
+     long: $long:path, failed: $failed:path) => {
+        core::arch::naked_asm!(
+            ".cfi_startproc",
+            "cmp dword ptr gs:[0x1c], 0",
+            "jne {long}",
+            "cmp ecx, {nobody}", "je {long}",
+            "mov rax, [rip + {next}]",
+            "cmp dword ptr [rax + {form}], {resting}", "jne {long}",
+            "cmp rdx, [rax + {datatype}]", "jne 6f",
+            "cmp r9, [rax + {communicator}]", "jne 6f",
+            "5:",
+            "mov [rax + {buffer}], rdi",
+            "mov [rax + {count}], esi",
+            "mov [rax + {peer}], ecx",
+            "mov [rax + {tag}], r8d",
+            // The slot begins with what is below: the last argument.
+            "push rax",
+            ".cfi_adjust_cfa_offset 8",
+            "mov rdx, [rdx + {lower}]",
+            "mov r9, [r9 + {lower}]",
+            "call qword ptr [rip + {table} + {slot}]",
+            "mov rdx, [rip + {next}]",
+            "pop rcx",
+            ".cfi_adjust_cfa_offset -8",
+            "test eax, eax",
+            "jne 4f",
+            "mov dword ptr [rdx + {form}], {receive}",
+            "mov rcx, [rdx + {link}]",
+            "mov [rip + {next}], rcx",
+            "mov rcx, [rsp + 8]",
+            "mov [rcx], rdx",
+            "ret",
+            "6:",
+            "cmp rdx, 4096", "jb {long}",
+            "cmp r9, 4096", "jb {long}",
+            "cmp word ptr [rdx + {standard}], 0", "je {long}",
+            "mov [rax + {datatype}], rdx",
+            "mov [rax + {communicator}], r9",
+            "jmp 5b",
+            "4:",
+            "mov rdi, [rdx + {communicator}]",
+            $crate::ground::arch::fails!($name),
+            nobody = const $crate::ground::abi::PROC_NULL,
+            lower = const {
+                assert!(core::mem::offset_of!($request, head.lower) == 0);
+                core::mem::offset_of!($crate::ground::object::Object, lower)
+            },
+            standard = const core::mem::offset_of!($crate::ground::object::Object, standard),
+            form = const core::mem::offset_of!($request, head.clock),
+            buffer = const core::mem::offset_of!($request, buffer),
+            count = const core::mem::offset_of!($request, count),
+            datatype = const core::mem::offset_of!($request, datatype),
+            peer = const core::mem::offset_of!($request, peer),
+            tag = const core::mem::offset_of!($request, tag),
+            communicator = const core::mem::offset_of!($request, communicator),
+            link = const $link,
+            resting = const $resting,
+            receive = const $receive,
+            table = sym $table,
+            slot = const $slot,
+            next = sym $next,
+            long = sym $long,
+            failed = sym $failed,
+        )
+    };
+}
+
+/// `MPI_Recv` by the real MPI's own: see `resumable`.
+#[cfg_attr(application = "mpich", expect(unused_macros))]
+macro_rules! received {
+    (long: $long:path) => {
+        core::arch::naked_asm!(
+            ".cfi_startproc",
+            "cmp dword ptr gs:[0x18], 0", "jne {long}",
+            "cmp qword ptr gs:[0xa0], 0", "je {long}",
+            "cmp rdx, 4096", "jb {long}",
+            "cmp r9, 4096", "jb {long}",
+            "cmp ecx, {nobody}", "je {long}",
+            "jmp {receive}",
+            ".cfi_endproc",
+            nobody = const $crate::ground::abi::PROC_NULL,
+            receive = sym $crate::ground::arch::stillpoint_receive,
+            long = sym $long,
+        )
+    };
+}
+
+/// `MPI_Iprobe` while no drained message waits.
+#[cfg_attr(application = "mpich", expect(unused_macros))]
+macro_rules! probed {
+    ($name:literal, table: $table:path, slot: $slot:expr, drained: $drained:path, long: $long:path, failed: $failed:path) => {
+        core::arch::naked_asm!(
+            ".cfi_startproc",
+            "cmp dword ptr gs:[0x1c], 0",
+            "jne {long}",
+            "cmp rdx, 4096", "jb {long}",
+            "cmp qword ptr [rip + {drained}], 0", "jne {long}",
+            "push rdx",
+            ".cfi_adjust_cfa_offset 8",
+            "mov rdx, [rdx + {lower}]",
+            "call qword ptr [rip + {table} + {slot}]",
+            "pop rdi",
+            ".cfi_adjust_cfa_offset -8",
+            "test eax, eax",
+            "jne 2f",
+            "ret",
+            "2:",
+            $crate::ground::arch::fails!($name),
+            lower = const core::mem::offset_of!($crate::ground::object::Object, lower),
+            table = sym $table,
+            slot = const $slot,
+            drained = sym $drained,
+            long = sym $long,
+            failed = sym $failed,
+        )
+    };
+}
+
+/// `MPI_Improbe` with a status, while no drained message waits. What the real MPI has found goes to `found(communicator, message, status)`, the message where the
+/// application's handle is to be.
+#[cfg_attr(application = "mpich", expect(unused_macros))]
+macro_rules! matched {
+    ($name:literal, table: $table:path, slot: $slot:expr, drained: $drained:path, long: $long:path, found: $found:path, failed: $failed:path) => {
+        core::arch::naked_asm!(
+            ".cfi_startproc",
+            "cmp dword ptr gs:[0x1c], 0",
+            "jne {long}",
+            "cmp rdx, 4096", "jb {long}",
+            "cmp qword ptr [rip + {drained}], 0", "jne {long}",
+            "cmp r9, {ignored}", "je {long}",
+            "push r9", "push r8", "push rdx", "push rcx", "push rax",
+            ".cfi_adjust_cfa_offset 40",
+            "mov rdx, [rdx + {lower}]",
+            "call qword ptr [rip + {table} + {slot}]",
+            "test eax, eax",
+            "jne 2f",
+            "mov rcx, [rsp + 8]",
+            "cmp dword ptr [rcx], 0",
+            "jne 3f",
+            "add rsp, 40",
+            ".cfi_remember_state",
+            ".cfi_adjust_cfa_offset -40",
+            "ret",
+            "3:",
+            ".cfi_restore_state",
+            ".cfi_remember_state",
+            "mov rdi, [rsp + 16]",
+            "mov rsi, [rsp + 24]",
+            "mov rdx, [rsp + 32]",
+            "add rsp, 40",
+            ".cfi_adjust_cfa_offset -40",
+            "jmp {found}",
+            "2:",
+            ".cfi_restore_state",
+            "mov rdi, [rsp + 16]",
+            "add rsp, 40",
+            ".cfi_adjust_cfa_offset -40",
+            $crate::ground::arch::fails!($name),
+            lower = const core::mem::offset_of!($crate::ground::object::Object, lower),
+            ignored = const $crate::ground::abi::IGNORED,
+            table = sym $table,
+            slot = const $slot,
+            drained = sym $drained,
+            long = sym $long,
+            found = sym $found,
+            failed = sym $failed,
+        )
+    };
+}
+
+#[cfg(not(application = "mpich"))]
+pub(crate) use {fails, matched};
+pub(crate) use {probed, receive_begun, received, send_begun, sent};

@@ -1,0 +1,140 @@
+//! Handles that are numbers of 32 bits: which number an object has, and which object a number.
+//!
+//! Such a number has the bits of its kind, as the kind's null handle, two bits that no predefined handle has (MPICH's "indirect" handles), and the place
+//! of the object's slot. So a handle leads to its object by an address from a table and a multiplication, and slots keep their places for ever.
+//! Nothing of this is done, and the table takes no room, where no handle is such a number.
+//!
+//! Runs in the application's threads, inside stubs: no allocation, no lock.
+
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use stillpoint_wrappers::gate::HandleKind;
+
+use crate::ground::description::narrow;
+use crate::ground::handle::{SLOTS, STRIDE};
+use crate::ground::object::{Object, ROOM};
+
+/// Bits of every handle of an object that the program has made.
+const MADE: u32 = 0xc000_0000;
+/// Bits of the place.
+const PLACE: u32 = 0x03ff_ffff;
+/// Places of a chunk: as many as slots, rounded up.
+const CHUNK: usize = SLOTS.next_power_of_two();
+/// Chunks that may have places.
+const CHUNKS: usize = (PLACE as usize + 1) / CHUNK;
+
+/// Where the chunks are.
+static TABLE: [AtomicPtr<u8>; CHUNKS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS];
+
+/// Whether any handle is such a number.
+const ANY: bool = narrow(HandleKind::Communicator).is_some();
+
+/// Whether handles of a kind (a `HandleKind`) are such numbers: those of files never are.
+#[inline(always)]
+pub const fn are_narrow(kind: u16) -> bool {
+    ANY && kind != HandleKind::File as u16
+}
+
+const _: () = assert!(narrow(HandleKind::File).is_none());
+
+/// What lies behind an object in its slot.
+#[repr(C)]
+pub(super) struct Numbered {
+    place: u32,
+    handle: i32,
+}
+
+/// Bytes of an object with its number behind it.
+pub const NUMBERED: usize = ROOM + size_of::<Numbered>();
+
+const _: () = assert!(NUMBERED <= STRIDE);
+
+impl Numbered {
+    fn behind(object: *mut Object) -> *mut Numbered {
+        object.wrapping_byte_add(ROOM).cast()
+    }
+
+    /// Notes a slot's place.
+    ///
+    /// # Safety
+    /// `slot` must be that slot of that chunk.
+    pub unsafe fn place(slot: *mut Object, chunk: usize, index: usize) {
+        if ANY {
+            let place = (chunk * CHUNK + index) as u32 & PLACE;
+            // SAFETY: the caller's slot has room behind the object.
+            unsafe { Self::behind(slot).write(Numbered { place, handle: 0 }) };
+        }
+    }
+
+    /// Notes the handle of a predefined object.
+    ///
+    /// # Safety
+    /// [`NUMBERED`] bytes must be there, where handles are such numbers.
+    pub unsafe fn predefined(object: *mut Object, handle: i32) {
+        if ANY {
+            // SAFETY: the caller's object.
+            unsafe { Self::behind(object).write(Numbered { place: 0, handle }) };
+        }
+    }
+
+    /// Notes the handle of an object that is being made.
+    ///
+    /// # Safety
+    /// `object` must lie in a slot.
+    pub unsafe fn of(object: *mut Object, kind: HandleKind) {
+        if let Some(null) = narrow(kind) {
+            // SAFETY: the caller's slot.
+            unsafe {
+                let it = Self::behind(object);
+                (*it).handle = (MADE | null.cast_unsigned() | (*it).place).cast_signed();
+            }
+        }
+    }
+}
+
+/// A new chunk of slots.
+pub(super) fn chunk(number: usize, chunk: *mut u8) {
+    if ANY && let Some(entry) = TABLE.get(number) {
+        entry.store(chunk, Ordering::Release);
+    }
+}
+
+/// The handle of an object.
+///
+/// # Safety
+/// `object` must lie in a slot or be a predefined one, and its kind's handles be such numbers.
+#[inline(always)]
+pub unsafe fn number_of(object: *mut Object) -> i32 {
+    // SAFETY: the caller's slot.
+    unsafe { (*Numbered::behind(object)).handle }
+}
+
+/// The place of the object that a handle of a kind leads to, if the program has made it. Whether there is one, [`at`] knows.
+#[inline(always)]
+pub fn place_of(kind: HandleKind, handle: i32) -> Option<u32> {
+    let handle = handle.cast_unsigned();
+    let bits = MADE | narrow(kind)?.cast_unsigned();
+    (handle & !PLACE == bits).then_some(handle & PLACE)
+}
+
+/// The object there, alive or freed; null where there never was one.
+#[inline(always)]
+pub fn at(place: u32) -> *mut Object {
+    let place = place as usize;
+    let chunk = match TABLE.get(place / CHUNK) {
+        Some(chunk) => chunk.load(Ordering::Acquire),
+        None => core::ptr::null_mut(),
+    };
+    let index = place % CHUNK;
+    if chunk.is_null() || index >= SLOTS {
+        return nothing();
+    }
+    chunk.wrapping_add(index * STRIDE).cast()
+}
+
+/// Out of the way of those that are there.
+#[cold]
+#[inline(never)]
+fn nothing() -> *mut Object {
+    core::ptr::null_mut()
+}

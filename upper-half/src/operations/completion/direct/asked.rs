@@ -1,0 +1,289 @@
+//! What the real MPI is asked about, where it is asked about several requests at once: their words, side by side on the stack.
+
+use core::ffi::c_int;
+use core::mem::MaybeUninit;
+
+use stillpoint_wrappers::neutral::Word;
+
+use super::{end, failed};
+use crate::ground::abi::{self, PlaceOf, RequestHandle};
+use crate::ground::arch;
+use crate::ground::object::Object;
+use crate::objects::outcome::class;
+use crate::operations::direct::{self, Own, Stay};
+use crate::operations::request::light::{self, Form};
+use crate::operations::request::{self, Request, State, over};
+
+/// Requests of a call that goes this way, at most.
+pub const FEW: usize = 64;
+
+/// What the real MPI is asked about.
+pub struct Asked {
+    handles: PlaceOf<RequestHandle>,
+    words: [MaybeUninit<Own>; FEW],
+}
+
+/// What the requests were when they were looked at. It is no part of [`Asked`], which lies on the stack: few calls need all of it.
+#[derive(Clone, Copy)]
+pub struct Looked {
+    /// What all of them are at least.
+    sort: Sort,
+    /// How many are light receives, and where the last of them is.
+    receives: usize,
+    last_receive: usize,
+    /// How many light requests had been unfolded.
+    unfolded: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Sort {
+    /// The real MPI may be asked.
+    Askable,
+    Plain,
+    Light,
+}
+
+impl Looked {
+    /// The last of `count` requests that is a light receive; if there is none, the last one.
+    #[inline(always)]
+    pub fn last_receive(&self, count: usize) -> usize {
+        self.last_receive.min(count - 1)
+    }
+}
+
+impl Asked {
+    #[inline(always)]
+    pub fn new(handles: PlaceOf<RequestHandle>) -> Self {
+        Self {
+            handles,
+            words: [const { MaybeUninit::uninit() }; FEW],
+        }
+    }
+
+    /// Begins a stay and writes the words down within it: from one stay to the next a restart may change them. `None`: to be
+    /// done the long way.
+    ///
+    /// # Safety
+    /// The handles must be the application's array of `count` requests.
+    #[inline(always)]
+    pub unsafe fn begin(&mut self, count: c_int) -> Option<(Stay, Looked)> {
+        // A negative count is a large one.
+        let count = count as usize;
+        // SAFETY: the application's array.
+        unsafe {
+            if count > FEW || !direct::open() {
+                return None;
+            }
+            let stay = direct::enter();
+            let words = self.own();
+            let mut index = receives_first(self.handles, count, words);
+            let mut looked = Looked {
+                sort: Sort::Light,
+                receives: index,
+                last_receive: index.wrapping_sub(1).min(FEW),
+                unfolded: light::unfolded(),
+            };
+            while index < count {
+                let handle = self.handles.add(index).get();
+                if let Some(word) = word_of_receive(handle) {
+                    words.add(index).write(word as Own);
+                    looked.receives += 1;
+                    looked.last_receive = index;
+                } else {
+                    let Some((sort, word)) = word_of(handle) else {
+                        stay.go_back();
+                        return None;
+                    };
+                    looked.sort = looked.sort.min(sort);
+                    words.add(index).write(word as Own);
+                }
+                index += 1;
+            }
+            Some((stay, looked))
+        }
+    }
+
+    #[inline(always)]
+    fn own(&mut self) -> *mut Own {
+        self.words.as_mut_ptr().cast()
+    }
+
+    /// The words, side by side as the real MPI has them: for its own functions alone.
+    #[inline(always)]
+    pub fn words(&mut self) -> *mut Word {
+        self.own().cast()
+    }
+
+    /// One of the words.
+    #[inline(always)]
+    pub fn word(&mut self, index: usize) -> *mut Word {
+        self.own().wrapping_add(index).cast()
+    }
+
+    /// Ends all requests, which are over below, or makes them inactive.
+    ///
+    /// # Safety
+    /// In the stay; all `count` requests.
+    #[inline(always)]
+    pub unsafe fn tell_all(&self, count: usize, looked: &Looked) {
+        if looked.sort != Sort::Light || looked.unfolded != light::unfolded() {
+            // SAFETY: the caller's.
+            (0..count).for_each(|index| unsafe { self.tell(index, looked) });
+            return;
+        }
+        // SAFETY: checked when the stay began. The first send's slot is to be the first that is used again.
+        unsafe {
+            if looked.receives == count {
+                return light::end_receives(self.handles, count);
+            }
+            let null = request::null();
+            for index in (0..count).rev() {
+                let handle = self.handles.add(index);
+                light::end(handle.get().cast());
+                handle.set(null);
+            }
+        }
+    }
+
+    /// Ends a request that is over below, or makes it inactive.
+    ///
+    /// # Safety
+    /// In the stay; `index` must be one of the requests.
+    #[inline(always)]
+    pub unsafe fn tell(&self, index: usize, looked: &Looked) {
+        // SAFETY: checked when the stay began.
+        unsafe {
+            let handle = self.handles.add(index);
+            if looked.sort >= Sort::Plain {
+                if !over::is(handle.get()) {
+                    end(handle.get().cast());
+                }
+                handle.set(request::null());
+            } else {
+                tell_any(handle);
+            }
+        }
+    }
+
+    /// Makes a request done above that is over below, with the status and the error that the real MPI gave. Beside one that failed a library may leave what
+    /// is not over as it is, and says so by its error.
+    ///
+    /// # Safety
+    /// As [`tell`](Self::tell); `status` must be readable or ignored.
+    #[cold]
+    #[inline(never)]
+    pub unsafe fn keep(&self, index: usize, code: c_int, status: *const abi::Status) {
+        if direct::error(code) == class::PENDING {
+            return;
+        }
+        // SAFETY: the word was written when the stay began; null and inactive requests have no end to keep.
+        unsafe {
+            let handle = self.handles.add(index).get();
+            let request: *mut Request = handle.cast();
+            if handle == request::null() {
+                return;
+            }
+            light::unfold(request);
+            if (*request).state == State::Active {
+                (*request).head.lower = self.words[index].assume_init() as Word;
+                failed(request, code, status);
+            }
+        }
+    }
+
+    /// With the first failed request that it tells of, the real MPI gives up all that have failed: the same error is theirs.
+    ///
+    /// # Safety
+    /// As [`tell`](Self::tell), of all `count` requests.
+    #[cold]
+    #[inline(never)]
+    pub unsafe fn keep_others(&self, count: usize, code: c_int) {
+        for index in 0..count {
+            // SAFETY: the caller's; a request that was kept is not active.
+            unsafe {
+                if self.words[index].assume_init() == request::null_word() as Own {
+                    self.keep(index, code, core::ptr::null());
+                }
+            }
+        }
+    }
+}
+
+/// The word of a light receive.
+#[inline(always)]
+unsafe fn word_of_receive(handle: *mut Object) -> Option<Word> {
+    // SAFETY: the application's handle.
+    unsafe {
+        let receives = arch::is_address(handle) && Form::of(handle) == Form::RECEIVE;
+        receives.then(|| (*handle).lower)
+    }
+}
+
+/// Writes down the words of the light receives that a call begins with: how many these are. Four at a time, as there are mostly many or none.
+///
+/// # Safety
+/// The application's array of `count` requests, and room for as many words.
+#[inline(always)]
+unsafe fn receives_first(handles: PlaceOf<RequestHandle>, count: usize, words: *mut Own) -> usize {
+    // SAFETY: the caller's arrays.
+    unsafe {
+        let write = |index: usize| match word_of_receive(handles.add(index).get()) {
+            Some(word) => {
+                words.add(index).write(word as Own);
+                true
+            }
+            None => false,
+        };
+        let mut index = 0;
+        while index < count & !3 && (0..4).all(|within| write(index + within)) {
+            index += 4;
+        }
+        while index < count && write(index) {
+            index += 1;
+        }
+        index
+    }
+}
+
+/// The word of a request, if the real MPI may be asked about it.
+#[inline(never)]
+unsafe fn word_of(handle: *mut Object) -> Option<(Sort, Word)> {
+    if handle == request::null() {
+        return Some((Sort::Askable, request::null_word()));
+    }
+    if over::is(handle) {
+        // In a launch in which nothing was sent yet it is not known.
+        let word = over::word();
+        return (word != 0).then_some((Sort::Plain, word));
+    }
+    // SAFETY: the application's handle.
+    unsafe {
+        if arch::is_address(handle) && Form::of(handle).is_light() {
+            return Some((Sort::Light, (*handle).lower));
+        }
+        if let Some(request) = request::plain(handle) {
+            return Some((Sort::Plain, (*request).head.lower));
+        }
+        request::askable(handle).map(|request| (Sort::Askable, (*request).head.lower))
+    }
+}
+
+/// [`Asked::tell`] of any request.
+#[cold]
+#[inline(never)]
+unsafe fn tell_any(handle: PlaceOf<RequestHandle>) {
+    // SAFETY: the caller's request, null or askable.
+    unsafe {
+        if handle.get() == request::null() {
+            return;
+        }
+        if over::is(handle.get()) {
+            return handle.set(request::null());
+        }
+        let request: *mut Request = handle.get().cast();
+        light::unfold(request);
+        if (*request).state == State::Active && request::complete(request, None).ended {
+            handle.set(request::null());
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Functions with large counts (`MPI_Send_c` and its like): what the generated twins share.
+//!
+//! A count that an int holds is handed to the smaller function. A larger one becomes one element of a datatype of so many, which the application never sees
+//! (`typed`); a layout with larger numbers is made of parts that know no such numbers (`layouts`). A reduction that is over when it returns goes in parts ([`in_parts`]).
+//! What has no such way - lists of counts, other reductions - is refused by name, with MPI's error, where a number is too large for an int. Some twins are written by hand (`written`).
+
+use core::ffi::{CStr, c_int, c_void};
+use core::ptr;
+
+use stillpoint_wrappers::gate::HandleKind;
+
+use crate::ground::abi::{self, Count, DatatypeHandle, Handle, PlaceOf, RequestHandle};
+use crate::ground::crossing::{self, cross};
+use crate::ground::object::Comm;
+use crate::objects::errhandler::raise;
+use crate::objects::outcome::class;
+use crate::operations::request::{self, Recipe};
+
+pub mod layouts;
+mod typed;
+mod written;
+
+pub use typed::Typed;
+
+/// Refuses a number that is too large for an int.
+///
+/// # Safety
+/// In a stub, not inside yet.
+#[cold]
+pub unsafe fn too_large(name: &'static CStr) -> c_int {
+    let _inside = crossing::enter();
+    crate::stubs::crash::say(format_args!(
+        "stillpoint: {}: a number that is too large for an int is not carried here",
+        name.to_str().unwrap_or_default(),
+    ));
+    // SAFETY: inside; no object is named.
+    unsafe { raise(ptr::null_mut(), class::COUNT, name) }
+}
+
+/// Elements of a part, at most: a power of two, which keeps what an implementation cuts at.
+const PART: Count = 1 << 30;
+
+/// Reduces one part after the other, by the smaller function: `reduce(FROM, COUNT)` does so for so many elements from so many bytes on. Every process has the same
+/// parts, since all have the same count.
+///
+/// # Safety
+/// In a stub, not inside yet; `count` must not be negative.
+#[cold]
+pub unsafe fn in_parts(
+    count: Count,
+    datatype: DatatypeHandle,
+    name: &'static CStr,
+    mut reduce: impl FnMut(isize, c_int) -> c_int,
+) -> c_int {
+    let (mut first, mut extent) = (0, 0);
+    {
+        let _inside = crossing::enter();
+        // SAFETY: inside; the real MPI looks at what it is given, and the places are ours.
+        unsafe {
+            let word = abi::word(HandleKind::Datatype, datatype.object());
+            let code = cross(|lower| (lower.type_get_extent)(word, &mut first, &mut extent));
+            if code != 0 {
+                return raise(ptr::null_mut(), code, name);
+            }
+        }
+    }
+    let mut done = 0;
+    while done < count {
+        let part = (count - done).min(PART);
+        // Within the application's buffer, as MPI asks for it.
+        let code = reduce((done as isize).wrapping_mul(extent), part as c_int);
+        if code != 0 {
+            return code;
+        }
+        done += part;
+    }
+    0
+}
+
+/// So many bytes behind the begin of a buffer, unless the other one stands for it.
+pub fn behind(buffer: *const c_void, bytes: isize) -> *const c_void {
+    match abi::is_in_place(buffer) {
+        true => buffer,
+        false => buffer.wrapping_byte_offset(bytes),
+    }
+}
+
+/// A number as an int, if that holds it.
+pub fn int(number: Count) -> Option<c_int> {
+    c_int::try_from(number).ok()
+}
+
+/// What a place of the application's holds, as an int; 0 where there is none.
+///
+/// # Safety
+/// `place` must be null or readable.
+pub unsafe fn read(place: *const Count) -> Option<c_int> {
+    // SAFETY: the caller's place.
+    unsafe { place.as_ref() }.map_or(Some(0), |number| int(*number))
+}
+
+/// Where the smaller function puts its result: nowhere, if the application has no place for it.
+pub fn place(outer: *const Count, narrow: &mut c_int) -> *mut c_int {
+    match outer.is_null() {
+        true => ptr::null_mut(),
+        false => narrow,
+    }
+}
+
+/// Gives the smaller function's result to the application.
+///
+/// # Safety
+/// `place` must be null or writable.
+pub unsafe fn write(place: *mut Count, narrow: c_int, code: c_int) {
+    if code == 0 && !place.is_null() {
+        // SAFETY: the caller's place.
+        unsafe { *place = narrow.into() };
+    }
+}
+
+/// How many elements a list has, by the communicator.
+///
+/// # Safety
+/// In a stub, not inside yet; `comm` must be null or lead to an object.
+pub unsafe fn processes(comm: Comm, count: impl FnOnce(Comm) -> usize) -> usize {
+    let _inside = crossing::enter();
+    count(comm)
+}
+
+/// A list of numbers as ints.
+pub struct Ints {
+    is_null: bool,
+    numbers: Box<[c_int]>,
+}
+
+impl Ints {
+    /// `None`: one of them is too large.
+    ///
+    /// # Safety
+    /// `list` must be null or have so many elements.
+    pub unsafe fn new(list: *const Count, length: usize) -> Option<Self> {
+        let is_null = list.is_null();
+        let length = if is_null { 0 } else { length };
+        // SAFETY: the caller's list.
+        let numbers = (0..length).map(|at| int(unsafe { *list.add(at) }));
+        Some(Self {
+            is_null,
+            numbers: numbers.collect::<Option<_>>()?,
+        })
+    }
+
+    /// The list.
+    pub fn list(&self) -> *const c_int {
+        match self.is_null {
+            true => ptr::null(),
+            false => self.numbers.as_ptr(),
+        }
+    }
+}
+
+/// Keeps lists as long as the request that uses them.
+///
+/// # Safety
+/// In a stub, not inside yet; a nonblocking or persistent operation has just put its request there.
+pub unsafe fn keep(request: PlaceOf<RequestHandle>, lists: Vec<Ints>) {
+    let _inside = crossing::enter();
+    // SAFETY: the caller's request, which is nobody else's yet.
+    unsafe {
+        let found = match request.is_null() {
+            true => None,
+            false => request::of(request.get()).ok().flatten(),
+        };
+        let recipe = found.and_then(|it| (*it).recipe.take());
+        match (found, recipe) {
+            (Some(it), Some(recipe)) => {
+                (*it).recipe = Some(Recipe::new(move |lower, word| {
+                    let _ = &lists;
+                    recipe.run(lower, word)
+                }));
+            }
+            // Whoever uses them is not known: they stay.
+            _ => core::mem::forget(lists),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Partitioned communication (`MPI_Psend_init` and its like), where the real MPI has it and the application's ABI.
+//!
+//! Its requests are the real MPI's, and it alone knows which partitions are ready or have come. What matches what is settled between two ranks in the order in which
+//! they have made their requests, so that none can be made again by one of them. So as long as one is there, active or not, a checkpoint is refused by name; the program
+//! runs on ([`describe`]). Elsewhere the functions are refused when they are called.
+//!
+//! A request is a persistent one of a kind of its own: it is started, asked for its end and freed like any other, and has no message that is counted.
+
+use core::ffi::{CStr, c_int, c_void};
+use core::fmt::Write;
+use core::ptr;
+
+use stillpoint_wrappers::direct::Direct;
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
+
+use crate::ground::abi::{self, Count, PlaceOf, RequestHandle};
+use crate::ground::crossing::{self, cross, dispatch};
+use crate::ground::hindrances::Text;
+use crate::ground::object::{Comm, Datatype, Info, Object};
+use crate::objects::errhandler::raise;
+use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE, PERSISTENT, Request, State};
+use crate::operations::{devices, direct};
+use crate::stubs::uncarried::{Why, refuse};
+
+/// The real MPI's own functions, if it has the application's ABI.
+fn table() -> Option<&'static Direct> {
+    let table = &dispatch().direct;
+    (table.abi == abi::ABI).then_some(table)
+}
+
+/// Says that nobody stands in for a function.
+///
+/// # Safety
+/// Inside a stub.
+unsafe fn refused(name: &'static CStr) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { refuse(name, Why::Partitioned) as c_int }
+}
+
+/// Makes a request.
+///
+/// # Safety
+/// Inside a stub; `call` must make a request of the real MPI's in the place that it is given.
+unsafe fn init(
+    comm: Comm,
+    place: PlaceOf<RequestHandle>,
+    name: &'static CStr,
+    call: impl FnOnce(*mut Word) -> c_int,
+) -> c_int {
+    let mut word = 0;
+    let code = call(&raw mut word);
+    // SAFETY: the caller's communicator and place.
+    unsafe {
+        if code != 0 {
+            return raise(comm, direct::error(code), name);
+        }
+        let arguments = Arguments::without_message(Kind::Partitioned, comm);
+        let request = request::create(&arguments, PERSISTENT | NO_MESSAGE);
+        (*request).head.lower = word;
+        (*request).state = State::Inactive;
+        place.set(request.cast());
+    }
+    0
+}
+
+macro_rules! inits {
+    ($($(#[$doc:meta])* $function:ident $name:literal ($buffer:ty) $below:ident;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As the MPI function.
+        #[allow(clippy::too_many_arguments)] // MPI's.
+        pub unsafe fn $function(
+            buf: $buffer, partitions: c_int, count: Count, datatype: Datatype, peer: c_int, tag: c_int, comm: Comm,
+            info: Info, place: PlaceOf<RequestHandle>,
+        ) -> c_int {
+            let _inside = crossing::enter();
+            // SAFETY: the application's arguments.
+            unsafe {
+                let function = table().and_then(|table| table.$below).filter(|_| !devices::present());
+                let Some(function) = function else { return refused($name) };
+                let of_datatype = abi::word(HandleKind::Datatype, datatype);
+                let of_comm = abi::word(HandleKind::Communicator, comm);
+                let of_info = abi::word(HandleKind::Info, info);
+                init(comm, place, $name, |word| {
+                    cross(|_| function(buf, partitions, count, of_datatype, peer, tag, of_comm, of_info, word))
+                })
+            }
+        }
+    )*};
+}
+
+inits! {
+    /// `MPI_Psend_init`.
+    psend_init c"MPI_Psend_init" (*const c_void) psend_init;
+    /// `MPI_Precv_init`.
+    precv_init c"MPI_Precv_init" (*mut c_void) precv_init;
+}
+
+/// The request that a handle leads to, if it is one of these.
+///
+/// # Safety
+/// Inside a stub; the application's handle.
+unsafe fn of(handle: *mut Object) -> Option<*mut Request> {
+    // SAFETY: the caller's handle.
+    unsafe {
+        let found = request::of(handle).ok().flatten();
+        found.filter(|it| (**it).kind == Kind::Partitioned)
+    }
+}
+
+/// Does something with an active request below.
+///
+/// # Safety
+/// As [`of`]; `call` must be the real MPI's function.
+unsafe fn with(
+    handle: *mut Object,
+    name: &'static CStr,
+    call: impl FnOnce(&'static Direct, Word) -> Option<c_int>,
+) -> c_int {
+    // SAFETY: the caller's handle.
+    unsafe {
+        let (Some(it), Some(table)) = (of(handle), table()) else {
+            return raise(ptr::null_mut(), request::ERR_REQUEST, name);
+        };
+        match call(table, (*it).head.lower) {
+            None => refused(name),
+            Some(0) => 0,
+            Some(code) => raise((*it).communicator, direct::error(code), name),
+        }
+    }
+}
+
+/// `MPI_Pready`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn pready(partition: c_int, request: *mut Object) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's request.
+    unsafe {
+        with(request, c"MPI_Pready", |table, word| {
+            let function = table.pready?;
+            Some(cross(|_| function(partition, word)))
+        })
+    }
+}
+
+/// `MPI_Pready_range`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn pready_range(low: c_int, high: c_int, request: *mut Object) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's request.
+    unsafe {
+        with(request, c"MPI_Pready_range", |table, word| {
+            let function = table.pready_range?;
+            Some(cross(|_| function(low, high, word)))
+        })
+    }
+}
+
+/// `MPI_Pready_list`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn pready_list(length: c_int, list: *const c_int, request: *mut Object) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's request and list.
+    unsafe {
+        with(request, c"MPI_Pready_list", |table, word| {
+            let function = table.pready_list?;
+            Some(cross(|_| function(length, list, word)))
+        })
+    }
+}
+
+/// `MPI_Parrived`. What has come to its end while the rank was parked has all partitions.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn parrived(request: *mut Object, partition: c_int, flag: *mut c_int) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the application's request and place.
+    unsafe {
+        let over = of(request).is_some_and(|it| (*it).state == State::Done);
+        if over && !flag.is_null() {
+            *flag = 1;
+            return 0;
+        }
+        with(request, c"MPI_Parrived", |table, word| {
+            let function = table.parrived?;
+            Some(cross(|_| function(word, partition, flag)))
+        })
+    }
+}
+
+/// Writes down that there are some: while the rank is parked, on the driver thread.
+pub fn describe(text: &mut Text) {
+    // SAFETY: live requests.
+    let is_one = |request: &*mut Request| unsafe { (**request).kind == Kind::Partitioned };
+    let count = request::live().iter().filter(|it| is_one(it)).count();
+    if count != 0 {
+        let separator = if text.is_empty() { "" } else { "\n" };
+        let _ = write!(
+            text,
+            "{separator}{count} partitioned request(s) are there (MPI_Psend_init, MPI_Precv_init)"
+        );
+    }
+}

@@ -1,0 +1,374 @@
+//! Sessions (MPI 5.0, section 11.3): another way into MPI, and out. What is made by them lives as long as the job, as everything else; so nothing of them has to be
+//! carried but their objects.
+//!
+//! The real MPI is started by whatever comes first, a session or `MPI_Init`, and knows the world alone: a group of a session's process set is one of the world's, and
+//! a communicator that is made of groups is made of the world. It ends with the last of them, or, where the application has never asked for the world, with the process:
+//! there may be another session then, but no other MPI.
+
+use core::ffi::{CStr, c_char, c_int};
+use core::ptr;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use stillpoint_wrappers::gate::HandleKind;
+
+use crate::ground::abi::{
+    self, CommHandle, GroupHandle, Handle, InfoHandle, PlaceOf, SessionHandle,
+};
+use crate::ground::object::{Errhandler, Group, Info, Object};
+use crate::ground::{crossing, handle};
+use crate::objects::errhandler::{self, run, set_handler};
+use crate::objects::outcome::{Outcome, class, live};
+use crate::stubs::{by_hand, init, newest};
+
+/// Process sets: the world, and the process alone.
+const SETS: [&CStr; 2] = [c"mpi://WORLD", c"mpi://SELF"];
+/// Standard-ABI values of the thread levels, by what infos call them.
+const LEVELS: [(&CStr, i32); 4] = [
+    (c"MPI_THREAD_SINGLE", 0),
+    (c"MPI_THREAD_FUNNELED", 1024),
+    (c"MPI_THREAD_SERIALIZED", 2048),
+    (c"MPI_THREAD_MULTIPLE", 4096),
+];
+/// The largest tag that every library has.
+const TAGS: u32 = 32767;
+
+/// Sessions that are open.
+static OPEN: AtomicU32 = AtomicU32::new(0);
+
+/// Whether a session is open.
+pub fn are_open() -> bool {
+    OPEN.load(Ordering::Relaxed) > 0
+}
+
+/// The value that an info has for a key.
+///
+/// # Safety
+/// Not inside MPI; `info` must be null or lead to an object.
+unsafe fn value(info: Info, key: &CStr) -> Option<[u8; 64]> {
+    let (mut text, mut length, mut flag) = ([0u8; 64], 64, 0);
+    // SAFETY: the caller's info; places of ours.
+    unsafe {
+        if !handle::valid(info, HandleKind::Info) || abi::predefined::is_null_handle(info) {
+            return None;
+        }
+        let place = text.as_mut_ptr().cast();
+        let code = by_hand::info_get_string(info, key.as_ptr(), &mut length, place, &mut flag);
+        (code == 0 && flag != 0).then_some(text)
+    }
+}
+
+/// `MPI_Session_init`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn session_init(
+    info: Info,
+    handler: Errhandler,
+    place: PlaceOf<SessionHandle>,
+) -> c_int {
+    // SAFETY: handles are checked before they are used; the caller's place.
+    unsafe {
+        let asked = value(info, c"thread_level");
+        let asked = asked.and_then(|text| {
+            let text = CStr::from_bytes_until_nul(&text).ok()?.to_owned();
+            LEVELS.iter().find(|level| level.0 == text.as_c_str())
+        });
+        let _inside = crossing::enter();
+        if let Err(code) = init::begin_session(asked.map_or(0, |level| level.1)) {
+            return code;
+        }
+        if place.is_null() {
+            return errhandler::raise(ptr::null_mut(), class::ARG, c"MPI_Session_init");
+        }
+        let session = handle::create(HandleKind::Session, 0, ptr::null_mut());
+        if handle::valid(handler, HandleKind::Errhandler)
+            && !abi::predefined::is_null_handle(handler)
+        {
+            set_handler(session, handler);
+        }
+        OPEN.fetch_add(1, Ordering::Relaxed);
+        place.set(session);
+    }
+    0
+}
+
+/// `MPI_Session_finalize`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn session_finalize(place: PlaceOf<SessionHandle>) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        let code = run(ptr::null_mut(), c"MPI_Session_finalize", || {
+            if place.is_null() {
+                return Err(class::ARG);
+            }
+            let session = live(place.get(), HandleKind::Session)?;
+            errhandler::forget(session);
+            place.set(abi::predefined::null_handle(HandleKind::Session));
+            handle::recycle(session);
+            OPEN.fetch_sub(1, Ordering::Relaxed);
+            Ok(())
+        });
+        if code == 0 && !are_open() {
+            let _inside = crossing::enter();
+            return init::last_session_is_over();
+        }
+        code
+    }
+}
+
+/// The process set of a name.
+///
+/// # Safety
+/// `name` must be null or a C string.
+unsafe fn set_of(name: *const c_char) -> Outcome<usize> {
+    if name.is_null() {
+        return Err(class::ARG);
+    }
+    // SAFETY: the caller's string.
+    let name = unsafe { CStr::from_ptr(name) };
+    let same = |set: &&CStr| set.to_bytes().eq_ignore_ascii_case(name.to_bytes());
+    SETS.iter().position(same).ok_or(class::ARG)
+}
+
+/// The communicator of a process set.
+fn communicator(set: usize) -> *mut Object {
+    match set {
+        0 => init::world(),
+        _ => init::self_communicator(),
+    }
+}
+
+/// `MPI_Group_from_session_pset`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn group_from_session_pset(
+    session: *mut Object,
+    name: *const c_char,
+    place: PlaceOf<GroupHandle>,
+) -> c_int {
+    let mut set = 0;
+    // SAFETY: handles are checked before they are used; the caller's string and place.
+    unsafe {
+        let code = run(session, c"MPI_Group_from_session_pset", || {
+            live(session, HandleKind::Session)?;
+            set = set_of(name)?;
+            Ok(())
+        });
+        match code {
+            0 => by_hand::comm_group(communicator(set), place),
+            code => code,
+        }
+    }
+}
+
+/// `MPI_Session_get_num_psets`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn session_get_num_psets(session: *mut Object, _info: Info, place: *mut c_int) -> c_int {
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        run(session, c"MPI_Session_get_num_psets", || {
+            live(session, HandleKind::Session)?;
+            *place.as_mut().ok_or(class::ARG)? = SETS.len() as c_int;
+            Ok(())
+        })
+    }
+}
+
+/// `MPI_Session_get_nth_pset`: as much of the name as there is room for, and how much room it takes.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn session_get_nth_pset(
+    session: *mut Object,
+    _info: Info,
+    n: c_int,
+    length: *mut c_int,
+    text: *mut c_char,
+) -> c_int {
+    // SAFETY: handles are checked before they are used; the caller's places.
+    unsafe {
+        run(session, c"MPI_Session_get_nth_pset", || {
+            live(session, HandleKind::Session)?;
+            let set = usize::try_from(n).ok().and_then(|n| SETS.get(n));
+            let name = set.ok_or(class::ARG)?.to_bytes();
+            let length = length.as_mut().ok_or(class::ARG)?;
+            let room = usize::try_from(*length).unwrap_or(0);
+            if room > 0 && !text.is_null() {
+                let most = name.len().min(room - 1);
+                text.copy_from(name.as_ptr().cast(), most);
+                *text.add(most) = 0;
+            }
+            *length = name.len() as c_int + 1;
+            Ok(())
+        })
+    }
+}
+
+/// Makes an info with one entry.
+///
+/// # Safety
+/// Not inside MPI; the caller's place.
+unsafe fn told(place: PlaceOf<InfoHandle>, key: &CStr, value: &CStr) -> c_int {
+    // SAFETY: the caller's.
+    unsafe {
+        match by_hand::info_create(place) {
+            0 => by_hand::info_set(place.get(), key.as_ptr(), value.as_ptr()),
+            code => code,
+        }
+    }
+}
+
+/// `MPI_Session_get_info`: the thread level.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn session_get_info(session: *mut Object, place: PlaceOf<InfoHandle>) -> c_int {
+    let mut level = 0;
+    // SAFETY: handles are checked before they are used.
+    unsafe {
+        let code = run(session, c"MPI_Session_get_info", || {
+            live(session, HandleKind::Session)?;
+            Ok(())
+        });
+        if code != 0 {
+            return code;
+        }
+        by_hand::query_thread(&mut level);
+        let level = abi::threads_to_neutral(level);
+        let name = LEVELS
+            .iter()
+            .find(|it| it.1 == level)
+            .map_or(c"", |it| it.0);
+        told(place, c"thread_level", name)
+    }
+}
+
+/// `MPI_Session_get_pset_info`: how many processes there are.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn session_get_pset_info(
+    session: *mut Object,
+    name: *const c_char,
+    place: PlaceOf<InfoHandle>,
+) -> c_int {
+    let mut set = 0;
+    // SAFETY: handles are checked before they are used; the caller's string.
+    unsafe {
+        let code = run(session, c"MPI_Session_get_pset_info", || {
+            live(session, HandleKind::Session)?;
+            set = set_of(name)?;
+            Ok(())
+        });
+        if code != 0 {
+            return code;
+        }
+        let mut text = std::format!("{}", (*communicator(set)).size).into_bytes();
+        text.push(0);
+        let size = CStr::from_bytes_until_nul(&text).unwrap_or_default();
+        told(place, c"mpi_size", size)
+    }
+}
+
+/// A tag for what is told apart by a text.
+///
+/// # Safety
+/// `text` must be null or a C string.
+unsafe fn tag_of(text: *const c_char) -> c_int {
+    if text.is_null() {
+        return 0;
+    }
+    // SAFETY: the caller's string.
+    let bytes = unsafe { CStr::from_ptr(text) }.to_bytes();
+    let sum = xxhash_rust::xxh3::xxh3_64(bytes);
+    (sum % u64::from(TAGS)) as c_int
+}
+
+/// Gives a new communicator what it was made with.
+///
+/// # Safety
+/// Not inside MPI; `place` must hold a communicator.
+unsafe fn furnish(place: PlaceOf<CommHandle>, info: Info, handler: Errhandler) {
+    // SAFETY: the caller's communicator; handles are checked before they are used.
+    unsafe {
+        let made = place.get();
+        if !handle::valid(made, HandleKind::Communicator) || abi::predefined::is_null_handle(made) {
+            return;
+        }
+        if handle::valid(handler, HandleKind::Errhandler)
+            && !abi::predefined::is_null_handle(handler)
+        {
+            let _inside = crossing::enter();
+            set_handler(made, handler);
+        }
+        newest::hint(made, info);
+    }
+}
+
+/// `MPI_Comm_create_from_group`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn comm_create_from_group(
+    group: Group,
+    text: *const c_char,
+    info: Info,
+    handler: Errhandler,
+    place: PlaceOf<CommHandle>,
+) -> c_int {
+    // SAFETY: MPI's own functions look at what they are given.
+    unsafe {
+        let code = by_hand::comm_create_group(init::world(), group, tag_of(text), place);
+        if code == 0 {
+            furnish(place, info, handler);
+        }
+        code
+    }
+}
+
+/// `MPI_Intercomm_create_from_groups`: each side makes a communicator of its own first.
+///
+/// # Safety
+/// As the MPI function.
+#[allow(clippy::too_many_arguments)] // MPI's.
+pub unsafe fn intercomm_create_from_groups(
+    local: Group,
+    local_leader: c_int,
+    remote: Group,
+    remote_leader: c_int,
+    text: *const c_char,
+    info: Info,
+    handler: Errhandler,
+    place: PlaceOf<CommHandle>,
+) -> c_int {
+    // SAFETY: MPI's own functions look at what they are given; places of ours.
+    unsafe {
+        let (world, tag) = (init::world(), tag_of(text));
+        let null = |kind| abi::predefined::null_handle(kind);
+        let mut side = CommHandle::of(null(HandleKind::Communicator));
+        let mut all = GroupHandle::of(null(HandleKind::Group));
+        let side = PlaceOf::at(&mut side);
+        let mut code = by_hand::comm_create_group(world, local, tag, side);
+        if code != 0 {
+            return code;
+        }
+        let mut leader = 0;
+        let all = PlaceOf::at(&mut all);
+        code |= by_hand::comm_group(world, all);
+        code |= by_hand::group_translate_ranks(remote, 1, &remote_leader, all.get(), &mut leader);
+        by_hand::group_free(all);
+        if code == 0 {
+            code = by_hand::intercomm_create(side.get(), local_leader, world, leader, tag, place);
+        }
+        by_hand::comm_free(side);
+        if code == 0 {
+            furnish(place, info, handler);
+        }
+        code
+    }
+}

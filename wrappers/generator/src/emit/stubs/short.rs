@@ -1,0 +1,42 @@
+//! Functions that are written by hand and called so often that their short way is written out for each processor
+//! (`upper-half/src/stubs/short.rs`, which knows what each needs).
+
+use std::fmt::Write;
+
+use super::{export_name, kind, signature};
+use crate::table::Function;
+
+const SHORT: [&str; 15] = [
+    "MPI_Send",
+    "MPI_Bsend",
+    "MPI_Ssend",
+    "MPI_Rsend",
+    "MPI_Isend",
+    "MPI_Ibsend",
+    "MPI_Issend",
+    "MPI_Irsend",
+    "MPI_Irecv",
+    "MPI_Recv",
+    "MPI_Iprobe",
+    "MPI_Improbe",
+    "MPI_Wait",
+    "MPI_Test",
+    "MPI_Testany",
+];
+
+/// Whether a function is one of them.
+pub fn is(function: &Function) -> bool {
+    SHORT.contains(&function.name.as_str())
+}
+
+/// The exported function, which goes on to `long` with the arguments as they were given.
+pub fn stub(text: &mut String, function: &Function, long: &str) {
+    let name = function.rust_name();
+    let _ = writeln!(
+        text,
+        "\n{}#[unsafe(naked)]\nunsafe extern \"C\" fn {name}{} {{\nshort!({name}, \"{}\", {long})\n}}",
+        export_name(function),
+        signature(function, kind::application_type),
+        function.called,
+    );
+}

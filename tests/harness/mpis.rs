@@ -98,7 +98,12 @@ impl Mpi {
             return vec![];
         };
         let libraries = directory.join("lib").display().to_string();
-        let mut words = vec![format!("-L{libraries}"), format!("-Wl,-rpath,{libraries}")];
+        // All of them are the program's own: what its libraries need is not looked for where it itself was told to look.
+        let mut words = vec![
+            format!("-L{libraries}"),
+            format!("-Wl,-rpath,{libraries}"),
+            "-Wl,--no-as-needed".to_owned(),
+        ];
         // Those of wheels have C alone.
         let of_language: &[&str] = match (self.name.as_str(), language) {
             ("mpich-debian", "cpp") => &["-lmpichcxx", "-lmpich"],

@@ -1,5 +1,5 @@
 /* Calls between marks, for `count-instructions`: `int3` with the call's name in rax before it, and with 0 behind it. Each
- * call has been made before, so that nothing of a first time is counted; what it waits for is there already.
+ * call has been made before, so that nothing of a first time is counted; what it waits for is there already. The last eight are marked.
  *
  *   count-instructions [stillpoint run --] marked_calls
  *
@@ -14,7 +14,7 @@
 #define MARKED(name, before, call, after) \
     for (int time = 0; time < 20; time++) { \
         before; \
-        if (time < 19) { \
+        if (time < 12) { \
             call; \
         } else { \
             MARK(name); \

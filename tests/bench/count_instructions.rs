@@ -10,7 +10,8 @@
 //! have been taken off. A call is marked several times in a row, and the one of them with the fewest instructions is told: what Open MPI does besides
 //! in each eighth look for progress, Stillpoint's part in it included, falls into one or another of them by chance. A repeated string instruction (`rep movsb`) counts once, as in the processor's own counters, however often it is stepped.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
@@ -179,10 +180,15 @@ fn is_repeated(code: &[u8]) -> bool {
 fn step(pid: Pid, map: &Map, trace: bool) -> Result<Counts, Failure> {
     let mut counts = Counts::default();
     let mut before = 0;
+    // Nothing changes the code between two marks, and asking the kernel for it is a good part of a step.
+    let mut known = HashMap::new();
     loop {
         let registers = ptrace::getregs(pid)?;
         let at = registers.rip;
-        let code = ptrace::read(pid, at as *mut _)?.to_le_bytes();
+        let code = match known.entry(at) {
+            Entry::Occupied(code) => *code.get(),
+            Entry::Vacant(place) => *place.insert(ptrace::read(pid, at as *mut _)?.to_le_bytes()),
+        };
         let (place, text) = map.of(at);
         if code[0] == 0xcc && place == Place::Application {
             return Ok(counts);

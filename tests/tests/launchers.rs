@@ -25,6 +25,10 @@ const CONTAINER: [&str; 7] = [
     "--mount-proc",
 ];
 
+/// MPICH 4.0 with UCX over TCP waits for itself in `MPI_Finalize` now and then, natively too, where one rank's connections are closed before another
+/// has heard that its last direct write has come: without such writes it does not.
+const NO_DIRECT_WRITES: (&str, &str) = ("UCX_TCP_PUT_ENABLE", "n");
+
 /// Who starts a launch.
 #[derive(Clone, Copy)]
 enum Launcher {
@@ -52,6 +56,7 @@ impl OnTwoHosts<'_> {
                 command.args(["-hosts", &self.network.addresses().join(",")]);
                 command.env("UCX_TLS", "tcp,self");
                 command.env("UCX_NET_DEVICES", "eth0");
+                command.env(NO_DIRECT_WRITES.0, NO_DIRECT_WRITES.1);
                 command
             }
         };
@@ -126,6 +131,7 @@ fn ranks_of_hydra_in_process_id_namespaces_of_their_own_are_one_launch() {
             // UCX's shared memory does not reach from one such container into another.
             command.env("UCX_TLS", "tcp,self");
             command.env("UCX_NET_DEVICES", "lo");
+            command.env(NO_DIRECT_WRITES.0, NO_DIRECT_WRITES.1);
             command.args(CONTAINER);
             command.arg(place::stillpoint()?).args(words);
             Ok(command)

@@ -1,5 +1,6 @@
 /* Calls between marks, for `count-instructions`: `int3` with the call's name in rax before it, and with 0 behind it. Each
- * call has been made before, so that nothing of a first time is counted; what it waits for is there already. The last eight are marked.
+ * call has been made before, so that nothing of a first time is counted; what it waits for is there already. The last eight are marked,
+ * of windows of calls the last.
  *
  *   count-instructions [stillpoint run --] marked_calls
  *
@@ -11,10 +12,11 @@
 #endif
 
 #define MARK(name) __asm__ volatile("int3" : : "a"(name) : "memory")
-#define MARKED(name, before, call, after) \
+#define MARKED(name, before, call, after) MARKED_LAST(8, name, before, call, after)
+#define MARKED_LAST(times, name, before, call, after) \
     for (int time = 0; time < 20; time++) { \
         before; \
-        if (time < 12) { \
+        if (time < 20 - times) { \
             call; \
         } else { \
             MARK(name); \
@@ -95,13 +97,13 @@ int main(int argc, char **argv) {
 #define EACH(i) for (int i = 0; i < WINDOW; i++)
 #define SEND_ALL EACH(i) MPI_Isend(out, 8, MPI_CHAR, rank, 3, world, &sends[i])
 #define RECEIVE_ALL EACH(i) MPI_Irecv(in, 8, MPI_CHAR, rank, 3, world, &receives[i])
-    MARKED("64 MPI_Isend", RECEIVE_ALL, SEND_ALL,
+    MARKED_LAST(1, "64 MPI_Isend", RECEIVE_ALL, SEND_ALL,
            MPI_Waitall(WINDOW, sends, MPI_STATUSES_IGNORE); MPI_Waitall(WINDOW, receives, MPI_STATUSES_IGNORE));
-    MARKED("64 MPI_Irecv", SEND_ALL, RECEIVE_ALL,
+    MARKED_LAST(1, "64 MPI_Irecv", SEND_ALL, RECEIVE_ALL,
            MPI_Waitall(WINDOW, sends, MPI_STATUSES_IGNORE); MPI_Waitall(WINDOW, receives, MPI_STATUSES_IGNORE));
-    MARKED("MPI_Waitall of 64 sends", RECEIVE_ALL; SEND_ALL, MPI_Waitall(WINDOW, sends, MPI_STATUSES_IGNORE),
+    MARKED_LAST(1, "MPI_Waitall of 64 sends", RECEIVE_ALL; SEND_ALL, MPI_Waitall(WINDOW, sends, MPI_STATUSES_IGNORE),
            MPI_Waitall(WINDOW, receives, MPI_STATUSES_IGNORE));
-    MARKED("MPI_Waitall of 64 receives", SEND_ALL; RECEIVE_ALL, MPI_Waitall(WINDOW, receives, MPI_STATUSES_IGNORE),
+    MARKED_LAST(1, "MPI_Waitall of 64 receives", SEND_ALL; RECEIVE_ALL, MPI_Waitall(WINDOW, receives, MPI_STATUSES_IGNORE),
            MPI_Waitall(WINDOW, sends, MPI_STATUSES_IGNORE));
     MPI_Message message;
     MARKED("MPI_Improbe", NOTHING, MPI_Improbe(MPI_ANY_SOURCE, 0, world, &flag, &message, &status), NOTHING);

@@ -84,17 +84,28 @@ pub fn trapped(number: i64, behind: usize) {
 
 /// A second thread is about to be made.
 pub fn before_threads() {
-    unsafe extern "C" fn change(_nothing: usize) {
+    change_from(WORTH_BEFORE_THREADS);
+}
+
+/// A child is about to be made that shares this process's memory. What it calls is counted too, and while it is there nothing can be changed.
+pub fn before_sharing() {
+    change_from(WORTH);
+}
+
+/// Changes every site that has been trapped so often.
+fn change_from(worth: u32) {
+    unsafe extern "C" fn change(worth: usize) {
         for site in &SITES {
             let traps = site.traps.load(Ordering::Relaxed);
-            if (WORTH_BEFORE_THREADS..NEVER).contains(&traps) {
+            if (worth as u32..NEVER).contains(&traps) {
                 site.change();
             }
         }
     }
-    if alone() && short::is_open() {
+    let worth_it = |site: &Site| (worth..NEVER).contains(&site.traps.load(Ordering::Relaxed));
+    if alone() && short::is_open() && SITES.iter().any(worth_it) {
         // SAFETY: who makes threads is not at work on that stack; all signals are blocked.
-        unsafe { handler_stack::work(Thread::current(), change, 0) };
+        unsafe { handler_stack::work(Thread::current(), change, worth as usize) };
     }
 }
 

@@ -188,7 +188,10 @@ fn delete(known: i32) {
 
 /// The first argument is a timer's id.
 pub fn on_use(call: &mut Call) -> isize {
-    let id = TIMERS.lock().find(call.argument(0) as i32).map(|timer| timer.id);
+    let id = TIMERS
+        .lock()
+        .find(call.argument(0) as i32)
+        .map(|timer| timer.id);
     let Some(id) = id else {
         return errno(libc::EINVAL);
     };

@@ -150,8 +150,17 @@ fn change(made: i64, behind: usize) -> Option<()> {
     let jump = way::jump(start, stone)?;
     let memory = Memory::open()?;
     memory.write(stone, &way::stone(number, behind))?;
+    set_apart(start);
     // The thread returns to it by an instruction that makes the processor look at it anew.
     memory.write(start, &jump)
+}
+
+/// Makes a page that is about to be changed a mapping of its own, by advice that means nothing for a page that is there: of a mapping with a changed page a
+/// fork copies what is known of every page, 20 us for all of libc's code.
+fn set_apart(at: usize) {
+    let page = at & !(PAGE - 1);
+    // SAFETY: tells the kernel how the page is read from its file, and nothing else.
+    unsafe { syscall3(libc::SYS_madvise, page, PAGE, libc::MADV_RANDOM as usize) };
 }
 
 /// Whether it is code of the library of stubs, which another launch may find in another file.

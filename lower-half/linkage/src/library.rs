@@ -206,3 +206,40 @@ impl<'data, 'file> Names<'data, 'file> {
 fn defines(symbol: &impl Sym<Endian = LittleEndian>) -> bool {
     symbol.st_shndx(LittleEndian) != SHN_UNDEF
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The C library that this test runs with.
+    fn libc() -> PathBuf {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let mut lines = maps
+            .lines()
+            .filter_map(|line| line.find('/').map(|at| &line[at..]));
+        lines.find(|path| path.contains("/libc.so")).unwrap().into()
+    }
+
+    #[test]
+    fn a_files_own_table_says_what_its_names_say() {
+        let bytes = std::fs::read(libc()).unwrap();
+        let elf = ElfFile64::<LittleEndian>::parse(&*bytes).unwrap();
+        let by_table = Names::of(&elf);
+        assert!(by_table.table.is_some());
+        let by_name = Names {
+            symbols: by_table.symbols,
+            table: None,
+        };
+        // One that it needs of the loader is none that it defines.
+        for (name, defined) in [
+            ("malloc", true),
+            ("pthread_create", true),
+            ("PMPI_Init", false),
+            ("__tls_get_addr", false),
+            ("", false),
+        ] {
+            let found = [&by_table, &by_name].map(|names| names.has(name.as_bytes()));
+            assert_eq!(found, [defined; 2], "{name}");
+        }
+    }
+}

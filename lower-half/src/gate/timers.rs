@@ -356,3 +356,36 @@ pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_are_found_where_they_were_put_and_forgotten_all_at_once() {
+        let mut timers = Timers::NONE;
+        let mut put = |known| {
+            let place = timers.free().unwrap();
+            *place = Timer {
+                used: true,
+                known,
+                ..NO_TIMER
+            };
+        };
+        (7..10).for_each(&mut put);
+        assert_eq!((timers.used().count(), timers.ever_used), (3, 3));
+        timers.find(8).unwrap().used = false;
+        assert!(timers.find(8).is_none() && timers.find(9).is_some());
+        // Its place is the next one's.
+        let place = timers.free().unwrap();
+        (place.used, place.known) = (true, 11);
+        assert_eq!((timers.find(11).is_some(), timers.ever_used), (true, 3));
+        timers.forget_all();
+        assert_eq!((timers.used().count(), timers.ever_used), (0, 0));
+        assert!(timers.all.iter().all(|timer| !timer.used));
+        for _ in 0..MOST_TIMERS {
+            timers.free().unwrap().used = true;
+        }
+        assert!(timers.free().is_none());
+    }
+}

@@ -32,7 +32,7 @@ impl Cache {
         let most = self.0.len() / ENTRY;
         (0..count.min(most)).filter_map(move |index| {
             let at = HEADER + index * ENTRY;
-            let is_it = self.text(at + 4)? == name.as_bytes();
+            let is_it = self.has(at + 4, name)?;
             let path = || String::from_utf8(self.text(at + 8)?.to_vec()).ok();
             is_it.then(path).flatten().map(PathBuf::from)
         })
@@ -41,6 +41,13 @@ impl Cache {
     fn number(&self, at: usize) -> Option<u32> {
         let bytes = self.0.get(at..at.checked_add(4)?)?;
         Some(u32::from_le_bytes(bytes.try_into().ok()?))
+    }
+
+    /// Whether the string whose place is written at `at` is that one. Most are not, and need not be read to their end.
+    fn has(&self, at: usize, wanted: &str) -> Option<bool> {
+        let text = self.0.get(self.number(at)? as usize..)?;
+        let behind = text.strip_prefix(wanted.as_bytes());
+        Some(behind.is_some_and(|behind| behind.first().is_none_or(|byte| *byte == 0)))
     }
 
     /// The string whose place is written at `at`.

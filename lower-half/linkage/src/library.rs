@@ -5,8 +5,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
-use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, EM_X86_64, FileHeader64, SHN_UNDEF};
-use object::read::elf::{Dyn, ElfFile64, Sym};
+use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, EM_X86_64, FileHeader64, SHN_UNDEF, gnu_hash};
+use object::read::elf::{Dyn, ElfFile64, GnuHashTable, Sym, SymbolTable, VersionTable};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, StringTable};
 
 /// No path is longer (PATH_MAX), and so no name that leads to a library.
@@ -157,21 +157,89 @@ fn text(bytes: &[u8]) -> String {
 /// An MPI is what defines `PMPI_Init`: tools that stand before one define `MPI_Init` and need the other. Which MPI it is its own names say: data
 /// of Open MPI's and MPICH's binary interfaces, of which the standard's has none.
 fn family(elf: &ElfFile64<'_, LittleEndian>) -> Option<Family> {
-    let symbols = elf.elf_dynamic_symbol_table();
-    let has = |wanted: &[u8]| {
-        symbols.iter().any(|symbol| {
-            symbol.st_shndx(LittleEndian) != SHN_UNDEF
-                && symbol.name(LittleEndian, symbols.strings()) == Ok(wanted)
-        })
-    };
-    if !has(b"PMPI_Init") {
+    let names = Names::of(elf);
+    if !names.has(b"PMPI_Init") {
         return None;
     }
-    Some(if has(b"ompi_mpi_comm_world") {
+    Some(if names.has(b"ompi_mpi_comm_world") {
         Family::OpenMpi
-    } else if has(b"PMPI_Abi_get_version") && !has(b"MPI_UNWEIGHTED") {
+    } else if names.has(b"PMPI_Abi_get_version") && !names.has(b"MPI_UNWEIGHTED") {
         Family::Standard
     } else {
         Family::Mpich
     })
+}
+
+/// What a file defines for others.
+struct Names<'data, 'file> {
+    symbols: &'file SymbolTable<'data, FileHeader64<LittleEndian>>,
+    /// The file's own table of them, by which the loader finds them too; a file that has none is read name by name.
+    table: Option<GnuHashTable<'data, FileHeader64<LittleEndian>>>,
+}
+
+impl<'data, 'file> Names<'data, 'file> {
+    fn of(elf: &'file ElfFile64<'data, LittleEndian>) -> Names<'data, 'file> {
+        /// Bits of a name's hash.
+        const BITS: u32 = 32;
+        let (sections, bytes) = (elf.elf_section_table(), elf.data());
+        let header = sections.gnu_hash_header(LittleEndian, bytes).ok().flatten();
+        let sound = header.is_some_and(|header| header.bloom_shift.get(LittleEndian) < BITS);
+        let table = sections.gnu_hash(LittleEndian, bytes).ok().flatten();
+        Names {
+            symbols: elf.elf_dynamic_symbol_table(),
+            table: table.filter(|_| sound).map(|(table, _)| table),
+        }
+    }
+
+    fn has(&self, wanted: &[u8]) -> bool {
+        if let Some(table) = &self.table {
+            let (hash, any) = (gnu_hash(wanted), VersionTable::default());
+            let found = table.find(LittleEndian, wanted, hash, None, self.symbols, &any);
+            return found.is_some_and(|(_, symbol)| defines(symbol));
+        }
+        self.symbols.iter().any(|symbol| {
+            defines(symbol) && symbol.name(LittleEndian, self.symbols.strings()) == Ok(wanted)
+        })
+    }
+}
+
+fn defines(symbol: &impl Sym<Endian = LittleEndian>) -> bool {
+    symbol.st_shndx(LittleEndian) != SHN_UNDEF
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The C library that this test runs with.
+    fn libc() -> PathBuf {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let mut lines = maps
+            .lines()
+            .filter_map(|line| line.find('/').map(|at| &line[at..]));
+        lines.find(|path| path.contains("/libc.so")).unwrap().into()
+    }
+
+    #[test]
+    fn a_files_own_table_says_what_its_names_say() {
+        let bytes = std::fs::read(libc()).unwrap();
+        let elf = ElfFile64::<LittleEndian>::parse(&*bytes).unwrap();
+        let by_table = Names::of(&elf);
+        assert!(by_table.table.is_some());
+        let by_name = Names {
+            symbols: by_table.symbols,
+            table: None,
+        };
+        // One that it needs of the loader is none that it defines.
+        for (name, defined) in [
+            ("malloc", true),
+            ("pthread_create", true),
+            ("PMPI_Init", false),
+            ("__tls_get_addr", false),
+            ("", false),
+        ] {
+            let found = [&by_table, &by_name].map(|names| names.has(name.as_bytes()));
+            assert_eq!(found, [defined; 2], "{name}");
+        }
+    }
 }

@@ -206,10 +206,14 @@ pub fn processors(tid: u32) -> Option<Vec<u32>> {
             words.as_mut_ptr(),
         )
     };
-    let numbers = (0..WORDS as u32 * u64::BITS).filter(|number| {
-        let word = words.get((number / u64::BITS) as usize);
-        word.is_some_and(|word| word >> (number % u64::BITS) & 1 != 0)
-    });
+    // Of a machine's thousands of possible processors few are there.
+    let told = usize::try_from(bytes).unwrap_or(0) / size_of::<u64>();
+    let numbers = (0..)
+        .zip(words.iter().take(told))
+        .flat_map(|(index, word)| {
+            let bits = (0..u64::BITS).filter(move |bit| word >> bit & 1 != 0);
+            bits.map(move |bit| index * u64::BITS + bit)
+        });
     (bytes > 0).then(|| numbers.collect())
 }
 

@@ -49,6 +49,8 @@ pub fn on_clone(call: &mut Call) -> isize {
         if !has_keeper() {
             return errno(libc::EAGAIN);
         }
+    } else {
+        sites::before_sharing();
     }
     let Some(thread) = Thread::take() else {
         return errno(libc::EAGAIN);
@@ -203,6 +205,7 @@ fn on_shared_stack(
     child_tid: usize,
     tls: usize,
 ) -> isize {
+    sites::before_sharing();
     let (alternate, stack) = (call.frame().alternate_stack(), call.frame().register(SP));
     let here = (&raw const alternate) as usize;
     let end = if alternate.contains(&here) && !alternate.contains(&stack) {

@@ -104,6 +104,9 @@ pub fn on_pair(call: &mut Call, argument: usize) -> isize {
 
 /// A call whose result is a descriptor.
 pub fn on_new(call: &mut Call) -> isize {
+    if elsewhere() {
+        return call.redirect_plain();
+    }
     call.redirect(Piece::CallNoting, 0)
 }
 

@@ -8,18 +8,20 @@
 //! is a helper (`system`, `popen`), and starts as it is. A helper inherits the filter, which matches nothing in a
 //! process without an arena.
 
+mod room;
+
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use stillpoint_wrappers::gate;
 
 use super::call::Call;
-use super::{holdings, paths, signals, user};
+use super::{paths, signals, user};
 use crate::arch::syscall::{self, failed, syscall3, syscall4, syscall6};
 use crate::gate::{exit, stop};
 use crate::ground::elf;
-use crate::ground::environment::{AUDIT, PRELOAD, keeper};
 use crate::threads::registry::Thread;
+use room::{Room, sound};
 
 /// The argument that makes the lower half's executable start a program on behalf of `execve`.
 pub const VERB: &CStr = c"exec";
@@ -204,195 +206,6 @@ fn can_be_split(path: usize) -> bool {
     match head.get(..bytes.max(0) as usize) {
         Some(head) => head.starts_with(b"#!") || elf::is_dynamic(head),
         None => false,
-    }
-}
-
-/// Memory for the lists that an `execve` is given.
-struct Room {
-    start: usize,
-    bytes: usize,
-    used: usize,
-}
-
-/// Whether the kernel could read the list and every string in it.
-fn sound(list: usize) -> bool {
-    user::list_length(list)
-        .is_some_and(|entries| (0..entries).all(|index| user::text(entry(list, index)).is_some()))
-}
-
-/// Entries of a NULL-terminated list of pointers that is [`sound`].
-fn count(list: usize) -> usize {
-    user::list_length(list).unwrap_or(0)
-}
-
-fn entry(list: usize, index: usize) -> usize {
-    // SAFETY: as `count`, whose result bounds the index.
-    unsafe { (list as *const usize).add(index).read_unaligned() }
-}
-
-fn text(pointer: usize) -> &'static [u8] {
-    // SAFETY: the application's strings have been looked at (`sound`), the launch's end in NUL.
-    unsafe { CStr::from_ptr(pointer as *const c_char) }.to_bytes()
-}
-
-impl Room {
-    fn map(path: usize, arguments: usize, environment: usize) -> Option<Room> {
-        let variables = count(environment);
-        let preload: usize = (0..variables)
-            .map(|index| text(entry(environment, index)))
-            .filter(|variable| variable.starts_with(PRELOAD) || variable.starts_with(AUDIT))
-            .map(|variable| variable.len() + keeper(PRELOAD).len() + 16)
-            .sum();
-        let pointers = count(arguments) + variables + KEPT_COUNT.load(Ordering::Relaxed) + 16;
-        let bytes = (8 * pointers + preload + 4096 + usize::from(path != 0)) & !4095;
-        let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
-        let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-        // SAFETY: a mapping of its own.
-        let start =
-            unsafe { syscall6(libc::SYS_mmap, [0, bytes, protection, flags, usize::MAX, 0]) };
-        if failed(start) {
-            return None;
-        }
-        if let Some(thread) = Thread::current().filter(|thread| thread.shares_memory()) {
-            // The parent gives it back when this child has gone.
-            thread
-                .notes()
-                .scratch
-                .store(start as u64, Ordering::Relaxed);
-            thread
-                .notes()
-                .scratch_bytes
-                .store(bytes as u64, Ordering::Relaxed);
-        }
-        Some(Room {
-            start: start as usize,
-            bytes,
-            used: 0,
-        })
-    }
-
-    fn unmap(self) {
-        if let Some(thread) = Thread::current().filter(|thread| thread.shares_memory()) {
-            thread.notes().scratch.store(0, Ordering::Relaxed);
-        }
-        give_back(self.start, self.bytes);
-    }
-
-    fn push(&mut self, pointer: usize) {
-        if self.used + 8 <= self.bytes {
-            // SAFETY: inside the mapping.
-            unsafe { ((self.start + self.used) as *mut usize).write_unaligned(pointer) };
-            self.used += 8;
-        }
-    }
-
-    fn push_bytes(&mut self, bytes: &[u8]) {
-        if self.used + bytes.len() <= self.bytes {
-            // SAFETY: inside the mapping.
-            unsafe {
-                core::ptr::copy_nonoverlapping(
-                    bytes.as_ptr(),
-                    (self.start + self.used) as *mut u8,
-                    bytes.len(),
-                );
-            }
-            self.used += bytes.len();
-        }
-    }
-
-    fn list(&self) -> usize {
-        self.start + self.used
-    }
-
-    /// `lower exec PATH -- ARGUMENTS`.
-    fn arguments(&mut self, path: usize, arguments: usize) -> usize {
-        let list = self.list();
-        self.push(LOWER.load(Ordering::Relaxed) as usize);
-        self.push(VERB.as_ptr() as usize);
-        self.push(path);
-        self.push(c"--".as_ptr() as usize);
-        let given = count(arguments);
-        if given == 0 {
-            self.push(path);
-        }
-        (0..given).for_each(|index| self.push(entry(arguments, index)));
-        self.push(0);
-        list
-    }
-
-    /// The environment without the upper half's library, and where the lower half takes over with what it needs.
-    fn environment(&mut self, environment: usize, split: bool) -> usize {
-        let variables = count(environment);
-        let (mut preload, mut audit) = (0, 0);
-        for variable in (0..variables).map(|index| text(entry(environment, index))) {
-            if variable.starts_with(PRELOAD) {
-                preload = self.without_library(variable, split);
-            }
-            if let Some(value) = variable.strip_prefix(AUDIT)
-                && split
-            {
-                audit = self.list();
-                for part in [keeper(AUDIT), value, b"\0"] {
-                    self.push_bytes(part);
-                }
-            }
-        }
-        let holds = self.list();
-        let holds = match holdings::variable().filter(|_| split) {
-            Some(variable) => {
-                self.push_bytes(&variable);
-                holds
-            }
-            None => 0,
-        };
-        self.used = (self.used + 7) & !7;
-        let list = self.list();
-        for index in 0..variables {
-            let variable = entry(environment, index);
-            let replaced = text(variable).starts_with(PRELOAD)
-                || (audit != 0 && text(variable).starts_with(AUDIT));
-            if !replaced {
-                self.push(variable);
-            }
-        }
-        for replacement in [preload, audit] {
-            if replacement != 0 {
-                self.push(replacement);
-            }
-        }
-        if split {
-            let kept = KEPT.load(Ordering::Relaxed) as usize;
-            (0..KEPT_COUNT.load(Ordering::Relaxed)).for_each(|index| self.push(entry(kept, index)));
-            if holds != 0 {
-                self.push(holds);
-            }
-        }
-        self.push(0);
-        list
-    }
-
-    /// `LD_PRELOAD=...` with our library taken out, in the lower half's words where it takes over; 0 where nothing is left.
-    fn without_library(&mut self, variable: &[u8], split: bool) -> usize {
-        let library = LIBRARY.load(Ordering::Relaxed) as usize;
-        let library = if library == 0 { &[][..] } else { text(library) };
-        let at = self.list();
-        self.push_bytes(if split { keeper(PRELOAD) } else { PRELOAD });
-        let empty = self.used;
-        let others = variable
-            .get(PRELOAD.len()..)
-            .unwrap_or(&[])
-            .split(|byte| *byte == b':' || *byte == b' ');
-        for other in others.filter(|other| !other.is_empty() && *other != library) {
-            if self.used > empty {
-                self.push_bytes(b":");
-            }
-            self.push_bytes(other);
-        }
-        if self.used == empty {
-            return 0;
-        }
-        self.push_bytes(b"\0");
-        at
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! The program tests the call's number first and the instruction pointer last, so that calls which are never
 //! trapped have a constant answer: the kernel keeps those in a bitmap and does not run the program for
-//! them. Written by hand because seccomp libraries have no conditions on the instruction pointer.
+//! them. All calls with one verdict go on to the same end, which looks at the instruction pointer: the kernel checks and translates
+//! every instruction whenever a filter is installed. Written by hand because seccomp libraries have no conditions on the instruction pointer.
 
 #[cfg(test)]
 mod tests;
@@ -37,19 +38,32 @@ const fn high(address: usize) -> u32 {
     (address >> 32) as u32
 }
 
-fn one(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
+/// An instruction of the program, before it is known where its ends lie.
+#[derive(Clone, Copy)]
+enum Step {
+    Is(sock_filter),
+    /// On to the end of the calls with this verdict.
+    End(u32),
+}
+
+const fn instruction(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
     sock_filter { code, jt, jf, k }
 }
 
-fn allow() -> sock_filter {
+fn one(code: u16, k: u32, jt: u8, jf: u8) -> Step {
+    Step::Is(instruction(code, k, jt, jf))
+}
+
+fn allow() -> Step {
     one(RETURN, libc::SECCOMP_RET_ALLOW, 0, 0)
 }
 
 /// "Was the call made from the upper half?": `verdict` if so, else the call is allowed.
-fn from_upper(low: LowText, verdict: u32) -> Vec<sock_filter> {
+fn from_upper(low: LowText, verdict: u32) -> [sock_filter; 10] {
+    let one = instruction;
     // An empty range matches nothing.
     let (low_start, low_end) = low.unwrap_or((0, 0));
-    vec![
+    [
         one(LOAD, IP_HIGH_AT, 0, 0),
         one(AT_LEAST, high(ARENA_START), 0, 1),
         one(AT_LEAST, high(ARENA_END), 5, 6),
@@ -58,7 +72,7 @@ fn from_upper(low: LowText, verdict: u32) -> Vec<sock_filter> {
         one(LOAD, IP_LOW_AT, 0, 0),
         one(AT_LEAST, low_start, 0, 1),
         one(AT_LEAST, low_end, 0, 1),
-        allow(),
+        one(RETURN, libc::SECCOMP_RET_ALLOW, 0, 0),
         one(RETURN, verdict, 0, 0),
     ]
 }
@@ -90,9 +104,9 @@ fn verdict_of(answer: Answer) -> u32 {
 
 /// The verdict on a call from the upper half for which `when` holds; where it does not hold, the instructions behind these
 /// are next.
-fn alternative((when, answer): (When, Answer), low: LowText) -> Vec<sock_filter> {
-    let verdict = from_upper(low, verdict_of(answer));
-    let over = verdict.len() as u8;
+fn alternative((when, answer): (When, Answer)) -> Vec<Step> {
+    let end = Step::End(verdict_of(answer));
+    let over = 1;
     let load = |argument: u8, half: u32| one(LOAD, 16 + 8 * u32::from(argument) + half, 0, 0);
     let mut code = match when {
         When::Always => vec![],
@@ -128,30 +142,29 @@ fn alternative((when, answer): (When, Answer), low: LowText) -> Vec<sock_filter>
         }
         When::Without(argument, bit) => vec![load(argument, 0), one(ANY_BIT, bit, over, 0)],
     };
-    code.extend(verdict);
+    code.push(end);
     code
 }
 
 /// A binary search over sorted rules, the call's number being loaded.
-fn search(rules: &[Rule], low: LowText) -> Vec<sock_filter> {
+fn search(rules: &[Rule]) -> Vec<Step> {
     match rules {
         [] => vec![allow()],
         [(number, cases)] => {
             let mut code = vec![one(EQUAL, *number as u32, 1, 0), allow()];
-            code.extend(cases.iter().flat_map(|when| alternative(*when, low)));
+            code.extend(cases.iter().flat_map(|when| alternative(*when)));
             code.push(allow());
             code
         }
         _ => {
             let (left, right) = rules.split_at(rules.len() / 2);
-            let left = search(left, low);
+            let (left, right_code) = (search(left), search(right));
             let mut code = vec![
                 one(AT_LEAST, right[0].0 as u32, 1, 0),
                 // Jumps over the right part: `ja` has room for any distance.
-                one(JUMP, 0, 0, 0),
+                one(JUMP, right_code.len() as u32, 0, 0),
             ];
-            code.extend(search(right, low));
-            code[1].k = code.len() as u32 - 2;
+            code.extend(right_code);
             code.extend(left);
             code
         }
@@ -161,17 +174,44 @@ fn search(rules: &[Rule], low: LowText) -> Vec<sock_filter> {
 /// The whole program. What is not in the table does not exist for the upper half: numbers that newer kernels may bring, x32's
 /// (which begin at 1 << 30), and the 32-bit calls of `int 0x80`.
 fn program(low: LowText, restarted: bool) -> Vec<sock_filter> {
-    let unknown = from_upper(low, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32);
-    let over = unknown.len() as u8;
-    let mut code = vec![one(LOAD, ARCH_AT, 0, 0), one(EQUAL, AUDIT_ARCH, over, 0)];
-    code.extend(&unknown);
-    code.extend([
+    let unknown = Step::End(libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32);
+    let mut code = vec![
+        one(LOAD, ARCH_AT, 0, 0),
+        one(EQUAL, AUDIT_ARCH, 1, 0),
+        unknown,
         one(LOAD, NUMBER_AT, 0, 0),
-        one(AT_LEAST, table::END as u32, 0, over),
-    ]);
-    code.extend(&unknown);
-    code.extend(search(&of_launch(restarted), low));
-    code
+        one(AT_LEAST, table::END as u32, 0, 1),
+        unknown,
+    ];
+    code.extend(search(&of_launch(restarted)));
+    with_ends(&code, low)
+}
+
+/// The program with an end for every verdict behind it.
+fn with_ends(code: &[Step], low: LowText) -> Vec<sock_filter> {
+    let mut verdicts = vec![];
+    let mut place_of = |verdict: u32| {
+        let known = verdicts.iter().position(|known| *known == verdict);
+        known.unwrap_or_else(|| {
+            verdicts.push(verdict);
+            verdicts.len() - 1
+        })
+    };
+    let length = |ends: usize| ends * from_upper(low, 0).len();
+    let mut program: Vec<sock_filter> = code
+        .iter()
+        .enumerate()
+        .map(|(at, step)| match *step {
+            Step::Is(instruction) => instruction,
+            Step::End(verdict) => {
+                let end = code.len() + length(place_of(verdict));
+                instruction(JUMP, (end - at - 1) as u32, 0, 0)
+            }
+        })
+        .collect();
+    let ends = verdicts.iter().map(|verdict| from_upper(low, *verdict));
+    program.extend(ends.flatten());
+    program
 }
 
 /// Traps, from now on, what the upper half calls, in every thread of the process and in what they start.

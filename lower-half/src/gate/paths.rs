@@ -140,7 +140,7 @@ pub fn on_open(call: &mut Call, argument: usize) -> isize {
     match proc_paths::real(call.argument(argument)) {
         // Opening does not block there.
         Some(real) => descriptors::noted(call.make_with(with(call, argument, real.address()))),
-        None => call.redirect(Piece::CallNoting, 0),
+        None => descriptors::on_new(call),
     }
 }
 

@@ -39,22 +39,27 @@ struct Account {
     unknown: bool,
 }
 
+#[repr(C)]
 struct Accounts {
-    list: [Option<Account>; MOST],
+    /// Whether anything has ever been noted.
+    any: bool,
     /// There were more than fit.
     full: bool,
+    list: [Option<Account>; MOST],
 }
 
 impl Accounts {
     const NONE: Accounts = Accounts {
-        list: [None; MOST],
+        any: false,
         full: false,
+        list: [None; MOST],
     };
 
     fn note(&mut self, set: i32, operation: Operation, carried_out: bool) {
         if operation.flags & UNDO == 0 {
             return;
         }
+        self.any = true;
         let (number, change) = (operation.number, i64::from(operation.change));
         let same = |account: &Option<Account>| {
             account.is_some_and(|account| (account.set, account.number) == (set, number))
@@ -140,7 +145,11 @@ fn refuses_to_wait(list: usize, count: usize) -> bool {
 
 /// A forked child has nothing to take back.
 pub fn start_forked() {
-    *ACCOUNTS.lock() = Accounts::NONE;
+    let mut accounts = ACCOUNTS.lock();
+    // Pages that hold nothing stay its parent's.
+    if accounts.any {
+        *accounts = Accounts::NONE;
+    }
 }
 
 /// Holds the accounts still.

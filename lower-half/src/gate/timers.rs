@@ -60,7 +60,47 @@ const NO_TIMER: Timer = Timer {
     event: NO_EVENT,
 };
 
-static TIMERS: Lock<[Timer; MOST_TIMERS]> = Lock::new([NO_TIMER; MOST_TIMERS]);
+/// The first of the timers are those that have ever been used: nobody looks at pages that hold none, a forked child least of all.
+#[repr(C)]
+struct Timers {
+    ever_used: usize,
+    all: [Timer; MOST_TIMERS],
+}
+
+impl Timers {
+    const NONE: Timers = Timers {
+        ever_used: 0,
+        all: [NO_TIMER; MOST_TIMERS],
+    };
+
+    fn used(&self) -> impl Iterator<Item = &Timer> {
+        let first = self.all.iter().take(self.ever_used);
+        first.filter(|timer| timer.used)
+    }
+
+    /// The timer that the application knows by this id.
+    fn find(&mut self, known: i32) -> Option<&mut Timer> {
+        let first = self.all.iter_mut().take(self.ever_used);
+        first
+            .filter(|timer| timer.used)
+            .find(|timer| timer.known == known)
+    }
+
+    /// A place for one more.
+    fn free(&mut self) -> Option<&mut Timer> {
+        let place = self.all.iter().position(|timer| !timer.used)?;
+        self.ever_used = self.ever_used.max(place + 1);
+        self.all.get_mut(place)
+    }
+
+    fn forget_all(&mut self) {
+        let first = self.all.iter_mut().take(self.ever_used);
+        first.for_each(|timer| timer.used = false);
+        self.ever_used = 0;
+    }
+}
+
+static TIMERS: Lock<Timers> = Lock::new(Timers::NONE);
 
 /// Makes a timer in the kernel; gives its id there, or an error.
 fn create(clock: i32, event: &Event) -> Result<i32, isize> {
@@ -107,19 +147,14 @@ pub fn on_create(call: &mut Call) -> isize {
 /// Makes a timer and gives the application's id of it.
 fn make(clock: i32, event: Option<Event>) -> Result<i32, isize> {
     let mut timers = TIMERS.lock();
-    if timers.iter().all(|timer| timer.used) {
+    if timers.used().count() == MOST_TIMERS {
         return Err(errno(libc::EAGAIN));
     }
     // The default: SIGALRM with the timer's id as its value, which is not known yet.
     let id = create(clock, &event.unwrap_or(NO_EVENT_BUT_ALARM))?;
-    let taken = |known| {
-        timers
-            .iter()
-            .any(|timer| timer.used && timer.known == known)
-    };
+    let taken = |known| timers.used().any(|timer| timer.known == known);
     let known = (id..).find(|known| !taken(*known)).unwrap_or(id);
-    let free = timers.iter_mut().find(|timer| !timer.used);
-    let timer = free.ok_or(errno(libc::EAGAIN))?;
+    let timer = timers.free().ok_or(errno(libc::EAGAIN))?;
     *timer = Timer {
         used: true,
         known,
@@ -145,21 +180,18 @@ fn kernel_delete(id: i32) {
 
 /// Deletes a timer that nobody has come to know.
 fn delete(known: i32) {
-    if let Some(timer) = find(&mut TIMERS.lock(), known) {
+    if let Some(timer) = TIMERS.lock().find(known) {
         kernel_delete(timer.id);
         timer.used = false;
     }
 }
 
-fn find(timers: &mut [Timer; MOST_TIMERS], known: i32) -> Option<&mut Timer> {
-    timers
-        .iter_mut()
-        .find(|timer| timer.used && timer.known == known)
-}
-
 /// The first argument is a timer's id.
 pub fn on_use(call: &mut Call) -> isize {
-    let id = find(&mut TIMERS.lock(), call.argument(0) as i32).map(|timer| timer.id);
+    let id = TIMERS
+        .lock()
+        .find(call.argument(0) as i32)
+        .map(|timer| timer.id);
     let Some(id) = id else {
         return errno(libc::EINVAL);
     };
@@ -172,7 +204,7 @@ pub fn on_use(call: &mut Call) -> isize {
 pub fn on_delete(call: &mut Call) -> isize {
     let result = on_use(call);
     if !failed(result)
-        && let Some(timer) = find(&mut TIMERS.lock(), call.argument(0) as i32)
+        && let Some(timer) = TIMERS.lock().find(call.argument(0) as i32)
     {
         timer.used = false;
     }
@@ -183,7 +215,7 @@ pub fn on_delete(call: &mut Call) -> isize {
 pub fn known(id: i32) -> i32 {
     let mask = syscall::set_mask(u64::MAX);
     let timers = TIMERS.lock();
-    let timer = timers.iter().find(|timer| timer.used && timer.id == id);
+    let timer = timers.used().find(|timer| timer.id == id);
     let known = timer.map_or(id, |timer| timer.known);
     drop(timers);
     syscall::set_mask(mask);
@@ -194,7 +226,7 @@ pub fn known(id: i32) -> i32 {
 /// goes on by itself, or is not there any more.
 pub fn expire_again(known: i32) -> bool {
     let mask = syscall::set_mask(u64::MAX);
-    let id = find(&mut TIMERS.lock(), known).map(|timer| timer.id);
+    let id = TIMERS.lock().find(known).map(|timer| timer.id);
     let again = id.is_some_and(|id| {
         // `struct itimerspec`: interval, value.
         let mut value = [0i64; 4];
@@ -232,10 +264,7 @@ pub fn while_still<R>(action: impl FnOnce() -> R) -> R {
 
 /// A forked child has none of its parent's timers.
 pub fn start_forked() {
-    TIMERS
-        .lock()
-        .iter_mut()
-        .for_each(|timer| timer.used = false);
+    TIMERS.lock().forget_all();
 }
 
 const WORDS: usize = 14;
@@ -245,7 +274,7 @@ pub fn save() -> Vec<u8> {
     let mut words = vec![];
     let mask = syscall::set_mask(u64::MAX);
     let timers = TIMERS.lock();
-    for timer in timers.iter().filter(|timer| timer.used) {
+    for timer in timers.used() {
         let mut value = [0i64; 4];
         // SAFETY: four words are what `struct itimerspec` holds.
         unsafe {
@@ -303,7 +332,7 @@ pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
         let event: Event = unsafe { core::mem::transmute(event) };
         let mask = syscall::set_mask(u64::MAX);
         let made = create_as(known, clock, &event, &mut passed);
-        if let (Ok(id), Some(slot)) = (made, TIMERS.lock().iter_mut().find(|slot| !slot.used)) {
+        if let (Ok(id), Some(slot)) = (made, TIMERS.lock().free()) {
             *slot = Timer {
                 used: true,
                 known,
@@ -326,4 +355,37 @@ pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
         };
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_are_found_where_they_were_put_and_forgotten_all_at_once() {
+        let mut timers = Timers::NONE;
+        let mut put = |known| {
+            let place = timers.free().unwrap();
+            *place = Timer {
+                used: true,
+                known,
+                ..NO_TIMER
+            };
+        };
+        (7..10).for_each(&mut put);
+        assert_eq!((timers.used().count(), timers.ever_used), (3, 3));
+        timers.find(8).unwrap().used = false;
+        assert!(timers.find(8).is_none() && timers.find(9).is_some());
+        // Its place is the next one's.
+        let place = timers.free().unwrap();
+        (place.used, place.known) = (true, 11);
+        assert_eq!((timers.find(11).is_some(), timers.ever_used), (true, 3));
+        timers.forget_all();
+        assert_eq!((timers.used().count(), timers.ever_used), (0, 0));
+        assert!(timers.all.iter().all(|timer| !timer.used));
+        for _ in 0..MOST_TIMERS {
+            timers.free().unwrap().used = true;
+        }
+        assert!(timers.free().is_none());
+    }
 }

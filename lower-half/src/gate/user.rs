@@ -121,10 +121,21 @@ pub fn write_bytes(address: usize, bytes: &[u8]) -> Result<(), isize> {
 
 /// The bytes of a string that ends in NUL, without it; `None` where the application could not read all of it.
 pub fn text(address: usize) -> Option<&'static [u8]> {
+    text_of_many(address, &mut { NO_PAGE })
+}
+
+/// For [`text_of_many`], before the first of them.
+pub const NO_PAGE: usize = usize::MAX;
+
+/// The same for one of many strings, which mostly lie side by side: the kernel is not asked about the page that it was asked about last.
+pub fn text_of_many(address: usize, known: &mut usize) -> Option<&'static [u8]> {
     let mut at = address;
     loop {
-        if !readable(at, 1) {
-            return None;
+        if at / PAGE != *known {
+            if !readable(at, 1) {
+                return None;
+            }
+            *known = at / PAGE;
         }
         let rest = PAGE - at % PAGE;
         // SAFETY: the rest of a page of which a byte can be read.

@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -11,22 +12,22 @@ use super::RestoreError;
 use crate::arch::lazy;
 
 /// Sizes of registers that are believed.
-const BELIEVED: std::ops::Range<u64> = 512..1 << 16;
+const BELIEVED: Range<u64> = 512..1 << 16;
 
 /// Gives the loader as much room for registers as this processor's need. Its memory must be in place.
 pub fn make_room(reader: &Reader) -> Result<(), RestoreError> {
     let Some(room) = lazy::room_for_registers() else {
         return Ok(());
     };
-    let code = reader.regions().iter().filter(|it| is_loaders_code(it));
-    let numbers: Vec<u64> = code
-        .flat_map(|region| {
-            // SAFETY: the region is mapped and readable.
+    let numbers: Vec<u64> = loaders_code(reader.regions())
+        .into_iter()
+        .flat_map(|range| {
+            // SAFETY: the regions are mapped and readable.
             let code = unsafe {
-                let start = std::ptr::with_exposed_provenance::<u8>(region.start as usize);
-                std::slice::from_raw_parts(start, region.bytes() as usize)
+                let start = std::ptr::with_exposed_provenance::<u8>(range.start as usize);
+                std::slice::from_raw_parts(start, (range.end - range.start) as usize)
             };
-            lazy::numbers(code, region.start)
+            lazy::numbers(code, range.start)
         })
         .filter(|address| is_mapped(reader, *address))
         .collect();
@@ -54,6 +55,18 @@ fn widen(numbers: &[u64], room: u64) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Where it lies. What has become several regions, since the gate has changed a page between them, is one again.
+fn loaders_code(regions: &[Region]) -> Vec<Range<u64>> {
+    let mut found: Vec<Range<u64>> = vec![];
+    for region in regions.iter().filter(|it| is_loaders_code(it)) {
+        match found.last_mut() {
+            Some(last) if last.end == region.start => last.end = region.end,
+            _ => found.push(region.start..region.end),
+        }
+    }
+    found
 }
 
 fn is_loaders_code(region: &Region) -> bool {

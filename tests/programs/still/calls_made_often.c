@@ -2,9 +2,12 @@
  * pointer as it was - before a restart and after it.
  * trial: ranks=1 */
 #include "../common.h"
+#include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 /* How often a call is made before it must have gone that way. */
 #define OFTEN 100
@@ -58,6 +61,8 @@ static int wide; /* bytes of a vector register */
 
 SITE(make_close, 3)
 SITE(make_mmap, 9)
+SITE(make_sigaction, 13)
+SITE(make_sigprocmask, 14)
 SITE(make_access, 21)
 SITE(make_dup, 32)
 SITE(make_openat, 257)
@@ -141,6 +146,83 @@ static void all(char *page, const char *own) {
     CHECK(CALL(mmap, 0, 0, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == -EINVAL, "%s", "mmap of nothing");
 }
 
+/* The kernel's own structure, and its mask's bytes. */
+struct action {
+    uintptr_t handler;
+    unsigned long flags;
+    uintptr_t restorer;
+    uint64_t mask;
+};
+#define MASK_BYTES 8
+#define BIT(signal) (UINT64_C(1) << ((signal)-1))
+
+static volatile int came;
+static void on_signal(int signal) {
+    (void)signal;
+    came++;
+}
+
+static long action(int signal, const struct action *new, struct action *old) { return CALL(sigaction, signal, (long)new, (long)old, MASK_BYTES, 5, 6); }
+static long mask(int how, const uint64_t *new, uint64_t *old) { return CALL(sigprocmask, how, (long)new, (long)old, MASK_BYTES, 5, 6); }
+
+static void signals(char *page) {
+    struct action own, found, ignored = {.handler = (uintptr_t)SIG_IGN};
+    CHECK(action(SIGUSR1, NULL, &own) == 0 && own.handler == (uintptr_t)on_signal, "another handler: %lx", (long)own.handler);
+    CHECK(action(SIGUSR1, &ignored, &found) == 0 && memcmp(&own, &found, sizeof own) == 0, "%s", "another action");
+    came = 0;
+    CHECK(raise(SIGUSR1) == 0 && came == 0, "%s", "an ignored signal has come");
+    CHECK(action(SIGUSR1, &own, &found) == 0 && found.handler == (uintptr_t)SIG_IGN, "%s", "another action");
+    CHECK(raise(SIGUSR1) == 0 && came == 1, "%s", "a signal has not come");
+    CHECK(action(SIGKILL, &ignored, NULL) == -EINVAL && action(SIGUSR1, (void *)(page + 4096), NULL) == -EFAULT, "%s", "not refused");
+    CHECK(action(SIGUSR1, NULL, (void *)(page + 4096)) == -EFAULT, "%s", "not refused");
+
+    uint64_t before, blocked, bit = BIT(SIGUSR1);
+    CHECK(mask(SIG_BLOCK, &bit, &before) == 0 && !(before & bit), "%s", "blocked before");
+    CHECK(mask(SIG_BLOCK, NULL, &blocked) == 0 && blocked == (before | bit), "another mask: %lx", (long)blocked);
+    CHECK(raise(SIGUSR1) == 0 && came == 1, "%s", "a blocked signal has come");
+    /* It comes with the call that lets it. */
+    CHECK(mask(SIG_SETMASK, &before, &blocked) == 0 && blocked == (before | bit) && came == 2, "%s", "a signal has not come");
+    CHECK(mask(SIG_UNBLOCK, &bit, NULL) == 0 && mask(9, &bit, NULL) == -EINVAL, "%s", "sigprocmask");
+    CHECK(mask(SIG_BLOCK, (void *)(page + 4096), NULL) == -EFAULT, "%s", "not refused");
+    /* What cannot be blocked is not, whatever is asked. */
+    uint64_t all = UINT64_MAX;
+    CHECK(mask(SIG_SETMASK, &all, NULL) == 0 && mask(SIG_SETMASK, &before, &blocked) == 0, "%s", "sigprocmask");
+    CHECK(blocked == (all & ~(BIT(SIGKILL) | BIT(SIGSTOP))), "another mask: %lx", (long)blocked);
+}
+
+static long made_by_child[6];
+
+/* As `posix_spawn` goes on: in its parent's memory, with descriptors and actions of its own. */
+static int in_child(void *page) {
+    struct action found, by_default = {.handler = (uintptr_t)SIG_DFL};
+    (void)page;
+    made_by_child[0] = action(SIGUSR1, NULL, &found) == 0 && found.handler == (uintptr_t)on_signal;
+    made_by_child[1] = action(SIGUSR1, &by_default, NULL);
+    made_by_child[2] = CALL(openat, AT_FDCWD, (long)"/dev/null", O_RDONLY, 0, 5, 6);
+    made_by_child[3] = CALL(dup, made_by_child[2], 2, 3, 4, 5, 6);
+    made_by_child[4] = CALL(close, made_by_child[2], 2, 3, 4, 5, 6);
+    made_by_child[5] = CALL(access, (long)"/nowhere", R_OK, 3, 4, 5, 6);
+    return 7;
+}
+
+static void child(char *page) {
+    static _Alignas(16) char stack[256 * 1024];
+    struct action found;
+    int status;
+    long next = CALL(openat, AT_FDCWD, (long)"/dev/null", O_RDONLY, 0, 5, 6);
+    CHECK(next >= 0 && CALL(close, next, 2, 3, 4, 5, 6) == 0, "openat: %ld", next);
+    memset(made_by_child, 0xff, sizeof made_by_child);
+    pid_t id = clone(in_child, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, page);
+    CHECK(id > 0 && waitpid(id, &status, 0) == id && WIFEXITED(status) && WEXITSTATUS(status) == 7, "%s", "the child has not ended as it should");
+    CHECK(made_by_child[0] == 1 && made_by_child[1] == 0, "sigaction in a child: %ld, %ld", made_by_child[0], made_by_child[1]);
+    CHECK(made_by_child[2] == next && made_by_child[3] > next && made_by_child[4] == 0, "descriptors of a child: %ld, %ld, %ld", made_by_child[2],
+          made_by_child[3], made_by_child[4]);
+    CHECK(made_by_child[5] == -ENOENT, "access in a child: %ld", made_by_child[5]);
+    /* Nothing of that is its parent's. */
+    CHECK(action(SIGUSR1, NULL, &found) == 0 && found.handler == (uintptr_t)on_signal, "%s", "a child has changed its parent's action");
+    CHECK(CALL(close, made_by_child[3], 2, 3, 4, 5, 6) == -EBADF && CALL(dup, made_by_child[3], 2, 3, 4, 5, 6) == -EBADF, "%s", "a child's descriptor is its parent's");
+}
+
 int main(int argc, char **argv) {
     trial_start(&argc, &argv);
     __builtin_cpu_init();
@@ -149,8 +231,17 @@ int main(int argc, char **argv) {
     CHECK(page != MAP_FAILED && mprotect(page + 4096, 4096, PROT_NONE) == 0, "%s", strerror(errno));
     char own[PATH_MAX] = "";
     CHECK(readlink("/proc/self/exe", own, sizeof own - 1) > 0, "%s", strerror(errno));
-    for (int i = 0; i < OFTEN; i++) all(page, own);
+    CHECK(signal(SIGUSR1, on_signal) != SIG_ERR, "%s", strerror(errno));
+    for (int i = 0; i < OFTEN; i++) {
+        all(page, own);
+        signals(page);
+        child(page);
+    }
     trial_hold();
-    for (int i = 0; i < OFTEN; i++) all(page, own);
+    for (int i = 0; i < OFTEN; i++) {
+        all(page, own);
+        signals(page);
+        child(page);
+    }
     return trial_finish();
 }

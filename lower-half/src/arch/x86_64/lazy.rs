@@ -12,6 +12,8 @@
 use core::arch::asm;
 use core::arch::x86_64::{__cpuid, __cpuid_count};
 
+use memchr::memmem;
+
 /// `and rsp, -64; sub rsp, [rip + ...]`, up to the distance.
 const TAKES_ROOM: [u8; 7] = [0x48, 0x83, 0xe4, 0xc0, 0x48, 0x2b, 0x25];
 /// The legacy part of the registers, the header behind it, and what loaders put below (`STATE_SAVE_OFFSET`, at most).
@@ -23,12 +25,11 @@ const LINE: u64 = 64;
 
 /// Where the numbers are that code at that address takes from its stack so.
 pub fn numbers(code: &[u8], address: u64) -> Vec<u64> {
-    let length = TAKES_ROOM.len() + 4;
-    let here = code.windows(length).enumerate();
-    let found = here.filter_map(|(offset, bytes)| {
-        let distance = bytes.strip_prefix(&TAKES_ROOM)?.try_into().ok()?;
-        let behind = address + (offset + length) as u64;
-        Some(behind.wrapping_add_signed(i64::from(i32::from_le_bytes(distance))))
+    let found = memmem::find_iter(code, &TAKES_ROOM).filter_map(|offset| {
+        let at = offset + TAKES_ROOM.len();
+        let distance = code.get(at..)?.first_chunk::<4>()?;
+        let behind = address + (at + distance.len()) as u64;
+        Some(behind.wrapping_add_signed(i64::from(i32::from_le_bytes(*distance))))
     });
     let mut found: Vec<u64> = found.collect();
     found.sort_unstable();

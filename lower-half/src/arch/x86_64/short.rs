@@ -11,7 +11,8 @@
 //! * `mmap` of as much new memory as was mapped last, when that was much ([`Large`]), is made here, at the same place, if that is free again.
 //! * Everything else: all signals are blocked, and [`Slot::ShortAnswer`] answers on the thread's stack for handlers, what it may change of vector
 //!   registers being kept.
-//! * Where [`Slot::ShortOff`] is set, and in a child process that shares its parent's memory, the `syscall` is made where it was, and is trapped.
+//! * So is every call of a child process that shares its parent's memory: what is noted of descriptors and mappings is its parent's.
+//! * Where [`Slot::ShortOff`] is set the `syscall` is made where it was, and is trapped.
 //!
 //! Nobody stops here, and no handler of the application finds itself on top of this code: [`settle`] moves whoever a signal has interrupted here to before the call,
 //! or behind it. So what an image may lead to is the address of this code and the two registers, and neither ever changes.
@@ -99,8 +100,6 @@ global_asm!(
     "rdgsbase r11",
     "test r11, r11",
     "jz 9f",
-    "test qword ptr gs:[0x40], {shares_memory}",
-    "jnz 9f",
     "cmp eax, 3",
     "je 8f",
     // newfstatat and statx of a descriptor alone (AT_EMPTY_PATH) are not trapped.
@@ -125,6 +124,8 @@ global_asm!(
     "mov [rsp + 40], rax",
     // All that changes is kept.
     "stillpoint_short_kept:",
+    "test qword ptr gs:[0x40], {shares_memory}",
+    "jnz stillpoint_short_general",
     "cmp eax, 9",
     "jne 5f",
     // mmap(nothing, as much as last, any protection, LARGE_FLAGS, ...)
@@ -293,6 +294,8 @@ global_asm!(
     "stillpoint_short_returned:",
     // close
     "8:",
+    "test qword ptr gs:[0x40], {shares_memory}",
+    "jnz 6b",
     "mov r11d, edi",
     "cmp r11d, {descriptor_limit}",
     "jae 6b",

@@ -59,9 +59,9 @@ impl Class {
         )
     }
 
-    /// What answers calls of this class looks at more of the trap's frame than registers and mask.
+    /// What answers calls of this class looks at more of the trap's frame than registers and mask, whatever their arguments.
     pub const fn needs_frame(self) -> bool {
-        matches!(self, Class::Threads | Class::Signals)
+        matches!(self, Class::Threads)
     }
 
     /// Calls of this class mean nothing without a rule. (What makes a descriptor has one by its class.)

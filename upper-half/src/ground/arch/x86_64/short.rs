@@ -253,8 +253,8 @@ macro_rules! probed {
     };
 }
 
-/// `MPI_Improbe` with a status, while no drained message waits. What the real MPI has found goes to `found(communicator, message, status)`, the message where the
-/// application's handle is to be.
+/// `MPI_Improbe` while no drained message waits. What the real MPI has found goes to `found(communicator, message, status)`, the message where the
+/// application's handle is to be. Who ignores the status gets one on the stack, around the rest, since `found` reads it.
 #[cfg_attr(application = "mpich", expect(unused_macros))]
 macro_rules! matched {
     ($name:literal, table: $table:path, slot: $slot:expr, drained: $drained:path, long: $long:path, found: $found:path, failed: $failed:path) => {
@@ -264,7 +264,8 @@ macro_rules! matched {
             "jne {long}",
             "cmp rdx, 4096", "jb {long}",
             "cmp qword ptr [rip + {drained}], 0", "jne {long}",
-            "cmp r9, {ignored}", "je {long}",
+            "cmp r9, {ignored}", "je 4f",
+            "5:",
             "push r9", "push r8", "push rdx", "push rcx", "push rax",
             ".cfi_adjust_cfa_offset 40",
             "mov rdx, [rdx + {lower}]",
@@ -287,6 +288,14 @@ macro_rules! matched {
             "add rsp, 40",
             ".cfi_adjust_cfa_offset -40",
             "jmp {found}",
+            "4:",
+            "sub rsp, {status}",
+            ".cfi_adjust_cfa_offset {status}",
+            "mov r9, rsp",
+            "call 5b",
+            "add rsp, {status}",
+            ".cfi_adjust_cfa_offset -{status}",
+            "ret",
             "2:",
             ".cfi_restore_state",
             "mov rdi, [rsp + 16]",
@@ -295,6 +304,11 @@ macro_rules! matched {
             $crate::ground::arch::fails!($name),
             lower = const core::mem::offset_of!($crate::ground::object::Object, lower),
             ignored = const $crate::ground::abi::IGNORED,
+            status = const {
+                let bytes = size_of::<$crate::ground::abi::Status>();
+                // The stack is even again at the call.
+                bytes.next_multiple_of(16) + 8
+            },
             table = sym $table,
             slot = const $slot,
             drained = sym $drained,

@@ -190,6 +190,7 @@ fn note(directory: &Path, job: &JobFile) {
             launch: job.launch.clone(),
             addresses: job.addresses.clone(),
             batch: batch::job(),
+            group: Some(nix::unistd::getgid().as_raw()),
         };
         // The job does without; it is found by its directory.
         let _ = Registry::of_this_user().add(&entry);

@@ -118,6 +118,8 @@ fn not_noted(noted: &[Entry], coordinators: Vec<Serving>) -> Vec<Entry> {
                 launch: job.launch,
                 addresses: job.addresses,
                 batch,
+                // Only its coordinator notes it for later.
+                group: None,
             })
         })
         .collect()

@@ -149,8 +149,9 @@ fn of_task(
     afresh: Option<mpi::Pair>,
 ) -> Result<mpi::Pair, Failure> {
     match (&task.written, afresh) {
-        (Some(written), _) => {
+        (Some(written), afresh) => {
             let mpi = written.carried_on(options, place)?;
+            let mpi = mpi.as_afresh(afresh.as_ref());
             if let Some(change) = written.change(&mpi) {
                 super::tell(&change);
             }
@@ -175,7 +176,10 @@ fn of_job(
     let carries_on = job.recovers.or(job.restarted_from).is_some();
     let mpi = match afresh {
         Some(mpi) if !carries_on => mpi,
-        _ => first.carried_on(options, place)?,
+        afresh => {
+            let mpi = first.carried_on(options, place)?;
+            mpi.as_afresh(afresh.as_ref())
+        }
     };
     first.is_one_with(&mpi, place.rank)?;
     Ok(mpi)

@@ -47,7 +47,10 @@ pub fn choose(options: &LaunchOptions, place: &Place, executable: &Path) -> Resu
         (Mpi::Auto, Some(needed)) => needed.family.word(),
         (Mpi::Auto, None) => native,
     };
-    let pair = Pair::below(options, place, program)?;
+    let mut pair = Pair::below(options, place, program)?;
+    if let Some(needed) = &programs {
+        pair.on_its_own(needed);
+    }
     let library = pair.library;
     let chosen = match options.mpi {
         Mpi::Auto => place.mpi.unwrap_or(library),
@@ -167,6 +170,25 @@ impl Pair {
             }
         }
         Ok(on(place.mpi.unwrap_or(program), None))
+    }
+
+    /// Where no launcher has a library of its own, it is the one that the program would load by itself, wherever only the program knows to find it.
+    fn on_its_own(&mut self, needed: &Needed) {
+        // The lower half for Open MPI is linked to it.
+        if self.file.is_none()
+            && needed.family != Family::OpenMpi
+            && needed.family.word() == self.library
+        {
+            self.file = Some(needed.library.clone());
+        }
+    }
+
+    /// The same where the program is only named: what carries on was started from its file.
+    pub fn as_afresh(mut self, afresh: Option<&Pair>) -> Pair {
+        if let Some(afresh) = afresh.filter(|afresh| afresh.library == self.library) {
+            self.file = self.file.or_else(|| afresh.file.clone());
+        }
+        self
     }
 
     fn library_in_words(&self) -> String {

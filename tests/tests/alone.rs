@@ -48,8 +48,15 @@ fn a_program_of_mpich_without_a_launcher_is_on_the_library_that_it_would_find_na
 
 fn resuming(trial: &Trial) -> Result<Command, Failed> {
     let mut command = Command::new(place::stillpoint()?);
-    command.arg("run").arg("--resume").arg("--dir").arg(trial.epochs_at());
-    command.arg("--").arg(trial.executable()).args(&trial.arguments);
+    command
+        .arg("run")
+        .arg("--resume")
+        .arg("--dir")
+        .arg(trial.epochs_at());
+    command
+        .arg("--")
+        .arg(trial.executable())
+        .args(&trial.arguments);
     Ok(command)
 }
 

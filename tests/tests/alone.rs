@@ -5,7 +5,6 @@
 use std::process::Command;
 
 use stillpoint_tests::command::{self, exit};
-use stillpoint_tests::mpis::Mpi;
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
@@ -22,42 +21,6 @@ fn a_rank_without_a_launcher_is_checkpointed_suspended_and_restarted() {
     if let Err(failed) = tested {
         panic!("{failed}");
     }
-}
-
-/// Natively it is found by what the program says, and no launcher and no other place has it.
-#[test]
-fn a_program_of_mpich_without_a_launcher_is_on_the_library_that_it_would_find_natively() {
-    let tested = (|| {
-        let mpich = Mpi::named(&place::target().join("mpis"), "mpich-debian")?;
-        let program = Program::named(Kind::Still, "clocks")?.built_for(&mpich);
-        let _turn = Turn::take()?;
-        Directory::new("alone-mpich")?.run(|directory| {
-            let trial = Trial::new(&program, 1, directory)?;
-            let mut job = trial.launch(resuming(&trial)?)?;
-            trial.ready(&mut job)?;
-            trial.suspended(job)?;
-            let job = trial.launch(resuming(&trial)?)?;
-            trial.go()?;
-            trial.ends_well(job).map(drop)
-        })
-    })();
-    if let Err(failed) = tested {
-        panic!("{failed}");
-    }
-}
-
-fn resuming(trial: &Trial) -> Result<Command, Failed> {
-    let mut command = Command::new(place::stillpoint()?);
-    command
-        .arg("run")
-        .arg("--resume")
-        .arg("--dir")
-        .arg(trial.epochs_at());
-    command
-        .arg("--")
-        .arg(trial.executable())
-        .args(&trial.arguments);
-    Ok(command)
 }
 
 #[test]

@@ -151,7 +151,7 @@ fn of_task(
     match (&task.written, afresh) {
         (Some(written), afresh) => {
             let mpi = written.carried_on(options, place)?;
-            let mpi = mpi.as_afresh(afresh.as_ref());
+            let mpi = mpi.found_as(afresh.as_ref());
             if let Some(change) = written.change(&mpi) {
                 super::tell(&change);
             }
@@ -178,7 +178,7 @@ fn of_job(
         Some(mpi) if !carries_on => mpi,
         afresh => {
             let mpi = first.carried_on(options, place)?;
-            mpi.as_afresh(afresh.as_ref())
+            mpi.found_as(afresh.as_ref())
         }
     };
     first.is_one_with(&mpi, place.rank)?;

@@ -36,6 +36,9 @@ pub struct Entry {
     /// What its batch system calls it.
     #[serde(default)]
     pub batch: Option<Batch>,
+    /// The group that its processes run in.
+    #[serde(default)]
+    pub group: Option<u32>,
 }
 
 /// A job of a batch system.
@@ -262,6 +265,7 @@ mod tests {
             launch: launch.into(),
             addresses: vec![],
             batch: None,
+            group: None,
         }
     }
 

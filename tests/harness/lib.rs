@@ -19,6 +19,7 @@ pub mod seed;
 pub mod strike;
 pub mod trial;
 pub mod turn;
+pub mod user_space;
 
 /// What a test says when something is not as it should be: everything a person needs to see why.
 pub type Failed = String;

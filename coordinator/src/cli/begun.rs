@@ -149,8 +149,9 @@ fn of_task(
     afresh: Option<mpi::Pair>,
 ) -> Result<mpi::Pair, Failure> {
     match (&task.written, afresh) {
-        (Some(written), _) => {
+        (Some(written), afresh) => {
             let mpi = written.carried_on(options, place)?;
+            let mpi = mpi.found_as(afresh.as_ref());
             if let Some(change) = written.change(&mpi) {
                 super::tell(&change);
             }
@@ -175,7 +176,10 @@ fn of_job(
     let carries_on = job.recovers.or(job.restarted_from).is_some();
     let mpi = match afresh {
         Some(mpi) if !carries_on => mpi,
-        _ => first.carried_on(options, place)?,
+        afresh => {
+            let mpi = first.carried_on(options, place)?;
+            mpi.found_as(afresh.as_ref())
+        }
     };
     first.is_one_with(&mpi, place.rank)?;
     Ok(mpi)
@@ -190,6 +194,7 @@ fn note(directory: &Path, job: &JobFile) {
             launch: job.launch.clone(),
             addresses: job.addresses.clone(),
             batch: batch::job(),
+            group: Some(nix::unistd::getgid().as_raw()),
         };
         // The job does without; it is found by its directory.
         let _ = Registry::of_this_user().add(&entry);

@@ -47,7 +47,10 @@ pub fn choose(options: &LaunchOptions, place: &Place, executable: &Path) -> Resu
         (Mpi::Auto, Some(needed)) => needed.family.word(),
         (Mpi::Auto, None) => native,
     };
-    let pair = Pair::below(options, place, program)?;
+    let mut pair = Pair::below(options, place, program)?;
+    if let Some(needed) = &programs {
+        pair.on_its_own(needed);
+    }
     let library = pair.library;
     let chosen = match options.mpi {
         Mpi::Auto => place.mpi.unwrap_or(library),
@@ -169,6 +172,25 @@ impl Pair {
         Ok(on(place.mpi.unwrap_or(program), None))
     }
 
+    /// Where no launcher has a library of its own, it is the one that the program would load by itself, wherever only the program knows to find it.
+    fn on_its_own(&mut self, needed: &Needed) {
+        // The lower half for Open MPI is linked to it.
+        if self.file.is_none()
+            && needed.family != Family::OpenMpi
+            && needed.family.word() == self.library
+        {
+            self.file = Some(needed.library.clone());
+        }
+    }
+
+    /// The same where the program is only named: what carries on was started from its file.
+    pub fn found_as(mut self, afresh: Option<&Pair>) -> Pair {
+        if let Some(afresh) = afresh.filter(|afresh| afresh.library == self.library) {
+            self.file = self.file.or_else(|| afresh.file.clone());
+        }
+        self
+    }
+
     fn library_in_words(&self) -> String {
         match &self.file {
             Some(file) => format!("{} ({})", in_words(self.library), file.display()),
@@ -273,4 +295,51 @@ fn refused(path: &Path, needed: &Needed, why: &str) -> Failure {
     let family = &needed.family;
     let text = format!("{path}: needs {family} ({library}), {why}");
     Failure::new(Failure::NOT_EXECUTABLE, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(library: &'static str, file: Option<&str>) -> Pair {
+        Pair {
+            program: "mpich",
+            library,
+            file: file.map(PathBuf::from),
+        }
+    }
+
+    fn with(pair: Pair, family: Family) -> Option<PathBuf> {
+        let mut pair = pair;
+        pair.on_its_own(&Needed {
+            family,
+            library: PathBuf::from("/own"),
+        });
+        pair.file
+    }
+
+    #[test]
+    fn a_program_is_on_its_own_library_where_no_launcher_has_one() {
+        let own = Some(PathBuf::from("/own"));
+        assert_eq!(with(on("mpich", None), Family::Mpich), own);
+        // A launcher's, or one that was named.
+        let other = Some(PathBuf::from("/launcher"));
+        assert_eq!(with(on("mpich", Some("/launcher")), Family::Mpich), other);
+        // The library is to be another than the program's.
+        assert_eq!(with(on("openmpi", None), Family::Mpich), None);
+        assert_eq!(with(on("openmpi", None), Family::OpenMpi), None);
+    }
+
+    #[test]
+    fn what_carries_on_is_on_the_library_that_its_program_would_be_started_on() {
+        let file = |pair: Pair, afresh: Pair| pair.found_as(Some(&afresh)).file;
+        let own = on("mpich", Some("/own"));
+        assert_eq!(file(on("mpich", None), own), Some(PathBuf::from("/own")));
+        let own = on("mpich", Some("/own"));
+        assert_eq!(file(on("abi", None), own), None);
+        let own = on("mpich", Some("/own"));
+        let other = Some(PathBuf::from("/launcher"));
+        assert_eq!(file(on("mpich", Some("/launcher")), own), other);
+        assert_eq!(on("mpich", None).found_as(None).file, None);
+    }
 }

@@ -236,6 +236,7 @@ impl Coordinator {
             launch: self.spec.launch.clone(),
             addresses: self.file.addresses.clone(),
             batch: batch::job(),
+            group: Some(nix::unistd::getgid().as_raw()),
         }
     }
 

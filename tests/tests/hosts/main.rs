@@ -5,6 +5,7 @@
 //! * [`lost`] - losses by seed: `STILLPOINT_HOSTS_SEEDS=1..31` tries thirty, `STILLPOINT_HOSTS_TABLE=FILE` writes what became of them
 //! * [`slow`] - hosts that are slow, or out of reach for a while
 //! * [`late`] - a checkpoint directory that answers late
+//! * [`user_space`] - one that is late in one operation after the other
 //! * [`job`] - the job of all of them
 
 mod job;
@@ -13,3 +14,4 @@ mod loss;
 mod lost;
 mod scene;
 mod slow;
+mod user_space;

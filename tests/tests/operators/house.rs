@@ -124,22 +124,34 @@ impl Drop for House {
 pub struct Work<'a> {
     pub house: &'a House,
     pub user: u32,
+    /// Its processes'.
+    pub group: u32,
     pub name: String,
     pub directory: PathBuf,
 }
 
 impl<'a> Work<'a> {
     pub fn new(house: &'a House, user: u32, number: usize) -> Result<Work<'a>, Failed> {
+        Work::of_group(house, user, GROUP, number)
+    }
+
+    pub fn of_group(
+        house: &'a House,
+        user: u32,
+        group: u32,
+        number: usize,
+    ) -> Result<Work<'a>, Failed> {
         let name = format!("job-{number}");
         let directory = house.root.join(&name);
         fs::create_dir(&directory).map_err(text)?;
         fs::set_permissions(&directory, Permissions::from_mode(0o700)).map_err(text)?;
         if house.is_root() {
-            chown(&directory, Some(user), Some(GROUP)).map_err(text)?;
+            chown(&directory, Some(user), Some(group)).map_err(text)?;
         }
         Ok(Work {
             house,
             user,
+            group,
             name,
             directory,
         })
@@ -164,7 +176,7 @@ impl<'a> Work<'a> {
             .env("TMPDIR", &self.directory)
             .env("TRIAL_DIR", &self.directory);
         if self.house.is_root() {
-            command.uid(self.user).gid(GROUP);
+            command.uid(self.user).gid(self.group);
         }
         command
     }

@@ -1,8 +1,10 @@
 //! What operators do with all jobs of a machine: of three users, one of whom does what he can to be in the way.
 
+mod groups;
 mod hostile;
 mod hosts;
 mod house;
+mod moments;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -18,7 +18,10 @@ use crate::cli::request::{Told, Wanted, carry_out_by};
 use crate::cli::status;
 use crate::cli::target::Target;
 use crate::registry::{Entry, Registry};
+use stillpoint_protocol::job_file::JobFile;
 
+/// Between two looks at what is to be written.
+const PAUSE: Duration = Duration::from_millis(20);
 /// Threads at work at once.
 const AT_ONCE: usize = 64;
 
@@ -40,6 +43,13 @@ impl Round<'_> {
         self.until.saturating_duration_since(Instant::now())
     }
 
+    /// Ranks of this host that a job says are its own.
+    fn knows(&self, job: &JobFile) {
+        let here = job.processes.iter();
+        let here = here.filter(|process| process.is_on_this_host());
+        lock(&self.known).extend(here.map(ranks::names));
+    }
+
     pub fn ended(&self, key: &str, end: End) {
         let key = key.to_owned();
         self.speaker.say(&Word::Ended { key, end });
@@ -50,7 +60,8 @@ impl Round<'_> {
 pub fn all(task: &Task, until: Instant, seen: Seen, visits: Visits, speaker: &Speaker) {
     let registry = Registry::of_this_user();
     let mut entries = registry.listed();
-    entries.extend(not_noted(&entries, seen.coordinators));
+    let written = until.min(Instant::now() + ranks::FOR_A_START);
+    entries.extend(not_noted(&entries, seen.coordinators, written));
     entries.retain(|entry| is_of_batch_job(entry, &task.filter));
     for entry in &entries {
         speaker.say(&Word::Found(Job {
@@ -100,7 +111,7 @@ pub fn key(entry: &Entry) -> String {
 }
 
 /// Jobs that the registry does not know, by their coordinators' open logs.
-fn not_noted(noted: &[Entry], coordinators: Vec<Serving>) -> Vec<Entry> {
+fn not_noted(noted: &[Entry], coordinators: Vec<Serving>, until: Instant) -> Vec<Entry> {
     coordinators
         .into_iter()
         .filter(|Serving { directory, .. }| {
@@ -110,17 +121,35 @@ fn not_noted(noted: &[Entry], coordinators: Vec<Serving>) -> Vec<Entry> {
             };
             !noted.iter().any(same)
         })
-        .filter_map(|Serving { directory, batch }| {
-            let job = stillpoint_protocol::job_file::JobFile::read(&directory).ok()?;
+        .filter_map(|serving| {
+            let job = written(&serving, until)?;
+            let Serving {
+                directory, batch, ..
+            } = serving;
             Some(Entry {
                 name: job.name,
                 directory,
                 launch: job.launch,
                 addresses: job.addresses,
                 batch,
+                // Only its coordinator notes it for later.
+                group: None,
             })
         })
         .collect()
+}
+
+/// What a coordinator has written of its job. One that is just starting has not written it yet, or there is its predecessor's still.
+fn written(serving: &Serving, until: Instant) -> Option<JobFile> {
+    loop {
+        let over = !serving.process.runs() || Instant::now() >= until;
+        let job = JobFile::read(&serving.directory).ok();
+        let is_its_own = job.as_ref().is_some_and(JobFile::runs_here);
+        if is_its_own || over {
+            return job;
+        }
+        thread::sleep(PAUSE);
+    }
 }
 
 /// Whether a job is one of those that were asked for.
@@ -174,9 +203,7 @@ fn attend(round: &Round<'_>, entry: &Entry) -> Attended {
     let more = more.filter(|address| !job.addresses.contains(address));
     let more: Vec<String> = more.cloned().collect();
     job.addresses.extend(more);
-    let here = job.processes.iter();
-    let here = here.filter(|process| process.is_on_this_host());
-    lock(&round.known).extend(here.map(ranks::names));
+    round.knows(&job);
     let directory = entry.directory.clone();
     let mut target = Target { directory, job };
     if round.task.deed == Deed::Status {
@@ -186,7 +213,13 @@ fn attend(round: &Round<'_>, entry: &Entry) -> Attended {
         return Attended::Not;
     }
     match write(round, &key(entry), &mut target) {
-        Ok(end) => Attended::Ended(end),
+        Ok(end) => {
+            // Ranks that have connected since.
+            if let Some(Ok(job)) = round.registry.look(entry) {
+                round.knows(&job);
+            }
+            Attended::Ended(end)
+        }
         Err(failure) if failure.status == Failure::MISSING => Attended::Not,
         Err(_) if target.comes_to_its_end(round.left()) => Attended::Not,
         Err(failure) => Attended::Ended(End::Stays {

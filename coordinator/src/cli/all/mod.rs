@@ -5,6 +5,7 @@
 //! user's files or coordinators are, the others' helpers do not wait for them, and the command waits for none longer than `--timeout`
 //! (`supervise.rs`).
 
+mod by_hand;
 mod helper;
 mod jobs;
 mod metrics;

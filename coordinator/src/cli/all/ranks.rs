@@ -25,8 +25,8 @@ const LOWER: &str = "stillpoint-lower-";
 const COMMAND: &str = "stillpoint";
 /// What starts a job.
 const STARTS: [&[u8]; 2] = [b"run", b"restart"];
-/// How long that may take before there is a coordinator.
-const FOR_A_START: Duration = Duration::from_secs(10);
+/// How long that may take before there is a coordinator, and how long that may take to write its job down.
+pub const FOR_A_START: Duration = Duration::from_secs(10);
 /// In which the kernel counts since when a process runs: a hundredth of a second.
 const TICKS: u64 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
@@ -70,6 +70,7 @@ pub struct Seen {
 /// A coordinator, by the log that it has open in its checkpoint directory.
 #[derive(Debug)]
 pub struct Serving {
+    pub process: Held,
     pub directory: PathBuf,
     /// What its batch system calls the job.
     pub batch: Option<Batch>,
@@ -89,8 +90,10 @@ impl Seen {
 }
 
 fn serving(pid: u32) -> Option<Serving> {
+    let process = Held::hold(pid)?;
     let log = fs::read_link(format!("/proc/{pid}/fd/2")).ok()?;
     Some(Serving {
+        process,
         directory: log.parent()?.to_owned(),
         batch: batch::of(|name| variable(pid, name)),
     })

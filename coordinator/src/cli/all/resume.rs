@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
+use super::by_hand;
 use super::helper::Speaker;
 use super::words::{Deed, End, Job, Task, Word};
 use super::{Asking, Everybody};
@@ -78,7 +79,7 @@ fn carry_on(entry: &Entry, job: &JobFile, run: bool) -> End {
     // Only Slurm's jobs have a command that starts them again whatever has become of them.
     let slurm = entry.batch.as_ref();
     let Some(batch) = slurm.filter(|batch| batch.slurm) else {
-        let command = by_hand(entry, job);
+        let command = by_hand::command(entry, job);
         return match run {
             false => End::Carries {
                 command,
@@ -111,25 +112,6 @@ fn carry_on(entry: &Entry, job: &JobFile, run: bool) -> End {
     }
 }
 
-/// What a person types.
-fn by_hand(entry: &Entry, job: &JobFile) -> String {
-    format!(
-        "cd {} && mpirun -n {} stillpoint restart {}",
-        quoted(&job.working_directory.display().to_string()),
-        job.ranks,
-        quoted(&entry.directory.display().to_string())
-    )
-}
-
-/// As one word of a shell.
-fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
-    match !text.is_empty() && text.chars().all(plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
-}
-
 fn requeue(id: &str) -> Result<(), String> {
     let mut child = Command::new("scontrol")
         .args(["requeue", id])
@@ -156,18 +138,5 @@ fn requeue(id: &str) -> Result<(), String> {
             Ok(None) => thread::sleep(Duration::from_millis(20)),
             Err(error) => return Err(error.to_string()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quoted;
-
-    #[test]
-    fn a_word_stays_one_word_whatever_is_in_it() {
-        assert_eq!(quoted("/scratch/run-1.d"), "/scratch/run-1.d");
-        assert_eq!(quoted("a b"), "'a b'");
-        assert_eq!(quoted("it's $HOME"), r"'it'\''s $HOME'");
-        assert_eq!(quoted(""), "''");
     }
 }

@@ -1,0 +1,216 @@
+/* A file system in user space (FUSE) that shows a directory, and does what it is told late: `user_space LOWER SETTINGS MOUNTPOINT`. The file SETTINGS has a line
+ * `OPERATION MILLISECONDS` for each operation that is to be late; it is read again each time. */
+#define FUSE_USE_VERSION 31
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static const char *lower, *settings;
+
+static void late(const char *operation) {
+    FILE *file = fopen(settings, "re");
+    char name[32];
+    unsigned milliseconds;
+    if (!file) return;
+    while (fscanf(file, "%31s %u", name, &milliseconds) == 2)
+        if (!strcmp(name, operation)) usleep(milliseconds * 1000);
+    fclose(file);
+}
+
+#define BELOW(name, path) \
+    char name[PATH_MAX]; \
+    if (snprintf(name, sizeof name, "%s%s", lower, path) >= (int)sizeof name) return -ENAMETOOLONG
+#define DONE(call) return (call) == -1 ? -errno : 0
+
+static int on_getattr(const char *path, struct stat *about, struct fuse_file_info *info) {
+    late("getattr");
+    if (info) DONE(fstat((int)info->fh, about));
+    BELOW(at, path);
+    DONE(lstat(at, about));
+}
+
+static int on_readlink(const char *path, char *text, size_t room) {
+    BELOW(at, path);
+    ssize_t length = readlink(at, text, room - 1);
+    if (length < 0) return -errno;
+    text[length] = 0;
+    return 0;
+}
+
+static int on_symlink(const char *text, const char *path) {
+    BELOW(at, path);
+    DONE(symlink(text, at));
+}
+
+static int on_mkdir(const char *path, mode_t mode) {
+    late("mkdir");
+    BELOW(at, path);
+    DONE(mkdir(at, mode));
+}
+
+static int on_unlink(const char *path) {
+    late("unlink");
+    BELOW(at, path);
+    DONE(unlink(at));
+}
+
+static int on_rmdir(const char *path) {
+    late("rmdir");
+    BELOW(at, path);
+    DONE(rmdir(at));
+}
+
+static int on_rename(const char *from, const char *to, unsigned flags) {
+    late("rename");
+    BELOW(one, from);
+    BELOW(other, to);
+    DONE((int)syscall(SYS_renameat2, AT_FDCWD, one, AT_FDCWD, other, flags));
+}
+
+static int on_link(const char *from, const char *to) {
+    BELOW(one, from);
+    BELOW(other, to);
+    DONE(link(one, other));
+}
+
+static int on_chmod(const char *path, mode_t mode, struct fuse_file_info *info) {
+    if (info) DONE(fchmod((int)info->fh, mode));
+    BELOW(at, path);
+    DONE(chmod(at, mode));
+}
+
+static int on_chown(const char *path, uid_t user, gid_t group, struct fuse_file_info *info) {
+    if (info) DONE(fchown((int)info->fh, user, group));
+    BELOW(at, path);
+    DONE(lchown(at, user, group));
+}
+
+static int on_truncate(const char *path, off_t length, struct fuse_file_info *info) {
+    if (info) DONE(ftruncate((int)info->fh, length));
+    BELOW(at, path);
+    DONE(truncate(at, length));
+}
+
+static int on_utimens(const char *path, const struct timespec times[2], struct fuse_file_info *info) {
+    if (info) DONE(futimens((int)info->fh, times));
+    BELOW(at, path);
+    DONE(utimensat(AT_FDCWD, at, times, AT_SYMLINK_NOFOLLOW));
+}
+
+static int opened(int descriptor, struct fuse_file_info *info) {
+    if (descriptor == -1) return -errno;
+    info->fh = (uint64_t)descriptor;
+    return 0;
+}
+
+static int on_create(const char *path, mode_t mode, struct fuse_file_info *info) {
+    late("create");
+    BELOW(at, path);
+    return opened(open(at, (info->flags & ~O_NOFOLLOW) | O_CREAT | O_CLOEXEC, mode), info);
+}
+
+static int on_open(const char *path, struct fuse_file_info *info) {
+    late("open");
+    BELOW(at, path);
+    return opened(open(at, info->flags | O_CLOEXEC), info);
+}
+
+static int on_read(const char *path, char *bytes, size_t length, off_t from, struct fuse_file_info *info) {
+    (void)path;
+    late("read");
+    ssize_t read = pread((int)info->fh, bytes, length, from);
+    return read < 0 ? -errno : (int)read;
+}
+
+static int on_write(const char *path, const char *bytes, size_t length, off_t to, struct fuse_file_info *info) {
+    (void)path;
+    late("write");
+    ssize_t written = pwrite((int)info->fh, bytes, length, to);
+    return written < 0 ? -errno : (int)written;
+}
+
+/* At each close. */
+static int on_flush(const char *path, struct fuse_file_info *info) {
+    (void)path;
+    late("flush");
+    DONE(close(dup((int)info->fh)));
+}
+
+/* After the last one. */
+static int on_release(const char *path, struct fuse_file_info *info) {
+    (void)path;
+    late("release");
+    DONE(close((int)info->fh));
+}
+
+static int on_fsync(const char *path, int data, struct fuse_file_info *info) {
+    (void)path;
+    late("fsync");
+    DONE(data ? fdatasync((int)info->fh) : fsync((int)info->fh));
+}
+
+static int on_flock(const char *path, struct fuse_file_info *info, int operation) {
+    (void)path;
+    late("flock");
+    DONE(flock((int)info->fh, operation));
+}
+
+static int on_opendir(const char *path, struct fuse_file_info *info) {
+    late("opendir");
+    BELOW(at, path);
+    return opened(open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC), info);
+}
+
+static int on_readdir(const char *path, void *out, fuse_fill_dir_t fill, off_t from, struct fuse_file_info *info, enum fuse_readdir_flags flags) {
+    (void)from, (void)info, (void)flags;
+    late("readdir");
+    BELOW(at, path);
+    DIR *directory = opendir(at);
+    if (!directory) return -errno;
+    for (struct dirent *entry; (entry = readdir(directory));)
+        if (fill(out, entry->d_name, NULL, 0, 0)) break;
+    closedir(directory);
+    return 0;
+}
+
+static int on_releasedir(const char *path, struct fuse_file_info *info) {
+    (void)path;
+    late("releasedir");
+    DONE(close((int)info->fh));
+}
+
+static int on_fsyncdir(const char *path, int data, struct fuse_file_info *info) {
+    (void)path, (void)data;
+    late("fsyncdir");
+    DONE(fsync((int)info->fh));
+}
+
+static int on_statfs(const char *path, struct statvfs *about) {
+    BELOW(at, path);
+    DONE(statvfs(at, about));
+}
+
+static const struct fuse_operations operations = {
+    .getattr = on_getattr, .readlink = on_readlink, .symlink = on_symlink, .mkdir = on_mkdir, .unlink = on_unlink, .rmdir = on_rmdir,
+    .rename = on_rename, .link = on_link, .chmod = on_chmod, .chown = on_chown, .truncate = on_truncate, .utimens = on_utimens,
+    .create = on_create, .open = on_open, .read = on_read, .write = on_write, .flush = on_flush, .release = on_release, .fsync = on_fsync,
+    .flock = on_flock, .opendir = on_opendir, .readdir = on_readdir, .releasedir = on_releasedir, .fsyncdir = on_fsyncdir, .statfs = on_statfs,
+};
+
+int main(int count, char **words) {
+    if (count != 4) return 2;
+    lower = words[1], settings = words[2];
+    umask(0);
+    char *arguments[] = {words[0], words[3], "-f", NULL};
+    return fuse_main(3, arguments, &operations, NULL);
+}

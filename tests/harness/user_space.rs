@@ -1,0 +1,98 @@
+//! A directory on a file system in user space (FUSE), whose operations are as late as one says, each by itself. Needs root.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::{Failed, command, ensure, place};
+
+/// It is mounted by then.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Gone with the test.
+#[derive(Debug)]
+pub struct UserSpace {
+    path: PathBuf,
+    settings: PathBuf,
+    server: Child,
+}
+
+fn compiled(directory: &Path) -> Result<PathBuf, Failed> {
+    let program = directory.join("user_space");
+    let source = place::project().join("tests/harness/user_space.c");
+    let script = "cc -O1 -o \"$0\" \"$1\" $(pkg-config --cflags --libs fuse3)";
+    let mut command = Command::new("sh");
+    command.args(["-euc", script]).arg(&program).arg(source);
+    let said = command.output();
+    let said = said.map_err(|error| format!("{}: {error}", command::describe(&command)))?;
+    ensure!(
+        said.status.success(),
+        "{}",
+        String::from_utf8_lossy(&said.stderr)
+    );
+    Ok(program)
+}
+
+impl UserSpace {
+    /// Makes one in a directory; nothing is late.
+    pub fn new(directory: &Path) -> Result<UserSpace, Failed> {
+        let program = compiled(directory)?;
+        let (lower, path) = (directory.join("lower"), directory.join("seen"));
+        let settings = directory.join("settings");
+        let failed = |error: std::io::Error| format!("{}: {error}", directory.display());
+        fs::create_dir(&lower).map_err(failed)?;
+        fs::create_dir(&path).map_err(failed)?;
+        let mut server = Command::new(program);
+        server.args([&lower, &settings, &path]).stdin(Stdio::null());
+        let server = server.stderr(Stdio::null()).spawn().map_err(failed)?;
+        let made = UserSpace {
+            path,
+            settings,
+            server,
+        };
+        made.late(&[], Duration::ZERO)?;
+        let marker = lower.join("mounted");
+        fs::write(&marker, "").map_err(failed)?;
+        let began = Instant::now();
+        while !made.path.join("mounted").exists() {
+            ensure!(began.elapsed() < PATIENCE, "it is not mounted");
+            thread::sleep(Duration::from_millis(20));
+        }
+        fs::remove_file(marker).map_err(failed)?;
+        Ok(made)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// From now on these operations take so much longer, and no others.
+    pub fn late(&self, operations: &[&str], by: Duration) -> Result<(), Failed> {
+        let lines = operations
+            .iter()
+            .map(|operation| format!("{operation} {}\n", by.as_millis()));
+        let whole: String = lines.collect();
+        let next = self.settings.with_extension("next");
+        fs::write(&next, whole)
+            .and_then(|()| fs::rename(&next, &self.settings))
+            .map_err(|error| format!("{}: {error}", self.settings.display()))
+    }
+}
+
+impl Drop for UserSpace {
+    fn drop(&mut self) {
+        // Nobody is to wait for it any more.
+        let _ = self.late(&[], Duration::ZERO);
+        let unmounted = Command::new("umount")
+            .arg("--lazy")
+            .arg(&self.path)
+            .output();
+        if !unmounted.is_ok_and(|said| said.status.success()) {
+            let _ = self.server.kill();
+        }
+        let _ = self.server.wait();
+    }
+}

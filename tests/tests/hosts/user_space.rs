@@ -1,0 +1,97 @@
+//! A checkpoint directory on a file system in user space that is late in one operation after the other: epochs are committed, and whoever asks meanwhile is told.
+
+use std::thread;
+use std::time::Duration;
+
+use stillpoint_tests::command::{self, Answer, exit};
+use stillpoint_tests::job;
+use stillpoint_tests::place::Directory;
+use stillpoint_tests::program::{Kind, Program};
+use stillpoint_tests::trial::{PATIENCE, Trial};
+use stillpoint_tests::turn::Turn;
+use stillpoint_tests::user_space::UserSpace;
+use stillpoint_tests::{Failed, ensure};
+
+/// What is late together, by how many milliseconds, and whether a checkpoint waits for it.
+const LATE: [(&[&str], u64, bool); 9] = [
+    (&["open", "create"], 200, true),
+    (&["write"], 30, true),
+    (&["fsync"], 500, true),
+    (&["rename", "mkdir", "unlink"], 500, true),
+    (&["getattr"], 50, true),
+    (&["flush"], 150, true),
+    (&["fsyncdir"], 500, true),
+    // What the kernel keeps of a file is not read again, and nobody waits for the last one to let go.
+    (&["read", "opendir", "readdir", "releasedir"], 150, false),
+    (&["release"], 500, false),
+];
+/// At once, by this.
+const ALL: [&str; 16] = [
+    "open", "create", "write", "fsync", "rename", "mkdir", "unlink", "rmdir", "getattr", "flush",
+    "fsyncdir", "read", "opendir", "readdir", "release", "flock",
+];
+const ALL_BY: Duration = Duration::from_millis(20);
+
+#[test]
+fn a_directory_in_user_space_that_is_late_in_any_operation_costs_no_epoch() {
+    let tested = (|| {
+        let program = Program::named(Kind::Special, "uneven_sizes")?;
+        let _turn = Turn::take()?;
+        Directory::new("user-space")?.run(|directory| {
+            let trial = Trial::new(&program, 2, directory)?.with(&["4", "4"]);
+            play(&trial, &UserSpace::new(directory.path())?)
+        })
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+fn play(trial: &Trial, late: &UserSpace) -> Result<(), Failed> {
+    let target = late.path().join("stillpoint.d");
+    let shown = target.to_string_lossy().into_owned();
+    let stillpoint = |words: &[&str]| {
+        let words = words.iter().copied().chain([shown.as_str()]);
+        command::stillpoint(trial.directory, words)
+    };
+    let mut command = job::under_stillpoint(trial.ranks, &target)?;
+    command.arg(trial.executable()).args(&trial.arguments);
+    let mut job = trial.launch(command)?;
+    trial.ready(&mut job)?;
+    for (operations, by, waits) in LATE {
+        let by = Duration::from_millis(by);
+        late.late(operations, by)?;
+        let (answer, status) = thread::scope(|scope| {
+            let asking = scope.spawn(|| stillpoint(&["checkpoint"]));
+            let status = stillpoint(&["status", "--json"]);
+            let answer = asking.join();
+            (answer, status)
+        });
+        late.late(&[], Duration::ZERO)?;
+        let answer: Answer = answer.map_err(|_| "the thread that asks failed".to_owned())??;
+        let answer = answer.expect(exit::DONE)?;
+        ensure!(
+            !waits || answer.took >= by,
+            "{operations:?} were not late: {}",
+            answer.show()
+        );
+        let status = status?.json()?;
+        ensure!(
+            status["state"] == "running",
+            "{operations:?}: it does not run: {status}"
+        );
+    }
+    let newest = command::epochs(&target).pop();
+    ensure!(
+        newest == Some(LATE.len() as u64),
+        "{newest:?} is the newest epoch"
+    );
+    late.late(&ALL, ALL_BY)?;
+    stillpoint(&["suspend"])?.expect(exit::DONE)?;
+    let ended = job.end(PATIENCE)?;
+    ensure!(ended.status == 0, "{}", ended.show());
+    stillpoint(&["verify"])?.expect(exit::DONE)?;
+    let again = trial.launch(job::restarted(trial.ranks, &target)?)?;
+    trial.go()?;
+    trial.ends_well(again).map(drop)
+}

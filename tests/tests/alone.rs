@@ -2,9 +2,11 @@
 //!
 //! And one whose program is a script that starts the one with MPI: that one is the rank then, and the script stands back.
 
+use std::path::Path;
 use std::process::Command;
 
 use stillpoint_tests::command::{self, exit};
+use stillpoint_tests::mpis::Mpi;
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
@@ -16,7 +18,25 @@ fn a_rank_without_a_launcher_is_checkpointed_suspended_and_restarted() {
     let tested = (|| {
         let program = Program::named(Kind::Still, "clocks")?;
         let _turn = Turn::take()?;
-        Directory::new("alone")?.run(|directory| run(&Trial::new(&program, 1, directory)?))
+        Directory::new("alone")?.run(|directory| run(&Trial::new(&program, 1, directory)?, None))
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+/// MPICH starts a launcher where it is asked how many processes there could be, and waits for it: only the program may ask.
+#[test]
+fn a_rank_of_mpich_without_a_launcher_is_carried_too() {
+    let tested = (|| {
+        let mpich = Mpi::named(&place::target().join("mpis"), "mpich-debian")?;
+        let program = Program::named(Kind::Still, "clocks")?.built_for(&mpich);
+        let library = place::target().join("mpis/mpich-debian/lib/libmpich.so.12");
+        let _turn = Turn::take()?;
+        Directory::new("alone-mpich")?.run(|directory| {
+            let trial = Trial::new(&program, 1, directory)?;
+            run(&trial, Some(&library))
+        })
     })();
     if let Err(failed) = tested {
         panic!("{failed}");
@@ -96,7 +116,8 @@ fn script(trial: &Trial) -> Result<(), Failed> {
     Ok(())
 }
 
-fn run(trial: &Trial) -> Result<(), Failed> {
+/// The library below is the machine's own, or else found where the program finds it, and named at a restart.
+fn run(trial: &Trial, library: Option<&Path>) -> Result<(), Failed> {
     let target = trial.epochs_at();
     let mut command = Command::new(place::stillpoint()?);
     command.arg("run").arg("--dir").arg(&target).arg("--");
@@ -107,7 +128,11 @@ fn run(trial: &Trial) -> Result<(), Failed> {
     trial.suspended(job)?;
     for last in [false, true] {
         let mut command = Command::new(place::stillpoint()?);
-        command.arg("restart").arg(&target);
+        command.arg("restart");
+        if let Some(library) = library {
+            command.arg("--mpi-library").arg(library);
+        }
+        command.arg(&target);
         let mut job = trial.launch(command)?;
         let mut state = String::new();
         job.until("running again", std::time::Duration::from_secs(20), |_| {

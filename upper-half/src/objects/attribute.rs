@@ -58,12 +58,17 @@ pub unsafe fn set(
 }
 
 /// An object's value as a language sees it; `None` where there is none. `Err` is an error class.
-pub fn get(
+///
+/// # Safety
+/// Inside a stub, nothing locked.
+pub unsafe fn get(
     object: *mut Object,
     kind: HandleKind,
     number: i32,
     language: Language,
 ) -> Result<Option<isize>, i32> {
+    // SAFETY: the caller promises it.
+    unsafe { predefined::universe(object, number) };
     let store = STORE.lock();
     if let Some(attribute) = store.get(object as usize, number) {
         predefined::note_told(number);

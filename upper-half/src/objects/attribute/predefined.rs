@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use stillpoint_wrappers::gate::HandleKind;
 
@@ -16,6 +16,8 @@ const OF_COMMUNICATORS: [i32; 7] = [501, 502, 503, 504, 505, LAST_USED_CODE, 507
 const TAG_BOUND: i32 = 501;
 /// `MPI_LASTUSEDCODE`.
 const LAST_USED_CODE: i32 = 506;
+/// `MPI_UNIVERSE_SIZE`.
+const UNIVERSE: i32 = 507;
 /// `MPI_WIN_BASE`, whose value is an address.
 const WINDOW_BASE: i32 = 601;
 /// `MPI_WIN_CREATE_FLAVOR`.
@@ -52,7 +54,7 @@ fn hang(object: *mut Object, kind: HandleKind, standard: i32, value: Value) {
 }
 
 /// Called once when MPI has started: makes the predefined keyvals and asks the lower half for the values
-/// that `MPI_COMM_WORLD` has.
+/// that `MPI_COMM_WORLD` has, but for the size of the universe ([`universe`]).
 ///
 /// # Safety
 /// Inside a stub.
@@ -70,7 +72,7 @@ pub unsafe fn initialise(last_used_code: c_int) {
             .predefine(abi::keyval_from_neutral(standard), keyval);
     }
     let world = abi::predefined(HandleKind::Communicator, 257);
-    for standard in OF_COMMUNICATORS {
+    for standard in OF_COMMUNICATORS.into_iter().filter(|&it| it != UNIVERSE) {
         let (mut value, mut flag): (*const c_int, c_int) = (std::ptr::null(), 0);
         // SAFETY: inside; the lower half's value is an integer that its pointer leads to.
         unsafe {
@@ -92,6 +94,45 @@ pub unsafe fn initialise(last_used_code: c_int) {
             }
         }
     }
+}
+
+/// Gives a communicator that has what MPI says of itself the size of the universe, if that is what is asked for. Not before: a process of MPICH without a
+/// launcher starts one to find out.
+///
+/// # Safety
+/// Inside a stub, nothing locked.
+pub unsafe fn universe(object: *mut Object, number: i32) {
+    /// What MPI has said; 0: nothing yet.
+    static SAID: AtomicI32 = AtomicI32::new(0);
+    let world = abi::predefined(HandleKind::Communicator, 257);
+    if number != abi::keyval_from_neutral(UNIVERSE) {
+        return;
+    }
+    {
+        let store = STORE.lock();
+        let has = |standard| {
+            let number = abi::keyval_from_neutral(standard);
+            store.get(object as usize, number).is_some()
+        };
+        if has(UNIVERSE) || !has(TAG_BOUND) {
+            return;
+        }
+    }
+    if SAID.load(Ordering::Relaxed) == 0 {
+        let (mut value, mut flag): (*const c_int, c_int) = (std::ptr::null(), 0);
+        // SAFETY: as in `initialise`.
+        unsafe {
+            let (word, place) = ((*world).lower, (&raw mut value).cast());
+            let error =
+                crossing::cross(|d| (d.comm_get_attr)(word, UNIVERSE, place, &raw mut flag));
+            if error != 0 || flag == 0 || value.is_null() {
+                return;
+            }
+            SAID.store(*value, Ordering::Relaxed);
+        }
+    }
+    let said = Value::Integer(Box::new(SAID.load(Ordering::Relaxed)));
+    hang(object, HandleKind::Communicator, UNIVERSE, said);
 }
 
 /// Whether the application has been told the largest tag: then it may use all up to that one for good.

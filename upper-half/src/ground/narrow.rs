@@ -2,10 +2,16 @@
 //!
 //! Such a number has the bits of its kind, as the kind's null handle, two bits that no predefined handle has (MPICH's "indirect" handles), and the place
 //! of the object's slot. So a handle leads to its object by an address from a table and a multiplication, and slots keep their places for ever.
-//! Nothing of this is done, and the table takes no room, where no handle is such a number.
+//!
+//! Shorter is the way to an object that has been asked for before: a second table has, by the last bits of a number, the object that such a number led to last.
+//! Each object says its own number, so whether it is the right one is seen there, and nothing ever has to be taken out of that table ([`known`]).
+//!
+//! Nothing of this is done, and the tables take no room, where no handle is such a number.
 //!
 //! Runs in the application's threads, inside stubs: no allocation, no lock.
 
+use core::mem::offset_of;
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use stillpoint_wrappers::gate::HandleKind;
@@ -50,7 +56,7 @@ pub const NUMBERED: usize = ROOM + size_of::<Numbered>();
 const _: () = assert!(NUMBERED <= STRIDE);
 
 impl Numbered {
-    fn behind(object: *mut Object) -> *mut Numbered {
+    const fn behind(object: *mut Object) -> *mut Numbered {
         object.wrapping_byte_add(ROOM).cast()
     }
 
@@ -89,6 +95,82 @@ impl Numbered {
                 (*it).handle = (MADE | null.cast_unsigned() | (*it).place).cast_signed();
             }
         }
+    }
+}
+
+/// Where an object says its number.
+pub const NUMBER: usize = ROOM + offset_of!(Numbered, handle);
+
+/// Places for the objects of a kind that numbers have led to: as many as a byte has values.
+const REMEMBERED: usize = 256;
+/// Kinds, which are numbered from 1.
+const KINDS: usize = if ANY { HandleKind::Session as usize } else { 1 };
+
+/// What numbers have led to, for each kind by a number's last byte.
+pub struct Known([[AtomicPtr<Object>; REMEMBERED]; KINDS]);
+
+/// Where nothing was asked for yet.
+#[repr(C, align(64))]
+struct Nothing {
+    room: [u64; ROOM / 8],
+    numbered: Numbered,
+}
+
+// SAFETY: never written.
+unsafe impl Sync for Nothing {}
+
+impl Nothing {
+    const fn with(handle: i32) -> Self {
+        let numbered = Numbered { place: 0, handle };
+        Self {
+            room: [0; ROOM / 8],
+            numbered,
+        }
+    }
+
+    const fn object(&'static self) -> *mut Object {
+        core::ptr::from_ref(self).cast_mut().cast()
+    }
+}
+
+/// Their numbers end in 0 and in 1: no number leads to one by its own last byte.
+static NOTHING: [Nothing; 2] = [Nothing::with(0), Nothing::with(1)];
+
+const _: () = assert!(offset_of!(Nothing, numbered) == ROOM);
+
+pub static KNOWN: Known = {
+    const NONE: [AtomicPtr<Object>; REMEMBERED] = {
+        let mut places = [const { AtomicPtr::new(NOTHING[0].object()) }; REMEMBERED];
+        places[0] = AtomicPtr::new(NOTHING[1].object());
+        places
+    };
+    Known([NONE; KINDS])
+};
+
+/// Where in [`KNOWN`] the objects of a kind stand.
+pub const fn known_of(kind: HandleKind) -> usize {
+    (if ANY { kind as usize - 1 } else { 0 }) * size_of::<[AtomicPtr<Object>; REMEMBERED]>()
+}
+
+fn remembered(kind: HandleKind, handle: i32) -> Option<&'static AtomicPtr<Object>> {
+    KNOWN.0.get(kind as usize - 1)?.get(usize::from(handle as u8))
+}
+
+/// The object that a handle of a kind leads to, if one with the same last byte was asked for last, and it was that one.
+#[inline(always)]
+pub fn known(kind: HandleKind, handle: i32) -> Option<NonNull<Object>> {
+    let object = remembered(kind, handle)?.load(Ordering::Acquire);
+    // SAFETY: an object, alive or freed, or one of those that stand for none.
+    unsafe { (number_of(object) == handle).then(|| NonNull::new_unchecked(object)) }
+}
+
+/// Notes what a handle of a kind leads to.
+#[inline(always)]
+pub fn remember(kind: HandleKind, handle: i32, object: *mut Object) {
+    if !object.is_null()
+        && let Some(place) = remembered(kind, handle)
+    {
+        place.store(object, Ordering::Release);
     }
 }
 

@@ -64,10 +64,15 @@ impl Raw for usize {
 impl Raw for c_int {
     #[inline(always)]
     fn object(self, kind: HandleKind) -> *mut Object {
-        match narrow::place_of(kind, self) {
+        if let Some(object) = narrow::known(kind, self) {
+            return object.as_ptr();
+        }
+        let object = match narrow::place_of(kind, self) {
             Some(place) => narrow::at(place),
             None => numbered(kind, self),
-        }
+        };
+        narrow::remember(kind, self, object);
+        object
     }
 
     #[inline(always)]

@@ -29,7 +29,6 @@ pub mod newest;
 pub mod partitioned;
 #[cfg(not(application = "openmpi"))]
 pub mod session;
-#[cfg(not(application = "mpich"))]
 mod short;
 pub mod steps;
 pub mod uncarried;

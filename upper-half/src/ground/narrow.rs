@@ -11,7 +11,6 @@
 //! Runs in the application's threads, inside stubs: no allocation, no lock.
 
 use core::mem::offset_of;
-use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use stillpoint_wrappers::gate::HandleKind;
@@ -140,12 +139,17 @@ const _: () = assert!(offset_of!(Nothing, numbered) == ROOM);
 
 pub static KNOWN: Known = {
     const NONE: [AtomicPtr<Object>; REMEMBERED] = {
-        let mut places = [const { AtomicPtr::new(NOTHING[0].object()) }; REMEMBERED];
+        let mut places = [const { AtomicPtr::new(nothing()) }; REMEMBERED];
         places[0] = AtomicPtr::new(NOTHING[1].object());
         places
     };
     Known([NONE; KINDS])
 };
+
+/// An object that stands for none, whose number is no handle's.
+pub const fn nothing() -> *mut Object {
+    NOTHING[0].object()
+}
 
 /// Where in [`KNOWN`] the objects of a kind stand.
 pub const fn known_of(kind: HandleKind) -> usize {
@@ -158,10 +162,10 @@ fn remembered(kind: HandleKind, handle: i32) -> Option<&'static AtomicPtr<Object
 
 /// The object that a handle of a kind leads to, if one with the same last byte was asked for last, and it was that one.
 #[inline(always)]
-pub fn known(kind: HandleKind, handle: i32) -> Option<NonNull<Object>> {
+pub fn known(kind: HandleKind, handle: i32) -> Option<*mut Object> {
     let object = remembered(kind, handle)?.load(Ordering::Acquire);
     // SAFETY: an object, alive or freed, or one of those that stand for none.
-    unsafe { (number_of(object) == handle).then(|| NonNull::new_unchecked(object)) }
+    unsafe { (number_of(object) == handle).then_some(object) }
 }
 
 /// Notes what a handle of a kind leads to.
@@ -209,7 +213,7 @@ pub fn at(place: u32) -> *mut Object {
     };
     let index = place % CHUNK;
     if chunk.is_null() || index >= SLOTS {
-        return nothing();
+        return nowhere();
     }
     chunk.wrapping_add(index * STRIDE).cast()
 }
@@ -217,6 +221,6 @@ pub fn at(place: u32) -> *mut Object {
 /// Out of the way of those that are there.
 #[cold]
 #[inline(never)]
-fn nothing() -> *mut Object {
+fn nowhere() -> *mut Object {
     core::ptr::null_mut()
 }

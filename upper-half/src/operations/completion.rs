@@ -26,10 +26,8 @@ mod some;
 
 pub use crate::operations::request::EMPTY;
 pub use all::{testall, waitall};
-#[cfg(not(application = "mpich"))]
 pub use any::testany_failed;
 pub use any::{testany, waitany};
-#[cfg(not(application = "mpich"))]
 pub use direct::{over_when_asked, told_when_waited};
 pub use some::{testsome, waitsome};
 
@@ -121,7 +119,6 @@ pub unsafe fn wait(request: PlaceOf<RequestHandle>, status: *mut abi::Status) ->
 ///
 /// # Safety
 /// As the stub that has asked it, whose arguments these are; `code` is the real MPI's, which has filled the status.
-#[cfg(not(application = "mpich"))]
 pub unsafe extern "C" fn wait_failed(
     request: PlaceOf<RequestHandle>,
     status: *mut abi::Status,
@@ -187,7 +184,6 @@ pub unsafe fn test(
 ///
 /// # Safety
 /// As the stub that has asked it, whose arguments these are.
-#[cfg(not(application = "mpich"))]
 pub unsafe extern "C" fn test_failed(
     request: PlaceOf<RequestHandle>,
     flag: *mut c_int,

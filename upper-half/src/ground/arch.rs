@@ -12,3 +12,5 @@ pub(crate) use x86_64::{
 };
 #[cfg(all(target_arch = "x86_64", not(application = "mpich")))]
 pub(crate) use x86_64::received;
+#[cfg(all(target_arch = "x86_64", application = "mpich"))]
+pub(crate) use x86_64::received_if_there;

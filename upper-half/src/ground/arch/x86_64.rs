@@ -25,6 +25,8 @@ mod kernel;
 mod numbers;
 mod resumable;
 mod short;
+#[cfg(application = "mpich")]
+mod there;
 
 pub(crate) use asked::{asked, waited};
 pub use behalf::{is_on_behalf, on_behalf};
@@ -45,6 +47,8 @@ pub use resumable::{
 pub(crate) use short::{fails, probed, receive_begun, send_begun, sent};
 #[cfg(not(application = "mpich"))]
 pub(crate) use short::{matched, received};
+#[cfg(application = "mpich")]
+pub(crate) use there::received_if_there;
 
 const _: () = {
     // The assembly below spells these offsets out.

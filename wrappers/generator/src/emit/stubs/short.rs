@@ -24,13 +24,13 @@ const SHORT: [&str; 15] = [
     "MPI_Testany",
 ];
 
-/// Those of them whose short way is not written out where handles are numbers: there a receive is not the real MPI's own, and a message's handle has to be made.
-const WIDE: [&str; 2] = ["MPI_Recv", "MPI_Improbe"];
+/// That of them whose short way is not written out where handles are numbers: a message's handle has to be made.
+const WIDE: &str = "MPI_Improbe";
 
 /// Whether a function is one of them.
 pub fn is(function: &Function, wide: bool) -> bool {
     let name = function.name.as_str();
-    SHORT.contains(&name) && (wide || !WIDE.contains(&name))
+    SHORT.contains(&name) && (wide || name != WIDE)
 }
 
 /// The exported function, which goes on to `long` with the arguments as they were given.

@@ -31,4 +31,6 @@ pub mod partitioned;
 pub mod session;
 mod short;
 pub mod steps;
+#[cfg(not(application = "openmpi"))]
+pub mod told;
 pub mod uncarried;

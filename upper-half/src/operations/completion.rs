@@ -22,6 +22,7 @@ mod all;
 mod any;
 mod direct;
 mod list;
+mod seen;
 mod some;
 
 pub use crate::operations::request::EMPTY;
@@ -29,6 +30,9 @@ pub use all::{testall, waitall};
 pub use any::testany_failed;
 pub use any::{testany, waitany};
 pub use direct::{over_when_asked, told_when_waited};
+pub use seen::request_get_status;
+#[cfg(not(application = "openmpi"))]
+pub use seen::{request_get_status_all, request_get_status_any, request_get_status_some};
 pub use some::{testsome, waitsome};
 
 /// Gives a status to the application, unless it is ignored; `MPI_ERROR` stays as it is.

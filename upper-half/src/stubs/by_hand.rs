@@ -44,7 +44,7 @@ pub use crate::objects::info::{
 pub use crate::objects::memory::{alloc_mem, free_mem};
 pub use crate::objects::operator::{op_create, op_free};
 pub use crate::operations::completion::{
-    test, testall, testany, testsome, wait, waitall, waitany, waitsome,
+    request_get_status, test, testall, testany, testsome, wait, waitall, waitany, waitsome,
 };
 pub use crate::operations::grequest::{grequest_complete, grequest_start};
 pub use crate::operations::p2p::{
@@ -52,8 +52,7 @@ pub use crate::operations::p2p::{
     sendrecv, sendrecv_replace, ssend,
 };
 pub use crate::operations::persistent::{
-    bsend_init, cancel, recv_init, request_free, request_get_status, rsend_init, send_init,
-    ssend_init, start, startall,
+    bsend_init, cancel, recv_init, request_free, rsend_init, send_init, ssend_init, start, startall,
 };
 pub use crate::operations::probe::{improbe, imrecv, iprobe, mprobe, mrecv, probe};
 pub use crate::stubs::conversion::{
@@ -62,6 +61,16 @@ pub use crate::stubs::conversion::{
     status_c2f, status_f2c, type_c2f, type_f2c, win_c2f, win_f2c,
 };
 // What other ABIs have beside that, or in its place: the same numbers.
+#[cfg(not(application = "openmpi"))]
+pub use crate::objects::error_codes::{remove_error_class, remove_error_code, remove_error_string};
+#[cfg(not(application = "openmpi"))]
+pub use crate::operations::completion::{
+    request_get_status_all, request_get_status_any, request_get_status_some,
+};
+#[cfg(not(application = "openmpi"))]
+pub use crate::stubs::told::{
+    abi_get_fortran_info, abi_get_info, get_hw_resource_info, type_get_value_index,
+};
 #[cfg(not(application = "openmpi"))]
 pub use crate::objects::errhandler::{
     session_call_errhandler, session_create_errhandler, session_get_errhandler,

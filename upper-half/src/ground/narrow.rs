@@ -224,3 +224,52 @@ pub fn at(place: u32) -> *mut Object {
 fn nowhere() -> *mut Object {
     core::ptr::null_mut()
 }
+
+#[cfg(all(test, application = "mpich"))]
+mod tests {
+    use super::*;
+    use crate::ground::abi::{Handle, RequestHandle};
+    use crate::ground::handle;
+
+    const KIND: HandleKind = HandleKind::Request;
+
+    #[test]
+    fn a_number_leads_to_its_object_whatever_was_asked_for_before() {
+        let made: Vec<_> = (0..3 * REMEMBERED as u64)
+            .map(|word| handle::create(KIND, word, core::ptr::null_mut()))
+            .collect();
+        // SAFETY: the objects are the test's own.
+        unsafe {
+            // Three of each last byte, in turn: none is taken for another.
+            for _ in 0..2 {
+                for object in &made {
+                    let number = number_of(*object);
+                    let known = known(KIND, number);
+                    assert!(known.is_none() || known == Some(*object));
+                    assert_eq!(RequestHandle::of(*object).object(), *object);
+                    assert_eq!(super::known(KIND, number), Some(*object));
+                    assert_eq!(super::known(HandleKind::Message, number), None);
+                }
+            }
+            // An object of another kind in the slot of a freed one has another number.
+            let (first, number) = (made[0], number_of(made[0]));
+            assert_eq!(RequestHandle::of(first).object(), first);
+            handle::recycle(first);
+            let other = handle::create(HandleKind::Message, 0, core::ptr::null_mut());
+            assert_eq!(other, first);
+            assert_eq!(known(KIND, number), None);
+            assert_ne!(number_of(other), number);
+            handle::recycle(other);
+            made[1..].iter().for_each(|object| handle::recycle(*object));
+        }
+    }
+
+    #[test]
+    fn no_number_leads_to_what_stands_for_nothing() {
+        let kind = HandleKind::Info;
+        let nothing = [NOTHING[0].object(), NOTHING[1].object()];
+        for last in 0..REMEMBERED as i32 {
+            assert!(!known(kind, last).is_some_and(|it| nothing.contains(&it)));
+        }
+    }
+}

@@ -202,7 +202,7 @@ pub unsafe fn request_get_status_any(
         *index = abi::UNDEFINED;
         *flag = c_int::from(idle);
         if idle {
-            give(status, &EMPTY);
+            give_whole(status, 0, &EMPTY);
         }
         0
     }

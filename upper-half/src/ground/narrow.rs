@@ -157,7 +157,10 @@ pub const fn known_of(kind: HandleKind) -> usize {
 }
 
 fn remembered(kind: HandleKind, handle: i32) -> Option<&'static AtomicPtr<Object>> {
-    KNOWN.0.get(kind as usize - 1)?.get(usize::from(handle as u8))
+    KNOWN
+        .0
+        .get(kind as usize - 1)?
+        .get(usize::from(handle as u8))
 }
 
 /// The object that a handle of a kind leads to, if one with the same last byte was asked for last, and it was that one.
@@ -248,14 +251,14 @@ mod tests {
                     assert!(known.is_none() || known == Some(*object));
                     assert_eq!(RequestHandle::of(*object).object(), *object);
                     assert_eq!(super::known(KIND, number), Some(*object));
-                    assert_eq!(super::known(HandleKind::Message, number), None);
+                    assert_eq!(super::known(HandleKind::Group, number), None);
                 }
             }
             // An object of another kind in the slot of a freed one has another number.
             let (first, number) = (made[0], number_of(made[0]));
             assert_eq!(RequestHandle::of(first).object(), first);
             handle::recycle(first);
-            let other = handle::create(HandleKind::Message, 0, core::ptr::null_mut());
+            let other = handle::create(HandleKind::Group, 0, core::ptr::null_mut());
             assert_eq!(other, first);
             assert_eq!(known(KIND, number), None);
             assert_ne!(number_of(other), number);

@@ -62,19 +62,15 @@ pub use crate::stubs::conversion::{
 };
 // What other ABIs have beside that, or in its place: the same numbers.
 #[cfg(not(application = "openmpi"))]
+pub use crate::objects::errhandler::{
+    session_call_errhandler, session_create_errhandler, session_get_errhandler,
+    session_set_errhandler,
+};
+#[cfg(not(application = "openmpi"))]
 pub use crate::objects::error_codes::{remove_error_class, remove_error_code, remove_error_string};
 #[cfg(not(application = "openmpi"))]
 pub use crate::operations::completion::{
     request_get_status_all, request_get_status_any, request_get_status_some,
-};
-#[cfg(not(application = "openmpi"))]
-pub use crate::stubs::told::{
-    abi_get_fortran_info, abi_get_info, get_hw_resource_info, type_get_value_index,
-};
-#[cfg(not(application = "openmpi"))]
-pub use crate::objects::errhandler::{
-    session_call_errhandler, session_create_errhandler, session_get_errhandler,
-    session_set_errhandler,
 };
 pub use crate::stubs::both::{isendrecv, isendrecv_replace};
 pub use crate::stubs::conversion::{
@@ -116,6 +112,10 @@ pub use crate::stubs::session::{
     comm_create_from_group, group_from_session_pset, intercomm_create_from_groups,
     session_finalize, session_get_info, session_get_nth_pset, session_get_num_psets,
     session_get_pset_info, session_init,
+};
+#[cfg(not(application = "openmpi"))]
+pub use crate::stubs::told::{
+    abi_get_fortran_info, abi_get_info, get_hw_resource_info, type_get_value_index,
 };
 pub use crate::stubs::uncarried::{comm_spawn, comm_spawn_multiple};
 pub use crate::windows::{

@@ -8,8 +8,8 @@ use stillpoint_wrappers::gate::HandleKind;
 use crate::ground::abi::{self, Aint, Count, DatatypeHandle, InfoHandle, Offset, PlaceOf};
 use crate::ground::object::{Datatype, Object};
 use crate::objects::errhandler::run;
-use crate::objects::info::pairs::Pairs;
 use crate::objects::info;
+use crate::objects::info::pairs::Pairs;
 use crate::objects::outcome::{class, give, live};
 
 /// Types of pairs for `MPI_MAXLOC` and `MPI_MINLOC`, by standard-ABI values: of the value, of its index, of both.

@@ -377,6 +377,6 @@ macro_rules! matched {
     };
 }
 
+pub(crate) use {fails, probed, receive_begun, send_begun, sent};
 #[cfg(not(application = "mpich"))]
 pub(crate) use {matched, received};
-pub(crate) use {fails, probed, receive_begun, send_begun, sent};

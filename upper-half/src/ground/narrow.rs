@@ -137,14 +137,13 @@ static NOTHING: [Nothing; 2] = [Nothing::with(0), Nothing::with(1)];
 
 const _: () = assert!(offset_of!(Nothing, numbered) == ROOM);
 
-pub static KNOWN: Known = {
-    const NONE: [AtomicPtr<Object>; REMEMBERED] = {
-        let mut places = [const { AtomicPtr::new(nothing()) }; REMEMBERED];
-        places[0] = AtomicPtr::new(NOTHING[1].object());
-        places
-    };
-    Known([NONE; KINDS])
-};
+pub static KNOWN: Known = Known([const { nothing_known() }; KINDS]);
+
+const fn nothing_known() -> [AtomicPtr<Object>; REMEMBERED] {
+    let mut places = [const { AtomicPtr::new(nothing()) }; REMEMBERED];
+    places[0] = AtomicPtr::new(NOTHING[1].object());
+    places
+}
 
 /// An object that stands for none, whose number is no handle's.
 pub const fn nothing() -> *mut Object {

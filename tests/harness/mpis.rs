@@ -98,7 +98,13 @@ impl Mpi {
             return vec![];
         };
         let libraries = directory.join("lib").display().to_string();
-        let mut words = vec![format!("-L{libraries}"), format!("-Wl,-rpath,{libraries}")];
+        // Some compilers have the linker leave out what a program itself asks nothing of (Ubuntu's do): of a Fortran program that would be MPICH's own library, which its Fortran layer
+        // needs and does not find by the program's path.
+        let mut words = vec![
+            "-Wl,--no-as-needed".to_owned(),
+            format!("-L{libraries}"),
+            format!("-Wl,-rpath,{libraries}"),
+        ];
         // Those of wheels have C alone.
         let of_language: &[&str] = match (self.name.as_str(), language) {
             ("mpich-debian", "cpp") => &["-lmpichcxx", "-lmpich"],

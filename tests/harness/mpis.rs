@@ -98,7 +98,8 @@ impl Mpi {
             return vec![];
         };
         let libraries = directory.join("lib").display().to_string();
-        // All of them are the program's own: what its libraries need is not looked for where it itself was told to look.
+        // All of them are the program's own: what its libraries need is not looked for where it itself was told to look, and some compilers have the linker leave out
+        // what a program itself asks nothing of (a Fortran program of MPICH's own library).
         let mut words = vec![
             format!("-L{libraries}"),
             format!("-Wl,-rpath,{libraries}"),

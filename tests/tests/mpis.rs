@@ -118,6 +118,12 @@ fn sessions_are_carried() {
     of_mpich(Kind::Special, "sessions", false);
 }
 
+/// Not natively: MPICH 4.0 has none of these functions.
+#[test]
+fn requests_that_are_over_are_seen_without_being_ended() {
+    of_mpich(Kind::Special, "seen_not_ended", false);
+}
+
 /// `partitioned` on an MPI, by `started`, with these arguments.
 fn partitioned(
     ranks: u32,

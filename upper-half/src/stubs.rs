@@ -29,7 +29,8 @@ pub mod newest;
 pub mod partitioned;
 #[cfg(not(application = "openmpi"))]
 pub mod session;
-#[cfg(not(application = "mpich"))]
 mod short;
 pub mod steps;
+#[cfg(not(application = "openmpi"))]
+pub mod told;
 pub mod uncarried;

@@ -3,11 +3,14 @@
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
+#[cfg(all(target_arch = "x86_64", not(application = "mpich")))]
+pub(crate) use x86_64::received;
+#[cfg(all(target_arch = "x86_64", application = "mpich"))]
+pub(crate) use x86_64::received_if_there;
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::*;
 #[cfg(target_arch = "x86_64")]
-#[cfg_attr(application = "mpich", expect(unused_imports))]
 pub(crate) use x86_64::{
-    asked, collective, go_to, probed, receive_begun, received, resumable_receive, send_begun, sent,
-    waited,
+    asked, collective, fails, go_to, object_of, probed, receive_begun, resumable_receive,
+    send_begun, sent, waited,
 };

@@ -2,10 +2,15 @@
 //!
 //! Such a number has the bits of its kind, as the kind's null handle, two bits that no predefined handle has (MPICH's "indirect" handles), and the place
 //! of the object's slot. So a handle leads to its object by an address from a table and a multiplication, and slots keep their places for ever.
-//! Nothing of this is done, and the table takes no room, where no handle is such a number.
+//!
+//! Shorter is the way to an object that has been asked for before: a second table has, by the last bits of a number, the object that such a number led to last.
+//! Each object says its own number, so whether it is the right one is seen there, and nothing ever has to be taken out of that table ([`known`]).
+//!
+//! Nothing of this is done, and the tables take no room, where no handle is such a number.
 //!
 //! Runs in the application's threads, inside stubs: no allocation, no lock.
 
+use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use stillpoint_wrappers::gate::HandleKind;
@@ -50,7 +55,7 @@ pub const NUMBERED: usize = ROOM + size_of::<Numbered>();
 const _: () = assert!(NUMBERED <= STRIDE);
 
 impl Numbered {
-    fn behind(object: *mut Object) -> *mut Numbered {
+    const fn behind(object: *mut Object) -> *mut Numbered {
         object.wrapping_byte_add(ROOM).cast()
     }
 
@@ -92,6 +97,89 @@ impl Numbered {
     }
 }
 
+/// Where an object says its number.
+pub const NUMBER: usize = ROOM + offset_of!(Numbered, handle);
+
+/// Places for the objects of a kind that numbers have led to: as many as a byte has values.
+const REMEMBERED: usize = 256;
+/// Kinds, which are numbered from 1.
+const KINDS: usize = if ANY { HandleKind::Session as usize } else { 1 };
+
+/// What numbers have led to, for each kind by a number's last byte.
+pub struct Known([[AtomicPtr<Object>; REMEMBERED]; KINDS]);
+
+/// Where nothing was asked for yet.
+#[repr(C, align(64))]
+struct Nothing {
+    room: [u64; ROOM / 8],
+    numbered: Numbered,
+}
+
+// SAFETY: never written.
+unsafe impl Sync for Nothing {}
+
+impl Nothing {
+    const fn with(handle: i32) -> Self {
+        let numbered = Numbered { place: 0, handle };
+        Self {
+            room: [0; ROOM / 8],
+            numbered,
+        }
+    }
+
+    const fn object(&'static self) -> *mut Object {
+        core::ptr::from_ref(self).cast_mut().cast()
+    }
+}
+
+/// Their numbers end in 0 and in 1: no number leads to one by its own last byte.
+static NOTHING: [Nothing; 2] = [Nothing::with(0), Nothing::with(1)];
+
+const _: () = assert!(offset_of!(Nothing, numbered) == ROOM);
+
+pub static KNOWN: Known = Known([const { nothing_known() }; KINDS]);
+
+const fn nothing_known() -> [AtomicPtr<Object>; REMEMBERED] {
+    let mut places = [const { AtomicPtr::new(nothing()) }; REMEMBERED];
+    places[0] = AtomicPtr::new(NOTHING[1].object());
+    places
+}
+
+/// An object that stands for none, whose number is no handle's.
+pub const fn nothing() -> *mut Object {
+    NOTHING[0].object()
+}
+
+/// Where in [`KNOWN`] the objects of a kind stand.
+pub const fn known_of(kind: HandleKind) -> usize {
+    (if ANY { kind as usize - 1 } else { 0 }) * size_of::<[AtomicPtr<Object>; REMEMBERED]>()
+}
+
+fn remembered(kind: HandleKind, handle: i32) -> Option<&'static AtomicPtr<Object>> {
+    KNOWN
+        .0
+        .get(kind as usize - 1)?
+        .get(usize::from(handle as u8))
+}
+
+/// The object that a handle of a kind leads to, if one with the same last byte was asked for last, and it was that one.
+#[inline(always)]
+pub fn known(kind: HandleKind, handle: i32) -> Option<*mut Object> {
+    let object = remembered(kind, handle)?.load(Ordering::Acquire);
+    // SAFETY: an object, alive or freed, or one of those that stand for none.
+    unsafe { (number_of(object) == handle).then_some(object) }
+}
+
+/// Notes what a handle of a kind leads to.
+#[inline(always)]
+pub fn remember(kind: HandleKind, handle: i32, object: *mut Object) {
+    if !object.is_null()
+        && let Some(place) = remembered(kind, handle)
+    {
+        place.store(object, Ordering::Release);
+    }
+}
+
 /// A new chunk of slots.
 pub(super) fn chunk(number: usize, chunk: *mut u8) {
     if ANY && let Some(entry) = TABLE.get(number) {
@@ -127,7 +215,7 @@ pub fn at(place: u32) -> *mut Object {
     };
     let index = place % CHUNK;
     if chunk.is_null() || index >= SLOTS {
-        return nothing();
+        return nowhere();
     }
     chunk.wrapping_add(index * STRIDE).cast()
 }
@@ -135,6 +223,55 @@ pub fn at(place: u32) -> *mut Object {
 /// Out of the way of those that are there.
 #[cold]
 #[inline(never)]
-fn nothing() -> *mut Object {
+fn nowhere() -> *mut Object {
     core::ptr::null_mut()
+}
+
+#[cfg(all(test, application = "mpich"))]
+mod tests {
+    use super::*;
+    use crate::ground::abi::{Handle, RequestHandle};
+    use crate::ground::handle;
+
+    const KIND: HandleKind = HandleKind::Request;
+
+    #[test]
+    fn a_number_leads_to_its_object_whatever_was_asked_for_before() {
+        let made: Vec<_> = (0..3 * REMEMBERED as u64)
+            .map(|word| handle::create(KIND, word, core::ptr::null_mut()))
+            .collect();
+        // SAFETY: the objects are the test's own.
+        unsafe {
+            // Three of each last byte, in turn: none is taken for another.
+            for _ in 0..2 {
+                for object in &made {
+                    let number = number_of(*object);
+                    let known = known(KIND, number);
+                    assert!(known.is_none() || known == Some(*object));
+                    assert_eq!(RequestHandle::of(*object).object(), *object);
+                    assert_eq!(super::known(KIND, number), Some(*object));
+                    assert_eq!(super::known(HandleKind::Group, number), None);
+                }
+            }
+            // An object of another kind in the slot of a freed one has another number.
+            let (first, number) = (made[0], number_of(made[0]));
+            assert_eq!(RequestHandle::of(first).object(), first);
+            handle::recycle(first);
+            let other = handle::create(HandleKind::Group, 0, core::ptr::null_mut());
+            assert_eq!(other, first);
+            assert_eq!(known(KIND, number), None);
+            assert_ne!(number_of(other), number);
+            handle::recycle(other);
+            made[1..].iter().for_each(|object| handle::recycle(*object));
+        }
+    }
+
+    #[test]
+    fn no_number_leads_to_what_stands_for_nothing() {
+        let kind = HandleKind::Info;
+        let nothing = [NOTHING[0].object(), NOTHING[1].object()];
+        for last in 0..REMEMBERED as i32 {
+            assert!(!known(kind, last).is_some_and(|it| nothing.contains(&it)));
+        }
+    }
 }

@@ -98,6 +98,66 @@ pub unsafe fn add_error_string(code: c_int, text: *const c_char) -> c_int {
     }
 }
 
+/// Ends what the application has added: a class, a code, or the text of either.
+#[cfg(not(application = "openmpi"))]
+fn remove(code: c_int, allowed: impl FnOnce(&Codes, &Added) -> bool) -> Outcome<()> {
+    let mut codes = CODES.lock();
+    let added = codes.added.get(&code).ok_or(class::ARG)?;
+    if !added.text.is_empty() || !allowed(&codes, added) {
+        return Err(class::ARG);
+    }
+    codes.added.remove(&code);
+    Ok(())
+}
+
+/// `MPI_Remove_error_class`. `MPI_LASTUSEDCODE` stays: a number is never given twice.
+///
+/// # Safety
+/// Inside or outside a stub; no place is named.
+#[cfg(not(application = "openmpi"))]
+pub unsafe fn remove_error_class(errorclass: c_int) -> c_int {
+    // SAFETY: no object is named.
+    unsafe {
+        run(std::ptr::null_mut(), c"MPI_Remove_error_class", || {
+            remove(errorclass, |codes, added| {
+                let codes_of = codes.added.values().filter(|it| it.class == errorclass);
+                added.class == errorclass && codes_of.count() == 1
+            })
+        })
+    }
+}
+
+/// `MPI_Remove_error_code`.
+///
+/// # Safety
+/// As [`remove_error_class`].
+#[cfg(not(application = "openmpi"))]
+pub unsafe fn remove_error_code(errorcode: c_int) -> c_int {
+    // SAFETY: no object is named.
+    unsafe {
+        run(std::ptr::null_mut(), c"MPI_Remove_error_code", || {
+            remove(errorcode, |_, added| added.class != errorcode)
+        })
+    }
+}
+
+/// `MPI_Remove_error_string`.
+///
+/// # Safety
+/// As [`remove_error_class`].
+#[cfg(not(application = "openmpi"))]
+pub unsafe fn remove_error_string(code: c_int) -> c_int {
+    // SAFETY: no object is named.
+    unsafe {
+        run(std::ptr::null_mut(), c"MPI_Remove_error_string", || {
+            let mut codes = CODES.lock();
+            let added = codes.added.get_mut(&code).ok_or(class::ARG)?;
+            added.text.clear();
+            Ok(())
+        })
+    }
+}
+
 /// `MPI_Error_class`.
 ///
 /// # Safety

@@ -22,15 +22,17 @@ mod all;
 mod any;
 mod direct;
 mod list;
+mod seen;
 mod some;
 
 pub use crate::operations::request::EMPTY;
 pub use all::{testall, waitall};
-#[cfg(not(application = "mpich"))]
 pub use any::testany_failed;
 pub use any::{testany, waitany};
-#[cfg(not(application = "mpich"))]
 pub use direct::{over_when_asked, told_when_waited};
+pub use seen::request_get_status;
+#[cfg(not(application = "openmpi"))]
+pub use seen::{request_get_status_all, request_get_status_any, request_get_status_some};
 pub use some::{testsome, waitsome};
 
 /// Gives a status to the application, unless it is ignored; `MPI_ERROR` stays as it is.
@@ -121,7 +123,6 @@ pub unsafe fn wait(request: PlaceOf<RequestHandle>, status: *mut abi::Status) ->
 ///
 /// # Safety
 /// As the stub that has asked it, whose arguments these are; `code` is the real MPI's, which has filled the status.
-#[cfg(not(application = "mpich"))]
 pub unsafe extern "C" fn wait_failed(
     request: PlaceOf<RequestHandle>,
     status: *mut abi::Status,
@@ -187,7 +188,6 @@ pub unsafe fn test(
 ///
 /// # Safety
 /// As the stub that has asked it, whose arguments these are.
-#[cfg(not(application = "mpich"))]
 pub unsafe extern "C" fn test_failed(
     request: PlaceOf<RequestHandle>,
     flag: *mut c_int,

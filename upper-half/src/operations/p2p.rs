@@ -32,6 +32,8 @@ mod waiting;
 pub use both::{sendrecv, sendrecv_replace};
 pub use buffer::{buffer_attach, buffer_detach, rebuild_buffer};
 pub use posted::{irecv, post};
+#[cfg(application = "mpich")]
+pub use receive::receive_of_one_has_failed;
 pub use receive::{receive, recv};
 pub use waiting::{
     hook as waiting_hook, parked as parked_in_receive, prepare as prepare_receive,

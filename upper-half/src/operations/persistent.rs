@@ -24,7 +24,7 @@ mod handles;
 mod kept;
 
 pub use again::rebuild;
-pub use handles::{cancel, request_free, request_get_status};
+pub use handles::{cancel, request_free};
 pub use kept::{Members, agree};
 
 /// Makes a persistent point-to-point request in the lower half.

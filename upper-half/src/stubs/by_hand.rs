@@ -44,7 +44,7 @@ pub use crate::objects::info::{
 pub use crate::objects::memory::{alloc_mem, free_mem};
 pub use crate::objects::operator::{op_create, op_free};
 pub use crate::operations::completion::{
-    test, testall, testany, testsome, wait, waitall, waitany, waitsome,
+    request_get_status, test, testall, testany, testsome, wait, waitall, waitany, waitsome,
 };
 pub use crate::operations::grequest::{grequest_complete, grequest_start};
 pub use crate::operations::p2p::{
@@ -52,8 +52,7 @@ pub use crate::operations::p2p::{
     sendrecv, sendrecv_replace, ssend,
 };
 pub use crate::operations::persistent::{
-    bsend_init, cancel, recv_init, request_free, request_get_status, rsend_init, send_init,
-    ssend_init, start, startall,
+    bsend_init, cancel, recv_init, request_free, rsend_init, send_init, ssend_init, start, startall,
 };
 pub use crate::operations::probe::{improbe, imrecv, iprobe, mprobe, mrecv, probe};
 pub use crate::stubs::conversion::{
@@ -66,6 +65,12 @@ pub use crate::stubs::conversion::{
 pub use crate::objects::errhandler::{
     session_call_errhandler, session_create_errhandler, session_get_errhandler,
     session_set_errhandler,
+};
+#[cfg(not(application = "openmpi"))]
+pub use crate::objects::error_codes::{remove_error_class, remove_error_code, remove_error_string};
+#[cfg(not(application = "openmpi"))]
+pub use crate::operations::completion::{
+    request_get_status_all, request_get_status_any, request_get_status_some,
 };
 pub use crate::stubs::both::{isendrecv, isendrecv_replace};
 pub use crate::stubs::conversion::{
@@ -107,6 +112,10 @@ pub use crate::stubs::session::{
     comm_create_from_group, group_from_session_pset, intercomm_create_from_groups,
     session_finalize, session_get_info, session_get_nth_pset, session_get_num_psets,
     session_get_pset_info, session_init,
+};
+#[cfg(not(application = "openmpi"))]
+pub use crate::stubs::told::{
+    abi_get_fortran_info, abi_get_info, get_hw_resource_info, type_get_value_index,
 };
 pub use crate::stubs::uncarried::{comm_spawn, comm_spawn_multiple};
 pub use crate::windows::{

@@ -44,7 +44,7 @@ macro_rules! short {
             failed: $crate::stubs::short::failed
         )
     };
-    (@ recv, $name:literal, $long:path, $slot:expr) => { $crate::ground::arch::received!(long: $long) };
+    (@ recv, $name:literal, $long:path, $slot:expr) => { $crate::stubs::short::receives!($slot, $long) };
     (@ iprobe, $name:literal, $long:path, $slot:expr) => {
         $crate::ground::arch::probed!(
             $name, table: $crate::operations::direct::TABLE, slot: $slot, drained: $crate::operations::messages::drain::WAITING, long: $long,
@@ -91,6 +91,25 @@ macro_rules! sends {
     };
 }
 
+/// A blocking receive, by the real MPI's own.
+#[cfg(not(application = "mpich"))]
+macro_rules! receives {
+    ($slot:expr, $long:path) => {
+        $crate::ground::arch::received!(long: $long)
+    };
+}
+
+/// A blocking receive where the real MPI does not call back while it waits.
+#[cfg(application = "mpich")]
+macro_rules! receives {
+    ($slot:expr, $long:path) => {
+        $crate::ground::arch::received_if_there!(
+            table: $crate::operations::direct::TABLE, probe: core::mem::offset_of!(stillpoint_wrappers::direct::Direct, iprobe), slot: $slot,
+            drained: $crate::operations::messages::drain::WAITING, long: $long, failed: $crate::operations::p2p::receive_of_one_has_failed
+        )
+    };
+}
+
 /// A nonblocking send of any mode.
 macro_rules! begins {
     ($name:literal, $slot:expr, $long:path, $kind:ident) => {
@@ -102,4 +121,4 @@ macro_rules! begins {
         )
     };
 }
-pub(crate) use {begins, sends, short};
+pub(crate) use {begins, receives, sends, short};

@@ -136,10 +136,25 @@ mod point_to_point {
     use core::ffi::{c_int, c_void};
     use crate::ground::abi::{CommHandle, Count, DatatypeHandle, Handle};
     use crate::ground::export::export;
+    use crate::stubs::short::short;
     use crate::stubs::{by_hand, large};
 
     #[unsafe(export_name = "MPI_Send")]
+    #[unsafe(naked)]
     unsafe extern "C" fn send(
+        buf: *const c_void,
+        count: c_int,
+        datatype: DatatypeHandle,
+        dest: c_int,
+        tag: c_int,
+        comm: CommHandle,
+    ) -> c_int {
+        short!(send, "MPI_Send", send_converted)
+    }
+
+    #[cold]
+    #[inline(never)]
+    unsafe extern "C" fn send_converted(
         buf: *const c_void,
         count: c_int,
         datatype: DatatypeHandle,

@@ -22,6 +22,12 @@ impl Handle for CommHandle {
     fn same(self, other: Self) -> bool {
         self.0 == other.0
     }
+
+    #[cfg(application = "mpich")]
+    #[inline(always)]
+    fn known(self) -> Option<*mut Object> {
+        Raw::known(self.0, HandleKind::Communicator)
+    }
 }
 
 /// `MPI_Group`.
@@ -43,6 +49,12 @@ impl Handle for GroupHandle {
     #[inline(always)]
     fn same(self, other: Self) -> bool {
         self.0 == other.0
+    }
+
+    #[cfg(application = "mpich")]
+    #[inline(always)]
+    fn known(self) -> Option<*mut Object> {
+        Raw::known(self.0, HandleKind::Group)
     }
 }
 
@@ -66,6 +78,12 @@ impl Handle for DatatypeHandle {
     fn same(self, other: Self) -> bool {
         self.0 == other.0
     }
+
+    #[cfg(application = "mpich")]
+    #[inline(always)]
+    fn known(self) -> Option<*mut Object> {
+        Raw::known(self.0, HandleKind::Datatype)
+    }
 }
 
 /// `MPI_Op`.
@@ -87,6 +105,12 @@ impl Handle for OpHandle {
     #[inline(always)]
     fn same(self, other: Self) -> bool {
         self.0 == other.0
+    }
+
+    #[cfg(application = "mpich")]
+    #[inline(always)]
+    fn known(self) -> Option<*mut Object> {
+        Raw::known(self.0, HandleKind::Operator)
     }
 }
 
@@ -110,6 +134,12 @@ impl Handle for RequestHandle {
     fn same(self, other: Self) -> bool {
         self.0 == other.0
     }
+
+    #[cfg(application = "mpich")]
+    #[inline(always)]
+    fn known(self) -> Option<*mut Object> {
+        Raw::known(self.0, HandleKind::Request)
+    }
 }
 
 /// `MPI_Errhandler`.
@@ -131,6 +161,12 @@ impl Handle for ErrhandlerHandle {
     #[inline(always)]
     fn same(self, other: Self) -> bool {
         self.0 == other.0
+    }
+
+    #[cfg(application = "mpich")]
+    #[inline(always)]
+    fn known(self) -> Option<*mut Object> {
+        Raw::known(self.0, HandleKind::Errhandler)
     }
 }
 
@@ -154,6 +190,12 @@ impl Handle for InfoHandle {
     fn same(self, other: Self) -> bool {
         self.0 == other.0
     }
+
+    #[cfg(application = "mpich")]
+    #[inline(always)]
+    fn known(self) -> Option<*mut Object> {
+        Raw::known(self.0, HandleKind::Info)
+    }
 }
 
 /// `MPI_Message`.
@@ -175,6 +217,12 @@ impl Handle for MessageHandle {
     #[inline(always)]
     fn same(self, other: Self) -> bool {
         self.0 == other.0
+    }
+
+    #[cfg(application = "mpich")]
+    #[inline(always)]
+    fn known(self) -> Option<*mut Object> {
+        Raw::known(self.0, HandleKind::Message)
     }
 }
 
@@ -198,6 +246,12 @@ impl Handle for WinHandle {
     fn same(self, other: Self) -> bool {
         self.0 == other.0
     }
+
+    #[cfg(application = "mpich")]
+    #[inline(always)]
+    fn known(self) -> Option<*mut Object> {
+        Raw::known(self.0, HandleKind::Window)
+    }
 }
 
 /// `MPI_File`.
@@ -219,6 +273,12 @@ impl Handle for FileHandle {
     #[inline(always)]
     fn same(self, other: Self) -> bool {
         self.0 == other.0
+    }
+
+    #[cfg(application = "mpich")]
+    #[inline(always)]
+    fn known(self) -> Option<*mut Object> {
+        Raw::known(self.0, HandleKind::File)
     }
 }
 

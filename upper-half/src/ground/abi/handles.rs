@@ -18,6 +18,12 @@ pub(super) trait Raw: Copy {
     fn object(self, kind: HandleKind) -> *mut Object;
     /// The handle of an object.
     fn of(object: *mut Object) -> Self;
+    /// The object of a number, where it was asked for before.
+    #[cfg(application = "mpich")]
+    #[inline(always)]
+    fn known(self, _kind: HandleKind) -> Option<*mut Object> {
+        None
+    }
 }
 
 /// A handle that is its object's address.
@@ -64,10 +70,15 @@ impl Raw for usize {
 impl Raw for c_int {
     #[inline(always)]
     fn object(self, kind: HandleKind) -> *mut Object {
-        match narrow::place_of(kind, self) {
+        if let Some(object) = narrow::known(kind, self) {
+            return object;
+        }
+        let object = match narrow::place_of(kind, self) {
             Some(place) => narrow::at(place),
             None => numbered(kind, self),
-        }
+        };
+        narrow::remember(kind, self, object);
+        object
     }
 
     #[inline(always)]
@@ -77,6 +88,12 @@ impl Raw for c_int {
         }
         // SAFETY: objects are never unmapped.
         unsafe { narrow::number_of(object) }
+    }
+
+    #[cfg(application = "mpich")]
+    #[inline(always)]
+    fn known(self, kind: HandleKind) -> Option<*mut Object> {
+        narrow::known(kind, self)
     }
 }
 
@@ -88,6 +105,9 @@ pub trait Handle: Copy {
     fn of(object: *mut Object) -> Self;
     /// Whether it is the same.
     fn same(self, other: Self) -> bool;
+    /// The object that it leads to, where it was asked for before.
+    #[cfg(application = "mpich")]
+    fn known(self) -> Option<*mut Object>;
 }
 
 /// Where the application keeps a handle, or several side by side.

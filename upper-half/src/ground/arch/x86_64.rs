@@ -22,8 +22,11 @@ mod asked;
 mod behalf;
 mod collective;
 mod kernel;
+mod numbers;
 mod resumable;
 mod short;
+#[cfg(application = "mpich")]
+mod there;
 
 pub(crate) use asked::{asked, waited};
 pub use behalf::{is_on_behalf, on_behalf};
@@ -35,14 +38,17 @@ pub use kernel::{
     futex_wait, is_mapped, leave_out, map, map_again, set_fs, unmap, working_directory,
     yield_processor,
 };
+pub(crate) use numbers::object_of;
 pub(crate) use resumable::resumable_receive;
 pub use resumable::{
     CODE, UNDER_WAY, code_of_receive, give_receive_back, leave_receive, outside_and_receives,
     receive, stillpoint_receive, take_receive,
 };
+pub(crate) use short::{fails, probed, receive_begun, send_begun, sent};
 #[cfg(not(application = "mpich"))]
-pub(crate) use short::{fails, matched};
-pub(crate) use short::{probed, receive_begun, received, send_begun, sent};
+pub(crate) use short::{matched, received};
+#[cfg(application = "mpich")]
+pub(crate) use there::received_if_there;
 
 const _: () = {
     // The assembly below spells these offsets out.

@@ -147,7 +147,6 @@ pub unsafe fn testany(
 ///
 /// # Safety
 /// As the stub that has asked it, whose arguments these are.
-#[cfg(not(application = "mpich"))]
 pub unsafe extern "C" fn testany_failed(
     count: c_int,
     array_of_requests: PlaceOf<RequestHandle>,

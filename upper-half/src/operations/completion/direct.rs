@@ -10,7 +10,6 @@ use core::ffi::c_int;
 use stillpoint_wrappers::neutral;
 
 use crate::ground::abi::{PlaceOf, RequestHandle};
-#[cfg(not(application = "mpich"))]
 use crate::ground::crossing;
 use crate::ground::{abi, arch};
 use crate::operations::completion::{EMPTY, give};
@@ -161,7 +160,6 @@ unsafe fn told_of_send(handle: PlaceOf<RequestHandle>, status: *mut abi::Status)
 ///
 /// # Safety
 /// The application's places.
-#[cfg(not(application = "mpich"))]
 pub unsafe extern "C" fn told_when_waited(
     handle: PlaceOf<RequestHandle>,
     status: *mut abi::Status,
@@ -256,7 +254,6 @@ pub unsafe fn test(
 ///
 /// # Safety
 /// At the end of the stub that has asked it; the application's place.
-#[cfg(not(application = "mpich"))]
 pub unsafe extern "C" fn over_when_asked(handle: PlaceOf<RequestHandle>) -> c_int {
     // SAFETY: the caller's.
     unsafe {
@@ -273,7 +270,6 @@ pub unsafe extern "C" fn over_when_asked(handle: PlaceOf<RequestHandle>) -> c_in
 ///
 /// # Safety
 /// As [`over_when_asked`]; `code` is the real MPI's, which has filled the status.
-#[cfg(not(application = "mpich"))]
 pub unsafe fn failed_when_asked(
     handle: PlaceOf<RequestHandle>,
     looked: bool,

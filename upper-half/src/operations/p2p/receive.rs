@@ -140,6 +140,22 @@ unsafe fn recv_directly(
     }
 }
 
+/// A receive of a message that was there has failed with one of the real MPI's codes: the end of its stub.
+///
+/// # Safety
+/// In the application, on that communicator.
+#[cfg(application = "mpich")]
+pub unsafe extern "C" fn receive_of_one_has_failed(comm: Comm, code: c_int) -> c_int {
+    // SAFETY: the thread was in the application when it called the stub.
+    unsafe {
+        let stay = direct::enter();
+        if direct::error(code) == ERR_TRUNCATE {
+            arch::count_received();
+        }
+        stay.end(comm, code, c"MPI_Recv")
+    }
+}
+
 /// Waits for a receive that was posted the short way; `arguments` are its own.
 ///
 /// # Safety

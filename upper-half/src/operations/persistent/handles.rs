@@ -3,14 +3,10 @@
 use core::ffi::c_int;
 use core::ptr;
 
-use stillpoint_wrappers::neutral::Status;
-
-use crate::ground::abi::{self, PlaceOf, RequestHandle};
+use crate::ground::abi::{PlaceOf, RequestHandle};
 use crate::ground::crossing::{self, cross};
-use crate::ground::object::Object;
 use crate::objects::errhandler::raise;
 use crate::operations::clock::persistent as clocks;
-use crate::operations::completion::{EMPTY, give};
 use crate::operations::devices;
 use crate::operations::request::{self, CANCELLED, GONE, Kind, PERSISTENT, State};
 
@@ -83,58 +79,5 @@ pub unsafe fn cancel(request: PlaceOf<RequestHandle>) -> c_int {
         } else {
             raise((*it).communicator, code, c"MPI_Cancel")
         }
-    }
-}
-
-/// `MPI_Request_get_status`.
-///
-/// # Safety
-/// As the MPI function.
-pub unsafe fn request_get_status(
-    request: *mut Object,
-    flag: *mut c_int,
-    status: *mut abi::Status,
-) -> c_int {
-    let _inside = crossing::enter();
-    // SAFETY: the application's request, flag and status.
-    unsafe {
-        let it = match request::of(request) {
-            Ok(Some(it)) => it,
-            Ok(None) => {
-                *flag = 1;
-                give(status, &EMPTY);
-                return 0;
-            }
-            Err(code) => return raise(ptr::null_mut(), code, c"MPI_Request_get_status"),
-        };
-        *flag = 1;
-        match (*it).state {
-            State::Inactive => give(status, &EMPTY),
-            State::Done => {
-                let error = devices::landed(it);
-                give(status, &(*it).status);
-                if error != 0 {
-                    return raise((*it).communicator, error, c"MPI_Request_get_status");
-                }
-            }
-            State::Active => {
-                let word = (*it).head.lower;
-                let (mut done, mut found) = (0, Status::default());
-                let code =
-                    cross(|dispatch| (dispatch.request_get_status)(word, &mut done, &mut found));
-                if code != 0 {
-                    return raise((*it).communicator, code, c"MPI_Request_get_status");
-                }
-                *flag = done;
-                if done != 0 {
-                    let error = devices::landed(it);
-                    give(status, &found);
-                    if error != 0 {
-                        return raise((*it).communicator, error, c"MPI_Request_get_status");
-                    }
-                }
-            }
-        }
-        0
     }
 }

@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::slots::{REQUESTS, hold, slot};
 use super::{Kind, Request, State};
-use crate::ground::abi::{PlaceOf, RequestHandle};
+use crate::ground::abi::{Handle, PlaceOf, RequestHandle};
 use crate::ground::object::{Datatype, Object};
 use crate::ground::shared::concurrent;
 use crate::ground::{abi, arch};
@@ -225,16 +225,19 @@ pub unsafe fn end(request: *mut Request) {
 /// Ends light receives that are over below: their messages are counted, and their handles lead nowhere.
 ///
 /// # Safety
-/// In a stay of the short way; `count` handles of light receives, used no more.
+/// In a stay of the short way; `count` handles of light receives, used no more, of which `object` gives each one's.
 #[inline(always)]
-pub unsafe fn end_receives(handles: PlaceOf<RequestHandle>, count: usize) {
-    let null = super::null();
+pub unsafe fn end_receives(
+    handles: PlaceOf<RequestHandle>,
+    count: usize,
+    object: impl Fn(usize) -> *mut Object,
+) {
+    let null = RequestHandle::of(super::null());
     // SAFETY: the caller's array.
     unsafe {
         let end = |index: usize| {
-            let handle = handles.add(index);
-            ring::rest(handle.get().cast());
-            handle.set(null);
+            ring::rest(object(index).cast());
+            handles.add(index).write(null);
         };
         let mut index = 0;
         while index < count & !3 {

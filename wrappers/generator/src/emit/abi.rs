@@ -86,7 +86,8 @@ pub fn emit_types(input: &Input) -> String {
                  impl Handle for {own} {{\n\
                  #[inline(always)]\nfn object(self) -> *mut Object {{\nRaw::object(self.0, HandleKind::{of})\n}}\n\n\
                  #[inline(always)]\nfn of(object: *mut Object) -> Self {{\nSelf(Raw::of(object))\n}}\n\n\
-                 #[inline(always)]\nfn same(self, other: Self) -> bool {{\nself.0 == other.0\n}}\n}}\n"
+                 #[inline(always)]\nfn same(self, other: Self) -> bool {{\nself.0 == other.0\n}}\n\n\
+                 #[cfg(application = \"mpich\")]\n#[inline(always)]\nfn known(self) -> Option<*mut Object> {{\nRaw::known(self.0, HandleKind::{of})\n}}\n}}\n"
             );
             continue;
         }

@@ -15,7 +15,7 @@ mod repeated;
 mod short;
 
 use arguments::{after, argument, before};
-use collective::{directly, in_assembly};
+use collective::{directly, in_assembly, with_numbers};
 use repeated::{input, repeated};
 
 /// Words that a stub uses for itself.
@@ -140,8 +140,7 @@ fn stub(text: &mut String, function: &Function, wide: bool) {
             beginning(text, function, kind::application_type, &cold(&long));
         }
         (true, Form::Blocking) => {
-            exported(text, function);
-            let _ = writeln!(text, "{name}_of_objects({})\n}}\n}}", names(function));
+            with_numbers(text, function, &long);
             in_assembly(text, function, &long, false);
             beginning(text, function, kind::inner_type, &cold(&long));
         }
@@ -149,7 +148,7 @@ fn stub(text: &mut String, function: &Function, wide: bool) {
             directly(text, function, &long);
             beginning(text, function, kind::inner_type, &cold(&long));
         }
-        (false, Form::Written) if wide && short::is(function) => {
+        (false, Form::Written) if short::is(function, wide) => {
             short::stub(text, function, &long);
             beginning(text, function, kind::application_type, &cold(&long));
         }

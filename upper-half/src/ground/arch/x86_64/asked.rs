@@ -7,7 +7,6 @@
 
 /// The body of the naked function that is such a stub; `one` says whether it has a count and an index. `long` is called as the stub was, from the application. `over`, with
 /// the handle's place, and `failed`, with the stub's arguments and the real MPI's code behind them, are called when it has come out of the real MPI.
-#[cfg_attr(application = "mpich", expect(unused_macros))]
 macro_rules! asked {
     (table: $table:path, slot: $slot:expr, one: $one:literal, form: $form:expr, long: $long:path, over: $over:path, failed: $failed:path) => {
         core::arch::naked_asm!(
@@ -17,17 +16,35 @@ macro_rules! asked {
             // The flag is the last but one; the stack is even with an odd number of these.
             ".if {one}",
             "cmp edi, 1", "jne {long}",
+            ".if {narrow}",
+            "mov r10d, [rsi]",
+            "lea r11, [rip + {known}]",
+            $crate::ground::arch::object_of!("r10d", "r10b" => "rax", "eax", "requests"),
+            "cmp dword ptr [rax + {form_at}], {form}", "jne {long}",
+            "push rsi", "push rdx", "push r8", "push rcx", "push rax",
+            "mov rsi, rax",
+            ".else",
             "push rsi",
             "mov rsi, [rsi]",
             "cmp rsi, 4096", "jb 5f",
             "cmp dword ptr [rsi + {form_at}], {form}", "jne 5f",
             "push rdx", "push r8", "push rcx", "push rax",
+            ".endif",
+            ".else",
+            ".if {narrow}",
+            "mov r10d, [rdi]",
+            "lea r11, [rip + {known}]",
+            $crate::ground::arch::object_of!("r10d", "r10b" => "rax", "eax", "requests"),
+            "cmp dword ptr [rax + {form_at}], {form}", "jne {long}",
+            "push rdi", "push rsi", "push rdx",
+            "mov rdi, rax",
             ".else",
             "push rdi",
             "mov rdi, [rdi]",
             "cmp rdi, 4096", "jb 5f",
             "cmp dword ptr [rdi + {form_at}], {form}", "jne 5f",
             "push rsi", "push rdx",
+            ".endif",
             ".endif",
             ".cfi_adjust_cfa_offset {frame}",
             "call qword ptr [rip + {table} + {slot}]",
@@ -64,6 +81,10 @@ macro_rules! asked {
             ".cfi_endproc",
             one = const $one as u32,
             frame = const if $one { 40 } else { 24 },
+            narrow = const $crate::operations::direct::NARROW as u32,
+            known = sym $crate::ground::narrow::KNOWN,
+            number = const $crate::ground::narrow::NUMBER,
+            requests = const $crate::ground::narrow::known_of(stillpoint_wrappers::gate::HandleKind::Request),
             table = sym $table,
             slot = const $slot,
             form_at = const core::mem::offset_of!($crate::ground::object::Object, clock),
@@ -77,18 +98,23 @@ macro_rules! asked {
 
 /// The body of the naked function that is the stub of `MPI_Wait`. It asks once, by the function at `slot`, `MPI_Test`: a receive that is over rests, and the handle gets what lies at `null`.
 /// `told`, with the stub's arguments, is for the handle that lies at `sent`, the request of sends that are over; `long` and `failed` are as above.
-#[cfg_attr(application = "mpich", expect(unused_macros))]
 macro_rules! waited {
     (table: $table:path, slot: $slot:expr, form: $form:expr, resting: $resting:expr, sent: $sent:path, null: $null:path, told: $told:path, long: $long:path, over: $over:path,
      failed: $failed:path) => {
         core::arch::naked_asm!(
             ".cfi_startproc",
+            ".if {narrow}",
+            "mov r10d, [rdi]",
+            "lea r11, [rip + {known}]",
+            $crate::ground::arch::object_of!("r10d", "r10b" => "rax", "eax", "requests"),
+            ".else",
             "mov rax, [rdi]",
+            ".endif",
             "cmp rax, [rip + {sent}]",
             "je {told}",
             "cmp dword ptr gs:[0x1c], 0",
             "jne {long}",
-            "cmp rax, 4096", "jb {long}",
+            ".ifeq {narrow}", "cmp rax, 4096", "jb {long}", ".endif",
             "cmp dword ptr [rax + {form_at}], {form}", "jne {long}",
             "push rsi",
             "push rdi",
@@ -105,7 +131,13 @@ macro_rules! waited {
             "jne 3f",
             "test ecx, ecx",
             "je {long}",
+            ".if {narrow}",
+            "mov r10d, [rdi]",
+            "lea r11, [rip + {known}]",
+            $crate::ground::arch::object_of!("r10d", "r10b" => "rcx", "ecx", "requests", "{over}"),
+            ".else",
             "mov rcx, [rdi]",
+            ".endif",
             // What the real MPI has called may have looked at it.
             "cmp dword ptr [rcx + {form_at}], {form}",
             "jne {over}",
@@ -113,12 +145,16 @@ macro_rules! waited {
             "mov qword ptr [rcx + {form_at}], {resting}",
             "inc qword ptr gs:[0x28]",
             "mov rcx, [rip + {null}]",
-            "mov [rdi], rcx",
+            ".if {narrow}", "mov [rdi], ecx", ".else", "mov [rdi], rcx", ".endif",
             "ret",
             "3:",
             "mov edx, eax",
             "jmp {failed}",
             ".cfi_endproc",
+            narrow = const $crate::operations::direct::NARROW as u32,
+            known = sym $crate::ground::narrow::KNOWN,
+            number = const $crate::ground::narrow::NUMBER,
+            requests = const $crate::ground::narrow::known_of(stillpoint_wrappers::gate::HandleKind::Request),
             table = sym $table,
             slot = const $slot,
             form_at = const core::mem::offset_of!($crate::ground::object::Object, clock),

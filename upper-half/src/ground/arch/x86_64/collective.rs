@@ -110,20 +110,21 @@ pub unsafe fn return_to(caller: &Caller, code: i32) -> ! {
 ///
 /// `name` is MPI's; `long` the function that goes every way; `failed(communicator, code, name)` what is called after an error, `returned(communicator)` where
 /// a checkpoint is pending when it is over, or before it goes the long way; `slot` the function's place in the table. Of the `arguments`, whose last one is the communicator, bits say
-/// which are handles (the communicator left out) and which are buffers that may be in place. `noted` is the operation's `absent::Kind`; where it is not `Unknown`,
+/// which are handles (the communicator left out; where it `looks`, they may lead to no objects) and which are buffers that may be in place. `noted` is the operation's `absent::Kind`; where it is not `Unknown`,
 /// the second argument is a count, the third one a datatype, and `root` the last but one.
 ///
 /// Where `has_copy`, `copy` is the stub for calls in place (of the first argument); where `keeps` is not `Nothing` this is that stub, and `copy` the function that
 /// puts the input back.
 macro_rules! collective {
     (name: $name:literal, long: $long:path, failed: $failed:path, returned: $returned:path, slot: $slot:expr,
-     arguments: $arguments:literal, handles: $handles:literal, buffers: $buffers:literal, noted: $noted:expr,
+     arguments: $arguments:literal, handles: $handles:literal, looks: $looks:literal, buffers: $buffers:literal, noted: $noted:expr,
      has_copy: $has_copy:literal, copy: $copy:path, keeps: $keeps:expr $(,)?) => {
         core::arch::naked_asm!(
             ".cfi_startproc",
             ".if {has_copy}", "cmp rdi, {in_place}", "je {copy}", ".endif",
             "cmp qword ptr gs:[0x18], 0",
             "jne {long}",
+            ".if {looks}",
             ".if {handles} & 1", "cmp rdi, 4096", "jb {long}", ".endif",
             ".if {handles} & 2", "cmp rsi, 4096", "jb {long}", ".endif",
             ".if {handles} & 4", "cmp rdx, 4096", "jb {long}", ".endif",
@@ -132,11 +133,12 @@ macro_rules! collective {
             ".if {handles} & 32", "cmp r9, 4096", "jb {long}", ".endif",
             ".if {handles} & 64", "mov r11, [rsp + 8]", "cmp r11, 4096", "jb {long}", ".endif",
             ".if {handles} & 128", "mov r11, [rsp + 16]", "cmp r11, 4096", "jb {long}", ".endif",
-            ".if {arguments} == 1", "cmp rdi, 4096", "jb {long}", "mov rax, [rdi + {counts}]", ".endif",
-            ".if {arguments} == 5", "cmp r8, 4096", "jb {long}", "mov rax, [r8 + {counts}]", ".endif",
-            ".if {arguments} == 6", "cmp r9, 4096", "jb {long}", "mov rax, [r9 + {counts}]", ".endif",
+            ".endif",
+            ".if {arguments} == 1", ".if {looks}", "cmp rdi, 4096", "jb {long}", ".endif", "mov rax, [rdi + {counts}]", ".endif",
+            ".if {arguments} == 5", ".if {looks}", "cmp r8, 4096", "jb {long}", ".endif", "mov rax, [r8 + {counts}]", ".endif",
+            ".if {arguments} == 6", ".if {looks}", "cmp r9, 4096", "jb {long}", ".endif", "mov rax, [r9 + {counts}]", ".endif",
             ".if {arguments} > 6", "mov r11, [rsp + 8 * ({arguments} - 6)]",
-            "cmp r11, 4096", "jb {long}", "mov rax, [r11 + {counts}]", ".endif",
+            ".if {looks}", "cmp r11, 4096", "jb {long}", ".endif", "mov rax, [r11 + {counts}]", ".endif",
             // How long the input is, in r10. Of what is no address MPI says so; `between` makes it too long where it has gaps.
             ".if {keeps}",
             ".if {arguments} == 6",
@@ -280,6 +282,7 @@ macro_rules! collective {
             returned = sym $returned,
             arguments = const $arguments,
             handles = const $handles,
+            looks = const $looks as u32,
             buffers = const $buffers,
             below = const 8 * if $arguments > 6 { $arguments - 6 } else { 0 },
             noted = const $noted as u32,

@@ -7,10 +7,11 @@
 //! what it does, but for what the real MPI calls; and a call that comes back by itself need not say that it is inside. What may wait for others says so: the agent
 //! wants to know.
 //!
+//! Where handles are numbers (`narrow`), objects are found on the way (`numbers`), and `long` is given what the application gave.
+//!
 //! Offsets into the thread's record are spelled out, as in the file above this one.
 
 /// What a stub ends with whose function has failed: the communicator is in RDI, the code in EAX.
-#[cfg_attr(application = "mpich", expect(unused_macros))]
 macro_rules! fails {
     ($name:literal) => {
         concat!(
@@ -28,7 +29,6 @@ macro_rules! fails {
 }
 
 /// `MPI_Send` and its modes. `failed(communicator, code, name)` is called after an error.
-#[cfg_attr(application = "mpich", expect(unused_macros))]
 macro_rules! sent {
     ($name:literal, table: $table:path, slot: $slot:expr, long: $long:path, failed: $failed:path) => {
         core::arch::naked_asm!(
@@ -36,15 +36,27 @@ macro_rules! sent {
             "mov eax, gs:[0x18]",
             "or eax, gs:[0x1c]",
             "jne {long}",
+            ".if {narrow}",
+            "lea r11, [rip + {known}]",
+            $crate::ground::arch::object_of!("edx", "dl" => "rax", "eax", "datatypes"),
+            $crate::ground::arch::object_of!("r9d", "r9b" => "r10", "r10d", "communicators"),
+            ".else",
             "cmp rdx, 4096", "jb {long}",
             "cmp r9, 4096", "jb {long}",
+            ".endif",
             "cmp ecx, {nobody}", "je {long}",
             "mov dword ptr gs:[0x18], {inside}",
             "inc qword ptr gs:[0x20]",
+            ".if {narrow}",
+            "push r10",
+            "mov rdx, [rax + {lower}]",
+            "mov r9, [r10 + {lower}]",
+            ".else",
             "push r9",
-            ".cfi_adjust_cfa_offset 8",
             "mov rdx, [rdx + {lower}]",
             "mov r9, [r9 + {lower}]",
+            ".endif",
+            ".cfi_adjust_cfa_offset 8",
             "call qword ptr [rip + {table} + {slot}]",
             "mov dword ptr gs:[0x18], 0",
             "pop rdi",
@@ -58,6 +70,11 @@ macro_rules! sent {
             nobody = const $crate::ground::abi::PROC_NULL,
             inside = const stillpoint_wrappers::gate::Inside::Stub as u32,
             lower = const core::mem::offset_of!($crate::ground::object::Object, lower),
+            narrow = const $crate::operations::direct::NARROW as u32,
+            known = sym $crate::ground::narrow::KNOWN,
+            number = const $crate::ground::narrow::NUMBER,
+            datatypes = const $crate::ground::narrow::known_of(stillpoint_wrappers::gate::HandleKind::Datatype),
+            communicators = const $crate::ground::narrow::known_of(stillpoint_wrappers::gate::HandleKind::Communicator),
             table = sym $table,
             slot = const $slot,
             long = sym $long,
@@ -68,7 +85,6 @@ macro_rules! sent {
 
 /// `MPI_Isend` and its modes. Where the real MPI's answer is `word`, the request of all sends that are over at once, the application gets `over`; else what
 /// `under_way(kind, word, communicator)` makes.
-#[cfg_attr(application = "mpich", expect(unused_macros))]
 macro_rules! send_begun {
     ($name:literal, table: $table:path, slot: $slot:expr, kind: $kind:expr, long: $long:path, word: $word:path, over: $over:path, under_way: $under_way:path,
      failed: $failed:path) => {
@@ -76,16 +92,31 @@ macro_rules! send_begun {
             ".cfi_startproc",
             "cmp dword ptr gs:[0x1c], 0",
             "jne {long}",
+            ".if {narrow}",
+            "lea r11, [rip + {known}]",
+            $crate::ground::arch::object_of!("edx", "dl" => "rax", "eax", "datatypes"),
+            $crate::ground::arch::object_of!("r9d", "r9b" => "r10", "r10d", "communicators"),
+            ".else",
             "cmp rdx, 4096", "jb {long}",
             "cmp r9, 4096", "jb {long}",
+            ".endif",
             "cmp ecx, {nobody}", "je {long}",
             // The communicator, room for the real MPI's request, and where that is: the last argument.
+            ".if {narrow}",
+            "push r10",
+            // The real MPI writes its lower half alone.
+            "push 0",
+            "push rsp",
+            "mov rdx, [rax + {lower}]",
+            "mov r9, [r10 + {lower}]",
+            ".else",
             "push r9",
             "push rax",
             "push rsp",
-            ".cfi_adjust_cfa_offset 24",
             "mov rdx, [rdx + {lower}]",
             "mov r9, [r9 + {lower}]",
+            ".endif",
+            ".cfi_adjust_cfa_offset 24",
             "call qword ptr [rip + {table} + {slot}]",
             "test eax, eax",
             "jne 4f",
@@ -96,7 +127,7 @@ macro_rules! send_begun {
             "mov rcx, [rip + {over}]",
             "5:",
             "mov rdx, [rsp + 32]",
-            "mov [rdx], rcx",
+            ".if {narrow}", "mov ecx, [rcx + {number}]", "mov [rdx], ecx", ".else", "mov [rdx], rcx", ".endif",
             "add rsp, 24",
             ".cfi_remember_state",
             ".cfi_adjust_cfa_offset -24",
@@ -118,6 +149,11 @@ macro_rules! send_begun {
             nobody = const $crate::ground::abi::PROC_NULL,
             lower = const core::mem::offset_of!($crate::ground::object::Object, lower),
             kind = const $kind,
+            narrow = const $crate::operations::direct::NARROW as u32,
+            known = sym $crate::ground::narrow::KNOWN,
+            number = const $crate::ground::narrow::NUMBER,
+            datatypes = const $crate::ground::narrow::known_of(stillpoint_wrappers::gate::HandleKind::Datatype),
+            communicators = const $crate::ground::narrow::known_of(stillpoint_wrappers::gate::HandleKind::Communicator),
             table = sym $table,
             slot = const $slot,
             long = sym $long,
@@ -132,7 +168,6 @@ macro_rules! send_begun {
 /// `MPI_Irecv` with a predefined datatype. Its arguments go to the slot at `next`, which is taken once the real MPI has the receive: it is of
 /// form `resting` before, `receive` then, and leads to the slot that is next. Where the slot's last receive had the same datatype and communicator, both have
 /// been looked at and stand there.
-#[cfg_attr(application = "mpich", expect(unused_macros))]
 macro_rules! receive_begun {
     ($name:literal, table: $table:path, slot: $slot:expr, request: $request:path, next: $next:path, link: $link:expr, resting: $resting:expr, receive: $receive:expr,
      long: $long:path, failed: $failed:path) => {
@@ -143,8 +178,15 @@ macro_rules! receive_begun {
             "cmp ecx, {nobody}", "je {long}",
             "mov rax, [rip + {next}]",
             "cmp dword ptr [rax + {form}], {resting}", "jne {long}",
+            ".if {narrow}",
+            "mov r10, [rax + {datatype}]",
+            "cmp [r10 + {number}], edx", "jne 6f",
+            "mov r11, [rax + {communicator}]",
+            "cmp [r11 + {number}], r9d", "jne 6f",
+            ".else",
             "cmp rdx, [rax + {datatype}]", "jne 6f",
             "cmp r9, [rax + {communicator}]", "jne 6f",
+            ".endif",
             "5:",
             "mov [rax + {buffer}], rdi",
             "mov [rax + {count}], esi",
@@ -153,8 +195,15 @@ macro_rules! receive_begun {
             // The slot begins with what is below: the last argument.
             "push rax",
             ".cfi_adjust_cfa_offset 8",
+            ".if {narrow}",
+            // The real MPI writes its lower half alone.
+            "mov qword ptr [rax], 0",
+            "mov rdx, [r10 + {lower}]",
+            "mov r9, [r11 + {lower}]",
+            ".else",
             "mov rdx, [rdx + {lower}]",
             "mov r9, [r9 + {lower}]",
+            ".endif",
             "call qword ptr [rip + {table} + {slot}]",
             "mov rdx, [rip + {next}]",
             "pop rcx",
@@ -165,14 +214,25 @@ macro_rules! receive_begun {
             "mov rcx, [rdx + {link}]",
             "mov [rip + {next}], rcx",
             "mov rcx, [rsp + 8]",
-            "mov [rcx], rdx",
+            ".if {narrow}", "mov edx, [rdx + {number}]", "mov [rcx], edx", ".else", "mov [rcx], rdx", ".endif",
             "ret",
             "6:",
+            ".if {narrow}",
+            "lea r11, [rip + {known}]",
+            $crate::ground::arch::object_of!("edx", "dl" => "r10", "r10d", "datatypes"),
+            "cmp word ptr [r10 + {standard}], 0", "je {long}",
+            "mov [rax + {datatype}], r10",
+            $crate::ground::arch::object_of!("r9d", "r9b" => "r10", "r10d", "communicators"),
+            "mov [rax + {communicator}], r10",
+            "mov r11, r10",
+            "mov r10, [rax + {datatype}]",
+            ".else",
             "cmp rdx, 4096", "jb {long}",
             "cmp r9, 4096", "jb {long}",
             "cmp word ptr [rdx + {standard}], 0", "je {long}",
             "mov [rax + {datatype}], rdx",
             "mov [rax + {communicator}], r9",
+            ".endif",
             "jmp 5b",
             "4:",
             "mov rdi, [rdx + {communicator}]",
@@ -182,6 +242,11 @@ macro_rules! receive_begun {
                 assert!(core::mem::offset_of!($request, head.lower) == 0);
                 core::mem::offset_of!($crate::ground::object::Object, lower)
             },
+            narrow = const $crate::operations::direct::NARROW as u32,
+            known = sym $crate::ground::narrow::KNOWN,
+            number = const $crate::ground::narrow::NUMBER,
+            datatypes = const $crate::ground::narrow::known_of(stillpoint_wrappers::gate::HandleKind::Datatype),
+            communicators = const $crate::ground::narrow::known_of(stillpoint_wrappers::gate::HandleKind::Communicator),
             standard = const core::mem::offset_of!($crate::ground::object::Object, standard),
             form = const core::mem::offset_of!($request, head.clock),
             buffer = const core::mem::offset_of!($request, buffer),
@@ -223,18 +288,21 @@ macro_rules! received {
 }
 
 /// `MPI_Iprobe` while no drained message waits.
-#[cfg_attr(application = "mpich", expect(unused_macros))]
 macro_rules! probed {
     ($name:literal, table: $table:path, slot: $slot:expr, drained: $drained:path, long: $long:path, failed: $failed:path) => {
         core::arch::naked_asm!(
             ".cfi_startproc",
             "cmp dword ptr gs:[0x1c], 0",
             "jne {long}",
+            ".if {narrow}",
+            "lea r11, [rip + {known}]",
+            $crate::ground::arch::object_of!("edx", "dl" => "rax", "eax", "communicators"),
+            ".else",
             "cmp rdx, 4096", "jb {long}",
+            ".endif",
             "cmp qword ptr [rip + {drained}], 0", "jne {long}",
-            "push rdx",
+            ".if {narrow}", "push rax", "mov rdx, [rax + {lower}]", ".else", "push rdx", "mov rdx, [rdx + {lower}]", ".endif",
             ".cfi_adjust_cfa_offset 8",
-            "mov rdx, [rdx + {lower}]",
             "call qword ptr [rip + {table} + {slot}]",
             "pop rdi",
             ".cfi_adjust_cfa_offset -8",
@@ -244,6 +312,10 @@ macro_rules! probed {
             "2:",
             $crate::ground::arch::fails!($name),
             lower = const core::mem::offset_of!($crate::ground::object::Object, lower),
+            narrow = const $crate::operations::direct::NARROW as u32,
+            known = sym $crate::ground::narrow::KNOWN,
+            number = const $crate::ground::narrow::NUMBER,
+            communicators = const $crate::ground::narrow::known_of(stillpoint_wrappers::gate::HandleKind::Communicator),
             table = sym $table,
             slot = const $slot,
             drained = sym $drained,
@@ -319,6 +391,6 @@ macro_rules! matched {
     };
 }
 
+pub(crate) use {fails, probed, receive_begun, send_begun, sent};
 #[cfg(not(application = "mpich"))]
-pub(crate) use {fails, matched};
-pub(crate) use {probed, receive_begun, received, send_begun, sent};
+pub(crate) use {matched, received};

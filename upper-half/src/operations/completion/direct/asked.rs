@@ -6,7 +6,7 @@ use core::mem::MaybeUninit;
 use stillpoint_wrappers::neutral::Word;
 
 use super::{end, failed};
-use crate::ground::abi::{self, PlaceOf, RequestHandle};
+use crate::ground::abi::{self, Handle, PlaceOf, RequestHandle};
 use crate::ground::arch;
 use crate::ground::object::Object;
 use crate::objects::outcome::class;
@@ -21,7 +21,11 @@ pub const FEW: usize = 64;
 pub struct Asked {
     handles: PlaceOf<RequestHandle>,
     words: [MaybeUninit<Own>; FEW],
+    objects: [MaybeUninit<*mut Object>; KEPT],
 }
+
+/// How many requests are written down for when they are over: where handles are numbers, a request is not looked for twice.
+const KEPT: usize = if direct::NARROW { FEW } else { 0 };
 
 /// What the requests were when they were looked at. It is no part of [`Asked`], which lies on the stack: few calls need all of it.
 #[derive(Clone, Copy)]
@@ -57,6 +61,7 @@ impl Asked {
         Self {
             handles,
             words: [const { MaybeUninit::uninit() }; FEW],
+            objects: [const { MaybeUninit::uninit() }; KEPT],
         }
     }
 
@@ -76,7 +81,7 @@ impl Asked {
             }
             let stay = direct::enter();
             let words = self.own();
-            let mut index = receives_first(self.handles, count, words);
+            let mut index = receives_first(self.handles, count, words, self.objects.as_mut_ptr());
             let mut looked = Looked {
                 sort: Sort::Light,
                 receives: index,
@@ -85,6 +90,9 @@ impl Asked {
             };
             while index < count {
                 let handle = self.handles.add(index).get();
+                if let Some(object) = self.objects.get_mut(index) {
+                    object.write(handle);
+                }
                 if let Some(word) = word_of_receive(handle) {
                     words.add(index).write(word as Own);
                     looked.receives += 1;
@@ -133,14 +141,17 @@ impl Asked {
         }
         // SAFETY: checked when the stay began. The first send's slot is to be the first that is used again.
         unsafe {
+            let object = |index: usize| match self.objects.get(index) {
+                Some(object) => object.assume_init(),
+                None => self.handles.add(index).get(),
+            };
             if looked.receives == count {
-                return light::end_receives(self.handles, count);
+                return light::end_receives(self.handles, count, object);
             }
-            let null = request::null();
+            let null = RequestHandle::of(request::null());
             for index in (0..count).rev() {
-                let handle = self.handles.add(index);
-                light::end(handle.get().cast());
-                handle.set(null);
+                light::end(object(index).cast());
+                self.handles.add(index).write(null);
             }
         }
     }
@@ -222,17 +233,26 @@ unsafe fn word_of_receive(handle: *mut Object) -> Option<Word> {
 /// Writes down the words of the light receives that a call begins with: how many these are. Four at a time, as there are mostly many or none.
 ///
 /// # Safety
-/// The application's array of `count` requests, and room for as many words.
+/// The application's array of `count` requests, and room for as many words, and for the requests where they are [`KEPT`].
 #[inline(always)]
-unsafe fn receives_first(handles: PlaceOf<RequestHandle>, count: usize, words: *mut Own) -> usize {
+unsafe fn receives_first(
+    handles: PlaceOf<RequestHandle>,
+    count: usize,
+    words: *mut Own,
+    objects: *mut MaybeUninit<*mut Object>,
+) -> usize {
     // SAFETY: the caller's arrays.
     unsafe {
-        let write = |index: usize| match word_of_receive(handles.add(index).get()) {
-            Some(word) => {
-                words.add(index).write(word as Own);
-                true
+        let write = |index: usize| {
+            let object = handles.add(index).get();
+            let Some(word) = word_of_receive(object) else {
+                return false;
+            };
+            words.add(index).write(word as Own);
+            if KEPT != 0 {
+                objects.add(index).write(MaybeUninit::new(object));
             }
-            None => false,
+            true
         };
         let mut index = 0;
         while index < count & !3 && (0..4).all(|within| write(index + within)) {

@@ -18,7 +18,9 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use super::super::Request;
 use super::super::slots::{REQUESTS, slot};
 use super::{Form, unfold};
+use crate::ground::narrow;
 use crate::ground::object::{ALIVE, Object};
+use crate::operations::direct::NARROW;
 
 /// The slot that is used next, if it rests and the ring is open.
 pub static NEXT: AtomicPtr<Request> = AtomicPtr::new(NOWHERE);
@@ -179,8 +181,12 @@ unsafe fn grow() {
         (*request).head.magic = ALIVE;
         Form::RESTING.give(request);
         set_note(request, Note::Nothing);
-        // A begin trusts the datatype and the communicator of the receive before: these are no handles.
-        ((*request).datatype, (*request).communicator) = (NOWHERE.cast(), NOWHERE.cast());
+        // A begin trusts the datatype and the communicator of the receive before: these are no handles, or those of no objects.
+        let nothing = match NARROW {
+            true => narrow::nothing(),
+            false => NOWHERE.cast(),
+        };
+        ((*request).datatype, (*request).communicator) = (nothing, nothing);
         if first == NOWHERE {
             (*link(request), *back(request)) = (request, request);
         } else {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::repeated::{again, changed_in_place, keeps, repeatable};
-use super::{export_name, exported, home, names, noted, signature};
+use super::{beginning, cold, export_name, exported, home, names, noted, signature};
 use crate::emit::kind;
 use crate::table::Function;
 
@@ -44,9 +44,47 @@ pub fn directly(text: &mut String, function: &Function, long: &str) {
     let _ = writeln!(text, "{long}({})\n}}\n}}", names(function));
 }
 
+/// The handles of a blocking operation.
+fn handles(function: &Function) -> impl Iterator<Item = &str> {
+    let handles = function.parameters.iter();
+    let handles = handles.filter(|it| kind::handle(&it.kind).is_some() && !kind::by_pointer(it));
+    handles.map(|it| it.name.as_str())
+}
+
+/// What the application calls of a blocking operation where handles are numbers: it goes on with objects. Where one of them has to be looked for, another function
+/// does that, so that this one keeps nothing.
+pub fn with_numbers(text: &mut String, function: &Function, long: &str) {
+    let (name, all) = (function.rust_name(), names(function));
+    let handles: Vec<&str> = handles(function).collect();
+    let known: Vec<String> = handles
+        .iter()
+        .map(|it| format!("let Some({it}) = Handle::known({it})"))
+        .collect();
+    let signature = signature(function, kind::application_type);
+    let _ = writeln!(
+        text,
+        "\n{}unsafe extern \"C\" fn {name}{signature} {{\n\
+         // SAFETY: the caller keeps to what MPI asks of its arguments.\nunsafe {{\n\
+         if {} {{\nreturn {name}_of_objects({all});\n}}\n{name}_sought({all})\n}}\n}}",
+        export_name(function),
+        known.join(" && "),
+    );
+    beginning(
+        text,
+        function,
+        kind::application_type,
+        &cold(&format!("{name}_sought")),
+    );
+    let _ = writeln!(
+        text,
+        "if !direct::objects([{}]) {{\nreturn {long}({all});\n}}\n{name}_of_objects({all})\n}}\n}}",
+        handles.join(", "),
+    );
+}
+
 /// The short way of a blocking operation, which can be begun again from its arguments: written out for each processor
 /// (`upper-half/src/ground/arch`). It takes a handle for the address of its object, and goes on to `long` with the arguments as they were given. Where
-/// handles are not `wide`, it is a function of its own, which is given objects.
+/// handles are not `wide`, it is a function of its own, which is given objects, not handles that may lead to none.
 pub fn in_assembly(text: &mut String, function: &Function, long: &str, wide: bool) {
     let name = function.rust_name();
     let (mut handles, mut buffers) = (0, 0);
@@ -68,7 +106,7 @@ pub fn in_assembly(text: &mut String, function: &Function, long: &str, wide: boo
             text,
             "\n{exported}#[unsafe(naked)]\n#[unsafe(link_section = \"stillpoint_collective\")]\nunsafe extern \"C\" fn {own}{signature} {{\n\
              arch::collective!(name: \"{}\", long: {long}, failed: direct::failed, returned: direct::returned, \
-             slot: core::mem::offset_of!(Direct, {name}), arguments: {}, handles: {handles}, buffers: {buffers}, noted: Kind::{}, {copy})\n}}",
+             slot: core::mem::offset_of!(Direct, {name}), arguments: {}, handles: {handles}, looks: {wide}, buffers: {buffers}, noted: Kind::{}, {copy})\n}}",
             function.called,
             last + 1,
             noted(function).unwrap_or("Unknown"),

@@ -24,9 +24,13 @@ const SHORT: [&str; 15] = [
     "MPI_Testany",
 ];
 
+/// That of them whose short way is not written out where handles are numbers: a message's handle has to be made.
+const WIDE: &str = "MPI_Improbe";
+
 /// Whether a function is one of them.
-pub fn is(function: &Function) -> bool {
-    SHORT.contains(&function.name.as_str())
+pub fn is(function: &Function, wide: bool) -> bool {
+    let name = function.name.as_str();
+    SHORT.contains(&name) && (wide || name != WIDE)
 }
 
 /// The exported function, which goes on to `long` with the arguments as they were given.

@@ -1,0 +1,260 @@
+//! Whether requests are over, without ending them: `MPI_Request_get_status`, and its `all`, `any` and `some` forms where an ABI has them.
+
+use core::ffi::c_int;
+use core::ptr;
+
+use stillpoint_wrappers::neutral::Status;
+
+use super::{EMPTY, give};
+#[cfg(not(application = "openmpi"))]
+use super::{fail, give_whole};
+use crate::ground::abi;
+#[cfg(not(application = "openmpi"))]
+use crate::ground::abi::{ListOf, RequestHandle};
+use crate::ground::crossing::{self, cross};
+use crate::ground::object::{Comm, Object};
+use crate::objects::errhandler::raise;
+#[cfg(not(application = "openmpi"))]
+use crate::objects::outcome::class;
+use crate::operations::devices;
+use crate::operations::request::{self, Request, State};
+
+/// What a request is.
+enum Seen {
+    /// Null or inactive: its status is empty.
+    Idle,
+    NotYet,
+    /// Over, with that status and error.
+    Over(Status, i32),
+}
+
+/// Looks at a request; an error is one of the question, with the communicator that it is raised on.
+///
+/// # Safety
+/// Inside a stub; null, or a handle that MPI gave.
+unsafe fn look(handle: *mut Object) -> Result<Seen, (Comm, i32)> {
+    // SAFETY: the caller's handle.
+    unsafe {
+        let it = match request::of(handle) {
+            Ok(Some(it)) => it,
+            Ok(None) => return Ok(Seen::Idle),
+            Err(code) => return Err((ptr::null_mut(), code)),
+        };
+        match (*it).state {
+            State::Inactive => Ok(Seen::Idle),
+            State::Done => Ok(over(it, (*it).status)),
+            State::Active => {
+                let word = (*it).head.lower;
+                let (mut done, mut found) = (0, Status::default());
+                let code =
+                    cross(|dispatch| (dispatch.request_get_status)(word, &mut done, &mut found));
+                match (code, done) {
+                    (0, 0) => Ok(Seen::NotYet),
+                    (0, _) => Ok(over(it, found)),
+                    _ => Err(((*it).communicator, code)),
+                }
+            }
+        }
+    }
+}
+
+/// A request that is over: what it has brought may be looked at.
+unsafe fn over(request: *mut Request, status: Status) -> Seen {
+    // SAFETY: the caller's live request.
+    Seen::Over(status, unsafe { devices::landed(request) })
+}
+
+/// `MPI_Request_get_status`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn request_get_status(
+    request: *mut Object,
+    flag: *mut c_int,
+    status: *mut abi::Status,
+) -> c_int {
+    const NAME: &core::ffi::CStr = c"MPI_Request_get_status";
+    let _inside = crossing::enter();
+    // SAFETY: the application's request, flag and status.
+    unsafe {
+        match look(request) {
+            Err((communicator, code)) => return raise(communicator, code, NAME),
+            Ok(Seen::NotYet) => *flag = 0,
+            Ok(Seen::Idle) => {
+                *flag = 1;
+                give(status, &EMPTY);
+            }
+            Ok(Seen::Over(found, error)) => {
+                *flag = 1;
+                give(status, &found);
+                if error != 0 {
+                    return raise(communicator_of(request), error, NAME);
+                }
+            }
+        }
+        0
+    }
+}
+
+/// The communicator of a request that was looked at and is not null.
+unsafe fn communicator_of(handle: *mut Object) -> Comm {
+    // SAFETY: the caller's live request.
+    unsafe { (*handle.cast::<Request>()).communicator }
+}
+
+/// How many requests a call is given.
+#[cfg(not(application = "openmpi"))]
+fn number(count: c_int, requests: ListOf<RequestHandle>) -> Result<usize, i32> {
+    match usize::try_from(count) {
+        Ok(count) if count > 0 && requests.is_null() => Err(class::ARG),
+        Ok(count) => Ok(count),
+        Err(_) => Err(class::COUNT),
+    }
+}
+
+/// `MPI_Request_get_status_all`.
+///
+/// # Safety
+/// As the MPI function.
+#[cfg(not(application = "openmpi"))]
+pub unsafe fn request_get_status_all(
+    count: c_int,
+    array_of_requests: ListOf<RequestHandle>,
+    flag: *mut c_int,
+    array_of_statuses: *mut abi::Status,
+) -> c_int {
+    const NAME: &core::ffi::CStr = c"MPI_Request_get_status_all";
+    let _inside = crossing::enter();
+    // SAFETY: the application's arrays and flag.
+    unsafe {
+        let count = match number(count, array_of_requests) {
+            Ok(count) => count,
+            Err(code) => return fail(ptr::null_mut(), code, NAME),
+        };
+        *flag = 0;
+        // What is over stays so, and its status too: statuses are given when all are.
+        for request in array_of_requests.objects(count) {
+            match look(request) {
+                Ok(Seen::NotYet) => return 0,
+                Ok(_) => {}
+                Err((communicator, code)) => return fail(communicator, code, NAME),
+            }
+        }
+        *flag = 1;
+        let mut failed = None;
+        for (index, request) in array_of_requests.objects(count).enumerate() {
+            match look(request) {
+                Ok(Seen::Over(mut found, error)) => {
+                    if error != 0 {
+                        found.error = error;
+                        failed.get_or_insert(communicator_of(request));
+                    }
+                    give_whole(array_of_statuses, index, &found);
+                }
+                Ok(_) => give_whole(array_of_statuses, index, &EMPTY),
+                Err((communicator, code)) => return fail(communicator, code, NAME),
+            }
+        }
+        match failed {
+            None => 0,
+            Some(communicator) => fail(communicator, class::IN_STATUS, NAME),
+        }
+    }
+}
+
+/// `MPI_Request_get_status_any`.
+///
+/// # Safety
+/// As the MPI function.
+#[cfg(not(application = "openmpi"))]
+pub unsafe fn request_get_status_any(
+    count: c_int,
+    array_of_requests: ListOf<RequestHandle>,
+    index: *mut c_int,
+    flag: *mut c_int,
+    status: *mut abi::Status,
+) -> c_int {
+    const NAME: &core::ffi::CStr = c"MPI_Request_get_status_any";
+    let _inside = crossing::enter();
+    // SAFETY: the application's array and places.
+    unsafe {
+        let count = match number(count, array_of_requests) {
+            Ok(count) => count,
+            Err(code) => return fail(ptr::null_mut(), code, NAME),
+        };
+        let mut idle = true;
+        for (at, request) in array_of_requests.objects(count).enumerate() {
+            match look(request) {
+                Ok(Seen::Idle) => {}
+                Ok(Seen::NotYet) => idle = false,
+                Ok(Seen::Over(found, error)) => {
+                    *flag = 1;
+                    *index = at as c_int;
+                    give(status, &found);
+                    return match error {
+                        0 => 0,
+                        error => fail(communicator_of(request), error, NAME),
+                    };
+                }
+                Err((communicator, code)) => return fail(communicator, code, NAME),
+            }
+        }
+        *index = abi::UNDEFINED;
+        *flag = c_int::from(idle);
+        if idle {
+            give_whole(status, 0, &EMPTY);
+        }
+        0
+    }
+}
+
+/// `MPI_Request_get_status_some`.
+///
+/// # Safety
+/// As the MPI function.
+#[cfg(not(application = "openmpi"))]
+pub unsafe fn request_get_status_some(
+    incount: c_int,
+    array_of_requests: ListOf<RequestHandle>,
+    outcount: *mut c_int,
+    array_of_indices: *mut c_int,
+    array_of_statuses: *mut abi::Status,
+) -> c_int {
+    const NAME: &core::ffi::CStr = c"MPI_Request_get_status_some";
+    let _inside = crossing::enter();
+    // SAFETY: the application's arrays and places.
+    unsafe {
+        let count = match number(incount, array_of_requests) {
+            Ok(count) => count,
+            Err(code) => return fail(ptr::null_mut(), code, NAME),
+        };
+        let (mut idle, mut told) = (true, 0);
+        let mut failed = None;
+        for (at, request) in array_of_requests.objects(count).enumerate() {
+            match look(request) {
+                Ok(Seen::Idle) => {}
+                Ok(Seen::NotYet) => idle = false,
+                Ok(Seen::Over(mut found, error)) => {
+                    idle = false;
+                    if error != 0 {
+                        found.error = error;
+                        failed.get_or_insert(communicator_of(request));
+                    }
+                    *array_of_indices.add(told) = at as c_int;
+                    give_whole(array_of_statuses, told, &found);
+                    told += 1;
+                }
+                Err((communicator, code)) => return fail(communicator, code, NAME),
+            }
+        }
+        // As many as there were places for.
+        *outcount = match idle {
+            true => abi::UNDEFINED,
+            false => told as c_int,
+        };
+        match failed {
+            None => 0,
+            Some(communicator) => fail(communicator, class::IN_STATUS, NAME),
+        }
+    }
+}

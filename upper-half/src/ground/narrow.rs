@@ -42,6 +42,9 @@ pub const fn are_narrow(kind: u16) -> bool {
 
 const _: () = assert!(narrow(HandleKind::File).is_none());
 
+/// Whether requests are, and with them what messages are described by.
+pub const NARROW: bool = are_narrow(HandleKind::Request as u16);
+
 /// What lies behind an object in its slot.
 #[repr(C)]
 pub(super) struct Numbered {

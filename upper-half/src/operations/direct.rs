@@ -24,13 +24,13 @@ use core::mem::MaybeUninit;
 
 use stillpoint_wrappers::direct::Direct;
 use stillpoint_wrappers::dispatch::Dispatch;
-use stillpoint_wrappers::gate::{self, HandleKind};
+use stillpoint_wrappers::gate;
 use stillpoint_wrappers::neutral::Word;
 
 use crate::ground::abi::{self, PlaceOf, RequestHandle};
 use crate::ground::arch;
 use crate::ground::crossing::{self, Place};
-use crate::ground::narrow;
+use crate::ground::narrow::NARROW;
 use crate::ground::object::{ALIVE, Comm, Object};
 use crate::ground::shared::concurrent;
 use crate::objects::errhandler::raise;
@@ -59,9 +59,6 @@ pub fn keep_table() {
     // SAFETY: nobody goes this way yet, or what was there is the same.
     unsafe { (*TABLE.0.get()).write(crossing::dispatch().direct) };
 }
-
-/// Whether handles are narrower than words ([`narrow`]).
-pub const NARROW: bool = narrow::are_narrow(HandleKind::Request as u16);
 
 /// A request as the real MPI has it in its lists: a word, or its lower half.
 #[cfg(application = "mpich")]

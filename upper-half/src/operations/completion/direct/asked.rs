@@ -8,6 +8,7 @@ use stillpoint_wrappers::neutral::Word;
 use super::{end, failed};
 use crate::ground::abi::{self, Handle, PlaceOf, RequestHandle};
 use crate::ground::arch;
+use crate::ground::narrow::NARROW;
 use crate::ground::object::Object;
 use crate::objects::outcome::class;
 use crate::operations::direct::{self, Own, Stay};
@@ -25,7 +26,7 @@ pub struct Asked {
 }
 
 /// How many requests are written down for when they are over: where handles are numbers, a request is not looked for twice.
-const KEPT: usize = if direct::NARROW { FEW } else { 0 };
+const KEPT: usize = if NARROW { FEW } else { 0 };
 
 /// What the requests were when they were looked at. It is no part of [`Asked`], which lies on the stack: few calls need all of it.
 #[derive(Clone, Copy)]

@@ -19,8 +19,8 @@ use super::super::Request;
 use super::super::slots::{REQUESTS, slot};
 use super::{Form, unfold};
 use crate::ground::narrow;
+use crate::ground::narrow::NARROW;
 use crate::ground::object::{ALIVE, Object};
-use crate::operations::direct::NARROW;
 
 /// The slot that is used next, if it rests and the ring is open.
 pub static NEXT: AtomicPtr<Request> = AtomicPtr::new(NOWHERE);

@@ -14,6 +14,8 @@ mod abi;
 mod mpich;
 #[cfg(library = "openmpi")]
 mod openmpi;
+#[cfg(library = "mpich")]
+mod ucx;
 
 /// A library's own ways.
 pub struct Backend {

@@ -8,11 +8,8 @@ use stillpoint_wrappers::neutral::Word;
 use super::backend::BACKEND;
 use super::convert;
 use super::library::{abi, ffi};
-use super::predefined::predefined;
+use super::predefined::{WORLD, predefined};
 use crate::ground::say;
-
-/// `MPI_COMM_WORLD` of the standard's ABI.
-const WORLD: i32 = 257;
 
 /// `Extra::fatal`.
 pub unsafe extern "C" fn fatal(kind: u32, object: Word, error: i32, function: *const c_char) {

@@ -4,6 +4,9 @@ use stillpoint_wrappers::neutral::Word;
 
 use super::library;
 
+/// `MPI_COMM_WORLD` of the standard's ABI.
+pub const WORLD: i32 = 257;
+
 /// The word of a predefined handle, by the number of its `HandleKind` and its standard-ABI value; a kind's null
 /// handle for a value that the library has no handle for, 0 for a kind that it does not have.
 ///

@@ -13,6 +13,7 @@ use crate::threads::Thread;
 
 use super::backend::BACKEND;
 use super::library::ffi;
+use super::table;
 
 /// Whether the real MPI calls back while it waits.
 static CALLS_BACK: OnceLock<bool> = OnceLock::new();
@@ -22,10 +23,13 @@ static CALLS_BACK: OnceLock<bool> = OnceLock::new();
 /// # Safety
 /// With the lower FS.
 pub unsafe extern "C" fn receive() -> u64 {
-    if calls_back() {
-        ffi::MPI_Recv as *const () as u64
-    } else {
-        0
+    match table() {
+        Some(table) if calls_back() => table
+            .direct
+            .recv
+            .map_or(ffi::MPI_Recv as *const (), |own| own as *const ())
+            as u64,
+        _ => 0,
     }
 }
 

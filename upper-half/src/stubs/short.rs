@@ -99,7 +99,7 @@ macro_rules! receives {
     };
 }
 
-/// A blocking receive where the real MPI does not call back while it waits.
+/// A blocking receive, by the real MPI's own or of a message that is there.
 #[cfg(application = "mpich")]
 macro_rules! receives {
     ($slot:expr, $long:path) => {

@@ -2,11 +2,8 @@
 //!
 //! What they are built on - UCX, libfabric - watches memory by writing jumps over functions of the libc, as Open MPI does, and takes
 //! signals of crashes. All of that is switched off.
-//!
-//! It has nothing that is called while it waits: a blocking receive whose message is not there yet is a nonblocking one that is asked for its end, and who waits in a
-//! collective operation waits until it is over.
 
-use super::Backend;
+use super::{Backend, ucx};
 
 pub const BACKEND: Backend = Backend {
     near: true,
@@ -17,6 +14,6 @@ pub const BACKEND: Backend = Backend {
         ("FI_MR_CACHE_MONITOR", "disabled"),
     ],
     fatal: None,
-    while_it_waits: None,
+    while_it_waits: Some(ucx::while_it_waits),
     alone: None,
 };

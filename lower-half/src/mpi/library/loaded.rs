@@ -3,11 +3,14 @@
 //! * [`ffi`] - the functions, generated
 //! * [`found`] - where they were found
 //! * `handles` - handles that have fewer bits than a word
+//! * `imports` - the functions that it imports itself
 //! * [`texts`] - results that are longer than a program of another ABI has room for
 
 pub mod found;
 #[cfg(library = "mpich")]
 mod handles;
+#[cfg(library = "mpich")]
+pub mod imports;
 pub mod texts;
 
 /// The functions.

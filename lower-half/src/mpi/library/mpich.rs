@@ -3,6 +3,7 @@
 
 pub use super::loaded::ffi;
 pub use super::loaded::found::{self, load};
+pub use super::loaded::imports;
 pub use super::loaded::texts::text;
 pub use stillpoint_wrappers::mpich as abi;
 

@@ -1,22 +1,27 @@
-//! `MPI_Recv` of a message that is there already, where the real MPI does not call back while it waits (see `p2p::receive`).
+//! `MPI_Recv` of a program whose handles are numbers: by the real MPI's own where that calls back while it waits (see `resumable`), and elsewhere, of a message that
+//! is there already (see `p2p::receive`).
 //!
 //! Rules: as in `short`. It says that it is inside: the rest of a long message may be waited for.
 
-/// The body of a naked function that asks for the message by the function at `probe`, and takes it by the one at `slot`, if the library has it. Where no message is there yet, or
-/// anything is out of the ordinary, it goes to `long` from the beginning; `failed(communicator, code)` is called after an error of the receive.
+/// The body of a naked function that goes on in `resumable`, or asks for the message by the function at `probe`, and takes it by the one at `slot`, if the library has it. Where no
+/// message is there yet, or anything is out of the ordinary, it goes to `long` from the beginning; `failed(communicator, code)` is called after an error of the receive.
 macro_rules! received_if_there {
     (table: $table:path, probe: $probe:expr, slot: $slot:expr, drained: $drained:path, long: $long:path, failed: $failed:path) => {
         core::arch::naked_asm!(
             ".cfi_startproc",
-            "mov eax, gs:[0x18]",
-            "or eax, gs:[0x1c]",
-            "jne {long}",
+            "cmp dword ptr gs:[0x18], 0", "jne {long}",
             "cmp ecx, {nobody}", "je {long}",
-            "cmp qword ptr [rip + {drained}], 0", "jne {long}",
-            "cmp qword ptr [rip + {table} + {slot}], 0", "je {long}",
             "lea r11, [rip + {known}]",
             $crate::ground::arch::object_of!("edx", "dl" => "rax", "eax", "datatypes"),
             $crate::ground::arch::object_of!("r9d", "r9b" => "r10", "r10d", "communicators"),
+            "cmp qword ptr gs:[0xa0], 0", "je 4f",
+            "mov rdx, rax",
+            "mov r9, r10",
+            "jmp {receive}",
+            "4:",
+            "cmp dword ptr gs:[0x1c], 0", "jne {long}",
+            "cmp qword ptr [rip + {drained}], 0", "jne {long}",
+            "cmp qword ptr [rip + {table} + {slot}], 0", "je {long}",
             "mov dword ptr gs:[0x18], {inside}",
             // The handles are in their objects. Below all lies the flag, and then the status, the seventh argument.
             "push rdi", "push rsi", "push rcx", "push r8", "push rax", "push r10", "push 0",
@@ -81,6 +86,7 @@ macro_rules! received_if_there {
             number = const $crate::ground::narrow::NUMBER,
             datatypes = const $crate::ground::narrow::known_of(stillpoint_wrappers::gate::HandleKind::Datatype),
             communicators = const $crate::ground::narrow::known_of(stillpoint_wrappers::gate::HandleKind::Communicator),
+            receive = sym $crate::ground::arch::stillpoint_receive,
             table = sym $table,
             probe = const $probe,
             slot = const $slot,

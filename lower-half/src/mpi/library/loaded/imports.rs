@@ -1,0 +1,171 @@
+//! The functions that a library of this process imports, as the dynamic linker has bound them: each is called through a word of the library's memory, and one that
+//! is put there in its stead is called by that library alone.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::slice;
+use std::ops::Range;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::arch::{IMPORTS, PAGE};
+
+// `elf.h`.
+const PT_LOAD: u32 = 1;
+const PT_DYNAMIC: u32 = 2;
+const PT_GNU_RELRO: u32 = 0x6474_e552;
+const DT_NULL: usize = 0;
+const DT_PLTRELSZ: usize = 2;
+const DT_STRTAB: usize = 5;
+const DT_SYMTAB: usize = 6;
+const DT_RELA: usize = 7;
+const DT_RELASZ: usize = 8;
+const DT_JMPREL: usize = 23;
+
+/// `Elf64_Rela`.
+#[repr(C)]
+struct Relocation {
+    offset: usize,
+    kind: u32,
+    symbol: u32,
+    addend: isize,
+}
+
+/// The words through which a library calls a function.
+pub struct Import {
+    words: Vec<*const AtomicUsize>,
+    /// What the linker has closed to writes.
+    closed: Range<usize>,
+}
+
+impl Import {
+    /// How the library that has `inside` calls the function of that name, if it does.
+    pub fn find(inside: *const (), name: &CStr) -> Option<Self> {
+        let library = Library::with(inside.addr())?;
+        let words: Vec<_> = library
+            .relocations()
+            .filter(|it| IMPORTS.contains(&it.kind) && library.name_of(it.symbol) == Some(name))
+            .map(|it| ptr::with_exposed_provenance(library.base.wrapping_add(it.offset)))
+            .collect();
+        (!words.is_empty()).then_some(Self {
+            words,
+            closed: library.closed,
+        })
+    }
+
+    /// The function's address.
+    pub fn function(&self) -> usize {
+        // SAFETY: a word of a library that stays loaded.
+        unsafe { (*self.words[0]).load(Ordering::Relaxed) }
+    }
+
+    /// Has another function called from now on. Whether that could be done.
+    ///
+    /// # Safety
+    /// It must be a function of that type.
+    pub unsafe fn lead_to(&self, function: usize) -> bool {
+        self.words.iter().all(|&word| {
+            let closed = self.closed.contains(&word.addr());
+            // SAFETY: a word of a library that stays loaded, which can be written to where the linker has not closed it; the page is opened for the moment.
+            unsafe {
+                if closed && !protect(word, libc::PROT_READ | libc::PROT_WRITE) {
+                    return false;
+                }
+                (*word).store(function, Ordering::Relaxed);
+                !closed || protect(word, libc::PROT_READ)
+            }
+        })
+    }
+}
+
+unsafe fn protect(word: *const AtomicUsize, protection: c_int) -> bool {
+    let page = word.cast_mut().map_addr(|at| at & !(PAGE - 1));
+    // SAFETY: the caller's page.
+    unsafe { libc::mprotect(page.cast(), PAGE, protection) == 0 }
+}
+
+/// A library where it is loaded.
+struct Library {
+    /// An address of its code or data.
+    inside: usize,
+    base: usize,
+    dynamic: usize,
+    closed: Range<usize>,
+}
+
+impl Library {
+    fn with(inside: usize) -> Option<Self> {
+        let mut library = Self {
+            inside,
+            base: 0,
+            dynamic: 0,
+            closed: 0..0,
+        };
+        // SAFETY: the function takes the structure that it is given.
+        unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut library).cast()) };
+        (library.dynamic != 0).then_some(library)
+    }
+
+    /// The value of an entry of its dynamic section, which the linker has made an address where it is one.
+    fn entry(&self, wanted: usize) -> Option<usize> {
+        let mut entry = ptr::with_exposed_provenance::<[usize; 2]>(self.dynamic);
+        loop {
+            // SAFETY: up to the entry that ends the section.
+            let [tag, value] = unsafe { entry.read() };
+            match tag {
+                DT_NULL => return None,
+                _ if tag == wanted => return Some(value),
+                // SAFETY: this was not the last one.
+                _ => entry = unsafe { entry.add(1) },
+            }
+        }
+    }
+
+    fn relocations(&self) -> impl Iterator<Item = &Relocation> {
+        let tables = [(DT_JMPREL, DT_PLTRELSZ), (DT_RELA, DT_RELASZ)];
+        tables.into_iter().flat_map(|(table, bytes)| {
+            let (Some(at), Some(bytes)) = (self.entry(table), self.entry(bytes)) else {
+                return &[] as &[Relocation];
+            };
+            // SAFETY: the table that the dynamic section describes.
+            unsafe {
+                slice::from_raw_parts(
+                    ptr::with_exposed_provenance(at),
+                    bytes / size_of::<Relocation>(),
+                )
+            }
+        })
+    }
+
+    fn name_of(&self, symbol: u32) -> Option<&CStr> {
+        let symbols = ptr::with_exposed_provenance::<libc::Elf64_Sym>(self.entry(DT_SYMTAB)?);
+        let names = ptr::with_exposed_provenance::<c_char>(self.entry(DT_STRTAB)?);
+        // SAFETY: a relocation names a symbol of the table, and that a string of the other.
+        unsafe {
+            let symbol = symbols.add(symbol as usize).read();
+            Some(CStr::from_ptr(names.add(symbol.st_name as usize)))
+        }
+    }
+}
+
+/// Called for each library; ends at the one that is looked for.
+unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, library: *mut c_void) -> c_int {
+    // SAFETY: the linker's structure, and the library that is looked for.
+    let (info, library) = unsafe { (&*info, &mut *library.cast::<Library>()) };
+    // SAFETY: as the linker says.
+    let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+    let base = info.dlpi_addr as usize;
+    let of = |kind: u32| {
+        let headers = headers.iter().filter(move |header| header.p_type == kind);
+        headers.map(|header| {
+            let start = base.wrapping_add(header.p_vaddr as usize);
+            start..start.wrapping_add(header.p_memsz as usize)
+        })
+    };
+    if !of(PT_LOAD).any(|range| range.contains(&library.inside)) {
+        return 0;
+    }
+    library.base = base;
+    library.dynamic = of(PT_DYNAMIC).next().map_or(0, |range| range.start);
+    library.closed = of(PT_GNU_RELRO).next().unwrap_or(0..0);
+    1
+}

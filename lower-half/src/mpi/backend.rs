@@ -27,7 +27,8 @@ pub struct Backend {
     pub fatal: Option<Fatal>,
     /// Has a function called again and again while a blocking function waits. Whether that is so from now on.
     pub while_it_waits: Option<unsafe fn(Waiting) -> bool>,
-    /// Has it wait for nothing that another thread of this process would have to do: those that it has let in stand still for good.
+    /// Tells it, before it ends, that nobody else of this process does anything any more: it waits for no other thread, since those that it has let in stand still for good, and
+    /// does not complain of what they leave open.
     pub alone: Option<unsafe fn()>,
 }
 

@@ -15,5 +15,5 @@ pub const BACKEND: Backend = Backend {
     ],
     fatal: None,
     while_it_waits: Some(ucx::while_it_waits),
-    alone: None,
+    alone: Some(ucx::alone),
 };

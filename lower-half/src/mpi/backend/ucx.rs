@@ -5,14 +5,14 @@
 //! * The library may import the function and never call it, where another network is chosen at launch. So it is tried.
 //! * In a program that may call MPI from several threads at once the library holds a lock in its rounds, which keeps its own thread out too. It stays as it is.
 
-use std::ffi::{c_uint, c_void};
+use std::ffi::{c_char, c_uint, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use stillpoint_wrappers::gate::{self, HandleKind};
 
 use super::Waiting;
-use crate::mpi::library::found::own;
+use crate::mpi::library::found::{named, own};
 use crate::mpi::library::imports::Import;
 use crate::mpi::library::{abi, ffi};
 use crate::mpi::predefined::{WORLD, predefined};
@@ -53,6 +53,20 @@ pub unsafe fn while_it_waits(function: Waiting) -> bool {
             progress
         };
         import.lead_to(next) && called
+    }
+}
+
+/// `ucs_status_t ucs_global_opts_set_value(const char *name, const char *value)` of ucs/config/global_opts.h.
+type Set = unsafe extern "C" fn(*const c_char, *const c_char) -> i8;
+
+/// [`Backend::alone`](super::Backend). UCX warns of each message and receive that it finds open.
+pub unsafe fn alone() {
+    if let Some(set) = named(c"ucs_global_opts_set_value") {
+        // SAFETY: what has this name is such a function.
+        unsafe {
+            let set = core::mem::transmute::<*const c_void, Set>(set);
+            set(c"LOG_LEVEL".as_ptr(), c"error".as_ptr());
+        }
     }
 }
 

@@ -9,12 +9,12 @@ use stillpoint_gpu_copies::arena::Shown;
 use stillpoint_gpu_driver::{Driver, Error, checkpoint};
 use stillpoint_gpu_messages::{Answer, Request, State, VERSION, send};
 
-use crate::facts;
 use crate::staging::Portion;
 use crate::staging::locked::Locked;
 use crate::staging::rank::{self, Draining, Filling, Returning};
 use crate::staging::shown;
 use crate::staging::stager::{self, Asked, Order, Outcome};
+use crate::{facts, refused};
 
 /// The driver, begun with once, by whoever needs it first; and what became of that.
 static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
@@ -177,7 +177,8 @@ impl<'n> Connection<'n> {
             }
             Request::Checkpoint => {
                 self.is_locked_no_more();
-                checkpoint::checkpoint(driver, pid).map_err(|error| not_put_down(&error))?;
+                checkpoint::checkpoint(driver, pid)
+                    .map_err(|error| refused::because(&error, pid))?;
                 Ok(Answer::Done)
             }
             Request::Restore { pairs } => {
@@ -289,21 +290,6 @@ impl<'n> Connection<'n> {
                 Err(reason)
             }
         }
-    }
-}
-
-/// Results after which the driver does no more for a process, as its documents say of each: `CUDA_ERROR_ECC_UNCORRECTABLE`,
-/// `..._NVLINK_UNCORRECTABLE`, `..._ILLEGAL_ADDRESS`, `..._LAUNCH_TIMEOUT`, `..._ASSERT`, `..._HARDWARE_STACK_ERROR` to `..._INVALID_PC`,
-/// `..._LAUNCH_FAILED`; and one that says nothing, `..._UNKNOWN`.
-const STAYS: [u32; 12] = [214, 220, 700, 702, 710, 714, 715, 716, 717, 718, 719, 999];
-
-/// Why the driver has not put a process's devices down.
-fn not_put_down(error: &Error) -> String {
-    match error.code() {
-        Some(code) if STAYS.contains(&code) => format!(
-            "{error}; this error may stay with the process, and then its own calls to its GPUs fail from now on, as they would without Stillpoint"
-        ),
-        _ => error.to_string(),
     }
 }
 

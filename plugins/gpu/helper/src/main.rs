@@ -18,6 +18,7 @@
 mod checkpoint;
 mod facts;
 mod measure;
+mod refused;
 mod serve;
 mod staging;
 

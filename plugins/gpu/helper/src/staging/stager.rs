@@ -17,6 +17,7 @@ use super::need::Need;
 use super::node::Surveyed;
 use super::{Group, Lain, Portion, sources};
 use crate::checkpoint::driver;
+use crate::refused;
 
 /// How often it is looked whether somebody who is locked has given up.
 const LOOK: Duration = Duration::from_millis(10);
@@ -251,9 +252,10 @@ fn lend(driver: &Driver, asked: Vec<Asked>) -> (Vec<(Asked, Storage)>, Vec<Sourc
             }
             Err(error) => {
                 let locked = checkpoint::state(driver, one.pid) == Ok(checkpoint::State::Locked);
+                let reason = refused::because(&error, one.pid);
                 let outcome = match locked {
-                    true => Outcome::Not(error.to_string()),
-                    false => Outcome::Lost(error.to_string()),
+                    true => Outcome::Not(reason),
+                    false => Outcome::Lost(reason),
                 };
                 let _ = one.outcome.send(outcome);
             }

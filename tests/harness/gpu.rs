@@ -128,6 +128,22 @@ impl Gpus {
         lines.iter().map(number).collect()
     }
 
+    /// How many contexts a process has on the devices, all together.
+    pub fn contexts(&mut self, process: i32) -> Result<u64, Failed> {
+        let lines = self.report("contexts")?;
+        let mut contexts = 0;
+        for line in &lines {
+            let [_, pid, _, count] = line.split(' ').collect::<Vec<_>>()[..] else {
+                return Err(format!("the emulated GPUs say '{line}'"));
+            };
+            if pid == process.to_string() {
+                let count = count.parse::<u64>();
+                contexts += count.map_err(|error| format!("'{line}': {error}"))?;
+            }
+        }
+        Ok(contexts)
+    }
+
     /// What went over the links so far.
     pub fn traffic(&mut self) -> Result<Vec<Traffic>, Failed> {
         let mut found = vec![];

@@ -19,6 +19,7 @@ typedef struct function_ *function;
 typedef struct graph_ *graph;
 typedef struct launchable_ *launchable;
 struct device_properties { int kind, handles, location, device; void *windows; unsigned char flags[8]; };
+struct team_properties { unsigned devices; size_t size; unsigned long long handles, flags; };
 struct device_access { int location, device, flags; };
 
 /* Result type is an int throughout: 0 is success. */
@@ -34,6 +35,7 @@ struct device_access { int location, device, flags; };
     X(cuDeviceGetP2PAttribute, (int *value, int attribute, int device, int peer)) \
     X(cuDevicePrimaryCtxRetain, (context *made, int device)) \
     X(cuDevicePrimaryCtxRelease, (int device)) \
+    X(cuDevicePrimaryCtxReset, (int device)) \
     X(cuCtxSetCurrent, (context used)) \
     X(cuCtxSynchronize, (void)) \
     X(cuMemGetInfo, (size_t *left, size_t *total)) \
@@ -45,6 +47,13 @@ struct device_access { int location, device, flags; };
     X(cuIpcCloseMemHandle, (device_pointer address)) \
     X(cuMemCreate, (uint64_t *made, size_t size, const struct device_properties *like, unsigned long long flags)) \
     X(cuMemRelease, (uint64_t made)) \
+    X(cuMemExportToShareableHandle, (void *place, uint64_t made, int kind, unsigned long long flags)) \
+    X(cuMemImportFromShareableHandle, (uint64_t *made, void *descriptor, int kind)) \
+    X(cuMulticastCreate, (uint64_t *team, const struct team_properties *like)) \
+    X(cuMulticastAddDevice, (uint64_t team, int device)) \
+    X(cuMulticastBindMem, (uint64_t team, size_t offset, uint64_t made, size_t within, size_t size, unsigned long long flags)) \
+    X(cuMulticastUnbind, (uint64_t team, int device, size_t offset, size_t size)) \
+    X(cuMemAddressFree, (device_pointer address, size_t size)) \
     X(cuMemAddressReserve, (device_pointer *address, size_t size, size_t alignment, device_pointer hint, unsigned long long flags)) \
     X(cuMemMap, (device_pointer address, size_t size, size_t offset, uint64_t made, unsigned long long flags)) \
     X(cuMemSetAccess, (device_pointer address, size_t size, const struct device_access *access, size_t count)) \

@@ -4,9 +4,12 @@
 #[path = "heat.rs"]
 mod heat;
 mod inside;
+mod running;
 
 mod buffers;
 mod carried;
+mod contexts;
+mod habits;
 mod hashed;
 mod options;
 mod phases;
@@ -15,3 +18,4 @@ mod refused;
 mod staged;
 mod struck;
 mod troubled;
+mod uncarried;

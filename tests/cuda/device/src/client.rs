@@ -7,14 +7,15 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::{self, NonNull};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use stillpoint_emulated_gpu_protocol::channel::{self, Channel};
 use stillpoint_emulated_gpu_protocol::fault::Fault;
 use stillpoint_emulated_gpu_protocol::files;
 use stillpoint_emulated_gpu_protocol::message::{self, Reply, Request};
 
+use crate::contexts::Context;
 use crate::memory::{Block, Space};
 use crate::node::{Gpus, code};
 use crate::stream::{Piece, Stream};
@@ -24,6 +25,7 @@ pub struct Client {
     pub pid: i32,
     pub gpus: Arc<Gpus>,
     pub space: Space,
+    contexts: Mutex<Vec<Context>>,
     pub gone: AtomicBool,
     channel: NonNull<Channel>,
 }
@@ -37,6 +39,10 @@ impl Client {
     pub fn channel(&self) -> &Channel {
         // SAFETY: mapped until the client is dropped, with at least a channel's size.
         unsafe { self.channel.as_ref() }
+    }
+
+    fn contexts(&self) -> MutexGuard<'_, Vec<Context>> {
+        self.contexts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -58,6 +64,7 @@ pub fn serve(gpus: &Arc<Gpus>, folder: &Path, name: &str) -> io::Result<()> {
         pid,
         gpus: Arc::clone(gpus),
         space: Space::default(),
+        contexts: Mutex::default(),
         gone: AtomicBool::new(false),
         channel: map(channel)?,
     });
@@ -167,6 +174,17 @@ fn answer(
             return Ok(Reply::Managed(name));
         }
         Request::Free { address } => client.space.remove(address)?,
+        Request::Context { device } => {
+            let account = gpus.account(device)?;
+            let of = (client.pid, device);
+            let made = gpus.contexts.make(of, account, gpus.node.context)?;
+            client.contexts().push(made);
+        }
+        Request::EndContext { device } => {
+            let mut contexts = client.contexts();
+            let place = contexts.iter().position(|one| one.device == device);
+            contexts.swap_remove(place.ok_or(code::INVALID_VALUE)?);
+        }
         Request::Memory { device } => {
             let account = gpus.account(device)?;
             return Ok(Reply::Memory {
@@ -214,7 +232,10 @@ fn answer(
             client.space.place(address, block)?;
         }
         Request::Return { address } => client.space.give_back(address)?,
-        Request::Leave => client.space.clear(),
+        Request::Leave => {
+            client.space.clear();
+            client.contexts().clear();
+        }
     }
     Ok(Reply::Done)
 }

@@ -13,6 +13,7 @@
 //! parameters. Kernels of different streams run beside each other as they like, and a kernel does not reach pinned host memory.
 
 mod client;
+mod contexts;
 mod copy;
 mod faults;
 mod kernels;
@@ -83,13 +84,15 @@ fn serve(folder: &Path) -> io::Result<()> {
 }
 
 /// Does what standard input says, until that ends. `links` says what went over each link, `faults` how often each fault has struck,
-/// `memory` how much of each device's is free.
+/// `memory` how much of each device's is free, `contexts` how
+/// many each process has.
 fn obey(gpus: &Gpus) {
     for line in io::stdin().lines().map_while(Result::ok) {
         let report = match line.as_str() {
             "links" => gpus.links.report(),
             "faults" => gpus.faults.report(),
             "memory" => gpus.memory(),
+            "contexts" => gpus.contexts.report(),
             _ => continue,
         };
         for line in report {

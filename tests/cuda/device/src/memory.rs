@@ -32,14 +32,14 @@ impl Account {
         self.total - *self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, bytes: u64) -> bool {
+    pub fn take(&self, bytes: u64) -> bool {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = bytes <= self.total - *used;
         *used += if fits { bytes } else { 0 };
         fits
     }
 
-    fn give_back(&self, bytes: u64) {
+    pub fn give_back(&self, bytes: u64) {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) -= bytes;
     }
 }

@@ -9,6 +9,7 @@ use stillpoint_emulated_gpu_protocol::description;
 use stillpoint_emulated_gpu_protocol::fault::Fault;
 use stillpoint_emulated_gpu_protocol::page::Lent;
 
+use crate::contexts::Contexts;
 use crate::faults::Faults;
 use crate::links::Links;
 use crate::memory::{Account, Block};
@@ -31,6 +32,7 @@ pub struct Gpus {
     pub accounts: Vec<Arc<Account>>,
     pub links: Links,
     pub faults: Faults,
+    pub contexts: Arc<Contexts>,
     lent: Mutex<HashMap<u64, Vec<Arc<Block>>>>,
     /// Memory that has a name, for as long as somebody has it.
     shared: Mutex<HashMap<u64, Weak<Block>>>,
@@ -48,6 +50,7 @@ impl Gpus {
                 .collect(),
             links: Links::new(&node),
             faults: Faults::new(&node, folder),
+            contexts: Arc::default(),
             lent: Mutex::default(),
             shared: Mutex::default(),
             tokens: AtomicU64::new(1),

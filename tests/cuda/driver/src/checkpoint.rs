@@ -141,7 +141,8 @@ impl Driver {
         self.healthy()?;
         let managed = self.memory.values().any(|memory| memory.managed);
         let shared = self.memory.values().any(|memory| memory.shared);
-        if custom && !self.node.custom_storage || managed && !self.node.managed || shared {
+        let not_carried = shared || self.multicasts.are_there();
+        if custom && !self.node.custom_storage || managed && !self.node.managed || not_carried {
             return Err(code::NOT_SUPPORTED);
         }
         let connection = self.connection()?;
@@ -347,6 +348,12 @@ impl Driver {
             return Err(code::OPERATING_SYSTEM);
         }
         self.bring_back_channel();
+        let contexts = self.contexts.iter();
+        let contexts: Vec<u32> = contexts.map(|(_, context)| context.device).collect();
+        for device in contexts {
+            let device = self.place(device)?;
+            self.connection()?.tell(&Request::Context { device })?;
+        }
         let memory: Vec<(u64, Memory)> = self
             .memory
             .iter()

@@ -23,6 +23,7 @@ use crate::code::{self, Code};
 use crate::connection::Connection;
 use crate::graphs::Graphs;
 use crate::mapping::Mappings;
+use crate::multicast::Multicasts;
 use crate::objects::{
     Context, Event, Function, Handles, Memory, Order, Pinned, Primary, Slots, Stream,
 };
@@ -58,6 +59,7 @@ pub struct Driver {
     pub callbacks: Callbacks,
     /// Memory that is made and mapped in two steps.
     pub mappings: Mappings,
+    pub multicasts: Multicasts,
     pub graphs: Graphs,
     /// What a checkpoint has put aside.
     pub saved: Option<Saved>,
@@ -198,6 +200,7 @@ pub fn init() -> Result<(), Code> {
         pieces: 0,
         callbacks: Callbacks::default(),
         mappings: Mappings::new(),
+        multicasts: Multicasts::new(),
         graphs: Graphs::new(),
         saved: None,
     });
@@ -246,8 +249,13 @@ impl Driver {
 
     /// A fresh context of a device.
     pub fn make_context(&mut self, device: u32, flags: u32) -> Result<u64, Code> {
-        self.place(device)?;
+        let place = self.place(device)?;
         let slot = self.slots.take(STREAMS).ok_or(code::OUT_OF_MEMORY)?;
+        let there = self.connection()?.tell(&Request::Context { device: place });
+        if let Err(code) = there {
+            self.slots.give_back(slot);
+            return Err(code);
+        }
         let context = self.contexts.add(Context {
             device,
             default: 0,
@@ -271,7 +279,8 @@ impl Driver {
 
     /// Everything of a context goes with it. Its work must be done.
     pub fn end_context(&mut self, handle: u64) -> Result<(), Code> {
-        self.contexts.remove(handle).ok_or(code::INVALID_CONTEXT)?;
+        let context = self.contexts.remove(handle);
+        let device = context.ok_or(code::INVALID_CONTEXT)?.device;
         let of = |context: u64| context == handle;
         let streams: Vec<u64> = self
             .streams
@@ -309,7 +318,8 @@ impl Driver {
         for address in pinned {
             self.unpin(address)?;
         }
-        Ok(())
+        let device = self.place(device)?;
+        self.connection()?.tell(&Request::EndContext { device })
     }
 
     /// The stream that a handle stands for, in the current context where it is the default stream.

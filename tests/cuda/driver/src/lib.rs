@@ -13,8 +13,8 @@
 //!
 //! A function that is not here is answered as the real driver answers for one that it does not have: `dlsym` does not find it, and
 //! `cuGetProcAddress` says so. What differs from the real driver: PTX is looked at for kernels' names and parameters only,
-//! and other images are refused; variables in modules, textures and sharing of mapped memory between
-//! processes are not there; and the `_ptds` variants are not.
+//! and other images are refused; variables in modules, textures and multicast objects
+//! of several processes are not there; and the `_ptds` variants are not.
 
 mod addresses;
 mod allocation;
@@ -29,6 +29,7 @@ mod graphs;
 mod heap;
 mod lending;
 mod mapping;
+mod multicast;
 mod objects;
 mod ptx;
 mod remote;

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use stillpoint_emulated_gpu_protocol::message::{Reply, Request};
+use stillpoint_emulated_gpu_protocol::page::Lent;
 
 use crate::code::{self, Code};
 use crate::driver::Driver;
@@ -22,7 +23,9 @@ struct Made {
     device: u32,
     size: u64,
     home: u64,
-    /// The program's holds, and mappings.
+    /// Whether other processes may be given it.
+    exportable: bool,
+    /// The program's holds, mappings, and multicast objects that it is bound to.
     holders: u32,
 }
 
@@ -60,7 +63,7 @@ fn whole(size: u64) -> Result<(), Code> {
 
 impl Driver {
     /// Memory without an address, held once.
-    pub fn make(&mut self, device: u32, size: u64) -> Result<u64, Code> {
+    pub fn make(&mut self, device: u32, size: u64, exportable: bool) -> Result<u64, Code> {
         whole(size)?;
         let place = self.place(device)?;
         self.reclaim();
@@ -79,8 +82,64 @@ impl Driver {
             device,
             size,
             home,
+            exportable,
             holders: 1,
         }))
+    }
+
+    /// A name for memory, by which other processes open it.
+    pub fn export(&mut self, handle: u64) -> Result<Lent, Code> {
+        let made = self.mappings.made.get(handle);
+        let made = made.filter(|made| made.exportable);
+        let home = made.ok_or(code::INVALID_VALUE)?.home;
+        let Reply::Lent(lent) = self.connection()?.ask(&Request::Share { address: home })? else {
+            return Err(code::UNKNOWN);
+        };
+        self.is_shared(home);
+        Ok(lent)
+    }
+
+    /// Memory of another process, held once.
+    pub fn import(&mut self, token: u64, place: u32, size: u64) -> Result<u64, Code> {
+        let device = self.devices.iter().position(|one| *one == Some(place));
+        let device = device.ok_or(code::INVALID_DEVICE)? as u32;
+        let home = self.addresses.take(size, 512).ok_or(code::OUT_OF_MEMORY)?;
+        let opened = self.connection()?.tell(&Request::Open {
+            token,
+            address: home,
+        });
+        if let Err(code) = opened {
+            self.addresses.give_back(home);
+            return Err(code);
+        }
+        self.has(home, size, Mapped::Home { device });
+        self.is_shared(home);
+        Ok(self.mappings.made.add(Made {
+            device,
+            size,
+            home,
+            exportable: true,
+            holders: 1,
+        }))
+    }
+
+    fn is_shared(&mut self, home: u64) {
+        if let Some(memory) = self.memory.get_mut(&home) {
+            memory.shared = true;
+        }
+    }
+
+    /// Where memory is itself, its device, and how much there is.
+    pub fn home_of(&self, handle: u64) -> Result<(u64, u32, u64), Code> {
+        let made = self.mappings.made.get(handle).ok_or(code::INVALID_VALUE)?;
+        Ok((made.home, made.device, made.size))
+    }
+
+    /// One holder more.
+    pub fn hold(&mut self, handle: u64) -> Result<(), Code> {
+        let made = self.mappings.made.get_mut(handle);
+        made.ok_or(code::INVALID_VALUE)?.holders += 1;
+        Ok(())
     }
 
     fn has(&mut self, address: u64, size: u64, mapped: Mapped) {
@@ -123,8 +182,10 @@ impl Driver {
     }
 
     pub fn unreserve(&mut self, address: u64, size: u64) -> Result<(), Code> {
-        let used = self.mappings.mapped.range(address..address + size);
-        if self.mappings.reserved.get(&address) != Some(&size) || used.count() > 0 {
+        let end = address.checked_add(size).ok_or(code::INVALID_VALUE)?;
+        let used = self.mappings.mapped.range(address..end).next().is_some()
+            || self.multicasts.mapped_in(address, end).is_some();
+        if self.mappings.reserved.get(&address) != Some(&size) || used {
             return Err(code::INVALID_VALUE);
         }
         self.mappings.reserved.remove(&address);
@@ -139,7 +200,14 @@ impl Driver {
         let inside = self.mappings.reserved.range(..=address).next_back();
         let inside = inside.is_some_and(|(start, length)| end <= start + length);
         let before = self.mappings.mapped.range(..end).next_back();
-        let free = before.is_none_or(|(start, other)| start + other.size <= address);
+        let free = before.is_none_or(|(start, other)| start + other.size <= address)
+            && self
+                .multicasts
+                .end_before(end)
+                .is_none_or(|end| end <= address);
+        if inside && free && self.multicasts.has(handle) {
+            return self.map_multicast(address, size, handle);
+        }
         let made = self.mappings.made.get_mut(handle);
         let made = made.filter(|made| inside && free && made.size == size);
         made.ok_or(code::INVALID_VALUE)?.holders += 1;
@@ -154,6 +222,9 @@ impl Driver {
 
     /// From now on what is mapped in a range may be used.
     pub fn open(&mut self, address: u64, size: u64) -> Result<(), Code> {
+        if self.open_multicast(address) {
+            return Ok(());
+        }
         let all = self.mappings.mapped.range(address..address + size);
         let closed: Vec<u64> = all
             .filter(|(_, mapping)| !mapping.open)
@@ -186,6 +257,9 @@ impl Driver {
 
     /// Addresses have no memory any more; the memory stays, if anybody holds it.
     pub fn unmap(&mut self, address: u64, size: u64) -> Result<(), Code> {
+        if self.unmap_multicast(address, size)? {
+            return Ok(());
+        }
         let mapping = self.mappings.mapped.get(&address);
         let mapping = mapping.filter(|mapping| mapping.size == size);
         let (handle, open) = mapping

@@ -22,6 +22,9 @@ pub struct Node {
     /// Whether a process with managed memory can be checkpointed.
     #[serde(default = "yes")]
     pub managed: bool,
+    /// Bytes that a context takes of its device's memory.
+    #[serde(default)]
+    pub context: u64,
     /// Faults that are there from the beginning: how often each strikes, and for ever where nothing is said.
     #[serde(default)]
     pub faults: BTreeMap<String, u64>,
@@ -98,6 +101,7 @@ impl Node {
             cuda: cuda(),
             custom_storage: true,
             managed: true,
+            context: 0,
             faults: BTreeMap::new(),
             devices: (0..count).map(device).collect(),
             links: pairs

@@ -28,6 +28,10 @@ pub enum Request {
     },
     /// Memory given back: its stream has come so far.
     Free { address: u64 },
+    /// A context of a device, with what it takes of the device's memory.
+    Context { device: u32 },
+    /// One of these goes.
+    EndContext { device: u32 },
     /// How much of a device's memory is free.
     Memory { device: u32 },
     /// Whether there is this fault now; it is used up if it is to strike only so often.

@@ -68,14 +68,13 @@ pub extern "C" fn cuDevicePrimaryCtxRelease_v2(device: c_int) -> Code {
     }
 }
 
+/// Whoever holds it does so still, and has to let it go.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuDevicePrimaryCtxReset_v2(device: c_int) -> Code {
     let mut last = None;
     let result = look(|driver| {
         let number = number(driver, device)?;
-        let primary = &mut driver.primaries[number as usize];
-        primary.holders = 0;
-        last = primary.context.take();
+        last = driver.primaries[number as usize].context.take();
         Ok(())
     });
     match last {

@@ -9,7 +9,12 @@ use crate::driver::{Driver, call, call_and_wait};
 
 /// Submits work to a stream and waits for it: what has no `Async` in its name.
 fn at_once(work: Work) -> Code {
-    call_and_wait(|driver| Ok(vec![driver.submit(0, vec![], work)?]))
+    call_and_wait(|driver| {
+        let everywhere = driver.everywhere(work)?.into_iter();
+        everywhere
+            .map(|work| driver.submit(0, vec![], work))
+            .collect()
+    })
 }
 
 /// Submits work to a stream. Where the host's memory is pageable, it is waited for: the real driver takes such memory through
@@ -21,8 +26,11 @@ fn in_order(stream: u64, host: Option<(u64, u64)>, work: Work) -> Code {
     };
     call_and_wait(|driver| {
         let waits = host.is_some_and(|range| !pinned(driver, range));
-        let submitted = driver.submit(stream, vec![], work)?;
-        Ok(if waits { vec![submitted] } else { vec![] })
+        let mut submitted = vec![];
+        for work in driver.everywhere(work)? {
+            submitted.push(driver.submit(stream, vec![], work)?);
+        }
+        Ok(if waits { submitted } else { vec![] })
     })
 }
 

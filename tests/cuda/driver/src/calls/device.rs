@@ -154,8 +154,12 @@ pub extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, numb
             82 => 65536,
             // Managed memory.
             83 => 1,
+            // Memory in two steps, and descriptors for it.
+            102 | 103 => 1,
             // Memory pools: allocation in a stream's order.
             115 => 1,
+            // Multicast objects.
+            132 => 1,
             other if (1..=LAST_ATTRIBUTE).contains(&other) => 0,
             _ => return Err(code::INVALID_VALUE),
         };

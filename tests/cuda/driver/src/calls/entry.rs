@@ -5,7 +5,7 @@ use std::ptr;
 
 use super::{
     checkpoint::*, context::*, copy::*, device::*, error::*, event::*, graph::*, managed::*,
-    mapping::*, memory::*, module::*, pointer::*, settings::*, sharing::*, stream::*,
+    mapping::*, memory::*, module::*, multicast::*, pointer::*, settings::*, sharing::*, stream::*,
 };
 use crate::code::{self, Code};
 use crate::driver::look;
@@ -119,6 +119,7 @@ static ENTRIES: &[Entry] = entries! {
     "cuMemAllocManaged" 6000 cuMemAllocManaged
     "cuMemAllocPitch" 3020 cuMemAllocPitch_v2
     "cuMemCreate" 10020 cuMemCreate
+    "cuMemExportToShareableHandle" 10020 cuMemExportToShareableHandle
     "cuMemFree" 3020 cuMemFree_v2
     "cuMemFreeAsync" 11020 cuMemFreeAsync
     "cuMemFreeHost" 2000 cuMemFreeHost
@@ -130,6 +131,7 @@ static ENTRIES: &[Entry] = entries! {
     "cuMemHostGetFlags" 2000 cuMemHostGetFlags
     "cuMemHostRegister" 6050 cuMemHostRegister_v2
     "cuMemHostUnregister" 4000 cuMemHostUnregister
+    "cuMemImportFromShareableHandle" 10020 cuMemImportFromShareableHandle
     "cuMemMap" 10020 cuMemMap
     "cuMemPoolSetAttribute" 11020 cuMemPoolSetAttribute
     "cuMemPoolTrimTo" 11020 cuMemPoolTrimTo
@@ -162,6 +164,11 @@ static ENTRIES: &[Entry] = entries! {
     "cuModuleUnload" 2000 cuModuleUnload
     "cuOccupancyMaxActiveBlocksPerMultiprocessor" 6050 cuOccupancyMaxActiveBlocksPerMultiprocessor
     "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags" 7000 cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
+    "cuMulticastAddDevice" 12010 cuMulticastAddDevice
+    "cuMulticastBindMem" 12010 cuMulticastBindMem
+    "cuMulticastCreate" 12010 cuMulticastCreate
+    "cuMulticastGetGranularity" 12010 cuMulticastGetGranularity
+    "cuMulticastUnbind" 12010 cuMulticastUnbind
     "cuPointerGetAttribute" 4000 cuPointerGetAttribute
     "cuPointerGetAttributes" 7000 cuPointerGetAttributes
     "cuPointerSetAttribute" 6000 cuPointerSetAttribute

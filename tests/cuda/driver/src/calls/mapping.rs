@@ -39,6 +39,8 @@ pub struct Access {
 const PINNED: c_int = 1;
 const ON_DEVICE: c_int = 1;
 const READ_AND_WRITE: c_int = 3;
+/// Other processes get memory as a descriptor.
+pub const DESCRIPTOR: c_int = 1;
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemGetAllocationGranularity(
@@ -63,12 +65,11 @@ pub extern "C" fn cuMemCreate(
         if (of.kind, of.location.kind, flags) != (PINNED, ON_DEVICE, 0) {
             return Err(code::INVALID_VALUE);
         }
-        if of.handles != 0 {
-            // Memory that could be given to other processes is not there.
+        if !matches!(of.handles, 0 | DESCRIPTOR) {
             return Err(code::NOT_SUPPORTED);
         }
         let device = u32::try_from(of.location.number).map_err(|_| code::INVALID_DEVICE)?;
-        let made = driver.make(device, size as u64)?;
+        let made = driver.make(device, size as u64, of.handles == DESCRIPTOR)?;
         // SAFETY: the program's place for a handle.
         unsafe { give(place, made) }
     })
@@ -76,7 +77,10 @@ pub extern "C" fn cuMemCreate(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemRelease(handle: u64) -> Code {
-    call(|driver| driver.let_go(handle))
+    call(|driver| match driver.multicasts.has(handle) {
+        true => driver.let_multicast_go(handle),
+        false => driver.let_go(handle),
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -12,6 +12,7 @@ mod managed;
 mod mapping;
 mod memory;
 mod module;
+mod multicast;
 mod pointer;
 mod settings;
 mod sharing;

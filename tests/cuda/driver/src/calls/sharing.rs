@@ -1,11 +1,16 @@
-//! Device memory that processes share: one gives it a name, others open it by that. A process that has such memory cannot be checkpointed, as the real driver's
+//! Device memory that processes share: one gives it a name, or a descriptor, others open it by that. A process that has such memory cannot be checkpointed, as the real driver's
 //! documents say.
 
-use std::ffi::c_uint;
+use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
+use std::fs::{self, File};
+use std::mem::ManuallyDrop;
+use std::os::fd::{FromRawFd, IntoRawFd};
+use std::os::unix::fs::FileExt;
 
 use stillpoint_emulated_gpu_protocol::message::{Reply, Request};
 
 use super::give;
+use super::mapping::DESCRIPTOR;
 use crate::code::{self, Code};
 use crate::driver::call;
 use crate::objects::Memory;
@@ -68,4 +73,52 @@ pub extern "C" fn cuIpcOpenMemHandle_v2(place: *mut u64, name: Name, flags: c_ui
 #[unsafe(no_mangle)]
 pub extern "C" fn cuIpcCloseMemHandle(address: u64) -> Code {
     call(|driver| driver.free(address))
+}
+
+/// A descriptor of one of the devices' files, that leads to memory for whoever has it.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuMemExportToShareableHandle(
+    place: *mut c_void,
+    handle: u64,
+    kind: c_int,
+    flags: c_ulonglong,
+) -> Code {
+    call(|driver| {
+        if (kind, flags) != (DESCRIPTOR, 0) {
+            return Err(code::INVALID_VALUE);
+        }
+        let lent = driver.export(handle)?;
+        let name = driver.folder.join(format!("nvidia-export-{}", lent.token));
+        let words = [lent.token, lent.device.into(), lent.size].map(u64::to_le_bytes);
+        let made = fs::write(&name, words.concat()).and_then(|()| File::open(&name));
+        // Whoever has it open has it.
+        let removed = fs::remove_file(&name);
+        let file = made.and_then(|file| removed.map(|()| file));
+        let file = file.map_err(|_| code::OPERATING_SYSTEM)?;
+        // SAFETY: the program's place for a descriptor.
+        unsafe { give(place.cast(), file.into_raw_fd()) }
+    })
+}
+
+/// The descriptor is given as if it were a pointer, and stays the program's.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuMemImportFromShareableHandle(
+    place: *mut u64,
+    descriptor: *mut c_void,
+    kind: c_int,
+) -> Code {
+    call(|driver| {
+        if kind != DESCRIPTOR {
+            return Err(code::INVALID_VALUE);
+        }
+        // SAFETY: it is looked at, and not closed.
+        let file = ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor.addr() as c_int) });
+        let mut words = [[0; 8]; 3];
+        file.read_exact_at(words.as_flattened_mut(), 0)
+            .map_err(|_| code::INVALID_VALUE)?;
+        let [token, device, size] = words.map(u64::from_le_bytes);
+        let made = driver.import(token, device as u32, size)?;
+        // SAFETY: the program's place for a handle.
+        unsafe { give(place, made) }
+    })
 }

@@ -1,0 +1,129 @@
+//! A program of two ranks that says by files how far it has come, and is told by files how far it may go.
+
+use std::fs;
+use std::process::Command;
+
+use stillpoint_tests::command::{self, exit};
+use stillpoint_tests::gpu::{Gpus, Node};
+use stillpoint_tests::job::{self, Ended, Job};
+use stillpoint_tests::place::{self, Directory};
+use stillpoint_tests::program::{Kind, Program};
+use stillpoint_tests::turn::Turn;
+use stillpoint_tests::{Failed, ensure, strike};
+
+use crate::heat::{self, PATIENCE};
+
+const RANKS: u32 = 2;
+
+/// The program, with its argument, on a node.
+pub struct Running<'a> {
+    pub gpus: Gpus,
+    pub directory: &'a Directory,
+    program: &'a str,
+    kind: &'a str,
+}
+
+/// Gives a test a program on a node.
+pub fn on(
+    node: &Node,
+    (program, kind): (&str, &str),
+    test: impl FnOnce(&Running) -> Result<(), Failed>,
+) {
+    let tested = (|| {
+        let _turn = Turn::take()?;
+        Directory::new("gpu-running")?.run(|directory| {
+            test(&Running {
+                gpus: Gpus::start(node)?,
+                directory,
+                program,
+                kind,
+            })
+        })
+    })();
+    if let Err(failed) = tested {
+        panic!("{program} {kind}: {failed}");
+    }
+}
+
+impl Running<'_> {
+    /// Waits until every rank has left a mark.
+    pub fn wait(&self, job: &mut Job, mark: &str) -> Result<(), Failed> {
+        let there = |rank: u32| self.directory.file(&format!("{mark}.{rank}")).exists();
+        job.until(mark, PATIENCE, |_| (0..RANKS).all(there))
+    }
+
+    /// Tells the ranks something.
+    pub fn tell(&self, what: &str) -> Result<(), Failed> {
+        let file = self.directory.file(what);
+        fs::write(&file, "").map_err(|error| format!("{}: {error}", file.display()))
+    }
+
+    /// Takes a file away.
+    pub fn forget(&self, name: &str) -> Result<(), Failed> {
+        let file = self.directory.file(name);
+        fs::remove_file(&file).map_err(|error| format!("{}: {error}", file.display()))
+    }
+
+    /// ... which every rank has left.
+    pub fn forget_mark(&self, mark: &str) -> Result<(), Failed> {
+        (0..RANKS).try_for_each(|rank| self.forget(&format!("{mark}.{rank}")))
+    }
+
+    pub fn natively(&self) -> Result<Job, Failed> {
+        self.launch(job::mpirun(RANKS))
+    }
+
+    /// Starts it under Stillpoint, with an option.
+    pub fn start(&self, option: &str) -> Result<Job, Failed> {
+        let mut command = job::mpirun(RANKS);
+        command.arg(place::stillpoint()?);
+        command.args(["run", option, "--dir"]);
+        command.arg(self.directory.epochs()).arg("--");
+        self.launch(command)
+    }
+
+    fn launch(&self, mut command: Command) -> Result<Job, Failed> {
+        command.arg(Program::named(Kind::Gpu, self.program)?.build()?);
+        command
+            .arg(self.kind)
+            .env("TRIAL_DIR", self.directory.path());
+        self.gpus.reach(&mut command)?;
+        let mut job = Job::start(command, self.directory)?;
+        self.wait(&mut job, "ready")?;
+        Ok(job)
+    }
+
+    pub fn ask(&self, what: &str) -> Result<command::Answer, Failed> {
+        heat::ask(what, self.directory, self.directory.epochs())
+    }
+
+    /// Suspends and restarts it.
+    pub fn moved(&self, job: Job) -> Result<Job, Failed> {
+        self.ask("suspend")?.expect(exit::DONE)?;
+        let ended = job.end(PATIENCE)?;
+        ensure!(ended.status == 0, "{}", ended.show());
+        let said = || strike::job_file(self.directory.epochs()).unwrap_or_default();
+        let before = said()["launch"].clone();
+        let mut command = job::restarted(RANKS, self.directory.epochs())?;
+        self.gpus.reach(&mut command)?;
+        let mut job = Job::start(command, self.directory)?;
+        job.until("running", PATIENCE, |_| {
+            let said = said();
+            said["state"] == "running" && said["launch"] != before
+        })?;
+        Ok(job)
+    }
+
+    /// Lets it come to its end, which is right.
+    pub fn ends_well(&self, job: Job) -> Result<Ended, Failed> {
+        self.tell("go")?;
+        let ended = job.end(PATIENCE)?;
+        let said = ended.stdout.lines().filter(|line| line.starts_with("OK "));
+        ensure!(
+            ended.status == 0 && said.count() == RANKS as usize,
+            "{}",
+            ended.show()
+        );
+        Ok(ended)
+    }
+}

@@ -118,6 +118,12 @@ fn sessions_are_carried() {
     of_mpich(Kind::Special, "sessions", false);
 }
 
+/// Not natively: MPICH 4.0 ends the job where a session is null.
+#[test]
+fn newer_constants_are_known() {
+    of_mpich(Kind::Special, "newer_constants", false);
+}
+
 /// Not natively: MPICH 4.0 has none of these functions.
 #[test]
 fn requests_that_are_over_are_seen_without_being_ended() {

@@ -33,6 +33,7 @@ pub mod class {
     pub const NO_MEM: i32 = 39;
     pub const UNSUPPORTED_OPERATION: i32 = 55;
     pub const WIN: i32 = 56;
+    pub const SESSION: i32 = 60;
 }
 
 /// A neutral error class or code.
@@ -54,6 +55,7 @@ const fn bad(kind: HandleKind) -> i32 {
         HandleKind::Info => class::INFO,
         HandleKind::Window => class::WIN,
         HandleKind::File => class::FILE,
+        HandleKind::Session => class::SESSION,
         _ => class::ARG,
     }
 }

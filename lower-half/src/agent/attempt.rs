@@ -107,6 +107,7 @@ impl Attempt {
         held::prepare(begin.epoch);
         page.begin();
         shut::shut(true);
+        progress::pending(true);
         // Where the real MPI does not call back, nobody can stand still inside: then what is begun binds.
         let inside = match progress::calls_back() {
             true => stopping::inside_of(),
@@ -344,6 +345,7 @@ impl Attempt {
         self.absent.end(&self.page);
         self.page.end();
         shut::shut(false);
+        progress::pending(false);
         stop::release_all();
     }
 

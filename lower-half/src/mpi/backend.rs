@@ -25,8 +25,10 @@ pub struct Backend {
     pub environment: &'static [(&'static str, &'static str)],
     /// Says what its `MPI_ERRORS_ARE_FATAL` says, and may end the job.
     pub fatal: Option<Fatal>,
-    /// Has a function called again and again while a blocking function waits. Whether that is so from now on.
+    /// Has a function called again and again while a blocking function waits, as long as a checkpoint is pending at least. Whether that is so from now on.
     pub while_it_waits: Option<unsafe fn(Waiting) -> bool>,
+    /// Is told when a checkpoint begins to be pending, and when none is any more.
+    pub pending: Option<fn(bool)>,
     /// Tells it, before it ends, that nobody else of this process does anything any more: it waits for no other thread, since those that it has let in stand still for good, and
     /// does not complain of what they leave open.
     pub alone: Option<unsafe fn()>,

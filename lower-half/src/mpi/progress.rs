@@ -43,6 +43,13 @@ pub fn calls_back() -> bool {
     CALLS_BACK.get().copied().unwrap_or(false)
 }
 
+/// Says whether a checkpoint is pending.
+pub fn pending(pending: bool) {
+    if let Some(tell) = BACKEND.pending {
+        tell(pending);
+    }
+}
+
 /// Has [`waiting`] called. Whether that is possible.
 fn register() -> bool {
     // SAFETY: it may be called at any moment while the real MPI waits.

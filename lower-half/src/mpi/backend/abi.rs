@@ -16,5 +16,6 @@ pub const BACKEND: Backend = Backend {
     ],
     fatal: None,
     while_it_waits: None,
+    pending: None,
     alone: None,
 };

@@ -15,5 +15,6 @@ pub const BACKEND: Backend = Backend {
     ],
     fatal: None,
     while_it_waits: Some(ucx::while_it_waits),
+    pending: Some(ucx::pending),
     alone: Some(ucx::alone),
 };

@@ -26,6 +26,7 @@ pub const BACKEND: Backend = Backend {
     ],
     fatal: Some(fatal),
     while_it_waits: Some(while_it_waits),
+    pending: None,
     alone: Some(alone),
 };
 

@@ -1,12 +1,13 @@
-//! MPICH where it is built for UCX: it asks UCX in each round of progress, and a wait is one round after the other. A function here stands in the place of UCX's among what
-//! the library imports.
+//! MPICH where it is built for UCX: it asks UCX in each round of progress, and a wait is one round after the other. As long as a checkpoint is pending a function here stands in
+//! the place of UCX's among what the library imports.
 //!
 //! * From 4.2 on a round leaves UCX out where shared memory has something: who waits there for a long time may never ask UCX. Those versions stay as they are.
 //! * The library may import the function and never call it, where another network is chosen at launch. So it is tried.
 //! * In a program that may call MPI from several threads at once the library holds a lock in its rounds, which keeps its own thread out too. It stays as it is.
 
-use std::ffi::{c_char, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_uint, c_void};
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use stillpoint_wrappers::gate::{self, HandleKind};
@@ -30,29 +31,59 @@ static PROGRESS: AtomicUsize = AtomicUsize::new(0);
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 /// Whether the library has called UCX.
 static CALLED: AtomicBool = AtomicBool::new(false);
+/// How it does, where it does so in each round.
+static IMPORT: OnceLock<Import> = OnceLock::new();
+/// Whether a checkpoint is pending.
+static PENDING: AtomicBool = AtomicBool::new(false);
 
 /// [`Backend::while_it_waits`](super::Backend).
 pub unsafe fn while_it_waits(function: Waiting) -> bool {
-    let import = own(c"MPI_Iprobe").and_then(|it| Import::find(it.cast(), c"ucp_worker_progress"));
-    let Some(import) = import.filter(|_| asks_in_each_round() && !several_threads()) else {
+    const NAME: &CStr = c"ucp_worker_progress";
+    if !asks_in_each_round() || several_threads() {
+        return false;
+    }
+    let import = own(c"MPI_Iprobe").and_then(|it| Import::find(it.cast(), NAME));
+    let (Some(import), Some(progress)) = (import, named(NAME)) else {
         return false;
     };
-    let progress = import.function();
-    PROGRESS.store(progress, Ordering::Relaxed);
-    WAITING.store(function as usize, Ordering::Relaxed);
+    PROGRESS.store(progress.addr(), Ordering::SeqCst);
+    WAITING.store(function as usize, Ordering::SeqCst);
     // SAFETY: functions of that type.
     unsafe {
-        if !import.lead_to(tried as *const () as usize) {
-            return false;
-        }
+        import.lead_to(tried as *const () as usize);
         make_a_round();
-        let called = CALLED.load(Ordering::Relaxed);
-        let next = if called {
-            round as *const () as usize
-        } else {
-            progress
+        import.lead_to(progress.addr());
+    }
+    let called = CALLED.load(Ordering::Relaxed);
+    if called {
+        IMPORT.get_or_init(|| import);
+        lead();
+    }
+    called
+}
+
+/// [`Backend::pending`](super::Backend).
+pub fn pending(pending: bool) {
+    PENDING.store(pending, Ordering::SeqCst);
+    lead();
+}
+
+/// Has the library's import lead where what was said last wants it. Who says something and who finds the import do so, and both look once more whether that is what they have written.
+fn lead() {
+    let Some(import) = IMPORT.get() else {
+        return;
+    };
+    loop {
+        let pending = PENDING.load(Ordering::SeqCst);
+        let next = match pending {
+            true => round as *const () as usize,
+            false => PROGRESS.load(Ordering::SeqCst),
         };
-        import.lead_to(next) && called
+        // SAFETY: functions of that type.
+        unsafe { import.lead_to(next) };
+        if PENDING.load(Ordering::SeqCst) == pending {
+            return;
+        }
     }
 }
 

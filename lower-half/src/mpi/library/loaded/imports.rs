@@ -3,7 +3,6 @@
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::slice;
-use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,7 +11,6 @@ use crate::arch::{IMPORTS, PAGE};
 // `elf.h`.
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
-const PT_GNU_RELRO: u32 = 0x6474_e552;
 const DT_NULL: usize = 0;
 const DT_PLTRELSZ: usize = 2;
 const DT_STRTAB: usize = 5;
@@ -32,13 +30,11 @@ struct Relocation {
 
 /// The words through which a library calls a function.
 pub struct Import {
-    words: Vec<*const AtomicUsize>,
-    /// What the linker has closed to writes.
-    closed: Range<usize>,
+    words: Vec<&'static AtomicUsize>,
 }
 
 impl Import {
-    /// How the library that has `inside` calls the function of that name, if it does.
+    /// How the library that has `inside`, and stays loaded, calls the function of that name, if it does. What the linker has closed to writes is opened, for good.
     pub fn find(inside: *const (), name: &CStr) -> Option<Self> {
         let library = Library::with(inside.addr())?;
         let words: Vec<_> = library
@@ -46,41 +42,28 @@ impl Import {
             .filter(|it| IMPORTS.contains(&it.kind) && library.name_of(it.symbol) == Some(name))
             .map(|it| ptr::with_exposed_provenance(library.base.wrapping_add(it.offset)))
             .collect();
-        (!words.is_empty()).then_some(Self {
-            words,
-            closed: library.closed,
-        })
+        let opened = words.iter().all(|word| open(*word));
+        // SAFETY: words of a library that stays loaded.
+        let words: Vec<_> = words.into_iter().map(|word| unsafe { &*word }).collect();
+        (opened && !words.is_empty()).then_some(Self { words })
     }
 
-    /// The function's address.
-    pub fn function(&self) -> usize {
-        // SAFETY: a word of a library that stays loaded.
-        unsafe { (*self.words[0]).load(Ordering::Relaxed) }
-    }
-
-    /// Has another function called from now on. Whether that could be done.
+    /// Has this function called from now on.
     ///
     /// # Safety
-    /// It must be a function of that type.
-    pub unsafe fn lead_to(&self, function: usize) -> bool {
-        self.words.iter().all(|&word| {
-            let closed = self.closed.contains(&word.addr());
-            // SAFETY: a word of a library that stays loaded, which can be written to where the linker has not closed it; the page is opened for the moment.
-            unsafe {
-                if closed && !protect(word, libc::PROT_READ | libc::PROT_WRITE) {
-                    return false;
-                }
-                (*word).store(function, Ordering::Relaxed);
-                !closed || protect(word, libc::PROT_READ)
-            }
-        })
+    /// It must be one of that type.
+    pub unsafe fn lead_to(&self, function: usize) {
+        for word in &self.words {
+            word.store(function, Ordering::SeqCst);
+        }
     }
 }
 
-unsafe fn protect(word: *const AtomicUsize, protection: c_int) -> bool {
+/// Opens the page of a word of a library to writes.
+fn open(word: *const AtomicUsize) -> bool {
     let page = word.cast_mut().map_addr(|at| at & !(PAGE - 1));
-    // SAFETY: the caller's page.
-    unsafe { libc::mprotect(page.cast(), PAGE, protection) == 0 }
+    // SAFETY: data of a library, which are read and written.
+    unsafe { libc::mprotect(page.cast(), PAGE, libc::PROT_READ | libc::PROT_WRITE) == 0 }
 }
 
 /// A library where it is loaded.
@@ -89,7 +72,6 @@ struct Library {
     inside: usize,
     base: usize,
     dynamic: usize,
-    closed: Range<usize>,
 }
 
 impl Library {
@@ -98,7 +80,6 @@ impl Library {
             inside,
             base: 0,
             dynamic: 0,
-            closed: 0..0,
         };
         // SAFETY: the function takes the structure that it is given.
         unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut library).cast()) };
@@ -166,6 +147,5 @@ unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, library: *mut
     }
     library.base = base;
     library.dynamic = of(PT_DYNAMIC).next().map_or(0, |range| range.start);
-    library.closed = of(PT_GNU_RELRO).next().unwrap_or(0..0);
     1
 }

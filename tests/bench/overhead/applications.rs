@@ -303,7 +303,7 @@ pub fn measure(programs: &Programs, options: &Options, time: Duration) -> Result
             (application, rows)
         })
         .collect();
-    let ways = options.all_ways();
+    let ways = options.own_ways();
     let mut progress = Progress::new("programs".to_owned());
     let begun = Instant::now();
     let mut round = 0;

@@ -47,7 +47,7 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), Failed> {
-    let programs = programs::build(options.mpi()?)?;
+    let programs = programs::build(options)?;
     let settings = settings::wanted(options);
     let runs = applications::wanted(&programs, options);
     let share = match (settings.is_empty(), runs) {

@@ -41,6 +41,16 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', default_value = "again,clock,barrier")]
     pub ways: Vec<Way>,
 
+    /// Measure under another checkpointer too: the command that stands before a program, as `stillpoint run --` does
+    ///
+    /// Whole programs are not run under it.
+    #[arg(long, value_name = "COMMAND", value_parser = words)]
+    pub other: Option<Words>,
+
+    /// What the bench's programs are compiled by for it, where that is not the MPI's own compiler
+    #[arg(long, value_name = "COMMAND", requires = "other", value_parser = words)]
+    pub other_compiler: Option<Words>,
+
     /// Print the results as JSON instead of tables
     #[arg(long)]
     pub json: bool,
@@ -52,6 +62,18 @@ pub struct Options {
     /// Where results go [default: target/bench]
     #[arg(long, value_name = "DIR", overrides_with = "out")]
     pub out: Option<PathBuf>,
+}
+
+/// A command: the words that blanks divide.
+#[derive(Clone, Debug)]
+pub struct Words(pub Vec<String>);
+
+fn words(text: &str) -> Result<Words, String> {
+    let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+    match words.is_empty() {
+        true => Err("a command has a word at least".to_owned()),
+        false => Ok(Words(words)),
+    }
 }
 
 fn minutes(text: &str) -> Result<f64, String> {
@@ -88,6 +110,12 @@ impl Options {
 
     /// Native first, then what it is compared with.
     pub fn all_ways(&self) -> Vec<Way> {
+        let other = self.other.as_ref().map(|_| Way::Other);
+        self.own_ways().into_iter().chain(other).collect()
+    }
+
+    /// The same without another checkpointer.
+    pub fn own_ways(&self) -> Vec<Way> {
         let others = self.ways.iter().copied().filter(|way| *way != Way::Native);
         std::iter::once(Way::Native).chain(others).collect()
     }

@@ -1,16 +1,23 @@
 //! The C programs of the bench, compiled.
 
+use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use stillpoint_tests::mpis::Mpi;
 use stillpoint_tests::{Failed, ensure, place};
+
+use crate::options::{Options, Words};
+use crate::way::Way;
 
 /// Where the compiled programs are.
 pub struct Programs {
     /// What they are built for, and started by.
     pub mpi: Mpi,
     pub worker: PathBuf,
+    /// The worker behind another checkpointer's command; empty where none is measured.
+    other: Vec<OsString>,
     pub start: PathBuf,
     pub count_calls: PathBuf,
 }
@@ -24,8 +31,9 @@ const WORKER: [&str; 6] = [
     "spectral.c",
 ];
 
-/// Compiles them all for an MPI: that takes a second or two.
-pub fn build(mpi: Mpi) -> Result<Programs, Failed> {
+/// Compiles them all: that takes a second or two.
+pub fn build(options: &Options) -> Result<Programs, Failed> {
+    let mpi = options.mpi()?;
     let folder = place::target().join("bench").join("programs");
     let folder = match mpi.is_own() {
         true => folder,
@@ -34,20 +42,14 @@ pub fn build(mpi: Mpi) -> Result<Programs, Failed> {
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let compiled = |name: &str, flags: &[&str], sources: &[&str]| {
         let made = folder.join(name);
-        let mut compiler = mpi.compiler("mpicc");
-        compiler
-            .args(["-std=gnu11", "-Wall", "-Wextra", "-O2", "-o"])
-            .arg(&made)
-            .args(flags);
-        compiler.args(sources.iter().map(|source| this_bench().join(source)));
-        let output = compiler
-            .args(mpi.linked("c"))
-            .arg("-lm")
-            .output()
-            .map_err(|error| format!("cannot start mpicc: {error}"))?;
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{compiler:?}: {complaint}");
-        Ok(made)
+        compile(
+            mpi.compiler("mpicc"),
+            flags,
+            sources,
+            &mpi.linked("c"),
+            &made,
+        )?;
+        Ok::<_, Failed>(made)
     };
     let (worker, start) = (
         compiled("worker", &[], &WORKER)?,
@@ -56,11 +58,62 @@ pub fn build(mpi: Mpi) -> Result<Programs, Failed> {
     let (shared, source) = (&["-shared", "-fPIC"], &["count_calls.c"]);
     let count_calls = compiled("libcount_calls.so", shared, source)?;
     Ok(Programs {
+        other: other(options, &worker, &folder)?,
         mpi,
         worker,
         start,
         count_calls,
     })
+}
+
+/// The worker under another checkpointer, compiled for it where it asks for that.
+fn other(options: &Options, worker: &Path, folder: &Path) -> Result<Vec<OsString>, Failed> {
+    let Some(Words(before)) = &options.other else {
+        return Ok(vec![]);
+    };
+    let worker = match &options.other_compiler {
+        None => worker.to_owned(),
+        Some(Words(words)) => {
+            let (made, mut compiler) = (folder.join("worker-other"), Command::new(&words[0]));
+            compiler.args(&words[1..]);
+            compile(compiler, &[], &WORKER, &[], &made)?;
+            made
+        }
+    };
+    let before = before.iter().map(OsString::from);
+    Ok(before.chain([worker.into()]).collect())
+}
+
+fn compile(
+    mut compiler: Command,
+    flags: &[&str],
+    sources: &[&str],
+    linked: &[String],
+    made: &Path,
+) -> Result<(), Failed> {
+    compiler
+        .args(["-std=gnu11", "-Wall", "-Wextra", "-O2", "-o"])
+        .arg(made)
+        .args(flags)
+        .args(sources.iter().map(|source| this_bench().join(source)))
+        .args(linked)
+        .arg("-lm");
+    let output = compiler
+        .output()
+        .map_err(|error| format!("cannot start {:?}: {error}", compiler.get_program()))?;
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{compiler:?}: {complaint}");
+    Ok(())
+}
+
+impl Programs {
+    /// The worker in a way, behind what stands before it.
+    pub fn worker(&self, way: Way) -> Vec<OsString> {
+        match way {
+            Way::Other => self.other.clone(),
+            _ => vec![self.worker.clone().into()],
+        }
+    }
 }
 
 /// The programs' sources and inputs.

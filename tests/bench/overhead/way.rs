@@ -21,6 +21,9 @@ pub enum Way {
     Clock,
     /// With a barrier before every collective operation
     Barrier,
+    /// Under another checkpointer
+    #[value(skip)]
+    Other,
 }
 
 impl Way {
@@ -30,16 +33,17 @@ impl Way {
             Way::Again => "again",
             Way::Clock => "clock",
             Way::Barrier => "barrier",
+            Way::Other => "other",
         }
     }
 
-    /// The launcher of an MPI with the ranks in this way, up to the program; epochs would go into `directory`.
+    /// The launcher of an MPI with the ranks in this way, up to the program, or to what stands before it of another checkpointer; epochs would go into `directory`.
     pub fn command(self, mpi: &Mpi, directory: &Path) -> Result<Command, Failed> {
         let mut command = match mpi.is_own() {
             true => mpirun(),
             false => launcher(mpi),
         };
-        if !matches!(self, Way::Native | Way::Again) {
+        if matches!(self, Way::Clock | Way::Barrier) {
             command
                 .arg(place::stillpoint()?)
                 .args(["run", "--safe-state", self.name(), "--dir"])

@@ -38,7 +38,7 @@ impl Worker {
             .collect::<Result<_, _>>()?;
         let mut command = way.command(&programs.mpi, directory.path())?;
         let mut child = command
-            .arg(&programs.worker)
+            .args(programs.worker(way))
             .arg(directory.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -23,6 +23,7 @@ mod calls;
 mod checkpoint;
 mod code;
 mod connection;
+mod contexts;
 mod driver;
 mod gate;
 mod graphs;

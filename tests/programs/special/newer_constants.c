@@ -4,7 +4,16 @@
 
 static void all(void) {
     int class = MPI_SUCCESS, sets = 0;
-    /* Not by MPI_Error_class: a library that has no such class does not know it. */
+    /* A class is its own, and has a text, also on a library that has no such class. */
+    int classes[] = {MPI_ERR_SESSION, MPI_ERR_VALUE_TOO_LARGE, MPI_ERR_PROC_ABORTED, MPI_T_ERR_INVALID, MPI_ERR_RMA_SHARED, MPI_ERR_TYPE, MPI_SUCCESS};
+    for (int i = 0; i < (int)(sizeof classes / sizeof classes[0]); i++) {
+        char text[MPI_MAX_ERROR_STRING] = "";
+        int bytes = 0, found = -1;
+        MUST(MPI_Error_class(classes[i], &found));
+        CHECK(found == classes[i], "class %d is of class %d", classes[i], found);
+        MUST(MPI_Error_string(classes[i], text, &bytes));
+        CHECK(bytes > 0 && bytes == (int)strlen(text), "class %d: %d bytes, '%s'", classes[i], bytes, text);
+    }
     int of_session = MPI_Session_get_num_psets(MPI_SESSION_NULL, MPI_INFO_NULL, &sets);
     CHECK(of_session == MPI_ERR_SESSION, "code %d", of_session);
     MPI_Errhandler handler;

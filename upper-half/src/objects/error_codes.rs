@@ -1,5 +1,5 @@
 //! Error classes, codes and strings that the application adds. All is kept here; the lower half knows only
-//! the predefined ones.
+//! the predefined ones, and of these perhaps not all ([`classes`]).
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int};
@@ -9,6 +9,8 @@ use crate::ground::{abi, crossing};
 use crate::objects::attribute;
 use crate::objects::errhandler::run;
 use crate::objects::outcome::{Outcome, check, class, give};
+
+mod classes;
 
 struct Added {
     /// The class of a code; a class is its own.
@@ -172,6 +174,9 @@ pub unsafe fn error_class(code: c_int, place: *mut c_int) -> c_int {
             }
             let mut class = 0;
             let neutral = predefined(code)?;
+            if classes::is_one(neutral) {
+                return give(place, code);
+            }
             check(crossing::cross(|d| {
                 (d.error_class)(neutral, &raw mut class)
             }))?;
@@ -188,6 +193,20 @@ fn predefined(code: c_int) -> Outcome<i32> {
     Ok(abi::error_to_neutral(code))
 }
 
+/// Gives the application a text of ours.
+///
+/// # Safety
+/// The application's places.
+unsafe fn give_text(own: &[u8], text: *mut c_char, length: *mut c_int) -> Outcome {
+    let bytes = own.len().min(abi::MAX_ERROR_STRING - 1);
+    // SAFETY: the caller's places, with room for the longest text.
+    unsafe {
+        text.cast::<u8>().copy_from(own.as_ptr(), bytes);
+        text.add(bytes).write(0);
+        give(length, bytes as c_int)
+    }
+}
+
 /// `MPI_Error_string`.
 ///
 /// # Safety
@@ -201,12 +220,12 @@ pub unsafe fn error_string(code: c_int, text: *mut c_char, length: *mut c_int) -
             }
             let own = CODES.lock().added.get(&code).map(|a| a.text.clone());
             if let Some(own) = own {
-                let bytes = own.len().min(abi::MAX_ERROR_STRING - 1);
-                text.cast::<u8>().copy_from(own.as_ptr(), bytes);
-                text.add(bytes).write(0);
-                return give(length, bytes as c_int);
+                return give_text(&own, text, length);
             }
             let neutral = predefined(code)?;
+            if classes::is_one(neutral) && !classes::is_known_below(neutral) {
+                return give_text(classes::text(neutral).as_bytes(), text, length);
+            }
             // The neutral form allows longer strings than the application has room for.
             let mut buffer = [0 as c_char; 512];
             let mut bytes = 0;

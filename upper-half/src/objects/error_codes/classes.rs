@@ -1,0 +1,54 @@
+//! The classes that MPI itself has, by their neutral values: each is its own class, whatever the library below knows of it, and has a text here where the library has none.
+
+use crate::ground::crossing;
+
+/// Whether it is one of them: the standard's ABI has them side by side, those of the tool interface from 1001 on.
+pub fn is_one(neutral: i32) -> bool {
+    matches!(neutral, 0..=62 | 1001..=1018)
+}
+
+/// Whether the library below has a class.
+///
+/// # Safety
+/// Inside a stub.
+pub unsafe fn is_known_below(neutral: i32) -> bool {
+    let mut class = 0;
+    // SAFETY: inside; a place of ours.
+    let code = unsafe { crossing::cross(|d| (d.error_class)(neutral, &raw mut class)) };
+    code == 0 && class == neutral
+}
+
+/// What a class means that some library has not: those that are newer than MPI 3.1, and that of the tool interface that few give a text.
+pub fn text(neutral: i32) -> &'static str {
+    match neutral {
+        46 => "memory cannot be attached to the window",
+        48 => "the memory is no part of the window, or not exposed",
+        49 => "memory cannot be shared",
+        57 => "the window has another flavour",
+        58 => "a process that takes part has aborted",
+        59 => "a value is too large to be stored",
+        60 => "no such session",
+        61 => "no such error handler",
+        62 => "the binary interface does not allow it",
+        1002 => "the tool interface: what was asked for is not accessible",
+        1004 => "the tool interface: what was asked for is not supported",
+        1001..=1018 => "an error of the tool interface",
+        _ => "an error of MPI",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ground::abi;
+
+    #[test]
+    fn classes_have_numbers_here_that_lead_back_to_them() {
+        for neutral in (0..2000).filter(|it| is_one(*it)) {
+            let own = abi::error_from_neutral(neutral);
+            assert_eq!(abi::error_to_neutral(own), neutral, "{own}");
+            assert!(!text(neutral).is_empty());
+        }
+        assert!(!is_one(-1) && !is_one(63) && !is_one(1000) && !is_one(1019));
+    }
+}

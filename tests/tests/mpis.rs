@@ -130,6 +130,12 @@ fn requests_that_are_over_are_seen_without_being_ended() {
     of_mpich(Kind::Special, "seen_not_ended", false);
 }
 
+/// Not natively: MPICH 4.0 has none of these functions.
+#[test]
+fn buffers_of_communicators_and_sessions_and_flushes_are_carried() {
+    of_mpich(Kind::Special, "buffers", false);
+}
+
 /// `partitioned` on an MPI, by `started`, with these arguments.
 fn partitioned(
     ranks: u32,

@@ -131,6 +131,7 @@ pub unsafe fn initialise() -> Outcome {
                 }),
                 topology: None,
                 group_clock: 0,
+                session: 0,
                 notes,
             };
             equip(object, body, rank, sizes)?;

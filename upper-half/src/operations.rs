@@ -1,6 +1,8 @@
 //! What goes on between ranks: collective operations and their clocks, messages, requests and their completion.
 
 pub mod ahead;
+#[cfg(not(application = "openmpi"))]
+pub mod buffered;
 pub mod clock;
 pub mod completion;
 pub mod devices;

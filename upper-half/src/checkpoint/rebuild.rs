@@ -15,7 +15,7 @@ use crate::objects::outcome::{Outcome, check};
 use crate::objects::{attribute, datatype, file, group, info, operator};
 use crate::operations::ahead;
 use crate::operations::clock::{points, two_phase};
-use crate::operations::{p2p, persistent, request};
+use crate::operations::{persistent, request};
 use crate::stubs::{init, local};
 use crate::windows;
 
@@ -92,7 +92,11 @@ unsafe fn everything() -> Result<(), Why> {
         step("a communicator", communicators::rebuild())?;
         file::rebuild().map_err(|(what, error)| Why::Object(what.into(), error))?;
         windows::rebuild()?;
-        step("the send buffer", check(p2p::rebuild_buffer()))?;
+        #[cfg(application = "openmpi")]
+        step(
+            "the send buffer",
+            check(crate::operations::p2p::rebuild_buffer()),
+        )?;
         step("a request", check(persistent::rebuild()))
     }
 }

@@ -12,6 +12,8 @@ use crate::ground::object::{Comm, Object};
 use crate::objects::attribute;
 use crate::objects::errhandler::run;
 use crate::objects::outcome::{Outcome, check, class};
+#[cfg(not(application = "openmpi"))]
+use crate::operations::buffered;
 use crate::operations::clock::{collective, two_phase};
 use crate::operations::request;
 
@@ -53,6 +55,8 @@ pub unsafe fn comm_free(place: PlaceOf<CommHandle>) -> c_int {
     unsafe {
         run(named(place), c"MPI_Comm_free", || {
             let (comm, body) = give_up(place)?;
+            #[cfg(not(application = "openmpi"))]
+            buffered::is_freed(comm);
             collective::bind_all(comm);
             collective::begin(body.group_clock);
             collective::note_given_up(body.group_clock, body.identity.0);
@@ -72,6 +76,8 @@ pub unsafe fn comm_free(place: PlaceOf<CommHandle>) -> c_int {
 pub unsafe fn comm_disconnect(place: PlaceOf<CommHandle>) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
+        #[cfg(not(application = "openmpi"))]
+        buffered::ends(buffered::Of::Communicator(named(place)));
         run(named(place), NAME, || {
             let (comm, body) = give_up(place)?;
             let clock = body.group_clock;

@@ -11,7 +11,7 @@ use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
 use crate::ground::{crossing, handle, hindrances};
 use crate::objects::communicator::identity::{Identity, Origin, of_groups};
-use crate::objects::communicator::{MadeBySome, Topology, all_of};
+use crate::objects::communicator::{self, MadeBySome, Topology, all_of};
 use crate::objects::info::pairs::Pairs;
 use crate::objects::outcome::{Outcome, check, class};
 use crate::objects::{errhandler, group};
@@ -118,6 +118,7 @@ unsafe fn complete(
         members: seen.members,
         topology,
         group_clock: 0,
+        session: 0,
         notes,
     };
     // SAFETY: the caller's object.
@@ -155,6 +156,8 @@ unsafe fn finish_as(word: Word, seen: Seen, new: New) -> Outcome<*mut Object> {
             handle::release(object);
             return Err(error);
         }
+        let session = super::body(new.parent).map_or(0, |parent| parent.session);
+        communicator::set_session(object, session);
         if foreign {
             hindrances::alive(hindrances::Reason::DynamicProcess);
         }

@@ -111,7 +111,8 @@ pub unsafe fn comm_group(comm: Comm, place: PlaceOf<GroupHandle>) -> c_int {
         run(comm, c"MPI_Comm_group", || {
             let (comm, body) = usable(comm)?;
             if let Some(members) = &body.members {
-                return give(place, group::create(members.local.clone()));
+                let made = group::create(members.local.clone());
+                return give(place, group::of_session(made, body.session));
             }
             let (word, mut new) = ((*comm).lower, 0);
             check(crossing::cross(|d| (d.comm_group)(word, &raw mut new)))?;
@@ -131,7 +132,10 @@ pub unsafe fn comm_remote_group(comm: Comm, place: PlaceOf<GroupHandle>) -> c_in
             let (comm, body) = usable(comm)?;
             if let Some(members) = &body.members {
                 let remote = members.remote.clone().ok_or(class::COMM)?;
-                return give(place, group::create(remote));
+                return give(
+                    place,
+                    group::of_session(group::create(remote), body.session),
+                );
             }
             let (word, mut new) = ((*comm).lower, 0);
             check(crossing::cross(|d| {

@@ -23,6 +23,8 @@ pub use symbols::weights_to_neutral;
 
 pub use handles::{Handle, ListOf, PlaceOf, Takes};
 
+#[cfg(not(application = "openmpi"))]
+pub use description::BUFFER_AUTOMATIC;
 #[cfg(not(application = "mpich"))]
 pub use description::weights_to_neutral;
 pub use description::{

@@ -41,6 +41,8 @@ pub struct Body {
     pub topology: Option<Topology>,
     /// The clock cell of the set of members; the communicator's own is in its object.
     pub group_clock: u32,
+    /// The number of the session that it comes from, 0 for none.
+    pub session: u32,
     pub notes: SpinLock<Notes>,
 }
 
@@ -158,6 +160,19 @@ pub unsafe fn for_each_held(mut look: impl FnMut(*mut Object)) {
             }
         }
     });
+}
+
+/// Says which session a new communicator comes from.
+///
+/// # Safety
+/// As [`set_topology`].
+pub unsafe fn set_session(object: *mut Object, session: u32) {
+    // SAFETY: the caller's communicator.
+    unsafe {
+        if let Some(body) = (*object).body.cast::<Body>().as_mut() {
+            body.session = session;
+        }
+    }
 }
 
 /// Gives a new communicator the topology that was learnt only after it was made.

@@ -28,6 +28,13 @@ pub enum Members {
     Foreign,
 }
 
+/// What a group keeps.
+struct Body {
+    members: Members,
+    /// The number of the session that it comes from, 0 for none: communicators that are made of it belong to that.
+    session: u32,
+}
+
 /// This process's rank in `MPI_COMM_WORLD`.
 pub fn world_rank() -> i32 {
     crossing::gate()
@@ -58,7 +65,32 @@ pub fn create(members: Arc<[i32]>) -> *mut Object {
 }
 
 fn body(members: Members) -> *mut () {
-    Box::into_raw(Box::new(members)).cast()
+    let body = Body {
+        members,
+        session: 0,
+    };
+    Box::into_raw(Box::new(body)).cast()
+}
+
+/// The number of the session that a live group comes from; 0 for none.
+///
+/// # Safety
+/// `object` must be a live group.
+pub unsafe fn session(object: *mut Object) -> u32 {
+    // SAFETY: a group's body is the box of `body`; the predefined empty group has none.
+    unsafe { (*object).body.cast::<Body>().as_ref() }.map_or(0, |body| body.session)
+}
+
+/// The same group, which comes from a session.
+///
+/// # Safety
+/// `object` must be a live group that no other thread knows yet.
+pub unsafe fn of_session(object: *mut Object, session: u32) -> *mut Object {
+    // SAFETY: as [`session`].
+    if let Some(body) = unsafe { (*object).body.cast::<Body>().as_mut() } {
+        body.session = session;
+    }
+    object
 }
 
 /// Makes a group that only the lower half knows.
@@ -82,7 +114,7 @@ pub unsafe fn create_foreign(word: Word, rank: i32, size: i32) -> *mut Object {
 /// `object` must be a live group.
 pub unsafe fn members(object: *mut Object) -> Option<Arc<[i32]>> {
     // SAFETY: a group's body is the box of `create`; the predefined empty group has none.
-    match unsafe { (*object).body.cast::<Members>().as_ref() } {
+    match unsafe { (*object).body.cast::<Body>().as_ref() }.map(|body| &body.members) {
         None => Some(Arc::from([])),
         Some(Members::World(members)) => Some(members.clone()),
         Some(Members::Foreign) => None,
@@ -109,7 +141,7 @@ pub unsafe fn end(object: *mut Object) {
     // SAFETY: the body is the box of `create`; the word is ours.
     unsafe {
         lower::free(object);
-        let body = (*object).body.cast::<Members>();
+        let body = (*object).body.cast::<Body>();
         if !body.is_null() {
             drop(Box::from_raw(body));
             (*object).body = std::ptr::null_mut();

@@ -11,6 +11,8 @@ use crate::ground::object::Object;
 
 /// Error classes of the standard ABI that stubs raise by themselves.
 pub mod class {
+    #[cfg(not(application = "openmpi"))]
+    pub const BUFFER: i32 = 1;
     pub const COUNT: i32 = 2;
     pub const TYPE: i32 = 3;
     pub const COMM: i32 = 5;

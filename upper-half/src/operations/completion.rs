@@ -15,6 +15,8 @@ use crate::ground::abi::{self, PlaceOf, RequestHandle};
 use crate::ground::crossing::{self, cross_near};
 use crate::ground::object::Object;
 use crate::objects::errhandler::raise;
+#[cfg(not(application = "openmpi"))]
+use crate::operations::buffered;
 use crate::operations::messages::points;
 use crate::operations::request::{self, Request, State};
 
@@ -138,6 +140,11 @@ pub unsafe extern "C" fn wait_failed(
 #[cold]
 #[inline(never)]
 unsafe fn wait_long(request: PlaceOf<RequestHandle>, status: *mut abi::Status) -> c_int {
+    // SAFETY: the application's request.
+    #[cfg(not(application = "openmpi"))]
+    unsafe {
+        buffered::until_flushed(request, 1);
+    }
     let _inside = crossing::enter();
     // SAFETY: the application's request and status.
     unsafe {
@@ -212,6 +219,8 @@ unsafe fn test_long(
     let _inside = crossing::enter();
     // SAFETY: the application's request, flag and status.
     unsafe {
+        #[cfg(not(application = "openmpi"))]
+        buffered::notice();
         let it = match request::of(request.get()) {
             Ok(Some(it)) if (*it).state != State::Inactive => it,
             Ok(_) => {

@@ -1,4 +1,4 @@
-//! Point-to-point calls: sends, receives, both at once, and the buffer of buffered sends.
+//! Point-to-point calls: sends, receives, both at once, and the buffer of buffered sends where a program has one alone (others: `buffered`).
 //!
 //! A send is counted when it is begun, a receive when a message has come to its end. Sends are the real
 //! ones: while a checkpoint is pending their receivers pull, so they return. Receives look at the
@@ -24,12 +24,14 @@ use crate::operations::direct;
 use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE, light, over};
 
 mod both;
+#[cfg(application = "openmpi")]
 mod buffer;
 mod posted;
 mod receive;
 mod waiting;
 
 pub use both::{sendrecv, sendrecv_replace};
+#[cfg(application = "openmpi")]
 pub use buffer::{buffer_attach, buffer_detach, rebuild_buffer};
 pub use posted::{irecv, post};
 #[cfg(application = "mpich")]
@@ -134,9 +136,13 @@ macro_rules! blocking_sends {
 
 blocking_sends! {
     send send_converted "MPI_Send"
-    bsend bsend_converted "MPI_Bsend"
     ssend ssend_converted "MPI_Ssend"
     rsend rsend_converted "MPI_Rsend"
+}
+
+#[cfg(application = "openmpi")]
+blocking_sends! {
+    bsend bsend_converted "MPI_Bsend"
 }
 
 /// A nonblocking send of any mode, the short way. It is never begun again, so that there is nothing to be written down before.
@@ -280,7 +286,11 @@ macro_rules! nonblocking_sends {
 
 nonblocking_sends! {
     isend isend_converted "MPI_Isend" Send
-    ibsend ibsend_converted "MPI_Ibsend" BufferedSend
     issend issend_converted "MPI_Issend" SynchronousSend
     irsend irsend_converted "MPI_Irsend" ReadySend
+}
+
+#[cfg(application = "openmpi")]
+nonblocking_sends! {
+    ibsend ibsend_converted "MPI_Ibsend" BufferedSend
 }

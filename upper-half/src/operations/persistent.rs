@@ -12,6 +12,8 @@ use crate::ground::arch;
 use crate::ground::crossing::{self, cross};
 use crate::ground::object::{Comm, Datatype, Object};
 use crate::objects::errhandler::raise;
+#[cfg(not(application = "openmpi"))]
+use crate::operations::buffered::{self, Message};
 use crate::operations::completion::EMPTY;
 use crate::operations::devices::{self, Way};
 use crate::operations::messages::drain;
@@ -39,6 +41,8 @@ unsafe fn make(kind: Kind, it: &Arguments, word: &mut Word) -> i32 {
             Kind::SynchronousSend => {
                 (dispatch.ssend_init)(buffer, count, datatype, peer, tag, comm, word)
             }
+            // Elsewhere it is never started below, and its buffer none of the real MPI's.
+            #[cfg(application = "openmpi")]
             Kind::BufferedSend => {
                 (dispatch.bsend_init)(buffer, count, datatype, peer, tag, comm, word)
             }
@@ -201,19 +205,44 @@ unsafe fn begin(request: *mut Request) -> i32 {
 unsafe fn send_buffered(it: &mut Request) -> i32 {
     // SAFETY: inside a stub; arguments that the application gave, of objects that the request holds.
     unsafe {
+        let code = send_now(it);
+        if code == 0 {
+            it.status = EMPTY;
+            it.state = State::Done;
+        }
+        code
+    }
+}
+
+/// Sends, by the real MPI's buffer.
+#[cfg(application = "openmpi")]
+unsafe fn send_now(it: &Request) -> i32 {
+    // SAFETY: the caller's request.
+    unsafe {
         let datatype = abi::word(HandleKind::Datatype, it.datatype);
         let comm = abi::word(HandleKind::Communicator, it.communicator);
         let (buffer, count, peer, tag) = (it.buffer, it.count, it.peer, it.tag);
         let code = cross(|dispatch| (dispatch.bsend)(buffer, count, datatype, peer, tag, comm));
-        if code == 0 {
-            it.status = EMPTY;
-            it.state = State::Done;
-            if it.flags & NO_MESSAGE == 0 {
-                arch::count_sent();
-            }
+        if code == 0 && it.flags & NO_MESSAGE == 0 {
+            arch::count_sent();
         }
         code
     }
+}
+
+/// Sends, by the buffer that the communicator has now.
+#[cfg(not(application = "openmpi"))]
+unsafe fn send_now(it: &Request) -> i32 {
+    let message = Message {
+        buffer: it.buffer,
+        count: it.count,
+        datatype: it.datatype,
+        peer: it.peer,
+        tag: it.tag,
+        communicator: it.communicator,
+    };
+    // SAFETY: the caller's request.
+    unsafe { buffered::send(&message) }.err().unwrap_or(0)
 }
 
 /// Has the lower half start a request.

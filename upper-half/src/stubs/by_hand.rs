@@ -47,9 +47,10 @@ pub use crate::operations::completion::{
     request_get_status, test, testall, testany, testsome, wait, waitall, waitany, waitsome,
 };
 pub use crate::operations::grequest::{grequest_complete, grequest_start};
+#[cfg(application = "openmpi")]
+pub use crate::operations::p2p::{bsend, buffer_attach, buffer_detach, ibsend};
 pub use crate::operations::p2p::{
-    bsend, buffer_attach, buffer_detach, ibsend, irecv, irsend, isend, issend, recv, rsend, send,
-    sendrecv, sendrecv_replace, ssend,
+    irecv, irsend, isend, issend, recv, rsend, send, sendrecv, sendrecv_replace, ssend,
 };
 pub use crate::operations::persistent::{
     bsend_init, cancel, recv_init, request_free, rsend_init, send_init, ssend_init, start, startall,
@@ -68,6 +69,12 @@ pub use crate::objects::errhandler::{
 };
 #[cfg(not(application = "openmpi"))]
 pub use crate::objects::error_codes::{remove_error_class, remove_error_code, remove_error_string};
+#[cfg(not(application = "openmpi"))]
+pub use crate::operations::buffered::{
+    bsend, buffer_attach, buffer_detach, buffer_flush, buffer_iflush, comm_attach_buffer,
+    comm_detach_buffer, comm_flush_buffer, comm_iflush_buffer, ibsend, session_attach_buffer,
+    session_detach_buffer, session_flush_buffer, session_iflush_buffer,
+};
 #[cfg(not(application = "openmpi"))]
 pub use crate::operations::completion::{
     request_get_status_all, request_get_status_any, request_get_status_some,

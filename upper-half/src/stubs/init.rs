@@ -266,7 +266,11 @@ pub unsafe fn init_thread(
 pub unsafe fn finalize() -> c_int {
     if active() {
         // SAFETY: MPI is running, and nobody is inside.
-        unsafe { crate::stubs::both::finish(true) };
+        unsafe {
+            crate::stubs::both::finish(true);
+            #[cfg(not(application = "openmpi"))]
+            crate::operations::buffered::finish();
+        }
     }
     let _inside = crossing::enter();
     // SAFETY: inside a stub, nothing locked.

@@ -16,8 +16,11 @@ use crate::ground::abi::{
 };
 use crate::ground::object::{Errhandler, Group, Info, Object};
 use crate::ground::{crossing, handle};
+use crate::objects::communicator::set_session;
 use crate::objects::errhandler::{self, run, set_handler};
+use crate::objects::group;
 use crate::objects::outcome::{Outcome, class, live};
+use crate::operations::buffered::{self, Of};
 use crate::stubs::{by_hand, init, newest};
 
 /// Process sets: the world, and the process alone.
@@ -99,6 +102,9 @@ pub unsafe fn session_init(
 pub unsafe fn session_finalize(place: PlaceOf<SessionHandle>) -> c_int {
     // SAFETY: handles are checked before they are used.
     unsafe {
+        if !place.is_null() {
+            buffered::ends(Of::Session(place.get()));
+        }
         let code = run(ptr::null_mut(), c"MPI_Session_finalize", || {
             if place.is_null() {
                 return Err(class::ARG);
@@ -157,10 +163,14 @@ pub unsafe fn group_from_session_pset(
             set = set_of(name)?;
             Ok(())
         });
-        match code {
-            0 => by_hand::comm_group(communicator(set), place),
-            code => code,
+        if code != 0 {
+            return code;
         }
+        let code = by_hand::comm_group(communicator(set), place);
+        if code == 0 {
+            group::of_session(place.get(), (*session).id);
+        }
+        code
     }
 }
 
@@ -289,11 +299,11 @@ unsafe fn tag_of(text: *const c_char) -> c_int {
     (sum % u64::from(TAGS)) as c_int
 }
 
-/// Gives a new communicator what it was made with.
+/// Gives a new communicator what it was made with, and the session of its group.
 ///
 /// # Safety
-/// Not inside MPI; `place` must hold a communicator.
-unsafe fn furnish(place: PlaceOf<CommHandle>, info: Info, handler: Errhandler) {
+/// Not inside MPI; `place` must hold a communicator that was made of those members.
+unsafe fn furnish(place: PlaceOf<CommHandle>, members: Group, info: Info, handler: Errhandler) {
     // SAFETY: the caller's communicator; handles are checked before they are used.
     unsafe {
         let made = place.get();
@@ -306,6 +316,7 @@ unsafe fn furnish(place: PlaceOf<CommHandle>, info: Info, handler: Errhandler) {
             let _inside = crossing::enter();
             set_handler(made, handler);
         }
+        set_session(made, group::session(members));
         newest::hint(made, info);
     }
 }
@@ -315,7 +326,7 @@ unsafe fn furnish(place: PlaceOf<CommHandle>, info: Info, handler: Errhandler) {
 /// # Safety
 /// As the MPI function.
 pub unsafe fn comm_create_from_group(
-    group: Group,
+    members: Group,
     text: *const c_char,
     info: Info,
     handler: Errhandler,
@@ -323,9 +334,9 @@ pub unsafe fn comm_create_from_group(
 ) -> c_int {
     // SAFETY: MPI's own functions look at what they are given.
     unsafe {
-        let code = by_hand::comm_create_group(init::world(), group, tag_of(text), place);
+        let code = by_hand::comm_create_group(init::world(), members, tag_of(text), place);
         if code == 0 {
-            furnish(place, info, handler);
+            furnish(place, members, info, handler);
         }
         code
     }
@@ -367,7 +378,7 @@ pub unsafe fn intercomm_create_from_groups(
         }
         by_hand::comm_free(side);
         if code == 0 {
-            furnish(place, info, handler);
+            furnish(place, local, info, handler);
         }
         code
     }

@@ -19,10 +19,8 @@ use crate::stubs::steps;
 /// Why a function that an ABI has is refused.
 #[derive(Clone, Copy)]
 pub enum Why {
-    Large,
     Session,
     Partitioned,
-    Buffer,
     Event,
     Extension,
     Newer,
@@ -31,10 +29,8 @@ pub enum Why {
 impl Why {
     const fn text(self) -> &'static str {
         match self {
-            Why::Large => "functions with large counts are refused",
             Why::Session => "sessions are refused",
             Why::Partitioned => "partitioned communication is refused",
-            Why::Buffer => "buffers of one communicator, and flushes of buffers, are refused",
             Why::Event => "there are no events of the tool interface",
             Why::Extension => "extensions of one library are refused",
             Why::Newer => "some functions that are newer than MPI-3.1 are refused",

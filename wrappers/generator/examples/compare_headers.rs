@@ -34,7 +34,8 @@ fn told(abi: &Abi) -> BTreeMap<String, i64> {
     for handle in &abi.handles {
         add(handle.name.clone(), handle.fortran.into());
     }
-    for value in &abi.values {
+    let values = abi.values.iter();
+    for value in values.filter(|it| !abi.is_undeclared(&it.name)) {
         add(value.name.clone(), value.value.parse().expect("a number"));
     }
     let types = abi.types.iter();

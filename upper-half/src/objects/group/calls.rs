@@ -8,7 +8,7 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
 use super::algebra::{self, Comparison};
-use super::{adopt, create, members, word};
+use super::{adopt, create, members, of_session, session, word};
 use crate::ground::abi::{self, GroupHandle, PlaceOf};
 use crate::ground::object::{Group, Object};
 use crate::ground::{crossing, handle};
@@ -45,7 +45,11 @@ unsafe fn binary(
         run(std::ptr::null_mut(), name, || {
             let (one, two) = (usable(one)?, usable(two)?);
             if let (Some(first), Some(second)) = (members(one), members(two)) {
-                return give(place, create(Arc::from(here(&first, &second))));
+                let from = [session(one), session(two)].into_iter().max().unwrap_or(0);
+                return give(
+                    place,
+                    of_session(create(Arc::from(here(&first, &second))), from),
+                );
             }
             let (one, two, mut new) = (word(one)?, word(two)?, 0);
             check(crossing::cross(|d| below(d)(one, two, &raw mut new)))?;
@@ -117,7 +121,7 @@ unsafe fn choose<T>(
             }
             if let Some(members) = members(group) {
                 let chosen = here(&members, slice(list, count)?)?;
-                return give(place, create(Arc::from(chosen)));
+                return give(place, of_session(create(Arc::from(chosen)), session(group)));
             }
             let (group, mut new) = (word(group)?, 0);
             check(crossing::cross(|d| below(d, group, &raw mut new)))?;

@@ -46,6 +46,11 @@ unsafe fn waitall_long(
     array_of_requests: PlaceOf<RequestHandle>,
     array_of_statuses: *mut abi::Status,
 ) -> c_int {
+    // SAFETY: the application's array.
+    #[cfg(not(application = "openmpi"))]
+    unsafe {
+        crate::operations::buffered::until_flushed(array_of_requests, count);
+    }
     let _inside = crossing::enter();
     // SAFETY: the application's arrays.
     unsafe {

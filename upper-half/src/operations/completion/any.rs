@@ -11,6 +11,8 @@ use super::list::{List, Room};
 use super::{EMPTY, direct, fail, give};
 use crate::ground::abi::{self, PlaceOf, RequestHandle};
 use crate::ground::crossing::{self, cross_near};
+#[cfg(not(application = "openmpi"))]
+use crate::operations::buffered;
 use crate::operations::messages::points;
 use crate::operations::request::State;
 
@@ -66,6 +68,13 @@ pub unsafe fn waitany(
     let mut flag = 0;
     // SAFETY: the application's array and places.
     unsafe {
+        #[cfg(not(application = "openmpi"))]
+        if buffered::has_flush(array_of_requests, count) {
+            return buffered::asked_again(|| {
+                let code = testany(count, array_of_requests, index, &mut flag, status);
+                (flag != 0 || code != 0).then_some(code)
+            });
+        }
         if direct::any::<true>(count, array_of_requests, index, &mut flag, status) {
             return 0;
         }

@@ -67,13 +67,18 @@ impl<'a> List<'a> {
     /// Checks the handles and takes room for them.
     ///
     /// # Safety
-    /// `handles` must be the application's array of `count` requests.
+    /// Inside a stub; `handles` must be the application's array of `count` requests.
     pub unsafe fn new(
         room: &'a mut Room,
         handles: PlaceOf<RequestHandle>,
         count: c_int,
     ) -> Result<Self, i32> {
         let count = usize::try_from(count).map_err(|_| class::COUNT)?;
+        // SAFETY: inside a stub, as the caller is.
+        #[cfg(not(application = "openmpi"))]
+        unsafe {
+            crate::operations::buffered::notice();
+        }
         for index in 0..count {
             // SAFETY: the application's array.
             unsafe { request::of(handles.add(index).get())? };

@@ -35,6 +35,8 @@ enum Seen {
 unsafe fn look(handle: *mut Object) -> Result<Seen, (Comm, i32)> {
     // SAFETY: the caller's handle.
     unsafe {
+        #[cfg(not(application = "openmpi"))]
+        crate::operations::buffered::notice();
         let it = match request::of(handle) {
             Ok(Some(it)) => it,
             Ok(None) => return Ok(Seen::Idle),

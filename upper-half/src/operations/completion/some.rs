@@ -13,6 +13,8 @@ use crate::ground::abi::{self, PlaceOf, RequestHandle};
 use crate::ground::crossing::{self, cross_near};
 use crate::ground::object::Object;
 use crate::objects::outcome::class;
+#[cfg(not(application = "openmpi"))]
+use crate::operations::buffered;
 use crate::operations::messages::points;
 use crate::operations::request::State;
 
@@ -141,6 +143,19 @@ pub unsafe fn waitsome(
 ) -> c_int {
     // SAFETY: the application's arrays.
     unsafe {
+        #[cfg(not(application = "openmpi"))]
+        if buffered::has_flush(array_of_requests, incount) {
+            return buffered::asked_again(|| {
+                let code = testsome(
+                    incount,
+                    array_of_requests,
+                    outcount,
+                    array_of_indices,
+                    array_of_statuses,
+                );
+                (*outcount != 0 || code != 0).then_some(code)
+            });
+        }
         if direct::some::<true>(
             incount,
             array_of_requests,

@@ -1,4 +1,4 @@
-//! The buffer of buffered sends.
+//! The buffer of buffered sends, which is the real MPI's: of programs that have no other than the process's.
 
 use core::ffi::{c_int, c_void};
 use core::ptr;

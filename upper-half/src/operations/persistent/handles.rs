@@ -5,6 +5,7 @@ use core::ptr;
 
 use crate::ground::abi::{PlaceOf, RequestHandle};
 use crate::ground::crossing::{self, cross};
+use crate::ground::object::Object;
 use crate::objects::errhandler::raise;
 use crate::operations::clock::persistent as clocks;
 use crate::operations::devices;
@@ -30,7 +31,9 @@ pub unsafe fn request_free(request: PlaceOf<RequestHandle>) -> c_int {
         if let Some(Err(code)) = staged {
             return raise(communicator, code, c"MPI_Request_free");
         }
-        let stays = matches!((*it).kind, Kind::Receive | Kind::Partitioned) || staged.is_some();
+        let stays = matches!((*it).kind, Kind::Receive | Kind::Partitioned)
+            || staged.is_some()
+            || is_a_flush(it.cast());
         if (*it).state == State::Active && stays {
             // Its message is counted and, after a restart, still received; or it is sent from memory of ours, or no image may have it: so it stays ours.
             request::abandon(it);
@@ -53,6 +56,18 @@ pub unsafe fn request_free(request: PlaceOf<RequestHandle>) -> c_int {
         request.set(request::null());
         0
     }
+}
+
+/// Whether a request is one that we complete when buffered sends are over: then it has to be there.
+#[cfg(not(application = "openmpi"))]
+unsafe fn is_a_flush(request: *mut Object) -> bool {
+    // SAFETY: the caller's stub.
+    unsafe { crate::operations::buffered::is_flush(request) }
+}
+
+#[cfg(application = "openmpi")]
+unsafe fn is_a_flush(_: *mut Object) -> bool {
+    false
 }
 
 /// `MPI_Cancel`.

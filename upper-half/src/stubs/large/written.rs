@@ -7,8 +7,8 @@ use stillpoint_wrappers::gate::HandleKind;
 
 use super::{int, place, write};
 use crate::ground::abi::{
-    self, Aint, Count, DatarepConversionFunction, DatarepExtentFunction, DatatypeHandle, Handle,
-    OpHandle, PlaceOf, Status, UserFunction,
+    self, Aint, CommHandle, Count, DatarepConversionFunction, DatarepExtentFunction,
+    DatatypeHandle, Handle, OpHandle, PlaceOf, SessionHandle, Status, UserFunction,
 };
 use crate::ground::crossing::{self, cross};
 use crate::ground::export::export;
@@ -16,6 +16,7 @@ use crate::ground::object::Object;
 use crate::objects::errhandler::raise;
 use crate::objects::operator;
 use crate::objects::outcome::class;
+use crate::operations::buffered::{self, Of};
 use crate::stubs::{by_hand, steps};
 
 /// Standard-ABI value of `MPI_UNDEFINED`.
@@ -66,6 +67,60 @@ macro_rules! twins {
 }
 
 twins! {
+    /// `MPI_Buffer_attach_c`.
+    buffer_attach "MPI_Buffer_attach_c" PMPI_Buffer_attach_c
+        (buffer: *mut c_void, size: Count) {
+        // SAFETY: the caller's buffer.
+        unsafe { buffered::attach(Of::Process, buffer, size, c"MPI_Buffer_attach_c") }
+    }
+
+    /// `MPI_Buffer_detach_c`.
+    buffer_detach "MPI_Buffer_detach_c" PMPI_Buffer_detach_c
+        (buffer: *mut c_void, size: *mut Count) {
+        // SAFETY: the caller's places.
+        unsafe { buffered::detach(Of::Process, buffer, size, c"MPI_Buffer_detach_c") }
+    }
+
+    /// `MPI_Comm_attach_buffer_c`.
+    comm_attach_buffer "MPI_Comm_attach_buffer_c" PMPI_Comm_attach_buffer_c
+        (comm: CommHandle, buffer: *mut c_void, size: Count) {
+        // SAFETY: the caller's communicator and buffer.
+        unsafe {
+            let of = Of::Communicator(Handle::object(comm));
+            buffered::attach(of, buffer, size, c"MPI_Comm_attach_buffer_c")
+        }
+    }
+
+    /// `MPI_Comm_detach_buffer_c`.
+    comm_detach_buffer "MPI_Comm_detach_buffer_c" PMPI_Comm_detach_buffer_c
+        (comm: CommHandle, buffer: *mut c_void, size: *mut Count) {
+        // SAFETY: the caller's communicator and places.
+        unsafe {
+            let of = Of::Communicator(Handle::object(comm));
+            buffered::detach(of, buffer, size, c"MPI_Comm_detach_buffer_c")
+        }
+    }
+
+    /// `MPI_Session_attach_buffer_c`.
+    session_attach_buffer "MPI_Session_attach_buffer_c" PMPI_Session_attach_buffer_c
+        (session: SessionHandle, buffer: *mut c_void, size: Count) {
+        // SAFETY: the caller's session and buffer.
+        unsafe {
+            let of = Of::Session(Handle::object(session));
+            buffered::attach(of, buffer, size, c"MPI_Session_attach_buffer_c")
+        }
+    }
+
+    /// `MPI_Session_detach_buffer_c`.
+    session_detach_buffer "MPI_Session_detach_buffer_c" PMPI_Session_detach_buffer_c
+        (session: SessionHandle, buffer: *mut c_void, size: *mut Count) {
+        // SAFETY: the caller's session and places.
+        unsafe {
+            let of = Of::Session(Handle::object(session));
+            buffered::detach(of, buffer, size, c"MPI_Session_detach_buffer_c")
+        }
+    }
+
     /// `MPI_Get_count_c`.
     get_count "MPI_Get_count_c" PMPI_Get_count_c
         (status: *const Status, datatype: DatatypeHandle, count: *mut Count) {

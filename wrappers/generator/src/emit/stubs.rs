@@ -32,7 +32,7 @@ pub fn emit(input: &Input) -> String {
         }
         let mut stubs = String::new();
         for function in &functions {
-            stub(&mut stubs, function, kind::are_wide(&input.abi));
+            stub(&mut stubs, function, &input.abi);
             if let Some(twin) = served::twin(input, function).filter(|it| !it.written) {
                 large::twin(&mut stubs, function, twin);
             }
@@ -123,8 +123,9 @@ fn imports(stubs: &str, functions: &[&Function]) -> String {
     imports.text()
 }
 
-/// `wide`: handles are as wide as an address, and are one where they are no small number.
-fn stub(text: &mut String, function: &Function, wide: bool) {
+fn stub(text: &mut String, function: &Function, abi: &Abi) {
+    // Handles are as wide as an address, and are one where they are no small number.
+    let wide = kind::are_wide(abi);
     let name = function.rust_name();
     for parameter in &function.parameters {
         assert!(
@@ -148,7 +149,7 @@ fn stub(text: &mut String, function: &Function, wide: bool) {
             directly(text, function, &long);
             beginning(text, function, kind::inner_type, &cold(&long));
         }
-        (false, Form::Written) if short::is(function, wide) => {
+        (false, Form::Written) if short::is(function, abi) => {
             short::stub(text, function, &long);
             beginning(text, function, kind::application_type, &cold(&long));
         }

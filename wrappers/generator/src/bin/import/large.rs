@@ -10,12 +10,18 @@ const HEADER: &str = "\
 ";
 
 /// Twins whose parameters tell too little: other parameters, other functions of the application's, results that may be too large for an int.
-const WRITTEN: [&str; 9] = [
+const WRITTEN: [&str; 15] = [
+    "MPI_Buffer_attach",
+    "MPI_Buffer_detach",
+    "MPI_Comm_attach_buffer",
+    "MPI_Comm_detach_buffer",
     "MPI_Get_count",
     "MPI_Get_elements",
     "MPI_Op_create",
     "MPI_Pack_size",
     "MPI_Register_datarep",
+    "MPI_Session_attach_buffer",
+    "MPI_Session_detach_buffer",
     "MPI_Status_set_elements",
     "MPI_Type_get_contents",
     "MPI_Type_get_envelope",

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use super::{export_name, kind, signature};
+use crate::abi::Abi;
 use crate::table::Function;
 
 const SHORT: [&str; 15] = [
@@ -27,10 +28,16 @@ const SHORT: [&str; 15] = [
 /// That of them whose short way is not written out where handles are numbers: a message's handle has to be made.
 const WIDE: &str = "MPI_Improbe";
 
+/// Buffered sends are the upper half's own where a program may have more buffers than that of the process (`upper-half/src/operations/buffered.rs`).
+const BUFFERED: [&str; 2] = ["MPI_Bsend", "MPI_Ibsend"];
+
 /// Whether a function is one of them.
-pub fn is(function: &Function, wide: bool) -> bool {
+pub fn is(function: &Function, abi: &Abi) -> bool {
     let name = function.name.as_str();
-    SHORT.contains(&name) && (wide || name != WIDE)
+    let has_buffers = abi.own.iter().any(|it| it == "MPI_Buffer_flush");
+    SHORT.contains(&name)
+        && (kind::are_wide(abi) || name != WIDE)
+        && !(has_buffers && BUFFERED.contains(&name))
 }
 
 /// The exported function, which goes on to `long` with the arguments as they were given.

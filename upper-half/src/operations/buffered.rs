@@ -1,0 +1,278 @@
+//! Buffered sends and their buffers - of the process, of a communicator, of a session (MPI 5.0, section 3.6) -, for ABIs that have all three and flushes of them.
+//!
+//! MPICH 4.0 and Open MPI have the process's alone, so the real MPI is told of none: a message is packed into its buffer, or into memory of ours where the buffer is
+//! automatic, and goes from there by a send that nobody waits for but this module ([`sends`]). An image has the copy as any other memory, and the send as any other
+//! request: at a checkpoint all have come to their end. A flush is a generalized request, which is completed when its sends are found to be over ([`flush`]).
+
+use core::ffi::{CStr, c_int, c_void};
+use core::ptr;
+
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::constants::PROC_NULL;
+
+use crate::ground::abi::{self, Count, PlaceOf, RequestHandle};
+use crate::ground::object::{Comm, Datatype, Object};
+use crate::ground::{arch, crossing};
+use crate::objects::communicator::usable;
+use crate::objects::errhandler::{raise, run};
+use crate::objects::outcome::{Outcome, class, live};
+use crate::operations::devices::{self, Way};
+use crate::operations::request::{self, Arguments, EMPTY, Kind, NO_MESSAGE, State, null_word};
+
+mod flush;
+mod room;
+mod sends;
+
+pub use flush::{
+    asked_again, buffer_flush, buffer_iflush, comm_flush_buffer, comm_iflush_buffer, has_flush,
+    is_flush, notice, session_flush_buffer, session_iflush_buffer, until_flushed,
+};
+use sends::{ALL, Buffer, Owner};
+pub use sends::{Message, send};
+
+/// Whose buffer a call is about, as the application says.
+#[derive(Clone, Copy)]
+pub enum Of {
+    Process,
+    Communicator(Comm),
+    Session(*mut Object),
+}
+
+impl Of {
+    /// What errors are raised on.
+    fn object(self) -> *mut Object {
+        match self {
+            Of::Process => ptr::null_mut(),
+            Of::Communicator(object) | Of::Session(object) => object,
+        }
+    }
+
+    /// # Safety
+    /// A handle of the application, or null.
+    unsafe fn owner(self) -> Outcome<Owner> {
+        // SAFETY: the caller's handle.
+        unsafe {
+            Ok(match self {
+                Of::Process => Owner::Process,
+                Of::Communicator(comm) => Owner::Communicator(usable(comm)?.0.addr()),
+                Of::Session(session) => Owner::Session((*live(session, HandleKind::Session)?).id),
+            })
+        }
+    }
+}
+
+/// Gives an owner a buffer.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn attach(of: Of, buffer: *mut c_void, size: Count, name: &'static CStr) -> c_int {
+    let automatic = buffer.addr() == abi::BUFFER_AUTOMATIC.cast_unsigned();
+    // SAFETY: the application's handle and buffer.
+    unsafe {
+        if devices::present()
+            && let Some(code) = devices::refuses(of.object(), name, &[buffer])
+        {
+            return code;
+        }
+        run(of.object(), name, || {
+            let owner = of.owner()?;
+            if !automatic && size < 0 {
+                return Err(class::ARG);
+            }
+            let mut all = ALL.lock();
+            if all.buffer_of(owner).is_some() {
+                return Err(class::BUFFER);
+            }
+            all.add(Buffer::new(owner, buffer.addr(), size, automatic));
+            Ok(())
+        })
+    }
+}
+
+/// Takes an owner's buffer away, and waits until what is in it is sent.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn detach(of: Of, buffer: *mut c_void, size: *mut Count, name: &'static CStr) -> c_int {
+    let mut taken = None;
+    // SAFETY: the application's handle and places.
+    unsafe {
+        let code = run(of.object(), name, || {
+            taken = ALL.lock().take_away(of.owner()?);
+            Ok(())
+        });
+        if code != 0 {
+            return code;
+        }
+        // Where there is none, MPI behaves as if it were of no size.
+        let (address, bytes) = match taken {
+            None => (0, 0),
+            Some((id, address, bytes)) => {
+                flush::until_over(id);
+                (address, bytes)
+            }
+        };
+        if !buffer.is_null() {
+            *buffer.cast::<usize>() = address;
+        }
+        if !size.is_null() {
+            *size = bytes;
+        }
+    }
+    0
+}
+
+/// An owner ends, and its buffer with it: waits until what is in it is sent.
+///
+/// # Safety
+/// In a stub, not inside; a handle of the application.
+pub unsafe fn ends(of: Of) {
+    let taken = {
+        let _inside = crossing::enter();
+        // SAFETY: the caller's handle, which is looked at here.
+        let owner = unsafe { of.owner() };
+        owner.ok().and_then(|owner| ALL.lock().take_away(owner))
+    };
+    if let Some((id, ..)) = taken {
+        flush::until_over(id);
+    }
+}
+
+/// A communicator is freed: nobody waits for what its buffer holds, and that still goes out.
+///
+/// # Safety
+/// Inside a stub; a live communicator.
+pub unsafe fn is_freed(comm: Comm) {
+    ALL.lock().take_away(Owner::Communicator(comm.addr()));
+}
+
+/// Waits until everything in all buffers is sent, before MPI ends.
+pub fn finish() {
+    let buffers = {
+        let _inside = crossing::enter();
+        ALL.lock().buffers()
+    };
+    buffers.into_iter().for_each(flush::until_over);
+}
+
+/// A smaller function's place for a size: what an int does not hold is undefined.
+unsafe fn detach_small(
+    of: Of,
+    buffer: *mut c_void,
+    size: *mut c_int,
+    name: &'static CStr,
+) -> c_int {
+    let mut bytes = 0;
+    // SAFETY: the application's handle and places.
+    unsafe {
+        let code = detach(of, buffer, &mut bytes, name);
+        if code == 0 && !size.is_null() {
+            *size = c_int::try_from(bytes).unwrap_or(abi::UNDEFINED);
+        }
+        code
+    }
+}
+
+macro_rules! attached {
+    ($($attach:ident $attach_name:literal, $detach:ident $detach_name:literal: ($($of:ident: $type:ty)?) $variant:expr;)*) => {$(
+        /// A buffer is attached.
+        ///
+        /// # Safety
+        /// As the MPI function.
+        pub unsafe fn $attach($($of: $type,)? buffer: *mut c_void, size: c_int) -> c_int {
+            // SAFETY: the application's handle and buffer.
+            unsafe { attach($variant, buffer, size.into(), $attach_name) }
+        }
+
+        /// A buffer is detached.
+        ///
+        /// # Safety
+        /// As the MPI function.
+        pub unsafe fn $detach($($of: $type,)? buffer_addr: *mut c_void, size: *mut c_int) -> c_int {
+            // SAFETY: the application's handle and places.
+            unsafe { detach_small($variant, buffer_addr, size, $detach_name) }
+        }
+    )*};
+}
+
+attached! {
+    buffer_attach c"MPI_Buffer_attach", buffer_detach c"MPI_Buffer_detach": () Of::Process;
+    comm_attach_buffer c"MPI_Comm_attach_buffer", comm_detach_buffer c"MPI_Comm_detach_buffer":
+        (comm: Comm) Of::Communicator(comm);
+    session_attach_buffer c"MPI_Session_attach_buffer", session_detach_buffer c"MPI_Session_detach_buffer":
+        (session: *mut Object) Of::Session(session);
+}
+
+/// `MPI_Bsend`.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn bsend(
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+) -> c_int {
+    // SAFETY: the application's arguments.
+    unsafe {
+        if devices::present()
+            && let Some(code) = devices::sends(c"MPI_Bsend", (buf, count, datatype, comm), |buf| {
+                bsend(buf, count, datatype, dest, tag, comm)
+            })
+        {
+            return code;
+        }
+        let _inside = crossing::enter();
+        match send(&Message::new(buf, count, datatype, (dest, tag), comm)) {
+            Ok(()) => 0,
+            Err(code) => raise(comm, code, c"MPI_Bsend"),
+        }
+    }
+}
+
+/// `MPI_Ibsend`: over as soon as the message is in the buffer.
+///
+/// # Safety
+/// As the MPI function.
+pub unsafe fn ibsend(
+    buf: *const c_void,
+    count: c_int,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    request: PlaceOf<RequestHandle>,
+) -> c_int {
+    // SAFETY: the application's arguments.
+    unsafe {
+        if devices::present()
+            && let Some(code) = devices::starts(
+                c"MPI_Ibsend",
+                Way::In,
+                (buf, count, datatype, comm),
+                request,
+                |buf| ibsend(buf, count, datatype, dest, tag, comm, request),
+            )
+        {
+            return code;
+        }
+        let _inside = crossing::enter();
+        if let Err(code) = send(&Message::new(buf, count, datatype, (dest, tag), comm)) {
+            return raise(comm, code, c"MPI_Ibsend");
+        }
+        let arguments = Arguments::without_message(Kind::BufferedSend, comm);
+        let made = request::create(&arguments, NO_MESSAGE);
+        (*made).head.lower = null_word();
+        (*made).status = EMPTY;
+        (*made).state = State::Done;
+        request.set(made.cast());
+    }
+    0
+}
+
+/// Gives the processor to others, between two looks at what is under way.
+fn pause() {
+    arch::yield_processor();
+}

@@ -1,0 +1,252 @@
+//! Flushes: waiting for what a buffer holds, and requests that are over when it is sent.
+
+use core::ffi::{CStr, c_int, c_void};
+use core::ptr;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use super::sends::{ALL, end};
+use super::{Of, pause};
+use crate::ground::abi::{self, PlaceOf, RequestHandle};
+use crate::ground::crossing;
+use crate::ground::lock::SpinLock;
+use crate::ground::object::{Comm, Object};
+use crate::objects::errhandler::run;
+use crate::operations::grequest::{grequest_complete, grequest_start};
+use crate::operations::request::EMPTY;
+
+/// A flush whose messages are not known to be over.
+struct Flush {
+    buffer: u64,
+    /// The number of the newest message that it waits for.
+    newest: u64,
+    /// A generalized request.
+    request: *mut Object,
+}
+
+// SAFETY: a request of the application's, which lives until it is complete.
+unsafe impl Send for Flush {}
+
+static FLUSHES: SpinLock<Vec<Flush>> = SpinLock::new(Vec::new());
+/// How many there are: mostly none.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// Waits until all messages of a buffer are over that it has now.
+///
+/// In a stub, not inside: whoever waits is stopped between two looks, as in a loop of the application's.
+pub fn until_over(buffer: u64) {
+    let mut newest = None;
+    loop {
+        {
+            let _inside = crossing::enter();
+            // SAFETY: inside.
+            unsafe {
+                let (over, done) = {
+                    let mut all = ALL.lock();
+                    let newest = *newest.get_or_insert(all.newest());
+                    let over = all.look();
+                    (over, all.is_empty(buffer, newest))
+                };
+                end(over);
+                if done {
+                    return;
+                }
+            }
+        }
+        pause();
+    }
+}
+
+/// Completes the flushes whose messages are over.
+///
+/// # Safety
+/// Inside a stub, nothing locked.
+#[inline]
+pub unsafe fn notice() {
+    if COUNT.load(Ordering::Relaxed) != 0 {
+        // SAFETY: the caller's.
+        unsafe { notice_some() };
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn notice_some() {
+    // SAFETY: the caller's stub.
+    unsafe {
+        let over = ALL.lock().look();
+        end(over);
+        let mut complete = Vec::new();
+        {
+            let all = ALL.lock();
+            FLUSHES.lock().retain(|it| {
+                let waits = !all.is_empty(it.buffer, it.newest);
+                if !waits {
+                    complete.push(it.request);
+                }
+                waits
+            });
+        }
+        for request in complete {
+            grequest_complete(request);
+            COUNT.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Whether a request is a flush whose messages are not known to be over.
+///
+/// # Safety
+/// Inside a stub.
+pub unsafe fn is_flush(request: *mut Object) -> bool {
+    COUNT.load(Ordering::Relaxed) != 0 && FLUSHES.lock().iter().any(|it| it.request == request)
+}
+
+/// Whether one of these requests is.
+///
+/// # Safety
+/// In a stub, not inside; the application's array.
+pub unsafe fn has_flush(requests: PlaceOf<RequestHandle>, count: c_int) -> bool {
+    if COUNT.load(Ordering::Relaxed) == 0 || requests.is_null() {
+        return false;
+    }
+    let _inside = crossing::enter();
+    // SAFETY: the caller's array.
+    (0..usize::try_from(count).unwrap_or(0)).any(|at| unsafe { is_flush(requests.add(at).get()) })
+}
+
+/// Waits for all of these requests that are flushes: the real MPI, which does not know what they wait for, would wait for ever.
+///
+/// # Safety
+/// In a stub, not inside; the application's array.
+pub unsafe fn until_flushed(requests: PlaceOf<RequestHandle>, count: c_int) {
+    // SAFETY: the caller's array.
+    unsafe {
+        while has_flush(requests, count) {
+            {
+                let _inside = crossing::enter();
+                notice();
+            }
+            pause();
+        }
+    }
+}
+
+/// Asks until there is an answer.
+pub fn asked_again(mut ask: impl FnMut() -> Option<c_int>) -> c_int {
+    loop {
+        if let Some(code) = ask() {
+            return code;
+        }
+        pause();
+    }
+}
+
+/// A flush tells its status, that of a request without a message.
+unsafe extern "C" fn query(_: *mut c_void, status: *mut abi::Status) -> c_int {
+    if !abi::is_ignored(status) {
+        // SAFETY: the real MPI's place for the status.
+        unsafe { *status = abi::Status::from_neutral(&EMPTY) };
+    }
+    0
+}
+
+unsafe extern "C" fn free(_: *mut c_void) -> c_int {
+    0
+}
+
+/// What is on its way goes on.
+unsafe extern "C" fn cancel(_: *mut c_void, _: c_int) -> c_int {
+    0
+}
+
+/// Waits until what an owner's buffer holds is sent.
+///
+/// # Safety
+/// As the MPI function.
+unsafe fn flush(of: Of, name: &'static CStr) -> c_int {
+    let mut buffer = None;
+    // SAFETY: the application's handle.
+    let code = unsafe {
+        run(of.object(), name, || {
+            buffer = ALL.lock().buffer_of(of.owner()?);
+            Ok(())
+        })
+    };
+    if let Some(buffer) = buffer {
+        until_over(buffer);
+    }
+    code
+}
+
+/// Makes a request that is over when what an owner's buffer holds is sent.
+///
+/// # Safety
+/// As the MPI function.
+unsafe fn iflush(of: Of, place: PlaceOf<RequestHandle>, name: &'static CStr) -> c_int {
+    // SAFETY: the application's handle and place.
+    unsafe {
+        run(of.object(), name, || {
+            let owner = of.owner()?;
+            if place.is_null() {
+                return Err(crate::objects::outcome::class::ARG);
+            }
+            let code = grequest_start(
+                Some(query),
+                Some(free),
+                Some(cancel),
+                ptr::null_mut(),
+                place,
+            );
+            if code != 0 {
+                return Err(abi::error_to_neutral(code));
+            }
+            let request = place.get();
+            let buffer = {
+                let all = ALL.lock();
+                all.buffer_of(owner).map(|id| (id, all.newest()))
+            };
+            let Some((buffer, newest)) = buffer else {
+                grequest_complete(request);
+                return Ok(());
+            };
+            FLUSHES.lock().push(Flush {
+                buffer,
+                newest,
+                request,
+            });
+            COUNT.fetch_add(1, Ordering::Relaxed);
+            notice();
+            Ok(())
+        })
+    }
+}
+
+macro_rules! flushes {
+    ($($flush:ident $flush_name:literal, $iflush:ident $iflush_name:literal: ($($of:ident: $type:ty)?) $variant:expr;)*) => {$(
+        /// A buffer is flushed.
+        ///
+        /// # Safety
+        /// As the MPI function.
+        pub unsafe fn $flush($($of: $type)?) -> c_int {
+            // SAFETY: the application's handle.
+            unsafe { flush($variant, $flush_name) }
+        }
+
+        /// A buffer is flushed without waiting.
+        ///
+        /// # Safety
+        /// As the MPI function.
+        pub unsafe fn $iflush($($of: $type,)? request: PlaceOf<RequestHandle>) -> c_int {
+            // SAFETY: the application's handle and place.
+            unsafe { iflush($variant, request, $iflush_name) }
+        }
+    )*};
+}
+
+flushes! {
+    buffer_flush c"MPI_Buffer_flush", buffer_iflush c"MPI_Buffer_iflush": () Of::Process;
+    comm_flush_buffer c"MPI_Comm_flush_buffer", comm_iflush_buffer c"MPI_Comm_iflush_buffer":
+        (comm: Comm) Of::Communicator(comm);
+    session_flush_buffer c"MPI_Session_flush_buffer", session_iflush_buffer c"MPI_Session_iflush_buffer":
+        (session: *mut Object) Of::Session(session);
+}

@@ -1,0 +1,372 @@
+//! The buffers that there are, and the messages that are on their way from them.
+
+use core::ffi::{c_int, c_void};
+
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Status;
+
+use super::PROC_NULL;
+use super::room::Room;
+use crate::ground::abi::{self, Count};
+use crate::ground::arch;
+use crate::ground::crossing::cross;
+use crate::ground::lock::SpinLock;
+use crate::ground::object::{Comm, Datatype, Object};
+use crate::objects::communicator;
+use crate::objects::outcome::{Outcome, check, class};
+use crate::operations::request::{self, Arguments, Kind, Request, State};
+
+/// Standard-ABI value of `MPI_PACKED`.
+const PACKED: i32 = 519;
+
+/// Whose a buffer is: communicators by their objects' addresses, sessions by their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    Process,
+    Communicator(usize),
+    Session(u32),
+}
+
+/// A message that a buffer holds.
+struct Sent {
+    request: *mut Request,
+    number: u64,
+    /// In the application's buffer: where, and how many bytes.
+    place: (usize, usize),
+    /// From an automatic buffer: its own memory.
+    _copy: Vec<u8>,
+}
+
+// SAFETY: a request of ours, which whoever has the list has alone.
+unsafe impl Send for Sent {}
+
+/// A buffer.
+pub struct Buffer {
+    /// Nobody's, once it is taken away: it goes with its last message.
+    owner: Option<Owner>,
+    id: u64,
+    address: usize,
+    size: Count,
+    automatic: bool,
+    room: Room,
+    sent: Vec<Sent>,
+    /// Which message is looked at next.
+    next: usize,
+}
+
+impl Buffer {
+    pub fn new(owner: Owner, address: usize, size: Count, automatic: bool) -> Buffer {
+        Buffer {
+            owner: Some(owner),
+            id: 0,
+            address,
+            size,
+            automatic,
+            room: Room::default(),
+            sent: Vec::new(),
+            next: 0,
+        }
+    }
+
+    /// Looks whether messages are over, so many of them at most; those that are go to `over`.
+    ///
+    /// # Safety
+    /// Inside a stub.
+    unsafe fn look(&mut self, most: usize, over: &mut Vec<Over>) {
+        for _ in 0..most.min(self.sent.len()) {
+            if self.next >= self.sent.len() {
+                self.next = 0;
+            }
+            // SAFETY: a request of ours.
+            if unsafe { is_over(self.sent[self.next].request) } {
+                let sent = self.sent.swap_remove(self.next);
+                if !self.automatic {
+                    self.room.give_back(sent.place.0, sent.place.1);
+                }
+                over.push(Over(sent.request));
+            } else {
+                self.next += 1;
+            }
+        }
+    }
+}
+
+/// All buffers.
+pub struct All {
+    buffers: Vec<Buffer>,
+    /// Numbers of buffers and of messages, in the order in which they came.
+    ids: u64,
+    numbers: u64,
+}
+
+pub static ALL: SpinLock<All> = SpinLock::new(All {
+    buffers: Vec::new(),
+    ids: 0,
+    numbers: 0,
+});
+
+impl All {
+    pub fn add(&mut self, buffer: Buffer) {
+        self.ids += 1;
+        self.buffers.push(Buffer {
+            id: self.ids,
+            ..buffer
+        });
+    }
+
+    /// The number of an owner's buffer.
+    pub fn buffer_of(&self, owner: Owner) -> Option<u64> {
+        let found = self.buffers.iter().find(|it| it.owner == Some(owner));
+        found.map(|it| it.id)
+    }
+
+    /// Takes a buffer from its owner: its number, where and how large it is.
+    pub fn take_away(&mut self, owner: Owner) -> Option<(u64, usize, Count)> {
+        let found = self.buffers.iter_mut().find(|it| it.owner == Some(owner))?;
+        found.owner = None;
+        Some((found.id, found.address, found.size))
+    }
+
+    /// The numbers of all buffers.
+    pub fn buffers(&self) -> Vec<u64> {
+        self.buffers.iter().map(|it| it.id).collect()
+    }
+
+    /// The number of the newest message.
+    pub fn newest(&self) -> u64 {
+        self.numbers
+    }
+
+    /// Whether all messages of a buffer are over that are no newer than that, as far as was looked.
+    pub fn is_empty(&self, id: u64, newest: u64) -> bool {
+        let found = self.buffers.iter().find(|it| it.id == id);
+        found.is_none_or(|it| it.sent.iter().all(|sent| sent.number > newest))
+    }
+
+    /// Looks at all messages.
+    ///
+    /// # Safety
+    /// Inside a stub.
+    #[must_use]
+    pub unsafe fn look(&mut self) -> Vec<Over> {
+        let mut over = Vec::new();
+        for buffer in &mut self.buffers {
+            // SAFETY: the caller's stub.
+            unsafe { buffer.look(usize::MAX, &mut over) };
+        }
+        self.buffers
+            .retain(|it| it.owner.is_some() || !it.sent.is_empty());
+        over
+    }
+
+    /// The buffer that a communicator's sends use: its own, its session's, or the process's.
+    ///
+    /// # Safety
+    /// A live communicator.
+    unsafe fn used_by(&mut self, comm: Comm) -> Option<&mut Buffer> {
+        // SAFETY: the caller's communicator.
+        let session = unsafe { communicator::body(comm) }.map_or(0, |body| body.session);
+        let owners = [
+            Owner::Communicator(comm.addr()),
+            Owner::Session(session),
+            Owner::Process,
+        ];
+        let index = owners
+            .into_iter()
+            .find_map(|owner| self.buffers.iter().position(|it| it.owner == Some(owner)))?;
+        self.buffers.get_mut(index)
+    }
+}
+
+/// The request of a message that is over, and out of every list: to be ended when nothing is locked.
+#[must_use]
+pub struct Over(*mut Request);
+
+/// Ends the requests of messages that are over.
+///
+/// # Safety
+/// Inside a stub, nothing locked.
+pub unsafe fn end(over: Vec<Over>) {
+    for Over(request) in over {
+        // SAFETY: a request of ours that nobody else has. What a send that was buffered has failed with, nobody is told.
+        let _ = unsafe { request::complete(request, None) };
+    }
+}
+
+/// Whether a send is over; then it is done, and the lower half has nothing of it any more.
+unsafe fn is_over(request: *mut Request) -> bool {
+    // SAFETY: the caller's request.
+    unsafe {
+        let it = &mut *request;
+        if it.state == State::Active {
+            let (mut flag, mut status) = (0, Status::default());
+            let word = &raw mut it.head.lower;
+            let code = cross(|dispatch| (dispatch.test)(word, &mut flag, &mut status));
+            if flag == 0 && code == 0 {
+                return false;
+            }
+            status.error = code;
+            request::finish(request, &status);
+        }
+    }
+    true
+}
+
+/// A message to be sent.
+pub struct Message {
+    pub buffer: *const c_void,
+    pub count: c_int,
+    pub datatype: Datatype,
+    /// Neutral, like `tag`.
+    pub peer: i32,
+    pub tag: i32,
+    pub communicator: Comm,
+}
+
+impl Message {
+    /// Of the application's arguments.
+    pub fn new(
+        buffer: *const c_void,
+        count: c_int,
+        datatype: Datatype,
+        (dest, tag): (c_int, c_int),
+        communicator: Comm,
+    ) -> Message {
+        Message {
+            buffer: abi::buffer(buffer),
+            count,
+            datatype,
+            peer: abi::rank_to_neutral(dest),
+            tag: abi::tag_to_neutral(tag),
+            communicator,
+        }
+    }
+}
+
+/// So many messages are looked at when one more is sent: more than one, so that there are fewer and fewer, and few, where many wait for their receivers.
+const LOOKED_AT: usize = 8;
+
+/// Puts a message into its buffer and begins to send it.
+///
+/// # Safety
+/// Inside a stub, nothing locked; arguments as the application gave them.
+pub unsafe fn send(message: &Message) -> Outcome {
+    // SAFETY: the caller's arguments.
+    unsafe {
+        let datatype = abi::word(HandleKind::Datatype, message.datatype);
+        let comm = abi::word(HandleKind::Communicator, message.communicator);
+        let Message {
+            buffer: from,
+            count,
+            peer,
+            tag,
+            ..
+        } = *message;
+        if peer == PROC_NULL {
+            // It needs no buffer.
+            return check(cross(|d| (d.send)(from, count, datatype, peer, tag, comm)));
+        }
+        let mut size = 0;
+        check(cross(|d| (d.type_size_x)(datatype, &mut size)))?;
+        if size
+            .checked_mul(count.into())
+            .is_none_or(|it| it > c_int::MAX.into())
+        {
+            return Err(class::COUNT);
+        }
+        let mut bytes = 0;
+        check(cross(|d| (d.pack_size)(count, datatype, comm, &mut bytes)))?;
+        let mut over = Vec::new();
+        let mut outcome = begin(message, bytes, Some(LOOKED_AT), &mut over);
+        end(over);
+        if outcome == Err(class::BUFFER) {
+            let over = ALL.lock().look();
+            end(over);
+            outcome = begin(message, bytes, None, &mut Vec::new());
+        }
+        outcome
+    }
+}
+
+/// Takes room, packs, and begins the send, if there is room. Looks at some messages before.
+///
+/// # Safety
+/// As [`send`]; `bytes` must be what the message takes when it is packed.
+unsafe fn begin(
+    message: &Message,
+    bytes: c_int,
+    look: Option<usize>,
+    over: &mut Vec<Over>,
+) -> Outcome {
+    let room = usize::try_from(bytes).map_err(|_| class::COUNT)?;
+    let mut all = ALL.lock();
+    all.numbers += 1;
+    let number = all.numbers;
+    // SAFETY: the caller's arguments; the real MPI knows the communicator.
+    unsafe {
+        let Some(buffer) = all.used_by(message.communicator) else {
+            return Err(class::BUFFER);
+        };
+        buffer.look(look.unwrap_or(0), over);
+        let (mut copy, mut at) = (Vec::new(), 0);
+        let to = if buffer.automatic {
+            copy.try_reserve_exact(room).map_err(|_| class::NO_MEM)?;
+            copy.resize(room, 0);
+            copy.as_mut_ptr()
+        } else {
+            let size = usize::try_from(buffer.size).unwrap_or(0);
+            at = buffer.room.take(room, size).ok_or(class::BUFFER)?;
+            core::ptr::with_exposed_provenance_mut::<u8>(buffer.address + at)
+        };
+        match begin_from(message, to.cast(), bytes) {
+            Ok(request) => buffer.sent.push(Sent {
+                request,
+                number,
+                place: (at, room),
+                _copy: copy,
+            }),
+            Err(code) => {
+                if !buffer.automatic {
+                    buffer.room.give_back(at, room);
+                }
+                return Err(code);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Packs a message to a place and begins to send it from there, as what any type of the receiver's is right for.
+///
+/// # Safety
+/// As [`begin`]; so many bytes must be writable at `to`.
+unsafe fn begin_from(message: &Message, to: *mut c_void, bytes: c_int) -> Outcome<*mut Request> {
+    // SAFETY: the caller's arguments and place.
+    unsafe {
+        let datatype = abi::word(HandleKind::Datatype, message.datatype);
+        let comm = abi::word(HandleKind::Communicator, message.communicator);
+        let (from, count, mut used) = (message.buffer, message.count, 0);
+        check(cross(|d| {
+            (d.pack)(from, count, datatype, to, bytes, &mut used, comm)
+        }))?;
+        let packed: *mut Object = abi::predefined(HandleKind::Datatype, PACKED);
+        let (as_bytes, mut word) = (abi::word(HandleKind::Datatype, packed), 0);
+        let (peer, tag) = (message.peer, message.tag);
+        check(cross(|d| {
+            (d.isend)(to, used, as_bytes, peer, tag, comm, &mut word)
+        }))?;
+        arch::count_sent();
+        let arguments = Arguments {
+            kind: Kind::Send,
+            buffer: to,
+            count: used,
+            datatype: packed,
+            peer,
+            tag,
+            communicator: message.communicator,
+        };
+        let request = request::create(&arguments, 0);
+        (*request).head.lower = word;
+        Ok(request)
+    }
+}

@@ -3,6 +3,8 @@
 //!
 //! A datatype that the application has freed lives on while a request or another datatype is made of it.
 
+#[cfg(not(application = "openmpi"))]
+pub mod asked;
 mod calls;
 mod construct;
 mod constructors;
@@ -50,6 +52,9 @@ pub struct Notes {
     pub name: Option<Vec<u8>>,
     /// One of the datatypes of `MPI_Type_create_f90_*`, which cannot be freed.
     pub lasting: bool,
+    /// What it says of itself in the place of its recipe.
+    #[cfg(not(application = "openmpi"))]
+    pub asked: Option<Box<asked::Asked>>,
 }
 
 /// The body of a live datatype.
@@ -110,6 +115,12 @@ pub unsafe fn end(object: *mut Object) {
             let body = Box::from_raw(body);
             for part in body.recipe.iter().flat_map(|recipe| &recipe.datatypes) {
                 handle::release(*part);
+            }
+            #[cfg(not(application = "openmpi"))]
+            if let Some(asked) = body.notes.lock().asked.take() {
+                for part in asked.datatypes {
+                    handle::release(part);
+                }
             }
         }
     }

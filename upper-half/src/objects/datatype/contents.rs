@@ -8,7 +8,7 @@ use crate::ground::abi::{self, Aint, DatatypeHandle, PlaceOf};
 use crate::ground::handle;
 use crate::ground::object::Datatype;
 use crate::objects::errhandler::run;
-use crate::objects::outcome::{class, give};
+use crate::objects::outcome::{Outcome, class, give};
 
 /// `MPI_Type_get_envelope`.
 ///
@@ -24,7 +24,9 @@ pub unsafe fn type_get_envelope(
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Type_get_envelope", || {
-            let recipe = body(usable(datatype)?).and_then(|body| body.recipe.as_ref());
+            let datatype = usable(datatype)?;
+            refuse_asked(datatype)?;
+            let recipe = body(datatype).and_then(|body| body.recipe.as_ref());
             let (i, a, d) = recipe.map_or((0, 0, 0), Recipe::envelope);
             let value = recipe.map_or(COMBINER_NAMED, |recipe| recipe.combiner as i32);
             give(integers, i as c_int)?;
@@ -33,6 +35,19 @@ pub unsafe fn type_get_envelope(
             give(combiner, abi::combiner_from_neutral(value))
         })
     }
+}
+
+/// Whether only the twins with large counts tell what a datatype is made of.
+///
+/// # Safety
+/// A live datatype.
+unsafe fn refuse_asked(_datatype: Datatype) -> Outcome {
+    #[cfg(not(application = "openmpi"))]
+    // SAFETY: the caller's datatype.
+    if unsafe { super::asked::is_asked(_datatype) } {
+        return Err(class::TYPE);
+    }
+    Ok(())
 }
 
 /// The integers with the application's values for orders, distributions and their arguments.
@@ -71,7 +86,9 @@ pub unsafe fn type_get_contents(
     // SAFETY: handles are checked before they are used; the arrays have room for what is written.
     unsafe {
         run(std::ptr::null_mut(), c"MPI_Type_get_contents", || {
-            let body = body(usable(datatype)?);
+            let datatype = usable(datatype)?;
+            refuse_asked(datatype)?;
+            let body = body(datatype);
             let recipe = body
                 .and_then(|body| body.recipe.as_ref())
                 .ok_or(class::TYPE)?;

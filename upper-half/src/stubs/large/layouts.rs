@@ -1,5 +1,5 @@
 //! Layouts of datatypes with numbers that an int does not hold, made of parts that know none: blocks of many elements (`typed`) at addresses, which are as wide in
-//! every ABI. Bounds are computed as MPI defines them, and set. What such a datatype says it is made of is how it was made here.
+//! every ABI. Bounds are computed as MPI defines them, and set. Such a datatype says that it is made of what the application has asked for (`told`).
 
 use core::ffi::{CStr, c_int};
 
@@ -11,10 +11,15 @@ use super::typed::Typed;
 use super::{int, too_large};
 use crate::ground::abi::{self, Aint, Count, DatatypeHandle, Handle, ListOf, PlaceOf};
 use crate::ground::crossing::{self, cross};
+use crate::objects::datatype::recipe::Combiner;
 use crate::objects::errhandler::raise;
 use crate::stubs::by_hand;
 
 mod bounds;
+mod structure;
+mod told;
+
+pub use structure::type_create_struct;
 
 /// Standard-ABI value of `MPI_ORDER_C`.
 const ORDER_C: c_int = 12;
@@ -204,7 +209,8 @@ unsafe fn indexed(
 }
 
 macro_rules! layouts {
-    ($($function:ident $name:literal ($($parameter:ident: $type:ty),* $(,)?) |$bounds:ident, $place:ident| $body:block)*) => {$(
+    ($($function:ident $name:literal ($($parameter:ident: $type:ty),* $(,)?) $combiner:ident [$($integer:expr),*] [$($number:expr),*] [$($list:ident of $length:expr),*]
+        |$bounds:ident, $place:ident| $body:block)*) => {$(
         #[doc = concat!("`", $name, "_c`, with a number that an int does not hold.")]
         ///
         /// # Safety
@@ -223,47 +229,64 @@ macro_rules! layouts {
                 };
                 let $place = PlaceOf::at(newtype);
                 let make = || -> Made { $body };
-                end(make(), NAME)
+                let code = end(make(), NAME);
+                if code == 0 {
+                    let lists = [$(($list.cast::<Count>(), $length)),*];
+                    told::tell(newtype, Combiner::$combiner, &[$($integer),*], &[$($number),*], &lists, &[oldtype]);
+                }
+                code
             }
         }
     )*};
 }
 
 layouts! {
-    type_vector "MPI_Type_vector" (count: Count, blocklength: Count, stride: Count) |old, place| {
+    type_contiguous "MPI_Type_contiguous" (count: Count) Contiguous [] [count] [] |old, place| {
+        let all = Typed::new(count, old.0).ok_or(None)?;
+        done(by_hand::type_contiguous(1, Handle::object(all.datatype()), place))
+    }
+    type_vector "MPI_Type_vector" (count: Count, blocklength: Count, stride: Count)
+        Vector [] [count, blocklength, stride] [] |old, place| {
         let stride = stride.checked_mul(old.1.extent).ok_or(None)?;
         strided(count, blocklength, stride, old, place)
     }
-    type_create_hvector "MPI_Type_create_hvector" (count: Count, blocklength: Count, stride: Aint) |old, place| {
+    type_create_hvector "MPI_Type_create_hvector" (count: Count, blocklength: Count, stride: Aint)
+        Hvector [] [count, blocklength, stride as Count] [] |old, place| {
         strided(count, blocklength, stride as i64, old, place)
     }
     type_indexed "MPI_Type_indexed"
-        (count: Count, array_of_blocklengths: *const Count, array_of_displacements: *const Count) |old, place| {
+        (count: Count, array_of_blocklengths: *const Count, array_of_displacements: *const Count)
+        Indexed [] [count] [array_of_blocklengths of count, array_of_displacements of count] |old, place| {
         let places = list(array_of_displacements, count)?;
         let places = places.into_iter().map(|at| at.checked_mul(old.1.extent));
         indexed(list(array_of_blocklengths, count)?.into_iter(), places, old, place)
     }
     type_create_hindexed "MPI_Type_create_hindexed"
-        (count: Count, array_of_blocklengths: *const Count, array_of_displacements: *const Aint) |old, place| {
+        (count: Count, array_of_blocklengths: *const Count, array_of_displacements: *const Aint)
+        Hindexed [] [count] [array_of_blocklengths of count, array_of_displacements of count] |old, place| {
         let places = list(array_of_displacements, count)?;
         let places = places.into_iter().map(|at| Some(at as i64));
         indexed(list(array_of_blocklengths, count)?.into_iter(), places, old, place)
     }
     type_create_indexed_block "MPI_Type_create_indexed_block"
-        (count: Count, blocklength: Count, array_of_displacements: *const Count) |old, place| {
+        (count: Count, blocklength: Count, array_of_displacements: *const Count)
+        IndexedBlock [] [count, blocklength] [array_of_displacements of count] |old, place| {
         let places = list(array_of_displacements, count)?;
         let places = places.into_iter().map(|at| at.checked_mul(old.1.extent));
         indexed(core::iter::repeat(blocklength), places, old, place)
     }
     type_create_hindexed_block "MPI_Type_create_hindexed_block"
-        (count: Count, blocklength: Count, array_of_displacements: *const Aint) |old, place| {
+        (count: Count, blocklength: Count, array_of_displacements: *const Aint)
+        HindexedBlock [] [count, blocklength] [array_of_displacements of count] |old, place| {
         let places = list(array_of_displacements, count)?;
         let places = places.into_iter().map(|at| Some(at as i64));
         indexed(core::iter::repeat(blocklength), places, old, place)
     }
     type_create_subarray "MPI_Type_create_subarray"
         (ndims: c_int, array_of_sizes: *const Count, array_of_subsizes: *const Count, array_of_starts: *const Count,
-         order: c_int) |old, place| {
+         order: c_int)
+        Subarray [ndims, order] []
+        [array_of_sizes of ndims.into(), array_of_subsizes of ndims.into(), array_of_starts of ndims.into()] |old, place| {
         let dimensions = Count::from(ndims);
         let mut each: Vec<(Count, Count, Count)> = list(array_of_sizes, dimensions)?
             .into_iter()
@@ -342,37 +365,5 @@ unsafe fn subarray(
             extent: distance,
         };
         resized(moved, all, place)
-    }
-}
-
-/// `MPI_Type_create_struct_c`, with a number that an int does not hold.
-///
-/// # Safety
-/// As the MPI function; in a stub, not inside yet.
-#[cold]
-pub unsafe fn type_create_struct(
-    count: Count,
-    array_of_blocklengths: *const Count,
-    array_of_displacements: *const Aint,
-    array_of_types: *const DatatypeHandle,
-    newtype: *mut DatatypeHandle,
-) -> c_int {
-    const NAME: &CStr = c"MPI_Type_create_struct_c";
-    // SAFETY: the caller's arguments.
-    unsafe {
-        let make = || -> Made {
-            let lengths = list(array_of_blocklengths, count)?;
-            let places = list(array_of_displacements, count)?;
-            let types = list(array_of_types, count)?;
-            let mut blocks = Vec::with_capacity(types.len());
-            for ((count, at), of) in lengths.into_iter().zip(places).zip(types) {
-                let bounds = bounds_of(of, NAME).map_err(Some)?;
-                let at = at as i64;
-                let run = Run { at, count, bounds };
-                blocks.push(Block { run, of });
-            }
-            of_blocks(blocks, PlaceOf::at(newtype))
-        };
-        end(make(), NAME)
     }
 }

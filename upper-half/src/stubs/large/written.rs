@@ -13,6 +13,7 @@ use crate::ground::abi::{
 use crate::ground::crossing::{self, cross};
 use crate::ground::export::export;
 use crate::ground::object::Object;
+use crate::objects::datatype::asked;
 use crate::objects::errhandler::raise;
 use crate::objects::operator;
 use crate::objects::outcome::class;
@@ -34,6 +35,16 @@ unsafe fn size(datatype: *mut Object) -> Result<i64, i32> {
         cross(|lower| (lower.type_size_x)(word, &mut size))
     };
     if code == 0 { Ok(size) } else { Err(code) }
+}
+
+/// Whether a datatype was made with numbers that an int does not hold.
+///
+/// # Safety
+/// In a stub, not inside yet; null or a handle.
+unsafe fn is_asked(datatype: *mut Object) -> bool {
+    let _inside = crossing::enter();
+    // SAFETY: the caller's.
+    unsafe { asked::was_asked(datatype) }
 }
 
 /// Gives a result, or raises the error.
@@ -229,7 +240,7 @@ twins! {
         unsafe { by_hand::register_datarep(name, read, write, extent, extra) }
     }
 
-    /// `MPI_Type_get_envelope_c`: no datatype is made of numbers that are too large for an int.
+    /// `MPI_Type_get_envelope_c`.
     type_get_envelope "MPI_Type_get_envelope_c" PMPI_Type_get_envelope_c
         (datatype: DatatypeHandle, integers: *mut Count, addresses: *mut Count, large: *mut Count,
          datatypes: *mut Count, combiner: *mut c_int) {
@@ -237,6 +248,10 @@ twins! {
         // SAFETY: the caller's datatype and places.
         unsafe {
             let object = Handle::object(datatype);
+            if is_asked(object) {
+                let places = [integers, addresses, large, datatypes];
+                return asked::type_get_envelope_asked(object, places, combiner);
+            }
             let code = by_hand::type_get_envelope(
                 object,
                 place(integers, &mut i),
@@ -253,14 +268,19 @@ twins! {
 
     /// `MPI_Type_get_contents_c`.
     type_get_contents "MPI_Type_get_contents_c" PMPI_Type_get_contents_c
-        (datatype: DatatypeHandle, max_integers: Count, max_addresses: Count, _max_large: Count,
-         max_datatypes: Count, integers: *mut c_int, addresses: *mut Aint, _large: *mut Count,
+        (datatype: DatatypeHandle, max_integers: Count, max_addresses: Count, max_large: Count,
+         max_datatypes: Count, integers: *mut c_int, addresses: *mut Aint, large: *mut Count,
          datatypes: *mut DatatypeHandle) {
         let most = |number: Count| number.clamp(-1, c_int::MAX.into()) as c_int;
         // SAFETY: the caller's datatype and arrays.
         unsafe {
+            let object = Handle::object(datatype);
+            if is_asked(object) {
+                let most = [max_integers, max_large, max_datatypes];
+                return asked::type_get_contents_asked(object, most, integers, large, PlaceOf::at(datatypes));
+            }
             by_hand::type_get_contents(
-                Handle::object(datatype),
+                object,
                 most(max_integers),
                 most(max_addresses),
                 most(max_datatypes),

@@ -8,7 +8,8 @@ use crate::large::Twin;
 use crate::table::{Class, Direction, Form, Function, Parameter};
 
 /// Constructors of datatypes that have another way for larger numbers (`upper-half/src/stubs/large/layouts.rs`).
-const LAYOUTS: [&str; 8] = [
+const LAYOUTS: [&str; 9] = [
+    "MPI_Type_contiguous",
     "MPI_Type_create_hindexed",
     "MPI_Type_create_hindexed_block",
     "MPI_Type_create_hvector",

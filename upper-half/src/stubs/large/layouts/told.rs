@@ -1,0 +1,39 @@
+//! What such a datatype says that it is made of: what the application has asked for.
+
+use core::ffi::c_int;
+
+use crate::ground::abi::{Count, DatatypeHandle, Handle};
+use crate::ground::crossing;
+use crate::objects::datatype::asked::{Asked, ask};
+use crate::objects::datatype::recipe::Combiner;
+
+/// Notes it: numbers, then the elements of lists, each with its length.
+///
+/// # Safety
+/// In a stub, not inside; a datatype was just made there, of those; lists must have so many elements.
+pub unsafe fn tell(
+    made: *const DatatypeHandle,
+    combiner: Combiner,
+    integers: &[c_int],
+    numbers: &[Count],
+    lists: &[(*const Count, Count)],
+    of: &[DatatypeHandle],
+) {
+    let _inside = crossing::enter();
+    let mut counts = numbers.to_vec();
+    for (list, length) in lists {
+        let length = usize::try_from(*length).unwrap_or(0);
+        // SAFETY: the caller's list.
+        counts.extend((0..length).map(|at| unsafe { list.add(at).read() }));
+    }
+    // SAFETY: the caller's datatypes.
+    unsafe {
+        let asked = Asked {
+            combiner,
+            integers: integers.to_vec(),
+            counts,
+            datatypes: of.iter().map(|it| Handle::object(*it)).collect(),
+        };
+        ask(Handle::object(made.read()), asked);
+    }
+}

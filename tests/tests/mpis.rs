@@ -136,6 +136,12 @@ fn buffers_of_communicators_and_sessions_and_flushes_are_carried() {
     of_mpich(Kind::Special, "buffers", false);
 }
 
+/// Not natively, as above.
+#[test]
+fn buffers_that_are_in_use_all_the_time_are_carried() {
+    of_mpich(Kind::Special, "buffers_in_use", false);
+}
+
 /// `partitioned` on an MPI, by `started`, with these arguments.
 fn partitioned(
     ranks: u32,

@@ -44,7 +44,13 @@ mod tests {
 
     #[test]
     fn classes_have_numbers_here_that_lead_back_to_them() {
-        for neutral in (0..2000).filter(|it| is_one(*it)) {
+        // Open MPI 4.1 has no values for these, which cross as they are.
+        let missing: &[i32] = match cfg!(application = "openmpi") {
+            true => &[61, 62, 1002, 1004],
+            false => &[],
+        };
+        let has = |it: &i32| is_one(*it) && !missing.contains(it);
+        for neutral in (0..2000).filter(has) {
             let own = abi::error_from_neutral(neutral);
             assert_eq!(abi::error_to_neutral(own), neutral, "{own}");
             assert!(!text(neutral).is_empty());

@@ -14,8 +14,8 @@ mod abi;
 mod mpich;
 #[cfg(library = "openmpi")]
 mod openmpi;
-#[cfg(library = "mpich")]
-mod ucx;
+#[cfg(not(library = "openmpi"))]
+mod rounds;
 
 /// A library's own ways.
 pub struct Backend {
@@ -26,7 +26,7 @@ pub struct Backend {
     /// Says what its `MPI_ERRORS_ARE_FATAL` says, and may end the job.
     pub fatal: Option<Fatal>,
     /// Has a function called again and again while a blocking function waits, as long as a checkpoint is pending at least. Whether that is so from now on.
-    pub while_it_waits: Option<unsafe fn(Waiting) -> bool>,
+    pub while_it_waits: Option<unsafe fn(Waiting) -> Calls>,
     /// Is told when a checkpoint begins to be pending, and when none is any more.
     pub pending: Option<fn(bool)>,
     /// Tells it, before it ends, that nobody else of this process does anything any more: it waits for no other thread, since those that it has let in stand still for good, and
@@ -42,6 +42,17 @@ static STILLPOINT_NEAR: u32 = BACKEND.near as u32;
 /// On an object of a kind, or `None`: where MPI is not running. The code is the library's own, the function a name.
 pub type Fatal =
     unsafe fn(on: Option<HandleKind>, object: Word, code: i32, function: *const c_char);
+/// In which of its blocking functions a library calls back.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Calls {
+    /// In none.
+    Never,
+    /// In collective operations. Elsewhere it may call before it has begun what it will wait for.
+    Collective,
+    /// In all of them, and only once it waits.
+    Always,
+}
+
 /// Answers how much has happened.
 pub type Waiting = unsafe extern "C" fn() -> c_int;
 

@@ -6,6 +6,9 @@ use super::library;
 
 /// `MPI_COMM_WORLD` of the standard's ABI.
 pub const WORLD: i32 = 257;
+/// Its `MPI_COMM_SELF`.
+#[cfg(not(library = "openmpi"))]
+pub const SELF: i32 = 258;
 
 /// The word of a predefined handle, by the number of its `HandleKind` and its standard-ABI value; a kind's null
 /// handle for a value that the library has no handle for, 0 for a kind that it does not have.

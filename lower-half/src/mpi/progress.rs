@@ -11,12 +11,12 @@ use stillpoint_wrappers::gate::{self, Caller, UpperHooks};
 use crate::arch::{registers, unwind};
 use crate::threads::Thread;
 
-use super::backend::BACKEND;
+use super::backend::{BACKEND, Calls};
 use super::library::ffi;
 use super::table;
 
-/// Whether the real MPI calls back while it waits.
-static CALLS_BACK: OnceLock<bool> = OnceLock::new();
+/// Where the real MPI calls back while it waits.
+static CALLS_BACK: OnceLock<Calls> = OnceLock::new();
 
 /// `Services::receive`. MPI must be running.
 ///
@@ -24,7 +24,7 @@ static CALLS_BACK: OnceLock<bool> = OnceLock::new();
 /// With the lower FS.
 pub unsafe extern "C" fn receive() -> u64 {
     match table() {
-        Some(table) if calls_back() => table
+        Some(table) if CALLS_BACK.get() == Some(&Calls::Always) => table
             .direct
             .recv
             .map_or(ffi::MPI_Recv as *const (), |own| own as *const ())
@@ -38,9 +38,9 @@ pub fn prepare() {
     CALLS_BACK.get_or_init(register);
 }
 
-/// Whether a thread that waits in the real MPI can stand still there.
+/// Whether a thread that waits in a collective operation of the real MPI can stand still there.
 pub fn calls_back() -> bool {
-    CALLS_BACK.get().copied().unwrap_or(false)
+    CALLS_BACK.get() >= Some(&Calls::Collective)
 }
 
 /// Says whether a checkpoint is pending.
@@ -50,12 +50,12 @@ pub fn pending(pending: bool) {
     }
 }
 
-/// Has [`waiting`] called. Whether that is possible.
-fn register() -> bool {
+/// Has [`waiting`] called. Where that is possible.
+fn register() -> Calls {
     // SAFETY: it may be called at any moment while the real MPI waits.
     BACKEND
         .while_it_waits
-        .is_some_and(|register| unsafe { register(waiting) })
+        .map_or(Calls::Never, |register| unsafe { register(waiting) })
 }
 
 /// Called by the real MPI on a thread that waits, with whatever FS it has. Answers that nothing has happened.
@@ -102,7 +102,7 @@ unsafe fn stand(hooks: &UpperHooks) {
 }
 
 /// Where the thread has called the real MPI.
-unsafe fn caller() -> Option<Caller> {
+pub(super) fn caller() -> Option<Caller> {
     let area = Thread::current()?.fs_lower();
     let before = registers::fs();
     if area == 0 || before == area {

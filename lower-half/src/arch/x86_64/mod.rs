@@ -19,7 +19,7 @@ pub const AUDIT_ARCH: u32 = 0xc000_003e;
 pub const MACHINE: u16 = 62;
 /// Relocations of the words through which a function of another library is called: `R_X86_64_GLOB_DAT` and `R_X86_64_JUMP_SLOT` (`elf.h`).
 #[cfg_attr(
-    not(library = "mpich"),
+    library = "openmpi",
     expect(dead_code, reason = "what other libraries import is theirs")
 )]
 pub const IMPORTS: [u32; 2] = [6, 7];

@@ -3,7 +3,7 @@
 //! What they are built on - UCX, libfabric - watches memory by writing jumps over functions of the libc, as Open MPI does, and takes
 //! signals of crashes. All of that is switched off.
 
-use super::Backend;
+use super::{Backend, rounds};
 
 pub const BACKEND: Backend = Backend {
     // Its thread-local storage comes when it is loaded, after what comes near was measured.
@@ -15,7 +15,7 @@ pub const BACKEND: Backend = Backend {
         ("FI_MR_CACHE_MONITOR", "disabled"),
     ],
     fatal: None,
-    while_it_waits: None,
-    pending: None,
-    alone: None,
+    while_it_waits: Some(rounds::while_it_waits),
+    pending: Some(rounds::pending),
+    alone: Some(rounds::alone),
 };

@@ -3,7 +3,7 @@
 //! What they are built on - UCX, libfabric - watches memory by writing jumps over functions of the libc, as Open MPI does, and takes
 //! signals of crashes. All of that is switched off.
 
-use super::{Backend, ucx};
+use super::{Backend, rounds};
 
 pub const BACKEND: Backend = Backend {
     near: true,
@@ -14,7 +14,7 @@ pub const BACKEND: Backend = Backend {
         ("FI_MR_CACHE_MONITOR", "disabled"),
     ],
     fatal: None,
-    while_it_waits: Some(ucx::while_it_waits),
-    pending: Some(ucx::pending),
-    alone: Some(ucx::alone),
+    while_it_waits: Some(rounds::while_it_waits),
+    pending: Some(rounds::pending),
+    alone: Some(rounds::alone),
 };

@@ -9,7 +9,7 @@ use std::ffi::{c_char, c_int, c_void};
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
-use super::{Backend, Waiting};
+use super::{Backend, Calls, Waiting};
 
 pub const BACKEND: Backend = Backend {
     near: true,
@@ -60,11 +60,15 @@ type Register = unsafe extern "C" fn(Waiting) -> c_int;
 
 /// [`Backend::while_it_waits`]: called in one of eight rounds of progress. Its libraries export it, and its own nonblocking collectives call
 /// MPI from there.
-unsafe fn while_it_waits(function: Waiting) -> bool {
+unsafe fn while_it_waits(function: Waiting) -> Calls {
     // SAFETY: looks for a name; what has this one is such a function.
-    unsafe {
+    let registered = unsafe {
         let found = libc::dlsym(libc::RTLD_DEFAULT, c"opal_progress_register_lp".as_ptr());
         !found.is_null() && core::mem::transmute::<*mut c_void, Register>(found)(function) == 0
+    };
+    match registered {
+        true => Calls::Always,
+        false => Calls::Never,
     }
 }
 

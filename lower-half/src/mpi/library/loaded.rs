@@ -9,7 +9,6 @@
 pub mod found;
 #[cfg(library = "mpich")]
 mod handles;
-#[cfg(library = "mpich")]
 pub mod imports;
 pub mod texts;
 

@@ -16,6 +16,7 @@ use stillpoint_wrappers::neutral::{Status, Word};
 
 pub use super::loaded::ffi;
 pub use super::loaded::found::{self, load};
+pub use super::loaded::imports;
 pub use super::loaded::texts::text;
 
 /// A handle as the library has it in memory.

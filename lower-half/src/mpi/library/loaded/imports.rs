@@ -48,6 +48,13 @@ impl Import {
         (opened && !words.is_empty()).then_some(Self { words })
     }
 
+    /// Which function is called.
+    pub fn leads_to(&self) -> usize {
+        self.words
+            .first()
+            .map_or(0, |word| word.load(Ordering::SeqCst))
+    }
+
     /// Has this function called from now on.
     ///
     /// # Safety

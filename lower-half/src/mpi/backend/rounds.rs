@@ -1,0 +1,277 @@
+//! MPICH waits by one round of progress after the other, and calls functions of other libraries in each. As long as a checkpoint is pending a function of this file stands in the place of one
+//! of those among what MPICH imports, of that library alone. Which one depends on how it was built, so it is tried ([`trial`]):
+//!
+//! * `sched_yield`, after each round. From 5.0 on every build calls it, for its locks are each network context's own. No lock is held there.
+//! * `ucp_worker_progress` of UCX, in each round of 4.0 and 4.1. From 4.2 on a round leaves it out where shared memory has something; some waits that do not yield (for
+//!   counters in shared memory) make rounds too.
+//! * `pthread_mutex_lock`, where the program may call MPI from several threads: 4.0 gives its lock up and takes it again after each round, 4.1 takes one for each. UCX is asked with
+//!   that lock held, which keeps its own thread out too. It is taken at other places as well, so it must be a call that has already asked UCX.
+
+mod led;
+mod trial;
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use stillpoint_wrappers::gate;
+
+use self::led::Led;
+use super::{Calls, Waiting};
+use crate::mpi::library::found::named;
+use crate::mpi::library::{abi, ffi};
+use crate::mpi::progress;
+
+/// `unsigned ucp_worker_progress(ucp_worker_h worker)` of ucp/api/ucp.h.
+type Ask = unsafe extern "C" fn(*mut c_void) -> c_uint;
+/// `sched_yield`.
+type Yield = unsafe extern "C" fn() -> c_int;
+/// `pthread_mutex_lock` and `pthread_mutex_unlock`.
+type Mutex = unsafe extern "C" fn(*mut c_void) -> c_int;
+
+static ASK: Led = Led::new(c"ucp_worker_progress");
+static YIELD: Led = Led::new(c"sched_yield");
+static LOCK: Led = Led::new(c"pthread_mutex_lock");
+static UNLOCK: Led = Led::new(c"pthread_mutex_unlock");
+
+/// What is called while the library waits.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+/// Whether a checkpoint is pending.
+static PENDING: AtomicBool = AtomicBool::new(false);
+/// The lock with which the library asks UCX.
+static GUARD: AtomicUsize = AtomicUsize::new(0);
+/// Where the call came from that asked UCX last: the instruction it returns to, and the stack there.
+static ASKED_BY: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+
+/// [`Backend::while_it_waits`](super::Backend).
+pub unsafe fn while_it_waits(function: Waiting) -> Calls {
+    let Some(version) = version() else {
+        return Calls::Never;
+    };
+    WAITING.store(function as usize, Ordering::SeqCst);
+    let (seen, several) = (trial::tried(), several_threads());
+    let calls = choose(version, &seen, several);
+    // SAFETY: functions of those types.
+    unsafe {
+        match calls {
+            Calls::Never => return calls,
+            Calls::Always => {
+                if seen.yields {
+                    YIELD.choose(yielded as *const () as usize);
+                }
+                if seen.asks && !several {
+                    ASK.choose(asked as *const () as usize);
+                }
+            }
+            Calls::Collective => {
+                GUARD.store(seen.guard.unwrap_or(0), Ordering::SeqCst);
+                ASK.choose(noted as *const () as usize);
+                LOCK.choose(taken as *const () as usize);
+            }
+        }
+    }
+    lead();
+    calls
+}
+
+/// Where a library calls back that does so.
+fn choose(version: (u32, u32), seen: &trial::Seen, several: bool) -> Calls {
+    let early = version < (4, 2);
+    match several {
+        // A lock that nobody saw being taken may be held.
+        true if seen.yields && seen.locks => Calls::Always,
+        true if early && seen.asks && seen.guard.is_some() => Calls::Collective,
+        false if seen.yields || early && seen.asks => Calls::Always,
+        _ => Calls::Never,
+    }
+}
+
+/// [`Backend::pending`](super::Backend).
+pub fn pending(pending: bool) {
+    PENDING.store(pending, Ordering::SeqCst);
+    lead();
+}
+
+/// Has the library's imports lead where what was said last wants them. Who says something and who finds the imports do so, and both look once more whether that is what they have written.
+fn lead() {
+    loop {
+        let pending = PENDING.load(Ordering::SeqCst);
+        for led in [&ASK, &YIELD, &LOCK] {
+            led.follow(pending);
+        }
+        if PENDING.load(Ordering::SeqCst) == pending {
+            return;
+        }
+    }
+}
+
+/// `ucs_status_t ucs_global_opts_set_value(const char *name, const char *value)` of ucs/config/global_opts.h.
+type Set = unsafe extern "C" fn(*const c_char, *const c_char) -> i8;
+
+/// [`Backend::alone`](super::Backend). UCX warns of each message and receive that it finds open.
+pub unsafe fn alone() {
+    if let Some(set) = named(c"ucs_global_opts_set_value") {
+        // SAFETY: what has this name is such a function.
+        unsafe {
+            let set = core::mem::transmute::<*const c_void, Set>(set);
+            set(c"LOG_LEVEL".as_ptr(), c"error".as_ptr());
+        }
+    }
+}
+
+/// Which MPICH it is, if it is one.
+fn version() -> Option<(u32, u32)> {
+    let (mut text, mut length) = ([0u8; abi::MAX_LIBRARY_VERSION_STRING], 0);
+    // SAFETY: the room that every program has for it.
+    let code = unsafe { ffi::MPI_Get_library_version(text.as_mut_ptr().cast(), &raw mut length) };
+    if code == 0 { version_in(&text) } else { None }
+}
+
+fn version_in(text: &[u8]) -> Option<(u32, u32)> {
+    let version = text.strip_prefix(b"MPICH Version:")?.trim_ascii_start();
+    let mut numbers = version
+        .split(|byte| !byte.is_ascii_digit())
+        .map(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
+}
+
+/// Whether the program may call MPI from several threads at once.
+fn several_threads() -> bool {
+    let mut level = abi::THREAD_MULTIPLE;
+    // SAFETY: MPI runs; a place of ours.
+    let code = unsafe { ffi::MPI_Query_thread(&raw mut level) };
+    code != 0 || level == abi::THREAD_MULTIPLE
+}
+
+/// The library waits, and a checkpoint may be pending.
+#[inline(always)]
+unsafe fn wait() {
+    let waiting = WAITING.load(Ordering::Relaxed) as *const ();
+    // SAFETY: the function that the library's backend was given, which may be called where it waits.
+    unsafe { core::mem::transmute::<*const (), Waiting>(waiting)() };
+}
+
+/// Whether a checkpoint is pending still.
+#[inline(always)]
+fn is_pending() -> bool {
+    // SAFETY: the gate page is mapped.
+    unsafe { gate::page().pending.load(Ordering::Relaxed) != 0 }
+}
+
+/// In UCX's place, with whatever FS the thread has.
+unsafe extern "C" fn asked(worker: *mut c_void) -> c_uint {
+    // SAFETY: the library waits, without a lock; the worker is the caller's.
+    unsafe {
+        if is_pending() {
+            wait();
+        }
+        ask(worker)
+    }
+}
+
+/// In UCX's place where the library has a lock.
+unsafe extern "C" fn noted(worker: *mut c_void) -> c_uint {
+    if is_pending()
+        && let Some(caller) = progress::caller()
+    {
+        ASKED_BY[0].store(caller.pc, Ordering::Relaxed);
+        ASKED_BY[1].store(caller.sp, Ordering::Relaxed);
+    }
+    // SAFETY: the caller's worker.
+    unsafe { ask(worker) }
+}
+
+/// In the place of `sched_yield`, with whatever FS the thread has.
+unsafe extern "C" fn yielded() -> c_int {
+    // SAFETY: the library waits, without a lock.
+    unsafe {
+        if is_pending() {
+            wait();
+        }
+        yield_processor()
+    }
+}
+
+/// In the place of `pthread_mutex_lock`, with whatever FS the thread has. Elsewhere than in a call that has asked UCX nothing waits as yet, and what is called may be no operation that
+/// can be begun anew.
+unsafe extern "C" fn taken(mutex: *mut c_void) -> c_int {
+    // SAFETY: the library waits, and the lock with which it does is not taken as yet; the mutex is the caller's.
+    unsafe {
+        if mutex.addr() == GUARD.load(Ordering::Relaxed)
+            && is_pending()
+            && let Some(caller) = progress::caller()
+            && ASKED_BY[0].load(Ordering::Relaxed) == caller.pc
+            && ASKED_BY[1].load(Ordering::Relaxed) == caller.sp
+        {
+            wait();
+        }
+        take(mutex)
+    }
+}
+
+/// UCX's own.
+#[inline(always)]
+unsafe fn ask(worker: *mut c_void) -> c_uint {
+    // SAFETY: what the library's import led to; the caller's worker.
+    unsafe { core::mem::transmute::<*const (), Ask>(ASK.own())(worker) }
+}
+
+/// The libc's `sched_yield`.
+#[inline(always)]
+unsafe fn yield_processor() -> c_int {
+    // SAFETY: what the library's import led to.
+    unsafe { core::mem::transmute::<*const (), Yield>(YIELD.own())() }
+}
+
+/// The libc's `pthread_mutex_lock`.
+#[inline(always)]
+unsafe fn take(mutex: *mut c_void) -> c_int {
+    // SAFETY: what the library's import led to; the caller's mutex.
+    unsafe { core::mem::transmute::<*const (), Mutex>(LOCK.own())(mutex) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::trial::Seen;
+    use super::*;
+
+    #[test]
+    fn versions_are_told_by_their_text() {
+        for (text, version) in [
+            ("MPICH Version:\t4.0.2\nMPICH Release date:", Some((4, 0))),
+            ("MPICH Version:      4.1.3\n", Some((4, 1))),
+            ("MPICH Version:      4.10.0\n", Some((4, 10))),
+            ("MPICH Version:      5.0.2\n", Some((5, 0))),
+            ("Intel(R) MPI Library 2021.19", None),
+            ("MPICH Version:", None),
+            ("", None),
+        ] {
+            assert_eq!(version_in(text.as_bytes()), version, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_library_calls_back_where_it_has_no_lock() {
+        let seen = |asks, lock: usize, yields| Seen {
+            asks,
+            guard: (asks && lock != 0).then_some(lock),
+            locks: lock != 0,
+            yields,
+        };
+        for (version, seen, several, calls) in [
+            ((4, 0), seen(true, 0, false), false, Calls::Always),
+            ((4, 1), seen(true, 0, false), false, Calls::Always),
+            ((4, 0), seen(false, 0, false), false, Calls::Never),
+            ((4, 2), seen(true, 0, false), false, Calls::Never),
+            ((5, 0), seen(true, 0, true), false, Calls::Always),
+            ((5, 0), seen(false, 0, true), false, Calls::Always),
+            ((4, 0), seen(true, 7, false), true, Calls::Collective),
+            ((4, 0), seen(true, 0, false), true, Calls::Never),
+            ((4, 2), seen(true, 7, false), true, Calls::Never),
+            ((5, 0), seen(true, 7, true), true, Calls::Always),
+            ((5, 0), seen(false, 7, true), true, Calls::Always),
+            ((5, 0), seen(true, 0, true), true, Calls::Never),
+        ] {
+            assert_eq!(choose(version, &seen, several), calls, "{version:?}");
+        }
+    }
+}

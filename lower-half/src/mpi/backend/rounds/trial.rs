@@ -1,0 +1,143 @@
+//! What a library does in a round of progress, and where it waits, is tried when MPI starts: which of the functions that it imports it calls, and which of its locks it
+//! has then. Nobody else calls MPI meanwhile.
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+
+use stillpoint_wrappers::gate::HandleKind;
+
+use super::{ASK, LOCK, UNLOCK, YIELD};
+use crate::mpi::predefined::{SELF, WORLD, predefined};
+use crate::mpi::table;
+
+/// `MPI_BYTE` of the standard's ABI.
+const BYTE: i32 = 583;
+
+/// How many locks the library has.
+static HELD: AtomicI32 = AtomicI32::new(0);
+/// The lock that it took last.
+static LAST: AtomicUsize = AtomicUsize::new(0);
+static ASKED: AtomicBool = AtomicBool::new(false);
+/// The one lock that it had when it asked UCX; 0: it had none, or several.
+static GUARD: AtomicUsize = AtomicUsize::new(0);
+/// Whether it has given its processor up while it had no lock, and while it had one.
+static YIELDED: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
+
+/// What has been seen.
+pub struct Seen {
+    /// It asks UCX in a round.
+    pub asks: bool,
+    /// The one lock that it has then.
+    pub guard: Option<usize>,
+    /// It takes locks, and was seen to.
+    pub locks: bool,
+    /// It gives its processor up where it waits, and has no lock then.
+    pub yields: bool,
+}
+
+/// Tries it. MPI must have just been started.
+pub fn tried() -> Seen {
+    // SAFETY: functions of those types.
+    unsafe {
+        ASK.lead_to(ask as *const () as usize);
+        YIELD.lead_to(yielding as *const () as usize);
+        // One without the other would count wrong.
+        if LOCK.is_there() && UNLOCK.is_there() {
+            LOCK.lead_to(lock as *const () as usize);
+            UNLOCK.lead_to(unlock as *const () as usize);
+        }
+        make_a_round();
+        wait();
+    }
+    for led in [&ASK, &YIELD, &LOCK, &UNLOCK] {
+        led.lead_back();
+    }
+    let guard = GUARD.load(Ordering::Relaxed);
+    let [free, locked] = YIELDED
+        .each_ref()
+        .map(|yielded| yielded.load(Ordering::Relaxed));
+    Seen {
+        asks: ASKED.load(Ordering::Relaxed),
+        guard: (guard != 0).then_some(guard),
+        locks: LAST.load(Ordering::Relaxed) != 0,
+        yields: free && !locked,
+    }
+}
+
+/// Asks whether a receive is over that nobody sends a message for: that takes a round of progress, as each turn of a wait does.
+///
+/// # Safety
+/// MPI runs.
+unsafe fn make_a_round() {
+    /// The highest tag that every MPI has.
+    const NOBODYS: i32 = 32767;
+    let Some(table) = table() else {
+        return;
+    };
+    let byte = predefined(HandleKind::Datatype as u32, BYTE);
+    let world = predefined(HandleKind::Communicator as u32, WORLD);
+    let (mut nothing, mut request, mut over) = (0u8, 0, 0);
+    // SAFETY: the caller's; a receive of nothing, places of ours, and a status that is ignored.
+    unsafe {
+        let (place, request) = ((&raw mut nothing).cast(), &raw mut request);
+        if (table.irecv)(place, 0, byte, 0, NOBODYS, world, request) != 0 {
+            return;
+        }
+        (table.test)(request, &raw mut over, ptr::null_mut());
+        if over == 0 {
+            (table.cancel)(request);
+            (table.request_free)(request);
+        }
+    }
+}
+
+/// Waits for something that this process alone has begun, and that is over after one round: a copy of `MPI_COMM_SELF`.
+///
+/// # Safety
+/// MPI runs.
+unsafe fn wait() {
+    let Some(table) = table() else {
+        return;
+    };
+    let alone = predefined(HandleKind::Communicator as u32, SELF);
+    let (mut made, mut request) = (0, 0);
+    // SAFETY: the caller's; places of ours, and a status that is ignored.
+    unsafe {
+        if (table.comm_idup)(alone, &raw mut made, &raw mut request) == 0
+            && (table.wait)(&raw mut request, ptr::null_mut()) == 0
+        {
+            (table.comm_free)(&raw mut made);
+        }
+    }
+}
+
+unsafe extern "C" fn ask(worker: *mut c_void) -> c_uint {
+    ASKED.store(true, Ordering::Relaxed);
+    if HELD.load(Ordering::Relaxed) == 1 {
+        GUARD.store(LAST.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+    // SAFETY: the caller's worker.
+    unsafe { super::ask(worker) }
+}
+
+unsafe extern "C" fn yielding() -> c_int {
+    let locked = HELD.load(Ordering::Relaxed) != 0;
+    YIELDED[usize::from(locked)].store(true, Ordering::Relaxed);
+    // SAFETY: takes nothing.
+    unsafe { super::yield_processor() }
+}
+
+unsafe extern "C" fn lock(mutex: *mut c_void) -> c_int {
+    HELD.fetch_add(1, Ordering::Relaxed);
+    LAST.store(mutex.addr(), Ordering::Relaxed);
+    // SAFETY: the caller's mutex.
+    unsafe { super::take(mutex) }
+}
+
+unsafe extern "C" fn unlock(mutex: *mut c_void) -> c_int {
+    HELD.fetch_sub(1, Ordering::Relaxed);
+    let own = UNLOCK.own();
+    // SAFETY: what the library's import led to; the caller's mutex.
+    unsafe { core::mem::transmute::<*const (), super::Mutex>(own)(mutex) }
+}

@@ -9,6 +9,7 @@
 //! Of the memory that MPI gives for a window, [`memory`] tells. Windows that cannot be carried, of one process or with processes of other worlds, have no [`Body`] and are the real MPI's alone; a checkpoint is refused as long as one lives.
 
 mod active;
+mod allocation;
 mod body;
 mod groups;
 mod make;

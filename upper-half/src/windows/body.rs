@@ -42,6 +42,25 @@ impl Flavor {
     }
 }
 
+/// What one member has of memory that all members share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub bytes: isize,
+    pub unit: i32,
+    /// Where this process has it; 0: nowhere.
+    pub at: usize,
+}
+
+impl Part {
+    /// The same at another address.
+    pub fn moved(self, to: impl FnOnce(usize) -> usize) -> Part {
+        Part {
+            at: to(self.at),
+            ..self
+        }
+    }
+}
+
 /// Bits of [`Body::open`]: what lets this process access others.
 pub mod open {
     /// After a fence that does not say `MPI_MODE_NOSUCCEED`.
@@ -66,6 +85,8 @@ pub struct Body {
     pub base: usize,
     pub size: isize,
     pub unit: i32,
+    /// What each member has of memory that all share, as the application was told.
+    pub parts: Vec<Part>,
     /// What it ends with.
     pub memory: Memory,
     /// Clock cells: the window's own, that of the set of its members, and that of this process alone.

@@ -75,6 +75,7 @@ unsafe fn prepare(
             base: wanted.base,
             size: wanted.size,
             unit: wanted.unit,
+            parts: Vec::new(),
             memory: Memory::Given,
             clock: clock.map_err(|_| class::INTERN)?,
             group_clock: known.group_clock,

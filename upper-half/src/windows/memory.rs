@@ -7,13 +7,15 @@
 //! Where it cannot be shared, the memory is this library's, and the real MPI is given it as for `MPI_Win_create`.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use stillpoint_wrappers::neutral::Word;
 
 use crate::ground::arch;
 use crate::objects::memory;
 
 /// Bytes of a page of the kernel's.
-const PAGE: usize = 4096;
+pub const PAGE: usize = 4096;
 
 /// Where a window's memory comes from.
 pub enum Memory {
@@ -27,15 +29,9 @@ pub enum Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the window has ended: nobody may use its memory any more.
-        unsafe {
-            match *self {
-                Memory::Given => {}
-                Memory::Block(at, bytes) => {
-                    memory::give_back(std::ptr::with_exposed_provenance_mut(at), bytes);
-                }
-                Memory::Mapped(ref it) => it.unmap(),
-            }
+        if let Memory::Block(at, bytes) = *self {
+            // SAFETY: the window has ended: nobody may use its memory any more.
+            unsafe { memory::give_back(std::ptr::with_exposed_provenance_mut(at), bytes) };
         }
     }
 }
@@ -47,10 +43,10 @@ pub struct Mapped {
     bytes: usize,
     /// Where the window's bytes are in these pages.
     content: Range<usize>,
-    /// The first page, as the real MPI has it now; 0: the application's pages are nobody else's.
-    below: AtomicUsize,
     /// Whether this member's image has the bytes.
     held: bool,
+    /// The lower half's word of another window that the pages belong to; 0: they are the window's own.
+    lender: AtomicU64,
 }
 
 impl Mapped {
@@ -70,28 +66,27 @@ impl Mapped {
             at,
             bytes,
             content: content.start - below..content.end - below,
-            below: AtomicUsize::new(0),
             held,
+            lender: AtomicU64::new(0),
         };
         // SAFETY: the pages at `at` are ours.
-        let done = unsafe { mapped.map(below) };
-        if !done {
-            // SAFETY: ours, and nobody has used them.
-            unsafe { mapped.unmap() };
-        }
-        done.then_some(mapped)
+        unsafe { mapped.map(below) }.then_some(mapped)
     }
 
-    /// Whether the window's bytes, which the real MPI has there now, fit to where the application had them.
+    /// Whether the window's bytes, which the real MPI has there now, fit to where the application had them. Of a library that tells of whole pages there may be
+    /// more, but no more pages.
     pub fn fits(&self, content: &Range<usize>) -> bool {
-        content.start % PAGE == self.content.start && content.len() == self.content.len()
+        let in_pages = content.start % PAGE + content.len();
+        content.start % PAGE == self.content.start
+            && content.len() >= self.content.len()
+            && in_pages.next_multiple_of(PAGE) == self.bytes
     }
 
-    /// Copies the bytes that the image had to the real MPI's new memory; what is zero there is left out.
+    /// Copies the bytes that the image had to pages of the real MPI's; what is zero there is left out.
     ///
     /// # Safety
-    /// `content` must [fit](Self::fits), be zero, and be the real MPI's; nobody else writes to either.
-    pub unsafe fn fill(&self, content: &Range<usize>) {
+    /// From `page` on the real MPI must have as many bytes, which are zero; nobody else writes to either.
+    pub unsafe fn fill(&self, page: usize) {
         if !self.held {
             return;
         }
@@ -99,7 +94,7 @@ impl Mapped {
         let end = self.at + self.content.end;
         while from < end {
             let stretch = (from + 1).next_multiple_of(PAGE).min(end) - from;
-            let to = content.start + (from - self.at - self.content.start);
+            let to = page + (from - self.at);
             // SAFETY: both lie in the window's memory.
             unsafe {
                 let bytes =
@@ -117,43 +112,45 @@ impl Mapped {
     ///
     /// # Safety
     /// It must be the real MPI's, with this window's bytes.
-    pub unsafe fn map(&self, below: usize) -> bool {
+    pub unsafe fn map(&self, page: usize) -> bool {
         // SAFETY: the pages at `at` are this window's.
         unsafe {
-            if !arch::map_again(below / PAGE * PAGE, self.bytes, self.at) {
+            if !arch::map_again(page, self.bytes, self.at) {
                 return false;
             }
             if !self.held {
                 arch::leave_out(self.at, self.bytes);
             }
         }
-        self.below.store(below / PAGE * PAGE, Ordering::Relaxed);
         true
     }
 
-    /// The real MPI has no part in the memory any more: it is as any other.
-    pub fn keep(&self) {
-        self.below.store(0, Ordering::Relaxed);
+    /// The pages belong to that window of the lower half's, or, for 0, to the window itself. What was said before.
+    pub fn lend(&self, lender: Word) -> Word {
+        self.lender.swap(lender, Ordering::Relaxed)
     }
 
-    /// An address of the real MPI's, as the application has it.
-    pub fn above(&self, address: usize) -> usize {
-        let below = self.below.load(Ordering::Relaxed);
-        match address.checked_sub(below) {
-            Some(offset) if below != 0 && offset <= self.bytes => self.at + offset,
-            _ => address,
-        }
+    /// An address in the memory that this was [made of](Self::of), as the application has it; 0 for any other.
+    pub fn above(&self, address: usize, content: &Range<usize>) -> usize {
+        let offset = address.checked_sub(content.start);
+        let inside = offset.filter(|offset| *offset <= content.len());
+        inside.map_or(0, |offset| self.content().start + offset)
     }
 
-    /// How many bytes of the window there are.
-    pub fn len(&self) -> usize {
-        self.content.len()
+    /// The window's bytes, as the application has them.
+    pub fn content(&self) -> Range<usize> {
+        self.at + self.content.start..self.at + self.content.end
     }
 
-    /// # Safety
-    /// Nobody may use the memory any more.
-    unsafe fn unmap(&self) {
-        // SAFETY: the caller's.
+    /// Bytes of all pages that it lies on.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: the pages are ours, and nobody may use them any more.
         unsafe { arch::unmap(std::ptr::with_exposed_provenance_mut(self.at), self.bytes) };
     }
 }

@@ -2,15 +2,16 @@
 
 use std::ffi::{CString, c_char, c_int, c_void};
 
-use super::body::usable;
-use super::memory::Memory;
+use stillpoint_wrappers::neutral::constants::PROC_NULL;
+
+use super::body::{Body, Flavor, Part, usable};
 use super::raw::{below, word_of};
 use crate::ground::abi::{self, Aint, GroupHandle, InfoHandle, PlaceOf};
 use crate::ground::handle;
 use crate::ground::object::{Info, Win};
 use crate::objects::datatype::{give_name, name_below, take_name};
 use crate::objects::errhandler::run;
-use crate::objects::outcome::{class, give};
+use crate::objects::outcome::{Outcome, class, give};
 use crate::objects::{group, info};
 use crate::operations::clock::collective;
 
@@ -37,7 +38,35 @@ pub unsafe fn win_get_group(window: Win, place: PlaceOf<GroupHandle>) -> c_int {
     }
 }
 
-/// `MPI_Win_shared_query`.
+/// What a member of a window has that this process reaches by loads and stores. Where the members share no memory that is its own alone.
+fn reached(body: &Body, rank: i32) -> Outcome<Part> {
+    let nothing = Part {
+        bytes: 0,
+        unit: body.unit,
+        at: 0,
+    };
+    if rank == PROC_NULL {
+        let first = body.parts.iter().find(|part| part.bytes > 0);
+        return Ok(first.copied().unwrap_or(nothing));
+    }
+    let place = usize::try_from(rank).map_err(|_| class::RANK)?;
+    if place >= body.members.len() {
+        return Err(class::RANK);
+    }
+    let own = Part {
+        bytes: body.size,
+        unit: body.unit,
+        at: body.base,
+    };
+    Ok(match body.parts.get(place) {
+        Some(part) => *part,
+        None if body.own_place() == Some(place) => own,
+        None => nothing,
+    })
+}
+
+/// `MPI_Win_shared_query`: what the application has been told once stays so, whatever library lies below. Whether it may ask of a window whose members share
+/// no memory, the library says.
 ///
 /// # Safety
 /// As the MPI function: `base` is the address of a pointer.
@@ -53,12 +82,16 @@ pub unsafe fn win_shared_query(
         run(window, c"MPI_Win_shared_query", || {
             let (window, body) = usable(window)?;
             let rank = abi::rank_to_neutral(rank);
-            below(window, |d, word| {
-                (d.win_shared_query)(word, rank, size, unit, base)
-            })?;
-            if let Some(Memory::Mapped(mapped)) = body.map(|body| &body.memory) {
-                let place = base.cast::<usize>();
-                place.write(mapped.above(place.read()));
+            if body.is_none_or(|body| body.flavor != Flavor::Shared) {
+                below(window, |d, word| {
+                    (d.win_shared_query)(word, rank, size, unit, base)
+                })?;
+            }
+            if let Some(body) = body {
+                let part = reached(body, rank)?;
+                give(size, part.bytes)?;
+                give(unit, part.unit)?;
+                give(base.cast::<usize>(), part.at)?;
             }
             Ok(())
         })

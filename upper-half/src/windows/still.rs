@@ -94,7 +94,7 @@ fn what(body: &Body) -> Cow<'static, str> {
     match &body.memory {
         Memory::Mapped(mapped) if body.flavor == Flavor::Shared => format!(
             "the {} bytes that ranks {:?} share in a window (MPI_Win_allocate_shared: they need one host, with room for it)",
-            mapped.len(),
+            mapped.content().len(),
             &body.members[..]
         )
         .into(),

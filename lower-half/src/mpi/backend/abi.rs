@@ -13,6 +13,8 @@ pub const BACKEND: Backend = Backend {
         ("UCX_HANDLE_ERRORS", "none"),
         ("UCX_ERROR_SIGNALS", ""),
         ("FI_MR_CACHE_MONITOR", "disabled"),
+        // Memory of windows at one address on all ranks lies where a random number says, which may be among the application's.
+        ("MPIR_CVAR_SHM_SYMHEAP_RETRY", "0"),
     ],
     fatal: None,
     while_it_waits: Some(rounds::while_it_waits),

@@ -1,0 +1,288 @@
+//! Windows of memory that the real MPI gives: how a new one gets it, and how a restart has it again.
+
+use std::ffi::c_void;
+use std::ops::Range;
+
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
+
+use super::body::{Body, Flavor, Part};
+use super::memory::{Mapped, Memory, PAGE};
+use super::open::of_own_memory;
+use crate::ground::{abi, crossing};
+use crate::objects::memory;
+use crate::objects::outcome::{Outcome, check, class};
+
+/// Standard-ABI value of `MPI_BYTE`.
+const BYTE: i32 = 583;
+
+/// A window of the lower half's memory, as that tells of it.
+struct Fresh {
+    data: Word,
+    /// Where this member's part is.
+    base: usize,
+    /// The bytes that are to be mapped a second time: of all members, where they share them.
+    content: Range<usize>,
+    /// What each member has, where they share it.
+    parts: Vec<Part>,
+}
+
+impl Fresh {
+    /// # Safety
+    /// As [`allocate`].
+    unsafe fn of(on: Word, hints: Word, body: &Body) -> Outcome<Fresh> {
+        let (mut data, mut base) = (0, 0usize);
+        let (size, unit) = (body.size, body.unit);
+        // SAFETY: the caller's; the places are ours.
+        unsafe {
+            let place = (&raw mut base).cast::<c_void>();
+            check(crossing::cross(|d| match body.flavor {
+                Flavor::Shared => {
+                    (d.win_allocate_shared)(size, unit, hints, on, place, &raw mut data)
+                }
+                _ => (d.win_allocate)(size, unit, hints, on, place, &raw mut data),
+            }))?;
+            let mut fresh = Fresh {
+                data,
+                base,
+                content: base..base + size as usize,
+                parts: Vec::new(),
+            };
+            if body.flavor == Flavor::Shared {
+                for rank in 0..body.members.len() as i32 {
+                    fresh.parts.push(part(data, rank)?);
+                }
+                fresh.content = extent(&fresh.parts);
+            }
+            Ok(fresh)
+        }
+    }
+
+    /// Whether the parts lie to each other as these do, whose first byte is at `from`.
+    fn is_laid_out_as(&self, parts: &[Part], from: usize) -> bool {
+        self.parts.iter().zip(parts).all(|(new, old)| {
+            (new.bytes > 0) == (old.bytes > 0)
+                && (old.bytes == 0 || new.at - self.content.start == old.at - from)
+        })
+    }
+
+    /// # Safety
+    /// Collective over the members; the window is used no more.
+    unsafe fn free(mut self) -> Outcome {
+        // SAFETY: the caller's.
+        check(unsafe { crossing::cross(|d| (d.win_free)(&raw mut self.data)) })
+    }
+}
+
+/// What a member has of a window of shared memory.
+unsafe fn part(data: Word, rank: i32) -> Outcome<Part> {
+    let (mut bytes, mut unit, mut at) = (0isize, 0i32, 0usize);
+    // SAFETY: the caller's window; the places are ours.
+    unsafe {
+        let place = (&raw mut at).cast::<c_void>();
+        check(crossing::cross(|d| {
+            (d.win_shared_query)(data, rank, &raw mut bytes, &raw mut unit, place)
+        }))?;
+    }
+    Ok(Part { bytes, unit, at })
+}
+
+/// The bytes from the first part to the last.
+fn extent(parts: &[Part]) -> Range<usize> {
+    let there = parts.iter().filter(|part| part.bytes > 0);
+    let all = there.map(|part| part.at..part.at + part.bytes as usize);
+    all.reduce(|all, one| all.start.min(one.start)..all.end.max(one.end))
+        .unwrap_or(0..0)
+}
+
+/// A window of the lower half's memory, if all members can map that a second time; otherwise, where it is not shared, of this library's.
+///
+/// # Safety
+/// Inside a stub; `on` must be a communicator of the lower half's, and nothing of the body's be in the lower half. Collective over the members.
+pub unsafe fn allocate(on: Word, hints: Word, body: &mut Body) -> Outcome<Word> {
+    // SAFETY: the caller's.
+    unsafe {
+        if body.flavor == Flavor::Shared && body.members.len() == 1 {
+            return alone(on, hints, body);
+        }
+        let fresh = Fresh::of(on, hints, body)?;
+        if body.flavor == Flavor::Shared && fresh.content.is_empty() {
+            return nothing(on, hints, body, fresh);
+        }
+        let mapped = Mapped::of(fresh.content.clone(), is_holder(body));
+        if everybody(on, body.members.len(), mapped.is_some())?
+            && let Some(mapped) = mapped
+        {
+            let above = |address| mapped.above(address, &fresh.content);
+            body.base = above(fresh.base);
+            body.parts = fresh.parts.iter().map(|part| part.moved(above)).collect();
+            body.memory = Memory::Mapped(mapped);
+            return Ok(fresh.data);
+        }
+        fresh.free()?;
+        if body.flavor == Flavor::Shared {
+            return Err(class::NO_MEM);
+        }
+        let block = memory::take(body.size as usize);
+        if !everybody(on, body.members.len(), !block.is_null())? {
+            memory::give_back(block, body.size as usize);
+            return Err(class::NO_MEM);
+        }
+        body.base = block.expose_provenance();
+        body.memory = Memory::Block(body.base, body.size as usize);
+        of_own_memory(on, hints, body)
+    }
+}
+
+/// A window of shared memory with one member: it shares it with nobody, so it is this library's.
+///
+/// # Safety
+/// As [`allocate`].
+unsafe fn alone(on: Word, hints: Word, body: &mut Body) -> Outcome<Word> {
+    let block = memory::take(body.size as usize);
+    if block.is_null() {
+        return Err(class::NO_MEM);
+    }
+    body.base = block.expose_provenance();
+    body.memory = Memory::Block(body.base, body.size as usize);
+    body.parts = vec![Part {
+        bytes: body.size,
+        unit: body.unit,
+        at: body.base,
+    }];
+    // SAFETY: the caller's.
+    unsafe { of_own_memory(on, hints, body) }
+}
+
+/// A window of shared memory of which no member has asked for any.
+///
+/// # Safety
+/// As [`allocate`].
+unsafe fn nothing(on: Word, hints: Word, body: &mut Body, fresh: Fresh) -> Outcome<Word> {
+    body.parts = fresh.parts.iter().map(|part| part.moved(|_| 0)).collect();
+    // SAFETY: the caller's.
+    unsafe {
+        fresh.free()?;
+        of_own_memory(on, hints, body)
+    }
+}
+
+/// [`allocate`] in a restart: the bytes go into the lower half's new memory, and that where the application had the old one.
+///
+/// # Safety
+/// As [`allocate`].
+pub unsafe fn allocate_again(on: Word, hints: Word, body: &Body, mapped: &Mapped) -> Outcome<Word> {
+    mapped.lend(0);
+    // SAFETY: the caller's.
+    unsafe {
+        let fresh = Fresh::of(on, hints, body)?;
+        let fits = mapped.fits(&fresh.content)
+            && fresh.is_laid_out_as(&body.parts, mapped.content().start);
+        if everybody(on, body.members.len(), fits)? {
+            refill(on, body, mapped, fresh.content.start / PAGE * PAGE)?;
+            return Ok(fresh.data);
+        }
+        fresh.free()?;
+        match body.flavor {
+            Flavor::Shared => on_a_lender(on, hints, body, mapped),
+            _ => of_own_memory(on, hints, body),
+        }
+    }
+}
+
+/// Gives shared memory back that this library lays out in another way than the one before: another window lends whole pages, which come where the application had
+/// the old ones, and the window's own is of memory that the lower half is given.
+///
+/// # Safety
+/// As [`allocate`].
+unsafe fn on_a_lender(on: Word, hints: Word, body: &Body, mapped: &Mapped) -> Outcome<Word> {
+    let pages = match is_holder(body) {
+        true => mapped.bytes() + PAGE,
+        false => 0,
+    };
+    let (mut lender, mut base) = (0, 0usize);
+    // SAFETY: the caller's; the places are ours.
+    unsafe {
+        let none = (*abi::predefined(HandleKind::Info, 304)).lower;
+        let place = (&raw mut base).cast::<c_void>();
+        check(crossing::cross(|d| {
+            (d.win_allocate_shared)(pages as isize, 1, none, on, place, &raw mut lender)
+        }))?;
+        let first = part(lender, 0)?;
+        refill(on, body, mapped, first.at.next_multiple_of(PAGE))?;
+        mapped.lend(lender);
+        of_own_memory(on, hints, body)
+    }
+}
+
+/// Fills new pages of the lower half's, and maps them where the application had the old ones.
+///
+/// # Safety
+/// As [`allocate`]; from `page` on there must be as many bytes as are mapped.
+unsafe fn refill(on: Word, body: &Body, mapped: &Mapped, page: usize) -> Outcome {
+    let members = body.members.len();
+    // SAFETY: the caller's.
+    unsafe {
+        mapped.fill(page);
+        // Nobody's pages may go before all bytes are there: parts of several members may lie on one page.
+        match everybody(on, members, true)? && everybody(on, members, mapped.map(page))? {
+            true => Ok(()),
+            false => Err(class::NO_MEM),
+        }
+    }
+}
+
+/// Whether this member's image has the bytes of the window's memory.
+fn is_holder(body: &Body) -> bool {
+    body.flavor != Flavor::Shared || body.own_place() == Some(0)
+}
+
+/// Whether all members say so.
+unsafe fn everybody(on: Word, members: usize, mine: bool) -> Outcome<bool> {
+    let mut all = vec![0u8; members];
+    // SAFETY: the caller's communicator; the buffers are as large as is said.
+    unsafe {
+        let byte = (*abi::predefined(HandleKind::Datatype, BYTE)).lower;
+        let (from, to) = ((&raw const mine).cast(), all.as_mut_ptr().cast());
+        check(crossing::cross(|d| {
+            (d.allgather)(from, 1, byte, to, 1, byte, on)
+        }))?;
+    }
+    Ok(all.iter().all(|one| *one != 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(all: &[(isize, usize)]) -> Vec<Part> {
+        let part = |&(bytes, at)| Part { bytes, unit: 1, at };
+        all.iter().map(part).collect()
+    }
+
+    fn fresh(all: &[(isize, usize)]) -> Fresh {
+        let parts = parts(all);
+        Fresh {
+            data: 0,
+            base: 0,
+            content: extent(&parts),
+            parts,
+        }
+    }
+
+    #[test]
+    fn parts_without_bytes_say_nothing_of_where_the_memory_is() {
+        assert_eq!(extent(&parts(&[(0, 0), (8, 104), (0, 7), (4, 100)])), 100..112);
+        assert_eq!(extent(&parts(&[(0, 0), (0, 50)])), 0..0);
+    }
+
+    #[test]
+    fn a_layout_is_the_same_where_all_parts_are_as_far_apart() {
+        let old = parts(&[(0, 0), (10, 5000), (20, 5010)]);
+        let same = |all: &[(isize, usize)]| fresh(all).is_laid_out_as(&old, 5000);
+        assert!(same(&[(0, 9), (10, 90), (20, 100)]));
+        assert!(!same(&[(0, 0), (10, 90), (20, 101)]), "one lies apart");
+        assert!(!same(&[(0, 0), (10, 110), (20, 100)]), "in another order");
+        assert!(!same(&[(1, 89), (10, 90), (20, 100)]), "one more has bytes");
+    }
+}

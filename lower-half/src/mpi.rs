@@ -25,6 +25,7 @@ mod fatal;
 mod generated;
 pub mod interruptible;
 pub mod library;
+pub mod open_files;
 mod packed;
 pub mod predefined;
 pub mod progress;
@@ -42,6 +43,7 @@ pub fn prepare(extra: Extra, before: fn()) -> &'static Dispatch {
     TABLE.get_or_init(|| {
         let mut table = generated::dispatch(extra);
         library::adapt(&mut table);
+        open_files::watch(&mut table);
         START.get_or_init(|| (table.init_thread, before));
         table.init_thread = start;
         table

@@ -1,7 +1,7 @@
 //! Leaving after a suspend: the epoch is committed, nothing of this process is needed any more.
 //!
-//! MPI is finalised all the same, because a launcher calls a rank that ends without `MPI_Finalize` a
-//! failure and kills the others. The application's threads stand still for good, so the agent may call MPI.
+//! Its MPI files are closed, for a library may have files of its own beside them, which go then: ROMIO has for shared pointers. MPI is finalised all the same,
+//! because a launcher calls a rank that ends without `MPI_Finalize` a failure and kills the others. The application's threads stand still for good, so the agent may call MPI.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use super::voice;
 use crate::capture::descriptors::streams;
 use crate::ground::starters;
 use crate::mpi::backend::BACKEND;
+use crate::mpi::open_files;
 
 /// How long the ranks may take to finalise MPI together before they end without.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -25,6 +26,7 @@ pub fn leave(status: u8) -> ! {
                     if let Some(alone) = BACKEND.alone {
                         alone();
                     }
+                    open_files::close();
                     (table.finalize)();
                 }
             }

@@ -200,10 +200,13 @@ unsafe fn one_file(text: &mut String, object: *mut Object) -> std::fmt::Result {
                 write!(text, ", \"mode\": {}", recipe.mode)?;
             }
             let notes = body.notes.lock();
-            if let Some(position) = notes.standing.position {
+            if !body.is_sequential() {
+                let position = notes.standing.position;
                 write!(text, ", \"position\": {position}")?;
             }
-            write!(text, ", \"shared\": {}", notes.standing.shared)?;
+            if let Some(shared) = notes.standing.shared {
+                write!(text, ", \"shared\": {shared}")?;
+            }
             if notes.view.is_some() {
                 text.push_str(", \"view\": true");
             }

@@ -11,6 +11,7 @@ mod again;
 mod still;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::HandleKind;
@@ -32,7 +33,20 @@ pub mod mode {
     pub const CREATE: i32 = 2;
     pub const DELETE_ON_CLOSE: i32 = 4;
     pub const EXCLUSIVE: i32 = 8;
+    pub const READ_AND_WRITE: i32 = 32;
     pub const SEQUENTIAL: i32 = 64;
+
+    /// What the real MPI is told of a mode.
+    ///
+    /// What is to be deleted when the file is closed is deleted by `MPI_File_close`: a suspended job closes it too. That a file is sequential the real MPI does not
+    /// know: ROMIO would neither say where its shared pointer stands nor move it. What that mode forbids the stubs refuse. Together with another mode it is an
+    /// error, which the real MPI finds.
+    pub fn below(asked: i32) -> i32 {
+        match asked & READ_AND_WRITE {
+            0 => asked & !DELETE_ON_CLOSE & !SEQUENTIAL,
+            _ => asked & !DELETE_ON_CLOSE,
+        }
+    }
 }
 
 /// How the application has opened a file.
@@ -72,9 +86,9 @@ pub enum Split {
 /// Where a file stands, as the real MPI says. Positions are in units of the view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// `None` where there is none (`MPI_MODE_SEQUENTIAL`).
-    pub position: Option<i64>,
-    pub shared: i64,
+    pub position: i64,
+    /// `None` where this process has not used it.
+    pub shared: Option<i64>,
     pub atomic: i32,
 }
 
@@ -96,7 +110,22 @@ pub struct Body {
     pub recipe: Option<Recipe>,
     /// The mode as the application has it.
     pub given_mode: c_int,
+    /// This process has used the shared pointer. One that nobody has used is not asked for: ROMIO makes a file for it beside the other one.
+    shares: AtomicBool,
     pub notes: SpinLock<Notes>,
+}
+
+impl Body {
+    /// The shared pointer is about to be used.
+    pub fn shares(&self) {
+        self.shares.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the application has a sequential file, and the real MPI has another one.
+    pub fn is_sequential(&self) -> bool {
+        let asked = self.recipe.as_ref().map_or(0, |recipe| recipe.mode);
+        asked & mode::SEQUENTIAL != 0 && mode::below(asked) & mode::SEQUENTIAL == 0
+    }
 }
 
 /// The body of a live file; `None` for the null one.
@@ -148,6 +177,7 @@ pub unsafe fn opened(
             communicator,
             recipe,
             given_mode,
+            shares: AtomicBool::new(false),
             notes: SpinLock::new(Notes::default()),
         });
         let object = handle::create(HandleKind::File, word, Box::into_raw(body).cast());
@@ -199,6 +229,15 @@ pub unsafe fn set_view(body: &Body, view: Option<View>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_real_mpi_is_not_told_that_a_file_is_sequential() {
+        let writes = 256;
+        assert_eq!(mode::below(mode::SEQUENTIAL | writes), writes);
+        assert_eq!(mode::below(mode::DELETE_ON_CLOSE | mode::READ_AND_WRITE), mode::READ_AND_WRITE);
+        let error = mode::SEQUENTIAL | mode::READ_AND_WRITE;
+        assert_eq!(mode::below(error), error);
+    }
 
     #[test]
     fn names_begin_at_the_root_directory() {

@@ -20,8 +20,10 @@ use crate::objects::{communicator, datatype, errhandler, info};
 use crate::operations::clock::kept::Input;
 use crate::stubs::{steps, uncarried};
 
+mod sequence;
 mod under_way;
 
+pub use sequence::{shares, unsequenced};
 pub use under_way::{begun, split_begun, split_end};
 
 /// Room for the name of a representation (`MPI_MAX_DATAREP_STRING`).
@@ -56,9 +58,8 @@ pub unsafe fn file_open(
         }
         let (mut word, mode) = (0, abi::mode_to_neutral(amode));
         let recipe = recipe(comm, filename, mode, info);
-        // What is to be deleted when the file is closed is deleted by `file_close`: a suspended job closes it too.
         let how = match &recipe {
-            Some(_) => mode & !file::mode::DELETE_ON_CLOSE,
+            Some(_) => file::mode::below(mode),
             None => mode,
         };
         let code = steps::clocked(comm, NAME, Input::Changed, |lower| {
@@ -180,8 +181,18 @@ pub unsafe fn file_set_view(
         if let Err(code) = steps::info_below(info) {
             return errhandler::raise(file, code, NAME);
         }
-        let from = abi::displacement_to_neutral(displacement);
+        let mut from = abi::displacement_to_neutral(displacement);
+        let sequential = sequence::of(file);
+        if let Err(code) = sequence::begins(sequential, from) {
+            return errhandler::raise(file, code, NAME);
+        }
         let code = steps::clocked(file, NAME, Input::Changed, |lower| {
+            if let Some(body) = sequential.filter(|_| from == CURRENT) {
+                match sequence::here(lower, file, body) {
+                    Ok(here) => from = here,
+                    Err(code) => return code,
+                }
+            }
             (lower.file_set_view)(
                 abi::word(HandleKind::File, file),
                 from,

@@ -4,7 +4,10 @@
 //! time: there the application has it. The real MPI works on it as natively, and after a restart, when it is other memory, that is mapped where the application
 //! had it. An image has the second mapping as memory that nobody shares; of memory that all members have whole, only the first member's has the bytes.
 //!
-//! Where it cannot be shared, the memory is this library's, and the real MPI is given it as for `MPI_Win_create`.
+//! A restart may have a library that lays the parts of the members out in another way, or at another place of a page. There another window lends whole pages, and the window's
+//! own is made of memory that the real MPI is given, as for `MPI_Win_create`.
+//!
+//! Where it cannot be shared, or there is nobody to share it with, the memory is this library's, and the real MPI is given it too.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1156,7 +1156,7 @@ mod file {
     use crate::ground::{abi, crossing};
     use crate::objects::errhandler;
     use crate::operations::devices;
-    use crate::stubs::{by_hand, steps};
+    use crate::stubs::{by_hand, files, steps};
 
     #[unsafe(export_name = "MPI_File_open")]
     unsafe extern "C" fn file_open(
@@ -1200,6 +1200,9 @@ mod file {
                 return code;
             }
             let _inside = crossing::enter();
+            if let Err(code) = files::unsequenced(fh) {
+                return errhandler::raise(fh, code, c"MPI_File_read_at");
+            }
             let mut new_status = steps::status(status);
             let code = crossing::cross(
                 |lower| (lower.file_read_at)(

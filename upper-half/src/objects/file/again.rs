@@ -5,6 +5,7 @@ use stillpoint_wrappers::neutral::Word;
 
 use super::still::{carried, standing};
 use super::{Body, Recipe, mode, name_of};
+use crate::ground::abi;
 use crate::ground::abi::predefined::null_word;
 use crate::ground::crossing::cross;
 use crate::ground::handle;
@@ -17,7 +18,10 @@ use crate::objects::{communicator, info};
 const SET: i32 = 403;
 
 /// What of a mode counts for the first time alone, or for the last.
-const NOT_AGAIN: i32 = mode::CREATE | mode::EXCLUSIVE | mode::APPEND | mode::DELETE_ON_CLOSE;
+const NOT_AGAIN: i32 = mode::CREATE | mode::EXCLUSIVE | mode::APPEND;
+
+/// Standard-ABI value of `MPI_BYTE`.
+const BYTE: i32 = 583;
 
 /// Opens every file again. Collective: all members of a communicator have the same files open on it, opened in the same
 /// order; so nobody waits for somebody who waits. An error comes with what could not be opened.
@@ -44,7 +48,7 @@ pub unsafe fn rebuild() -> Result<(), (String, i32)> {
 unsafe fn again(file: *mut Object, body: &Body, recipe: &Recipe) -> Outcome {
     // SAFETY: the caller's file, its communicator and its datatypes, which it holds.
     unsafe {
-        let how = recipe.mode & !NOT_AGAIN;
+        let how = mode::below(recipe.mode) & !NOT_AGAIN;
         let (on, path) = ((*body.communicator).lower, recipe.path.as_ptr());
         let mut word = 0;
         with_hints(&recipe.hints, |hints| {
@@ -68,15 +72,36 @@ unsafe fn again(file: *mut Object, body: &Body, recipe: &Recipe) -> Outcome {
         if expected.atomic != 0 {
             check(cross(|d| (d.file_set_atomicity)(word, expected.atomic)))?;
         }
-        check(cross(|d| (d.file_seek_shared)(word, expected.shared, SET)))?;
-        if let Some(position) = expected.position {
-            check(cross(|d| (d.file_seek)(word, position, SET)))?;
+        if let Some(shared) = agreed(body, expected.shared)? {
+            check(cross(|d| (d.file_seek_shared)(word, shared, SET)))?;
         }
+        check(cross(|d| (d.file_seek)(word, expected.position, SET)))?;
         // What is silently different is worse than what is not there.
-        match standing(word, recipe)? == expected {
+        match standing(word, body)? == expected {
             true => Ok(()),
             false => Err(class::FILE),
         }
+    }
+}
+
+/// Where the shared pointer of a file stood: those know it who have used it.
+///
+/// # Safety
+/// As [`rebuild`]; collective over the file's members.
+unsafe fn agreed(file: &Body, known: Option<i64>) -> Outcome<Option<i64>> {
+    // SAFETY: the file holds its communicator, which is one of this world; the buffers are as large as is said.
+    unsafe {
+        let members = communicator::body(file.communicator).and_then(|it| it.members.as_ref());
+        let members = members.map_or(0, |it| it.local.len());
+        let mine = known.unwrap_or(-1);
+        let mut all = vec![-1i64; members];
+        let byte = (*abi::predefined(HandleKind::Datatype, BYTE)).lower;
+        let (on, bytes) = ((*file.communicator).lower, size_of::<i64>() as i32);
+        let (from, to) = ((&raw const mine).cast(), all.as_mut_ptr().cast());
+        check(cross(|d| {
+            (d.allgather)(from, bytes, byte, to, bytes, byte, on)
+        }))?;
+        Ok(all.into_iter().max().filter(|position| *position >= 0))
     }
 }
 

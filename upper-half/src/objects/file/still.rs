@@ -1,11 +1,12 @@
 //! Files at a still point: split collective operations come to their end, and the real MPI says where each file stands.
 
 use std::fmt::Write;
+use std::sync::atomic::Ordering;
 
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::{Status, Word};
 
-use super::{Body, Recipe, Split, Standing, body, mode, name_of};
+use super::{Body, Recipe, Split, Standing, body, name_of};
 use crate::ground::abi;
 use crate::ground::crossing::cross;
 use crate::ground::handle;
@@ -36,20 +37,20 @@ pub(super) unsafe fn carried<'a>() -> Vec<(*mut Object, &'a Body, &'a Recipe)> {
 ///
 /// # Safety
 /// Inside MPI; `word` must be a file of the lower half's.
-pub(super) unsafe fn standing(word: Word, recipe: &Recipe) -> Outcome<Standing> {
+pub(super) unsafe fn standing(word: Word, body: &Body) -> Outcome<Standing> {
     let mut found = Standing::default();
-    let mut position = 0;
+    let mut shared = 0;
     // SAFETY: inside; the caller's word.
     unsafe {
         check(cross(|d| (d.file_get_atomicity)(word, &mut found.atomic)))?;
         // One that the real MPI does not tell may be kept elsewhere until the file is closed (Open MPI's `individual` shared pointers).
-        check(cross(|d| {
-            (d.file_get_position_shared)(word, &mut found.shared)
-        }))?;
-        if recipe.mode & mode::SEQUENTIAL == 0 {
-            check(cross(|d| (d.file_get_position)(word, &mut position)))?;
-            found.position = Some(position);
+        if body.shares.load(Ordering::Relaxed) {
+            check(cross(|d| {
+                (d.file_get_position_shared)(word, &mut shared)
+            }))?;
+            found.shared = Some(shared);
         }
+        check(cross(|d| (d.file_get_position)(word, &mut found.position)))?;
     }
     Ok(found)
 }
@@ -61,8 +62,8 @@ pub(super) unsafe fn standing(word: Word, recipe: &Recipe) -> Outcome<Standing> 
 pub unsafe fn rehearse() -> Tried {
     // SAFETY: the caller's; live files.
     unsafe {
-        for (file, _, recipe) in carried() {
-            standing((*file).lower, recipe).map_err(|error| told(recipe, error))?;
+        for (file, body, recipe) in carried() {
+            standing((*file).lower, body).map_err(|error| told(recipe, error))?;
         }
     }
     Ok(())
@@ -89,7 +90,7 @@ pub unsafe fn at_still_point() {
                 let code = cross(|d| end(d, word, buffer, &mut status));
                 notes.split = Some(Split::Ended(status, code));
             }
-            match standing((*file).lower, recipe) {
+            match standing((*file).lower, body) {
                 Ok(standing) => notes.standing = standing,
                 Err(error) => unknown = Some(told(recipe, error)),
             }

@@ -29,7 +29,7 @@ fn at_a_checkpoint(class: Class) -> &'static str {
         Class::Object => "objects are rebuilt from their recipes after a restart",
         Class::Conversion => "Fortran numbers belong to the saved objects",
         Class::OneSided => {
-            "what is under way is completed, windows are made again with their epochs; those of shared memory are refused"
+            "what is under way is completed, windows are made again with their epochs, those of shared memory too"
         }
         Class::File => {
             "clocked where collective; what is pending is finished before the image is written, and open files are opened again after a restart"

@@ -10,12 +10,14 @@ use crate::table::{CLASSES, Class, Direction, Form, Function, Parameter};
 mod arguments;
 mod collective;
 mod devices;
+mod files;
 mod large;
 mod repeated;
 mod short;
 
 use arguments::{after, argument, before};
 use collective::{directly, in_assembly, with_numbers};
+use files::{in_sequence, split_begin, split_end};
 use repeated::{input, repeated};
 
 /// Words that a stub uses for itself.
@@ -284,6 +286,7 @@ fn crossing(text: &mut String, function: &Function) {
             failed(function)
         );
     }
+    in_sequence(text, function);
     for parameter in &function.parameters {
         before(text, function, parameter);
     }
@@ -355,18 +358,6 @@ fn crossing(text: &mut String, function: &Function) {
         );
     }
     text.push_str("0\n");
-}
-
-/// Whether it ends a split collective operation on a file.
-fn split_end(function: &Function) -> bool {
-    function.class == Class::File && function.name.ends_with("_end")
-}
-
-/// What a split collective operation on a file is called in the lower half, without `_end`, if the function begins one.
-fn split_begin(function: &Function) -> Option<String> {
-    let name = function.rust_name();
-    let begun = name.strip_suffix("_begin")?;
-    (function.class == Class::File).then(|| begun.to_string())
 }
 
 /// What a stub does with a neutral error.

@@ -1,0 +1,80 @@
+//! Files that the real MPI has open, so that a job that is suspended closes them.
+
+use std::ffi::c_char;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use stillpoint_wrappers::dispatch::Dispatch;
+use stillpoint_wrappers::neutral::Word;
+
+/// Standard-ABI value of `MPI_ERR_INTERN`.
+const INTERN: i32 = 17;
+
+type Open = unsafe extern "C" fn(Word, *const c_char, i32, Word, *mut Word) -> i32;
+type Close = unsafe extern "C" fn(*mut Word) -> i32;
+
+/// In the order in which they were opened: so all ranks close them in one order.
+static OPEN: Mutex<Vec<Word>> = Mutex::new(Vec::new());
+/// The table's own functions.
+static BELOW: OnceLock<(Open, Close)> = OnceLock::new();
+
+/// Notes from here on which files are open.
+pub fn watch(table: &mut Dispatch) {
+    BELOW.get_or_init(|| (table.file_open, table.file_close));
+    table.file_open = open;
+    table.file_close = close_one;
+}
+
+/// Closes all files. Collective, as the opening was.
+///
+/// # Safety
+/// MPI runs, and no other thread calls it any more.
+pub unsafe fn close() {
+    // A thread of the application's may stand still with the list in its hands: then the files end with MPI.
+    let Ok(open) = OPEN.try_lock().map(|mut open| std::mem::take(&mut *open)) else {
+        return;
+    };
+    let Some((_, close)) = BELOW.get() else {
+        return;
+    };
+    for mut word in open {
+        // SAFETY: the caller's; the file is open.
+        unsafe { close(&mut word) };
+    }
+}
+
+unsafe extern "C" fn open(
+    on: Word,
+    name: *const c_char,
+    mode: i32,
+    hints: Word,
+    place: *mut Word,
+) -> i32 {
+    let Some((below, _)) = BELOW.get() else {
+        return INTERN;
+    };
+    // SAFETY: the caller's.
+    unsafe {
+        let code = below(on, name, mode, hints, place);
+        if code == 0 {
+            let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+            open.push(place.read());
+        }
+        code
+    }
+}
+
+unsafe extern "C" fn close_one(place: *mut Word) -> i32 {
+    let Some((_, below)) = BELOW.get() else {
+        return INTERN;
+    };
+    // SAFETY: the caller's.
+    unsafe {
+        let word = if place.is_null() { 0 } else { place.read() };
+        let code = below(place);
+        if code == 0 {
+            let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+            open.retain(|known| *known != word);
+        }
+        code
+    }
+}

@@ -1,0 +1,80 @@
+//! Files in `MPI_MODE_SEQUENTIAL`, which the real MPI has as any other, and shared pointers.
+
+use stillpoint_wrappers::dispatch::Dispatch;
+use stillpoint_wrappers::gate::HandleKind;
+
+use super::CURRENT;
+use crate::ground::abi;
+use crate::ground::object::File;
+use crate::objects::file::{self, Body};
+use crate::objects::outcome::{Outcome, check, class};
+use crate::stubs::steps;
+
+/// Whether what the mode forbids is an error: MPICH says so, Open MPI allows it.
+const IS_STRICT: bool = cfg!(not(application = "openmpi"));
+
+/// The body of an open file.
+///
+/// # Safety
+/// Inside a stub; `file` is looked at before it is used.
+unsafe fn open<'a>(file: File) -> Option<&'a Body> {
+    // SAFETY: a live file, where it has a clock.
+    unsafe { steps::has_clock(file).then(|| file::body(file)).flatten() }
+}
+
+/// The shared pointer of a file is about to be used.
+///
+/// # Safety
+/// As [`open`].
+pub unsafe fn shares(file: File) {
+    // SAFETY: the caller's.
+    if let Some(body) = unsafe { open(file) } {
+        body.shares();
+    }
+}
+
+/// To be called before what a sequential file cannot do: whether this is none.
+///
+/// # Safety
+/// As [`open`].
+pub unsafe fn unsequenced(file: File) -> Outcome {
+    // SAFETY: the caller's.
+    match IS_STRICT && unsafe { of(file) }.is_some() {
+        true => Err(class::UNSUPPORTED_OPERATION),
+        false => Ok(()),
+    }
+}
+
+/// The body of a sequential file.
+///
+/// # Safety
+/// As [`open`].
+pub unsafe fn of<'a>(file: File) -> Option<&'a Body> {
+    // SAFETY: the caller's.
+    unsafe { open(file) }.filter(|body| body.is_sequential())
+}
+
+/// Whether a view may begin there: in a sequential file, where that stands.
+pub fn begins(sequential: Option<&Body>, from: i64) -> Outcome {
+    match sequential {
+        Some(_) if IS_STRICT && from != CURRENT => Err(class::ARG),
+        _ => Ok(()),
+    }
+}
+
+/// Where a sequential file stands, in bytes. No member goes on before all know it: a new view begins with the pointer at 0.
+///
+/// # Safety
+/// Inside a stub; the file is the body's; collective over its members.
+pub unsafe fn here(lower: &Dispatch, file: File, body: &Body) -> Outcome<i64> {
+    let (mut elements, mut bytes) = (0, 0);
+    body.shares();
+    // SAFETY: the caller's file, which holds its communicator.
+    unsafe {
+        let word = abi::word(HandleKind::File, file);
+        let found = check((lower.file_get_position_shared)(word, &mut elements))
+            .and_then(|()| check((lower.file_get_byte_offset)(word, elements, &mut bytes)));
+        check((lower.barrier)((*body.communicator).lower))?;
+        found.map(|()| bytes)
+    }
+}

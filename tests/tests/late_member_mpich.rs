@@ -11,6 +11,7 @@ use stillpoint_tests::turn::Turn;
 
 const DEBIAN: &str = "mpich-debian";
 const NEWER: &str = "mpich";
+const INTEL: &str = "impi";
 
 /// Programs that were built for one MPI, on another; an operation and its late rank, root, number of elements, and how.
 fn each<const ARGUMENTS: usize>(built_for: &str, on: &str, cases: &[[&str; ARGUMENTS]]) {
@@ -170,4 +171,20 @@ fn programs_of_open_mpi_on_mpich_5() {
             ["behind", "1", "0", "40"],
         ],
     );
+}
+
+#[test]
+fn intel_mpi() {
+    let cases = [
+        ["barrier", "1", "0", "40"],
+        ["allreduce", "1", "0", "40"],
+        ["alltoall", "0", "0", "400000"],
+        ["bcast", "0", "0", "40"],
+        ["split", "0", "0", "1"],
+        ["several", "2", "0", "60"],
+        ["behind", "1", "0", "40"],
+    ];
+    each(DEBIAN, INTEL, &cases);
+    each(NEWER, INTEL, &cases[..2]);
+    each(OWN, INTEL, &cases[..2]);
 }

@@ -131,19 +131,20 @@ pub fn kept() -> Vec<CString> {
         .collect()
 }
 
-/// Sets what the real MPI shall find: what is `own` to it, and what those below it shall find.
+/// Sets what the real MPI shall find: what is `own` to it, and what those below it shall find; `unless_told` where the user says nothing else.
 ///
 /// # Safety
 /// No other thread may run yet.
-pub unsafe fn prepare_for_mpi(own: &[(&str, &str)]) {
+pub unsafe fn prepare_for_mpi(own: &[(&str, &str)], unless_told: &[(&str, &str)]) {
     for (name, value) in own.iter().chain(&SWITCHED_OFF) {
         // SAFETY: the caller's.
         unsafe { std::env::set_var(name, value) };
     }
-    let (name, value) = UNLESS_TOLD;
-    if std::env::var_os(name).is_none() {
-        // SAFETY: the caller's.
-        unsafe { std::env::set_var(name, value) };
+    for (name, value) in unless_told.iter().chain([&UNLESS_TOLD]) {
+        if std::env::var_os(name).is_none() {
+            // SAFETY: the caller's.
+            unsafe { std::env::set_var(name, value) };
+        }
     }
 }
 

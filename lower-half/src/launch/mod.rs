@@ -82,7 +82,7 @@ pub fn run(
     // What MPI shall find is not the application's.
     // SAFETY: no other thread has been started yet.
     unsafe {
-        environment::prepare_for_mpi(BACKEND.environment);
+        environment::prepare_for_mpi(BACKEND.environment, BACKEND.unless_told);
         if entrance == Entrance::Run {
             std::env::set_var(starters::FIRST, std::process::id().to_string());
         }

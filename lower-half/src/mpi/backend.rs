@@ -23,6 +23,8 @@ pub struct Backend {
     pub near: bool,
     /// Variables that it shall find in its environment, and their values.
     pub environment: &'static [(&'static str, &'static str)],
+    /// The same, where the user says nothing else.
+    pub unless_told: &'static [(&'static str, &'static str)],
     /// Says what its `MPI_ERRORS_ARE_FATAL` says, and may end the job.
     pub fatal: Option<Fatal>,
     /// Has a function called again and again while a blocking function waits, as long as a checkpoint is pending at least. Whether that is so from now on.

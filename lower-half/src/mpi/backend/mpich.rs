@@ -15,6 +15,7 @@ pub const BACKEND: Backend = Backend {
         // Memory of windows at one address on all ranks lies where a random number says, which may be among the application's.
         ("MPIR_CVAR_SHM_SYMHEAP_RETRY", "0"),
     ],
+    unless_told: &[rounds::intel::YIELDS],
     fatal: None,
     while_it_waits: Some(rounds::while_it_waits),
     pending: Some(rounds::pending),

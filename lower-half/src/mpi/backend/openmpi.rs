@@ -24,6 +24,7 @@ pub const BACKEND: Backend = Backend {
         // upper half has its own.
         ("PMIX_MCA_gds", "^shmem,shmem2"),
     ],
+    unless_told: &[],
     fatal: Some(fatal),
     while_it_waits: Some(while_it_waits),
     pending: None,

@@ -7,6 +7,7 @@
 //! * `pthread_mutex_lock`, where the program may call MPI from several threads: 4.0 gives its lock up and takes it again after each round, 4.1 takes one for each. UCX is asked with
 //!   that lock held, which keeps its own thread out too. It is taken at other places as well, so it must be a call that has already asked UCX.
 
+pub mod intel;
 mod led;
 mod trial;
 
@@ -44,11 +45,12 @@ static ASKED_BY: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
 /// [`Backend::while_it_waits`](super::Backend).
 pub unsafe fn while_it_waits(function: Waiting) -> Calls {
-    let Some(version) = version() else {
-        return Calls::Never;
-    };
+    let (text, several) = (text(), several_threads());
     WAITING.store(function as usize, Ordering::SeqCst);
-    let (seen, several) = (trial::tried(), several_threads());
+    let Some(version) = version_in(&text) else {
+        return intel::while_it_waits(&text, several);
+    };
+    let seen = trial::tried();
     let calls = choose(version, &seen, several);
     // SAFETY: functions of those types.
     unsafe {
@@ -118,14 +120,15 @@ pub unsafe fn alone() {
     }
 }
 
-/// Which MPICH it is, if it is one.
-fn version() -> Option<(u32, u32)> {
+/// What the library says of itself.
+fn text() -> [u8; abi::MAX_LIBRARY_VERSION_STRING] {
     let (mut text, mut length) = ([0u8; abi::MAX_LIBRARY_VERSION_STRING], 0);
     // SAFETY: the room that every program has for it.
-    let code = unsafe { ffi::MPI_Get_library_version(text.as_mut_ptr().cast(), &raw mut length) };
-    if code == 0 { version_in(&text) } else { None }
+    unsafe { ffi::MPI_Get_library_version(text.as_mut_ptr().cast(), &raw mut length) };
+    text
 }
 
+/// Which MPICH it is, if it is one.
 fn version_in(text: &[u8]) -> Option<(u32, u32)> {
     let version = text.strip_prefix(b"MPICH Version:")?.trim_ascii_start();
     let mut numbers = version

@@ -234,7 +234,10 @@ mod tests {
     fn the_real_mpi_is_not_told_that_a_file_is_sequential() {
         let writes = 256;
         assert_eq!(mode::below(mode::SEQUENTIAL | writes), writes);
-        assert_eq!(mode::below(mode::DELETE_ON_CLOSE | mode::READ_AND_WRITE), mode::READ_AND_WRITE);
+        assert_eq!(
+            mode::below(mode::DELETE_ON_CLOSE | mode::READ_AND_WRITE),
+            mode::READ_AND_WRITE
+        );
         let error = mode::SEQUENTIAL | mode::READ_AND_WRITE;
         assert_eq!(mode::below(error), error);
     }

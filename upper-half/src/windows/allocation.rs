@@ -272,7 +272,10 @@ mod tests {
 
     #[test]
     fn parts_without_bytes_say_nothing_of_where_the_memory_is() {
-        assert_eq!(extent(&parts(&[(0, 0), (8, 104), (0, 7), (4, 100)])), 100..112);
+        assert_eq!(
+            extent(&parts(&[(0, 0), (8, 104), (0, 7), (4, 100)])),
+            100..112
+        );
         assert_eq!(extent(&parts(&[(0, 0), (0, 50)])), 0..0);
     }
 

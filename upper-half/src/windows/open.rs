@@ -11,9 +11,9 @@ use super::body::{Body, Flavor, NO_CHECK};
 use super::memory::Memory;
 use crate::ground::object::Info;
 use crate::ground::{abi, crossing, handle};
+use crate::objects::info;
 use crate::objects::info::pairs::Pairs;
 use crate::objects::outcome::{Outcome, check};
-use crate::objects::info;
 
 /// Hints that the lower half is not given: that a window is never locked - ours always is -, and that its memory has one address on all ranks: where the
 /// application has it, the lower half does not decide.

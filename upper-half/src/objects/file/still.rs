@@ -45,9 +45,7 @@ pub(super) unsafe fn standing(word: Word, body: &Body) -> Outcome<Standing> {
         check(cross(|d| (d.file_get_atomicity)(word, &mut found.atomic)))?;
         // One that the real MPI does not tell may be kept elsewhere until the file is closed (Open MPI's `individual` shared pointers).
         if body.shares.load(Ordering::Relaxed) {
-            check(cross(|d| {
-                (d.file_get_position_shared)(word, &mut shared)
-            }))?;
+            check(cross(|d| (d.file_get_position_shared)(word, &mut shared)))?;
             found.shared = Some(shared);
         }
         check(cross(|d| (d.file_get_position)(word, &mut found.position)))?;

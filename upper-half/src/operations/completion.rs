@@ -9,6 +9,7 @@ use core::ffi::{CStr, c_int};
 use core::ptr;
 
 use stillpoint_wrappers::extra::INTERRUPTED;
+use stillpoint_wrappers::gate::AGAIN;
 use stillpoint_wrappers::neutral::Status;
 
 use crate::ground::abi::{self, PlaceOf, RequestHandle};
@@ -24,6 +25,7 @@ mod all;
 mod any;
 mod direct;
 mod list;
+pub mod own;
 mod seen;
 mod some;
 
@@ -31,7 +33,7 @@ pub use crate::operations::request::EMPTY;
 pub use all::{testall, waitall};
 pub use any::testany_failed;
 pub use any::{testany, waitany};
-pub use direct::{over_when_asked, told_when_waited};
+pub use direct::{over_at_checkpoint, over_when_asked, told_when_waited};
 pub use seen::request_get_status;
 #[cfg(not(application = "openmpi"))]
 pub use seen::{request_get_status_all, request_get_status_any, request_get_status_some};
@@ -121,7 +123,7 @@ pub unsafe fn wait(request: PlaceOf<RequestHandle>, status: *mut abi::Status) ->
     }
 }
 
-/// `MPI_Wait` of a light receive has failed.
+/// `MPI_Wait` of a light receive has failed, or a restart has come.
 ///
 /// # Safety
 /// As the stub that has asked it, whose arguments these are; `code` is the real MPI's, which has filled the status.
@@ -132,7 +134,7 @@ pub unsafe extern "C" fn wait_failed(
 ) -> c_int {
     // SAFETY: the application's places.
     unsafe {
-        direct::failed_when_asked(request, true, status, code);
+        direct::failed_when_asked(request, code != AGAIN, status, code);
         wait_long(request, status)
     }
 }

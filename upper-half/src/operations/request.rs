@@ -34,7 +34,7 @@ pub use recipe::Recipe;
 pub use slots::{
     askable, create, create_alone, end, end_alone, hold, let_go, live, next_begun, plain,
 };
-pub use survey::{Pending, abandon, pending, test_all};
+pub use survey::{Pending, abandon, look, pending, test_all};
 
 /// `MPI_ERR_REQUEST`.
 pub const ERR_REQUEST: i32 = 7;
@@ -100,6 +100,8 @@ pub const UNREPEATABLE: u8 = 16;
 pub const GONE: u8 = 32;
 /// With `MPI_PROC_NULL`: no message.
 pub const NO_MESSAGE: u8 = 8;
+/// Done above, but the real MPI has it still, in a wait that is under way. See [`look`].
+pub const SEEN: u8 = 64;
 
 /// What is run, inside the completing stub, when the application is told that a request is over. Returns the error that the application is told of then, or 0.
 pub type Completion = unsafe fn(context: *mut ()) -> i32;

@@ -59,13 +59,16 @@ macro_rules! short {
     };
     (@ wait, $name:literal, $long:path, $slot:expr) => {
         $crate::ground::arch::waited!(
-            table: $crate::operations::direct::TABLE, slot: core::mem::offset_of!(stillpoint_wrappers::direct::Direct, test),
+            table: $crate::operations::direct::TABLE, own: $crate::operations::completion::own::WORTH_IT,
+            wait: core::mem::offset_of!(stillpoint_wrappers::direct::Direct, wait),
+            test: core::mem::offset_of!(stillpoint_wrappers::direct::Direct, test),
             form: $crate::operations::request::light::Form::RECEIVE.number(),
             resting: $crate::operations::request::light::Form::RESTING.number(),
             sent: $crate::operations::request::over::REQUEST, null: $crate::operations::request::NULL_HANDLE,
             told: $crate::operations::completion::told_when_waited,
             long: $long,
-            over: $crate::operations::completion::over_when_asked, failed: $crate::operations::completion::wait_failed
+            over: $crate::operations::completion::over_when_asked,
+            at_checkpoint: $crate::operations::completion::over_at_checkpoint, failed: $crate::operations::completion::wait_failed
         )
     };
     (@ test, $name:literal, $long:path, $slot:expr) => {

@@ -161,6 +161,20 @@ impl<H: Handle> PlaceOf<H> {
         unsafe { *self.0 }.object()
     }
 
+    /// The object of the handle there, if that is found at once; else the address of one that stands for none, or no address.
+    ///
+    /// # Safety
+    /// A handle must be there.
+    #[inline(always)]
+    pub unsafe fn at_hand(self) -> *mut Object {
+        // SAFETY: the caller's place.
+        #[cfg(application = "mpich")]
+        return unsafe { *self.0 }.known().unwrap_or(narrow::nothing());
+        // SAFETY: the caller's place.
+        #[cfg(not(application = "mpich"))]
+        return unsafe { self.get() };
+    }
+
     /// Whether this very handle is there: for one that is asked for again and again.
     ///
     /// # Safety

@@ -27,6 +27,7 @@ mod resumable;
 mod short;
 #[cfg(application = "mpich")]
 mod there;
+mod waits;
 
 pub(crate) use asked::{asked, waited};
 pub use behalf::{is_on_behalf, on_behalf};
@@ -49,6 +50,10 @@ pub(crate) use short::{fails, probed, receive_begun, send_begun, sent};
 pub(crate) use short::{matched, received};
 #[cfg(application = "mpich")]
 pub(crate) use there::received_if_there;
+pub use waits::{
+    WAITS, begin_wait, end_wait, give_wait_back, is_called_back, is_shut, take_wait,
+    uncount_received, waits,
+};
 
 const _: () = {
     // The assembly below spells these offsets out.

@@ -5,6 +5,8 @@
 //! function returns [`AGAIN`] instead, and the stub begins anew. What members have sent each other by then is forgotten by all of them, since
 //! none has returned.
 //!
+//! A thread that waits for requests stands still in the same place (`completion::own`).
+//!
 //! Rules: both functions run on the application's stack, in the middle of the real MPI, with any FS; nothing here allocates.
 
 use core::sync::atomic::Ordering;
@@ -19,6 +21,7 @@ use crate::ground::shared::several;
 use crate::ground::{abi, arch};
 use crate::operations::clock::collective::{self, all_reached, raise};
 use crate::operations::clock::points::{self, pending, restarts, stand_aside, stand_still};
+use crate::operations::completion;
 
 /// What the calling thread has to do, which waits in that operation.
 unsafe fn due(cell: &ClockCell, number: u64) -> Blocked {
@@ -50,7 +53,7 @@ pub unsafe extern "C" fn stands() -> u32 {
     // SAFETY: the caller's; a stay inside a stub, no lock held.
     unsafe {
         let Some((cell, number)) = collective::under_way() else {
-            return 0;
+            return u32::from(arch::waits());
         };
         match due(cell, number) {
             Blocked::GoOn => {
@@ -82,7 +85,7 @@ pub unsafe extern "C" fn stand(caller: *const Caller) {
     unsafe {
         let caller = *caller;
         let Some((cell, number)) = collective::under_way() else {
-            return;
+            return completion::own::stand(&caller);
         };
         if arch::buffers_of(&caller).any(abi::is_in_place) {
             with_upper_fs(|| raise(cell, number));

@@ -1,18 +1,20 @@
 //! The short way of completion calls: plain requests of a thread that may call the real MPI directly.
 //!
-//! A request is asked for its end, by the real `MPI_Test` with the application's own place for the status. Whatever is out
-//! of the ordinary is left to the long way, which finds the request as it was - or done, if it has failed.
+//! A wait is the real MPI's where that calls back ([`own`](super::own)); elsewhere a request is asked for its end, by the real `MPI_Test`, until it is over or a checkpoint
+//! is pending. Both get the application's own place for the status. Whatever is out of the ordinary is left to the long way, which finds the request as it was - or
+//! done, if it has failed.
 //!
 //! A request is looked at within the stay in which the real MPI is asked: before, a checkpoint might make something else of it.
 
 use core::ffi::c_int;
 
+use stillpoint_wrappers::gate::AGAIN;
 use stillpoint_wrappers::neutral;
 
 use crate::ground::abi::{PlaceOf, RequestHandle};
 use crate::ground::crossing;
 use crate::ground::{abi, arch};
-use crate::operations::completion::{EMPTY, give};
+use crate::operations::completion::{EMPTY, give, own};
 use crate::operations::direct;
 use crate::operations::request::{self, Kind, Request, light, over};
 
@@ -33,7 +35,7 @@ enum Answer {
     Failed,
 }
 
-/// Asks a plain request until it is over; false: not, since a checkpoint is pending, or it has failed.
+/// Waits for a plain request; false: not, since a checkpoint is pending, or it has failed.
 ///
 /// # Safety
 /// As [`ask`].
@@ -41,12 +43,31 @@ enum Answer {
 unsafe fn wait_for(request: *mut Request, status: *mut abi::Status) -> bool {
     // SAFETY: the caller's.
     let answer = unsafe {
+        if own::possible() {
+            let code = own::wait(&raw mut (*request).head.lower, status);
+            if !arch::is_success(code) {
+                not_over(request, code, status);
+                return false;
+            }
+            end(request);
+            return true;
+        }
         match ask(request, status) {
             Answer::NotYet => ask_on(request, status),
             answer => answer,
         }
     };
     answer == Answer::Over
+}
+
+/// A wait of the real MPI's has returned that code.
+#[cold]
+#[inline(never)]
+unsafe fn not_over(request: *mut Request, code: c_int, status: *const abi::Status) {
+    if code != AGAIN {
+        // SAFETY: the caller's request and status.
+        unsafe { failed(request, code, status) };
+    }
 }
 
 /// [`ask`] of a request that was not over at once, until it is or a checkpoint is pending: out of the way of those that are.
@@ -203,6 +224,7 @@ unsafe fn wait_plain(handle: PlaceOf<RequestHandle>, status: *mut abi::Status) -
             return false;
         }
         handle.set(request::null());
+        own::leave(stay);
     }
     true
 }
@@ -263,6 +285,17 @@ pub unsafe extern "C" fn over_when_asked(handle: PlaceOf<RequestHandle>) -> c_in
             handle.set(request::null());
         });
     }
+    0
+}
+
+/// A light receive that was waited for is over, and a checkpoint is pending.
+///
+/// # Safety
+/// As [`over_when_asked`].
+pub unsafe extern "C" fn over_at_checkpoint(handle: PlaceOf<RequestHandle>) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { over_when_asked(handle) };
+    own::park();
     0
 }
 

@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
 
 use stillpoint_wrappers::extra::INTERRUPTED;
-use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::gate::{AGAIN, HandleKind};
 use stillpoint_wrappers::neutral::constants::PROC_NULL;
 use stillpoint_wrappers::neutral::{Status, Word};
 
@@ -15,7 +15,7 @@ use crate::ground::crossing::{self, cross_near};
 use crate::ground::object::{Comm, Datatype};
 use crate::ground::shared::concurrent;
 use crate::objects::errhandler::raise;
-use crate::operations::completion::{self, give};
+use crate::operations::completion::{self, give, own};
 use crate::operations::devices;
 use crate::operations::direct::{self, Stay};
 use crate::operations::messages::drain;
@@ -172,6 +172,9 @@ pub(super) unsafe fn until_over(
     let table = direct::table();
     // SAFETY: the caller's.
     unsafe {
+        if own::possible() {
+            return wait_for(stay, &arguments(), word, status, name);
+        }
         loop {
             let mut over = 0;
             let code = (table.test)(&mut word, &mut over, status.cast());
@@ -189,6 +192,36 @@ pub(super) unsafe fn until_over(
                 return interrupted(&arguments(), word, status, name);
             }
         }
+    }
+}
+
+/// [`until_over`] by the real MPI's own wait. A checkpoint may come meanwhile, which has to know of the receive: so it is a request from the beginning.
+unsafe fn wait_for(
+    stay: Stay,
+    arguments: &Arguments,
+    word: Word,
+    status: *mut abi::Status,
+    name: &'static CStr,
+) -> c_int {
+    // SAFETY: the caller's; the request is nobody else's.
+    unsafe {
+        let request = request::create(arguments, 0);
+        (*request).head.lower = word;
+        let code = own::wait(&raw mut (*request).head.lower, status);
+        if code == AGAIN {
+            let mut found = Status::default();
+            let code = completion::wait_for(request, &mut found);
+            return finish_receive(code, arguments, &found, status, name);
+        }
+        if code == 0 || direct::error(code) == ERR_TRUNCATE {
+            arch::count_received();
+        }
+        request::end(request);
+        if code == 0 {
+            own::leave(stay);
+            return 0;
+        }
+        stay.end(arguments.communicator, code, name)
     }
 }
 

@@ -16,17 +16,18 @@ use super::receive::{ERR_TRUNCATE, recv_otherwise};
 use crate::ground::abi;
 use crate::ground::above::above;
 use crate::ground::arch;
-use crate::ground::crossing::{Place, cross_service};
+use crate::ground::crossing::{Place, cross_service, dispatch};
 use crate::ground::object::{Comm, Datatype};
 use crate::objects::errhandler::raise;
 use crate::operations::clock::points::restarts;
+use crate::operations::completion;
 use crate::operations::direct;
 use crate::operations::messages::{drain, points};
 
 /// Whether the driver thread is parked below a receive.
 static PARKED: AtomicBool = AtomicBool::new(false);
 
-/// Lets the calling thread receive so, if the real MPI of this launch calls back. Only the driver thread: another one, once it is
+/// Lets the calling thread receive so, and wait by the real MPI's own functions (`completion::own`), if the real MPI of this launch calls back. Only the driver thread: another one, once it is
 /// stopped, could not look whether its receive is over.
 ///
 /// # Safety
@@ -35,8 +36,11 @@ pub unsafe fn prepare() {
     // SAFETY: the caller's; the thread has a record.
     unsafe {
         if arch::is_driver() {
-            let function =
-                cross_service(|services| services.receive.map_or(0, |receive| receive()));
+            let mut function = 0;
+            if completion::own::are_there(&dispatch().direct) {
+                function =
+                    cross_service(|services| services.receive.map_or(0, |receive| receive()));
+            }
             (*arch::record()).receive.store(function, Ordering::Relaxed);
         }
     }

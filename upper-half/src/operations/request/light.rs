@@ -240,8 +240,12 @@ pub unsafe fn end_receives(
             handles.add(index).write(null);
         };
         let mut index = 0;
+        // Written out: an iterator's function would be called each time.
         while index < count & !3 {
-            (0..4).for_each(|within| end(index + within));
+            end(index);
+            end(index + 1);
+            end(index + 2);
+            end(index + 3);
             index += 4;
         }
         while index < count {

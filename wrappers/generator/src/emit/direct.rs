@@ -24,7 +24,7 @@ const MESSAGES: [&str; 14] = [
 ];
 
 /// Functions that the table has had later, at its end, in the order in which they came: a library may have none of that name.
-const LATER: [&str; 8] = [
+const LATER: [&str; 12] = [
     "MPI_Recv",
     "MPI_Psend_init",
     "MPI_Precv_init",
@@ -33,6 +33,10 @@ const LATER: [&str; 8] = [
     "MPI_Pready_list",
     "MPI_Parrived",
     "MPI_Improbe",
+    "MPI_Wait",
+    "MPI_Waitall",
+    "MPI_Waitany",
+    "MPI_Waitsome",
 ];
 
 /// Whether a generated stub calls the function directly where it can: a collective operation, blocking or not, whose

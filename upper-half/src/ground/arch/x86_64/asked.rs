@@ -1,4 +1,4 @@
-//! `MPI_Test` and `MPI_Testany` of one light receive that is not over, as programs poll, and `MPI_Wait` of one that is.
+//! `MPI_Test` and `MPI_Testany` of one light receive that is not over, as programs poll, and `MPI_Wait` of one.
 //!
 //! They are written out because the compiler keeps what is needed when the receive is over, or has failed, in registers, which have to be saved for every
 //! call. Here it lies on the stack, and nobody takes it from there while nothing has come. Whatever else is asked goes another way, from its beginning.
@@ -96,11 +96,12 @@ macro_rules! asked {
     };
 }
 
-/// The body of the naked function that is the stub of `MPI_Wait`. It asks once, by the function at `slot`, `MPI_Test`: a receive that is over rests, and the handle gets what lies at `null`.
-/// `told`, with the stub's arguments, is for the handle that lies at `sent`, the request of sends that are over; `long` and `failed` are as above.
+/// The body of the naked function that is the stub of `MPI_Wait`. Where that is worth it (`own`) and the real MPI calls back, it waits by the function at `wait`, the real MPI's own (see `completion::own`); elsewhere it asks
+/// once, by the one at `test`. A receive that is over rests, and the handle gets what lies at `null`. `told`, with the stub's arguments, is for the handle that lies at `sent`, the request of
+/// sends that are over; `at_checkpoint` is called instead of `over` where a checkpoint is pending; `long` and `failed` are as above, the latter also after a restart.
 macro_rules! waited {
-    (table: $table:path, slot: $slot:expr, form: $form:expr, resting: $resting:expr, sent: $sent:path, null: $null:path, told: $told:path, long: $long:path, over: $over:path,
-     failed: $failed:path) => {
+    (table: $table:path, own: $own:expr, wait: $wait:expr, test: $slot:expr, form: $form:expr, resting: $resting:expr, sent: $sent:path, null: $null:path, told: $told:path, long: $long:path,
+     over: $over:path, at_checkpoint: $at_checkpoint:path, failed: $failed:path) => {
         core::arch::naked_asm!(
             ".cfi_startproc",
             ".if {narrow}",
@@ -116,6 +117,28 @@ macro_rules! waited {
             "jne {long}",
             ".ifeq {narrow}", "cmp rax, 4096", "jb {long}", ".endif",
             "cmp dword ptr [rax + {form_at}], {form}", "jne {long}",
+            ".if {own}",
+            "cmp qword ptr gs:[0xa0], 0", "je 6f",
+            "push rsi",
+            "push rdi",
+            "push rax",
+            ".cfi_adjust_cfa_offset 24",
+            "mov dword ptr gs:[0x18], {inside}",
+            "mov [rip + {waits}], rsp",
+            "mov rdi, rax",
+            "call qword ptr [rip + {table} + {wait}]",
+            "mov dword ptr gs:[0x18], 0",
+            "mov qword ptr [rip + {waits}], 0",
+            "pop rcx", "pop rdi", "pop rsi",
+            ".cfi_adjust_cfa_offset -24",
+            "mov edx, eax",
+            "or edx, dword ptr gs:[0x1c]",
+            "je 7f",
+            "test eax, eax",
+            "je {at_checkpoint}",
+            "jmp 3f",
+            ".endif",
+            "6:",
             "push rsi",
             "push rdi",
             // The flag.
@@ -138,7 +161,8 @@ macro_rules! waited {
             ".else",
             "mov rcx, [rdi]",
             ".endif",
-            // What the real MPI has called may have looked at it.
+            "7:",
+            // A checkpoint may have looked at it, or what the real MPI has called.
             "cmp dword ptr [rcx + {form_at}], {form}",
             "jne {over}",
             // The form, and what lies beside it.
@@ -156,7 +180,12 @@ macro_rules! waited {
             number = const $crate::ground::narrow::NUMBER,
             requests = const $crate::ground::narrow::known_of(stillpoint_wrappers::gate::HandleKind::Request),
             table = sym $table,
+            own = const $own as u32,
+            wait = const $wait,
             slot = const $slot,
+            inside = const stillpoint_wrappers::gate::Inside::Stub as u32,
+            waits = sym $crate::ground::arch::WAITS,
+            at_checkpoint = sym $at_checkpoint,
             form_at = const core::mem::offset_of!($crate::ground::object::Object, clock),
             form = const $form,
             resting = const $resting,

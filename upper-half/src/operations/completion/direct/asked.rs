@@ -129,6 +129,15 @@ impl Asked {
         self.own().wrapping_add(index).cast()
     }
 
+    /// Whether the real MPI has given a request up, or had none.
+    ///
+    /// # Safety
+    /// As [`tell`](Self::tell).
+    pub unsafe fn is_given_up(&self, index: usize) -> bool {
+        // SAFETY: the word was written when the stay began.
+        unsafe { self.words[index].assume_init() == request::null_word() as Own }
+    }
+
     /// Ends all requests, which are over below, or makes them inactive.
     ///
     /// # Safety
@@ -142,9 +151,9 @@ impl Asked {
         }
         // SAFETY: checked when the stay began. The first send's slot is to be the first that is used again.
         unsafe {
-            let object = |index: usize| match self.objects.get(index) {
-                Some(object) => object.assume_init(),
-                None => self.handles.add(index).get(),
+            let object = |index: usize| match KEPT {
+                0 => self.handles.add(index).get(),
+                _ => self.objects.as_ptr().add(index).read().assume_init(),
             };
             if looked.receives == count {
                 return light::end_receives(self.handles, count, object);
@@ -213,7 +222,7 @@ impl Asked {
         for index in 0..count {
             // SAFETY: the caller's; a request that was kept is not active.
             unsafe {
-                if self.words[index].assume_init() == request::null_word() as Own {
+                if self.is_given_up(index) {
                     self.keep(index, code, core::ptr::null());
                 }
             }
@@ -245,11 +254,12 @@ unsafe fn receives_first(
     // SAFETY: the caller's arrays.
     unsafe {
         let write = |index: usize| {
-            let object = handles.add(index).get();
-            let Some(word) = word_of_receive(object) else {
+            let object = handles.add(index).at_hand();
+            // What is at hand of a number is an object.
+            if !(NARROW || arch::is_address(object)) || Form::of(object) != Form::RECEIVE {
                 return false;
-            };
-            words.add(index).write(word as Own);
+            }
+            words.add(index).write((*object).lower as Own);
             if KEPT != 0 {
                 objects.add(index).write(MaybeUninit::new(object));
             }

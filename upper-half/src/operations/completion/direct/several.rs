@@ -1,17 +1,21 @@
 //! The short way of calls that complete any, all or some of several requests.
 //!
 //! The real MPI gets the requests' words side by side, on the stack, and the application's own places for its answer. It is
-//! only ever asked (`MPI_Testany`, `MPI_Testall`, `MPI_Testsome`): a call that waits asks again until a checkpoint is pending.
+//! asked (`MPI_Testany`, `MPI_Testall`, `MPI_Testsome`): a call that waits asks again until a checkpoint is pending, or is the real MPI's own where that calls
+//! back ([`own`]).
 //! Null requests and inactive ones are the real MPI's to judge. What ends with an error is made done above, and the long way
 //! tells it.
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 
+use stillpoint_wrappers::gate::AGAIN;
+
 use super::asked::{Asked, FEW};
 use crate::ground::abi::{PlaceOf, RequestHandle};
 use crate::ground::{abi, arch};
 use crate::objects::outcome::class;
+use crate::operations::completion::own;
 use crate::operations::direct;
 
 /// Room for the statuses that the application ignores: the real MPI says there which operation has failed.
@@ -52,6 +56,24 @@ pub unsafe fn any<const WAITS: bool>(
         let Some((stay, looked)) = asked.begin(count) else {
             return false;
         };
+        if WAITS && own::possible() {
+            let words = asked.words();
+            let code =
+                own::call(|table| own::there(table.waitany)(count, words, index, status.cast()));
+            if arch::is_success(code) {
+                if *index != abi::UNDEFINED {
+                    asked.tell(*index as usize, &looked);
+                }
+                own::leave(stay);
+                return true;
+            }
+            if code != AGAIN && !index.is_null() && (0..count).contains(&*index) {
+                asked.keep(*index as usize, code, status);
+                asked.keep_others(count as usize, code);
+            }
+            stay.go_back();
+            return false;
+        }
         let table = direct::table();
         loop {
             let code = (table.testany)(count, asked.words(), index, flag, status.cast());
@@ -137,16 +159,29 @@ pub unsafe fn some<const WAITS: bool>(
         let Some((stay, looked)) = asked.begin(count) else {
             return false;
         };
+        if WAITS && own::possible() {
+            let words = asked.words();
+            let code = own::call(|table| {
+                own::there(table.waitsome)(count, words, outcount, indices, statuses.cast())
+            });
+            if arch::is_success(code) {
+                for place in 0..usize::try_from(*outcount).unwrap_or(0) {
+                    asked.tell(*indices.add(place) as usize, &looked);
+                }
+                own::leave(stay);
+                return true;
+            }
+            if code != AGAIN {
+                some_failed(&asked, code, outcount, indices, statuses);
+            }
+            stay.go_back();
+            return false;
+        }
         let table = direct::table();
         loop {
             let code = (table.testsome)(count, asked.words(), outcount, indices, statuses.cast());
             if code != 0 {
-                if direct::error(code) == class::IN_STATUS {
-                    for place in 0..usize::try_from(*outcount).unwrap_or(0) {
-                        let status = statuses.add(place);
-                        asked.keep(*indices.add(place) as usize, (*status).error, status);
-                    }
-                }
+                some_failed(&asked, code, outcount, indices, statuses);
                 break;
             }
             // Where none is active, it is `MPI_UNDEFINED`.
@@ -166,4 +201,26 @@ pub unsafe fn some<const WAITS: bool>(
         stay.go_back();
     }
     false
+}
+
+/// Some have failed, which the real MPI has told.
+#[cold]
+#[inline(never)]
+unsafe fn some_failed(
+    asked: &Asked,
+    code: c_int,
+    outcount: *const c_int,
+    indices: *const c_int,
+    statuses: *const abi::Status,
+) {
+    if direct::error(code) != class::IN_STATUS {
+        return;
+    }
+    // SAFETY: as `some`.
+    unsafe {
+        for place in 0..usize::try_from(*outcount).unwrap_or(0) {
+            let status = statuses.add(place);
+            asked.keep(*indices.add(place) as usize, (*status).error, status);
+        }
+    }
 }

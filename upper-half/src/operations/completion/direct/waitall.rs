@@ -1,10 +1,13 @@
 //! `MPI_Waitall` the short way.
 //!
+//! Where the real MPI calls back ([`own`]), all are waited for in one call of its own. Elsewhere:
+//!
 //! What is asked for its end one by one costs the real MPI and us a call each. So, unless they are [`SO_FEW`], one request is waited for - the last receive, which
 //! will mostly be the last that is over - and then all others are asked for in one call. Where that was not the last one, they are asked one by one.
 
 use core::ffi::c_int;
 
+use stillpoint_wrappers::gate::AGAIN;
 use stillpoint_wrappers::neutral::Word;
 
 use super::asked::{Asked, FEW, Looked};
@@ -13,7 +16,7 @@ use super::wait_for;
 use crate::ground::abi::{self, Handle, PlaceOf, RequestHandle};
 use crate::ground::arch;
 use crate::objects::outcome::class;
-use crate::operations::completion::{EMPTY, give_whole};
+use crate::operations::completion::{EMPTY, give_whole, own};
 use crate::operations::direct;
 use crate::operations::request::{self, over};
 
@@ -28,18 +31,8 @@ pub unsafe fn waitall(
     handles: PlaceOf<RequestHandle>,
     statuses: *mut abi::Status,
 ) -> usize {
-    let mut done = 0;
-    if let Some(sent) = over::own() {
-        let null = RequestHandle::of(request::null());
-        // SAFETY: the application's arrays. What was over at once needs no stay.
-        unsafe {
-            while done < count && handles.add(done).holds(sent) {
-                handles.add(done).write(null);
-                give_whole(statuses, done, &EMPTY);
-                done += 1;
-            }
-        }
-    }
+    // SAFETY: the application's arrays.
+    let mut done = unsafe { sends_first(count, handles, statuses) };
     while done < count && direct::open() {
         let some = (count - done).min(FEW);
         // SAFETY: the application's arrays.
@@ -61,6 +54,43 @@ pub unsafe fn waitall(
         }
     }
     done
+}
+
+/// Tells of the sends that were over at once and that a call begins with: how many these are. They need no stay. Four at a time, as there are mostly many or none.
+#[inline(always)]
+unsafe fn sends_first(
+    count: usize,
+    handles: PlaceOf<RequestHandle>,
+    statuses: *mut abi::Status,
+) -> usize {
+    let Some(sent) = over::own() else {
+        return 0;
+    };
+    // SAFETY: the caller's arrays.
+    unsafe {
+        let is = |index: usize| handles.add(index).holds(sent);
+        if count == 0 || !is(0) {
+            return 0;
+        }
+        let null = RequestHandle::of(request::null());
+        let tell = |index: usize| handles.add(index).write(null);
+        let mut done = 0;
+        while done < count & !3 && is(done) && is(done + 1) && is(done + 2) && is(done + 3) {
+            tell(done);
+            tell(done + 1);
+            tell(done + 2);
+            tell(done + 3);
+            done += 4;
+        }
+        while done < count && is(done) {
+            tell(done);
+            done += 1;
+        }
+        if !abi::is_ignored(statuses) {
+            (0..done).for_each(|index| give_whole(statuses, index, &EMPTY));
+        }
+        done
+    }
 }
 
 /// Requests for which one call after the other is less than what it takes to ask for all at once.
@@ -101,6 +131,7 @@ unsafe fn one_after_the_other(
                 return index;
             }
         }
+        own::leave(stay);
     }
     count
 }
@@ -121,9 +152,14 @@ unsafe fn few(count: usize, handles: PlaceOf<RequestHandle>, statuses: *mut abi:
         let Some((stay, looked)) = asked.begin(count as c_int) else {
             return 0;
         };
-        let over = all.complete(&mut asked, &looked, count);
+        let over = match own::possible() {
+            true => wait(&mut asked, &looked, count, statuses),
+            false => all.complete(&mut asked, &looked, count),
+        };
         if over < count {
             stay.go_back();
+        } else {
+            own::leave(stay);
         }
         over
     }
@@ -230,6 +266,53 @@ impl Waited {
             }
         }
         0
+    }
+}
+
+/// [`few`] by the real MPI's own `MPI_Waitall`.
+#[inline(always)]
+unsafe fn wait(
+    asked: &mut Asked,
+    looked: &Looked,
+    count: usize,
+    statuses: *mut abi::Status,
+) -> usize {
+    let words = asked.words();
+    // SAFETY: as `Waited::complete`.
+    unsafe {
+        let code =
+            own::call(|table| own::there(table.waitall)(count as c_int, words, statuses.cast()));
+        if !arch::is_success(code) {
+            not_all(asked, count, statuses, code);
+            return 0;
+        }
+        asked.tell_all(count, looked);
+    }
+    count
+}
+
+/// The real MPI's own has returned that code: some are over, one of them with an error. It goes from the first to the last and ends with the one that has failed; where
+/// nobody wants the statuses, that is the last one that it has given up.
+#[cold]
+#[inline(never)]
+unsafe fn not_all(asked: &Asked, count: usize, statuses: *const abi::Status, code: c_int) {
+    if code == AGAIN || direct::error(code) != class::IN_STATUS {
+        return;
+    }
+    // SAFETY: as `Waited::complete`; the real MPI has told each status that is wanted.
+    unsafe {
+        if !abi::is_ignored(statuses) {
+            for index in 0..count {
+                let status = statuses.add(index);
+                asked.keep(index, (*status).error, status);
+            }
+            return;
+        }
+        let mut code = code;
+        for index in (0..count).rev().filter(|index| asked.is_given_up(*index)) {
+            asked.keep(index, code, statuses);
+            code = 0;
+        }
     }
 }
 

@@ -1,0 +1,100 @@
+//! Waits for requests by the real MPI's own functions (see `completion::own`): where on the stack the one under way was called.
+//!
+//! It is known by the stack pointer of its call, so that nobody takes another call for it, which a function of the application's makes that the real MPI has called.
+//!
+//! Rules: on the driver thread only; at most one such call at a time.
+
+use core::arch::asm;
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use stillpoint_wrappers::gate::ThreadRecord;
+
+const _: () = {
+    // The assembly below spells these offsets out.
+    assert!(offset_of!(ThreadRecord, reach) == 0x1c);
+    assert!(offset_of!(ThreadRecord, received) == 0x28);
+    assert!(offset_of!(ThreadRecord, receive) == 0xa0);
+};
+
+/// The stack pointer of the call under way; 0: there is none.
+pub static WAITS: AtomicUsize = AtomicUsize::new(0);
+
+/// Notes that the call which follows is a wait. Its arguments must fit into registers.
+///
+/// # Safety
+/// On the driver thread.
+#[inline(always)]
+pub unsafe fn begin_wait() {
+    // SAFETY: a place of ours.
+    unsafe { asm!("mov [rip + {}], rsp", sym WAITS, options(nostack, preserves_flags)) }
+}
+
+/// The wait has returned.
+#[inline(always)]
+pub fn end_wait() {
+    WAITS.store(0, Ordering::Relaxed);
+}
+
+/// Whether a wait is under way.
+pub fn waits() -> bool {
+    WAITS.load(Ordering::Relaxed) != 0
+}
+
+/// Takes the wait under way, if it was called with that stack pointer, so that nobody else finds it.
+pub fn take_wait(stack: u64) -> bool {
+    let stack = stack as usize;
+    WAITS
+        .compare_exchange(stack, 0, Ordering::Relaxed, Ordering::Relaxed)
+        .is_ok()
+}
+
+/// The wait goes on.
+pub fn give_wait_back(stack: u64) {
+    WAITS.store(stack as usize, Ordering::Relaxed);
+}
+
+/// Whether `record.receive` is not 0: the real MPI calls back while the thread waits.
+///
+/// # Safety
+/// As [`record`](super::record).
+#[inline(always)]
+pub unsafe fn is_called_back() -> bool {
+    // SAFETY: as `record`.
+    unsafe {
+        asm!(
+            "cmp qword ptr gs:[0xa0], 0",
+            "je {}",
+            label { return false },
+            options(nostack, readonly)
+        );
+    }
+    true
+}
+
+/// Whether the shortest way is shut, or not there.
+///
+/// # Safety
+/// As [`record`](super::record).
+#[inline(always)]
+pub unsafe fn is_shut() -> bool {
+    // SAFETY: as `record`.
+    unsafe {
+        asm!(
+            "cmp dword ptr gs:[0x1c], 0",
+            "jne {}",
+            label { return true },
+            options(nostack, readonly)
+        );
+    }
+    false
+}
+
+/// One message less received by this thread: the real MPI will tell of it again.
+///
+/// # Safety
+/// As [`record`](super::record).
+pub unsafe fn uncount_received() {
+    // SAFETY: as `record`; only this thread writes its counters.
+    unsafe { asm!("dec qword ptr gs:[0x28]", options(nostack)) }
+}

@@ -1,0 +1,123 @@
+//! Waits by the real MPI's own functions, where it calls back while it waits ([`UpperHooks::stand`](stillpoint_wrappers::gate::UpperHooks)): nobody has to ask again and
+//! again, and a library whose tests take more than its wait (MPICH makes a round of progress in each) takes no more than natively.
+//!
+//! While a checkpoint is pending the thread stands still below the real MPI's frames, as one does that waits in a receive. They refer to the real MPI's requests: so what comes
+//! to its end meanwhile is looked at and left there (`request::survey`). If the job carries on, the real MPI goes on as if nothing had been. After a restart
+//! nothing of it is left: its function returns [`AGAIN`], and the call goes the long way, from its beginning.
+//!
+//! `MPI_Probe` and `MPI_Mprobe` are no such waits: the message that one of them waits for may be drained at a checkpoint, and the real MPI would wait for it for ever.
+
+use core::ffi::c_int;
+use core::hint::unreachable_unchecked;
+
+use stillpoint_wrappers::direct::Direct;
+use stillpoint_wrappers::gate::{AGAIN, Caller};
+
+use crate::ground::above::above;
+use crate::ground::crossing::{pending, with_upper_fs};
+use crate::ground::{abi, arch};
+use crate::operations::clock::points::restarts;
+use crate::operations::direct::{self, Stay};
+use crate::operations::messages::points;
+use crate::operations::request;
+
+/// Whether a wait of the real MPI's is worth it: Open MPI's tests of what is over make no round of progress, and take less than its waits.
+pub const WORTH_IT: bool = cfg!(not(application = "openmpi"));
+
+/// Whether a library has all of these functions.
+pub fn are_there(table: &Direct) -> bool {
+    let one = table.wait.is_some() && table.waitall.is_some();
+    one && table.waitany.is_some() && table.waitsome.is_some()
+}
+
+/// Whether the calling thread waits so.
+///
+/// # Safety
+/// The way must be open.
+#[inline(always)]
+pub unsafe fn possible() -> bool {
+    // SAFETY: the caller's thread has a record.
+    unsafe { WORTH_IT && arch::is_called_back() }
+}
+
+/// A wait of the real MPI's. [`AGAIN`]: a restart has come, and nothing has been waited for.
+///
+/// # Safety
+/// In a stay of the short way, where this is [`possible`]; `wait` must call the real MPI once, and do nothing else.
+#[inline(always)]
+pub unsafe fn call(wait: impl FnOnce(&'static Direct) -> c_int) -> c_int {
+    // SAFETY: only the driver thread is called back.
+    unsafe { arch::begin_wait() };
+    let code = wait(direct::table());
+    arch::end_wait();
+    code
+}
+
+/// One of the functions, which are [there](are_there) where this is [`possible`].
+///
+/// # Safety
+/// It must be.
+#[inline(always)]
+pub unsafe fn there<F>(function: Option<F>) -> F {
+    match function {
+        Some(function) => function,
+        // SAFETY: the caller's.
+        None => unsafe { unreachable_unchecked() },
+    }
+}
+
+/// `MPI_Wait` of the request of which `word` is the real MPI's.
+///
+/// # Safety
+/// As [`call`]; `status` must be ignored or writable.
+#[inline(always)]
+pub unsafe fn wait(
+    word: *mut stillpoint_wrappers::neutral::Word,
+    status: *mut abi::Status,
+) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { call(|table| there(table.wait)(word, status.cast())) }
+}
+
+/// Ends the stay of a call that has waited: where a checkpoint is pending, the thread has told that it waits, and parks.
+///
+/// # Safety
+/// The stub must be about to return.
+#[inline(always)]
+pub unsafe fn leave(stay: Stay) {
+    drop(stay);
+    // SAFETY: the thread has a record.
+    if WORTH_IT && unsafe { arch::is_shut() } {
+        park();
+    }
+}
+
+/// A wait is over, and the way is shut.
+#[cold]
+#[inline(never)]
+pub fn park() {
+    if pending() {
+        (above().park_point)();
+    }
+}
+
+/// [`UpperHooks::stand`](stillpoint_wrappers::gate::UpperHooks) of a thread that [waits](arch::waits).
+///
+/// # Safety
+/// As the hook: `caller` must be where the real MPI was called from.
+pub unsafe fn stand(caller: &Caller) {
+    if !arch::take_wait(caller.sp) {
+        return;
+    }
+    let before = restarts();
+    // SAFETY: inside a stub, no lock held. What is below on the stack is not needed after a restart.
+    unsafe {
+        with_upper_fs(|| {
+            request::look(|| points::blocked());
+            if restarts() != before {
+                arch::return_to(caller, AGAIN);
+            }
+        });
+    }
+    arch::give_wait_back(caller.sp);
+}

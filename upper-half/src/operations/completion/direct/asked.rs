@@ -49,6 +49,12 @@ enum Sort {
 }
 
 impl Looked {
+    /// Whether all of them are begun, and none is persistent.
+    #[inline(always)]
+    pub fn are_plain(&self) -> bool {
+        self.sort >= Sort::Plain
+    }
+
     /// The last of `count` requests that is a light receive; if there is none, the last one.
     #[inline(always)]
     pub fn last_receive(&self, count: usize) -> usize {

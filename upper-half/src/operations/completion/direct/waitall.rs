@@ -153,7 +153,9 @@ unsafe fn few(count: usize, handles: PlaceOf<RequestHandle>, statuses: *mut abi:
             return 0;
         };
         let over = match own::possible() {
-            true => wait(&mut asked, &looked, count, statuses),
+            // Only of plain ones it is told by their words which has failed.
+            true if looked.are_plain() => wait(&mut asked, &looked, count, statuses),
+            true => wait(&mut asked, &looked, count, all.statuses),
             false => all.complete(&mut asked, &looked, count),
         };
         if over < count {
@@ -292,7 +294,7 @@ unsafe fn wait(
 }
 
 /// The real MPI's own has returned that code: some are over, one of them with an error. It goes from the first to the last and ends with the one that has failed; where
-/// nobody wants the statuses, that is the last one that it has given up.
+/// nobody wants the statuses, and all are plain, that is the last one that it has given up.
 #[cold]
 #[inline(never)]
 unsafe fn not_all(asked: &Asked, count: usize, statuses: *const abi::Status, code: c_int) {

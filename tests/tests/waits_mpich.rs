@@ -1,4 +1,4 @@
-//! Ranks wait in the real MPI's own functions, on MPICH 4.0 and 5.0, which call back while they wait: checkpoints come one after the other, the job carries on from some of them, and is
+//! Ranks wait in the real MPI's own functions, on MPICH 4.0, which calls back while it waits, and in tests on 5.0: checkpoints come one after the other, the job carries on from some of them, and is
 //! restarted from others, on another MPI too. `programs.rs` has the same programs on the machine's own.
 
 use stillpoint_tests::Failed;
@@ -9,9 +9,11 @@ use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
 use stillpoint_tests::turn::Turn;
 
+const BOTH: [&str; 2] = ["mpich-debian", "mpich"];
+
 /// A program of MPICH on each of them.
-fn each(name: &str, ranks: u32) {
-    for mpi in ["mpich-debian", "mpich"] {
+fn each(name: &str, ranks: u32, mpis: &[&str]) {
+    for mpi in mpis {
         if let Err(failed) = on(mpi, name, ranks) {
             panic!("{name} on {mpi}: {failed}");
         }
@@ -51,20 +53,21 @@ fn on(mpi: &str, name: &str, ranks: u32) -> Result<(), Failed> {
 
 #[test]
 fn requests_of_which_some_are_over() {
-    each("waits_half_over", 8);
+    each("waits_half_over", 8, &BOTH);
 }
 
 #[test]
 fn every_call_that_waits() {
-    each("blocked_in_completion", 8);
+    each("blocked_in_completion", 8, &BOTH);
 }
 
 #[test]
 fn receives_that_come_to_their_end_meanwhile() {
-    each("posted_receive_completes_in_drain", 2);
+    each("posted_receive_completes_in_drain", 2, &BOTH);
 }
 
+/// It cancels a send, which ends programs on MPICH 5.0.2 natively too.
 #[test]
 fn windows_of_which_half_is_begun_later() {
-    each("requests_in_windows", 2);
+    each("requests_in_windows", 2, &["mpich-debian"]);
 }

@@ -7,3 +7,4 @@ pub mod inventory;
 pub mod park;
 pub mod rebuild;
 pub mod rehearsal;
+pub mod standing;

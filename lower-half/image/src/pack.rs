@@ -28,7 +28,7 @@ use room::{Kept, LEAST, Room};
 
 /// A chunk that takes less than this is written again: it is not worth another file.
 const LEAST_STORED: usize = 64 << 10;
-/// What a thread takes at a time where chunks end by what is in them: at either end of it a chunk is cut that others may have whole.
+/// What a thread takes at a time where chunks end by what is in them, up to where one ends.
 const STRETCH: std::ops::RangeInclusive<usize> = 16 << 20..=256 << 20;
 
 /// What came of packing some stretches.
@@ -169,7 +169,14 @@ impl<'w, 'a> Worker<'w, 'a> {
         let mut stretch: Vec<Piece<'_>> = Vec::new();
         loop {
             let more = match self.work.cursor.lock() {
-                Ok(mut cursor) => cursor.next(self.work.stretch, &mut stretch),
+                Ok(mut cursor) => {
+                    let more = cursor.next(self.work.stretch, &mut stretch);
+                    if self.work.sharing.is_some() {
+                        // Who has the same memory elsewhere has stretches that end elsewhere, but chunks that end here too.
+                        cursor.lengthen(CHUNK_BYTES, &mut stretch, |page| room.stays(page))?;
+                    }
+                    more
+                }
                 Err(_) => return Err(io::Error::other("a worker thread ended early")),
             };
             if !more || !self.pack(&stretch, &mut room)? {

@@ -10,7 +10,7 @@ use core::sync::atomic::{Ordering, fence};
 use stillpoint_wrappers::contract;
 use stillpoint_wrappers::gate::{self, FOR_LOADER, GATE_ADDRESS, GATE_MAGIC, Reach};
 
-use crate::checkpoint::{answer, dispose, park};
+use crate::checkpoint::{answer, dispose, park, standing};
 use crate::ground::above::{self, Above};
 use crate::ground::arch;
 use crate::ground::hooks::HOOKS;
@@ -89,7 +89,7 @@ unsafe extern "C" fn construct(
         (*hooks).waiting = Some(p2p::waiting_hook);
         (*hooks).again = (&raw const direct::AGAIN) as u64;
         (*hooks).stands = Some(inside::stands);
-        (*hooks).stand = Some(inside::stand);
+        (*hooks).stand = Some(standing::hook);
         (*hooks).look_up = Some(inside::look_up);
         let code = own_code::range();
         (*hooks).closed = [code.start as u64, code.end as u64];

@@ -113,8 +113,8 @@ pub unsafe fn allocate(on: Word, hints: Word, body: &mut Body) -> Outcome<Word> 
         if everybody(on, body.members.len(), mapped.is_some())?
             && let Some(mapped) = mapped
         {
+            body.base = mapped.above(fresh.base, &fresh.content);
             let above = |address| mapped.above(address, &fresh.content);
-            body.base = above(fresh.base);
             body.parts = fresh.parts.iter().map(|part| part.moved(above)).collect();
             body.memory = Memory::Mapped(mapped);
             return Ok(fresh.data);

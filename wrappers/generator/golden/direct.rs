@@ -28,4 +28,6 @@ pub struct Direct {
     ) -> i32,
     /// `MPI_Isend`.
     pub isend: unsafe extern "C" fn(*const c_void, i32, Word, i32, i32, Word, *mut Word) -> i32,
+    /// `MPI_Waitall`, if the library has it.
+    pub waitall: Option<unsafe extern "C" fn(i32, *mut Word, *mut c_void) -> i32>,
 }

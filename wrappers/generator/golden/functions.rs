@@ -18,6 +18,7 @@ pub fn direct() -> Direct {
             bcast: transmute::<*const (), _>(ffi::MPI_Bcast as *const ()),
             ireduce: transmute::<*const (), _>(ffi::MPI_Ireduce as *const ()),
             isend: transmute::<*const (), _>(ffi::MPI_Isend as *const ()),
+            waitall: Some(transmute::<*const (), _>(ffi::MPI_Waitall as *const ())),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What is to be packed, part by part: stretches for the threads that pack it, and pieces of these for one gathering.
 
+use std::io;
+
 use crate::format::PAGE;
 use crate::pages::PageRun;
 
@@ -84,6 +86,37 @@ impl<'a, T: Copy + Into<Piece<'a>>> Cursor<'a, T> {
         }
         !pieces.is_empty()
     }
+
+    /// Takes more of the run that `pieces` end in the midst of: page after page that `stays` says yes to, of together at most `most` bytes.
+    pub fn lengthen(
+        &mut self,
+        most: usize,
+        pieces: &mut Vec<Piece<'a>>,
+        mut stays: impl FnMut(PageRun<'a>) -> io::Result<bool>,
+    ) -> io::Result<()> {
+        let Some(&run) = self.input.get(self.next).filter(|_| self.offset > 0) else {
+            return Ok(());
+        };
+        let whole: Piece<'a> = run.into();
+        let left = whole.run.bytes.len() - self.offset;
+        let mut more = 0;
+        while more < left.min(most) {
+            let page = whole.part(self.offset + more, PAGE.min(left - more));
+            if !stays(page.run)? {
+                break;
+            }
+            more += page.run.bytes.len();
+        }
+        if more > 0 {
+            pieces.push(whole.part(self.offset, more));
+            self.offset += more;
+        }
+        if more == left {
+            self.next += 1;
+            self.offset = 0;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -118,5 +151,34 @@ mod tests {
             }
         }
         assert_eq!((total, begun, ended), (bytes.len() + 7, 2, 2));
+    }
+
+    #[test]
+    fn a_stretch_is_lengthened_to_where_it_may_end() {
+        let bytes: &'static [u8] = vec![1u8; 9 * PAGE + 5].leak();
+        let run = |address| PageRun {
+            address,
+            bytes: bytes.into(),
+        };
+        let input = [run(0x10000), run(0x80000)];
+        let ends = |most: usize, asked: u64| {
+            let (mut cursor, mut pieces) = (Cursor::new(&input), Vec::new());
+            assert!(cursor.next(2 * PAGE, &mut pieces));
+            let stays = |page: PageRun<'_>| Ok(page.address < asked);
+            cursor.lengthen(most, &mut pieces, stays).unwrap();
+            let last = pieces.last().unwrap();
+            let end = last.run.address + last.run.bytes.len() as u64;
+            let next = cursor.next(PAGE, &mut pieces);
+            (end, last_is_end(&pieces, next, end))
+        };
+        // To the page that is a cut, no further than allowed, and not into the next run.
+        assert_eq!(ends(1 << 20, 0x15000), (0x15000, true));
+        assert_eq!(ends(2 * PAGE, u64::MAX), (0x14000, true));
+        assert_eq!(ends(1 << 20, u64::MAX), (0x19005, false));
+    }
+
+    /// Whether what comes next goes on where the last ended.
+    fn last_is_end(pieces: &[Piece<'_>], next: bool, end: u64) -> bool {
+        next && pieces[0].run.address == end && !pieces[0].begins
     }
 }

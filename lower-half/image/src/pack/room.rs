@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::pieces::Piece;
 use crate::format::{CHUNK_BYTES, PAGE};
-use crate::pages;
+use crate::pages::{self, PageRun};
 
 static ZEROS: [u8; PAGE] = [0; PAGE];
 
@@ -69,6 +69,13 @@ impl Room {
     /// How many bytes there is room for.
     pub fn free(&self) -> usize {
         self.bytes.len() - (self.filled - self.from)
+    }
+
+    /// Whether no cut lies before a page, by what is in it. The room must be empty.
+    pub fn stays(&mut self, page: PageRun<'_>) -> io::Result<bool> {
+        let bytes = &mut self.bytes[..page.bytes.len()];
+        pages::gather(&[page], bytes)?;
+        Ok(!is_cut(bytes))
     }
 
     /// Copies pieces, for which there must be room, without their zero pages.
@@ -194,7 +201,6 @@ fn is_cut(page: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pages::PageRun;
 
     fn piece(address: u64, bytes: &[u8]) -> Piece<'_> {
         let bytes = bytes.into();

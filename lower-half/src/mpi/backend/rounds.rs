@@ -72,7 +72,11 @@ pub unsafe fn while_it_waits(function: Waiting) -> Calls {
         }
     }
     lead();
-    calls
+    match seen.yields {
+        // Some of its waits look at requests again and again and do not yield: `MPI_Waitany` and `MPI_Waitsome` of 5.0.
+        true => Calls::Collective,
+        false => calls,
+    }
 }
 
 /// Where a library calls back that does so.

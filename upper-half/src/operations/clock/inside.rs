@@ -5,8 +5,6 @@
 //! function returns [`AGAIN`] instead, and the stub begins anew. What members have sent each other by then is forgotten by all of them, since
 //! none has returned.
 //!
-//! A thread that waits for requests stands still in the same place (`completion::own`).
-//!
 //! Rules: both functions run on the application's stack, in the middle of the real MPI, with any FS; nothing here allocates.
 
 use core::sync::atomic::Ordering;
@@ -21,7 +19,6 @@ use crate::ground::shared::several;
 use crate::ground::{abi, arch};
 use crate::operations::clock::collective::{self, all_reached, raise};
 use crate::operations::clock::points::{self, pending, restarts, stand_aside, stand_still};
-use crate::operations::completion;
 
 /// What the calling thread has to do, which waits in that operation.
 unsafe fn due(cell: &ClockCell, number: u64) -> Blocked {
@@ -76,20 +73,19 @@ pub unsafe extern "C" fn stands() -> u32 {
     }
 }
 
-/// `UpperHooks::stand`.
+/// `UpperHooks::stand`, of a thread that is in an operation: false where it is in none.
 ///
 /// # Safety
 /// As [`stands`], which said so; `caller` must be where the real MPI was called from.
-pub unsafe extern "C" fn stand(caller: *const Caller) {
+pub unsafe fn stand(caller: &Caller) -> bool {
     // SAFETY: the caller's. What is below on the stack is not needed after a restart.
     unsafe {
-        let caller = *caller;
         let Some((cell, number)) = collective::under_way() else {
-            return completion::own::stand(&caller);
+            return false;
         };
-        if arch::buffers_of(&caller).any(abi::is_in_place) {
+        if arch::buffers_of(caller).any(abi::is_in_place) {
             with_upper_fs(|| raise(cell, number));
-            return;
+            return true;
         }
         let before = restarts();
         with_upper_fs(|| {
@@ -97,13 +93,14 @@ pub unsafe extern "C" fn stand(caller: *const Caller) {
             if restarts() != before {
                 // As the functions of the table do that are called while a checkpoint is pending.
                 cell.count.take_back();
-                arch::return_to(&caller, AGAIN);
+                arch::return_to(caller, AGAIN);
             }
             if let_past {
                 raise(cell, number);
             }
         });
     }
+    true
 }
 
 /// `UpperHooks::look_up`. Where a stub has gone the long way, it has noted its name itself.

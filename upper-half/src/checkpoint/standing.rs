@@ -1,0 +1,22 @@
+//! Where a thread stands still below the real MPI's frames, while that waits: in a collective operation, or in a wait for requests.
+//!
+//! Rules: as those of the two; the hook runs on the application's stack, in the middle of the real MPI, with any FS.
+
+use stillpoint_wrappers::gate::Caller;
+
+use crate::operations::clock::inside;
+use crate::operations::completion::own;
+
+/// `UpperHooks::stand`.
+///
+/// # Safety
+/// As [`inside::stands`], which said so; `caller` must be where the real MPI was called from.
+pub unsafe extern "C" fn hook(caller: *const Caller) {
+    // SAFETY: the caller's. It is copied, since the stack that it lies on goes after a restart.
+    unsafe {
+        let caller = *caller;
+        if !inside::stand(&caller) {
+            own::stand(&caller);
+        }
+    }
+}

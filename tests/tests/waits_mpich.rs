@@ -1,4 +1,4 @@
-//! Ranks wait in the real MPI's own functions, on MPICH 4.0, which calls back while it waits, and in tests on 5.0: checkpoints come one after the other, the job carries on from some of them, and is
+//! Ranks wait in the real MPI's own functions, on MPICH 4.0, which calls back while it waits, and in tests of requests on MPICH 5.0: checkpoints come one after the other, the job carries on from some of them, and is
 //! restarted from others, on another MPI too. `programs.rs` has the same programs on the machine's own.
 
 use stillpoint_tests::Failed;

@@ -20,6 +20,7 @@ pub mod strike;
 pub mod trial;
 pub mod turn;
 pub mod user_space;
+pub mod waiting;
 
 /// What a test says when something is not as it should be: everything a person needs to see why.
 pub type Failed = String;

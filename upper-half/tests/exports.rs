@@ -162,16 +162,20 @@ fn every_function_by_hand_that_is_given_a_buffer_looks_for_a_gpus_memory() {
         &mut text,
     );
     let called: Vec<&str> = text.split("devices::").skip(1).collect();
-    // The lists of functions that a macro makes, each of which begins with that.
+    // Lists of functions that a macro makes, each of which begins with that.
     let lists = [
         "blocking_sends! {",
         "nonblocking_sends! {",
         "persistent_sends! {",
     ];
-    let made = lists.map(|list| {
-        let behind = text.rsplit_once(&format!("\n{list}")).expect(list).1;
-        behind.split_once('}').expect("its end").0
-    });
+    let mut made: Vec<&str> = Vec::new();
+    for list in lists {
+        let found = made.len();
+        let begin = format!("\n{list}");
+        let behind = text.split(&begin).skip(1);
+        made.extend(behind.map(|behind| behind.split_once('}').expect("its end").0));
+        assert!(made.len() > found, "{list} is nowhere");
+    }
     let table = include_str!("../../wrappers/table/functions.txt");
     let mut seen = 0;
     for line in table.lines().filter(|line| !line.starts_with('#')) {

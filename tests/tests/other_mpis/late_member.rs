@@ -1,0 +1,79 @@
+//! A checkpoint waits for no late member of a collective operation.
+
+use stillpoint_tests::mpis::OWN;
+use stillpoint_tests::waiting::late_member as each;
+
+const DEBIAN: &str = "mpich-debian";
+const NEWER: &str = "mpich";
+const INTEL: &str = "impi";
+
+#[test]
+fn mpich_5_with_the_abi_of_the_standard() {
+    each(
+        NEWER,
+        NEWER,
+        &[
+            ["barrier", "1", "0", "40"],
+            ["allreduce", "1", "0", "40"],
+            ["alltoall", "0", "0", "400000"],
+            ["bcast", "0", "0", "40"],
+            ["exscan", "0", "0", "40"],
+            ["split", "0", "0", "1"],
+            ["finalize", "0", "0", "1"],
+            ["several", "2", "0", "60"],
+            ["behind", "1", "0", "40"],
+        ],
+    );
+    each(
+        NEWER,
+        NEWER,
+        &[
+            ["allreduce", "1", "0", "40", "threads"],
+            ["bcast", "0", "0", "40", "threads"],
+            ["allreduce", "0", "0", "42", "in_place"],
+        ],
+    );
+}
+
+#[test]
+fn mpich_5_with_its_own_abi() {
+    each(
+        DEBIAN,
+        NEWER,
+        &[
+            ["barrier", "1", "0", "40"],
+            ["allreduce", "1", "0", "40"],
+            ["behind", "1", "0", "40"],
+        ],
+    );
+    each(DEBIAN, NEWER, &[["allreduce", "1", "0", "40", "threads"]]);
+}
+
+#[test]
+fn programs_of_open_mpi_on_mpich_5() {
+    each(
+        OWN,
+        NEWER,
+        &[
+            ["allreduce", "1", "0", "40"],
+            ["finalize", "0", "0", "1"],
+            ["behind", "1", "0", "40"],
+        ],
+    );
+}
+
+#[test]
+fn intel_mpi() {
+    let cases = [
+        ["barrier", "1", "0", "40"],
+        ["allreduce", "1", "0", "40"],
+        ["alltoall", "0", "0", "400000"],
+        ["bcast", "0", "0", "40"],
+        ["split", "0", "0", "1"],
+        ["several", "2", "0", "60"],
+        ["behind", "1", "0", "40"],
+    ];
+    each(DEBIAN, INTEL, &cases);
+    each(NEWER, INTEL, &cases[..2]);
+    each(OWN, INTEL, &cases[..2]);
+}

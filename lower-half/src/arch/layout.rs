@@ -62,6 +62,8 @@ pub enum Slot {
     ShortPlain = 13,
     /// What it knows of large mappings.
     ShortLarge = 14,
+    /// The calls that go that way, a bit each.
+    ShortNumbers = 15,
 }
 
 /// The address of a word at [`SLOTS`].

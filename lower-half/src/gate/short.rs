@@ -7,10 +7,10 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::call::Call;
-use super::{memory, trap};
+use super::{memory, table, trap};
 use crate::arch::frame::{ARGUMENTS, BEHIND, Frame, PC, RESULT, WORD};
 use crate::arch::layout::{Slot, slot};
-use crate::arch::short::{self, Kept, Large};
+use crate::arch::short::{self, Kept, Large, NUMBERS};
 use crate::arch::springboard::Piece;
 
 /// A word of the short way's.
@@ -19,12 +19,24 @@ fn word(which: Slot) -> &'static AtomicU64 {
     unsafe { &*(slot(which) as *const AtomicU64) }
 }
 
+/// Calls that go that way from the C library's `syscall`, a bit each. `close` does not: its number is not kept everywhere on the way.
+static TAKEN: [AtomicU64; NUMBERS / 64] = [const { AtomicU64::new(0) }; NUMBERS / 64];
+
+/// Whether this call goes that way from the C library's `syscall`.
+pub fn takes(number: i64) -> bool {
+    (0..NUMBERS as i64).contains(&number) && number != libc::SYS_close && table::goes_short(number)
+}
+
 /// Fills its words. Part of filling the gate region.
 pub fn fill_slots() {
+    for number in (0..NUMBERS).filter(|&number| takes(number as i64)) {
+        TAKEN[number / 64].fetch_or(1 << (number % 64), Ordering::Relaxed);
+    }
     let words = [
         (Slot::ShortOff, u64::from(!short::possible())),
         (Slot::ShortAnswer, answer as *const () as u64),
         (Slot::ShortLarge, memory::large() as *const Large as u64),
+        (Slot::ShortNumbers, TAKEN.as_ptr() as u64),
         (Slot::ShortPlain, Piece::CallPlain.address() as u64),
         (Slot::ShortNoting, Piece::CallNoting.address() as u64),
         (Slot::ShortClose, Piece::CallClose.address() as u64),

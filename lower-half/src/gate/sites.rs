@@ -1,5 +1,5 @@
-//! Code of the application's libraries that makes a trapped call often is changed so that it goes the short way (`arch::short`): of `mov eax, NUMBER; syscall` the first
-//! instruction becomes a jump to an island. Nothing else of it changes, and nothing is changed back.
+//! Code of the application's libraries that makes a trapped call often is changed so that it goes the short way (`arch::short`): of `mov eax, NUMBER; syscall`, and of the end
+//! of the C library's `syscall`, the instruction before becomes a jump to an island. Nothing else of it changes, and nothing is changed back.
 //!
 //! Only what nobody runs or writes at the time: code of a file, mapped privately and not writable, by the one thread of the application, which stands in its trap. The image
 //! holds the changed page, as it does whatever a program changes of its files.
@@ -13,7 +13,7 @@ use stillpoint_wrappers::gate::{self as region, UpperHooks};
 
 use super::{exit, memory, short, table};
 use crate::arch::PAGE;
-use crate::arch::short::{self as way, SITE, STONE};
+use crate::arch::short::{self as way, BEFORE, Makes, SITE, STONE};
 use crate::arch::springboard::SYSCALL;
 use crate::arch::syscall::{failed, syscall3, syscall4};
 use crate::threads::handler_stack;
@@ -127,29 +127,34 @@ fn alone() -> bool {
 
 /// `made`: the number of a call that was made there. The bytes before `syscall` may end another instruction, whose number it is not then.
 fn change(made: i64, behind: usize) -> Option<()> {
-    // All of it, and the byte before, on the page that the thread has just run.
+    // All of it, and the byte before at least, on the page that the thread has just run.
     if behind % PAGE <= SITE || !region::is_upper(behind) || of_stubs(behind) {
         return None;
     }
     let start = behind - SITE;
-    if !is_files_code(start - 1..behind) {
+    let first = (start - BEFORE).max(start & !(PAGE - 1));
+    if !is_files_code(first..behind) {
         return None;
     }
     // SAFETY: on a page that is code of a file's, and stays so while there is one thread.
     let (before, code) = unsafe {
         (
-            ((start - 1) as *const u8).read(),
+            core::slice::from_raw_parts(first as *const u8, start - first),
             (start as *const [u8; SITE]).read(),
         )
     };
-    let number = way::number(before, code)?;
-    if made != i64::from(number) || !table::goes_short(i64::from(number)) {
+    let makes = way::makes(before, code)?;
+    let is_made = match makes {
+        Makes::Number(number) => made == i64::from(number) && table::goes_short(made),
+        Makes::Any => short::takes(made),
+    };
+    if !is_made {
         return None;
     }
     let stone = stone_near(start)?;
     let jump = way::jump(start, stone)?;
     let memory = Memory::open()?;
-    memory.write(stone, &way::stone(number, behind))?;
+    memory.write(stone, &way::stone(makes, behind))?;
     set_apart(start);
     // The thread returns to it by an instruction that makes the processor look at it anew.
     memory.write(start, &jump)

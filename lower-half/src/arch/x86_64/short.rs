@@ -6,6 +6,8 @@
 //!   rax   the call's number; its arguments are where they belong
 //! ```
 //!
+//! The C library's `syscall` makes any call whatever: it comes in at [`ANY_NUMBER`], where [`Slot::ShortNumbers`] says which of them go this way.
+//!
 //! * `close` of a descriptor that is noted as the application's, and the most frequent calls with a path where that is nothing special, go straight on to the
 //!   springboard's pieces, as the trap would have them go.
 //! * `mmap` of as much new memory as was mapped last, when that was much ([`Large`]), is made here, at the same place, if that is free again.
@@ -33,7 +35,12 @@ use crate::arch::layout::{
 };
 
 pub use settle::settle;
-pub use site::{JUMP, SITE, STONE, jump, number, stone};
+pub use site::{BEFORE, JUMP, Makes, SITE, STONE, jump, makes, stone};
+
+/// Where calls of any number come in, behind [`SHORT_WAY`](crate::arch::layout::SHORT_WAY): images lead to it.
+pub const ANY_NUMBER: usize = 0xf80;
+/// Calls that the table of numbers has room for.
+pub const NUMBERS: usize = 512;
 
 /// What is kept of a call on the stack of who made it, below the red zone.
 #[repr(C)]
@@ -87,7 +94,7 @@ const VECTORS: u64 = 0b1110_0110;
 
 global_asm!(
     ".pushsection .text.stillpoint_short, \"ax\", @progbits",
-    ".irp name, start, keeps, kept, placed, noted, leaves, opened, general, blocked, answered, returns, returned, end",
+    ".irp name, start, keeps, kept, placed, noted, leaves, opened, general, blocked, answered, returns, returned, any, end",
     ".globl stillpoint_short_\\name",
     ".hidden stillpoint_short_\\name",
     ".endr",
@@ -292,7 +299,7 @@ global_asm!(
     "ret {depth} - 64",
     // As at the beginning.
     "stillpoint_short_returned:",
-    // close
+    // close, whose number is nowhere then.
     "8:",
     "test qword ptr gs:[0x40], {shares_memory}",
     "jnz 6b",
@@ -308,8 +315,21 @@ global_asm!(
     "9:",
     "lea r11, [rcx - 2]",
     "jmp r11",
+    // Nothing is kept, as at the start.
+    ".org stillpoint_short_start + {any_number}, 0xcc",
+    "stillpoint_short_any:",
+    "cmp rax, {numbers}",
+    "jae 9b",
+    "movabs r11, {short_numbers}",
+    "mov r11, [r11]",
+    "bt [r11], rax",
+    "jc stillpoint_short_start",
+    "jmp 9b",
     "stillpoint_short_end:",
     ".popsection",
+    any_number = const ANY_NUMBER,
+    numbers = const NUMBERS,
+    short_numbers = const slot(Slot::ShortNumbers),
     off = const slot(Slot::ShortOff),
     shares_memory = const SHARES_MEMORY,
     depth = const DEPTH,
@@ -340,6 +360,8 @@ unsafe extern "C" {
     static stillpoint_short_answered: u8;
     static stillpoint_short_returns: u8;
     static stillpoint_short_returned: u8;
+    #[cfg(test)]
+    static stillpoint_short_any: u8;
     static stillpoint_short_end: u8;
 }
 
@@ -372,6 +394,12 @@ mod tests {
         assert!(code().len() <= PAGE);
     }
 
+    #[test]
+    fn images_lead_to_places_that_do_not_move() {
+        let start = &raw const stillpoint_short_start as usize;
+        assert_eq!(&raw const stillpoint_short_any as usize - start, ANY_NUMBER);
+    }
+
     /// Every instruction of the code is either one that a thread may be moved away from, or blocked from signals.
     #[test]
     fn parts_lie_in_their_order() {
@@ -388,6 +416,7 @@ mod tests {
             &raw const stillpoint_short_answered,
             &raw const stillpoint_short_returns,
             &raw const stillpoint_short_returned,
+            &raw const stillpoint_short_any,
             &raw const stillpoint_short_end,
         ];
         assert!(parts.is_sorted_by(|one, two| one < two));

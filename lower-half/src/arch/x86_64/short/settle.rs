@@ -65,6 +65,8 @@ pub fn settle(frame: Frame) {
     {
         let kept = kept(stack);
         put_back(frame, kept);
+        // The number, which not all code that makes calls sets anew.
+        frame.set_register(RESULT, kept.result);
         frame.set_register(SP, stack + DEPTH);
         return to_before(frame);
     }

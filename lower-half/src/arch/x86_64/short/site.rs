@@ -1,24 +1,50 @@
 //! The code that makes a call, what it is changed to, and what leads from there to the short way. Pure.
 
+use super::ANY_NUMBER;
 use crate::arch::layout::SHORT_WAY;
 
-/// Bytes of `mov eax, NUMBER; syscall`, of which the first five become a jump.
+/// Bytes of an instruction and `syscall`, of which the first five become a jump.
 pub const SITE: usize = 7;
 /// Bytes of that jump.
 pub const JUMP: usize = 5;
 /// Bytes of one call's part of an island.
 pub const STONE: usize = 32;
 
-/// What leads from a call's code here: `behind` is the address behind its `syscall`.
-pub fn stone(number: u32, behind: usize) -> [u8; STONE] {
+/// What a place in the application's code makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Makes {
+    /// `mov eax, NUMBER; syscall`: that call.
+    Number(u32),
+    /// `mov r9, [rsp + 8]; syscall`, the end of the C library's `syscall`: whatever it is told to.
+    Any,
+}
+
+/// Bytes in front of such code that tell what it is.
+pub const BEFORE: usize = OTHER_ARGUMENTS.len();
+/// The C library's `syscall` from its begin: `mov rax, rdi; mov rdi, rsi; mov rsi, rdx; mov rdx, rcx; mov r10, r8; mov r8, r9`
+const OTHER_ARGUMENTS: [u8; 18] = [
+    0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0x48, 0x89, 0xd6, 0x48, 0x89, 0xca, 0x4d, 0x89, 0xc2, 0x4d,
+    0x89, 0xc8,
+];
+/// `mov r9, [rsp + 8]`
+const LAST_ARGUMENT: [u8; JUMP] = [0x4c, 0x8b, 0x4c, 0x24, 0x08];
+
+/// What leads from a call's code here: `behind` is the address behind its `syscall`. The instruction that the jump stands for is a part of it.
+pub fn stone(makes: Makes, behind: usize) -> [u8; STONE] {
     let mut code = [0xcc; STONE];
-    let parts: [&[u8]; 6] = [
+    let (first, way) = match makes {
+        Makes::Number(number) => {
+            let [a, b, c, d] = number.to_le_bytes();
+            ([0xb8, a, b, c, d], SHORT_WAY) // mov eax, imm32
+        }
+        Makes::Any => (LAST_ARGUMENT, SHORT_WAY + ANY_NUMBER),
+    };
+    let parts: [&[u8]; 5] = [
         &[0x48, 0xb9], // mov rcx, imm64
         &(behind as u64).to_le_bytes(),
-        &[0xb8], // mov eax, imm32
-        &number.to_le_bytes(),
+        &first,
         &[0x49, 0xbb], // mov r11, imm64
-        &(SHORT_WAY as u64).to_le_bytes(),
+        &(way as u64).to_le_bytes(),
     ];
     let jump: &[u8] = &[0x41, 0xff, 0xe3]; // jmp r11
     let bytes = parts.into_iter().chain([jump]).flatten();
@@ -28,21 +54,24 @@ pub fn stone(number: u32, behind: usize) -> [u8; STONE] {
     code
 }
 
-/// The jump that takes the place of `mov eax, NUMBER` at `from`; `None` where `to` is too far away.
+/// The jump that takes the place of the instruction at `from`; `None` where `to` is too far away.
 pub fn jump(from: usize, to: usize) -> Option<[u8; JUMP]> {
     let distance = to.wrapping_sub(from + JUMP) as isize;
     let [a, b, c, d] = i32::try_from(distance).ok()?.to_le_bytes();
     Some([0xe9, a, b, c, d])
 }
 
-/// The number of a call whose code is `mov eax, NUMBER; syscall` and not the end of a longer instruction; `before` is the byte in front of it.
-pub fn number(before: u8, code: [u8; SITE]) -> Option<u32> {
-    // A prefix, or the first byte of another operation.
-    if matches!(before, 0x40..=0x4f | 0x0f | 0x66 | 0x67) {
-        return None;
-    }
+/// What this code makes, if it is known and not the end of a longer instruction; `before` is what is in front of it, [`BEFORE`] bytes where there are as many.
+pub fn makes(before: &[u8], code: [u8; SITE]) -> Option<Makes> {
     match code {
-        [0xb8, a, b, c, d, 0x0f, 0x05] => Some(u32::from_le_bytes([a, b, c, d])),
+        [0xb8, a, b, c, d, 0x0f, 0x05] => {
+            // A prefix, or the first byte of another operation.
+            let longer = matches!(before.last()?, 0x40..=0x4f | 0x0f | 0x66 | 0x67);
+            (!longer).then_some(Makes::Number(u32::from_le_bytes([a, b, c, d])))
+        }
+        [first @ .., 0x0f, 0x05] if first == LAST_ARGUMENT && before == OTHER_ARGUMENTS => {
+            Some(Makes::Any)
+        }
         _ => None,
     }
 }
@@ -53,12 +82,20 @@ mod tests {
 
     #[test]
     fn a_stone_leads_here_with_number_and_way_back() {
-        let stone = stone(0x101, 0x5531_0180_1234);
+        let stone = stone(Makes::Number(0x101), 0x5531_0180_1234);
         let word = |at: usize| u64::from_le_bytes(stone[at..at + 8].try_into().unwrap());
         assert_eq!(word(2), 0x5531_0180_1234);
         assert_eq!(stone[10..15], [0xb8, 1, 1, 0, 0]);
         assert_eq!(word(17), SHORT_WAY as u64);
         assert_eq!(stone[25..28], [0x41, 0xff, 0xe3]);
+    }
+
+    #[test]
+    fn a_stone_of_any_call_loads_its_last_argument() {
+        let stone = stone(Makes::Any, 0x5531_0180_1234);
+        assert_eq!(stone[10..15], LAST_ARGUMENT);
+        let way = u64::from_le_bytes(stone[17..25].try_into().unwrap());
+        assert_eq!(way, (SHORT_WAY + ANY_NUMBER) as u64);
     }
 
     #[test]
@@ -72,12 +109,23 @@ mod tests {
     #[test]
     fn only_a_whole_instruction_is_a_sites() {
         let code = [0xb8, 3, 0, 0, 0, 0x0f, 0x05];
-        assert_eq!(number(0x90, code), Some(3));
+        assert_eq!(makes(&[0x90], code), Some(Makes::Number(3)));
+        assert_eq!(makes(&[], code), None);
         // mov r8d, 3; movabs rax; popcnt
         for before in [0x41, 0x48, 0x0f, 0x66] {
-            assert_eq!(number(before, code), None);
+            assert_eq!(makes(&[before], code), None);
         }
-        assert_eq!(number(0x90, [0xb9, 3, 0, 0, 0, 0x0f, 0x05]), None);
-        assert_eq!(number(0x90, [0xb8, 3, 0, 0, 0, 0x0f, 0x34]), None);
+        assert_eq!(makes(&[0x90], [0xb9, 3, 0, 0, 0, 0x0f, 0x05]), None);
+        assert_eq!(makes(&[0x90], [0xb8, 3, 0, 0, 0, 0x0f, 0x34]), None);
+    }
+
+    #[test]
+    fn this_machines_c_library_has_a_function_for_any_call() {
+        let function = libc::syscall as *const () as *const [u8; BEFORE + SITE];
+        // SAFETY: code of the C library, longer than that.
+        let code = unsafe { function.read() };
+        let (before, site) = code.split_at(BEFORE);
+        assert_eq!(makes(before, site.try_into().unwrap()), Some(Makes::Any));
+        assert_eq!(makes(&before[1..], site.try_into().unwrap()), None);
     }
 }

@@ -17,7 +17,7 @@
 //! * Where [`Slot::ShortOff`] is set the `syscall` is made where it was, and is trapped.
 //!
 //! Nobody stops here, and no handler of the application finds itself on top of this code: [`settle`] moves whoever a signal has interrupted here to before the call,
-//! or behind it. So what an image may lead to is the address of this code and the two registers, and neither ever changes.
+//! or behind it. So what an image may lead to is the address of this code, that of [`ANY_NUMBER`], and the two registers, and none ever changes.
 //!
 //! Keeps below the 128-byte red zone of the code that made the call, and leaves every register as a system call would.
 

@@ -1,73 +1,60 @@
 //! One member of a collective operation computes while all others are in it, in MPICH: a checkpoint waits for nobody there either, a restart may be on Open MPI, and the next one on
 //! MPICH again. `late_member.rs` has more operations, `other_mpis` has newer MPIs.
 
-use stillpoint_tests::waiting::late_member as each;
+use stillpoint_tests::waiting::late_member;
 
-const DEBIAN: &str = "mpich-debian";
+/// Operations of a program of Debian's MPICH on it.
+fn each<const ARGUMENTS: usize>(operations: &[[&str; ARGUMENTS]]) {
+    late_member("mpich-debian", "mpich-debian", operations);
+}
 
 #[test]
 fn operations_that_everybody_waits_in() {
-    each(
-        DEBIAN,
-        DEBIAN,
-        &[
-            ["barrier", "1", "0", "40"],
-            ["allreduce", "1", "0", "40"],
-            ["alltoallw", "1", "0", "40"],
-            ["alltoall", "0", "0", "400000"],
-        ],
-    );
+    each(&[
+        ["barrier", "1", "0", "40"],
+        ["allreduce", "1", "0", "40"],
+        ["alltoallw", "1", "0", "40"],
+        ["alltoall", "0", "0", "400000"],
+    ]);
 }
 
 #[test]
 fn operations_that_begin_with_the_late_member() {
-    each(
-        DEBIAN,
-        DEBIAN,
-        &[
-            ["bcast", "0", "0", "40"],
-            ["exscan", "0", "0", "40"],
-            ["split", "0", "0", "1"],
-            ["finalize", "0", "0", "1"],
-        ],
-    );
+    each(&[
+        ["bcast", "0", "0", "40"],
+        ["exscan", "0", "0", "40"],
+        ["split", "0", "0", "1"],
+        ["finalize", "0", "0", "1"],
+    ]);
 }
 
 #[test]
 fn what_is_carried_out_for_the_late_member() {
-    each(DEBIAN, DEBIAN, &[["several", "2", "0", "60"]]);
+    each(&[["several", "2", "0", "60"]]);
 }
 
 #[test]
 fn a_member_that_waits_for_a_message_is_late_too() {
-    each(DEBIAN, DEBIAN, &[["behind", "1", "0", "40"]]);
+    each(&[["behind", "1", "0", "40"]]);
 }
 
 #[test]
 fn input_in_place() {
-    each(
-        DEBIAN,
-        DEBIAN,
-        &[
-            ["allreduce", "0", "0", "42", "in_place"],
-            ["scan", "0", "0", "3000", "in_place"],
-        ],
-    );
+    each(&[
+        ["allreduce", "0", "0", "42", "in_place"],
+        ["scan", "0", "0", "3000", "in_place"],
+    ]);
 }
 
 #[test]
 fn a_program_that_may_call_from_every_thread() {
-    each(
-        DEBIAN,
-        DEBIAN,
-        &[
-            ["barrier", "1", "0", "40", "threads"],
-            ["allreduce", "1", "0", "40", "threads"],
-            ["alltoall", "0", "0", "400000", "threads"],
-            ["bcast", "0", "0", "40", "threads"],
-            ["split", "0", "0", "1", "threads"],
-            ["several", "2", "0", "60", "threads"],
-            ["behind", "1", "0", "40", "threads"],
-        ],
-    );
+    each(&[
+        ["barrier", "1", "0", "40", "threads"],
+        ["allreduce", "1", "0", "40", "threads"],
+        ["alltoall", "0", "0", "400000", "threads"],
+        ["bcast", "0", "0", "40", "threads"],
+        ["split", "0", "0", "1", "threads"],
+        ["several", "2", "0", "60", "threads"],
+        ["behind", "1", "0", "40", "threads"],
+    ]);
 }

@@ -1,24 +1,10 @@
 /* Buffers of a communicator, of a session and of the process, automatic ones among them, and flushes of them: with messages in them that nobody has received, over a
  * checkpoint and after it. These functions are looked for by name, since the library that the program was linked to may be older. For an MPI whose ABI has them.
  * trial: ranks=2 */
-#include "../common.h"
-#include <dlfcn.h>
-
-#ifndef MPI_BUFFER_AUTOMATIC
-#define MPI_BUFFER_AUTOMATIC ((void *)-2) /* MPICH 5's. */
-#endif
+#include "../newer.h"
 
 #define BYTES (512 << 10)
 #define SMALL 64
-
-static void *named(const char *name) {
-    void *found = dlsym(RTLD_DEFAULT, name);
-    if (!found) {
-        trial_wrong(__FILE__, __LINE__, name, "%s", "there is no such function");
-        exit(1);
-    }
-    return found;
-}
 
 static int (*comm_attach)(MPI_Comm, void *, int), (*comm_detach)(MPI_Comm, void *, int *), (*comm_flush)(MPI_Comm), (*comm_iflush)(MPI_Comm, MPI_Request *);
 static int (*session_attach)(MPI_Session, void *, int), (*session_detach)(MPI_Session, void *, int *), (*session_flush)(MPI_Session),

@@ -1,25 +1,11 @@
 /* Buffered sends from a communicator's own buffer and from an automatic one, and flushes of both, without a pause: whatever moment a checkpoint finds. For an MPI whose
  * ABI has them; these functions are looked for by name.
  * trial: ranks=2,3 */
-#include "../common.h"
-#include <dlfcn.h>
-
-#ifndef MPI_BUFFER_AUTOMATIC
-#define MPI_BUFFER_AUTOMATIC ((void *)-2) /* MPICH 5's. */
-#endif
+#include "../newer.h"
 
 enum { EACH = 6, LARGEST = 96 << 10 };
 
 static int (*attach)(MPI_Comm, void *, int), (*detach)(MPI_Comm, void *, int *), (*flush)(MPI_Comm), (*iflush)(MPI_Comm, MPI_Request *);
-
-static void *named(const char *name) {
-    void *found = dlsym(RTLD_DEFAULT, name);
-    if (!found) {
-        trial_wrong(__FILE__, __LINE__, name, "%s", "there is no such function");
-        exit(1);
-    }
-    return found;
-}
 
 /* The seed, and with it the size, of a rank's message. */
 static uint64_t seed_of(int from, int round, int i) {

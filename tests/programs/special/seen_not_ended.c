@@ -1,17 +1,7 @@
 /* What MPI 4.1 asks of requests without ending them, and the removal of error classes, over a checkpoint; and what an MPI says of itself. These functions are looked for by
  * name, since the library that the program was linked to may be older. For an MPI whose ABI has them.
  * trial: ranks=2 */
-#include "../common.h"
-#include <dlfcn.h>
-
-static void *named(const char *name) {
-    void *found = dlsym(RTLD_DEFAULT, name);
-    if (!found) {
-        trial_wrong(__FILE__, __LINE__, name, "%s", "there is no such function");
-        exit(1);
-    }
-    return found;
-}
+#include "../newer.h"
 
 typedef int all_of(int, const MPI_Request[], int *, MPI_Status[]);
 typedef int any_of(int, const MPI_Request[], int *, int *, MPI_Status *);
@@ -36,6 +26,26 @@ static void one_is_over(MPI_Request *requests) {
     CHECK(!flag, "%s", "all are over");
     MUST(some(COUNT, requests, &number, indices, statuses));
     CHECK(number == 1 && indices[0] == SECOND && statuses[0].MPI_TAG == SECOND, "%d are over, the first is %d", number, indices[0]);
+}
+
+/* A message that is too long for its receive, which is over. */
+static void one_has_failed(MPI_Request *failed) {
+    int flag = 0, index = -1, number = -1, class = -1;
+    MPI_Status status = {0};
+    MUST(MPI_Error_class(MPI_Request_get_status(*failed, &flag, &status), &class));
+    CHECK(flag && class == MPI_ERR_TRUNCATE && status.MPI_TAG == COUNT, "flag %d, class %d, tag %d", flag, class, status.MPI_TAG);
+    flag = 0;
+    MUST(MPI_Error_class(any(1, failed, &index, &flag, &status), &class));
+    CHECK(flag && index == 0 && class == MPI_ERR_TRUNCATE, "flag %d, class %d", flag, class);
+    flag = 0;
+    MUST(MPI_Error_class(all(1, failed, &flag, &status), &class));
+    CHECK(flag && class == MPI_ERR_IN_STATUS, "flag %d, class %d", flag, class);
+    MUST(MPI_Error_class(some(1, failed, &number, &index, &status), &class));
+    CHECK(number == 1 && class == MPI_ERR_IN_STATUS, "%d, class %d", number, class);
+    MUST(MPI_Error_class(status.MPI_ERROR, &class));
+    CHECK(class == MPI_ERR_TRUNCATE, "class %d", class);
+    MUST(MPI_Error_class(MPI_Wait(failed, &status), &class));
+    CHECK(*failed == MPI_REQUEST_NULL && class == MPI_ERR_TRUNCATE && status.MPI_TAG == COUNT, "class %d, tag %d", class, status.MPI_TAG);
 }
 
 int main(int argc, char **argv) {
@@ -64,6 +74,11 @@ int main(int argc, char **argv) {
         if (i == SECOND) MUST(MPI_Send(&out, 1, MPI_INT, other, i, MPI_COMM_WORLD));
     }
     one_is_over(requests);
+    MPI_Request failed;
+    int too_long[2] = {1, 2}, little = 0;
+    MUST(MPI_Irecv(&little, 1, MPI_INT, other, COUNT, MPI_COMM_WORLD, &failed));
+    MUST(MPI_Send(too_long, 2, MPI_INT, other, COUNT, MPI_COMM_WORLD));
+    for (flag = 0; !flag;) MPI_Request_get_status(failed, &flag, MPI_STATUS_IGNORE);
     int class, code, text_length;
     char text[MPI_MAX_ERROR_STRING];
     MUST(MPI_Add_error_class(&class));
@@ -74,6 +89,7 @@ int main(int argc, char **argv) {
     trial_wait();
 
     one_is_over(requests);
+    one_has_failed(&failed);
     MUST(MPI_Barrier(MPI_COMM_WORLD));
     for (int i = 1; i < COUNT; i++) {
         int out = 100 * trial_rank + i;

@@ -6,8 +6,9 @@
 use core::ffi::{c_int, c_void};
 use core::ptr;
 
+use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::Callback;
-use stillpoint_wrappers::neutral::Status;
+use stillpoint_wrappers::neutral::{Status, Word};
 
 use crate::ground::abi::{
     self, GrequestCancelFunction, GrequestFreeFunction, GrequestQueryFunction, PlaceOf,
@@ -59,18 +60,7 @@ pub unsafe fn grequest_start(
             complete: false,
         }));
         let recipe = Recipe::new(move |dispatch, word| {
-            let context = functions as u64;
-            let [query, free, cancel] = [
-                Callback::GrequestQuery,
-                Callback::GrequestFree,
-                Callback::GrequestCancel,
-            ]
-            .map(|kind| {
-                let make = crossing::gate().services.make_callback;
-                make.map_or(0, |make| make(kind as u32, context)) as *const c_void
-            });
-            let state = functions.cast();
-            let code = (dispatch.grequest_start)(query, free, cancel, state, word);
+            let code = begin(functions, dispatch, word);
             if code == 0 && (*functions).complete {
                 return (dispatch.grequest_complete)(*word);
             }
@@ -92,6 +82,73 @@ pub unsafe fn grequest_start(
         fortran::mirror(made.cast());
         request.set(made.cast());
         0
+    }
+}
+
+/// Starts one in the lower half that calls these functions.
+///
+/// # Safety
+/// In the lower half; the functions must live until the one that frees has run.
+unsafe fn begin(functions: *mut Functions, dispatch: &Dispatch, word: *mut Word) -> i32 {
+    let [query, free, cancel] = [
+        Callback::GrequestQuery,
+        Callback::GrequestFree,
+        Callback::GrequestCancel,
+    ]
+    .map(|kind| {
+        let make = crossing::gate().services.make_callback;
+        // SAFETY: the caller's.
+        make.map_or(0, |make| unsafe { make(kind as u32, functions as u64) }) as *const c_void
+    });
+    // SAFETY: the caller's.
+    unsafe { (dispatch.grequest_start)(query, free, cancel, functions.cast(), word) }
+}
+
+/// A request of the lower half's, of nobody's, that is not over as long as this lives.
+pub struct Open(Word);
+
+impl Open {
+    /// `None` where the real MPI makes none.
+    ///
+    /// # Safety
+    /// Inside a stub or parked.
+    pub unsafe fn new() -> Option<Open> {
+        let functions = Box::into_raw(Box::new(Functions {
+            query: None,
+            free: None,
+            cancel: None,
+            extra_state: ptr::null_mut(),
+            request: ptr::null_mut(),
+            complete: false,
+        }));
+        let mut word = 0;
+        // SAFETY: the caller's; who frees the request drops them.
+        unsafe {
+            let code = cross(|dispatch| begin(functions, dispatch, &mut word));
+            if code != 0 {
+                drop(Box::from_raw(functions));
+                return None;
+            }
+        }
+        Some(Open(word))
+    }
+
+    pub fn word(&self) -> Word {
+        self.0
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let (mut over, mut status) = (0, Status::default());
+        // SAFETY: as it was made.
+        unsafe {
+            cross(|dispatch| {
+                if (dispatch.grequest_complete)(self.0) == 0 {
+                    (dispatch.test)(&mut self.0, &mut over, &mut status);
+                }
+            });
+        }
     }
 }
 

@@ -19,6 +19,7 @@ use crate::ground::object::{Object, ROOM};
 
 pub mod brief;
 mod collectives;
+mod lent;
 mod life;
 pub mod light;
 pub mod over;
@@ -28,13 +29,14 @@ mod standing;
 mod survey;
 
 pub use collectives::{Numbers, begun_collective, from_recipe, initiate, start_again};
+pub use lent::look;
 pub use life::{Told, adopt, complete, count, finish, is_being_made, on_completion};
 use light::Form;
 pub use recipe::Recipe;
 pub use slots::{
     askable, create, create_alone, end, end_alone, hold, let_go, live, next_begun, plain,
 };
-pub use survey::{Pending, abandon, look, pending, test_all};
+pub use survey::{Pending, abandon, pending, test_all};
 
 /// `MPI_ERR_REQUEST`.
 pub const ERR_REQUEST: i32 = 7;

@@ -10,7 +10,7 @@ use stillpoint_wrappers::neutral::constants::UNDEFINED;
 use super::list::{List, Room};
 use super::{EMPTY, direct, fail, give};
 use crate::ground::abi::{self, PlaceOf, RequestHandle};
-use crate::ground::crossing::{self, cross_near};
+use crate::ground::crossing::{self, cross_near, pending};
 #[cfg(not(application = "openmpi"))]
 use crate::operations::buffered;
 use crate::operations::messages::points;
@@ -106,10 +106,14 @@ unsafe fn waitany_long(
                 break (*list.get(done).unwrap_or(ptr::null_mut())).status.error;
             }
             list.look_up();
-            let words = list.words.as_mut_ptr();
-            let code = cross_near(|dispatch| {
-                (dispatch.extra.waitany)(count, words, &mut chosen, &mut found)
-            });
+            let code = if list.has_persistent() {
+                until_one(&mut list, &mut chosen, &mut found)
+            } else {
+                let words = list.words.as_mut_ptr();
+                cross_near(|dispatch| {
+                    (dispatch.extra.waitany)(count, words, &mut chosen, &mut found)
+                })
+            };
             if code != INTERRUPTED {
                 break code;
             }
@@ -128,6 +132,37 @@ unsafe fn waitany_long(
             status,
             c"MPI_Waitany",
         )
+    }
+}
+
+/// Asks for requests one by one until one is over, as Open MPI's `MPI_Testany` does not say that a persistent one has failed; its `MPI_Test` does.
+///
+/// # Safety
+/// Inside a stub; the list's words have been looked up.
+unsafe fn until_one(list: &mut List<'_>, chosen: &mut c_int, found: &mut Status) -> c_int {
+    loop {
+        let mut is_one = false;
+        for index in 0..list.count {
+            if list.state(index) != State::Active {
+                continue;
+            }
+            is_one = true;
+            let word = &raw mut list.words[index];
+            let (mut over, place) = (0, &raw mut *found);
+            // SAFETY: the caller's request, a place of ours.
+            let code = unsafe { cross_near(|dispatch| (dispatch.test)(word, &mut over, place)) };
+            if over != 0 || code != 0 {
+                *chosen = index as c_int;
+                return code;
+            }
+        }
+        if !is_one {
+            *chosen = UNDEFINED;
+            return 0;
+        }
+        if pending() {
+            return INTERRUPTED;
+        }
     }
 }
 

@@ -113,21 +113,24 @@ impl<'a> List<'a> {
             .map_or(ptr::null_mut(), |it| unsafe { (*it).communicator })
     }
 
-    /// Writes down the lower half's words as they are now.
+    /// Writes down the lower half's words as they are now: of what it has under way. A persistent request that is done above may be under way there still, where a library
+    /// (MPICH 4.0) does not end one that has failed; it would be told of twice.
     pub fn look_up(&mut self) {
         for index in 0..self.count {
-            // SAFETY: live requests.
-            let word = self
-                .get(index)
-                .map_or_else(request::null_word, |it| unsafe { (*it).head.lower });
-            self.words[index] = word;
+            self.words[index] = match self.get(index) {
+                // SAFETY: a live request.
+                Some(it) if self.state(index) == State::Active => unsafe { (*it).head.lower },
+                _ => request::null_word(),
+            };
         }
     }
 
     /// Keeps what the lower half has made of the words, for the requests that go on.
     pub fn keep(&mut self, index: usize) {
         let word = self.words[index];
-        if let Some(it) = self.get(index) {
+        if self.state(index) == State::Active
+            && let Some(it) = self.get(index)
+        {
             // SAFETY: a live request.
             unsafe { (*it).head.lower = word };
         }
@@ -164,6 +167,13 @@ impl<'a> List<'a> {
                 unsafe { request::finish(it, &Status { error, ..EMPTY }) };
             }
         }
+    }
+
+    /// Whether any of them is persistent.
+    pub fn has_persistent(&self) -> bool {
+        // SAFETY: live requests.
+        let is = |it: *mut Request| unsafe { (*it).flags & request::PERSISTENT != 0 };
+        (0..self.count).any(|index| self.get(index).is_some_and(is))
     }
 
     /// The first request that is done above.

@@ -2,8 +2,8 @@
 //! again, and a library whose tests take more than its wait (MPICH makes a round of progress in each) takes no more than natively.
 //!
 //! While a checkpoint is pending the thread stands still below the real MPI's frames, as one does that waits in a receive. They refer to the real MPI's requests: so what comes
-//! to its end meanwhile is looked at and left there (`request::survey`). If the job carries on, the real MPI goes on as if nothing had been. After a restart
-//! nothing of it is left: its function returns [`AGAIN`], and the call goes the long way, from its beginning.
+//! to its end meanwhile is looked at and left there (`request::lent`). If the job carries on, the real MPI goes on as if nothing had been. After a restart
+//! nothing of it is left, and where a request is found to have failed it is left: its function returns [`AGAIN`], and the call goes the long way, from its beginning.
 //!
 //! `MPI_Probe` and `MPI_Mprobe` are no such waits: the message that one of them waits for may be drained at a checkpoint, and the real MPI would wait for it for ever.
 
@@ -16,7 +16,6 @@ use stillpoint_wrappers::gate::{AGAIN, Caller};
 use crate::ground::above::above;
 use crate::ground::crossing::{pending, with_upper_fs};
 use crate::ground::{abi, arch};
-use crate::operations::clock::points::restarts;
 use crate::operations::direct::{self, Stay};
 use crate::operations::messages::points;
 use crate::operations::request;
@@ -40,7 +39,7 @@ pub unsafe fn possible() -> bool {
     unsafe { WORTH_IT && arch::is_called_back() }
 }
 
-/// A wait of the real MPI's. [`AGAIN`]: a restart has come, and nothing has been waited for.
+/// A wait of the real MPI's. [`AGAIN`]: a restart has come, or a request has failed meanwhile, and nothing has been waited for.
 ///
 /// # Safety
 /// In a stay of the short way, where this is [`possible`]; `wait` must call the real MPI once, and do nothing else.
@@ -109,12 +108,11 @@ pub unsafe fn stand(caller: &Caller) {
     if !arch::take_wait(caller.sp) {
         return;
     }
-    let before = restarts();
-    // SAFETY: inside a stub, no lock held. What is below on the stack is not needed after a restart.
+    // SAFETY: inside a stub, no lock held. What is below on the stack is not needed after a restart; nor where a request has failed that this wait may have in hand: of
+    // the real MPI's frames none holds a lock where it calls back, and the call takes each request from where it stands.
     unsafe {
         with_upper_fs(|| {
-            request::look(|| points::blocked());
-            if restarts() != before {
+            if request::look(|| points::blocked()) {
                 arch::return_to(caller, AGAIN);
             }
         });

@@ -50,9 +50,13 @@ unsafe fn look(handle: *mut Object) -> Result<Seen, (Comm, i32)> {
                 let (mut done, mut found) = (0, Status::default());
                 let code =
                     cross(|dispatch| (dispatch.request_get_status)(word, &mut done, &mut found));
-                match (code, done) {
-                    (0, 0) => Ok(Seen::NotYet),
-                    (0, _) => Ok(over(it, found)),
+                if done != 0 {
+                    // What the library says of its own accord.
+                    found.error = code;
+                    return Ok(over(it, found));
+                }
+                match code {
+                    0 => Ok(Seen::NotYet),
                     _ => Err(((*it).communicator, code)),
                 }
             }
@@ -60,10 +64,12 @@ unsafe fn look(handle: *mut Object) -> Result<Seen, (Comm, i32)> {
     }
 }
 
-/// A request that is over: what it has brought may be looked at.
+/// A request that is over: what it has brought may be looked at. That it has failed MPICH tells here too; Open MPI only who ends it.
 unsafe fn over(request: *mut Request, status: Status) -> Seen {
     // SAFETY: the caller's live request.
-    Seen::Over(status, unsafe { devices::landed(request) })
+    let landed = unsafe { devices::landed(request) };
+    let tells = cfg!(not(application = "openmpi")) && status.error != 0;
+    Seen::Over(status, if tells { status.error } else { landed })
 }
 
 /// `MPI_Request_get_status`.

@@ -1,61 +1,10 @@
 //! Looking at all requests at once: while the rank is parked, and for those that the application has let go of.
 
-use core::sync::atomic::{AtomicBool, Ordering};
-
 use stillpoint_wrappers::neutral::Status;
 
-use super::{
-    CANCELLED, Kind, NO_MESSAGE, ORPHAN, PERSISTENT, Request, SEEN, State, end, finish, live,
-};
-use crate::ground::arch;
+use super::{Kind, ORPHAN, PERSISTENT, Request, State, end, finish, lent, live};
 use crate::ground::crossing::cross;
 use crate::operations::clock::collective;
-use crate::operations::clock::points::restarts;
-
-/// Whether the driver thread stands still below a wait of the real MPI's, which has requests in its hands.
-static LOOKS: AtomicBool = AtomicBool::new(false);
-
-/// Whether any request has been [`SEEN`] meanwhile.
-static ANY: AtomicBool = AtomicBool::new(false);
-
-/// Runs `meanwhile` below a wait of the real MPI's. Requests that are found to be over are done above, as an image has to have them, and stay as they are below. When the real
-/// MPI goes on it tells of them again: so they are active as before, and their messages not counted. After a restart there is nothing below.
-///
-/// # Safety
-/// On the driver thread, inside a stub.
-pub unsafe fn look(meanwhile: impl FnOnce()) {
-    let before = restarts();
-    LOOKS.store(true, Ordering::Relaxed);
-    meanwhile();
-    LOOKS.store(false, Ordering::Relaxed);
-    if !ANY.swap(false, Ordering::Relaxed) {
-        return;
-    }
-    for request in live() {
-        // SAFETY: a live request, touched by nobody else now.
-        unsafe {
-            let it = &mut *request;
-            if it.flags & SEEN == 0 {
-                continue;
-            }
-            it.flags &= !SEEN;
-            if restarts() != before {
-                continue;
-            }
-            it.state = State::Active;
-            if it.kind == Kind::Receive && it.flags & NO_MESSAGE == 0 {
-                arch::uncount_received();
-            }
-        }
-    }
-}
-
-/// Whether the real MPI may have a request in its hands.
-fn is_lent(it: &Request) -> bool {
-    LOOKS.load(Ordering::Relaxed)
-        && it.flags & (ORPHAN | CANCELLED) == 0
-        && !matches!(it.kind, Kind::OneSided | Kind::File)
-}
 
 /// Tests every request that is active in the lower half, but those that would run the application's functions.
 /// Returns whether any has come to its end.
@@ -73,19 +22,21 @@ pub unsafe fn test_all() -> bool {
             }
             let (mut flag, mut status) = (0, Status::default());
             let word = &raw mut it.head.lower;
-            let lent = is_lent(it);
-            let code = cross(|dispatch| match lent {
-                true => (dispatch.request_get_status)(*word, &mut flag, &mut status),
-                false => (dispatch.test)(word, &mut flag, &mut status),
-            });
+            let lent = lent::is(it);
+            let (code, ended) = match lent {
+                true => lent::ask(word, &mut flag, &mut status),
+                false => {
+                    let code = cross(|dispatch| (dispatch.test)(word, &mut flag, &mut status));
+                    (code, true)
+                }
+            };
             if flag == 0 && code == 0 {
                 continue;
             }
             status.error = code;
             finish(request, &status);
-            if lent {
-                (*request).flags |= SEEN;
-                ANY.store(true, Ordering::Relaxed);
+            if !ended {
+                lent::seen(request);
             }
             moved = true;
             if it.flags & ORPHAN != 0 {

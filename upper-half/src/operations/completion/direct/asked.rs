@@ -144,6 +144,21 @@ impl Asked {
         unsafe { self.words[index].assume_init() == request::null_word() as Own }
     }
 
+    /// Whether a request is one that the real MPI has under way.
+    ///
+    /// # Safety
+    /// In the stay; `index` must be one of the requests.
+    pub unsafe fn is_under_way(&self, index: usize) -> bool {
+        // SAFETY: checked when the stay began.
+        unsafe {
+            let handle = self.handles.add(index).get();
+            handle != request::null()
+                && (over::is(handle)
+                    || Form::of(handle).is_light()
+                    || (*handle.cast::<Request>()).state == State::Active)
+        }
+    }
+
     /// Ends all requests, which are over below, or makes them inactive.
     ///
     /// # Safety

@@ -11,6 +11,7 @@ use core::mem::MaybeUninit;
 
 use stillpoint_wrappers::gate::AGAIN;
 
+use super::Answer;
 use super::asked::{Asked, FEW};
 use crate::ground::abi::{PlaceOf, RequestHandle};
 use crate::ground::{abi, arch};
@@ -75,6 +76,20 @@ pub unsafe fn any<const WAITS: bool>(
             return false;
         }
         let table = direct::table();
+        if WAITS && ONE_BY_ONE && !looked.are_plain() {
+            match until_one(&mut asked, count as usize, index, status) {
+                Answer::Over => {
+                    asked.tell(*index as usize, &looked);
+                    return true;
+                }
+                Answer::Failed => {
+                    stay.go_back();
+                    return false;
+                }
+                // None is under way, or a checkpoint is pending: the library says which.
+                Answer::NotYet => {}
+            }
+        }
         loop {
             let code = (table.testany)(count, asked.words(), index, flag, status.cast());
             if code != 0 {
@@ -100,6 +115,48 @@ pub unsafe fn any<const WAITS: bool>(
         stay.go_back();
     }
     false
+}
+
+/// Whether persistent requests are asked for their ends one by one: Open MPI's `MPI_Testany` does not say that one of them has failed. Its `MPI_Test` does, and so does its own
+/// `MPI_Waitany`.
+const ONE_BY_ONE: bool = cfg!(application = "openmpi");
+
+/// Asks requests one by one until one of them is over, or has failed and is done above; [`Answer::NotYet`] where none is under way or a checkpoint is pending.
+///
+/// # Safety
+/// As [`any`], in the stay.
+#[inline(never)]
+unsafe fn until_one(
+    asked: &mut Asked,
+    count: usize,
+    index: *mut c_int,
+    status: *mut abi::Status,
+) -> Answer {
+    loop {
+        let mut is_one = false;
+        for at in 0..count {
+            // SAFETY: the caller's requests and places.
+            unsafe {
+                if !asked.is_under_way(at) {
+                    continue;
+                }
+                is_one = true;
+                let mut over = 0;
+                let code = (direct::table().test)(asked.word(at), &mut over, status.cast());
+                if code != 0 {
+                    asked.keep(at, code, status);
+                    return Answer::Failed;
+                }
+                if over != 0 {
+                    *index = at as c_int;
+                    return Answer::Over;
+                }
+            }
+        }
+        if !is_one || arch::gate_pending() {
+            return Answer::NotYet;
+        }
+    }
 }
 
 /// `MPI_Testall`; false: to be done the long way.

@@ -93,6 +93,9 @@ unsafe fn sends_first(
     }
 }
 
+/// Whether a library's `MPI_Testall` may end a persistent request that has failed and return no error: Open MPI's does, and says so in the status.
+const UNTOLD: bool = cfg!(application = "openmpi");
+
 /// Requests for which one call after the other is less than what it takes to ask for all at once.
 const SO_FEW: usize = 4;
 
@@ -205,11 +208,15 @@ impl Waited {
             };
             let (mut over, mut code) = (1, 0);
             if others > 0 {
-                let (others, words) = (others as c_int, asked.words());
-                code = (table.testall)(others, words, &mut over, self.statuses.cast());
+                self.prepare(looked, others);
+                let (number, words) = (others as c_int, asked.words());
+                code = (table.testall)(number, words, &mut over, self.statuses.cast());
             }
             if code != 0 {
-                return self.failed(asked, count, code);
+                return self.failed(asked, count, direct::error(code) == class::IN_STATUS);
+            }
+            if over != 0 && self.have_failed(looked, others) {
+                return self.failed(asked, count, true);
             }
             if over == 0 {
                 return self.one_by_one(asked, looked, count);
@@ -220,6 +227,24 @@ impl Waited {
             asked.tell_all(count, looked);
         }
         count
+    }
+
+    /// Before all but the chosen one are asked for: no status tells of an error that nobody has told.
+    #[inline(always)]
+    unsafe fn prepare(&self, looked: &Looked, others: usize) {
+        if UNTOLD && !looked.are_plain() {
+            // SAFETY: as `complete`.
+            (0..others).for_each(|index| unsafe { (*self.statuses.add(index)).error = 0 });
+        }
+    }
+
+    /// Whether one of those that are over has failed although the call has not.
+    #[inline(always)]
+    unsafe fn have_failed(&self, looked: &Looked, others: usize) -> bool {
+        UNTOLD
+            && !looked.are_plain()
+            // SAFETY: as `complete`.
+            && (0..others).any(|index| unsafe { (*self.statuses.add(index)).error != 0 })
     }
 
     /// The chosen one is over, the others are not.
@@ -256,11 +281,11 @@ impl Waited {
     /// All are over, some with an error.
     #[cold]
     #[inline(never)]
-    unsafe fn failed(&self, asked: &Asked, count: usize, code: c_int) -> usize {
+    unsafe fn failed(&self, asked: &Asked, count: usize, are_told: bool) -> usize {
         // SAFETY: as `complete`; the real MPI has told each status.
         unsafe {
             asked.keep(self.chosen, 0, &self.found);
-            if direct::error(code) == class::IN_STATUS {
+            if are_told {
                 for index in (0..count).filter(|index| *index != self.chosen) {
                     let status = self.statuses.add(index);
                     asked.keep(index, (*status).error, status);

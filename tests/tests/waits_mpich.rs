@@ -20,6 +20,11 @@ fn receives_that_come_to_their_end_meanwhile() {
     in_waits(DEBIAN, "posted_receive_completes_in_drain", 2);
 }
 
+#[test]
+fn requests_of_which_one_has_failed() {
+    in_waits(DEBIAN, "waits_half_failed", 9);
+}
+
 /// Not on MPICH 5.0: it cancels a send, which ends programs there natively too.
 #[test]
 fn windows_of_which_half_is_begun_later() {

@@ -12,7 +12,7 @@ use stillpoint_protocol::command::{Outcome, Staging};
 use super::Wanted;
 use super::absent::Absent;
 use super::phase::Phase;
-use super::roster::ranks_in_words;
+use super::words::ranks_in_words;
 
 /// An attempt under way.
 #[derive(Debug)]

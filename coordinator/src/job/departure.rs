@@ -7,7 +7,7 @@ use stillpoint_protocol::job_file::JobState;
 
 use super::phase::Phase;
 use super::rank::Life;
-use super::roster::ranks_in_words;
+use super::words::ranks_in_words;
 use super::{Job, Output};
 
 /// The job waits for ranks.

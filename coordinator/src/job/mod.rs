@@ -24,6 +24,7 @@ mod staging;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

@@ -10,7 +10,7 @@ use stillpoint_protocol::command::ToCommand;
 
 use super::attempt::Attempt;
 use super::phase::Phase;
-use super::roster::ranks_in_words;
+use super::words::ranks_in_words;
 use super::{Job, Output, Wanted, tally};
 
 /// The pause after the first try that was refused, and the longest.

@@ -7,6 +7,7 @@ use stillpoint_protocol::agent::{Dedup, Hello};
 use stillpoint_protocol::command::RankStatus;
 
 use super::rank::{Life, Location, Rank};
+use super::words::ranks_in_words;
 
 /// What becomes of a rank whose connection has ended because its host was silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,34 +262,6 @@ impl Roster {
     }
 }
 
-/// A set of ranks in the shortest words: "rank 3", "ranks 0-2, 5", "all 4 ranks".
-pub fn ranks_in_words(ranks: &[u32], size: usize) -> String {
-    if ranks.len() == size && size > 1 {
-        return format!("all {size} ranks");
-    }
-    let mut words = String::new();
-    let mut rest = ranks;
-    while let [first, ..] = rest {
-        let run = rest
-            .iter()
-            .zip(*first..)
-            .take_while(|(rank, expected)| *rank == expected)
-            .count();
-        if !words.is_empty() {
-            words.push_str(", ");
-        }
-        let last = rest[run - 1];
-        words.push_str(&match run {
-            1 => first.to_string(),
-            2 => format!("{first}, {last}"),
-            _ => format!("{first}-{last}"),
-        });
-        rest = &rest[run..];
-    }
-    let noun = if ranks.len() == 1 { "rank" } else { "ranks" };
-    format!("{noun} {words}")
-}
-
 #[cfg(test)]
 mod tests {
     use stillpoint_protocol::namespace::Namespace;
@@ -388,14 +361,5 @@ mod tests {
         let b = Dedup::Node { keeper: 101 };
         let alone = Dedup::Rank;
         assert_eq!(roster.nodes(), [alone, b, b, alone, alone, alone, alone]);
-    }
-
-    #[test]
-    fn sets_of_ranks_are_short_in_words() {
-        assert_eq!(ranks_in_words(&[3], 8), "rank 3");
-        assert_eq!(ranks_in_words(&[0, 1, 2, 5, 7], 9), "ranks 0-2, 5, 7");
-        assert_eq!(ranks_in_words(&[4, 5], 9), "ranks 4, 5");
-        assert_eq!(ranks_in_words(&[0, 1], 2), "all 2 ranks");
-        assert_eq!(ranks_in_words(&[0], 1), "rank 0");
     }
 }

@@ -16,7 +16,7 @@ use stillpoint_protocol::tier::{Announced, Moved, Rates, Sized};
 
 use super::ending::Why;
 use super::phase::Phase;
-use super::roster::ranks_in_words;
+use super::words::ranks_in_words;
 use super::{Job, Output, tally};
 
 /// What a job with tiers keeps in mind.

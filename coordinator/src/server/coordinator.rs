@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use super::agenda::Agenda;
 use super::files::Files;
 use super::records::{Recorder, Records};
-use super::{Event, Listening, Outbox, Shared, Spec, connection, door, send};
+use super::{Event, Listening, Outbox, Shared, Spec, connection, door, send, watch};
 use crate::batch;
 use crate::epoch::{Epochs, Mark};
 use crate::fence::Fence;
@@ -44,8 +44,6 @@ pub struct Coordinator {
     told: Instant,
 }
 
-/// How often a process that is watched is looked at.
-const WATCH_PAUSE: Duration = Duration::from_millis(200);
 /// How often whoever waits for a checkpoint is told what takes long.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 /// How long words that are on their way to a command may take when the job has ended.
@@ -357,7 +355,11 @@ impl Coordinator {
     /// Tells of the end of a process; one that is on another host, or in another container, cannot be watched.
     fn watch(&self, process: Process, event: Event) {
         if process.alive().is_some() {
-            tokio::spawn(watch(process, self.shared.events.clone(), event));
+            tokio::spawn(watch::until_gone(
+                process,
+                self.shared.events.clone(),
+                event,
+            ));
         }
     }
 
@@ -390,13 +392,4 @@ impl Coordinator {
             }
         }
     }
-}
-
-/// Tells when a process of this host ends. What it tells may come after the job's end, when nobody
-/// listens any more.
-async fn watch(process: Process, events: mpsc::UnboundedSender<Event>, event: Event) {
-    while process.alive() != Some(false) {
-        tokio::time::sleep(WATCH_PAUSE).await;
-    }
-    let _ = events.send(event);
 }

@@ -14,6 +14,7 @@ mod listen;
 mod records;
 mod requeue;
 mod spec;
+mod watch;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -6,6 +6,7 @@ mod files;
 mod held_up;
 mod in_files;
 mod regions;
+mod sockets;
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};

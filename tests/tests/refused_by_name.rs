@@ -4,6 +4,7 @@
 use std::fs;
 
 use stillpoint_tests::command::{self, exit};
+use stillpoint_tests::job::Job;
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
@@ -60,4 +61,99 @@ fn held(trial: &Trial, split: bool) -> Result<String, Failed> {
     trial.go()?;
     trial.ends_well(job)?;
     Ok(held)
+}
+
+/// What becomes of a thing in the kernel at a checkpoint.
+enum Becomes {
+    Carried,
+    /// The reason has this word.
+    Refused(&'static str),
+}
+
+/// `holds_one` with that argument: natively it uses what it holds; here too, after a checkpoint that is refused by its name, or after a restart. Where the machine does not let
+/// it hold such a thing, it must not here either.
+fn one(thing: &str, becomes: Becomes) {
+    let tested = (|| {
+        let program = Program::named(Kind::Special, "holds_one")?;
+        let _turn = Turn::take()?;
+        Directory::new(&format!("holds-{thing}"))?.run(|directory| {
+            let trial = Trial::new(&program, 1, directory)?.with(&[thing]);
+            let mut job = trial.native()?;
+            let natively = told(&trial, &mut job)?;
+            trial.go()?;
+            trial.ends_well(job)?;
+            anew(&trial);
+            let mut job = trial.split()?;
+            let split = told(&trial, &mut job)?;
+            ensure!(natively == split, "natively {natively}, here {split}");
+            match becomes {
+                Becomes::Refused(word) if natively == "held" => {
+                    let answer = command::suspend(trial.directory, &trial.epochs_at())?;
+                    answer.expect_reason(exit::REFUSED, word)?;
+                }
+                _ => {
+                    trial.suspended(job)?;
+                    job = trial.restarted()?;
+                    trial.runs_again(&mut job)?;
+                }
+            }
+            trial.go()?;
+            trial.ends_well(job).map(drop)
+        })
+    })();
+    if let Err(failed) = tested {
+        panic!("{thing}: {failed}");
+    }
+}
+
+/// Takes away what an earlier run has left.
+fn anew(trial: &Trial) {
+    for name in ["held", "go", "ready.0", "made-for-the-watch"] {
+        let _ = fs::remove_file(trial.directory.file(name));
+    }
+}
+
+/// What the program has said of what it holds.
+fn told(trial: &Trial, job: &mut Job) -> Result<String, Failed> {
+    trial.ready(job)?;
+    let path = trial.directory.file("held");
+    let held = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    Ok(held.trim_end().to_owned())
+}
+
+#[test]
+fn rings_queues_and_other_processes_are_named() {
+    one("io_uring", Becomes::Refused("io_uring"));
+    one("message_queue", Becomes::Refused("message queue"));
+    one("pidfd", Becomes::Refused("pidfd"));
+    one("vsock", Becomes::Refused("socket"));
+}
+
+#[test]
+fn what_watches_the_program_itself_is_named() {
+    one("perf_event", Becomes::Refused("perf_event"));
+    one("userfaultfd", Becomes::Refused("userfaultfd"));
+    one("landlock_rules", Becomes::Refused("landlock"));
+    one("fanotify", Becomes::Refused("fanotify"));
+    one("bpf_map", Becomes::Refused("bpf"));
+}
+
+#[test]
+fn events_that_nobody_has_read_are_named_and_signals_are_carried() {
+    one("inotify_unread", Becomes::Refused("inotify"));
+    one("signalfd_waiting", Becomes::Carried);
+}
+
+#[test]
+fn memory_of_its_own_kind_is_carried_or_named() {
+    one("huge_private", Becomes::Carried);
+    one("huge_shared", Becomes::Carried);
+    one("huge_file", Becomes::Refused("huge pages"));
+    one("memory_secret", Becomes::Refused("secret memory"));
+}
+
+#[test]
+fn timers_that_have_gone_off_too_often_or_tell_by_a_thread_go_on() {
+    one("timer_overrun", Becomes::Carried);
+    one("timer_thread", Becomes::Carried);
 }

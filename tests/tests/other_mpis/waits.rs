@@ -18,3 +18,8 @@ fn every_call_that_waits() {
 fn receives_that_come_to_their_end_meanwhile() {
     in_waits(NEWER, "posted_receive_completes_in_drain", 2);
 }
+
+#[test]
+fn requests_of_which_one_has_failed() {
+    in_waits(NEWER, "waits_half_failed", 9);
+}

@@ -41,7 +41,9 @@ pub unsafe fn request_free(request: PlaceOf<RequestHandle>) -> c_int {
             return 0;
         }
         let mut code = 0;
-        let below = (*it).state != State::Done || (*it).flags & PERSISTENT != 0;
+        // A persistent one that has failed Open MPI has given up by itself.
+        let below = ((*it).state != State::Done || (*it).flags & PERSISTENT != 0)
+            && (*it).head.lower != request::null_word();
         if below && (*it).flags & GONE == 0 {
             let word = &raw mut (*it).head.lower;
             code += cross(|dispatch| (dispatch.request_free)(word));

@@ -131,22 +131,23 @@ static void any(void) {
     CHECK(failed == 1, "%d have failed", failed);
 }
 
-/* A broadcast of more than this rank has room for, beside a receive that is not over. Which class its error has is the library's. */
+/* A broadcast of more than this rank has room for, which has failed while the receive before it is waited for. Which class its error has is the library's. */
 static void collective(void) {
+    enum { FIRST, BROADCAST };
     MPI_Request requests[2];
     MPI_Status statuses[2];
     int told[WORDS], failed = 0;
-    MUST(MPI_Ibcast(told, WORDS, MPI_INT, 0, two, &requests[0]));
-    MUST(MPI_Irecv(in[LATE], WORDS, MPI_INT, 0, LATE, MPI_COMM_WORLD, &requests[1]));
+    MUST(MPI_Ibcast(told, WORDS, MPI_INT, 0, two, &requests[BROADCAST]));
+    MUST(MPI_Irecv(in[LATE], WORDS, MPI_INT, 0, LATE, MPI_COMM_WORLD, &requests[FIRST]));
     MUST(MPI_Recv(in[FITS], WORDS, MPI_INT, 0, FITS, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     trial_ready();
     do {
         int code = MPI_Waitall(2, requests, statuses);
         CHECK(code == MPI_SUCCESS || class_of(code) == MPI_ERR_IN_STATUS, "class %d", class_of(code));
-        if (code && !failed) CHECK(statuses[0].MPI_ERROR != MPI_SUCCESS && statuses[0].MPI_ERROR != MPI_ERR_PENDING, "class %d", class_of(statuses[0].MPI_ERROR));
+        if (code && !failed) CHECK(statuses[BROADCAST].MPI_ERROR != MPI_SUCCESS && statuses[BROADCAST].MPI_ERROR != MPI_ERR_PENDING, "class %d", class_of(statuses[BROADCAST].MPI_ERROR));
         failed += code != MPI_SUCCESS;
-    } while (requests[1] != MPI_REQUEST_NULL);
-    CHECK(failed == 1 && requests[0] == MPI_REQUEST_NULL, "%d calls have failed", failed);
+    } while (requests[BROADCAST] != MPI_REQUEST_NULL);
+    CHECK(failed == 1 && requests[FIRST] == MPI_REQUEST_NULL, "%d calls have failed", failed);
     int code = MPI_Recv(in[WRONG], WORDS, MPI_INT, 0, WRONG, MPI_COMM_WORLD, statuses);
     check_wrong(code, statuses);
 }

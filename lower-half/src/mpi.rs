@@ -33,9 +33,17 @@ pub mod progress;
 static TABLE: OnceLock<Dispatch> = OnceLock::new();
 
 /// Has the library at hand that a launch names, before anything asks for a function of it.
-pub fn load(launch: &Launch) -> Result<(), String> {
+///
+/// # Safety
+/// No other thread may run yet.
+pub unsafe fn load(launch: &Launch) -> Result<(), String> {
     another::programs_are_for(&launch.mpi);
-    library::load(launch.library_file.as_deref(), &launch.mpi)
+    library::load(launch.library_file.as_deref(), &launch.mpi)?;
+    if let Some(loaded) = backend::BACKEND.loaded {
+        // SAFETY: the caller's.
+        unsafe { loaded() };
+    }
+    Ok(())
 }
 
 /// Makes the table for the gate page; `extra` is what is not MPI's own, and `before` is run when the program starts MPI.

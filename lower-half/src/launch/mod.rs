@@ -88,7 +88,8 @@ pub fn run(
         }
     }
     if let Some(launch) = &launch {
-        mpi::load(launch).map_err(LaunchError::Mpi)?;
+        // SAFETY: as above.
+        unsafe { mpi::load(launch) }.map_err(LaunchError::Mpi)?;
     }
     process::offer_mpi();
     let stack = stack_of(&program, &mapped, &application)?;

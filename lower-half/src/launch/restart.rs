@@ -80,8 +80,10 @@ pub fn run<J: Job>(
     // No signal before the application can take it; the lower half's threads keep this mask for ever.
     syscall::set_mask(process::LOWER_MASK);
     // SAFETY: no other thread has been started yet.
-    unsafe { environment::prepare_for_mpi(BACKEND.environment, BACKEND.unless_told) };
-    mpi::load(launch).map_err(&refused)?;
+    unsafe {
+        environment::prepare_for_mpi(BACKEND.environment, BACKEND.unless_told);
+        mpi::load(launch).map_err(&refused)?;
+    }
     let page = process::prepare(restore.reader().environment().gate_version)?;
     process::offer_mpi();
     page.restarted.store(1, Ordering::Release);

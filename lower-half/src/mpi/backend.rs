@@ -25,6 +25,8 @@ pub struct Backend {
     pub environment: &'static [(&'static str, &'static str)],
     /// The same, where the user says nothing else.
     pub unless_told: &'static [(&'static str, &'static str)],
+    /// Is told when the library is loaded, and no other thread runs yet: what else it shall find, depending on how it was built.
+    pub loaded: Option<unsafe fn()>,
     /// Says what its `MPI_ERRORS_ARE_FATAL` says, and may end the job.
     pub fatal: Option<Fatal>,
     /// Has a function called again and again while a blocking function waits, as long as a checkpoint is pending at least. Whether that is so from now on.

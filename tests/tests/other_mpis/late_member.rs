@@ -76,4 +76,56 @@ fn intel_mpi() {
     each(DEBIAN, INTEL, &cases);
     each(NEWER, INTEL, &cases[..2]);
     each(OWN, INTEL, &cases[..2]);
+    each(
+        DEBIAN,
+        INTEL,
+        &cases.map(|[name, late, root, count]| [name, late, root, count, "threads"]),
+    );
+}
+
+/// What lies between them: builds that do not yield unless they are told.
+#[test]
+fn mpich_4_1() {
+    between("mpich-4.1");
+}
+
+#[test]
+fn mpich_4_2() {
+    between("mpich-4.2");
+}
+
+#[test]
+fn mpich_4_3() {
+    between("mpich-4.3");
+}
+
+fn between(on: &str) {
+    each(
+        DEBIAN,
+        on,
+        &[
+            ["barrier", "1", "0", "40"],
+            ["allreduce", "1", "0", "40"],
+            ["alltoall", "0", "0", "400000"],
+            ["bcast", "0", "0", "40"],
+            ["exscan", "0", "0", "40"],
+            ["split", "0", "0", "1"],
+            ["finalize", "0", "0", "1"],
+            ["several", "2", "0", "60"],
+            ["behind", "1", "0", "40"],
+        ],
+    );
+    each(
+        DEBIAN,
+        on,
+        &[
+            ["barrier", "1", "0", "40", "threads"],
+            ["allreduce", "1", "0", "40", "threads"],
+            ["alltoall", "0", "0", "400000", "threads"],
+            ["bcast", "0", "0", "40", "threads"],
+            ["behind", "1", "0", "40", "threads"],
+            ["allreduce", "0", "0", "42", "in_place"],
+        ],
+    );
+    each(OWN, on, &[["allreduce", "1", "0", "40"]]);
 }

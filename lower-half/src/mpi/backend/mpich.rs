@@ -16,6 +16,7 @@ pub const BACKEND: Backend = Backend {
         ("MPIR_CVAR_SHM_SYMHEAP_RETRY", "0"),
     ],
     unless_told: &[rounds::intel::YIELDS],
+    loaded: Some(rounds::heavy::loaded),
     fatal: None,
     while_it_waits: Some(rounds::while_it_waits),
     pending: Some(rounds::pending),

@@ -25,6 +25,7 @@ pub const BACKEND: Backend = Backend {
         ("PMIX_MCA_gds", "^shmem,shmem2"),
     ],
     unless_told: &[],
+    loaded: None,
     fatal: Some(fatal),
     while_it_waits: Some(while_it_waits),
     pending: None,

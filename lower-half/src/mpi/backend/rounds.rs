@@ -1,12 +1,14 @@
 //! MPICH waits by one round of progress after the other, and calls functions of other libraries in each. As long as a checkpoint is pending a function of this file stands in the place of one
 //! of those among what MPICH imports, of that library alone. Which one depends on how it was built, so it is tried ([`trial`]):
 //!
-//! * `sched_yield`, after each round. From 5.0 on every build calls it, for its locks are each network context's own. No lock is held there.
+//! * `sched_yield`, after each round, with none of its locks held: every build of 5.0.
+//! * `nanosleep`, in the same place, where the library is asked for it ([`heavy`]): 4.1 to 4.3, whose builds do nothing there unless they are told.
 //! * `ucp_worker_progress` of UCX, in each round of 4.0 and 4.1. From 4.2 on a round leaves it out where shared memory has something; some waits that do not yield (for
 //!   counters in shared memory) make rounds too.
-//! * `pthread_mutex_lock`, where the program may call MPI from several threads: 4.0 gives its lock up and takes it again after each round, 4.1 takes one for each. UCX is asked with
-//!   that lock held, which keeps its own thread out too. It is taken at other places as well, so it must be a call that has already asked UCX.
+//! * `pthread_mutex_lock`, where the program may call MPI from several threads: 4.0 gives its lock up and takes it again after each round. UCX is asked with
+//!   that lock held, which keeps its own thread out too. It is taken at other places as well, so it must be a call that has already asked UCX. Intel MPI does as 4.0 ([`intel`]).
 
+pub mod heavy;
 pub mod intel;
 mod led;
 mod trial;
@@ -26,11 +28,14 @@ use crate::mpi::progress;
 type Ask = unsafe extern "C" fn(*mut c_void) -> c_uint;
 /// `sched_yield`.
 type Yield = unsafe extern "C" fn() -> c_int;
+/// `nanosleep`.
+type Sleep = unsafe extern "C" fn(*const libc::timespec, *mut libc::timespec) -> c_int;
 /// `pthread_mutex_lock` and `pthread_mutex_unlock`.
 type Mutex = unsafe extern "C" fn(*mut c_void) -> c_int;
 
 static ASK: Led = Led::new(c"ucp_worker_progress");
 static YIELD: Led = Led::new(c"sched_yield");
+static NAP: Led = Led::new(c"nanosleep");
 static LOCK: Led = Led::new(c"pthread_mutex_lock");
 static UNLOCK: Led = Led::new(c"pthread_mutex_unlock");
 
@@ -38,10 +43,10 @@ static UNLOCK: Led = Led::new(c"pthread_mutex_unlock");
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 /// Whether a checkpoint is pending.
 static PENDING: AtomicBool = AtomicBool::new(false);
-/// The lock with which the library asks UCX.
+/// The lock that the library has in its rounds, and gives up between two of them.
 static GUARD: AtomicUsize = AtomicUsize::new(0);
-/// Where the call came from that asked UCX last: the instruction it returns to, and the stack there.
-static ASKED_BY: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+/// Where the call came from that has made a round last: the instruction it returns to, and the stack there.
+static MADE_BY: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
 /// [`Backend::while_it_waits`](super::Backend).
 pub unsafe fn while_it_waits(function: Waiting) -> Calls {
@@ -50,44 +55,58 @@ pub unsafe fn while_it_waits(function: Waiting) -> Calls {
     let Some(version) = version_in(&text) else {
         return intel::while_it_waits(&text, several);
     };
-    let seen = trial::tried();
-    let calls = choose(version, &seen, several);
+    let mut seen = trial::tried();
+    seen.yields |= heavy::sleeps_between_rounds(version, &text);
+    let place = choose(version, &seen, several);
     // SAFETY: functions of those types.
     unsafe {
-        match calls {
-            Calls::Never => return calls,
-            Calls::Always => {
-                if seen.yields {
-                    YIELD.choose(yielded as *const () as usize);
-                }
+        match place {
+            None => (),
+            Some(Place::Ask) => ASK.choose(asked as *const () as usize),
+            Some(Place::Yield) => {
+                YIELD.choose(yielded as *const () as usize);
                 if seen.asks && !several {
                     ASK.choose(asked as *const () as usize);
                 }
             }
-            Calls::Collective => {
-                GUARD.store(seen.guard.unwrap_or(0), Ordering::SeqCst);
+            Some(Place::Lock) => {
                 ASK.choose(noted as *const () as usize);
-                LOCK.choose(taken as *const () as usize);
+                stand_at(seen.guard.unwrap_or(0));
             }
         }
     }
+    heavy::stand(place == Some(Place::Yield));
     lead();
-    match seen.yields {
-        // Some of its waits look at requests again and again and do not yield: `MPI_Waitany` and `MPI_Waitsome` of 5.0.
-        true => Calls::Collective,
-        false => calls,
+    match place {
+        None => Calls::Never,
+        Some(Place::Ask) => Calls::Always,
+        // Some of its waits look at requests again and again and do not yield: `MPI_Waitany` and `MPI_Waitsome`.
+        Some(Place::Yield | Place::Lock) => Calls::Collective,
     }
 }
 
-/// Where a library calls back that does so.
-fn choose(version: (u32, u32), seen: &trial::Seen, several: bool) -> Calls {
+/// Where a thread may stand in a round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    /// In UCX's place.
+    Ask,
+    /// Where the processor is given up.
+    Yield,
+    /// Where the lock is taken.
+    Lock,
+}
+
+/// Where a thread may stand in a library that does so in its rounds.
+fn choose(version: (u32, u32), seen: &trial::Seen, several: bool) -> Option<Place> {
     let early = version < (4, 2);
     match several {
         // A lock that nobody saw being taken may be held.
-        true if seen.yields && seen.locks => Calls::Always,
-        true if early && seen.asks && seen.guard.is_some() => Calls::Collective,
-        false if seen.yields || early && seen.asks => Calls::Always,
-        _ => Calls::Never,
+        true if seen.yields && seen.locks => Some(Place::Yield),
+        true if early && seen.asks && seen.guard.is_some() => Some(Place::Lock),
+        // All that wait ask.
+        false if early && seen.asks => Some(Place::Ask),
+        false if seen.yields => Some(Place::Yield),
+        _ => None,
     }
 }
 
@@ -175,13 +194,25 @@ unsafe extern "C" fn asked(worker: *mut c_void) -> c_uint {
     }
 }
 
+/// This call has made a round: it may stand when it takes the lock again.
+fn note() {
+    if let Some(caller) = progress::caller() {
+        MADE_BY[0].store(caller.pc, Ordering::Relaxed);
+        MADE_BY[1].store(caller.sp, Ordering::Relaxed);
+    }
+}
+
+/// Has a call that has made a round stand when it takes this lock again. What notes calls must be in place.
+fn stand_at(lock: usize) {
+    GUARD.store(lock, Ordering::SeqCst);
+    // SAFETY: a function of that type.
+    unsafe { LOCK.choose(taken as *const () as usize) };
+}
+
 /// In UCX's place where the library has a lock.
 unsafe extern "C" fn noted(worker: *mut c_void) -> c_uint {
-    if is_pending()
-        && let Some(caller) = progress::caller()
-    {
-        ASKED_BY[0].store(caller.pc, Ordering::Relaxed);
-        ASKED_BY[1].store(caller.sp, Ordering::Relaxed);
+    if is_pending() {
+        note();
     }
     // SAFETY: the caller's worker.
     unsafe { ask(worker) }
@@ -198,7 +229,7 @@ unsafe extern "C" fn yielded() -> c_int {
     }
 }
 
-/// In the place of `pthread_mutex_lock`, with whatever FS the thread has. Elsewhere than in a call that has asked UCX nothing waits as yet, and what is called may be no operation that
+/// In the place of `pthread_mutex_lock`, with whatever FS the thread has. Elsewhere than in a call that has made a round nothing waits as yet, and what is called may be no operation that
 /// can be begun anew.
 unsafe extern "C" fn taken(mutex: *mut c_void) -> c_int {
     // SAFETY: the library waits, and the lock with which it does is not taken as yet; the mutex is the caller's.
@@ -206,8 +237,8 @@ unsafe extern "C" fn taken(mutex: *mut c_void) -> c_int {
         if mutex.addr() == GUARD.load(Ordering::Relaxed)
             && is_pending()
             && let Some(caller) = progress::caller()
-            && ASKED_BY[0].load(Ordering::Relaxed) == caller.pc
-            && ASKED_BY[1].load(Ordering::Relaxed) == caller.sp
+            && MADE_BY[0].load(Ordering::Relaxed) == caller.pc
+            && MADE_BY[1].load(Ordering::Relaxed) == caller.sp
         {
             wait();
         }
@@ -227,6 +258,13 @@ unsafe fn ask(worker: *mut c_void) -> c_uint {
 unsafe fn yield_processor() -> c_int {
     // SAFETY: what the library's import led to.
     unsafe { core::mem::transmute::<*const (), Yield>(YIELD.own())() }
+}
+
+/// The libc's `nanosleep`.
+#[inline(always)]
+unsafe fn sleep(time: *const libc::timespec, left: *mut libc::timespec) -> c_int {
+    // SAFETY: what the library's import led to; the caller's time and place.
+    unsafe { core::mem::transmute::<*const (), Sleep>(NAP.own())(time, left) }
 }
 
 /// The libc's `pthread_mutex_lock`.
@@ -262,23 +300,29 @@ mod tests {
             asks,
             guard: (asks && lock != 0).then_some(lock),
             locks: lock != 0,
+            outer: None,
             yields,
         };
-        for (version, seen, several, calls) in [
-            ((4, 0), seen(true, 0, false), false, Calls::Always),
-            ((4, 1), seen(true, 0, false), false, Calls::Always),
-            ((4, 0), seen(false, 0, false), false, Calls::Never),
-            ((4, 2), seen(true, 0, false), false, Calls::Never),
-            ((5, 0), seen(true, 0, true), false, Calls::Always),
-            ((5, 0), seen(false, 0, true), false, Calls::Always),
-            ((4, 0), seen(true, 7, false), true, Calls::Collective),
-            ((4, 0), seen(true, 0, false), true, Calls::Never),
-            ((4, 2), seen(true, 7, false), true, Calls::Never),
-            ((5, 0), seen(true, 7, true), true, Calls::Always),
-            ((5, 0), seen(false, 7, true), true, Calls::Always),
-            ((5, 0), seen(true, 0, true), true, Calls::Never),
+        for (version, seen, several, place) in [
+            ((4, 0), seen(true, 0, false), false, Some(Place::Ask)),
+            ((4, 1), seen(true, 0, false), false, Some(Place::Ask)),
+            ((4, 1), seen(true, 0, true), false, Some(Place::Ask)),
+            ((4, 1), seen(false, 0, true), false, Some(Place::Yield)),
+            ((4, 0), seen(false, 0, false), false, None),
+            ((4, 2), seen(true, 0, false), false, None),
+            ((4, 2), seen(true, 0, true), false, Some(Place::Yield)),
+            ((5, 0), seen(true, 0, true), false, Some(Place::Yield)),
+            ((5, 0), seen(false, 0, true), false, Some(Place::Yield)),
+            ((4, 0), seen(true, 7, false), true, Some(Place::Lock)),
+            ((4, 0), seen(true, 0, false), true, None),
+            ((4, 1), seen(true, 7, true), true, Some(Place::Yield)),
+            ((4, 2), seen(true, 7, false), true, None),
+            ((4, 2), seen(true, 7, true), true, Some(Place::Yield)),
+            ((5, 0), seen(true, 7, true), true, Some(Place::Yield)),
+            ((5, 0), seen(false, 7, true), true, Some(Place::Yield)),
+            ((5, 0), seen(true, 0, true), true, None),
         ] {
-            assert_eq!(choose(version, &seen, several), calls, "{version:?}");
+            assert_eq!(choose(version, &seen, several), place, "{version:?}");
         }
     }
 }

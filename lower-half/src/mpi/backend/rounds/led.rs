@@ -49,6 +49,11 @@ impl Led {
         self.own.load(Ordering::Relaxed) as *const ()
     }
 
+    /// Which function is called; 0: the library does not import it.
+    pub fn leads_to(&self) -> usize {
+        self.import().map_or(0, Import::leads_to)
+    }
+
     /// Has this function called instead.
     ///
     /// # Safety

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
 use stillpoint_wrappers::gate::HandleKind;
 
-use super::{ASK, LOCK, UNLOCK, YIELD};
+use super::{ASK, LOCK, NAP, UNLOCK, YIELD, heavy};
 use crate::mpi::predefined::{SELF, predefined};
 use crate::mpi::table;
 
@@ -16,6 +16,10 @@ const BYTE: i32 = 583;
 
 /// How many locks the library has.
 static HELD: AtomicI32 = AtomicI32::new(0);
+/// The one lock that it took while it had none; `SEVERAL`: there were several.
+static OUTER: AtomicUsize = AtomicUsize::new(0);
+/// No lock's address.
+const SEVERAL: usize = 1;
 /// The lock that it took last.
 static LAST: AtomicUsize = AtomicUsize::new(0);
 static ASKED: AtomicBool = AtomicBool::new(false);
@@ -30,6 +34,8 @@ pub struct Seen {
     pub asks: bool,
     /// The one lock that it has then.
     pub guard: Option<usize>,
+    /// The one lock that it takes while it has none.
+    pub outer: Option<usize>,
     /// It takes locks, and was seen to.
     pub locks: bool,
     /// It gives its processor up where it waits, and has no lock then.
@@ -42,6 +48,8 @@ pub fn tried() -> Seen {
     unsafe {
         ASK.lead_to(ask as *const () as usize);
         YIELD.lead_to(yielding as *const () as usize);
+        let naps = NAP.leads_to();
+        NAP.lead_to(napping as *const () as usize);
         // One without the other would count wrong.
         if LOCK.is_there() && UNLOCK.is_there() {
             LOCK.lead_to(lock as *const () as usize);
@@ -49,6 +57,7 @@ pub fn tried() -> Seen {
         }
         make_a_round();
         wait();
+        NAP.lead_to(naps);
     }
     for led in [&ASK, &YIELD, &LOCK, &UNLOCK] {
         led.lead_back();
@@ -60,6 +69,7 @@ pub fn tried() -> Seen {
     Seen {
         asks: ASKED.load(Ordering::Relaxed),
         guard: (guard != 0).then_some(guard),
+        outer: Some(OUTER.load(Ordering::Relaxed)).filter(|lock| ![0, SEVERAL].contains(lock)),
         locks: LAST.load(Ordering::Relaxed) != 0,
         yields: free && !locked,
     }
@@ -122,15 +132,35 @@ unsafe extern "C" fn ask(worker: *mut c_void) -> c_uint {
     unsafe { super::ask(worker) }
 }
 
-unsafe extern "C" fn yielding() -> c_int {
+/// It gives its processor up.
+fn yields() {
     let locked = HELD.load(Ordering::Relaxed) != 0;
     YIELDED[usize::from(locked)].store(true, Ordering::Relaxed);
+}
+
+unsafe extern "C" fn napping(time: *const libc::timespec, left: *mut libc::timespec) -> c_int {
+    // SAFETY: the caller's time and place.
+    unsafe {
+        if !heavy::is_between_rounds(time) {
+            return super::sleep(time, left);
+        }
+    }
+    yields();
+    0
+}
+
+unsafe extern "C" fn yielding() -> c_int {
+    yields();
     // SAFETY: takes nothing.
     unsafe { super::yield_processor() }
 }
 
 unsafe extern "C" fn lock(mutex: *mut c_void) -> c_int {
-    HELD.fetch_add(1, Ordering::Relaxed);
+    if HELD.fetch_add(1, Ordering::Relaxed) == 0 {
+        let others = ![0, mutex.addr()].contains(&OUTER.load(Ordering::Relaxed));
+        let outer = if others { SEVERAL } else { mutex.addr() };
+        OUTER.store(outer, Ordering::Relaxed);
+    }
     LAST.store(mutex.addr(), Ordering::Relaxed);
     // SAFETY: the caller's mutex.
     unsafe { super::take(mutex) }

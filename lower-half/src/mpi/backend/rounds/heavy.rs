@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{NAP, YIELD, is_pending, wait};
 
-/// What has it sleep, and what is written there if the user says nothing. Written so, it is ours: users write 1.
-const SLEEPS: (&str, &str) = ("MPIR_CVAR_ENABLE_HEAVY_YIELD", "yes");
+/// What has it sleep, and what is written there if the user says nothing. Written so, it is ours, also where a process before this one has written it: users write 1.
+const SLEEPS: (&str, &str) = ("MPIR_CVAR_ENABLE_HEAVY_YIELD", "YES");
 
 /// Whether the library sleeps because it is told to here.
 static OURS: AtomicBool = AtomicBool::new(false);
@@ -20,7 +20,8 @@ static STANDS: AtomicBool = AtomicBool::new(false);
 /// # Safety
 /// No other thread may run yet.
 pub unsafe fn loaded() {
-    if !NAP.is_there() || YIELD.is_there() || env::var_os(SLEEPS.0).is_some() {
+    let is_told = env::var_os(SLEEPS.0).is_some_and(|told| told != SLEEPS.1);
+    if !NAP.is_there() || YIELD.is_there() || is_told {
         return;
     }
     // SAFETY: the caller's.

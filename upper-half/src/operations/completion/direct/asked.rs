@@ -13,7 +13,7 @@ use crate::ground::object::Object;
 use crate::objects::outcome::class;
 use crate::operations::direct::{self, Own, Stay};
 use crate::operations::request::light::{self, Form};
-use crate::operations::request::{self, Request, State, over};
+use crate::operations::request::{self, PERSISTENT, Request, State, over};
 
 /// Requests of a call that goes this way, at most.
 pub const FEW: usize = 64;
@@ -202,7 +202,7 @@ impl Asked {
                 }
                 handle.set(request::null());
             } else {
-                tell_any(handle);
+                tell_any(handle, self.is_given_up(index));
             }
         }
     }
@@ -316,14 +316,18 @@ unsafe fn word_of(handle: *mut Object) -> Option<(Sort, Word)> {
         if let Some(request) = request::plain(handle) {
             return Some((Sort::Plain, (*request).head.lower));
         }
-        request::askable(handle).map(|request| (Sort::Askable, (*request).head.lower))
+        // With one that has failed Open MPI gives up whatever has the mark of a failure, and one that nobody has begun may have it from who had its memory before.
+        request::askable(handle).map(|request| match (*request).state {
+            State::Active => (Sort::Askable, (*request).head.lower),
+            _ => (Sort::Askable, request::null_word()),
+        })
     }
 }
 
-/// [`Asked::tell`] of any request.
+/// [`Asked::tell`] of any request. Open MPI gives up a persistent one that has failed, and tells of it as of one that is over.
 #[cold]
 #[inline(never)]
-unsafe fn tell_any(handle: PlaceOf<RequestHandle>) {
+unsafe fn tell_any(handle: PlaceOf<RequestHandle>, is_given_up: bool) {
     // SAFETY: the caller's request, null or askable.
     unsafe {
         if handle.get() == request::null() {
@@ -334,7 +338,13 @@ unsafe fn tell_any(handle: PlaceOf<RequestHandle>) {
         }
         let request: *mut Request = handle.get().cast();
         light::unfold(request);
-        if (*request).state == State::Active && request::complete(request, None).ended {
+        if (*request).state != State::Active {
+            return;
+        }
+        if is_given_up && (*request).flags & PERSISTENT != 0 {
+            (*request).head.lower = request::null_word();
+        }
+        if request::complete(request, None).ended {
             handle.set(request::null());
         }
     }

@@ -7,23 +7,22 @@ const DEBIAN: &str = "mpich-debian";
 const NEWER: &str = "mpich";
 const INTEL: &str = "impi";
 
+/// An operation of each kind, its late rank, root, number of elements.
+const ALL: [[&str; 4]; 9] = [
+    ["barrier", "1", "0", "40"],
+    ["allreduce", "1", "0", "40"],
+    ["alltoall", "0", "0", "400000"],
+    ["bcast", "0", "0", "40"],
+    ["exscan", "0", "0", "40"],
+    ["split", "0", "0", "1"],
+    ["finalize", "0", "0", "1"],
+    ["several", "2", "0", "60"],
+    ["behind", "1", "0", "40"],
+];
+
 #[test]
 fn mpich_5_with_the_abi_of_the_standard() {
-    each(
-        NEWER,
-        NEWER,
-        &[
-            ["barrier", "1", "0", "40"],
-            ["allreduce", "1", "0", "40"],
-            ["alltoall", "0", "0", "400000"],
-            ["bcast", "0", "0", "40"],
-            ["exscan", "0", "0", "40"],
-            ["split", "0", "0", "1"],
-            ["finalize", "0", "0", "1"],
-            ["several", "2", "0", "60"],
-            ["behind", "1", "0", "40"],
-        ],
-    );
+    each(NEWER, NEWER, &ALL);
     each(
         NEWER,
         NEWER,
@@ -100,21 +99,7 @@ fn mpich_4_3() {
 }
 
 fn between(on: &str) {
-    each(
-        DEBIAN,
-        on,
-        &[
-            ["barrier", "1", "0", "40"],
-            ["allreduce", "1", "0", "40"],
-            ["alltoall", "0", "0", "400000"],
-            ["bcast", "0", "0", "40"],
-            ["exscan", "0", "0", "40"],
-            ["split", "0", "0", "1"],
-            ["finalize", "0", "0", "1"],
-            ["several", "2", "0", "60"],
-            ["behind", "1", "0", "40"],
-        ],
-    );
+    each(DEBIAN, on, &ALL);
     each(
         DEBIAN,
         on,

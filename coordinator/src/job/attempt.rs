@@ -111,6 +111,10 @@ impl Attempt {
         self.phases
             .push((self.phase, now.saturating_sub(self.phase_began)));
         self.phase = phase;
+        // What ranks said of themselves belongs to the phase before; the copy goes on in the phase after it.
+        if phase != Phase::Write {
+            self.late.fill(String::new());
+        }
         self.phase_began = now;
         self.done.fill(false);
         self.delayed = None;
@@ -285,19 +289,27 @@ impl Attempt {
                 "manifest and names are not on the disk yet (is the file system busy?)".to_owned()
             }
             Phase::End => "the ranks have not ended yet".to_owned(),
-            phase => {
-                let missing: Vec<u32> = (0u32..)
-                    .zip(&self.done)
-                    .filter(|(_, done)| !**done)
-                    .map(|(rank, _)| rank)
-                    .collect();
-                let words = match phase {
-                    Phase::Copy | Phase::Write => "still writing (is the file system busy?)",
-                    _ => "did not answer",
-                };
-                format!("{} {words}", ranks_in_words(&missing, size))
+            Phase::Copy | Phase::Write => self.missing("still writing"),
+            _ => self.missing("did not answer"),
+        }
+    }
+
+    /// Ranks that are not done, by what they say of themselves, or in the given words where they say nothing.
+    fn missing(&self, otherwise: &str) -> String {
+        let mut by_words: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        for (rank, (done, late)) in (0u32..).zip(self.done.iter().zip(&self.late)) {
+            let words = match late.as_str() {
+                "" => otherwise,
+                late => late,
+            };
+            if !done {
+                by_words.entry(words).or_default().push(rank);
             }
         }
+        let all = by_words.into_iter();
+        all.map(|(words, ranks)| format!("{} {words}", ranks_in_words(&ranks, self.done.len())))
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 
     /// The committed epoch, for people; the time of the phase under way is counted up to `now`.

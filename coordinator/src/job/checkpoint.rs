@@ -67,6 +67,7 @@ impl Job {
                     self.tell(watchers, ToCommand::Hindered { reasons });
                 }
             }
+            (Phase::Copy | Phase::Write, Progress::Waits { what }) => attempt.waits(rank, what),
             (Phase::Reach, Progress::Asks { missing }) => self.on_late(missing),
             (Phase::Reach, Progress::Told(told)) => self.on_told(rank, told),
             (Phase::Flag | Phase::Reach, progress) => self.on_clock(rank, progress, now),

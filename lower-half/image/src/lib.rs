@@ -8,6 +8,7 @@
 //! * [`format`] - the layout, drawn
 //! * [`Writer`], [`Reader`] - the two ends of it
 //! * [`pages`] - where a writer's bytes come from
+//! * [`crew`] - the threads that do a writer's work
 //! * [`verify`], [`inspect`] - read every byte; say what is inside
 //! * [`Manifest`] - which images make an epoch
 //! * [`delta`], [`Origin`] - what an image leaves where earlier ones have it
@@ -28,6 +29,7 @@ pub mod blocks;
 pub mod changes;
 mod check;
 pub mod compression;
+pub mod crew;
 pub mod delta;
 pub mod descriptors;
 pub mod devices;
@@ -56,6 +58,7 @@ mod writer;
 
 pub use changes::RegionBytes;
 pub use compression::Compression;
+pub use crew::Crew;
 pub use delta::{Base, Carried};
 pub use error::ImageError;
 pub use estimate::estimate;

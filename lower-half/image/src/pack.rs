@@ -18,6 +18,7 @@ use memmap2::MmapMut;
 use stillpoint_faults::{Point, strike};
 
 use crate::compression::{Codec, Compression, Compressor, worst_case};
+use crate::crew::{Crew, Steps};
 use crate::format::{CHUNK_BYTES, ChunkRecord, RunRecord, checksum};
 use crate::index::{Key, Place};
 use crate::pages::PageRun;
@@ -54,7 +55,7 @@ pub(crate) struct Packing<'a> {
     /// Where the next chunk goes.
     pub end: &'a AtomicU64,
     pub compression: Compression,
-    pub threads: usize,
+    pub crew: Crew,
     /// Who knows of chunks that there are already.
     pub sharing: Option<&'a Sharing>,
 }
@@ -64,7 +65,8 @@ impl Packing<'_> {
     pub fn pack(&self, space: u32, input: &[PageRun<'_>]) -> io::Result<Packed> {
         let bytes: usize = input.iter().map(|run| run.bytes.len()).sum();
         let threads = self
-            .threads
+            .crew
+            .threads()
             .clamp(1, bytes.div_ceil(4 * CHUNK_BYTES).max(1));
         // What is kept besides memory has an image's own chunks.
         let sharing = self.sharing.filter(|_| space == 0);
@@ -80,25 +82,11 @@ impl Packing<'_> {
             failed: AtomicBool::new(false),
             space,
         };
-        let mut parts = Vec::new();
-        if threads == 1 {
-            parts.push(work.run()?);
-        } else {
-            std::thread::scope(|scope| -> io::Result<()> {
-                let workers: Vec<_> = (1..threads).map(|_| scope.spawn(|| work.run())).collect();
-                let mine = work.run();
-                for worker in workers {
-                    parts.push(
-                        worker
-                            .join()
-                            .map_err(|_| io::Error::other("a worker thread ended early"))??,
-                    );
-                }
-                parts.push(mine?);
-                Ok(())
-            })?;
-        }
-        Ok(merge(parts))
+        let workers = (0..threads).map(|_| Worker::new(&work));
+        let workers = workers.collect::<io::Result<Vec<_>>>()?;
+        let workers = self.crew.carry_out(workers)?;
+        let parts = workers.into_iter().map(|worker| worker.chunks.packed);
+        Ok(merge(parts.collect()))
     }
 }
 
@@ -134,17 +122,81 @@ struct Work<'a> {
     space: u32,
 }
 
-impl Work<'_> {
-    fn run(&self) -> io::Result<Packed> {
-        let result = Worker::new(self).and_then(Worker::run);
-        if result.is_err() {
-            self.failed.store(true, Ordering::Relaxed);
+/// One thread's part of it.
+struct Worker<'w, 'a> {
+    room: Room,
+    /// What is being packed.
+    stretch: Option<Cursor<'a, Piece<'a>>>,
+    pieces: Vec<Piece<'a>>,
+    runs: Vec<Kept>,
+    chunks: Chunks<'w, 'a>,
+}
+
+impl<'w, 'a> Worker<'w, 'a> {
+    fn new(work: &'w Work<'a>) -> io::Result<Worker<'w, 'a>> {
+        Ok(Worker {
+            room: Room::new(work.sharing.is_some())?,
+            stretch: None,
+            pieces: Vec::new(),
+            runs: Vec::new(),
+            chunks: Chunks {
+                work,
+                compressor: Compressor::new(work.packing.compression)?,
+                compressed: MmapMut::map_anon(worst_case(CHUNK_BYTES))?,
+                is_hard: false,
+                packed: Packed::default(),
+            },
+        })
+    }
+
+    /// The next stretch, if there is one.
+    fn next_stretch(&mut self) -> io::Result<Option<Cursor<'a, Piece<'a>>>> {
+        let work = self.chunks.work;
+        let ended_early = |_| io::Error::other("a worker thread ended early");
+        let mut cursor = work.cursor.lock().map_err(ended_early)?;
+        let mut stretch = Vec::new();
+        let more = cursor.next(work.stretch, &mut stretch);
+        if work.sharing.is_some() {
+            // Who has the same memory elsewhere has stretches that end elsewhere, but chunks that end here too.
+            cursor.lengthen(CHUNK_BYTES, &mut stretch, |page| self.room.stays(page))?;
         }
-        result
+        Ok(more.then(|| Cursor::new(stretch)))
+    }
+
+    /// Packs what the room holds of the stretch, at most a chunk's length more; false when there is no stretch left.
+    fn pack(&mut self) -> io::Result<bool> {
+        let mut stretch = match self.stretch.take() {
+            Some(stretch) => stretch,
+            None => match self.next_stretch()? {
+                Some(stretch) => stretch,
+                None => return Ok(false),
+            },
+        };
+        let most = self.room.free().min(CHUNK_BYTES);
+        let more = stretch.next(most, &mut self.pieces);
+        self.room.gather(&self.pieces)?;
+        while let Some(bytes) = self.room.next_chunk(!more, &mut self.runs) {
+            self.chunks.put(bytes, &self.runs)?;
+        }
+        self.stretch = more.then_some(stretch);
+        Ok(true)
     }
 }
 
-struct Worker<'w, 'a> {
+impl Steps for Worker<'_, '_> {
+    /// Ends early where another worker has failed.
+    fn step(&mut self) -> io::Result<bool> {
+        let failed = &self.chunks.work.failed;
+        if failed.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        self.pack()
+            .inspect_err(|_| failed.store(true, Ordering::Relaxed))
+    }
+}
+
+/// What a worker has made.
+struct Chunks<'w, 'a> {
     work: &'w Work<'a>,
     compressor: Compressor,
     compressed: MmapMut,
@@ -153,56 +205,7 @@ struct Worker<'w, 'a> {
     packed: Packed,
 }
 
-impl<'w, 'a> Worker<'w, 'a> {
-    fn new(work: &'w Work<'a>) -> io::Result<Worker<'w, 'a>> {
-        Ok(Worker {
-            work,
-            compressor: Compressor::new(work.packing.compression)?,
-            compressed: MmapMut::map_anon(worst_case(CHUNK_BYTES))?,
-            is_hard: false,
-            packed: Packed::default(),
-        })
-    }
-
-    fn run(mut self) -> io::Result<Packed> {
-        let mut room = Room::new(self.work.sharing.is_some())?;
-        let mut stretch: Vec<Piece<'_>> = Vec::new();
-        loop {
-            let more = match self.work.cursor.lock() {
-                Ok(mut cursor) => {
-                    let more = cursor.next(self.work.stretch, &mut stretch);
-                    if self.work.sharing.is_some() {
-                        // Who has the same memory elsewhere has stretches that end elsewhere, but chunks that end here too.
-                        cursor.lengthen(CHUNK_BYTES, &mut stretch, |page| room.stays(page))?;
-                    }
-                    more
-                }
-                Err(_) => return Err(io::Error::other("a worker thread ended early")),
-            };
-            if !more || !self.pack(&stretch, &mut room)? {
-                return Ok(self.packed);
-            }
-        }
-    }
-
-    /// Packs a stretch, unless another worker has failed.
-    fn pack(&mut self, stretch: &[Piece<'_>], room: &mut Room) -> io::Result<bool> {
-        let (mut cursor, mut pieces, mut runs) = (Cursor::new(stretch), Vec::new(), Vec::new());
-        loop {
-            if self.work.failed.load(Ordering::Relaxed) {
-                return Ok(false);
-            }
-            let more = cursor.next(room.free().min(CHUNK_BYTES), &mut pieces);
-            room.gather(&pieces)?;
-            while let Some(bytes) = room.next_chunk(!more, &mut runs) {
-                self.put(bytes, &runs)?;
-            }
-            if !more {
-                return Ok(true);
-            }
-        }
-    }
-
+impl Chunks<'_, '_> {
     /// Makes a chunk, and writes it where there is none like it.
     fn put(&mut self, input: &[u8], kept: &[Kept]) -> io::Result<()> {
         let Packing { store, end, .. } = self.work.packing;
@@ -298,7 +301,7 @@ mod tests {
                 store: &file,
                 end: &end,
                 compression: Compression::None,
-                threads: 3,
+                crew: Crew::of(3),
                 sharing,
             };
             let packed = packing.pack(0, &input);

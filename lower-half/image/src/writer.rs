@@ -12,6 +12,7 @@ use stillpoint_faults::{Point, strike};
 use zerocopy::IntoBytes;
 
 use crate::compression::Compression;
+use crate::crew::Crew;
 use crate::delta::{Base, Carried};
 use crate::descriptors::Descriptors;
 use crate::devices::{DeviceMemory, Uuid};
@@ -62,7 +63,7 @@ pub struct Writer {
     store: Box<dyn Store>,
     end: AtomicU64,
     compression: Compression,
-    threads: usize,
+    crew: Crew,
     pages: Packed,
     carried: Carried,
     sharing: Option<Sharing>,
@@ -106,7 +107,7 @@ impl Writer {
             store,
             end: AtomicU64::new(HEADER_BYTES),
             compression,
-            threads: 1,
+            crew: Crew::of(1),
             pages: Packed::default(),
             carried: Carried::default(),
             sharing: None,
@@ -123,9 +124,9 @@ impl Writer {
         &self.path
     }
 
-    /// How many threads pack pages; 1 unless said.
-    pub fn use_threads(&mut self, threads: usize) {
-        self.threads = threads;
+    /// The threads that pack pages; one unless said.
+    pub fn use_crew(&mut self, crew: Crew) {
+        self.crew = crew;
     }
 
     /// From here on memory that the epoch has already, as far as is known there, is not written again.
@@ -197,7 +198,7 @@ impl Writer {
             store: &*self.store,
             end: &self.end,
             compression: self.compression,
-            threads: self.threads,
+            crew: self.crew,
             sharing: self.sharing.as_ref(),
         };
         let packed = packing.pack(space, runs);

@@ -108,7 +108,7 @@ proptest! {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("image");
         let mut writer = Writer::create(&path, compression).unwrap();
-        writer.use_threads(threads);
+        writer.use_crew(Crew::of(threads));
         writer.memory(&runs).unwrap();
         writer.identity(&common::identity()).unwrap();
         writer.environment(&common::environment()).unwrap();

@@ -68,7 +68,7 @@ fn runs(memory: &Memory) -> Vec<PageRun<'_>> {
 
 fn whole(memory: &Memory, sharing: Sharing, threads: usize, at: (&Path, u64, u32)) -> Written {
     let write = |writer: &mut Writer| {
-        writer.use_threads(threads);
+        writer.use_crew(Crew::of(threads));
         writer.share(sharing);
         writer.memory(&runs(memory)).unwrap();
     };

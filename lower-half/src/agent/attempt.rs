@@ -5,7 +5,7 @@ mod reports;
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use stillpoint_clock::rank::Activity;
 use stillpoint_faults::{Point, pass, strike};
@@ -14,8 +14,8 @@ use stillpoint_protocol::agent::{Begin, FromAgent, Order, Progress};
 use stillpoint_protocol::client::ClientError;
 
 use super::absent::{Absent, Said};
-use super::ending;
-use super::late::Late;
+use super::late::{Late, Writes};
+use super::{ending, late};
 use crate::capture::behind::Behind;
 use crate::capture::increment;
 use crate::capture::maps::Seen;
@@ -42,6 +42,9 @@ pub enum Outcome {
     Ends,
 }
 
+/// How often an attempt looks at the threads when no message comes.
+const TICK: Duration = Duration::from_millis(1);
+
 /// The rank's side of one attempt.
 pub struct Attempt {
     number: u64,
@@ -63,6 +66,8 @@ pub struct Attempt {
     /// What the latest tick saw.
     looked: Option<Activity>,
     late: Late,
+    /// The image is being written.
+    writes: Option<Writes>,
     absent: Absent,
     /// A poll, and when it has to be answered.
     unanswered: Option<(u32, Instant)>,
@@ -128,6 +133,7 @@ impl Attempt {
             said: None,
             looked: None,
             late: Late::new(),
+            writes: None,
             absent: Absent::new(),
             unanswered: None,
             told: clocks.iter().map(|(ggid, _)| *ggid).collect(),
@@ -261,13 +267,24 @@ impl Attempt {
         Ok(())
     }
 
+    /// How long the agent sleeps at most when no message comes.
+    pub fn patience(&self) -> Option<Duration> {
+        match &self.writes {
+            Some(_) => Some(late::PAUSE),
+            None => self.ticks().then_some(TICK),
+        }
+    }
+
     /// Whether the threads are to be looked at again and again.
-    pub fn ticks(&self) -> bool {
+    fn ticks(&self) -> bool {
         self.seen != 0 && self.executor.is_none() && !self.refused
     }
 
     /// Looks at the threads, and says what the rank does if that has changed.
     pub fn tick(&mut self, sender: &Sender<FromAgent>) -> Result<(), ClientError> {
+        if let Some(what) = self.writes.as_mut().and_then(Writes::look) {
+            self.say(Progress::Waits { what }, sender)?;
+        }
         if !self.ticks() {
             return Ok(());
         }
@@ -366,6 +383,9 @@ impl Attempt {
                     return self.say(Progress::WriteFailed { reason }, sender);
                 }
             }
+        }
+        if matches!(task, Task::Write(..)) {
+            self.writes = Some(Writes::begin());
         }
         if let Some(executor) = &self.executor {
             executor.give(task);

@@ -1,4 +1,4 @@
-//! What a rank does that has not come to its still point for long: for people who wait for it.
+//! What a rank does that has not come to its still point for long, or writes its image for long: for people who wait for it.
 
 use std::time::{Duration, Instant};
 
@@ -6,11 +6,12 @@ use stillpoint_clock::rank::Activity;
 
 use crate::executor::stopping;
 use crate::ground::page::Page;
+use crate::ground::writing::Seen;
 
 /// Who takes longer says what it does.
 const LONG: Duration = Duration::from_secs(1);
 /// How often it looks again.
-const PAUSE: Duration = Duration::from_millis(250);
+pub const PAUSE: Duration = Duration::from_millis(250);
 
 /// What the coordinator knows of it.
 pub struct Late {
@@ -47,6 +48,45 @@ impl Late {
         let news = said != self.said;
         self.said.clone_from(&said);
         news.then_some(said)
+    }
+}
+
+/// A rank that writes its image.
+pub struct Writes {
+    next: Instant,
+    seen: Seen,
+    at: Instant,
+    /// When storage was last seen to answer.
+    answered: Instant,
+    said: &'static str,
+}
+
+impl Writes {
+    pub fn begin() -> Self {
+        Self {
+            next: Instant::now() + LONG,
+            seen: Seen::now(),
+            at: Instant::now(),
+            answered: Instant::now(),
+            said: "",
+        }
+    }
+
+    /// What it waits for, if that is something new.
+    pub fn look(&mut self) -> Option<String> {
+        if Instant::now() < self.next {
+            return None;
+        }
+        let seen = Seen::now();
+        if !seen.waits_for_storage(&self.seen) {
+            self.answered = Instant::now();
+        }
+        let said = seen.since(&self.seen, self.at.elapsed(), self.answered.elapsed());
+        (self.seen, self.at) = (seen, Instant::now());
+        self.next = self.at + LONG;
+        let news = said != self.said;
+        self.said = said;
+        news.then(|| said.to_owned())
     }
 }
 

@@ -52,8 +52,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// seconds at most.
 const LAST_WORD: Duration = Duration::from_millis(1500);
 const LOOK: Duration = Duration::from_millis(5);
-/// How often an attempt looks at the threads when no message comes.
-const TICK: Duration = Duration::from_millis(1);
 
 /// Why a rank could not join its job.
 #[derive(Debug, thiserror::Error)]
@@ -156,8 +154,7 @@ impl Agent {
                 attempt.raise(raises, &self.sender)?;
                 attempt.tick(&self.sender)?;
             }
-            let ticks = self.attempt.as_ref().is_some_and(Attempt::ticks);
-            let patience = ticks.then_some(TICK);
+            let patience = self.attempt.as_ref().and_then(Attempt::patience);
             self.wait_for_bell(patience);
         }
     }

@@ -10,6 +10,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use stillpoint_image::pages::{Bytes, Pages};
 
+use crate::ground::writing;
+
 /// The access has been taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the checkpoint was given up")]
@@ -129,6 +131,7 @@ impl<'a> Memory<'a> {
 
 impl Pages for Memory<'_> {
     fn copy(&self, from: u64, into: &mut [u8]) -> io::Result<()> {
+        writing::step();
         let _inside = self.0.enter()?;
         // SAFETY: inside, `through`'s caller says that it can be read and that nobody writes it; `into` is the writer's own.
         unsafe { std::ptr::copy_nonoverlapping(from as *const u8, into.as_mut_ptr(), into.len()) };

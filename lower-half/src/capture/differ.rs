@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
+use stillpoint_image::crew::{Crew, Steps};
 use stillpoint_image::format::CHUNK_BYTES;
 use stillpoint_image::pages::Pages;
 use stillpoint_incremental::blocks::{BlockSize, Compared, Counts, Memory, PAGE, Table, stretches};
@@ -61,12 +61,50 @@ fn batches(pieces: &[Range<u64>]) -> Vec<&[Range<u64>]> {
     batches
 }
 
-/// Compares ranges of whole pages with what the table knows of them, on so many threads.
+/// One thread's part of a comparison.
+struct Part<'a> {
+    old: &'a Table,
+    pages: &'a dyn Pages,
+    batches: &'a [&'a [Range<u64>]],
+    next: &'a AtomicUsize,
+    room: Vec<u8>,
+    /// With the number of the batch, the model's region of each of its pieces.
+    found: Vec<(usize, Vec<(u64, Compared)>)>,
+}
+
+impl Steps for Part<'_> {
+    fn step(&mut self) -> io::Result<bool> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let Some(batch) = self.batches.get(number) else {
+            return Ok(false);
+        };
+        let bytes: u64 = batch.iter().map(|piece| piece.end - piece.start).sum();
+        self.room.resize(bytes as usize, 0);
+        self.pages.gather(batch, &mut self.room)?;
+        let (mut all, mut rest) = (Vec::with_capacity(batch.len()), self.room.as_slice());
+        for piece in *batch {
+            let (bytes, more) = rest.split_at((piece.end - piece.start) as usize);
+            rest = more;
+            let start = piece.start;
+            let mut source = Source { start, bytes };
+            let dirty = piece.start / PAGE..piece.end.div_ceil(PAGE);
+            let compared = self
+                .old
+                .compare(piece.clone(), std::slice::from_ref(&dirty), &mut source)
+                .map_err(io::Error::other)?;
+            all.push((piece.start / REGION, compared));
+        }
+        self.found.push((number, all));
+        Ok(true)
+    }
+}
+
+/// Compares ranges of whole pages with what the table knows of them.
 pub fn compare(
     old: &Table,
     ranges: &[Range<usize>],
     pages: &dyn Pages,
-    workers: usize,
+    crew: Crew,
 ) -> io::Result<Difference> {
     let wide = ranges
         .iter()
@@ -74,44 +112,17 @@ pub fn compare(
     let pieces: Vec<Range<u64>> = by_region(wide).map(|(_, piece)| piece).collect();
     let batches = batches(&pieces);
     let next = AtomicUsize::new(0);
-    let found = Mutex::new(Vec::new());
-    let work = || -> io::Result<()> {
-        let mut room = Vec::new();
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(batch) = batches.get(number) else {
-                return Ok(());
-            };
-            let bytes: u64 = batch.iter().map(|piece| piece.end - piece.start).sum();
-            room.resize(bytes as usize, 0);
-            pages.gather(batch, &mut room)?;
-            let (mut all, mut rest) = (Vec::with_capacity(batch.len()), room.as_slice());
-            for piece in *batch {
-                let (bytes, more) = rest.split_at((piece.end - piece.start) as usize);
-                rest = more;
-                let start = piece.start;
-                let mut source = Source { start, bytes };
-                let dirty = piece.start / PAGE..piece.end.div_ceil(PAGE);
-                let compared = old
-                    .compare(piece.clone(), std::slice::from_ref(&dirty), &mut source)
-                    .map_err(io::Error::other)?;
-                all.push((piece.start / REGION, compared));
-            }
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            found.push((number, all));
-        }
+    let threads = crew.threads().clamp(1, batches.len().max(1));
+    let part = |_| Part {
+        old,
+        pages,
+        batches: &batches,
+        next: &next,
+        room: Vec::new(),
+        found: Vec::new(),
     };
-    let workers = workers.clamp(1, batches.len().max(1));
-    std::thread::scope(|scope| -> io::Result<()> {
-        let others: Vec<_> = (1..workers).map(|_| scope.spawn(work)).collect();
-        let mine = work();
-        for other in others {
-            let ended_early = |_| Err(io::Error::other("a worker thread ended early"));
-            other.join().unwrap_or_else(ended_early)?;
-        }
-        mine
-    })?;
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let parts = crew.carry_out((0..threads).map(part).collect())?;
+    let mut found: Vec<_> = parts.into_iter().flat_map(|part| part.found).collect();
     found.sort_unstable_by_key(|(number, _)| *number);
     let found = found.into_iter().flat_map(|(_, all)| all);
     together(old.block_size(), ranges, found)

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use stillpoint_gpu_messages::Hashers;
+use stillpoint_image::crew::Crew;
 use stillpoint_image::delta::{Unchanged, within};
 use stillpoint_image::pages::Pages;
 use stillpoint_image::{Base, Carried, ImageError, Origin, Region, Writer, Written};
@@ -112,7 +113,7 @@ impl Increment {
         writer: &mut Writer,
         ranges: &[Range<usize>],
         pages: &dyn Pages,
-        workers: usize,
+        crew: Crew,
     ) -> Result<(), ImageError> {
         let (compared, others) = ranges::split(ranges, &self.compared);
         self.put(writer, &others, pages)?;
@@ -120,7 +121,7 @@ impl Increment {
             return Ok(());
         }
         let begun = Instant::now();
-        let found = differ::compare(&self.old, &compared, pages, workers);
+        let found = differ::compare(&self.old, &compared, pages, crew);
         let found = found.map_err(ImageError::io(writer.path(), "compare memory"))?;
         self.outcome.hash_seconds += begun.elapsed().as_secs_f64();
         for (region, counts) in found.counts {

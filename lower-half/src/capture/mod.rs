@@ -44,6 +44,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use stillpoint_faults::{Point, strike};
+use stillpoint_image::crew::Crew;
 use stillpoint_image::descriptors::Descriptors;
 use stillpoint_image::mapped_files::MappedFiles;
 use stillpoint_image::pages::{Bytes, Pages};
@@ -67,6 +68,7 @@ pub use rank::{remember, size, write};
 use snapshot::Snapshot;
 
 use crate::gpu::staged::{self, NotWritten};
+use crate::ground::writing::{self, Watched};
 use crate::ground::{background, disk};
 
 /// Why an image could not be written.
@@ -266,11 +268,15 @@ unsafe fn put_down(
     let on_devices = staged::bytes();
     let devices = staged::take();
     let mut writer = match request.store {
-        Some(store) => Writer::into_store(path, store, request.compression),
-        None => Writer::into_file(path, disk::image, request.compression)?,
+        Some(store) => Writer::into_store(path, Box::new(Watched(store)), request.compression),
+        None => {
+            let watched = |file| Box::new(Watched(disk::image(file))) as Box<dyn Store>;
+            let _in_storage = writing::in_storage();
+            Writer::into_file(path, watched, request.compression)?
+        }
     };
-    let workers = request.workers;
-    writer.use_threads(workers);
+    let mut crew = Crew::of(request.workers);
+    writer.use_crew(crew);
     let bytes = increment.changed.iter().map(|range| range.len() as u64);
     if let Some(sharing) = request
         .dedup
@@ -283,18 +289,22 @@ unsafe fn put_down(
     let parted = &surveyed.parted;
     surveyed.contents.write(&mut writer, &live)?;
     for ranges in [&parted.first, &parted.without_room] {
-        increment.write(&mut writer, ranges, &live, workers)?;
+        increment.write(&mut writer, ranges, &live, crew)?;
     }
     let waits = !parted.later.is_empty() || devices.is_some();
     let snapshot = match apart.filter(|_| waits) {
-        Some(say) => set_apart(parted, access, workers, say)?,
+        Some(say) => set_apart(parted, access, crew.threads(), say)?,
         None => None,
     };
     let pages: &dyn Pages = match &snapshot {
-        Some(snapshot) => snapshot,
+        Some(snapshot) => {
+            crew = crew.giving_way(background::TURNS);
+            writer.use_crew(crew);
+            snapshot
+        }
         None => &live,
     };
-    increment.write(&mut writer, &parted.later, pages, workers)?;
+    increment.write(&mut writer, &parted.later, pages, crew)?;
     drop(snapshot);
     if let Some(devices) = devices {
         let mut to = Devices::new(&mut writer, &mut increment);
@@ -319,6 +329,7 @@ unsafe fn put_down(
     let finishing = finishing.elapsed().as_secs_f64();
     let increment = increment::written(epoch, rank, &written, increment, finishing);
     if in_a_file {
+        let _in_storage = writing::in_storage();
         strike(Point::ImageReadAgain).map_err(CaptureError::process("image"))?;
         read_again(path, surveyed, &request.payloads, &written)?;
     }
@@ -339,7 +350,6 @@ fn set_apart<'a>(
     };
     inside.put_back();
     drop(inside);
-    background::give_way();
     say();
     Ok(Some(snapshot))
 }

@@ -20,7 +20,7 @@ use stillpoint_image::pages::Pages;
 
 use super::access::Access;
 use crate::arch::syscall::{self, syscall6};
-use crate::ground::children;
+use crate::ground::{children, writing};
 use child::serve;
 use room::{ASKED, FREE, MOST_SLOTS, MOST_STRETCHES, Room};
 
@@ -145,6 +145,7 @@ impl<'a> Snapshot<'a> {
         let asked = &self.room.head().asked;
         asked.fetch_add(1, Ordering::SeqCst);
         syscall::futex_wake_shared(asked);
+        writing::step();
         self.until(&slot.state, ASKED)?;
         // SAFETY: the child has filled as many bytes of the slot's room, and leaves it alone until it is asked again.
         unsafe {

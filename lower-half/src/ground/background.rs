@@ -1,22 +1,40 @@
-//! Work behind the application: it is to get on where all processors are busy for ever, and to take little of them.
+//! Threads that write an epoch while the application runs. They leave the processor to the application, for a time that is bounded.
 //!
-//! The nice value decides how much it gets: beside one thread of the application's, a twentieth of a processor. Such a thread sleeps and wakes for every block
-//! of memory, and the kernel has a woken one wait for a turn that is the later the longer the turn is (EEVDF). So its turns are short. Kernels before 6.12 do
-//! not take that; there it gets less than its part.
+//! The nice value decides how much a thread gets. An unprivileged thread cannot lower its own again, so each turn has threads of its own
+//! (`stillpoint_image::crew`). In the last turn they compete as the application does: ranks may wait for messages without sleeping, and many of them on a
+//! core would keep a nice writer from its end for ever.
+//!
+//! A writer sleeps and wakes for every block of memory. The kernel has a woken thread wait for a turn that is the later the longer the turn is (EEVDF), so
+//! these threads ask for short turns. Kernels before 6.12 do not take that; there the threads get less than their part.
+
+use std::time::Duration;
+
+use stillpoint_image::crew::Turn;
 
 use crate::arch::syscall::{self, syscall3};
 
-/// Added to the nice value. It halves what the writer gets at 10, where an application was slowed by a quarter; at 19 an epoch would take ten times as long.
-const NICER: i32 = 13;
 const NICEST: i32 = 19;
 /// The shortest turn that the kernel gives.
 const TURN_NANOSECONDS: u64 = 100_000;
 /// `SCHED_FLAG_KEEP_POLICY` of `linux/sched.h`.
 const KEEP_POLICY: u64 = 8;
 
-/// From here on this thread, and those that it starts, leave the processor to the application where both want it. System calls by hand and nothing else: a
-/// process that holds memory as it was calls it too.
-pub fn give_way() {
+/// Beside one thread that computes a writer gets a twentieth of a core, then a seventh, then three tenths, then half.
+pub const TURNS: &[Turn] = &[
+    turn(2, || give_way(13)),
+    turn(4, || give_way(8)),
+    turn(8, || give_way(4)),
+];
+
+const fn turn(seconds: u64, give_way: fn()) -> Turn {
+    Turn {
+        until: Duration::from_secs(seconds),
+        give_way,
+    }
+}
+
+/// Adds to this thread's nice value, and asks for short turns.
+fn give_way(more: i32) {
     let this_thread = libc::PRIO_PROCESS as usize;
     // SAFETY: the call touches no memory. It gives 20 less the nice value.
     let found = unsafe { syscall3(libc::SYS_getpriority, this_thread, 0, 0) };
@@ -25,7 +43,7 @@ pub fn give_way() {
     } else {
         20 - found as i32
     };
-    let nice = nicer(before);
+    let nice = nicer(before, more);
     let attributes = libc::sched_attr {
         size: size_of::<libc::sched_attr>() as u32,
         sched_policy: 0,
@@ -45,26 +63,33 @@ pub fn give_way() {
     }
 }
 
-fn nicer(nice: i32) -> i32 {
-    (nice + NICER).min(NICEST)
+fn nicer(nice: i32, more: i32) -> i32 {
+    (nice + more).min(NICEST)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn whoever_is_nice_already_becomes_nicer() {
-        assert_eq!(nicer(0), NICER);
-        assert_eq!(nicer(-20), NICER - 20);
-        assert_eq!(nicer(10), NICEST);
-        let thread = std::thread::spawn(|| {
-            // SAFETY: the call touches no memory.
-            let nice = || unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+    /// The nice value of a thread after a turn's beginning, counted from where it was.
+    fn added(turn: &Turn) -> i32 {
+        let give_way = turn.give_way;
+        // SAFETY: the call touches no memory.
+        let nice = || unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+        let thread = std::thread::spawn(move || {
             let before = nice();
             give_way();
-            assert_eq!(nice(), nicer(before));
+            nice() - before
         });
-        thread.join().unwrap();
+        thread.join().unwrap()
+    }
+
+    #[test]
+    fn each_turn_gives_less_way_than_the_one_before() {
+        assert_eq!(nicer(-20, 13), -7);
+        assert_eq!(nicer(10, 13), NICEST);
+        let all: Vec<i32> = TURNS.iter().map(added).collect();
+        assert_eq!(all, [13, 8, 4]);
+        assert!(TURNS.is_sorted_by(|one, next| one.until < next.until));
     }
 }

@@ -22,3 +22,4 @@ pub mod starters;
 pub mod told;
 pub mod unnoticed;
 pub mod wake;
+pub mod writing;

@@ -1,5 +1,6 @@
 //! What is to be packed, part by part: stretches for the threads that pack it, and pieces of these for one gathering.
 
+use std::borrow::Cow;
 use std::io;
 
 use crate::format::PAGE;
@@ -44,16 +45,16 @@ impl<'a> Piece<'a> {
 }
 
 /// Hands out all of a list, each byte once.
-pub struct Cursor<'a, T> {
-    input: &'a [T],
+pub struct Cursor<'a, T: Clone> {
+    input: Cow<'a, [T]>,
     next: usize,
     offset: usize,
 }
 
 impl<'a, T: Copy + Into<Piece<'a>>> Cursor<'a, T> {
-    pub fn new(input: &'a [T]) -> Cursor<'a, T> {
+    pub fn new(input: impl Into<Cow<'a, [T]>>) -> Cursor<'a, T> {
         Cursor {
-            input,
+            input: input.into(),
             next: 0,
             offset: 0,
         }

@@ -171,7 +171,7 @@ pub fn write_beside(
     more: impl FnOnce(&mut Writer),
 ) -> Written {
     let mut writer = Writer::create(path, compression).unwrap();
-    writer.use_threads(2);
+    writer.use_crew(Crew::of(2));
     let shared = some_bytes(2, 2 * PAGE);
     let run = PageRun {
         address: 0,

@@ -1,12 +1,12 @@
 //! The process that holds memory as it was. Only what is written here runs in it: it allocates nothing, takes no lock and touches none of its parent's
-//! descriptors, which are its own too, since other threads may have been anywhere in between.
+//! descriptors, which are its own too, since other threads may have been anywhere in between. It competes for a processor as the application does: it
+//! works only when a writer asks, and the writers leave the processor to others (`ground/background.rs`).
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use super::room::{ASKED, DONE, Room};
 use crate::arch::syscall::{self, syscall3};
-use crate::ground::background;
 
 /// Whoever is short of memory is to have the child's rather than the application's.
 const FIRST_TO_GO: &[u8] = b"1000";
@@ -23,8 +23,6 @@ pub unsafe fn serve(room: Room, parent: u32, without: &[Range<usize>]) -> ! {
         if syscall3(libc::SYS_getppid, 0, 0, 0) as u32 != parent {
             leave();
         }
-        // It works for nobody who waits.
-        background::give_way();
         syscall3(
             libc::SYS_prctl,
             libc::PR_SET_NAME as usize,

@@ -47,7 +47,7 @@ struct Shared<S> {
 /// An image's file behind such a thread.
 pub struct Queue<S: Sink> {
     shared: Arc<Shared<S>>,
-    /// Started with the first window that is whole: small images need none.
+    /// Started at once: threads that give way to the application would have it give way for ever.
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -119,14 +119,17 @@ impl<S: Sink> Queue<S> {
             failed: None,
             is_over: false,
         };
-        Queue {
+        let queue = Queue {
             shared: Arc::new(Shared {
                 sink,
                 state: Mutex::new(state),
                 news: Condvar::new(),
             }),
             writer: Mutex::new(None),
-        }
+        };
+        // Where that fails now it is tried again with the first window, which has somebody to tell.
+        let _ = queue.start();
+        queue
     }
 
     fn pass_on(&self, whole: Whole) -> io::Result<()> {

@@ -91,7 +91,7 @@ fn write_what(path: &Path, numbers: &[RawFd], what: What<'_>) -> Descriptors {
     let table = capture::descriptors::survey(numbers, &mut contents).unwrap();
     let mappings = maps::upper().unwrap();
     let mut writer = Writer::create(path, Compression::Lz4).unwrap();
-    writer.use_threads(2);
+    writer.use_crew(Crew::of(2));
     // SAFETY: nobody but this test uses the arena.
     unsafe {
         let memory = Memory::survey(&mappings, in_files, &mut contents).unwrap();

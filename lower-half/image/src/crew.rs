@@ -1,0 +1,174 @@
+//! Work in steps on several threads. A thread that leaves the processor to others cannot take that back, so the work goes on on new threads, which leave less.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Work that another thread can go on with after any step.
+pub trait Steps: Send {
+    /// Does a little of it; false when there is none left.
+    fn step(&mut self) -> io::Result<bool>;
+}
+
+/// A time in which threads leave the processor to others.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// When it ends, counted from the beginning of all the work.
+    pub until: Duration,
+    /// What each of its threads calls first.
+    pub give_way: fn(),
+}
+
+/// How many threads there are, and how they compete with others.
+#[derive(Clone, Copy, Debug)]
+pub struct Crew {
+    threads: usize,
+    begun: Instant,
+    turns: &'static [Turn],
+}
+
+impl Crew {
+    /// Threads that compete as the one that calls does.
+    pub fn of(threads: usize) -> Crew {
+        Crew {
+            threads,
+            begun: Instant::now(),
+            turns: &[],
+        }
+    }
+
+    /// From now on its threads give way, in these turns, and after the last one no more.
+    pub fn giving_way(self, turns: &'static [Turn]) -> Crew {
+        Crew {
+            begun: Instant::now(),
+            turns,
+            ..self
+        }
+    }
+
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Does all the work, each piece of it on a thread of its own.
+    ///
+    /// # Errors
+    /// What a step has returned, when all threads have ended.
+    pub fn carry_out<S: Steps>(&self, mut work: Vec<S>) -> io::Result<Vec<S>> {
+        let mut done = Vec::new();
+        for turn in self.turns {
+            let until = self.begun + turn.until;
+            if Instant::now() < until && !work.is_empty() {
+                work = on_threads(work, Some((turn.give_way, until)), &mut done)?;
+            }
+        }
+        on_threads(work, None, &mut done)?;
+        Ok(done)
+    }
+}
+
+/// Gives back what was not done when the time was over. Without a time this thread does its part.
+fn on_threads<S: Steps>(
+    mut work: Vec<S>,
+    way: Option<(fn(), Instant)>,
+    done: &mut Vec<S>,
+) -> io::Result<Vec<S>> {
+    let until = way.map(|(_, until)| until);
+    let mine = work.pop_if(|_| way.is_none());
+    let all = std::thread::scope(|scope| -> io::Result<Vec<_>> {
+        let others = work.into_iter().map(|piece| {
+            std::thread::Builder::new().spawn_scoped(scope, move || {
+                if let Some((give_way, _)) = way {
+                    give_way();
+                }
+                steps(piece, until)
+            })
+        });
+        let others: Vec<_> = others.collect();
+        let mine = mine.map(|piece| steps(piece, until));
+        let joined = others.into_iter().map(|thread| {
+            let ended_early = |_| Err(io::Error::other("a worker thread ended early"));
+            thread?.join().unwrap_or_else(ended_early)
+        });
+        joined.chain(mine).collect()
+    })?;
+    let mut left = Vec::new();
+    for (piece, is_done) in all {
+        match is_done {
+            true => done.push(piece),
+            false => left.push(piece),
+        }
+    }
+    Ok(left)
+}
+
+/// Step after step, until the work is done or the time is over; whether it is done.
+fn steps<S: Steps>(mut piece: S, until: Option<Instant>) -> io::Result<(S, bool)> {
+    while piece.step()? {
+        if until.is_some_and(|until| Instant::now() >= until) {
+            return Ok((piece, false));
+        }
+    }
+    Ok((piece, true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::thread::sleep;
+
+    thread_local!(static WAY: Cell<u8> = const { Cell::new(0) });
+
+    const TURNS: &[Turn] = &[
+        Turn {
+            until: Duration::from_millis(20),
+            give_way: || WAY.set(2),
+        },
+        Turn {
+            until: Duration::from_millis(40),
+            give_way: || WAY.set(1),
+        },
+    ];
+
+    /// Notes how much way each step gave.
+    struct Noting {
+        left: usize,
+        ways: Vec<u8>,
+    }
+
+    impl Steps for Noting {
+        fn step(&mut self) -> io::Result<bool> {
+            if self.left == 0 {
+                return Err(io::Error::other("a step too many"));
+            }
+            sleep(Duration::from_millis(1));
+            self.ways.push(WAY.get());
+            self.left -= 1;
+            Ok(self.left > 0)
+        }
+    }
+
+    fn noting(left: usize) -> Noting {
+        let ways = Vec::new();
+        Noting { left, ways }
+    }
+
+    #[test]
+    fn work_goes_on_with_less_way_given_until_none_is() {
+        let crew = Crew::of(2).giving_way(TURNS);
+        let done = crew.carry_out(vec![noting(100), noting(1)]).unwrap();
+        let [short, long] = done.as_slice() else {
+            panic!("{} pieces", done.len());
+        };
+        assert_eq!(short.ways, [2]);
+        assert_eq!(long.ways.len(), 100);
+        assert!(long.ways.is_sorted_by(|one, next| one >= next));
+        assert_eq!(long.ways.last(), Some(&0));
+        // What begins later has less time to give way.
+        let late = crew.carry_out(vec![noting(1)]).unwrap();
+        assert_eq!(late[0].ways, [0]);
+        let plain = Crew::of(1).carry_out(vec![noting(3)]).unwrap();
+        assert_eq!(plain[0].ways, [0; 3]);
+        assert!(crew.carry_out(vec![noting(0), noting(1)]).is_err());
+    }
+}

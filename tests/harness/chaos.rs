@@ -9,7 +9,6 @@ use crate::place::Directory;
 use crate::program::Program;
 use crate::seed::Seed;
 use crate::trial::Trial;
-use crate::turn::Turn;
 use crate::{Failed, ensure};
 
 const RANKS: u32 = 2;
@@ -66,7 +65,6 @@ pub fn choose(features: &[Feature], seed: &mut Seed) -> Vec<Feature> {
 /// Natively they are right together; then suspended and restarted, twice, or refused by name.
 pub fn together(program: &Program, features: &[Feature]) -> Result<(), Failed> {
     let names: Vec<String> = features.iter().map(|one| one.name.clone()).collect();
-    let _turn = Turn::take()?;
     let tested = (|| {
         let with = |way: &str, test: &dyn Fn(&Trial) -> Result<(), Failed>| {
             Directory::new(&format!("chaos-{}-{way}", names[0]))?.run(|directory| {

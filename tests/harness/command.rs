@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::place::{self, Directory};
-use crate::{Failed, ensure};
+use crate::{Failed, ensure, interrupt};
 
 /// The exit statuses that the command documents.
 pub mod exit {
@@ -105,6 +105,7 @@ pub fn run(
     longest: Duration,
 ) -> Result<Answer, Failed> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
+    interrupt::expect();
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let text = describe(&command);
     let (out, err) = (
@@ -124,7 +125,7 @@ pub fn run(
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break Some(status),
-            Ok(None) if started.elapsed() > longest => {
+            Ok(None) if started.elapsed() > longest || interrupt::seen() => {
                 let _ = child.kill();
                 let _ = child.wait();
                 break None;

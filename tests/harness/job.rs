@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::place::{self, Directory};
-use crate::{Failed, command, ensure};
+use crate::{Failed, command, ensure, interrupt};
 
 /// Every process of a job carries this variable, with a value of the job's own: so they can be found, and ended.
 const MARK: &str = "STILLPOINT_TEST_JOB";
@@ -93,6 +93,7 @@ impl Job {
     /// Starts `command`; its output goes to files in `directory`.
     pub fn start(mut command: Command, directory: &Directory) -> Result<Job, Failed> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
+        interrupt::expect();
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let text = command::describe(&command);
         let mark = format!("{}-{count}", std::process::id());
@@ -174,6 +175,11 @@ impl Job {
                 "never was {what}: {}",
                 self.show()
             );
+            ensure!(
+                !interrupt::seen(),
+                "interrupted before it was {what}: {}",
+                self.show()
+            );
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -183,6 +189,11 @@ impl Job {
         let started = Instant::now();
         while self.runs() {
             ensure!(started.elapsed() < longest, "does not end: {}", self.show());
+            ensure!(
+                !interrupt::seen(),
+                "interrupted before its end: {}",
+                self.show()
+            );
             thread::sleep(Duration::from_millis(5));
         }
         Ok(())
@@ -193,6 +204,11 @@ impl Job {
         let started = Instant::now();
         while self.runs() {
             ensure!(started.elapsed() < longest, "does not end: {}", self.show());
+            ensure!(
+                !interrupt::seen(),
+                "interrupted before its end: {}",
+                self.show()
+            );
             thread::sleep(Duration::from_millis(5));
         }
         let status = self.ended.and_then(|status| status.code()).unwrap_or(-1);

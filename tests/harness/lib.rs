@@ -1,14 +1,17 @@
 //! Starts, checkpoints, suspends and restarts real `mpirun` jobs, and kills what hangs.
 //!
-//! A test gets a directory of its own ([`place::Directory`]), takes a turn on the machine
-//! ([`turn::Turn`]) and starts jobs ([`job::Job`]), which end with it whatever happens. What the
-//! `stillpoint` command says comes back as an [`command::Answer`].
+//! A test gets a directory of its own ([`place::Directory`]) and starts jobs ([`job::Job`]), which end with it
+//! whatever happens. What the `stillpoint` command says comes back as an [`command::Answer`].
+//!
+//! Each test has a process of its own. Results that several of them need are made once ([`kept`]).
 
 pub mod broken;
 pub mod chaos;
 pub mod command;
 pub mod gpu;
+pub mod interrupt;
 pub mod job;
+pub mod kept;
 pub mod late;
 pub mod mpis;
 pub mod network;
@@ -18,7 +21,6 @@ pub mod reason;
 pub mod seed;
 pub mod strike;
 pub mod trial;
-pub mod turn;
 pub mod user_space;
 pub mod waiting;
 

@@ -9,7 +9,6 @@ use crate::job::{self, Job};
 use crate::place::{self, Directory};
 use crate::program::{Kind, Program};
 use crate::trial::Trial;
-use crate::turn::Turn;
 use crate::{Failed, ensure};
 
 /// The machine's own.
@@ -202,7 +201,6 @@ pub fn changes(program: &Program, ranks: u32, on: &[&Mpi]) -> Result<(), Failed>
         return Err("no MPI to start on".to_owned());
     };
     let names: Vec<&str> = on.iter().map(|mpi| mpi.name.as_str()).collect();
-    let _turn = Turn::take()?;
     let directory = Directory::new(&format!(
         "{}-{ranks}-{}-{}",
         program.name,

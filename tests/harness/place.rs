@@ -70,7 +70,18 @@ impl Directory {
             "-",
         );
         let name = format!("{name}-{}-{count}", process::id());
-        let path = target().join("trials").join(&name);
+        Directory::at(target().join("trials").join(&name), &name)
+    }
+
+    /// One at a place, which stays. Its epochs are where those of others are.
+    pub fn staying(path: PathBuf) -> Result<Directory, Failed> {
+        let name = format!("staying-{}", process::id());
+        let mut directory = Directory::at(path, &name)?;
+        directory.keep = true;
+        Ok(directory)
+    }
+
+    fn at(path: PathBuf, name: &str) -> Result<Directory, Failed> {
         fs::create_dir_all(&path)
             .map_err(|error| format!("cannot make {}: {error}", path.display()))?;
         let epochs = match env::var_os("STILLPOINT_TEST_EPOCHS") {

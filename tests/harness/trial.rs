@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use crate::command::{self, exit};
 use crate::job::{self, Ended, Job};
+use crate::kept::Kept;
 use crate::place::Directory;
 use crate::program::{CLOCK, Kind, Program};
 use crate::seed::Seed;
-use crate::turn::Turn;
 use crate::{Failed, ensure};
 
 /// A program may take this long to be ready, and to end.
@@ -182,31 +182,41 @@ impl<'a> Trial<'a> {
     }
 }
 
-fn in_turn(
+fn on_trial(
     program: &Program,
     ranks: u32,
     way: &str,
     test: impl FnOnce(&Trial) -> Result<(), Failed>,
 ) -> Result<(), Failed> {
-    let _turn = Turn::take()?;
     let directory = Directory::new(&format!("{}-{ranks}-{way}", program.name))?;
     directory.run(|directory| test(&Trial::new(program, ranks, directory)?))
 }
 
-/// The program is right without Stillpoint: what the other tests find is not the program's own fault.
+/// The program is right without Stillpoint: what the other tests find is not the program's own fault. Once it was, it is again, unless
+/// the program, its libraries, the machine or the way it is started change.
 pub fn natively(program: &Program, ranks: u32) -> Result<(), Failed> {
-    in_turn(program, ranks, "natively", |trial| {
-        let mut job = trial.native()?;
-        trial.ready(&mut job)?;
-        trial.go()?;
-        trial.ends_well(job)?;
-        Ok(())
-    })
+    let name = format!("natively-{:?}-{}-{ranks}", program.kind, program.name);
+    let executable = program.build()?;
+    let kept = Kept::named(&name).on_program(&executable)?.on(concat!(
+        include_str!("job.rs"),
+        include_str!("program.rs"),
+        include_str!("trial.rs")
+    ));
+    let run = || {
+        on_trial(program, ranks, "natively", |trial| {
+            let mut job = trial.native()?;
+            trial.ready(&mut job)?;
+            trial.go()?;
+            trial.ends_well(job)?;
+            Ok(())
+        })
+    };
+    kept.text(|| run().map(|()| "right".to_owned())).map(drop)
 }
 
 /// Undisturbed in the split process it says what it says natively.
 pub fn undisturbed(program: &Program, ranks: u32) -> Result<(), Failed> {
-    in_turn(program, ranks, "undisturbed", |trial| {
+    on_trial(program, ranks, "undisturbed", |trial| {
         let mut job = trial.split()?;
         trial.ready(&mut job)?;
         trial.go()?;
@@ -217,7 +227,7 @@ pub fn undisturbed(program: &Program, ranks: u32) -> Result<(), Failed> {
 
 /// Checkpointed, and again, it carries on to the right end.
 pub fn carries_on(program: &Program, ranks: u32) -> Result<(), Failed> {
-    in_turn(program, ranks, "carries-on", |trial| {
+    on_trial(program, ranks, "carries-on", |trial| {
         let mut job = trial.split()?;
         trial.ready(&mut job)?;
         for epoch in 1..=2 {
@@ -241,7 +251,7 @@ pub fn carries_on(program: &Program, ranks: u32) -> Result<(), Failed> {
 
 /// Suspended and restarted, and suspended and restarted once more, it comes to the right end.
 pub fn restarts(program: &Program, ranks: u32) -> Result<(), Failed> {
-    in_turn(program, ranks, "restarts", |trial| {
+    on_trial(program, ranks, "restarts", |trial| {
         let mut job = trial.split()?;
         trial.ready(&mut job)?;
         trial.suspended(job)?;
@@ -260,7 +270,7 @@ pub fn restarts(program: &Program, ranks: u32) -> Result<(), Failed> {
 pub fn moves(program: &Program, ranks: u32) -> Result<(), Failed> {
     let mut seed = Seed::new();
     let start = seed.start;
-    in_turn(program, ranks, "moves", |trial| {
+    on_trial(program, ranks, "moves", |trial| {
         never_still(trial, &mut seed, 3)
     })
     .map_err(|failed| format!("{failed}\n(STILLPOINT_TEST_SEED={start})"))
@@ -275,7 +285,7 @@ pub fn moves_with(
     let mut seed = Seed::new();
     let start = seed.start;
     let way: Vec<&str> = settings.iter().map(|(_, value)| *value).collect();
-    in_turn(program, ranks, &way.join("-"), |trial| {
+    on_trial(program, ranks, &way.join("-"), |trial| {
         let mut trial = trial.clone();
         trial.settings = settings.to_vec();
         never_still(&trial, &mut seed, 4)
@@ -287,7 +297,7 @@ pub fn moves_with(
 pub fn random(program: &Program, number: u64) -> Result<(), Failed> {
     let mut seed = Seed::from(number);
     let ranks = 2 + seed.below(3) as u32;
-    in_turn(program, ranks, &number.to_string(), |trial| {
+    on_trial(program, ranks, &number.to_string(), |trial| {
         let mut trial = trial.clone();
         trial.arguments = vec![number.to_string()];
         never_still(&trial, &mut seed, 2)
@@ -321,7 +331,7 @@ pub fn refuses(program: &Program, ranks: u32) -> Result<(), Failed> {
         .refuses
         .clone()
         .ok_or_else(|| format!("{}: no `refuses=`", program.name))?;
-    in_turn(program, ranks, "refuses", |trial| {
+    on_trial(program, ranks, "refuses", |trial| {
         let mut job = trial.split()?;
         trial.ready(&mut job)?;
         for answer in [

@@ -7,7 +7,6 @@ use crate::mpis::{Across, Mpi};
 use crate::place::{self, Directory};
 use crate::program::{Kind, Program};
 use crate::trial::Trial;
-use crate::turn::Turn;
 
 /// Programs that were built for one MPI, on another; an operation and its late rank, root, number of elements, and how.
 pub fn late_member<const ARGUMENTS: usize>(built_for: &str, on: &str, cases: &[[&str; ARGUMENTS]]) {
@@ -16,7 +15,6 @@ pub fn late_member<const ARGUMENTS: usize>(built_for: &str, on: &str, cases: &[[
             let mpis = place::target().join("mpis");
             let (home, on) = (Mpi::named(&mpis, built_for)?, Mpi::named(&mpis, on)?);
             let program = Program::named(Kind::Special, "late_member")?.built_for(&home);
-            let _turn = Turn::take()?;
             Directory::new(&format!("late-{built_for}-{}-{}", on.name, case.join("-")))?.run(
                 |directory| {
                     let trial = Trial::new(&program, 3, directory)?.with(case);
@@ -58,7 +56,6 @@ fn waits(mpi: &str, name: &str, ranks: u32) -> Result<(), Failed> {
     let named = |name| Mpi::named(&place::target().join("mpis"), name);
     let mpich = named(mpi)?;
     let program = Program::named(Kind::Still, name)?.built_for(&named("mpich-debian")?);
-    let _turn = Turn::take()?;
     Directory::new(&format!("waits-{mpi}-{name}"))?.run(|directory| {
         let across = Across {
             trial: Trial::new(&program, ranks, directory)?,

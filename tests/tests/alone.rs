@@ -10,14 +10,12 @@ use stillpoint_tests::mpis::Mpi;
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure};
 
 #[test]
 fn a_rank_without_a_launcher_is_checkpointed_suspended_and_restarted() {
     let tested = (|| {
         let program = Program::named(Kind::Still, "clocks")?;
-        let _turn = Turn::take()?;
         Directory::new("alone")?.run(|directory| run(&Trial::new(&program, 1, directory)?, None))
     })();
     if let Err(failed) = tested {
@@ -32,7 +30,6 @@ fn a_rank_of_mpich_without_a_launcher_is_carried_too() {
         let mpich = Mpi::named(&place::target().join("mpis"), "mpich-debian")?;
         let program = Program::named(Kind::Still, "clocks")?.built_for(&mpich);
         let library = place::target().join("mpis/mpich-debian/lib/libmpich.so.12");
-        let _turn = Turn::take()?;
         Directory::new("alone-mpich")?.run(|directory| {
             let trial = Trial::new(&program, 1, directory)?;
             run(&trial, Some(&library))
@@ -47,7 +44,6 @@ fn a_rank_of_mpich_without_a_launcher_is_carried_too() {
 fn a_script_leaves_its_rank_to_the_program_that_it_starts() {
     let tested = (|| {
         let program = Program::named(Kind::Still, "clocks")?;
-        let _turn = Turn::take()?;
         Directory::new("script")?.run(|directory| script(&Trial::new(&program, 1, directory)?))
     })();
     if let Err(failed) = tested {

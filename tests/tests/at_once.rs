@@ -15,7 +15,6 @@ use stillpoint_tests::command;
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, strike};
 
 /// Longest that anything may take.
@@ -101,7 +100,6 @@ fn come_to_wait(pid: Pid, count: u32) -> bool {
 fn a_handler_that_has_not_begun_is_found_by_a_restart() {
     let tested = (|| {
         let program = Program::named(Kind::Special, "clock_under_signals")?;
-        let _turn = Turn::take()?;
         Directory::new("at-once")?.run(|directory| {
             let trial = Trial::new(&program, 1, directory)?;
             let mut job = trial.split()?;
@@ -215,7 +213,6 @@ fn hold_before_own_stop<T>(pid: Pid, ask: impl FnOnce() -> T) -> Result<T, Faile
 fn a_thread_that_is_about_to_stop_by_itself_is_stopped() {
     let tested = (|| {
         let program = Program::named(Kind::Still, "blocked_in_completion")?;
-        let _turn = Turn::take()?;
         Directory::new("own-stop")?.run(|directory| {
             let trial = Trial::new(&program, 4, directory)?;
             let mut job = trial.split()?;

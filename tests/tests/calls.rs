@@ -9,7 +9,6 @@ use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::gpu::{Gpus, Node};
 use stillpoint_tests::job;
 use stillpoint_tests::place::{self, Directory};
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure};
 
 /// Longest that single-stepping all the calls may take.
@@ -85,7 +84,6 @@ const FREQUENT: [&str; 10] = [
 #[test]
 fn frequent_calls_do_not_switch_the_thread_pointer() {
     let tested = (|| {
-        let _turn = Turn::take()?;
         Directory::new("near-calls")?.run(|directory| {
             let program = marked(directory, "marked_calls", &[])?;
             let counted = counted(directory, &program, None)?;
@@ -108,7 +106,6 @@ fn frequent_calls_do_not_switch_the_thread_pointer() {
 #[test]
 fn a_program_without_a_gpu_executes_no_instruction_for_one() {
     let tested = (|| {
-        let _turn = Turn::take()?;
         Directory::new("gpu-less-calls")?.run(|directory| {
             let gpus = Gpus::start(&Node::of(2, 100 << 20))?;
             let program = marked(directory, "marked_calls", &[])?;

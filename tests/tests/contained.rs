@@ -12,7 +12,6 @@ use stillpoint_tests::job::{self, Job};
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure};
 
 /// A container whose first process is what follows.
@@ -38,7 +37,6 @@ fn tried_with(
 ) {
     let tested = (|| {
         let program = Program::named(Kind::Still, program)?;
-        let _turn = Turn::take()?;
         Directory::new(name)?.run(|directory| run(&Trial::new(&program, ranks, directory)?))
     })();
     if let Err(failed) = tested {

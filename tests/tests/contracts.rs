@@ -13,7 +13,6 @@ use stillpoint_tests::command::exit;
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, job};
 
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -55,7 +54,6 @@ fn library(directory: &Directory, contract: u32) -> Result<PathBuf, Failed> {
 fn with_library(contract: u32, test: impl FnOnce(&Trial, job::Job) -> Result<(), Failed>) {
     let tested = (|| {
         let program = Program::named(Kind::Still, "datatype_constructors")?;
-        let _turn = Turn::take()?;
         Directory::new("contract")?.run(|directory| {
             let trial = Trial::new(&program, 2, directory)?;
             let mut command = job::under_stillpoint(2, &trial.epochs_at())?;
@@ -108,7 +106,6 @@ const NEVER_BUILT: u32 = 0x390b_4e2f;
 
 /// Restarts a stored image, which has everything but the processor and the user in it.
 fn restarts(image: &Path) -> Result<(), Failed> {
-    let _turn = Turn::take()?;
     Directory::new("stored")?.run(|directory| {
         let epochs = directory.epochs();
         let make = || {

@@ -9,7 +9,6 @@ use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, job, strike};
 
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -17,7 +16,6 @@ const PATIENCE: Duration = Duration::from_secs(100);
 fn on_trial(program: &str, test: impl FnOnce(&Trial) -> Result<(), Failed>) {
     let tested = (|| {
         let program = Program::named(Kind::Moving, program)?;
-        let _turn = Turn::take()?;
         Directory::new("copied-ahead")?.run(|directory| test(&Trial::new(&program, 2, directory)?))
     })();
     if let Err(failed) = tested {

@@ -11,7 +11,6 @@ use stillpoint_tests::job::{Ended, Job};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, reason};
 
 const DEDUP: &str = "STILLPOINT_DEDUP";
@@ -29,7 +28,6 @@ fn tried(
 ) {
     let run = || -> Result<(), Failed> {
         let program = Program::named(Kind::Special, "equal_tables")?;
-        let _turn = Turn::take()?;
         Directory::new(name)?.run(|directory| {
             let mut trial = Trial::new(&program, ranks, directory)?.with(arguments);
             trial.settings = settings.to_vec();

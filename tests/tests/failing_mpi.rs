@@ -9,14 +9,12 @@ use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, job};
 
 #[test]
 fn a_probe_that_fails_refuses_the_checkpoint_until_it_works_again() {
     let tested = (|| {
         let program = Program::named(Kind::Still, "clocks")?;
-        let _turn = Turn::take()?;
         Directory::new("failing-mpi")?.run(|directory| run(&Trial::new(&program, 2, directory)?))
     })();
     if let Err(failed) = tested {

@@ -16,7 +16,6 @@ use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::seed::Seed;
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, reason, strike};
 
 /// A job that has lost a rank is over within this time.
@@ -102,7 +101,6 @@ fn chain(name: &str, salt: u64) {
     }
     let tested = (|| {
         let program = Program::named(Kind::Moving, name)?;
-        let _turn = Turn::take()?;
         Directory::new(&format!("faults-{name}"))?.run(|directory| {
             killed_again_and_again(&Trial::new(&program, 2, directory)?, &mut seed)
         })
@@ -219,7 +217,6 @@ fn another_coordinator_takes_over_whenever_one_dies() {
     let start = seed.start;
     let tested = (|| {
         let program = Program::named(Kind::Moving, "ring")?;
-        let _turn = Turn::take()?;
         Directory::new("faults-coordinator")?
             .run(|directory| without_coordinator(&Trial::new(&program, 2, directory)?, &mut seed))
     })();

@@ -11,7 +11,6 @@ use stillpoint_tests::command::{self, Answer, exit};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, job};
 
 /// The application may stand still for so long when a checkpoint is given up after a second.
@@ -31,7 +30,6 @@ fn a_write_behind_the_application_is_given_up_and_leaves_nothing() {
 fn given_up(copy: &str, stands: Range<f64>) {
     let tested = (|| {
         let program = Program::named(Kind::Special, "large_and_awake")?;
-        let _turn = Turn::take()?;
         Directory::new(&format!("given-up-copy-{copy}"))?.run(|directory| {
             let mut trial = Trial::new(&program, 1, directory)?;
             trial.arguments = vec!["300".to_owned()];
@@ -48,7 +46,6 @@ fn given_up(copy: &str, stands: Range<f64>) {
 fn a_rank_that_cannot_write_lets_the_others_run_on() {
     let tested = (|| {
         let program = Program::named(Kind::Special, "large_and_awake")?;
-        let _turn = Turn::take()?;
         Directory::new("no-room")?.run(|directory| {
             let mut trial = Trial::new(&program, 2, directory)?;
             trial.arguments = vec!["300".to_owned(), "0".to_owned()];

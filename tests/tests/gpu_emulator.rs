@@ -15,7 +15,6 @@ use stillpoint_tests::gpu::{Gpus, Node};
 use stillpoint_tests::job::{self, Job};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure};
 
 const MEMORY: u64 = 100 << 20;
@@ -27,7 +26,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 fn tested(name: &str, node: &Node, test: impl FnOnce(&Gpus, &Directory) -> Result<(), Failed>) {
     let run = || {
-        let _turn = Turn::take()?;
         let gpus = Gpus::start(node)?;
         Directory::new(name)?.run(|directory| test(&gpus, directory))
     };
@@ -98,7 +96,6 @@ fn copies_take_their_time_on_the_links() {
     node.links.retain(|link| link.between == [0, 1]);
     node.links[0].bandwidth = Some(peer);
     let run = || {
-        let _turn = Turn::take()?;
         let mut gpus = Gpus::start(&node)?;
         Directory::new("gpu-links")?.run(|directory| {
             let mut command = Command::new(Program::named(Kind::Gpu, "traffic")?.build()?);

@@ -5,11 +5,9 @@ use std::process::{Command, Output, Stdio};
 use stillpoint_tests::gpu::{Gpus, Node};
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
-use stillpoint_tests::turn::Turn;
 
 /// What the program says, and how it ends.
 fn check(arguments: &[&str]) -> (bool, String) {
-    let _turn = Turn::take().unwrap();
     let output = Command::new(place::binaries().join("gpu-staging"))
         .arg("--check")
         .args(arguments)
@@ -49,7 +47,6 @@ fn a_copy_that_fails_and_a_device_that_is_lost_are_named() {
 /// A program's device memory is taken away and given back while it computes, again and again: it ends as it would have.
 #[test]
 fn a_program_goes_on_with_what_was_staged() {
-    let _turn = Turn::take().unwrap();
     // The program's two fields, and room for less than both of them besides.
     let gpus = Gpus::start(&Node::of(2, 24 << 20)).unwrap();
     let directory = Directory::new("gpu-staging").unwrap();

@@ -13,7 +13,6 @@ use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, strike};
 
 /// The rank gets no time for so long: many polls of ranks that wait for each other, less than two of one that runs.
@@ -25,7 +24,6 @@ const HELD: Duration = Duration::from_millis(200);
 fn a_rank_in_the_barrier_of_two_phases_is_waited_for() {
     let tested = (|| {
         let program = Program::named(Kind::Still, "barrier_entered")?.towards("barrier");
-        let _turn = Turn::take()?;
         Directory::new("held-back")?
             .run(|directory| parks_late(&Trial::new(&program, 3, directory)?, 1))
     })();
@@ -39,7 +37,6 @@ fn a_rank_in_the_barrier_of_two_phases_is_waited_for() {
 fn a_long_collective_operation_is_waited_for() {
     let tested = (|| {
         let program = Program::named(Kind::Special, "long_operation")?;
-        let _turn = Turn::take()?;
         Directory::new("long-operation")?
             .run(|directory| ends_late(&Trial::new(&program, 4, directory)?))
     })();

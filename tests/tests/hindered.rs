@@ -9,14 +9,12 @@ use stillpoint_tests::command::{self, Answer, exit};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, job};
 
 #[test]
 fn a_child_that_ends_holds_a_suspend_up_and_no_longer() {
     let tested = (|| {
         let program = Program::named(Kind::Special, "child_for_a_while")?;
-        let _turn = Turn::take()?;
         Directory::new("hindered")?.run(|directory| {
             let trial = Trial::new(&program, 2, directory)?;
             let mut command = job::under_stillpoint(trial.ranks, &trial.epochs_at())?;

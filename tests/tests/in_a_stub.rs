@@ -9,13 +9,11 @@ use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 
 #[test]
 fn a_handler_on_top_of_a_stub_returns_before_its_thread_stops() {
     let tested = (|| {
         let program = Program::named(Kind::Special, "stopped_in_a_stub")?;
-        let _turn = Turn::take()?;
         Directory::new("in-a-stub")?.run(|directory| run(&Trial::new(&program, 1, directory)?))
     })();
     if let Err(failed) = tested {

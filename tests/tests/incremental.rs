@@ -10,7 +10,6 @@ use stillpoint_tests::job::Job;
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::{self, Trial};
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure};
 
 const INCREMENTAL: &str = "STILLPOINT_INCREMENTAL";
@@ -122,7 +121,6 @@ fn what_does_not_change_is_not_written_again() {
 
 fn is_not_written_again(way: &'static str) -> Result<(), Failed> {
     let program = Program::named(Kind::Special, "large_and_awake")?;
-    let _turn = Turn::take()?;
     Directory::new("increments")?.run(|directory| {
         let mut trial = Trial::new(&program, 1, directory)?.with(&["64"]);
         // Hash-based: with `auto` it is for the model to say, by what it measures, whether hashing is worth its time where nobody tracks.
@@ -172,7 +170,6 @@ fn tracked_by(trial: &Trial) -> Result<String, Failed> {
 fn page_faults_that_the_program_handles_are_its_own() {
     tested(|| {
         let program = Program::named(Kind::Special, "handles_page_faults")?;
-        let _turn = Turn::take()?;
         Directory::new("page-faults")?.run(|directory| {
             let mut trial = Trial::new(&program, 1, directory)?.with(&["taken"]);
             trial.settings = vec![(INCREMENTAL, "blocks")];
@@ -254,7 +251,6 @@ fn each_region_is_hashed_where_that_pays_for_it() {
 
 fn each_region_in_its_own_way(way: &'static str) -> Result<(), Failed> {
     let program = Program::named(Kind::Special, "two_ways")?;
-    let _turn = Turn::take()?;
     Directory::new("two-ways")?.run(|directory| {
         let mut trial = Trial::new(&program, 2, directory)?.with(&["16"]);
         // Packing is what takes the time then, so that hashing pays whatever the disk.

@@ -6,7 +6,6 @@ use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure};
 
 /// An operation and its late rank, root, number of elements.
@@ -24,7 +23,6 @@ fn each_on<'a, const ARGUMENTS: usize>(
     for case in cases {
         let tested = (|| {
             let program = Program::named(Kind::Special, "late_member")?;
-            let _turn = Turn::take()?;
             Directory::new(&format!("late-{}-{}", case[0], case[1]))?
                 .run(|directory| test(&Trial::new(&program, ranks, directory)?.with(&case)))
         })();

@@ -12,7 +12,6 @@ use stillpoint_tests::network::Network;
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 
 /// A process id namespace of its own for what follows.
 const CONTAINER: [&str; 7] = [
@@ -83,7 +82,6 @@ fn mpich() -> Result<Mpi, Failed> {
 fn tried(name: &str, run: impl FnOnce(Trial) -> Result<(), Failed>) {
     let tested = (|| {
         let program = Program::named(Kind::Moving, "ring")?;
-        let _turn = Turn::take()?;
         Directory::new(name)?.run(|directory| run(Trial::new(&program, 2, directory)?))
     })();
     if let Err(failed) = tested {

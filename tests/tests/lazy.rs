@@ -7,7 +7,6 @@ use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::{self, Trial};
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, broken, ensure};
 
 const LAZY: (&str, &str) = ("STILLPOINT_LAZY", "true");
@@ -28,7 +27,6 @@ fn slowly() -> String {
 fn touched(settings: &[(&'static str, &'static str)], epochs_before: u32) {
     tested(|| {
         let program = Program::named(Kind::Special, "touches_late_memory")?;
-        let _turn = Turn::take()?;
         Directory::new("late-memory")?.run(|directory| {
             let mut trial = Trial::new(&program, 3, directory)?;
             trial.settings = settings.to_vec();
@@ -97,7 +95,6 @@ fn threads_that_come_and_go() {
 fn what_cannot_be_read_ends_the_job() {
     tested(|| {
         let program = Program::named(Kind::Special, "touches_late_memory")?;
-        let _turn = Turn::take()?;
         Directory::new("late-and-broken")?.run(|directory| {
             let mut trial = Trial::new(&program, 3, directory)?;
             // What the ranks have alike lies in rank 1's own image too, most of which is memory that comes late.

@@ -11,7 +11,6 @@ use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, job, reason};
 
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -139,7 +138,6 @@ impl Mapping<'_> {
 fn with_file(bytes: u64, test: impl FnOnce(&Mapping) -> Result<(), Failed>) {
     let tested = (|| {
         let program = Program::named(Kind::Special, "mapped_file")?;
-        let _turn = Turn::take()?;
         Directory::new("mapped")?.run(|directory| {
             let trial = Trial::new(&program, 2, directory)?;
             let file = directory.file("data");

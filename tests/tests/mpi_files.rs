@@ -7,7 +7,6 @@ use std::time::Duration;
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure};
 
 /// How long a restart may take to say no.
@@ -17,7 +16,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn a_restart_finds_mpi_files_as_they_were() {
     let tested = (|| {
         let program = Program::named(Kind::Still, "files_positions")?;
-        let _turn = Turn::take()?;
         Directory::new("mpi-files")?.run(|directory| {
             let trial = Trial::new(&program, 2, directory)?;
             let mut job = trial.split()?;

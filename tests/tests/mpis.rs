@@ -11,7 +11,6 @@ use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::seed::Seed;
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure};
 
 /// Unpacked by `ci/setup`.
@@ -70,7 +69,6 @@ fn of_mpich(kind: Kind, name: &str, native: bool) {
 
 /// Natively, from its beginning to its right end.
 fn alone(program: &Program, ranks: u32, on: &Mpi) -> Result<(), Failed> {
-    let _turn = Turn::take()?;
     Directory::new(&format!("{}-alone", program.name))?.run(|directory| {
         let trial = Trial::new(program, ranks, directory)?;
         let across = Across { trial };
@@ -151,7 +149,6 @@ fn partitioned(
     let tested = (|| {
         let (own, other) = (Mpi::own(), mpich()?);
         let program = Program::named(Kind::Special, "partitioned")?.built_for(&other);
-        let _turn = Turn::take()?;
         let name = format!("partitioned-{ranks}-{}", arguments.len());
         Directory::new(&name)?.run(|directory| {
             let trial = Trial::new(&program, ranks, directory)?.with(arguments);
@@ -261,7 +258,6 @@ fn said(text: &str) -> Said {
 fn seen(argument: Option<&str>) -> Result<Result<Said, String>, Failed> {
     let (own, other) = (Mpi::own(), mpich()?);
     let program = Program::named(Kind::Special, "seen")?;
-    let _turn = Turn::take()?;
     let mut told = None;
     Directory::new("seen")?.run(|directory| {
         let mut trial = Trial::new(&program, 2, directory)?;

@@ -5,7 +5,6 @@ use std::time::Duration;
 use stillpoint_tests::job::{self, Ended, Job};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure};
 
 /// Longest that one run may take.
@@ -27,7 +26,6 @@ fn says_the_same(name: &str) {
 fn compared(name: &str) -> Result<(), Failed> {
     let program = Program::named(Kind::Special, name)?;
     let binary = program.build()?;
-    let _turn = Turn::take()?;
     for ranks in &program.ranks {
         Directory::new(name)?.run(|directory| {
             let start = |mut command: std::process::Command, run: &str| {
@@ -117,7 +115,6 @@ fn report(stderr: &str) -> Vec<String> {
 fn ended_by(signal: i32) -> Result<(), Failed> {
     let program = Program::named(Kind::Special, "ended_by_signal")?;
     let binary = program.build()?;
-    let _turn = Turn::take()?;
     Directory::new("ended_by_signal")?.run(|directory| {
         let end = |mut command: std::process::Command| {
             command.arg(&binary).env("ENDED_BY", signal.to_string());

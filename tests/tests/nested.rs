@@ -4,14 +4,12 @@ use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, job};
 
 #[test]
 fn a_run_inside_of_a_run_is_one_job() {
     let tested = (|| {
         let program = Program::named(Kind::Still, "clocks")?;
-        let _turn = Turn::take()?;
         Directory::new("nested")?.run(|directory| run(&Trial::new(&program, 2, directory)?))
     })();
     if let Err(failed) = tested {

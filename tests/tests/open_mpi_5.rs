@@ -7,7 +7,6 @@ use stillpoint_tests::mpis::{Mpi, changes};
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::{PATIENCE, Trial};
-use stillpoint_tests::turn::Turn;
 
 /// A program that a later release's `mpi.h` was there for, and what it goes on on after Open MPI 4.1.
 fn of_open_mpi_5(name: &str, then: &[Mpi]) {
@@ -41,7 +40,6 @@ fn what_open_mpi_5_has_more_than_4_is_carried() {
 /// `newer_names` with these arguments: its status, and what it has said on stderr.
 fn newer_names(arguments: &[&str]) -> Result<(i32, String), Failed> {
     let program = Program::named(Kind::Special, "newer_names")?;
-    let _turn = Turn::take()?;
     let mut said = None;
     Directory::new("newer-names")?.run(|directory| {
         let trial = Trial::new(&program, 1, directory)?.with(arguments);

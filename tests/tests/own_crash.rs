@@ -6,14 +6,12 @@ use stillpoint_tests::command;
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, job};
 
 const LONGEST: Duration = Duration::from_secs(60);
 
 fn crashed() -> Result<(), Failed> {
     let program = Program::named(Kind::Still, "compute_without_mpi")?;
-    let _turn = Turn::take()?;
     Directory::new("own_crash")?.run(|directory| {
         let trial = Trial::new(&program, 2, directory)?;
         let mut command = job::under_stillpoint(trial.ranks, &trial.epochs_at())?;

@@ -7,7 +7,6 @@ use std::os::unix::fs::FileExt;
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, strike};
 
 /// Code of a file, as `/proc/PID/maps` shows it.
@@ -86,7 +85,6 @@ fn looked_at(
     look: impl Fn(i32) -> Result<(), Failed>,
 ) -> Result<(), Failed> {
     let program = Program::named(kind, name)?;
-    let _turn = Turn::take()?;
     Directory::new("own-text")?.run(|directory| {
         let trial = Trial::new(&program, ranks, directory)?;
         let mut job = trial.split()?;

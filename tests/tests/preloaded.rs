@@ -6,7 +6,6 @@ use std::process::Command;
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program, build_library};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, job};
 
 const RANKS: u32 = 2;
@@ -72,7 +71,6 @@ fn passes(source: &str, command: impl Fn(&Trial, &str) -> Result<Command, Failed
     let mut audited = String::new();
     let tested = (|| {
         let program = Program::named(Kind::Still, "nonblocking_collectives_pending")?;
-        let _turn = Turn::take()?;
         Directory::new("preloaded")?.run(|directory| {
             let trial = Trial::new(&program, RANKS, directory)?;
             let library = build_library(source, directory.path())?;

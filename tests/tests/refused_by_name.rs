@@ -8,7 +8,6 @@ use stillpoint_tests::job::Job;
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure};
 
 /// What any kernel lets any program hold.
@@ -18,7 +17,6 @@ const EVERYWHERE: [&str; 4] = ["asynchronous I/O", "F_NOTIFY", "modify_ldt", "pt
 fn what_is_held_in_the_kernel_is_named() {
     let tested = (|| {
         let program = Program::named(Kind::Special, "held_in_the_kernel")?;
-        let _turn = Turn::take()?;
         Directory::new("held-in-the-kernel")?.run(|directory| {
             let trial = Trial::new(&program, 1, directory)?;
             let natively = held(&trial, false)?;
@@ -75,7 +73,6 @@ enum Becomes {
 fn one(thing: &str, becomes: Becomes) {
     let tested = (|| {
         let program = Program::named(Kind::Special, "holds_one")?;
-        let _turn = Turn::take()?;
         Directory::new(&format!("holds-{thing}"))?.run(|directory| {
             let trial = Trial::new(&program, 1, directory)?.with(&[thing]);
             let mut job = trial.native()?;

@@ -8,7 +8,6 @@ use stillpoint_tests::job;
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure};
 
 /// The first of the processors that this process may run on.
@@ -77,7 +76,6 @@ fn goes_on(trial: &Trial) -> Result<(), Failed> {
 fn a_restart_without_the_right_to_a_priority_goes_on_and_says_so() {
     let tested = (|| {
         let program = Program::named(Kind::Special, "chosen_beyond_reach")?;
-        let _turn = Turn::take()?;
         Directory::new("scheduling")?.run(|directory| goes_on(&Trial::new(&program, 1, directory)?))
     })();
     if let Err(failed) = tested {

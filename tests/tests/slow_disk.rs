@@ -10,7 +10,6 @@ use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{self, Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, job};
 
 /// A checkpoint of a small job has got to job.json by then.
@@ -20,7 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 fn a_job_tells_its_state_while_job_json_is_written() {
     let tested = (|| {
         let program = Program::named(Kind::Moving, "ring")?;
-        let _turn = Turn::take()?;
         Directory::new("slow-disk")?
             .run(|directory| answers_while_it_writes(&Trial::new(&program, 2, directory)?))
     })();

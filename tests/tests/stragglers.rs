@@ -15,7 +15,6 @@ use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::seed::Seed;
 use stillpoint_tests::trial;
-use stillpoint_tests::turn::Turn;
 
 const SEEDS: Range<u64> = 1..6;
 
@@ -25,7 +24,6 @@ fn ranks(seed: u64) -> u32 {
 }
 
 fn nobody_waits(program: &Program, seed: u64) -> Result<(), stillpoint_tests::Failed> {
-    let _turn = Turn::take()?;
     Directory::new(&format!("straggler-{seed}"))?.run(|directory| {
         let number = seed.to_string();
         let trial = trial::Trial::new(program, ranks(seed), directory)?.with(&[&number]);

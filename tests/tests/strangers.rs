@@ -16,7 +16,6 @@ use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::seed::Seed;
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, reason, strike};
 
 /// Connections that are opened and left alone: more than the coordinator serves at once.
@@ -27,7 +26,6 @@ const SHOWN_OUT: Duration = Duration::from_secs(15);
 fn disturbed(name: &str, test: impl FnOnce(&Trial, &[String]) -> Result<(), Failed>) {
     let tested = (|| {
         let program = Program::named(Kind::Moving, "ring")?;
-        let _turn = Turn::take()?;
         Directory::new(name)?.run(|directory| {
             let trial = Trial::new(&program, 2, directory)?;
             let mut job = trial.split()?;
@@ -318,7 +316,6 @@ fn slow_strangers_do_not_keep_a_checkpoint_waiting() {
 fn strangers_are_no_reason_to_lose_a_suspend() {
     let tested = (|| {
         let program = Program::named(Kind::Moving, "ring")?;
-        let _turn = Turn::take()?;
         Directory::new("strangers-suspend")?.run(|directory| {
             let trial = Trial::new(&program, 2, directory)?;
             let mut job = trial.split()?;

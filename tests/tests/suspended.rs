@@ -9,7 +9,6 @@ use nix::sys::signal::Signal;
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, command, ensure, job, strike};
 
 /// Longest that a launch may take.
@@ -23,7 +22,6 @@ fn on_trial(
 ) {
     let tested = (|| {
         let program = Program::named(kind, program)?;
-        let _turn = Turn::take()?;
         Directory::new("suspended")?.run(|directory| {
             let trial = Trial::new(&program, ranks, directory)?;
             test(&trial, directory)

@@ -6,7 +6,6 @@ use std::process::Command;
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, job};
 
 const RANKS: u32 = 2;
@@ -29,7 +28,6 @@ fn limited(command: &Command) -> Command {
 /// It runs, is suspended, and carries on.
 fn passes(start: impl Fn(&Trial) -> Result<Command, Failed>) -> Result<(), Failed> {
     let program = Program::named(Kind::Still, "stack_limit_and_helpers")?;
-    let _turn = Turn::take()?;
     Directory::new("without-limit")?.run(|directory| {
         let trial = Trial::new(&program, RANKS, directory)?;
         let mut command = start(&trial)?;

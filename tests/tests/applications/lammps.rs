@@ -9,7 +9,6 @@ use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::job::{self, Job};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::seed::Seed;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure};
 
 use super::{PATIENCE, application, must};
@@ -84,7 +83,6 @@ fn melts(melt: Melt) {
     let start = seed.start;
     eprintln!("STILLPOINT_TEST_SEED={start}");
     let tested = (|| {
-        let _turn = Turn::take()?;
         Directory::new(&format!("melt-{}-{}", melt.ranks, melt.threads))?
             .run(|directory| melts_in(melt, directory, &mut seed))
     })();

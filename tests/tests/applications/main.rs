@@ -15,7 +15,6 @@ use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::seed::Seed;
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, strike};
 
 /// Longest that a run, or a part of one, may take.
@@ -36,7 +35,6 @@ fn on_trial(name: &str, ranks: u32, test: impl FnOnce(&Trial, &Path) -> Result<(
     must((|| {
         let program = Program::named(Kind::Moving, name)?;
         let executable = program.build()?;
-        let _turn = Turn::take()?;
         Directory::new(&format!("application-{name}"))?
             .run(|directory| test(&Trial::new(&program, ranks, directory)?, &executable))
     })());

@@ -7,7 +7,6 @@ use std::process::Command;
 use stillpoint_tests::command;
 use stillpoint_tests::job::{self, Job};
 use stillpoint_tests::place::Directory;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, reason};
 
 use crate::common::{LONGEST, fails, io, must};
@@ -82,7 +81,6 @@ fn native(program: &Path, words: &[&Path]) -> Result<(), Failed> {
 #[test]
 fn a_program_that_is_linked_to_another_mpi_is_run_or_refused_where_it_shows_too_late() {
     must((|| {
-        let _turn = Turn::take()?;
         Directory::new("linked-to-another-mpi")?.run(|directory| {
             let built = built(directory)?;
             native(&built.linked, &[])?;
@@ -108,7 +106,6 @@ fn a_program_that_is_linked_to_another_mpi_is_run_or_refused_where_it_shows_too_
 #[test]
 fn a_program_that_loads_another_mpi_is_refused_when_it_starts_it() {
     must((|| {
-        let _turn = Turn::take()?;
         Directory::new("loads-another-mpi")?.run(|directory| {
             let built = built(directory)?;
             native(&built.loading, &[&built.user])?;
@@ -125,7 +122,6 @@ fn a_program_that_loads_another_mpi_is_refused_when_it_starts_it() {
 #[test]
 fn a_rank_of_an_unknown_number_is_refused() {
     must((|| {
-        let _turn = Turn::take()?;
         Directory::new("rank-of-unknown")?.run(|directory| {
             let mut command = Command::new("sh");
             let both = "for rank in 0 1; do PMIX_NAMESPACE=prterun-1 PMIX_RANK=$rank \"$0\" run --dir \"$1\" -- true & done; wait";

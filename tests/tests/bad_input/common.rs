@@ -8,7 +8,6 @@ use stillpoint_tests::job::Job;
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, reason};
 
 /// Longest that something that fails may take.
@@ -44,7 +43,6 @@ pub fn verify(trial: &Trial) -> Result<Answer, Failed> {
 pub fn with_suspended(name: &str, test: impl FnOnce(&Trial, &Path) -> Result<(), Failed>) {
     must((|| {
         let program = Program::named(Kind::Moving, "ring")?;
-        let _turn = Turn::take()?;
         Directory::new(name)?.run(|directory| {
             let trial = Trial::new(&program, 2, directory)?;
             let mut job = trial.split()?;

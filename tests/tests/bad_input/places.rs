@@ -9,7 +9,6 @@ use stillpoint_tests::job::{self, Job};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, strike};
 
 use crate::common::{fails, io, must, verify};
@@ -18,7 +17,6 @@ use crate::common::{fails, io, must, verify};
 fn directories_that_cannot_be_written() {
     must((|| {
         let program = Program::named(Kind::Moving, "ring")?.build()?;
-        let _turn = Turn::take()?;
         Directory::new("unwritable")?.run(|directory| {
             let file = directory.file("file");
             fs::write(&file, b"").map_err(io)?;
@@ -141,7 +139,6 @@ fn a_full_disk() {
             return Ok(());
         }
         let program = Program::named(Kind::Moving, "ring")?;
-        let _turn = Turn::take()?;
         Directory::new("full-disk")?.run(|directory| {
             let trial = Trial::new(&program, 2, directory)?;
             let small = trial.epochs_at();
@@ -181,7 +178,6 @@ fn a_limit_on_the_size_of_files() {
     const LIMIT: &str = "100000";
     must((|| {
         let program = Program::named(Kind::Moving, "ring")?;
-        let _turn = Turn::take()?;
         Directory::new("file-size")?.run(|directory| {
             let trial = Trial::new(&program, 2, directory)?;
             let target = trial.epochs_at();
@@ -234,7 +230,6 @@ fn a_file_system_that_is_read_only() {
             return Ok(());
         }
         let program = Program::named(Kind::Moving, "ring")?.build()?;
-        let _turn = Turn::take()?;
         Directory::new("read-only")?.run(|directory| {
             let target = directory.file("stillpoint.d");
             mount_small(&target, "ro")?;
@@ -255,7 +250,6 @@ fn a_file_system_that_is_read_only() {
 fn a_directory_in_which_a_job_runs() {
     must((|| {
         let program = Program::named(Kind::Moving, "ring")?;
-        let _turn = Turn::take()?;
         Directory::new("in-use")?.run(|directory| {
             let trial = Trial::new(&program, 2, directory)?;
             let mut job = trial.split()?;

@@ -10,7 +10,6 @@ use stillpoint_tests::command;
 use stillpoint_tests::job::{self, Job};
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{ensure, reason};
 
 use crate::common::{LONGEST, fails, io, must};
@@ -18,7 +17,6 @@ use crate::common::{LONGEST, fails, io, must};
 /// `stillpoint run -- PROGRAM` fails with `status` under `mpirun` and by itself.
 fn does_not_run(program: &Path, status: i32, words: &[&str]) {
     must((|| {
-        let _turn = Turn::take()?;
         Directory::new("does-not-run")?.run(|directory| {
             let target = directory.file("stillpoint.d");
             let mut command = job::under_stillpoint(2, &target)?;
@@ -121,7 +119,6 @@ fn a_statically_linked_program() {
 #[test]
 fn a_program_without_mpi_just_runs() {
     must((|| {
-        let _turn = Turn::take()?;
         Directory::new("without-mpi")?.run(|directory| {
             let mut command = job::under_stillpoint(2, &directory.file("stillpoint.d"))?;
             command.args(["sh", "-c", "echo here; exit 7"]);

@@ -10,7 +10,6 @@ use stillpoint_tests::job::{self, Job};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 
 use crate::common::{fails, io, must, with_suspended};
 
@@ -29,7 +28,6 @@ fn no_such_job_and_no_such_epoch() {
                         .expect_one_reason(exit::NO_SUCH, &[&shown])?;
                 }
             }
-            let _turn = Turn::take()?;
             for target in [&empty, &nowhere] {
                 let job = Job::start(job::restarted(2, target)?, directory)?;
                 fails(job, exit::NO_SUCH, &[&target.display().to_string()])?;
@@ -103,7 +101,6 @@ fn a_checkpoint_that_is_refused() {
     must((|| {
         let program = Program::named(Kind::Refused, "live_child")?;
         let ranks = program.ranks.first().copied().unwrap_or(2);
-        let _turn = Turn::take()?;
         Directory::new("refused")?.run(|directory| {
             let trial = Trial::new(&program, ranks, directory)?;
             let mut job = trial.split()?;

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,7 +9,8 @@ use nix::sys::signal::Signal;
 use stillpoint_faults::{MARK, Point, Process, VARIABLE};
 use stillpoint_tests::command::{self, Answer, exit};
 use stillpoint_tests::job::{self, Ended, Job};
-use stillpoint_tests::place::Directory;
+use stillpoint_tests::kept::Kept;
+use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
 use stillpoint_tests::{Failed, ensure, reason, strike};
@@ -20,48 +20,42 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 const SAID: Duration = Duration::from_secs(5);
 /// What an unfinished checkpoint of long ago has left.
 const STALE: &str = "epoch-000001.deadbeef.part";
+/// The epochs in the template's folder.
+const EPOCHS: &str = "epochs";
 
-/// A job that was suspended, in the state in which all tests find it.
-pub struct Template {
-    program: Program,
-    directory: Directory,
+/// Gives a directory the epochs of a job that was suspended, in the state in which all tests find it. The job is suspended once
+/// for all of them.
+fn copy_template(program: &Program, to: &Path) -> Result<(), Failed> {
+    let mut kept = Kept::named("fault-points").on_program(&program.build()?)?;
+    for name in [
+        "stillpoint",
+        "stillpoint-lower-openmpi",
+        "libstillpoint_upper_openmpi.so",
+    ] {
+        kept = kept.on_file(&place::binaries().join(name))?;
+    }
+    kept.folder(
+        |folder| make_template(program, folder),
+        |folder| copy(&folder.join(EPOCHS), to),
+    )
 }
 
-static TEMPLATE: OnceLock<Result<Template, Failed>> = OnceLock::new();
-
-impl Template {
-    fn get() -> Result<&'static Template, Failed> {
-        TEMPLATE
-            .get_or_init(Template::make)
-            .as_ref()
-            .map_err(Failed::clone)
-    }
-
-    fn make() -> Result<Template, Failed> {
-        let program = Program::named(Kind::Special, "struck_again_and_again")?;
-        let directory = Directory::new("fault-points")?;
-        let trial = Trial::new(&program, 2, &directory)?;
-        let mut job = trial.split()?;
-        trial.ready(&mut job)?;
-        trial.suspended(job)?;
-        // What they end by is a signal.
-        trial.go()?;
-        let stale = directory.epochs().join(STALE);
-        fs::create_dir(&stale).map_err(|error| error.to_string())?;
-        fs::write(stale.join("rank-000000.img"), b"half").map_err(|error| error.to_string())?;
-        Ok(Template { program, directory })
-    }
-
-    /// Nothing of it stays, unless a test has failed.
-    pub fn remove(failed: bool) {
-        if let Some(Ok(template)) = TEMPLATE.get()
-            && !failed
-        {
-            // What cannot be removed is left to `cargo clean`.
-            let _ = fs::remove_dir_all(template.directory.path());
-            let _ = fs::remove_dir_all(template.directory.epochs());
-        }
-    }
+fn make_template(program: &Program, folder: &Path) -> Result<(), Failed> {
+    // The job's working directory has to be there when a copy of it is restarted.
+    let directory = Directory::staying(folder.join("job"))?;
+    let trial = Trial::new(program, 2, &directory)?;
+    let mut job = trial.split()?;
+    trial.ready(&mut job)?;
+    trial.suspended(job)?;
+    // What they end by is a signal.
+    trial.go()?;
+    let failed = |error: std::io::Error| error.to_string();
+    let epochs = folder.join(EPOCHS);
+    copy(directory.epochs(), &epochs)?;
+    fs::remove_dir_all(directory.epochs()).map_err(failed)?;
+    let stale = epochs.join(STALE);
+    fs::create_dir(&stale).map_err(failed)?;
+    fs::write(stale.join("rank-000000.img"), b"half").map_err(failed)
 }
 
 /// Far below what memory and this host's sockets carry.
@@ -98,13 +92,13 @@ impl Case<'_> {
         pass: u32,
         test: impl FnOnce(&Case) -> Result<(), Failed>,
     ) -> Result<(), Failed> {
-        let template = Template::get()?;
+        let program = Program::named(Kind::Special, "struck_again_and_again")?;
         Directory::new(name)?.run(|directory| {
-            copy(template.directory.epochs(), directory.epochs())?;
+            copy_template(&program, directory.epochs())?;
             test(&Case {
                 point,
                 pass,
-                trial: Trial::new(&template.program, 2, directory)?,
+                trial: Trial::new(&program, 2, directory)?,
             })
         })
     }

@@ -21,32 +21,22 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Failed, Trial};
 use stillpoint_faults::{Point, Run};
 
-use case::{Case, How, Template};
-use stillpoint_tests::turn::Turn;
+use case::{Case, How};
 
-/// Points that are tried at the same time.
+/// Points that are tried at the same time by `cargo test`; `cargo nextest` has its own number.
 const AT_ONCE: usize = 4;
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // Their jobs mostly wait: for launchers, and for one another.
     arguments.test_threads.get_or_insert(AT_ONCE);
-    let _turn = match Turn::take() {
-        Ok(turn) => turn,
-        Err(failed) => {
-            eprintln!("{failed}");
-            return ExitCode::FAILURE;
-        }
-    };
     let tests = Point::ALL.iter().flat_map(|point| {
         // Those with GPUs need a node of their own: `tests/gpu/struck.rs`.
         let elsewhere = |run: &Run| matches!(run, Run::Gpu | Run::GpuRestart);
         let runs = point.runs().iter().filter(move |(run, _)| !elsewhere(run));
         runs.map(|(run, pass)| test(*point, *run, *pass))
     });
-    let conclusion = libtest_mimic::run(&arguments, tests.collect());
-    Template::remove(conclusion.has_failed());
-    conclusion.exit_code()
+    libtest_mimic::run(&arguments, tests.collect()).exit_code()
 }
 
 fn test(point: Point, run: Run, pass: u32) -> Trial {

@@ -8,7 +8,6 @@ use stillpoint_tests::gpu::Gpus;
 use stillpoint_tests::job::{self, Ended, Job};
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, strike};
 
 use crate::heat::{self, PATIENCE, node};
@@ -17,7 +16,6 @@ const RANKS: u32 = 3;
 
 fn on_a_node(test: impl FnOnce(&Gpus, &Directory) -> Result<(), Failed>) {
     let tested = (|| {
-        let _turn = Turn::take()?;
         Directory::new("gpu-buffers")?.run(|directory| test(&Gpus::start(&node(2))?, directory))
     })();
     if let Err(failed) = tested {

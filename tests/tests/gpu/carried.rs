@@ -6,7 +6,6 @@ use stillpoint_tests::job::{self, Job};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure};
 
 use crate::heat::{self, Heat, LONG, node};
@@ -114,7 +113,6 @@ fn a_helper_that_nobody_needs_ends() {
 fn a_job_without_gpus_starts_no_helper() {
     let tested = (|| {
         let program = Program::named(Kind::Moving, "ring")?;
-        let _turn = Turn::take()?;
         Directory::new("gpu-less")?.run(|directory| {
             let gpus = Gpus::start(&node(2))?;
             let trial = Trial::new(&program, 2, directory)?;

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use stillpoint_tests::command::{self, Answer, exit};
-use stillpoint_tests::gpu::{Gpus, Node};
+use stillpoint_tests::gpu::{self, Gpus, Node};
 use stillpoint_tests::job::{self, Ended, Job};
+use stillpoint_tests::kept::Kept;
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, strike};
 
 pub const PATIENCE: Duration = Duration::from_secs(200);
@@ -43,7 +43,6 @@ pub fn on_with(
     test: impl FnOnce(&mut Heat) -> Result<(), Failed>,
 ) {
     let tested = (|| {
-        let _turn = Turn::take()?;
         let executable = Program::named(Kind::Gpu, program)?.build()?;
         Directory::new("gpu")?.run(|directory| {
             test(&mut Heat {
@@ -88,12 +87,32 @@ impl Heat<'_> {
         command
     }
 
-    /// What it computes natively.
+    /// What it computes natively. Many tests have the same plate: it is computed once, and again when anything changes that it depends on.
     pub fn natively(&self) -> Result<String, Failed> {
         let mut command = self.with_program(job::mpirun(self.ranks));
-        self.gpus.reach(&mut command)?;
-        let ended = Job::start(command, self.directory)?.end(PATIENCE)?;
-        digest(&ended)
+        let program = self.executable.file_name().unwrap_or_default();
+        let plate = format!(
+            "{}-{}-{}-{}",
+            program.to_string_lossy(),
+            self.ranks,
+            self.steps,
+            self.idle
+        );
+        let devices = &self.gpus;
+        let kept = Kept::named(&plate)
+            .on_program(&self.executable)?
+            .on(&command::describe(&command))
+            .on_file(&place::binaries().join("emulated-gpu"))?
+            .on_file(&gpu::driver()?.join("libcuda.so.1"))?
+            .on(concat!(
+                include_str!("heat.rs"),
+                include_str!("../../harness/job.rs")
+            ));
+        kept.text(|| {
+            devices.reach(&mut command)?;
+            let ended = Job::start(command, self.directory)?.end(PATIENCE)?;
+            digest(&ended)
+        })
     }
 
     /// Starts it under Stillpoint with options of `run`, and waits until it computes.

@@ -6,7 +6,6 @@ use stillpoint_tests::gpu::Gpus;
 use stillpoint_tests::job::{self, Job};
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, strike};
 
 use crate::heat::{self, PATIENCE, node};
@@ -53,7 +52,6 @@ fn run(gpus: &Gpus, directory: &Directory, options: &[&str]) -> Result<(), Faile
 
 fn tested(options: &[&str]) {
     let tested = (|| {
-        let _turn = Turn::take()?;
         Directory::new("gpu-inside")?
             .run(|directory| run(&Gpus::start(&node(1))?, directory, options))
     })();

@@ -8,7 +8,6 @@ use stillpoint_tests::gpu::{Gpus, Node};
 use stillpoint_tests::job::{self, Ended, Job};
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, strike};
 
 use crate::heat::{self, PATIENCE};
@@ -30,7 +29,6 @@ pub fn on(
     test: impl FnOnce(&Running) -> Result<(), Failed>,
 ) {
     let tested = (|| {
-        let _turn = Turn::take()?;
         Directory::new("gpu-running")?.run(|directory| {
             test(&Running {
                 gpus: Gpus::start(node)?,

@@ -9,7 +9,6 @@ use stillpoint_tests::late::Late;
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure};
 
 /// Something is said to take long by then.
@@ -87,7 +86,6 @@ impl Place<'_> {
 fn a_directory_that_answers_late_costs_no_epoch_and_is_named() {
     let tested = (|| {
         let program = Program::named(Kind::Special, "uneven_sizes")?;
-        let _turn = Turn::take()?;
         Directory::new("late-directory")?.run(|directory| {
             let trial = Trial::new(&program, 2, directory)?.with(&["4", "4"]);
             let late = Late::new(directory.path())?;

@@ -7,7 +7,6 @@ use std::sync::Mutex;
 use std::thread;
 
 use stillpoint_tests::seed::Seed;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure};
 
 use crate::loss::{Outcome, bound, lose};
@@ -42,7 +41,6 @@ const HEAD: &str = "| seed | images go to | ranks on nodes 1 to 4 | lost | at | 
 #[test]
 fn whatever_node_is_lost_and_when_the_newest_durable_epoch_is_carried_on_by_those_that_are_left() {
     let tested = || -> Result<(), Failed> {
-        let _turn = Turn::take()?;
         let waiting = Mutex::new(seeds().into_iter());
         let done = Mutex::new(Vec::new());
         thread::scope(|scope| {

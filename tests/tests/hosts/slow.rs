@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use stillpoint_tests::command::exit;
 use stillpoint_tests::job::Job;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, strike};
 
 use crate::job::{Hosts, SILENCE, on_hosts};
@@ -16,7 +15,6 @@ const SAID: Duration = Duration::from_secs(20);
 
 fn on_two_hosts(name: &str, test: impl FnOnce(&Hosts, Job) -> Result<(), Failed>) {
     let tested = (|| {
-        let _turn = Turn::take()?;
         let patient = |hosts: &mut Hosts| hosts.patient = true;
         on_hosts(name, 2, 2, "4", patient, |hosts| {
             let job = hosts.start(&[(0, 1), (1, 1)])?;

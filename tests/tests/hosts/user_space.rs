@@ -8,7 +8,6 @@ use stillpoint_tests::job;
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::{PATIENCE, Trial};
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::user_space::UserSpace;
 use stillpoint_tests::{Failed, ensure};
 
@@ -36,7 +35,6 @@ const ALL_BY: Duration = Duration::from_millis(20);
 fn a_directory_in_user_space_that_is_late_in_any_operation_costs_no_epoch() {
     let tested = (|| {
         let program = Program::named(Kind::Special, "uneven_sizes")?;
-        let _turn = Turn::take()?;
         Directory::new("user-space")?.run(|directory| {
             let trial = Trial::new(&program, 2, directory)?.with(&["4", "4"]);
             play(&trial, &UserSpace::new(directory.path())?)

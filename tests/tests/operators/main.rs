@@ -19,7 +19,6 @@ use serde_json::Value;
 use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::job::Job;
 use stillpoint_tests::place::Directory;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, strike};
 
 use hostile::be_hostile;
@@ -33,7 +32,6 @@ const REASON: &str = "maintenance of node 7";
 
 fn on_trial(name: &str, test: impl FnOnce(&House, &Directory) -> Result<(), Failed>) {
     let tested = (|| {
-        let _turn = Turn::take()?;
         let house = House::new(name)?;
         Directory::new(name)?.run(|directory| test(&house, directory))
     })();

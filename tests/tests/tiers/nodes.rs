@@ -14,7 +14,6 @@ use stillpoint_tests::network::Network;
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure, strike};
 
 pub const PATIENCE: Duration = Duration::from_secs(40);
@@ -174,7 +173,6 @@ pub fn on_nodes(
 ) {
     let tested = (|| {
         let program = Program::named(Kind::Special, "uneven_sizes")?;
-        let _turn = Turn::take()?;
         Directory::new(&format!("tiers-{name}"))?.run(|directory| {
             let mut nodes = Nodes {
                 trial: Trial::new(&program, 2, directory)?,

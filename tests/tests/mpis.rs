@@ -287,7 +287,7 @@ fn seen(argument: Option<&str>) -> Result<Result<Said, String>, Failed> {
     told.ok_or_else(|| "nothing was told".to_owned())
 }
 
-/// The table of docs/mpi-families.md, line by line.
+/// The table of docs/users/mpi-libraries.md, line by line.
 #[test]
 fn what_an_application_has_seen_changes_as_the_page_says() {
     let said = seen(None).and_then(|told| told.map_err(|text| format!("refused: {text}")));
@@ -295,7 +295,7 @@ fn what_an_application_has_seen_changes_as_the_page_says() {
         Ok(said) => said,
         Err(failed) => panic!("{failed}"),
     };
-    let page = place::project().join("docs/mpi-families.md");
+    let page = place::project().join("docs/users/mpi-libraries.md");
     let page = fs::read_to_string(page).expect("the page is there");
     let rows = page.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| ")?.split(" | ");

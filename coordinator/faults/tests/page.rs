@@ -4,7 +4,7 @@ use std::fs;
 
 use stillpoint_faults::page;
 
-const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/fault-points.md");
+const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/fault-points.md");
 /// What the table stands behind.
 const BEGINS: &str = "| no. | name |";
 
@@ -18,6 +18,6 @@ fn the_page_says_what_the_list_says() {
     }
     assert!(
         table == page(),
-        "docs/fault-points.md is not what the list says: STILLPOINT_WRITE_PAGE=1 writes it"
+        "docs/reference/fault-points.md is not what the list says: STILLPOINT_WRITE_PAGE=1 writes it"
     );
 }

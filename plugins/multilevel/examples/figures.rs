@@ -1,4 +1,4 @@
-//! Runs the simulations behind `docs/scheduler.md` and `docs/intervals.md` and draws their figures into a directory.
+//! Runs the simulations behind `docs/research/scheduler.md` and `docs/research/intervals.md` and draws their figures into a directory.
 //!
 //! `cargo run --release -p stillpoint-multilevel --example figures -- docs/figures`
 

@@ -4,7 +4,7 @@ use core::ffi::c_int;
 
 use crate::ground::export::export;
 
-/// Whether the library takes a GPU's memory: that is taken here, where anybody does (docs/gpu-buffers.md).
+/// Whether the library takes a GPU's memory: that is taken here, where anybody does (docs/users/gpus.md).
 macro_rules! no_support {
     ($($exported:literal $also:ident $own:ident;)*) => {$(
         #[unsafe(export_name = $exported)]

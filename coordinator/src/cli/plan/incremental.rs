@@ -20,7 +20,7 @@ use recorded::Recorded;
 /// Compares writing all memory, the pages that were written to, and only those of their blocks that have other hashes than in the
 /// last epoch: for rates and shares that are given, or for each epoch of a recorded run, beside what came of it. With --json: {"beta_ckpt",
 /// "beta_hash", "memory", "c", "alpha", "t_dirty", "ratio", "least_alpha", "pays", "costs", "fastest", "block", "table_bytes", "hashers", "hasher"}; with DIR
-/// {"epochs", "measured", "model", "gpu"}; docs/incremental.md says what is what.
+/// {"epochs", "measured", "model", "gpu"}; docs/research/incremental.md says what is what.
 #[derive(Debug, Args)]
 pub struct Incremental {
     /// Checkpoint directory of a run: what the model expected of its epochs, what came of them, and the model with the rates that

@@ -39,7 +39,7 @@ pub struct Interval {
     #[arg(long, env = "STILLPOINT_SVG", value_name = "FILE")]
     svg: Option<PathBuf>,
 
-    /// Run the simulations behind docs/intervals.md and draw their figures into a directory
+    /// Run the simulations behind docs/research/intervals.md and draw their figures into a directory
     #[arg(long, env = "STILLPOINT_FIGURES", value_name = "DIR")]
     figures: Option<PathBuf>,
 

@@ -19,7 +19,7 @@ use crate::cli::{Failure, Outcome, print, print_json};
 /// Plan who sends what to whom when checkpoints do not fit on their fast tiers
 ///
 /// Prints the fastest plan, its blocking time and the bottleneck that proves it, and then what other schedulers make of the same.
-/// With --trace, what each makes of a whole series of checkpoints; with --figures, the simulations of docs/scheduler.md.
+/// With --trace, what each makes of a whole series of checkpoints; with --figures, the simulations of docs/research/scheduler.md.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("task").required(true).multiple(true).args(["topology", "figures", "record"]))]
 pub struct Staging {
@@ -73,7 +73,7 @@ pub struct Staging {
     )]
     record: Option<PathBuf>,
 
-    /// Run the simulations behind docs/scheduler.md and draw their figures into a directory
+    /// Run the simulations behind docs/research/scheduler.md and draw their figures into a directory
     #[arg(long, env = "STILLPOINT_FIGURES", value_name = "DIR", conflicts_with_all = ["topology", "record"])]
     figures: Option<PathBuf>,
 

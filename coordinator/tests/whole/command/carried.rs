@@ -96,13 +96,13 @@ fn what_the_kept_epochs_need_stays_and_is_read() {
     ] {
         assert!(text.contains(words), "{text}");
     }
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/json.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/json.md");
     let page = fs::read_to_string(page).unwrap();
     for fields in [&carried[0], &image["sizes"]] {
         for name in fields.as_object().unwrap().keys() {
             assert!(
                 page.contains(&format!("`{name}`")),
-                "{name} is not in docs/json.md"
+                "{name} is not in docs/reference/json.md"
             );
         }
     }

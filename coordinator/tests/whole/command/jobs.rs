@@ -84,26 +84,26 @@ fn every_field_of_a_job_is_documented() {
     let shown = house.until_state("running");
     house.succeeds(&["suspend"]);
     ranks.end_well();
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/json.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/json.md");
     let page = fs::read_to_string(page).unwrap();
     let fields =
         |value: &Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
     for name in fields(&shown) {
         assert!(
             page.contains(&format!("`{name}`")),
-            "{name} is not in docs/json.md"
+            "{name} is not in docs/reference/json.md"
         );
     }
     for name in fields(&shown["live"]) {
         assert!(
             page.contains(&format!("`live.{name}`")),
-            "live.{name} is not in docs/json.md"
+            "live.{name} is not in docs/reference/json.md"
         );
     }
     for name in fields(&shown["live"]["processes"][0]) {
         assert!(
             page.contains(&format!("`{name}`")),
-            "{name} is not in docs/json.md"
+            "{name} is not in docs/reference/json.md"
         );
     }
 }

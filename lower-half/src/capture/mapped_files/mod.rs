@@ -1,5 +1,5 @@
 //! Files that an image refers to: of what is mapped of them privately it holds the pages that the process has of its own, and a restart maps the
-//! others from the file again (`restore/mapped_files.rs`, [docs/mapped-files.md](../../../docs/mapped-files.md)).
+//! others from the file again (`restore/mapped_files.rs`, [docs/users/restart.md](../../../docs/users/restart.md)).
 //!
 //! Files are opened and read on the executor's thread, never touched through the application's mapping, and from outside of it: a
 //! file system that does not answer holds up nothing but the checkpoint.

@@ -1,7 +1,7 @@
 //! The one table of Linux's system calls: what class each is of, when it is trapped, and what answers it then. It knows calls by name; which
 //! number is which call says `arch`.
 //!
-//! The filter's rules, the trap's answers and `docs/system-calls.md` all follow from it. A rule holds what answers it, so none
+//! The filter's rules, the trap's answers and `docs/reference/system-calls.md` all follow from it. A rule holds what answers it, so none
 //! can lack one; what makes a descriptor is known by its class; and a call that is not in the table does not exist for the
 //! upper half, as it would not on an older kernel: nothing that a newer one brings slips through unknown.
 //!

@@ -1,10 +1,10 @@
-//! The page about system calls: `docs/system-calls.md`.
+//! The page about system calls: `docs/reference/system-calls.md`.
 
 use std::fmt::Write;
 
 use super::{Answer, Class, When, all, commands};
 
-const PATH: &str = concat!(env!("LOWER_HALF"), "/../docs/system-calls.md");
+const PATH: &str = concat!(env!("LOWER_HALF"), "/../docs/reference/system-calls.md");
 
 /// When a call is trapped, in words.
 fn trapped(entry: &super::Entry) -> String {
@@ -109,7 +109,7 @@ fn the_page_says_what_the_table_says() {
     let written = std::fs::read_to_string(PATH).unwrap();
     assert!(
         written == page,
-        "docs/system-calls.md is not what the table says: STILLPOINT_WRITE_PAGE=1 writes it"
+        "docs/reference/system-calls.md is not what the table says: STILLPOINT_WRITE_PAGE=1 writes it"
     );
 }
 

@@ -1,4 +1,4 @@
-//! The simulations behind `docs/scale.md`: prints their tables, and draws their figures into a directory.
+//! The simulations behind `docs/research/scale.md`: prints their tables, and draws their figures into a directory.
 //!
 //! `cargo run --release -p stillpoint-simulator --example scale -- docs/figures [most ranks]`
 

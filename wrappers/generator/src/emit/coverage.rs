@@ -1,4 +1,4 @@
-//! The coverage page: `docs/mpi-coverage.md`.
+//! The coverage page: `docs/reference/mpi-coverage.md`.
 
 use std::fmt::Write;
 
@@ -57,7 +57,7 @@ pub fn emit(input: &Input) -> String {
          operations. `MPI_X` and `PMPI_X` are the same. *Stub* tells how the function is provided: `generated`\n\
          from the table, `written` by hand, or `-` where none is made. Functions that are newer than Open MPI 4.1 are those of\n\
          programs that were built for MPICH or for the standard's ABI, which have the twins with large counts\n\
-         ([list](../wrappers/table/large.txt)) too ([several MPIs](mpi-families.md)).\n\n\
+         (`wrappers/table/large.txt`) too ([MPI libraries](../users/mpi-libraries.md)).\n\n\
          | class | functions | at a checkpoint |\n|---|---|---|\n",
     );
     for (class, name) in CLASSES {

@@ -189,7 +189,7 @@ fn stubs_of_an_abi_whose_handles_are_numbers_convert_them_before_they_go_on_in_a
 
 #[test]
 fn the_page_of_functions_says_what_the_table_says() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/mpi-coverage.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/mpi-coverage.md");
     let page = super::coverage::emit(&input());
     is_kept(&path, &page, "STILLPOINT_WRITE_PAGE");
 }

@@ -37,12 +37,12 @@ fn schedulers_are_to_each_other_as_their_plans_say() {
             rows(name, free, &times, &mut table);
         }
     }
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/gpu-staging.md");
-    let docs = std::fs::read_to_string(docs).expect("docs/gpu-staging.md");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/research/gpu-staging.md");
+    let docs = std::fs::read_to_string(docs).expect("docs/research/gpu-staging.md");
     let table = table.join("\n") + "\n";
     assert!(
         docs.contains(&table),
-        "docs/gpu-staging.md should have:\n{table}"
+        "docs/research/gpu-staging.md should have:\n{table}"
     );
 }
 

@@ -235,7 +235,7 @@ pub const FCNTL: &[(&str, &str)] = &[
     ("F_GETFL F_SETFL", "carried"),
     ("F_SETOWN F_GETOWN F_SETOWN_EX F_GETOWN_EX F_SETSIG F_GETSIG", "carried; ids are translated after a restart"),
     ("F_GETLK F_SETLK F_SETLKW F_OFD_GETLK F_OFD_SETLK F_OFD_SETLKW", "locks are taken again"),
-    ("F_SETLEASE F_GETLEASE", "see [descriptors.md](descriptors.md)"),
+    ("F_SETLEASE F_GETLEASE", "see [descriptors](../users/restart.md#descriptors)"),
     ("F_NOTIFY", "the checkpoint refuses from then on"),
     ("F_SETPIPE_SZ F_GETPIPE_SZ", "carried"),
     ("F_ADD_SEALS F_GET_SEALS", "carried"),

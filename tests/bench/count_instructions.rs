@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! count-instructions [--trace NAME] COMMAND...    marks: see tests/programs/bench/marked_calls.c
-//! count-instructions --table [MPI]                the table of docs/performance.md, of the machine's own MPI or one of `ci/mpis target/mpis`
+//! count-instructions --table [MPI]                the table of bench/results/instructions-*, of the machine's own MPI or one of `ci/mpis target/mpis`
 //! ```
 //! Columns: the application with its dynamic linker's stubs, Stillpoint's upper half, its lower half (with the gate), everything else (the real
 //! MPI and the libraries below it), and how many of all these write FS, the thread pointer. The empty call's instructions (the mark itself)

@@ -18,6 +18,7 @@ pub mod network;
 pub mod place;
 pub mod program;
 pub mod reason;
+pub mod results;
 pub mod seed;
 pub mod strike;
 pub mod trial;

@@ -4,7 +4,10 @@ use std::fs;
 
 use stillpoint_faults::page;
 
-const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/fault-points.md");
+const PATH: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/reference/fault-points.md"
+);
 /// What the table stands behind.
 const BEGINS: &str = "| no. | name |";
 

@@ -19,7 +19,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use serde_json::{Value, json};
-use stillpoint_tests::{Failed, place};
+use stillpoint_tests::Failed;
+use stillpoint_tests::results::{self, Named};
 
 use options::Options;
 use table::Table;
@@ -60,8 +61,12 @@ fn run(options: &Options) -> Result<(), Failed> {
             write(options, &machine, &tables)?;
         }
     }
-    if options.publish {
-        publish(&tables)?;
+    if let Some(machine) = &options.publish {
+        let named: Vec<Named> = tables
+            .iter()
+            .map(|table| (table.name.to_owned(), table.to_string()))
+            .collect();
+        results::tables(machine, "checkpoint", &named)?;
     }
     match options.json {
         true => println!("{:#}", in_json(&machine, &tables)),
@@ -98,23 +103,4 @@ fn write(options: &Options, machine: &str, tables: &[Table]) -> Result<(), Faile
         format!("{:#}\n", in_json(machine, tables)),
     )?;
     put("checkpoint.md", in_words(machine, tables))
-}
-
-/// Puts tables between their marks in the page that readers look at; others stay as they are.
-fn publish(tables: &[Table]) -> Result<(), Failed> {
-    let path = place::project().join("docs").join("performance.md");
-    let failed = |error| format!("{}: {error}", path.display());
-    let mut page = fs::read_to_string(&path).map_err(failed)?;
-    for table in tables {
-        let place = || {
-            let mark = format!("<!-- checkpoint: {} -->\n", table.name);
-            let start = page.find(&mark)? + mark.len();
-            let end = start + page[start..].find("<!-- checkpoint end -->")?;
-            Some(start..end)
-        };
-        let place =
-            place().ok_or_else(|| format!("{}: no place for '{}'", path.display(), table.name))?;
-        page.replace_range(place, &table.to_string());
-    }
-    fs::write(&path, page).map_err(failed)
 }

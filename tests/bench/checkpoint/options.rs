@@ -23,9 +23,9 @@ pub struct Options {
     #[arg(long)]
     pub json: bool,
 
-    /// Write tables into docs/performance.md as well
-    #[arg(long)]
-    pub publish: bool,
+    /// Write tables into bench/results/MACHINE as well, such as epyc-2core-2026-11
+    #[arg(long, value_name = "MACHINE")]
+    pub publish: Option<String>,
 
     /// Where results go [default: target/bench]
     #[arg(long, value_name = "DIR", overrides_with = "out")]

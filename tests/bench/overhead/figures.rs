@@ -3,10 +3,10 @@
 use stillpoint_multilevel::chart::{Axis, Chart, Mark, Series};
 
 use crate::options::Options;
-use crate::publish::Named;
 use crate::row::Row;
 use crate::settings::Group;
 use crate::way::Way;
+use stillpoint_tests::results::Named;
 
 /// What a figure shows of a row; nothing where it was not measured.
 type Shown = fn(&Row) -> Option<f64>;

@@ -9,7 +9,6 @@ mod figures;
 mod options;
 mod programs;
 mod progress;
-mod publish;
 mod rounds;
 mod row;
 mod settings;
@@ -25,6 +24,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use serde_json::{Value, json};
+use stillpoint_tests::results::{self, Named};
 use stillpoint_tests::{Failed, place};
 
 use applications::Rate;
@@ -64,13 +64,13 @@ fn run(options: &Options) -> Result<(), Failed> {
         options.share(1.0 - share),
     )?);
     let rates = applications::rates(&programs, options)?;
-    let results = Results::of(options, &rows, &rates);
-    results.write(options)?;
-    if options.publish {
-        publish::tables(&results.tables)?;
-        publish::figures(&results.figures)?;
+    let measured = Results::of(options, &rows, &rates);
+    measured.write(options)?;
+    if let Some(machine) = &options.publish {
+        results::tables(machine, "overhead", &measured.tables)?;
+        results::figures(machine, &measured.figures)?;
     }
-    results.print(options);
+    measured.print(options);
     eprintln!("overhead: written: {}", folder.display());
     Ok(())
 }
@@ -78,14 +78,14 @@ fn run(options: &Options) -> Result<(), Failed> {
 /// What was measured, in all its forms.
 struct Results {
     json: Value,
-    tables: Vec<publish::Named>,
-    figures: Vec<publish::Named>,
+    tables: Vec<Named>,
+    figures: Vec<Named>,
 }
 
 impl Results {
     fn of(options: &Options, rows: &[Row], rates: &[Rate]) -> Results {
         let ways = options.all_ways();
-        let mut tables: Vec<publish::Named> = Group::ALL
+        let mut tables: Vec<Named> = Group::ALL
             .into_iter()
             .filter_map(|group| {
                 let table = tables::table(group, rows, &ways)?;
@@ -126,7 +126,7 @@ impl Results {
     }
 
     fn text(&self) -> String {
-        let one = |(name, table): &publish::Named| format!("{name}\n\n{table}\n");
+        let one = |(name, table): &Named| format!("{name}\n\n{table}\n");
         self.tables.iter().map(one).collect()
     }
 

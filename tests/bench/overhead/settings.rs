@@ -26,7 +26,7 @@ impl Group {
         Group::Programs,
     ];
 
-    /// How it is called in `--only`, in JSON and in the marks of `docs/performance.md`.
+    /// How it is called in `--only`, in JSON and in the marks of a page of results.
     pub fn name(self) -> &'static str {
         match self {
             Group::Blocking => "blocking",

@@ -24,7 +24,7 @@ fn the_papers_example_blocks_as_long_as_every_plan_says() {
     assert!(times[3] * 1.2 < times[0], "peers help: {times:?}");
 }
 
-/// The claims of the paper's section V.D, by copies that were made; and the table of them in the documentation is this one.
+/// The claims of the paper's section V.D, by copies that were made; and the table of them in `bench/results` is this one.
 #[test]
 fn schedulers_are_to_each_other_as_their_plans_say() {
     let record = probed();
@@ -37,12 +37,12 @@ fn schedulers_are_to_each_other_as_their_plans_say() {
             rows(name, free, &times, &mut table);
         }
     }
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/research/gpu-staging.md");
-    let docs = std::fs::read_to_string(docs).expect("docs/research/gpu-staging.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../bench/results/simulated-2026-11/gpu-staging.md");
+    let page = std::fs::read_to_string(page).expect("the page of results");
     let table = table.join("\n") + "\n";
     assert!(
-        docs.contains(&table),
-        "docs/research/gpu-staging.md should have:\n{table}"
+        page.contains(&table),
+        "bench/results/simulated-2026-11/gpu-staging.md should have:\n{table}"
     );
 }
 

@@ -1,8 +1,24 @@
-//! What the documents name is there: every path in the guides leads to a file or a folder of the project.
+//! The documents hold what they promise: paths and links lead somewhere, every page is in the book, and pages are plain and short.
+
+#[path = "documents/english.rs"]
+mod english;
+#[path = "documents/links.rs"]
+mod links;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
+
+/// Of a hundred sentences, how many may be turned round.
+const TURNED_ROUND: f64 = 0.3;
+/// Words of the docs that are written by hand.
+const DOCS: usize = 35_000;
+/// Words of README.md.
+const README: usize = 1_000;
+/// Words of the page on costs.
+const COSTS: usize = 900;
+/// Stands before the part of a page that is made from a table.
+const GENERATED: &str = "<!-- @generated";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -23,6 +39,22 @@ fn below(folder: &Path, from: &str, found: &mut BTreeSet<String>) -> io::Result<
         found.insert(path);
     }
     Ok(())
+}
+
+/// Every page of Markdown of the project, by its path from the root.
+fn pages() -> Vec<(String, String)> {
+    let mut there = BTreeSet::new();
+    below(&root(), "", &mut there).unwrap();
+    let pages = there.iter().filter(|path| path.ends_with(".md"));
+    pages
+        .map(|path| {
+            let path = &path[1..];
+            (
+                path.to_owned(),
+                fs::read_to_string(root().join(path)).unwrap(),
+            )
+        })
+        .collect()
 }
 
 /// What stands between backquotes and looks like a path of the project: words with a slash, down to a source file or a folder.
@@ -51,22 +83,11 @@ fn every_path_in_the_documents_leads_somewhere() {
     below(&root(), "", &mut there).unwrap();
     let mut seen = 0;
     let mut wrong = Vec::new();
-    for folder in [root(), root().join("docs")] {
-        for entry in fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            // What has been stays as it was called then.
-            if !name.ends_with(".md") || name == "CHANGELOG.md" {
-                continue;
-            }
-            let text = fs::read_to_string(&path).unwrap();
-            seen += paths(&text).count();
-            wrong.extend(
-                stale(&text, &there)
-                    .iter()
-                    .map(|path| format!("{name}: {path}")),
-            );
-        }
+    // The changelog keeps the names of then.
+    for (name, text) in pages().iter().filter(|(name, _)| name != "CHANGELOG.md") {
+        seen += paths(text).count();
+        let stale = stale(text, &there);
+        wrong.extend(stale.iter().map(|path| format!("{name}: {path}")));
     }
     assert!(seen > 50, "only {seen} paths were found");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -111,4 +132,125 @@ fn what_a_merge_left_open_is_found() {
     );
     let lines: Vec<usize> = left_by_a_merge(&text).map(|(line, _)| line).collect();
     assert_eq!(lines, [1, 5]);
+}
+
+#[test]
+fn every_link_leads_to_a_page_and_its_heading() {
+    let mut seen = 0;
+    let mut wrong = Vec::new();
+    for (name, text) in pages() {
+        for target in links::targets(&text) {
+            if target.starts_with("https://") {
+                continue;
+            }
+            seen += 1;
+            if let Some(reason) = broken(&name, &text, &target) {
+                wrong.push(format!("{name}: {target} {reason}"));
+            }
+        }
+    }
+    assert!(seen > 150, "only {seen} links were found");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Why a link of a page leads nowhere.
+fn broken(name: &str, text: &str, target: &str) -> Option<&'static str> {
+    let (path, heading) = target.split_once('#').unwrap_or((target, ""));
+    let file = match path {
+        "" => root().join(name),
+        path => root().join(name).parent()?.join(path),
+    };
+    let Ok(file) = file.canonicalize() else {
+        return Some("is not there");
+    };
+    let docs = root().join("docs").canonicalize().unwrap();
+    if name.starts_with("docs/") && !file.starts_with(docs) {
+        return Some("leads out of the book");
+    }
+    let known = match path {
+        "" => links::headings(text),
+        _ if heading.is_empty() => return None,
+        _ => links::headings(&fs::read_to_string(file).ok()?),
+    };
+    (!known.contains(heading)).then_some("is no heading there")
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_found() {
+    let (name, text) = ("docs/index.md", "# Here\n");
+    assert_eq!(broken(name, text, "users/install.md"), None);
+    assert_eq!(broken(name, text, "#here"), None);
+    for target in [
+        "users/nothing.md",
+        "users/install.md#nothing",
+        "#there",
+        "../README.md",
+    ] {
+        assert!(broken(name, text, target).is_some(), "{target}");
+    }
+}
+
+#[test]
+fn every_page_of_the_docs_is_in_the_book_once() {
+    let summary = fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
+    let listed = links::targets(&summary);
+    let pages = pages();
+    let docs = pages
+        .iter()
+        .filter_map(|(name, _)| name.strip_prefix("docs/"));
+    for page in docs.filter(|page| *page != "SUMMARY.md") {
+        let times = listed.iter().filter(|listed| *listed == page).count();
+        assert_eq!(times, 1, "{page} in docs/SUMMARY.md");
+    }
+}
+
+#[test]
+fn pages_are_in_plain_english() {
+    let mut all = 0;
+    let mut turned = Vec::new();
+    for (name, text) in pages() {
+        for sentence in english::sentences(&text) {
+            all += 1;
+            if english::is_turned_round(&sentence) {
+                turned.push(format!("{name}: {sentence}"));
+            }
+        }
+    }
+    let share = 100.0 * turned.len() as f64 / all as f64;
+    assert!(all > 1_000, "only {all} sentences were found");
+    assert!(
+        share <= TURNED_ROUND,
+        "{share:.2} % of {all} sentences are turned round:\n{}",
+        turned.join("\n")
+    );
+}
+
+/// Words of a page that are written by hand.
+fn by_hand(text: &str) -> usize {
+    let end = text.find(GENERATED).unwrap_or(text.len());
+    text[..end].split_whitespace().count()
+}
+
+#[test]
+fn pages_are_short() {
+    let pages = pages();
+    let of = |wanted: &str| {
+        let found = pages.iter().filter(|(name, _)| name.starts_with(wanted));
+        found.map(|(_, text)| by_hand(text)).sum::<usize>()
+    };
+    for (wanted, most) in [
+        ("README.md", README),
+        ("docs/performance.md", COSTS),
+        ("docs/", DOCS),
+    ] {
+        let words = of(wanted);
+        assert!(words > most / 2, "{wanted} has only {words} words");
+        assert!(words <= most, "{wanted} has {words} words, {most} at most");
+    }
+}
+
+#[test]
+fn generated_parts_do_not_count() {
+    assert_eq!(by_hand("three words here"), 3);
+    assert_eq!(by_hand("two words <!-- @generated by x --> and more"), 2);
 }

@@ -37,7 +37,8 @@ fn schedulers_are_to_each_other_as_their_plans_say() {
             rows(name, free, &times, &mut table);
         }
     }
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../bench/results/simulated-2026-11/gpu-staging.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../bench/results/simulated-2026-11/gpu-staging.md");
     let page = std::fs::read_to_string(page).expect("the page of results");
     let table = table.join("\n") + "\n";
     assert!(

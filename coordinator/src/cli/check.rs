@@ -18,9 +18,9 @@ use self::mpi::Mpis;
 use super::kernel::Kernel;
 use super::{Failure, Outcome, print, print_json};
 
-/// Show what this machine offers: kernel, processor, GPU, row by row; MPI libraries, launchers, and what comes of each pair
+/// Show what this machine offers: kernel, processor, GPUs, MPI libraries, launchers, and the result for each pair of MPIs
 ///
-/// Exit status 1 if something that Stillpoint cannot do without is missing.
+/// Ends with status 1 if something that Stillpoint needs is missing.
 #[derive(Debug, Args)]
 pub struct Check {
     /// Print JSON: {"ok": BOOL, "rows": [{"what", "needed", "ok", "found"}...], "mpi": {"abis", "libraries", "launchers", "pairs"}}

@@ -15,9 +15,9 @@ use super::target::Target;
 use super::units::{bytes, parse_duration};
 use super::{print, print_json};
 
-/// Write an epoch and let the job carry on
+/// Write an epoch; the job carries on
 ///
-/// Returns when the epoch is committed and prints its number, its bytes and the seconds of each phase.
+/// Returns when the epoch is committed, and prints its number, its size and the time of each phase.
 #[derive(Debug, Args)]
 pub struct Checkpoint {
     #[command(flatten)]
@@ -26,14 +26,14 @@ pub struct Checkpoint {
 
 /// Write an epoch, then end the job
 ///
-/// The job ends only when the epoch is committed; its launcher then ends with 0, or with what the job's
-/// --suspended-status says. If anything goes wrong before, the job carries on.
+/// The job ends only when the epoch is committed. Its launcher then ends with the job's --suspended-status. If anything
+/// fails before that, the job carries on.
 #[derive(Debug, Args)]
 pub struct Suspend {
     #[command(flatten)]
     request: Request,
 
-    /// With --all: what becomes of jobs that cannot be suspended
+    /// With --all: what to do with jobs that cannot be suspended
     #[arg(
         long,
         env = "STILLPOINT_LEFT",
@@ -45,22 +45,22 @@ pub struct Suspend {
 
 #[derive(Debug, Args)]
 struct Request {
-    /// Checkpoint directory or name of the job; may be left out when only one job of yours runs
+    /// Checkpoint directory or name of the job; optional if you have only one running job
     #[arg(conflicts_with = "all")]
     target: Option<String>,
 
     #[command(flatten)]
     everybody: Everybody,
 
-    /// Why: for the job's records and, on its stderr, for its user
+    /// Reason, for the job's records and for its user on its stderr
     #[arg(long, env = "STILLPOINT_REASON", value_name = "TEXT")]
     reason: Option<String>,
 
-    /// Give up after this time; the job then carries on. What hinders a checkpoint is waited for until then, or for 10 s
+    /// Give up after this time; the job carries on. Until then, or for 10 s by default, passing hindrances are waited for
     #[arg(long, env = "STILLPOINT_TIMEOUT", value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
 
-    /// Do not wait for what hinders a checkpoint to pass: end with status 5 at once
+    /// Do not wait for hindrances to pass: end with status 5 at once
     #[arg(long, env = "STILLPOINT_NO_WAIT")]
     no_wait: bool,
 

@@ -10,13 +10,13 @@ use super::leftovers::{Found, Verdict, clean};
 use super::units::bytes;
 use super::{Failure, Outcome, print, print_json};
 
-/// Remove from a fast tier of this host what no restart needs
+/// Remove data that no restart needs from a fast tier of this host
 ///
-/// Blocks of a staged epoch that is not durable yet stay, and so does everything whose checkpoint directory cannot be found
-/// or whose job runs. `run` and `restart` do the same on their own fast tier before they start.
+/// Keeps blocks of a staged epoch that is not durable yet, data whose checkpoint directory cannot be found, and data of running
+/// jobs. `run` and `restart` do the same on their own fast tier before they start.
 #[derive(Debug, Args)]
 pub struct Clean {
-    /// The fast tier's directory, as --tier fast=PATH names it
+    /// Directory of the fast tier, as in --tier fast=PATH
     #[arg(value_name = "PATH")]
     path: PathBuf,
 

@@ -5,12 +5,12 @@ use clap_complete::Shell;
 
 use super::{Outcome, definition, print};
 
-/// Print completions for a shell
+/// Print shell completions
 ///
 /// For example: stillpoint completions bash > ~/.local/share/bash-completion/completions/stillpoint
 #[derive(Debug, Args)]
 pub struct Completions {
-    /// The shell
+    /// Shell
     shell: Shell,
 }
 

@@ -16,20 +16,20 @@ use super::verify::find;
 use super::{Failure, Outcome, print, print_json};
 use crate::log::utc;
 
-/// Show what is in an epoch: ranks, regions, objects, sizes, savings
+/// Show the content of an epoch: ranks, regions, objects, sizes, savings
 ///
-/// With --json: {"manifest": ..., "images": [IMAGE...]}, one IMAGE a rank.
+/// With --json: {"manifest": ..., "images": [IMAGE...]}, one IMAGE for each rank.
 #[derive(Debug, Args)]
 pub struct Inspect {
     /// Checkpoint directory
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 
-    /// The epoch [default: the newest]
+    /// Epoch [default: the newest]
     #[arg(long, env = "STILLPOINT_EPOCH", value_name = "K")]
     epoch: Option<u64>,
 
-    /// Show every region: how much of it is mapped, touched, in pages that were written to, in changed blocks, and written
+    /// Show every region: bytes mapped, touched, in pages that were written to, in changed blocks, and written
     #[arg(long, env = "STILLPOINT_REGIONS")]
     regions: bool,
 

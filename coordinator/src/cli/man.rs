@@ -6,10 +6,10 @@ use clap::Args;
 
 use super::{Failure, Outcome, definition, print};
 
-/// Print the manual page, or write all of them into a directory
+/// Print the manual page, or write all manual pages into a directory
 #[derive(Debug, Args)]
 pub struct Man {
-    /// Write stillpoint.1, stillpoint-run.1, ... there
+    /// Directory for stillpoint.1, stillpoint-run.1, ...
     directory: Option<PathBuf>,
 }
 

@@ -27,6 +27,8 @@ mod one_voice;
 mod options;
 mod plan;
 mod program;
+#[cfg(test)]
+mod reference;
 mod request;
 mod restart;
 mod run;
@@ -51,8 +53,8 @@ use crate::site::Site;
 
 /// Transparent checkpointing for MPI programs
 ///
-/// Start a job under its launcher (`mpirun -n 4 stillpoint run -- ./app`), write it down and end it
-/// (`stillpoint suspend`), carry on later (`mpirun -n 4 stillpoint restart DIR`).
+/// Start a job under its launcher (`mpirun -n 4 stillpoint run -- ./app`), suspend it at any moment
+/// (`stillpoint suspend`), and restart it later (`mpirun -n 4 stillpoint restart DIR`).
 #[derive(Debug, Parser)]
 #[command(name = "stillpoint", version, propagate_version = true, after_help = EXIT_STATUS)]
 pub struct Cli {
@@ -61,9 +63,9 @@ pub struct Cli {
 }
 
 const EXIT_STATUS: &str = "\
-Exit status: run and restart end as the application does, after a suspend \
-with --suspended-status, with 127 or 126 if the application cannot be found or started; the others: 0 done, \
-1 failed, 2 usage, 3 no such job or epoch, 4 not allowed, 5 the job refused and runs on.";
+Exit status: run and restart end as the application does; after a suspend \
+with --suspended-status; with 127 or 126 if the application cannot be found or started. All other commands: 0 done, \
+1 failed, 2 wrong usage, 3 no such job or epoch, 4 not allowed, 5 the job refused and runs on.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -23,25 +23,25 @@ pub use values::{IncrementalOption, MappedFiles, Mpi, OnTerm, SafeState, When};
 
 #[derive(Clone, Debug, Args)]
 pub struct LaunchOptions {
-    /// Name of the job, to be used as TARGET [default: the application's]
+    /// Name of the job, which commands take as TARGET [default: the application's]
     #[arg(long, env = "STILLPOINT_NAME", value_parser = parse_name)]
     pub name: Option<String>,
 
-    /// Write an epoch every so often (90s, 30m, 2h)
+    /// Write an epoch at this interval (90s, 30m, 2h)
     #[arg(long, env = "STILLPOINT_INTERVAL", value_name = "TIME", value_parser = parse_duration)]
     pub interval: Option<Duration>,
 
-    /// Committed epochs to keep; those that they need stay too
+    /// Number of committed epochs to keep (plus any earlier epochs that they depend on)
     #[arg(long, env = "STILLPOINT_KEEP", value_name = "K", default_value_t = 2,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub keep: u32,
 
-    /// How images are compressed: none, lz4 or zstd[:level]
+    /// Compression of images: none, lz4 or zstd[:level]
     #[arg(long, env = "STILLPOINT_COMPRESS", value_name = "HOW", default_value = "lz4",
           value_parser = parse_compression)]
     pub compress: String,
 
-    /// Files that the program has mapped: leave to them what it has not changed, or hold it in the images
+    /// Whether images leave out the unchanged memory of mapped files, which a restart then maps again
     #[arg(
         long,
         env = "STILLPOINT_MAPPED_FILES",
@@ -50,8 +50,9 @@ pub struct LaunchOptions {
     )]
     pub mapped_files: MappedFiles,
 
-    /// Whether the application runs on while its images are written, and what it changes meanwhile is copied: auto does where there is room for
-    /// the copies, on does in any case, off never
+    /// Whether the application runs while its image is written
+    ///
+    /// Pages that it changes meanwhile are copied. auto: if there is room for the copies; on: in any case; off: the application stands still
     #[arg(
         long,
         env = "STILLPOINT_COPY",
@@ -60,21 +61,22 @@ pub struct LaunchOptions {
     )]
     pub copy: When,
 
-    /// Most memory for these copies, each rank (4GiB, 500MB); what is beyond it is written before the application runs on [default: half of what
-    /// is free, shared by the ranks of a node]
+    /// Limit of these copies for each rank (4GiB, 500MB); memory beyond it is written first [default: half of the free memory, shared
+    /// by the ranks of a node]
     #[arg(long, env = "STILLPOINT_COPY_MEMORY", value_name = "BYTES", value_parser = parse_bytes)]
     pub copy_memory: Option<u64>,
 
-    /// Write only what has changed since the epoch before, which is kept as long as it is needed
+    /// Write only what has changed since the last epoch, which is kept as long as it is needed
     ///
-    /// pages: every page that was written to; blocks: of those the blocks that differ from what was there; auto: the faster of the two by
-    /// what the last epochs have taken; off: every epoch is whole
+    /// pages: every page that was written to; blocks: the blocks of those pages that differ; auto: the faster of the two, judged
+    /// by the last epochs; off: every epoch is whole
     #[arg(long, env = "STILLPOINT_INCREMENTAL", value_name = "HOW", default_value = "off", num_args = 0..=1,
           require_equals = true, default_missing_value = "auto")]
     pub incremental: IncrementalOption,
 
-    /// Whether memory that is equal is written once: in a rank, and in all ranks of a node. auto does so without --tier; on with tiers too,
-    /// but then in each rank alone; off never
+    /// Whether equal memory of the ranks of a node is written once
+    ///
+    /// auto: yes, without --tier; on: yes, with --tier within each rank only; off: no
     #[arg(
         long,
         env = "STILLPOINT_DEDUP",
@@ -83,10 +85,10 @@ pub struct LaunchOptions {
     )]
     pub dedup: When,
 
-    /// How --incremental knows what has been written to
+    /// How --incremental learns which memory was written to
     ///
-    /// wp-async: the kernel keeps track of it (Linux 6.7); none: all memory is hashed, as far as that is faster than writing it; auto: the first
-    /// of them that this machine has, as `stillpoint check` shows
+    /// wp-async: from the kernel (Linux 6.7); none: all memory is hashed, if that is faster than writing it; auto: the first of
+    /// them that this machine has, as `stillpoint check` shows
     #[arg(
         long,
         env = "STILLPOINT_TRACKING",
@@ -95,8 +97,9 @@ pub struct LaunchOptions {
     )]
     tracking: TrackingOption,
 
-    /// Whether memory of GPUs is staged: copied to other GPUs and host memory while the application stands still, and from there into the
-    /// image. auto does where the driver offers it and there is room; on refuses a checkpoint otherwise; off takes it by way of the ranks' memory
+    /// Whether GPU memory is staged on GPUs and in host memory, and written from there while the application runs
+    ///
+    /// auto: if the driver offers it and there is room; on: refuse a checkpoint otherwise; off: through the ranks' own memory
     #[arg(
         long,
         env = "STILLPOINT_GPU_STAGING",
@@ -105,8 +108,9 @@ pub struct LaunchOptions {
     )]
     pub gpu_staging: When,
 
-    /// Whether a suspend of a job with --incremental writes an epoch while the application runs, and then what has changed since: auto does
-    /// where that makes the stop shorter, as far as earlier epochs tell
+    /// Whether a suspend with --incremental first writes an epoch while the application runs, and then only what has changed since
+    ///
+    /// auto: if earlier epochs suggest a shorter stop
     #[arg(
         long,
         env = "STILLPOINT_PRECOPY",
@@ -115,8 +119,9 @@ pub struct LaunchOptions {
     )]
     pub precopy: When,
 
-    /// Carry on before all memory has been read: what is touched first is read first. A part of an image that cannot be read then ends
-    /// the job later; its epoch is as it was
+    /// Restart before all memory has been read; memory that is touched is read first
+    ///
+    /// If a part of an image turns out to be unreadable, the job ends then; the epoch stays as it was
     #[arg(long, env = "STILLPOINT_LAZY")]
     pub lazy: bool,
 
@@ -129,11 +134,12 @@ pub struct LaunchOptions {
     )]
     pub mpi: Mpi,
 
-    /// The MPI library to run on, where it is not the launcher's own: one with the standard's ABI (libmpi_abi.so.1), MPICH's (libmpi.so.12), or the Open MPI that the dynamic linker finds (libmpi.so.40)
+    /// The MPI library to run on, if it is not the launcher's own: libmpi_abi.so.1 (the standard's ABI), libmpi.so.12 (MPICH's), or
+    /// libmpi.so.40 (Open MPI, as the dynamic linker finds it)
     #[arg(long, env = "STILLPOINT_MPI_LIBRARY", value_name = "FILE")]
     pub mpi_library: Option<PathBuf>,
 
-    /// What SIGTERM means, unless the application handles it itself
+    /// Effect of SIGTERM, unless the application handles it itself
     #[arg(
         long,
         env = "STILLPOINT_ON_TERM",
@@ -142,24 +148,24 @@ pub struct LaunchOptions {
     )]
     pub on_term: OnTerm,
 
-    /// The signal that means suspend, unless the application handles it itself
+    /// Signal that suspends the job, unless the application handles it itself
     #[arg(long, env = "STILLPOINT_SUSPEND_SIGNAL", value_name = "SIG", default_value = "USR1",
           value_parser = parse_signal)]
     pub suspend_signal: i32,
 
-    /// Exit status after a suspend [default: 75 where a batch system is seen (SLURM_JOB_ID, PBS_JOBID, LSB_JOBID), else 0]
+    /// Exit status after a suspend [default: 75 in a batch job (SLURM_JOB_ID, PBS_JOBID, LSB_JOBID), else 0]
     #[arg(long, env = "STILLPOINT_SUSPENDED_STATUS", value_name = "N")]
     suspended_status: Option<u8>,
 
-    /// After a suspend, have Slurm start the batch job again (scontrol requeue)
+    /// After a suspend, requeue the batch job of Slurm (scontrol requeue)
     #[arg(long, env = "STILLPOINT_REQUEUE")]
     requeue: bool,
 
-    /// A group, by name or number, whose members may ask for a suspend of this job, and for nothing else
+    /// Group, by name or number, whose members may suspend this job and do nothing else to it
     #[arg(long, env = "STILLPOINT_OPERATORS", value_name = "GROUP")]
     pub operators: Option<String>,
 
-    /// How long a host of the job may be silent before it counts as unreachable: 2 s to 1 h
+    /// Time after which a silent host of the job counts as unreachable: 2 s to 1 h
     #[arg(long, env = "STILLPOINT_SILENCE", value_name = "TIME", default_value = "30s",
           value_parser = parse_silence)]
     pub silence: Silence,

@@ -25,7 +25,7 @@ const TOGETHER: usize = 16;
 /// At most so many threads look into images: most of their time is the file system's.
 const LOOKERS: usize = 8;
 
-/// Carry on from a committed epoch, in a fresh launch of as many ranks
+/// Restart a job from a committed epoch, in a fresh launch of as many ranks
 ///
 /// mpirun -n 4 stillpoint restart /scratch/melt.d
 #[derive(Debug, Args)]
@@ -34,11 +34,11 @@ pub struct Restart {
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 
-    /// The epoch to carry on from [default: the newest]
+    /// Epoch to restart from [default: the newest]
     #[arg(long, env = "STILLPOINT_EPOCH", value_name = "K")]
     epoch: Option<u64>,
 
-    /// Work in another checkpoint directory, which the epochs to come are written to; nothing in DIR is changed
+    /// Work in another checkpoint directory, where later epochs are written; DIR stays as it is
     #[arg(long, env = "STILLPOINT_DIR", value_name = "NEW")]
     dir: Option<PathBuf>,
 

@@ -23,15 +23,15 @@ pub struct Run {
     #[arg(long, env = "STILLPOINT_DIR", value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// Carry on from the newest committed epoch in the directory; start afresh if there is none
+    /// Restart the newest committed epoch in the directory, or start afresh if there is none
     #[arg(long, env = "STILLPOINT_RESUME")]
     resume: bool,
 
-    /// With --resume: carry on also if the epoch is of another command, or if the job has finished
+    /// With --resume: restart also if the epoch is of another command, or if the job has finished
     #[arg(long, env = "STILLPOINT_RESUME_ANYWAY", requires = "resume")]
     resume_anyway: bool,
 
-    /// How the job is brought to its still point; a job that carries on keeps to what it was started with
+    /// How a checkpoint brings the job to a safe state; a restarted job keeps the way that it was started with
     #[arg(
         long,
         env = "STILLPOINT_SAFE_STATE",

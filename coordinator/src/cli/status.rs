@@ -20,10 +20,10 @@ use crate::epoch::{Epochs, seconds_since_1970};
 use crate::log::utc;
 use crate::registry::Registry;
 
-/// Show every job of this user, or one in detail
+/// Show all jobs of this user, or one in detail
 ///
 /// With --json: {"jobs": [JOB...]}, or one JOB when TARGET is given.
-/// JOB.state is running, suspended, finished or failed, also when the job has long ended.
+/// JOB.state is running, suspended, finished or failed, also after the job has ended.
 #[derive(Debug, Args)]
 pub struct Status {
     /// Checkpoint directory or name of a job
@@ -33,11 +33,11 @@ pub struct Status {
     #[command(flatten)]
     everybody: Everybody,
 
-    /// With --all: how long to look [default: 30s]
+    /// With --all: time limit [default: 30s]
     #[arg(long, env = "STILLPOINT_TIMEOUT", value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
 
-    /// With --all: print OpenMetrics text, as monitoring takes it
+    /// With --all: print OpenMetrics text for monitoring
     #[arg(
         long,
         env = "STILLPOINT_METRICS",

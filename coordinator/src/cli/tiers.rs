@@ -18,8 +18,8 @@ pub struct TierOptions {
     /// Stage images: fast=PATH,capacity=SIZE is a node's own storage, slow=PATH the checkpoint directory
     ///
     /// fast=PATH,capacity=SIZE[,limit=BANDWIDTH] and slow=PATH[,capacity=SIZE][,limit=BANDWIDTH]. In PATH of the fast
-    /// tier %h stands for the host and %r for the rank. A limit is what one rank may write there. In the variable, tiers
-    /// are separated by a semicolon.
+    /// tier %h stands for the host and %r for the rank. A limit bounds what one rank writes there. In the variable, a semicolon
+    /// separates tiers.
     #[arg(
         long,
         env = "STILLPOINT_TIER",
@@ -28,7 +28,7 @@ pub struct TierOptions {
     )]
     pub tier: Vec<TierOption>,
 
-    /// Who takes what does not fit on a node's own fast tier
+    /// Destination of data that does not fit on a node's own fast tier
     #[arg(
         long,
         env = "STILLPOINT_STAGING",
@@ -37,7 +37,7 @@ pub struct TierOptions {
     )]
     pub staging: How,
 
-    /// Whether what is on fast tiers is kept twice until it is durable
+    /// Second copies of data on fast tiers, until the epoch is durable
     #[arg(
         long,
         env = "STILLPOINT_REDUNDANCY",
@@ -46,14 +46,14 @@ pub struct TierOptions {
     )]
     pub redundancy: Redundancy,
 
-    /// Most that a rank sends to peers, and takes from them, a second (100MB/s)
+    /// Limit of what a rank sends to peers, and takes from them (100MB/s)
     #[arg(long, env = "STILLPOINT_PEER_LIMIT", value_name = "BANDWIDTH", value_parser = bandwidth)]
     pub peer_limit: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum How {
-    /// Peers with room and the slow tier, so that the application waits as briefly as can be
+    /// Peers with room and the slow tier, with the shortest possible wait
     Exact,
     /// The slow tier alone
     Local,
@@ -62,7 +62,7 @@ pub enum How {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Redundancy {
     None,
-    /// A second copy on the next node: the loss of one node's fast tier loses nothing
+    /// On the next node: losing one node's fast tier loses nothing
     Partner,
 }
 

@@ -14,17 +14,17 @@ use super::units::bytes;
 use super::{Failure, Outcome, print};
 use crate::epoch::{Epochs, Mark};
 
-/// Read every byte of an epoch and check every sum
+/// Read every byte of an epoch and compare every checksum
 ///
-/// Exit status 0 if all is well; otherwise names each file that is broken, and where. Mapped files that a restart would need, and that are missing or
-/// others on this machine, are noted.
+/// Ends with status 0 if the epoch is whole; otherwise names each broken file and the place in it. Reports mapped files that a
+/// restart needs and that are missing or different on this machine.
 #[derive(Debug, Args)]
 pub struct Verify {
     /// Checkpoint directory
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 
-    /// The epoch [default: the newest]
+    /// Epoch [default: the newest]
     #[arg(long, env = "STILLPOINT_EPOCH", value_name = "K")]
     epoch: Option<u64>,
 }

@@ -41,7 +41,7 @@ const TO_LOOK: Duration = Duration::from_secs(30);
 /// Which jobs are meant.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Everybody {
-    /// Every job that has ranks on this host: yours, or everybody's if you are root
+    /// Every job with ranks on this host: yours, or those of all users if you are root
     #[arg(long, env = "STILLPOINT_ALL")]
     pub all: bool,
 
@@ -77,12 +77,12 @@ pub struct Everybody {
 /// What becomes of jobs that stay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum Left {
-    /// They run on
+    /// Let them run on
     #[default]
     Leave,
-    /// Their ranks on this host are stopped (SIGSTOP), until somebody sends SIGCONT
+    /// Stop their ranks on this host (SIGSTOP) until somebody sends SIGCONT
     Stop,
-    /// Their ranks on this host are killed: they can be restarted from their last epoch, if they have one
+    /// Kill their ranks on this host; they can be restarted from their last epoch, if they have one
     Kill,
 }
 

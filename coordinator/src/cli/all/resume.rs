@@ -27,11 +27,11 @@ pub struct Resume {
     #[command(flatten)]
     everybody: Everybody,
 
-    /// Have Slurm start each batch job again (scontrol requeue); other jobs stay, and are named
+    /// Requeue the batch jobs of Slurm (scontrol requeue); print the command for all other jobs
     #[arg(long, env = "STILLPOINT_RUN")]
     run: bool,
 
-    /// With --all: how long it may take [default: 30s]
+    /// With --all: time limit [default: 30s]
     #[arg(long, env = "STILLPOINT_TIMEOUT", value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
 

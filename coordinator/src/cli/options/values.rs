@@ -37,10 +37,10 @@ impl From<When> for job::Precopy {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SafeState {
-    /// The collective clock: no cost to speak of while the job computes
+    /// The collective clock: next to no cost between checkpoints
     Clock,
-    /// The older two-phase commit, for comparison: a barrier before every blocking collective operation, and no checkpoint once
-    /// the program has begun a nonblocking one
+    /// The older two-phase commit, for comparison: a barrier before every blocking collective operation, and no checkpoint after
+    /// a nonblocking one has begun
     Barrier,
 }
 
@@ -92,12 +92,11 @@ pub enum Mpi {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MappedFiles {
-    /// As `refer`, but keep files that are likely to go away or to change: temporary ones, and those that have been written to since the
-    /// job began
+    /// As `refer`, but keep files that are likely to vanish or change: temporary ones, and files modified since the job began
     Auto,
-    /// A restart maps them again: they have to be there as they were, or it is refused
+    /// Leave out unchanged memory; a restart needs the files as they were
     Refer,
-    /// The images hold every byte of them: a restart needs none
+    /// Hold every byte; a restart needs none of the files
     Keep,
 }
 
@@ -113,8 +112,8 @@ impl From<MappedFiles> for launch::MappedFiles {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnTerm {
-    /// What it always means: the process ends
+    /// End the process, as natively
     End,
-    /// Write an epoch, then end
+    /// Suspend the job
     Suspend,
 }

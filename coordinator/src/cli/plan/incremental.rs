@@ -17,26 +17,25 @@ use recorded::Recorded;
 
 /// Tell whether hashing pays in incremental checkpoints
 ///
-/// Compares writing all memory, the pages that were written to, and only those of their blocks that have other hashes than in the
-/// last epoch: for rates and shares that are given, or for each epoch of a recorded run, beside what came of it. With --json: {"beta_ckpt",
+/// Compares three ways: writing all memory, the pages that were written to, or only the blocks of those pages whose hash has
+/// changed. Takes rates and shares from options, or each epoch of a recorded run, beside its outcome. With --json: {"beta_ckpt",
 /// "beta_hash", "memory", "c", "alpha", "t_dirty", "ratio", "least_alpha", "pays", "costs", "fastest", "block", "table_bytes", "hashers", "hasher"}; with DIR
-/// {"epochs", "measured", "model", "gpu"}; docs/research/incremental.md says what is what.
+/// {"epochs", "measured", "model", "gpu"}; docs/research/incremental.md explains them.
 #[derive(Debug, Args)]
 pub struct Incremental {
-    /// Checkpoint directory of a run: what the model expected of its epochs, what came of them, and the model with the rates that
-    /// were measured
+    /// Checkpoint directory of a run: shows forecast and outcome of its epochs, and the model with the measured rates
     #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
 
-    /// How fast one process writes a checkpoint: 500MB/s
+    /// Rate at which one process writes a checkpoint: 500MB/s
     #[arg(long, env = "STILLPOINT_BETA_CKPT", value_parser = rate, allow_hyphen_values = true, value_name = "RATE", required_unless_present = "directory", conflicts_with = "directory")]
     beta_ckpt: Option<u64>,
 
-    /// How fast one process hashes its memory: 10GB/s
+    /// Rate at which one process hashes its memory: 10GB/s
     #[arg(long, env = "STILLPOINT_BETA_HASH", value_parser = rate, allow_hyphen_values = true, value_name = "RATE", required_unless_present = "directory", conflicts_with = "directory")]
     beta_hash: Option<u64>,
 
-    /// How fast a GPU hashes memory of one process, the way of that memory to the GPU included: 20GB/s
+    /// Rate at which a GPU hashes memory of one process, including the way to the GPU: 20GB/s
     #[arg(long, env = "STILLPOINT_BETA_GPU", value_parser = rate, allow_hyphen_values = true, value_name = "RATE", conflicts_with = "directory")]
     beta_gpu: Option<u64>,
 
@@ -52,15 +51,15 @@ pub struct Incremental {
     #[arg(long, env = "STILLPOINT_CHANGED", value_parser = share, allow_hyphen_values = true, value_name = "SHARE", required_unless_present = "directory", conflicts_with = "directory")]
     changed: Option<f64>,
 
-    /// How long the application was held up to mark dirty pages since the last epoch, T_dirty
+    /// Time that marking dirty pages has cost the application since the last epoch, T_dirty
     #[arg(long, env = "STILLPOINT_DIRTY_TIME", value_parser = seconds, allow_hyphen_values = true, value_name = "TIME", default_value = "0", conflicts_with = "directory")]
     dirty_time: f64,
 
-    /// Size of the blocks that are hashed, which says how large the table of hashes is: a power of two from 64 to 64KiB
+    /// Size of a hash block, which determines the size of the table of hashes: a power of two from 64 to 64KiB
     #[arg(long, env = "STILLPOINT_BLOCK", value_parser = block, allow_hyphen_values = true, value_name = "SIZE", default_value = "4KiB")]
     block: BlockSize,
 
-    /// Draw from what alpha on hashing pays into a file, over the ratio of the rates
+    /// Draw the least alpha for which hashing pays, over the ratio of the rates, into a file
     #[arg(long, env = "STILLPOINT_CHART", value_name = "FILE")]
     chart: Option<PathBuf>,
 

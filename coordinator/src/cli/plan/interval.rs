@@ -12,7 +12,7 @@ use super::progress::Bar;
 use super::{draw, measured, seconds, write};
 use crate::cli::{Failure, Outcome, print, print_json};
 
-/// Find the checkpoint interval that wastes least
+/// Find the checkpoint interval that wastes the least time
 ///
 /// With --json: {"costs": {"mttf", "checkpoint", "restart"}, "best": {"seconds", "waste"}, "young": ..., "daly": ...}; with
 /// --figures, {"seed", "figures", "models"}: the points of every curve, and the model that was fitted.
@@ -23,15 +23,15 @@ pub struct Interval {
     #[arg(long, env = "STILLPOINT_MTTF", value_parser = seconds, allow_hyphen_values = true, value_name = "TIME")]
     mttf: Option<f64>,
 
-    /// How long a checkpoint holds the job up
+    /// Time that a checkpoint holds the job up
     #[arg(long, env = "STILLPOINT_CHECKPOINT", value_parser = seconds, allow_hyphen_values = true, value_name = "TIME")]
     checkpoint: Option<f64>,
 
-    /// How long a restart takes [default: as long as a checkpoint]
+    /// Time that a restart takes [default: as long as a checkpoint]
     #[arg(long, env = "STILLPOINT_RESTART", value_parser = seconds, allow_hyphen_values = true, value_name = "TIME")]
     restart: Option<f64>,
 
-    /// Take the costs from a checkpoint directory's own epochs: how long they took to write, and take to read
+    /// Take the costs from the epochs of a checkpoint directory: the time to write and to read them
     #[arg(long, env = "STILLPOINT_MEASURED", value_name = "DIR")]
     measured: Option<PathBuf>,
 

@@ -16,10 +16,10 @@ use super::progress::Bar;
 use super::{Sizes, draw, measured, read, size, sizes, write};
 use crate::cli::{Failure, Outcome, print, print_json};
 
-/// Plan who sends what to whom when checkpoints do not fit on their fast tiers
+/// Plan transfers between processes whose checkpoints do not fit on their fast tiers
 ///
-/// Prints the fastest plan, its blocking time and the bottleneck that proves it, and then what other schedulers make of the same.
-/// With --trace, what each makes of a whole series of checkpoints; with --figures, the simulations of docs/research/scheduler.md.
+/// Prints the fastest plan, its blocking time, the bottleneck that proves it, and other schedulers' plans for comparison.
+/// With --trace, runs each on a series of checkpoints; with --figures, runs the simulations of docs/research/scheduler.md.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("task").required(true).multiple(true).args(["topology", "figures", "record"]))]
 pub struct Staging {
@@ -31,11 +31,11 @@ pub struct Staging {
     #[arg(long, env = "STILLPOINT_SIZES", value_parser = sizes, allow_hyphen_values = true, conflicts_with_all = ["measured", "remainder"])]
     sizes: Option<Sizes>,
 
-    /// What does not fit locally, of each process, in place of --sizes
+    /// Data of each process that does not fit locally, in place of --sizes
     #[arg(long, env = "STILLPOINT_REMAINDER", value_parser = sizes, allow_hyphen_values = true, requires = "spare")]
     remainder: Option<Sizes>,
 
-    /// What each process takes from others, with --remainder
+    /// Room of each process for others' data, with --remainder
     #[arg(long, env = "STILLPOINT_SPARE", value_parser = sizes, allow_hyphen_values = true, requires = "remainder")]
     spare: Option<Sizes>,
 
@@ -51,7 +51,7 @@ pub struct Staging {
     #[arg(long, env = "STILLPOINT_MEASURED", value_name = "DIR")]
     measured: Option<PathBuf>,
 
-    /// What to compare the fastest plan with, when it is there
+    /// Schedulers to compare the fastest plan with
     #[arg(
         long,
         env = "STILLPOINT_COMPARE",
@@ -91,7 +91,7 @@ pub struct Staging {
 enum Compare {
     /// Nothing else
     None,
-    /// Other schedulers, as far as they take a fraction of a second
+    /// Other schedulers, if they take a fraction of a second
     Limited,
     /// Other schedulers, however long they take
     All,

@@ -17,13 +17,13 @@ use crate::cli::{Failure, Outcome, print, print_json};
 
 /// Fit the model of checkpoints that are copied in streams
 ///
-/// To measurements of a machine, to what the epochs of a checkpoint directory have measured, or, without either, to the published
-/// tables. Prints the samples with the model's errors, its constants, and for each size the number of streams and the slots that it would choose.
+/// Fits it to measurements of a machine, to the epochs of a checkpoint directory, or, without either, to the published tables.
+/// Prints the samples with the model's errors, its constants, and the streams and slots that it would choose for each size.
 /// With --json: the constants in seconds and seconds per byte (of the published tables: per element), "samples" with their residuals and
 /// "chosen"; of --samples also, for each number of streams, from what size on it pays and the time for --size; of --measured {"ways"}.
 #[derive(Debug, Args)]
 pub struct Streams {
-    /// Measurements of a machine: lines of size,streams,time as in "256 MB,4,31ms", and of size,streams,time,slot where copies were
+    /// Measurements of a machine: lines of size,streams,time as in "256 MB,4,31ms", or of size,streams,time,slot for copies
     /// made in slots
     #[arg(
         long,
@@ -33,7 +33,7 @@ pub struct Streams {
     )]
     samples: Option<PathBuf>,
 
-    /// Checkpoint directory whose epochs have copied GPU memory: each GPU's ways
+    /// Checkpoint directory whose epochs have copied GPU memory: fits the ways of each GPU
     #[arg(
         long,
         env = "STILLPOINT_MEASURED",
@@ -42,7 +42,7 @@ pub struct Streams {
     )]
     measured: Option<PathBuf>,
 
-    /// Size of the checkpoint to look at
+    /// Size of a checkpoint
     #[arg(long, env = "STILLPOINT_SIZE", value_parser = size, allow_hyphen_values = true, default_value = "256MB")]
     size: u64,
 

@@ -73,6 +73,22 @@ fn threads_that_come_and_go() {
     moves("threads_come_and_go", "pages", "auto");
 }
 
+/// Mappings change in every way between two epochs, whatever tells which of their pages were written to.
+#[test]
+fn mappings_that_change_in_pages() {
+    moves("mappings_change", "pages", "auto");
+}
+
+#[test]
+fn mappings_that_change_in_blocks() {
+    moves("mappings_change", "blocks", "auto");
+}
+
+#[test]
+fn mappings_that_change_while_the_application_stands() {
+    moves("mappings_change", "auto", "off");
+}
+
 #[test]
 fn memory_of_windows() {
     moves("windows_shared_all_the_time", "blocks", "auto");

@@ -10,6 +10,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use stillpoint_image::pages::{Bytes, Pages};
 
+use super::reading::Loadable;
 use crate::ground::writing;
 
 /// The access has been taken back.
@@ -110,13 +111,16 @@ impl Drop for Inside<'_> {
 }
 
 /// Memory of this process, read only from inside.
-pub struct Memory<'a>(&'a Access);
+pub struct Memory<'a> {
+    access: &'a Access,
+    loadable: &'a Loadable,
+}
 
 impl<'a> Memory<'a> {
     /// # Safety
-    /// What is read through it must be readable, and written by nobody, as long as the access is not revoked.
-    pub unsafe fn through(access: &'a Access) -> Memory<'a> {
-        Memory(access)
+    /// What can be loaded must stay so, and nobody may write to what is read through it, as long as the access is not revoked.
+    pub unsafe fn through(access: &'a Access, loadable: &'a Loadable) -> Memory<'a> {
+        Memory { access, loadable }
     }
 
     /// Memory at these addresses, to be copied out.
@@ -132,10 +136,9 @@ impl<'a> Memory<'a> {
 impl Pages for Memory<'_> {
     fn copy(&self, from: u64, into: &mut [u8]) -> io::Result<()> {
         writing::step();
-        let _inside = self.0.enter()?;
-        // SAFETY: inside, `through`'s caller says that it can be read and that nobody writes it; `into` is the writer's own.
-        unsafe { std::ptr::copy_nonoverlapping(from as *const u8, into.as_mut_ptr(), into.len()) };
-        Ok(())
+        let _inside = self.access.enter()?;
+        // SAFETY: inside, `through`'s caller says so.
+        unsafe { self.loadable.copy(from as usize, into) }
     }
 }
 
@@ -152,8 +155,9 @@ mod tests {
     fn nobody_gets_in_when_it_has_been_taken_back() {
         let access = Access::default();
         let text = *b"what is here";
+        let loadable = Loadable::default();
         // SAFETY: the text lives longer, and nobody writes it.
-        let memory = unsafe { Memory::through(&access) };
+        let memory = unsafe { Memory::through(&access, &loadable) };
         let start = text.as_ptr() as usize;
         let mut copied = [0; 4];
         let bytes = memory.bytes(start..start + text.len());

@@ -12,9 +12,13 @@ use stillpoint_image::tables::RegionKind;
 use stillpoint_tracking::pagemap::PageMap;
 
 use super::contents::{Contents, FileKey, data};
+use super::guarded;
 use super::maps::Mapping;
-use super::window_memory::{self, Below};
+use super::reading::{self, Loadable};
+use super::window_memory::Below;
 use crate::arch::PAGE;
+use crate::gate::memory::held;
+use crate::ground::ranges;
 
 /// Whether a System V segment goes with its last attachment. `/proc/self/maps` says of each that it is deleted.
 fn marked_for_removal(id: libc::c_int) -> bool {
@@ -63,6 +67,8 @@ pub struct Memory {
     pub private: Vec<Range<usize>>,
     /// Mappings that were made readable for a while.
     pub opened: Opened,
+    /// What of it can be loaded.
+    pub loadable: Loadable,
 }
 
 /// Mappings that are readable until this is dropped, and what they are otherwise: start, length, protection.
@@ -84,9 +90,11 @@ impl Memory {
         let below = Below::survey(mappings)?;
         let mut file_kinds = HashMap::new();
         let mut referred = 0;
+        let guards = guarded::survey(mappings)?;
+        let (mut plain, mut away) = (Vec::new(), Vec::new());
         for mapping in mappings {
             if below.has(mapping) {
-                memory.add_window(mapping, window_memory::is_held(mapping), &mut pages)?;
+                memory.add_window(mapping, &guards, &mut pages)?;
                 continue;
             }
             let kind = match mapping.inode {
@@ -109,8 +117,10 @@ impl Memory {
                 RegionKind::Anonymous => {
                     let touched = match mapping.present {
                         0 => vec![],
-                        _ => pages.touched(mapping.addresses())?,
+                        _ => pages.touched_and_away(mapping.addresses(), &mut away)?,
                     };
+                    let touched = without(touched, &guards);
+                    plain.extend(touched.iter().cloned());
                     if !touched.is_empty() {
                         memory.private.extend(touched);
                         memory.open(mapping)?;
@@ -122,15 +132,15 @@ impl Memory {
                     match in_files.referred(&region) {
                         Some(found) => {
                             referred += 1;
-                            memory.add_own(mapping, found)?;
+                            memory.add_own(mapping, found, &guards)?;
                         }
-                        None => memory.add_whole(mapping)?,
+                        None => memory.add_whole(mapping, &guards)?,
                     }
                 }
                 RegionKind::SharedFile | RegionKind::SharedAnonymous | RegionKind::SystemV => {
                     if mapping.may_write || kind != RegionKind::SharedFile {
                         memory.open(mapping)?;
-                        let stretches = shared_stretches(mapping, kind, &mut pages)?;
+                        let stretches = shared_stretches(mapping, kind, &guards, &mut pages)?;
                         let key = FileKey {
                             device: mapping.device,
                             inode: mapping.inode,
@@ -157,6 +167,7 @@ impl Memory {
             }
             memory.regions.push(region);
         }
+        memory.loadable = Loadable::new(without(ranges::joined(plain), &ranges::joined(away)));
         match referred == in_files.regions.len() {
             true => Ok(memory),
             // Nobody runs who could have done it.
@@ -165,23 +176,26 @@ impl Memory {
     }
 
     /// A private mapping of a file, of which the image holds every byte.
-    fn add_whole(&mut self, mapping: &Mapping) -> io::Result<()> {
+    fn add_whole(&mut self, mapping: &Mapping, guards: &[Range<usize>]) -> io::Result<()> {
         self.open(mapping)?;
-        let end = readable_end(mapping)?;
-        if end > mapping.start {
-            self.private.push(mapping.start..end);
-        }
+        let part = readable(&mapping.addresses(), guards)?;
+        self.private.extend(part);
         Ok(())
     }
 
     /// One whose bytes are in the file, but for pages of the process's own.
-    fn add_own(&mut self, mapping: &Mapping, referred: &Referred) -> io::Result<()> {
+    fn add_own(
+        &mut self,
+        mapping: &Mapping,
+        referred: &Referred,
+        guards: &[Range<usize>],
+    ) -> io::Result<()> {
         if !referred.own.is_empty() {
             self.open(mapping)?;
         }
         let own = referred.own();
-        self.private
-            .extend(own.map(|range| range.start as usize..range.end as usize));
+        let own = own.map(|range| range.start as usize..range.end as usize);
+        self.private.extend(without(own.collect(), guards));
         Ok(())
     }
 
@@ -189,13 +203,15 @@ impl Memory {
     fn add_window(
         &mut self,
         mapping: &Mapping,
-        with_bytes: bool,
+        guards: &[Range<usize>],
         pages: &mut PageMap,
     ) -> io::Result<()> {
-        if with_bytes {
+        let held = held(mapping.addresses());
+        if !held.is_empty() {
             self.open(mapping)?;
-            let stretches = shared_stretches(mapping, RegionKind::SharedAnonymous, pages)?;
-            self.private.extend(stretches);
+            let kind = RegionKind::SharedAnonymous;
+            let stretches = shared_stretches(mapping, kind, guards, pages)?;
+            self.private.extend(ranges::split(&stretches, &held).0);
         }
         self.regions.push(Region {
             start: mapping.start as u64,
@@ -244,33 +260,37 @@ fn protect(start: usize, bytes: usize, protection: i32) -> io::Result<()> {
     }
 }
 
-/// Where the readable part of a private file mapping ends: pages wholly behind the end of the file raise
-/// SIGBUS.
-fn readable_end(mapping: &Mapping) -> io::Result<usize> {
+/// The same stretches without the pages that nobody may touch; both are in order.
+fn without(stretches: Vec<Range<usize>>, guards: &[Range<usize>]) -> Vec<Range<usize>> {
+    match guards.is_empty() {
+        true => stretches,
+        false => ranges::split(&stretches, guards).1,
+    }
+}
+
+/// The readable parts of a mapping of a file: it has no pages behind the end of the file.
+fn readable(range: &Range<usize>, guards: &[Range<usize>]) -> io::Result<Vec<Range<usize>>> {
+    let parts = without(vec![range.clone()], guards).into_iter();
+    let cut = parts.map(|part| Ok(part.start..readable_end(&part)?));
+    let cut: io::Result<Vec<Range<usize>>> = cut.collect();
+    Ok(ranges::joined(cut?))
+}
+
+/// Where the readable part of a range ends that nothing but a file's end cuts.
+fn readable_end(range: &Range<usize>) -> io::Result<usize> {
+    let process = std::process::id() as usize;
     let readable = |page: usize| -> io::Result<bool> {
         let mut byte = 0u8;
-        let here = libc::iovec {
-            iov_base: (&raw mut byte).cast(),
-            iov_len: 1,
-        };
-        let there = libc::iovec {
-            iov_base: (mapping.start + page * PAGE) as *mut _,
-            iov_len: 1,
-        };
-        // SAFETY: one byte goes into a local variable; the kernel checks the source.
-        match unsafe {
-            libc::process_vm_readv(libc::getpid(), &raw const here, 1, &raw const there, 1, 0)
-        } {
+        let at = range.start + page * PAGE;
+        match reading::by_kernel(process, at, &raw mut byte, 1) {
             1 => Ok(true),
-            _ => match io::Error::last_os_error() {
-                error if error.raw_os_error() == Some(libc::EFAULT) => Ok(false),
-                error => Err(error),
-            },
+            error if error == -(libc::EFAULT as isize) => Ok(false),
+            error => Err(io::Error::from_raw_os_error(-error as i32)),
         }
     };
-    let pages = mapping.bytes() / PAGE;
+    let pages = range.len() / PAGE;
     if readable(pages - 1)? {
-        return Ok(mapping.end);
+        return Ok(range.end);
     }
     // Page `low - 1` can be read, page `high` cannot.
     let (mut low, mut high) = (0, pages - 1);
@@ -282,7 +302,7 @@ fn readable_end(mapping: &Mapping) -> io::Result<usize> {
             high = middle;
         }
     }
-    Ok(mapping.start + low * PAGE)
+    Ok(range.start + low * PAGE)
 }
 
 /// How long a shared object is, as far as this mapping tells.
@@ -298,6 +318,7 @@ fn shared_end(mapping: &Mapping, kind: RegionKind) -> io::Result<u64> {
 fn shared_stretches(
     mapping: &Mapping,
     kind: RegionKind,
+    guards: &[Range<usize>],
     pages: &mut PageMap,
 ) -> io::Result<Vec<Range<usize>>> {
     if kind == RegionKind::SharedFile {
@@ -308,22 +329,14 @@ fn shared_stretches(
             let at = |offset: u64| mapping.start + (offset - mapping.offset) as usize;
             stretches.push(at(range.start.max(mapping.offset))..at(range.end));
         }
-        return Ok(stretches);
+        return Ok(without(stretches, guards));
     }
     if mapping.swapped > 0 {
-        return Ok(std::iter::once(mapping.start..readable_end(mapping)?).collect());
+        return readable(&mapping.addresses(), guards);
     }
     let mut found = pages.touched(mapping.addresses())?;
     found.extend(cached(mapping)?);
-    found.sort_by_key(|range| range.start);
-    let mut joined: Vec<Range<usize>> = Vec::new();
-    for range in found {
-        match joined.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => joined.push(range),
-        }
-    }
-    Ok(joined)
+    Ok(without(ranges::joined(found), guards))
 }
 
 /// Pages of shared memory that exist without being in this process's page table.

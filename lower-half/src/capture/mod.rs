@@ -19,6 +19,7 @@ pub mod differ;
 pub mod driver;
 pub mod environment;
 pub mod file_limit;
+pub mod guarded;
 pub mod increment;
 pub mod ipc;
 pub mod launch_signals;
@@ -30,6 +31,7 @@ pub mod mpi_files;
 pub mod page;
 pub mod process;
 pub mod rank;
+pub mod reading;
 pub mod records;
 pub mod scheduling;
 pub mod signals;
@@ -65,6 +67,7 @@ use contents::Contents;
 use file_limit::FileLimit;
 use increment::{Devices, Increment};
 pub use rank::{remember, size, write};
+use reading::Loadable;
 use snapshot::Snapshot;
 
 use crate::gpu::staged::{self, NotWritten};
@@ -284,8 +287,9 @@ unsafe fn put_down(
     {
         writer.share(sharing);
     }
+    let loadable = &surveyed.memory.loadable;
     // SAFETY: the survey has made readable what is to be written; the threads are stopped, the caller says.
-    let live = unsafe { Memory::through(access) };
+    let live = unsafe { Memory::through(access, loadable) };
     let parted = &surveyed.parted;
     surveyed.contents.write(&mut writer, &live)?;
     for ranges in [&parted.first, &parted.without_room] {
@@ -293,7 +297,7 @@ unsafe fn put_down(
     }
     let waits = !parted.later.is_empty() || devices.is_some();
     let snapshot = match apart.filter(|_| waits) {
-        Some(say) => set_apart(parted, access, crew.threads(), say)?,
+        Some(say) => set_apart(parted, access, loadable, crew.threads(), say)?,
         None => None,
     };
     let pages: &dyn Pages = match &snapshot {
@@ -340,12 +344,13 @@ unsafe fn put_down(
 fn set_apart<'a>(
     parted: &Parted,
     access: &'a Access,
+    loadable: &'a Loadable,
     workers: usize,
     say: &dyn Fn(),
 ) -> Result<Option<Snapshot<'a>>, CaptureError> {
     strike(Point::Apart).map_err(CaptureError::process("memory as it is"))?;
     let inside = access.enter()?;
-    let Ok(snapshot) = Snapshot::take(access, workers, &parted.without_room) else {
+    let Ok(snapshot) = Snapshot::take(access, loadable, workers, &parted.without_room) else {
         return Ok(None);
     };
     inside.put_back();

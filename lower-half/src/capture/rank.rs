@@ -71,7 +71,7 @@ pub unsafe fn size(begin: &Begin, still: &Still<'_>) -> Result<u64, CaptureError
         .map_err(CaptureError::process("page map"))?;
     inside.changes(std::mem::take(&mut memory.opened));
     // SAFETY: the survey has made readable what is to be written; the threads are stopped, the caller says.
-    let live = unsafe { access::Memory::through(access) };
+    let live = unsafe { access::Memory::through(access, &memory.loadable) };
     let private = memory.private.iter().cloned();
     let stretches = private.chain(contents.mapped());
     let stretches: Vec<_> = stretches.map(|range| live.bytes(range)).collect();

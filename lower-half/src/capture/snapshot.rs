@@ -19,10 +19,11 @@ use stillpoint_image::format::CHUNK_BYTES;
 use stillpoint_image::pages::Pages;
 
 use super::access::Access;
+use super::reading::{self, Loadable};
 use crate::arch::syscall::{self, syscall6};
 use crate::ground::{children, writing};
 use child::serve;
-use room::{ASKED, FREE, MOST_SLOTS, MOST_STRETCHES, Room};
+use room::{ASKED, FAILED, FREE, MOST_SLOTS, MOST_STRETCHES, Room};
 
 /// How long the parent sleeps before it looks whether the child is still there.
 const LOOK_NANOSECONDS: u64 = 100_000_000;
@@ -30,6 +31,7 @@ const LOOK_NANOSECONDS: u64 = 100_000_000;
 /// Memory as it was.
 pub struct Snapshot<'a> {
     access: &'a Access,
+    loadable: &'a Loadable,
     room: Room,
     pid: libc::pid_t,
     free: Mutex<Vec<usize>>,
@@ -43,6 +45,7 @@ impl<'a> Snapshot<'a> {
     /// Where the kernel makes no process.
     pub fn take(
         access: &'a Access,
+        loadable: &'a Loadable,
         threads: usize,
         without: &[Range<usize>],
     ) -> io::Result<Snapshot<'a>> {
@@ -66,6 +69,7 @@ impl<'a> Snapshot<'a> {
         children::add(pid as u32);
         let snapshot = Snapshot {
             access,
+            loadable,
             room,
             pid: pid as libc::pid_t,
             free: Mutex::new((0..slots).collect()),
@@ -138,6 +142,12 @@ impl<'a> Snapshot<'a> {
             stretch.from.store(range.start, Ordering::Relaxed);
             let length = range.end - range.start;
             stretch.length.store(length, Ordering::Relaxed);
+            let loadable = self
+                .loadable
+                .has(&(range.start as usize..range.end as usize));
+            stretch
+                .loadable
+                .store(u64::from(loadable), Ordering::Relaxed);
         }
         let count = stretches.len() as u32;
         slot.stretches.store(count, Ordering::Relaxed);
@@ -147,6 +157,12 @@ impl<'a> Snapshot<'a> {
         syscall::futex_wake_shared(asked);
         writing::step();
         self.until(&slot.state, ASKED)?;
+        if slot.state.load(Ordering::Acquire) == FAILED {
+            slot.state.store(FREE, Ordering::Release);
+            let at = slot.failed_at.load(Ordering::Relaxed) as usize;
+            let error = slot.error.load(Ordering::Relaxed) as i32;
+            return Err(reading::cannot(at, error));
+        }
         // SAFETY: the child has filled as many bytes of the slot's room, and leaves it alone until it is asked again.
         unsafe {
             std::ptr::copy_nonoverlapping(self.room.bytes(index), into.as_mut_ptr(), into.len());
@@ -161,8 +177,8 @@ impl<'a> Snapshot<'a> {
         }
         let slot = self.take_slot();
         let copied = self.ask(slot, stretches, into);
-        if copied.is_ok() {
-            // One that the child may still fill is not used again.
+        // One that the child may still fill is not used again.
+        if self.room.slot(slot).state.load(Ordering::Acquire) == FREE {
             self.free().push(slot);
         }
         self.given_back.notify_one();

@@ -1,7 +1,8 @@
 //! What the application has written to since the last epoch, by the best way that there is.
 //!
-//! The kernel keeps track of private anonymous memory (`stillpoint_tracking::wp_async`). What is new, has moved or has grown is not registered, or has
-//! no protection, and so counts as written. Everything else than private anonymous memory always counts as written: it is little, or others write to it.
+//! The kernel keeps track of private anonymous memory (`stillpoint_tracking::wp_async`), and is asked each time of which: a mapping that grows takes its
+//! registration along, the new part without protection; one that moves loses it. What is not registered counts as written. Everything else than private
+//! anonymous memory always counts as written: it is little, or others write to it.
 //!
 //! Where it does not, everything counts as written, and what of it has changed shows when it is hashed. So it is on an older kernel; from when the application
 //! handles page faults itself; and from when there is a device whose writes are no faults. There is no way back: what was written meanwhile is
@@ -34,8 +35,6 @@ enum Way {
 /// The kernel keeps track of this process's writes.
 struct Registered {
     pages: PageMap,
-    /// What has been registered, whether it is mapped any more or not.
-    ranges: Vec<Range<usize>>,
 }
 
 impl Tracker {
@@ -89,14 +88,10 @@ impl Tracker {
         self.written.clear();
     }
 
-    /// Whether the mapping lies in what it has registered.
-    pub fn has_registered(&self, mapping: &Mapping) -> bool {
-        let whole = mapping.addresses();
-        let whole = std::slice::from_ref(&whole);
+    /// Whether the mapping's page faults are handled for this, and not for the application.
+    pub fn follows(&self, mapping: &Mapping) -> bool {
         match &self.way {
-            Way::Kernel(registered) => {
-                !faults::gave_way() && ranges::split(whole, &registered.ranges).1.is_empty()
-            }
+            Way::Kernel(registered) => !faults::gave_way() && registered.has(mapping),
             Way::Nobody => false,
         }
     }
@@ -113,44 +108,50 @@ impl Registered {
         }
         let pages = PageMap::open()?;
         faults::keep(wp_async::open()?);
-        Ok(Registered {
-            pages,
-            ranges: Vec::new(),
-        })
+        Ok(Registered { pages })
     }
 
     /// Whether it keeps track of such a mapping.
-    fn follows(mapping: &Mapping) -> bool {
+    fn can(mapping: &Mapping) -> bool {
         !mapping.shared && mapping.inode == 0 && mapping.vm_flags & vm_flags::HUGE_TLB == 0
     }
 
+    /// Whether it has kept track of a mapping since it last looked.
+    fn has(&self, mapping: &Mapping) -> bool {
+        let followed = self.pages.is_followed(mapping.addresses());
+        Self::can(mapping) && followed.unwrap_or(false)
+    }
+
     fn look(&mut self, mappings: &[Mapping], found: &mut Vec<Range<usize>>) -> io::Result<()> {
-        let mut done = Ok(());
-        let mut registered = Vec::new();
-        for mapping in mappings {
-            let whole = mapping.addresses();
-            if !Self::follows(mapping) || done.is_err() || !register(&whole) {
-                found.push(whole);
-                continue;
-            }
-            registered.push(whole.clone());
-            match self.pages.written(whole.clone()) {
-                Ok(written) => found.extend(written),
-                Err(error) => {
-                    found.push(whole);
-                    done = Err(error);
-                }
+        for (number, mapping) in mappings.iter().enumerate() {
+            if let Err(error) = self.look_at(mapping, found) {
+                found.extend(mappings[number..].iter().map(Mapping::addresses));
+                return Err(error);
             }
         }
-        registered.append(&mut self.ranges);
-        self.ranges = ranges::joined(registered);
-        done
+        Ok(())
     }
-}
 
-/// `false` where somebody else handles the mapping's faults. What is registered already stays so.
-fn register(range: &Range<usize>) -> bool {
-    faults::descriptor().is_some_and(|descriptor| wp_async::register(descriptor, range).is_ok())
+    fn look_at(&mut self, mapping: &Mapping, found: &mut Vec<Range<usize>>) -> io::Result<()> {
+        let whole = mapping.addresses();
+        if self.has(mapping) {
+            found.extend(self.pages.written(whole)?);
+            return Ok(());
+        }
+        // Where it cannot be registered, it counts as written next time too.
+        let descriptor = faults::descriptor().filter(|_| Self::can(mapping));
+        let registered = descriptor.filter(|it| wp_async::register(*it, &whole).is_ok());
+        let Some(descriptor) = registered else {
+            found.push(whole);
+            return Ok(());
+        };
+        let touched = self.pages.touched(whole)?;
+        for range in &touched {
+            wp_async::protect(descriptor, range)?;
+        }
+        found.extend(touched);
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -254,6 +255,82 @@ mod tests {
         // SAFETY: as above.
         unsafe { libc::mprotect(at(20), PAGE, libc::PROT_READ) };
         look(&[], "memory that nobody may write to is no other");
+    }
+
+    /// What has grown, shrunk, moved or been cut since the last look is followed, not taken for the application's; and each write is seen.
+    #[test]
+    fn mappings_that_change_are_followed() {
+        let _alone = ALONE.lock();
+        for mut tracker in trackers() {
+            let exact = tracker.tracking().tells_pages();
+            let map = MmapMut::map_anon(64 * PAGE).unwrap();
+            let range = map.as_ptr() as usize..map.as_ptr() as usize + map.len();
+            let at = |page: usize| (range.start + page * PAGE) as *mut libc::c_void;
+            // SAFETY: a page of the map that is mapped whenever this is called.
+            let write = |page: usize| unsafe { at(page).cast::<u8>().write_volatile(1) };
+            // SAFETY: what follows unmaps, maps and moves pages of the map alone.
+            unsafe { libc::munmap(at(8), 56 * PAGE) };
+            (0..8).for_each(write);
+            let mut look = |expected: &[usize], what: &str| {
+                let followed = |tracker: &Tracker| {
+                    let of = within(&range).into_iter().filter(|one| one.userfault);
+                    of.for_each(|one| assert!(tracker.follows(&one), "{what}: {one:?}"));
+                };
+                followed(&tracker);
+                let found = written(&mut tracker, &range);
+                if exact {
+                    assert_eq!(found, expected, "{what}");
+                }
+                followed(&tracker);
+                assert_eq!(written(&mut tracker, &range).is_empty(), exact, "{what}");
+            };
+            let fixed = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+            look(&[0, 1, 2, 3, 4, 5, 6, 7], "new memory");
+            // SAFETY: as above.
+            unsafe { assert_eq!(libc::mremap(at(0), 8 * PAGE, 16 * PAGE, 0), at(0)) };
+            (write(3), write(9));
+            look(&[3, 9], "grown in place");
+            // SAFETY: as above.
+            unsafe {
+                assert_eq!(libc::mremap(at(0), 16 * PAGE, 20 * PAGE, 0), at(0));
+                libc::munmap(at(0), 16 * PAGE);
+            }
+            write(17);
+            look(&[17], "grown in place, without what it has grown from");
+            // SAFETY: as above.
+            unsafe { assert_eq!(libc::mremap(at(16), 4 * PAGE, 4 * PAGE, fixed, at(40)), at(40)) };
+            look(&[41], "moved");
+            write(41);
+            look(&[41], "written to after it has moved");
+            // SAFETY: as above.
+            unsafe {
+                assert_eq!(libc::mremap(at(40), 4 * PAGE, 2 * PAGE, 0), at(40));
+                assert_eq!(libc::mremap(at(40), 2 * PAGE, 4 * PAGE, 0), at(40));
+            }
+            look(&[], "shrunk and grown");
+            write(42);
+            look(&[42], "written to where it was shrunk");
+            // SAFETY: as above.
+            unsafe {
+                libc::mprotect(at(41), PAGE, libc::PROT_READ);
+                libc::munmap(at(40), PAGE);
+            }
+            write(43);
+            look(&[43], "cut, and protected in the middle");
+            // SAFETY: as above.
+            unsafe { libc::mprotect(at(41), PAGE, libc::PROT_READ | libc::PROT_WRITE) };
+            write(41);
+            look(&[41], "one mapping again");
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+            let both = libc::PROT_READ | libc::PROT_WRITE;
+            // SAFETY: as above; what is left is given back with the map.
+            unsafe { libc::mmap(at(44), 20 * PAGE, both, flags, -1, 0) };
+            write(50);
+            look(&[50], "a neighbour");
+            // SAFETY: as above.
+            unsafe { libc::mmap(at(0), 64 * PAGE, both, flags, -1, 0) };
+            look(&[], "a mapping over all of it");
+        }
     }
 
     #[test]

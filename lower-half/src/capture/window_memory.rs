@@ -1,12 +1,11 @@
 //! Memory that the real MPI gives for a window.
 //!
 //! Where it is shared, the library in the upper half has mapped it a second time, and maps the new one there in a restart (`upper-half/src/windows/memory.rs`). So an
-//! image has it as memory that nobody shares. What another member's image has is marked to be left out (`MADV_DONTDUMP`).
+//! image has it as memory that nobody shares. What another member's image has is left out (`gate::memory::held`).
 
 use std::collections::HashSet;
 use std::io;
 
-use stillpoint_image::format::vm_flags;
 use stillpoint_wrappers::gate::is_upper;
 
 use super::maps::{self, Mapping};
@@ -36,9 +35,4 @@ impl Below {
 
 fn may_be(mapping: &Mapping) -> bool {
     mapping.shared && mapping.may_write && mapping.inode != 0
-}
-
-/// Whether this process's image has the bytes.
-pub fn is_held(mapping: &Mapping) -> bool {
-    mapping.vm_flags & vm_flags::DONT_DUMP == 0
 }

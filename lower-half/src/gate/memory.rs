@@ -9,6 +9,7 @@
 mod arena;
 mod details;
 mod elsewhere;
+mod held;
 mod ranges;
 mod saved;
 mod segments;
@@ -26,8 +27,12 @@ use crate::arch::syscall::{failed, syscall3, syscall6};
 use crate::ground::arriving;
 use crate::ground::lock::Lock;
 use arena::{Arena, WORTH_REUSING};
-pub use details::{ADVICE_ON_PAGES, changed, changes, large, on_details};
+pub use details::{
+    ADVICE_ON_PAGES, MADV_GUARD_INSTALL, are_guarded, changed, changes, large, may_be_guarded,
+    on_details,
+};
 pub use elsewhere::{on_mprotect, on_munmap, on_shmdt};
+pub use held::{on_advice, parts as held};
 pub use saved::{restore, save};
 pub use segments::on_shmat;
 
@@ -186,8 +191,20 @@ pub fn on_mmap(call: &mut Call) -> isize {
     result
 }
 
-/// `mremap`: what has to move goes to the arena, or where the application wants it.
+/// `mremap`: advice and locks go along with what moves.
 pub fn on_mremap(call: &mut Call) -> isize {
+    let result = remap(call);
+    if !failed(result)
+        && let Some(range) = pages(result as usize, call.argument(2))
+    {
+        held::is_new(range);
+    }
+    changed();
+    result
+}
+
+/// What has to move goes to the arena, or where the application wants it.
+fn remap(call: &Call) -> isize {
     // What has not come yet comes to the old addresses.
     arriving::wait();
     let [old, old_bytes, new_bytes, flags, to, _] = call.arguments();

@@ -170,13 +170,16 @@ fn set_apart(at: usize) {
 
 /// Whether it is code of the library of stubs, which another launch may find in another file.
 fn of_stubs(behind: usize) -> bool {
+    stubs().is_some_and(|code| code.contains(&behind))
+}
+
+/// The code of the library of stubs; `None`: it does not say.
+pub fn stubs() -> Option<Range<usize>> {
     // SAFETY: the gate page is mapped; what the upper half registered there lives as long as the process.
     let hooks =
         unsafe { (region::page().hooks.load(Ordering::Acquire) as *const UpperHooks).as_ref() };
-    let [start, end] = hooks
-        .filter(|hooks| hooks.is_whole())
-        .map_or([0; 2], |hooks| hooks.closed);
-    (start..end).contains(&(behind as u64))
+    let [start, end] = hooks.filter(|hooks| hooks.is_whole())?.closed;
+    Some(start as usize..end as usize)
 }
 
 /// Room for one more stone that a jump at `from` can reach.

@@ -7,12 +7,15 @@
 //!          argument pointers ... 0
 //!   low    argument count                              <- stack pointer, a multiple of 16
 //! ```
+//!
+//! It grows as the kernel's own stacks do (`MAP_GROWSDOWN`): when it is touched, as far as the soft limit allows at that moment. Nothing else is mapped in the
+//! room below it, so a limit that is raised at run time, even to no limit at all, needs nothing kept for it.
 
 use std::ffi::CString;
 use std::io;
 
 use super::map::Mapped;
-use crate::arch;
+use crate::arch::{self, PAGE};
 use crate::arch::layout::{STACK_MOST, STACK_TOP};
 use crate::arch::syscall::failed;
 use crate::gate::memory;
@@ -59,15 +62,18 @@ impl Writer {
     }
 }
 
-/// Bytes of stack to map: the limit on it, within reason.
-fn size() -> usize {
+/// Bytes that the kernel gives a new stack besides what is on it.
+const SPARE: usize = 128 * 1024;
+
+/// The limit on the stack, within reason.
+fn limit() -> usize {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
     // SAFETY: getrlimit fills the structure.
     unsafe { libc::getrlimit(libc::RLIMIT_STACK, &mut limit) };
-    (limit.rlim_cur as usize).clamp(1 << 20, STACK_MOST) & !4095
+    (limit.rlim_cur as usize).clamp(1 << 20, STACK_MOST)
 }
 
 /// Maps the stack and lays everything out on it.
@@ -82,15 +88,16 @@ pub fn build(
     environment: &Environment,
     vdso: usize,
 ) -> io::Result<Stack> {
-    let bytes = size();
     let strings = arguments
         .iter()
         .chain(&environment.variables)
         .chain(&environment.of_loader)
         .map(|string| string.as_bytes_with_nul().len() + 8);
-    if strings.sum::<usize>() + 16 * 1024 > bytes / 2 {
+    let filled = strings.sum::<usize>() + 16 * 1024;
+    if filled > limit() / 2 {
         return Err(io::Error::from_raw_os_error(libc::E2BIG));
     }
+    let bytes = (filled + SPARE).next_multiple_of(PAGE);
     let executable = if program.executable_stack {
         libc::PROT_EXEC
     } else {
@@ -99,7 +106,7 @@ pub fn build(
     let protection = (libc::PROT_READ | libc::PROT_WRITE | executable) as usize;
     let flags = libc::MAP_PRIVATE
         | libc::MAP_ANONYMOUS
-        | libc::MAP_NORESERVE
+        | libc::MAP_GROWSDOWN
         | libc::MAP_STACK
         | libc::MAP_FIXED_NOREPLACE;
     let mapped = memory::mmap(

@@ -9,6 +9,7 @@ mod credentials;
 mod descriptors;
 mod gate;
 mod gpu;
+mod guarded;
 mod holdings;
 mod ipc;
 mod limits;
@@ -44,9 +45,10 @@ pub type AnyPart = dyn for<'a> Part<Still<'a>, Back>;
 /// * `messages` first: what the upper half itself says of a checkpoint is told before what is seen from outside;
 /// * `gate` before `process` before `signals`: timers are looked at before the signals that they send, and set before the process's clocks;
 /// * `descriptors` before `gate`: the gate notes whose they are;
+/// * `guarded` before `locked`: locked memory takes no guards;
 /// * `scheduling` first and `limits` and `credentials` last at the end of a restart: threads inherit the one, and the others may keep the
 ///   lower half from what it still has to do.
-pub static PARTS: [&AnyPart; 21] = [
+pub static PARTS: [&AnyPart; 22] = [
     &messages::Messages,
     &processes::Processes,
     &holdings::Holdings,
@@ -65,6 +67,7 @@ pub static PARTS: [&AnyPart; 21] = [
     &process::Process,
     &signals::Signals,
     &attributes::Attributes,
+    &guarded::GuardedMemory,
     &locked::LockedMemory,
     &limits::Limits,
     &credentials::Credentials,

@@ -13,14 +13,19 @@ pub const PAGE: usize = 4096;
 
 /// `_IOWR('f', 16, struct pm_scan_arg)` (linux/fs.h, since Linux 6.7).
 const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
+const IS_FOLLOWED: u64 = 1;
 const IS_WRITTEN: u64 = 1 << 1;
 const IS_FILE: u64 = 1 << 2;
 const IS_PRESENT: u64 = 1 << 3;
 const IS_SWAPPED: u64 = 1 << 4;
 const IS_ZERO_PAGE: u64 = 1 << 5;
+/// Since Linux 6.16.
+const IS_GUARDED: u64 = 1 << 8;
 
+/// Fails with `EPERM` where the kernel does not give the right to write back by itself.
+const ONLY_FOLLOWED: u64 = 1 << 1;
 /// Takes the right to write away from what is found; only where the kernel gives it back by itself.
-const PROTECT: u64 = 1 | 1 << 1;
+const PROTECT: u64 = 1 | ONLY_FOLLOWED;
 
 /// Bits of an entry of `/proc/self/pagemap`.
 const ENTRY_PRESENT: u64 = 1 << 63;
@@ -37,6 +42,8 @@ enum Which {
     Own,
     /// Those that have been written to since they were protected, or never were. They are protected from here on.
     Written,
+    /// Those that nobody may touch (`MADV_GUARD_INSTALL`).
+    Guarded,
 }
 
 impl Which {
@@ -45,7 +52,7 @@ impl Which {
         match self {
             Which::Touched => IS_ZERO_PAGE,
             Which::Own => IS_FILE,
-            Which::Written => 0,
+            Which::Written | Which::Guarded => 0,
         }
     }
 
@@ -54,6 +61,7 @@ impl Which {
         match self {
             Which::Touched | Which::Own => 0,
             Which::Written => IS_WRITTEN,
+            Which::Guarded => IS_GUARDED,
         }
     }
 
@@ -90,33 +98,88 @@ impl PageMap {
 
     /// The stretches of a mapping whose pages exist. The kernel's shared zero page is left out.
     pub fn touched(&mut self, mapping: Range<usize>) -> io::Result<Vec<Range<usize>>> {
-        self.look(Which::Touched, mapping)
+        self.look(Which::Touched, mapping, &mut Vec::new())
+    }
+
+    /// The same. Adds to `away` those of them that are not in memory: swapped out, broken, or guarded.
+    pub fn touched_and_away(
+        &mut self,
+        mapping: Range<usize>,
+        away: &mut Vec<Range<usize>>,
+    ) -> io::Result<Vec<Range<usize>>> {
+        self.look(Which::Touched, mapping, away)
+    }
+
+    /// The stretches of a mapping that nobody may touch (`MADV_GUARD_INSTALL`).
+    ///
+    /// # Errors
+    /// `EINVAL` where the kernel has them, and does not tell which (Linux 6.13 to 6.15).
+    pub fn guarded(&self, mapping: Range<usize>) -> io::Result<Vec<Range<usize>>> {
+        self.scan(Which::Guarded, mapping, &mut Vec::new())
     }
 
     /// The stretches of a private mapping of a file whose pages are the process's own. Everywhere else it shows what is in the file.
     pub fn own(&mut self, mapping: Range<usize>) -> io::Result<Vec<Range<usize>>> {
-        self.look(Which::Own, mapping)
+        self.look(Which::Own, mapping, &mut Vec::new())
     }
 
     /// The stretches of a mapping that have been written to since this was last asked. It must be registered
     /// ([`wp_async::register`](super::wp_async::register)).
     pub fn written(&self, range: Range<usize>) -> io::Result<Vec<Range<usize>>> {
-        self.scan(Which::Written, range)
+        self.scan(Which::Written, range, &mut Vec::new())
     }
 
-    fn look(&mut self, which: Which, range: Range<usize>) -> io::Result<Vec<Range<usize>>> {
+    /// Whether the kernel keeps track of writes to everything that is mapped in a range ([`wp_async::register`](super::wp_async::register)): the
+    /// registration goes with a mapping that grows, and is lost with one that moves.
+    pub fn is_followed(&self, range: Range<usize>) -> io::Result<bool> {
+        // What is followed is not looked for, so that the kernel passes over its pages.
+        let mut argument = pm_scan_arg {
+            size: size_of::<pm_scan_arg>() as u64,
+            flags: ONLY_FOLLOWED,
+            start: range.start as u64,
+            end: range.end as u64,
+            walk_end: 0,
+            vec: 0,
+            vec_len: 0,
+            max_pages: 0,
+            category_inverted: IS_FOLLOWED,
+            category_mask: IS_FOLLOWED,
+            category_anyof_mask: 0,
+            return_mask: IS_FOLLOWED,
+        };
+        // SAFETY: the argument lives on this stack, and names no vector.
+        match unsafe { libc::ioctl(self.file.as_raw_fd(), PAGEMAP_SCAN, &raw mut argument) } {
+            0.. => Ok(true),
+            _ => match io::Error::last_os_error() {
+                error if error.raw_os_error() == Some(libc::EPERM) => Ok(false),
+                error => Err(error),
+            },
+        }
+    }
+
+    fn look(
+        &mut self,
+        which: Which,
+        range: Range<usize>,
+        away: &mut Vec<Range<usize>>,
+    ) -> io::Result<Vec<Range<usize>>> {
         if self.scans {
-            match self.scan(which, range.clone()) {
+            match self.scan(which, range.clone(), away) {
                 Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTTY | libc::EINVAL)) => {
                     self.scans = false
                 }
                 other => return other,
             }
         }
-        self.read(which, range)
+        self.read(which, range, away)
     }
 
-    fn scan(&self, which: Which, range: Range<usize>) -> io::Result<Vec<Range<usize>>> {
+    fn scan(
+        &self,
+        which: Which,
+        range: Range<usize>,
+        away: &mut Vec<Range<usize>>,
+    ) -> io::Result<Vec<Range<usize>>> {
         let empty = page_region {
             start: 0,
             end: 0,
@@ -149,7 +212,11 @@ impl PageMap {
                 return Err(io::Error::last_os_error());
             }
             for region in regions.iter().take(count as usize) {
-                push(&mut found, region.start as usize..region.end as usize);
+                let stretch = region.start as usize..region.end as usize;
+                if region.categories & IS_PRESENT == 0 {
+                    push(away, stretch.clone());
+                }
+                push(&mut found, stretch);
             }
             let reached = argument.walk_end as usize;
             if reached <= start {
@@ -160,7 +227,12 @@ impl PageMap {
         Ok(found)
     }
 
-    fn read(&self, which: Which, range: Range<usize>) -> io::Result<Vec<Range<usize>>> {
+    fn read(
+        &self,
+        which: Which,
+        range: Range<usize>,
+        away: &mut Vec<Range<usize>>,
+    ) -> io::Result<Vec<Range<usize>>> {
         let mut found = Vec::new();
         let mut entries = vec![0u8; 1 << 16];
         let mut at = range.start;
@@ -174,6 +246,9 @@ impl PageMap {
                     .rev()
                     .fold(0u64, |word, byte| word << 8 | u64::from(*byte));
                 if which.has(word) {
+                    if word & ENTRY_PRESENT == 0 {
+                        push(away, at..at + PAGE);
+                    }
                     push(&mut found, at..at + PAGE);
                 }
                 at += PAGE;
@@ -202,10 +277,10 @@ mod tests {
         let start = map.as_ptr() as usize;
         let at = |&(from, to): &(usize, usize)| start + from * PAGE..start + to * PAGE;
         let expected: Vec<Range<usize>> = pages.iter().map(at).collect();
-        let map_of_pages = PageMap::open().unwrap();
+        let (map_of_pages, mut away) = (PageMap::open().unwrap(), Vec::new());
         let range = start..start + map.len();
-        assert_eq!(map_of_pages.read(which, range.clone()).unwrap(), expected);
-        match map_of_pages.scan(which, range) {
+        assert_eq!(map_of_pages.read(which, range.clone(), &mut away).unwrap(), expected);
+        match map_of_pages.scan(which, range, &mut Vec::new()) {
             Ok(scanned) => assert_eq!(scanned, expected),
             Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOTTY), "{error}"),
         }
@@ -222,6 +297,25 @@ mod tests {
             &map,
             &[(0, 2), (7, 8), (100, 101), (255, 256)],
         );
+    }
+
+    #[test]
+    fn guarded_pages_are_told_from_memory_that_is_there() {
+        let mut map = memmap2::MmapMut::map_anon(16 * PAGE).unwrap();
+        let start = map.as_ptr() as usize;
+        let at = |from: usize, to: usize| start + from * PAGE..start + to * PAGE;
+        (map[0], map[4 * PAGE]) = (1, 1);
+        // SAFETY: pages of the map, which nobody touches any more.
+        if unsafe { libc::madvise(at(4, 7).start as *mut _, 3 * PAGE, 102) } != 0 {
+            return;
+        }
+        let (mut pages, mut away) = (PageMap::open().unwrap(), Vec::new());
+        match pages.guarded(at(0, 16)) {
+            Ok(guarded) => assert_eq!(guarded, [at(4, 7)]),
+            Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "{error}"),
+        }
+        let touched = pages.touched_and_away(at(0, 16), &mut away).unwrap();
+        assert_eq!((touched, away), (vec![at(0, 1), at(4, 7)], vec![at(4, 7)]));
     }
 
     #[test]

@@ -7,14 +7,16 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-use linux_raw_sys::general::{uffdio_api, uffdio_range, uffdio_register};
+use linux_raw_sys::general::{uffdio_api, uffdio_range, uffdio_register, uffdio_writeprotect};
 
-/// `_IOWR(0xaa, 0x3f, struct uffdio_api)` and `_IOWR(0xaa, 0x00, struct uffdio_register)` (linux/userfaultfd.h).
+/// `_IOWR(0xaa, N, struct ...)` with N 0x3f, 0x00 and 0x06 (linux/userfaultfd.h).
 const UFFDIO_API: libc::c_ulong = 0xc018_aa3f;
 const UFFDIO_REGISTER: libc::c_ulong = 0xc020_aa00;
+const UFFDIO_WRITEPROTECT: libc::c_ulong = 0xc018_aa06;
 const API: u64 = 0xaa;
 const WP_ASYNC: u64 = 1 << 15;
 const REGISTER_WP: u64 = 1 << 1;
+const WRITEPROTECT_WP: u64 = 1;
 /// Faults of the kernel need no privilege here, since nobody is asked.
 const USER_MODE_ONLY: libc::c_long = 1;
 
@@ -60,5 +62,30 @@ pub fn register(descriptor: RawFd, range: &Range<usize>) -> io::Result<()> {
     match unsafe { libc::ioctl(descriptor, UFFDIO_REGISTER, &raw mut register) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Protects every page of a registered range, whatever the kernel takes it for: before Linux 6.13 a page that has moved to another mapping may be writable
+/// and still seem to be protected.
+///
+/// # Errors
+/// Where the range is not registered.
+pub fn protect(descriptor: RawFd, range: &Range<usize>) -> io::Result<()> {
+    let mut protect = uffdio_writeprotect {
+        range: uffdio_range {
+            start: range.start as u64,
+            len: range.len() as u64,
+        },
+        mode: WRITEPROTECT_WP,
+    };
+    loop {
+        // SAFETY: nothing but page table entries changes, and no write fails because of it.
+        match unsafe { libc::ioctl(descriptor, UFFDIO_WRITEPROTECT, &raw mut protect) } {
+            0 => return Ok(()),
+            _ => match io::Error::last_os_error() {
+                error if error.raw_os_error() == Some(libc::EAGAIN) => {}
+                error => return Err(error),
+            },
+        }
     }
 }

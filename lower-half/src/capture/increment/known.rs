@@ -93,5 +93,5 @@ pub fn committed(epoch: u64) {
 pub fn follows(mapping: &Mapping) -> bool {
     let state = state();
     let tracker = state.as_ref().map(|state| &state.tracker);
-    tracker.is_some_and(|tracker| tracker.has_registered(mapping))
+    tracker.is_some_and(|tracker| tracker.follows(mapping))
 }

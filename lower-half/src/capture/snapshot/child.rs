@@ -5,8 +5,9 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use super::room::{ASKED, DONE, Room};
-use crate::arch::syscall::{self, syscall3};
+use super::super::reading;
+use super::room::{ASKED, DONE, FAILED, Room, Slot};
+use crate::arch::syscall::{self, failed, syscall3};
 
 /// Whoever is short of memory is to have the child's rather than the application's.
 const FIRST_TO_GO: &[u8] = b"1000";
@@ -51,6 +52,8 @@ pub unsafe fn serve(room: Room, parent: u32, without: &[Range<usize>]) -> ! {
             syscall3(libc::SYS_munmap, range.start, range.len(), 0);
         }
     }
+    // SAFETY: as above.
+    let own = unsafe { syscall3(libc::SYS_getpid, 0, 0, 0) } as usize;
     let head = room.head();
     head.ready.store(1, Ordering::Release);
     syscall::futex_wake_shared(&head.ready);
@@ -63,25 +66,42 @@ pub unsafe fn serve(room: Room, parent: u32, without: &[Range<usize>]) -> ! {
                 continue;
             }
             found = true;
-            let mut into = room.bytes(index);
-            for number in 0..slot.stretches.load(Ordering::Relaxed) as usize {
-                let stretch = room.stretch(index, number);
-                let from = stretch.from.load(Ordering::Relaxed) as *const u8;
-                let length = stretch.length.load(Ordering::Relaxed) as usize;
-                // SAFETY: whoever asks knows the memory to be readable when the snapshot was taken, and asks for no more than there is room for;
-                // nobody changes it here.
-                unsafe {
-                    std::ptr::copy_nonoverlapping(from, into, length);
-                    into = into.add(length);
-                }
-            }
-            slot.state.store(DONE, Ordering::Release);
+            slot.state.store(fill(room, index, own), Ordering::Release);
             syscall::futex_wake_shared(&slot.state);
         }
         if !found {
             syscall::futex_wait_shared(&head.asked, seen, 0);
         }
     }
+}
+
+/// Copies what a slot asks for. Gives the state that it is in then.
+fn fill(room: Room, index: usize, own: usize) -> u32 {
+    let slot: &Slot = room.slot(index);
+    let mut into = room.bytes(index);
+    for number in 0..slot.stretches.load(Ordering::Relaxed) as usize {
+        let stretch = room.stretch(index, number);
+        let from = stretch.from.load(Ordering::Relaxed) as usize;
+        let length = stretch.length.load(Ordering::Relaxed) as usize;
+        if stretch.loadable.load(Ordering::Relaxed) != 0 {
+            // SAFETY: whoever asks knows the memory to be there since the snapshot was taken, and asks for no more than there is room for; nobody
+            // changes it here.
+            unsafe { std::ptr::copy_nonoverlapping(from as *const u8, into, length) };
+        } else {
+            let read = reading::by_kernel(own, from, into, length);
+            let (at, error) = match read {
+                _ if failed(read) => (from, -read as u32),
+                _ => (from + read as usize, libc::EFAULT as u32),
+            };
+            if read != length as isize {
+                slot.failed_at.store(at as u64, Ordering::Relaxed);
+                slot.error.store(error, Ordering::Relaxed);
+                return FAILED;
+            }
+        }
+        into = into.wrapping_add(length);
+    }
+    DONE
 }
 
 fn leave() -> ! {

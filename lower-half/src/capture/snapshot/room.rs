@@ -8,9 +8,12 @@ use stillpoint_image::format::CHUNK_BYTES;
 /// What a thread asks for: some stretches of memory, which are listed before the slot's bytes.
 #[repr(C)]
 pub struct Slot {
-    /// One of [`FREE`], [`ASKED`], [`DONE`].
+    /// One of [`FREE`], [`ASKED`], [`DONE`], [`FAILED`].
     pub state: AtomicU32,
     pub stretches: AtomicU32,
+    /// What cannot be read, and why not.
+    pub failed_at: AtomicU64,
+    pub error: AtomicU32,
 }
 
 /// One of them.
@@ -18,6 +21,8 @@ pub struct Slot {
 pub struct Stretch {
     pub from: AtomicU64,
     pub length: AtomicU64,
+    /// 1: a load cannot fail; 0: the kernel is to read it.
+    pub loadable: AtomicU64,
 }
 
 /// In one request.
@@ -28,6 +33,7 @@ const SLOT_BYTES: usize = LIST_BYTES + CHUNK_BYTES;
 pub const FREE: u32 = 0;
 pub const ASKED: u32 = 1;
 pub const DONE: u32 = 2;
+pub const FAILED: u32 = 3;
 
 /// At the start of the memory that both processes have.
 #[repr(C)]

@@ -3,7 +3,7 @@
 //!
 //! Rules of this place: runs in the trap's handler.
 
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crate::arch::short::Large;
 use crate::gate::call::Call;
@@ -44,6 +44,22 @@ pub const ADVICE_ON_PAGES: &[u32] = &{
     ]
 };
 
+/// Makes pages that nobody may touch, since Linux 6.13. (linux/mman.h.)
+pub const MADV_GUARD_INSTALL: libc::c_int = 102;
+
+/// Whether the application may have such pages.
+static GUARDS: AtomicBool = AtomicBool::new(false);
+
+/// Whether the application may have pages that nobody may touch.
+pub fn may_be_guarded() -> bool {
+    GUARDS.load(Ordering::SeqCst)
+}
+
+/// It has.
+pub fn are_guarded() {
+    GUARDS.store(true, Ordering::SeqCst);
+}
+
 /// How often details of mappings have been changed.
 pub fn changes() -> u64 {
     LARGE.changes.load(Ordering::SeqCst)
@@ -56,6 +72,11 @@ pub fn changed() {
 
 /// `madvise`, `mlock` and others that change details of mappings.
 pub fn on_details(call: &mut Call) -> isize {
+    // Of `madvise` and `process_madvise`.
+    let advice = [call.argument(2), call.argument(3)];
+    if advice.contains(&(MADV_GUARD_INSTALL as usize)) {
+        are_guarded();
+    }
     let result = call.make();
     changed();
     result

@@ -50,7 +50,7 @@ pub const EVERYWHERE: &[Meaning] = &[
     call("mremap", Placement, &[every(Always, memory::on_mremap)]),
     call("msync", Memory, NEVER),
     call("mincore", Memory, NEVER),
-    call("madvise", Memory, &[every(Beyond(2, memory::ADVICE_ON_PAGES), memory::on_details)]),
+    call("madvise", Memory, &[every(Beyond(2, memory::ADVICE_ON_PAGES), memory::on_advice)]),
     told("shmget", Ipc, NEVER, "attached segments are saved as memory, and made anew where they are gone"),
     call("shmat", Placement, &[every(Always, memory::on_shmat)]),
     call("shmctl", Ipc, NEVER),

@@ -1,0 +1,92 @@
+//! Pages that nobody may touch: guards (`MADV_GUARD_INSTALL`, since Linux 6.13), such as newer C libraries put below threads' stacks. They are no mappings of
+//! their own, hold nothing, and whoever reads one gets SIGSEGV.
+
+use std::io;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+use stillpoint_part::Kind;
+use stillpoint_tracking::pagemap::PageMap;
+
+use super::maps::Mapping;
+use crate::arch::PAGE;
+use crate::gate::memory::{self, MADV_GUARD_INSTALL};
+
+/// What an image holds of them: JSON, [`Guarded`]. There is none where there are no guards.
+pub const KIND: Kind = Kind {
+    name: "guarded memory",
+    version: 1,
+    always: false,
+};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Guarded {
+    /// Start and end of stretches of the upper half.
+    pub ranges: Vec<(usize, usize)>,
+}
+
+/// The guards in these mappings, in order of address.
+///
+/// # Errors
+/// Where the kernel does not tell.
+pub fn survey(mappings: &[Mapping]) -> io::Result<Vec<Range<usize>>> {
+    if !memory::may_be_guarded() {
+        return Ok(Vec::new());
+    }
+    let pages = PageMap::open()?;
+    let mut found = Vec::new();
+    for mapping in mappings {
+        found.extend(pages.guarded(mapping.addresses())?);
+    }
+    Ok(found)
+}
+
+/// Why guards cannot be carried, if there may be any.
+pub fn hinders() -> Option<String> {
+    if !memory::may_be_guarded() {
+        return None;
+    }
+    let error = PageMap::open().and_then(|pages| pages.guarded(0..PAGE)).err()?;
+    Some(format!(
+        "it has guarded pages (MADV_GUARD_INSTALL), and this kernel does not tell which pages they are: Linux 6.16 does ({error})"
+    ))
+}
+
+/// Why this kernel has no guards.
+pub fn lacks() -> Option<String> {
+    let both = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a mapping of its own, which nobody touches.
+    let probe = unsafe { libc::mmap(std::ptr::null_mut(), PAGE, both, flags, -1, 0) };
+    if probe == libc::MAP_FAILED {
+        return Some(io::Error::last_os_error().to_string());
+    }
+    let installed = install(&(probe as usize..probe as usize + PAGE)).err();
+    // SAFETY: as above.
+    unsafe { libc::munmap(probe, PAGE) };
+    installed.map(|error| error.to_string())
+}
+
+fn install(range: &Range<usize>) -> io::Result<()> {
+    // SAFETY: pages that hold nothing, and that nobody may touch.
+    match unsafe { libc::madvise(range.start as *mut _, range.len(), MADV_GUARD_INSTALL) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+impl Guarded {
+    /// Makes them again.
+    ///
+    /// # Errors
+    /// Where the kernel makes none there.
+    pub fn restore(&self) -> Result<(), String> {
+        memory::are_guarded();
+        for (start, end) in &self.ranges {
+            install(&(*start..*end)).map_err(|error| {
+                format!("cannot guard the pages {start:#x}..{end:#x}, as they were (MADV_GUARD_INSTALL): {error}")
+            })?;
+        }
+        Ok(())
+    }
+}

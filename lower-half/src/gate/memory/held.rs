@@ -1,0 +1,70 @@
+//! Memory of windows that other members' images have the bytes of. The library of stubs says so by advice (`MADV_DONTDUMP`), which the application may give of
+//! any memory too: so it is noted here which was the library's.
+//!
+//! Rules of this place: runs in the trap's handler.
+
+use core::ops::Range;
+
+use super::pages;
+use super::ranges::Ranges;
+use crate::arch::frame::PC;
+use crate::arch::syscall::failed;
+use crate::gate::call::Call;
+use crate::gate::sites;
+use crate::ground::lock::Lock;
+
+/// What no image of this process's needs. Where it is full, an image has more bytes than it needs.
+static ELSEWHERE: Lock<Ranges> = Lock::new(Ranges::new());
+
+/// `madvise`, of what changes details of mappings.
+pub fn on_advice(call: &mut Call) -> isize {
+    let [address, bytes, advice, ..] = call.arguments();
+    let result = super::on_details(call);
+    // A library that does not say where its code is has no other way to say this.
+    let by_stubs =
+        || sites::stubs().is_none_or(|code| code.contains(&call.frame().register(PC)));
+    if !failed(result)
+        && advice == libc::MADV_DONTDUMP as usize
+        && by_stubs()
+        && let Some(range) = pages(address, bytes)
+    {
+        let _ = ELSEWHERE.lock().insert(range);
+    }
+    result
+}
+
+/// Other memory has come to these addresses, which nobody has said anything of yet. Other memory of windows comes by `mremap` alone.
+pub fn is_new(range: Range<usize>) {
+    let mut elsewhere = ELSEWHERE.lock();
+    if elsewhere.parts(range.clone()).next().is_some() && elsewhere.remove(range).is_err() {
+        *elsewhere = Ranges::new();
+    }
+}
+
+/// The parts of a window's memory that this process's image has the bytes of.
+pub fn parts(range: Range<usize>) -> Vec<Range<usize>> {
+    let elsewhere = ELSEWHERE.lock();
+    let (mut parts, mut rest) = (Vec::new(), range);
+    while let Some(gap) = elsewhere.gap(rest.clone()) {
+        rest.start = gap.end;
+        parts.push(gap);
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_has_what_is_not_elsewhere_and_what_has_come_since() {
+        assert_eq!(parts(0x1000..0x9000), [0x1000..0x9000]);
+        ELSEWHERE.lock().insert(0x3000..0x8000).unwrap();
+        assert_eq!(parts(0x1000..0x9000), [0x1000..0x3000, 0x8000..0x9000]);
+        assert_eq!(parts(0x4000..0x5000), []);
+        is_new(0x4000..0x5000);
+        assert_eq!(parts(0x3000..0x8000), std::slice::from_ref(&(0x4000..0x5000)));
+        is_new(0x1000..0x9000);
+        assert_eq!(parts(0x1000..0x9000), [0x1000..0x9000]);
+    }
+}

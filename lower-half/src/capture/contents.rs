@@ -15,7 +15,7 @@ use super::access::Memory;
 use crate::arch::PAGE;
 
 /// Which file, wherever it is open or mapped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileKey {
     pub device: u64,
     pub inode: u64,

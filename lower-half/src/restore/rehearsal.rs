@@ -125,7 +125,7 @@ fn of_descriptors(numbers: &[RawFd]) -> Vec<String> {
         Err(refusals) => refusals,
         Ok(table) => {
             let (living, _) = capture::descriptors::look(numbers);
-            descriptors::rehearse(&table, living, &contents)
+            descriptors::rehearse(&table, &living, &contents)
         }
     }
 }

@@ -5,10 +5,10 @@ use std::os::fd::RawFd;
 use stillpoint_image::descriptors::{DescriptorKind, Watch};
 
 use super::info::field;
-use super::{Open, epoll};
+use super::{All, Open, epoll};
 
 /// What an `anon_inode` is, or why it cannot be carried.
-pub fn describe(open: &Open, all: &[Open]) -> Result<DescriptorKind, String> {
+pub fn describe(open: &Open, all: &All<'_>) -> Result<DescriptorKind, String> {
     let unreadable = || {
         format!(
             "{}, about which this kernel does not tell enough",

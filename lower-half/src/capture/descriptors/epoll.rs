@@ -3,9 +3,11 @@
 //! An entry belongs to an open file description and keeps the number that it was made with. The number may have been closed, or
 //! lead elsewhere, while a duplicate keeps the description: the entry lives on, and says so to whoever waits.
 
+use std::collections::HashMap;
+
 use stillpoint_image::descriptors::{DescriptorKind, Watched};
 
-use super::Open;
+use super::{All, Open};
 use super::info::field;
 
 /// `struct kcmp_epoll_slot`.
@@ -18,7 +20,7 @@ struct Slot {
 }
 
 /// What an epoll set watches, or why it cannot be carried.
-pub fn describe(open: &Open, all: &[Open]) -> Result<DescriptorKind, String> {
+pub fn describe(open: &Open, all: &All<'_>) -> Result<DescriptorKind, String> {
     let unclear = || {
         format!(
             "{}, about which this kernel does not tell enough",
@@ -26,20 +28,19 @@ pub fn describe(open: &Open, all: &[Open]) -> Result<DescriptorKind, String> {
         )
     };
     let mut watched: Vec<Watched> = Vec::new();
+    let mut met: HashMap<i32, u32> = HashMap::new();
     for line in open.info.all("tfd:") {
         let mut entry = parse(line).ok_or_else(unclear)?;
-        let nth = watched
-            .iter()
-            .filter(|earlier| earlier.number == entry.number)
-            .count();
+        let nth = met.entry(entry.number).or_insert(0);
         let slot = Slot {
             set: open.number as u32,
             number: entry.number as u32,
-            nth: nth as u32,
+            nth: *nth,
         };
+        *nth += 1;
         let inode = field(line, "ino:").and_then(|inode| u64::from_str_radix(inode, 16).ok());
         let mut through = all.iter().filter(|other| watches(other, &slot, inode));
-        let found = all.iter().find(|other| other.number == entry.number);
+        let found = all.number(entry.number);
         if !found.is_some_and(|itself| watches(itself, &slot, inode)) {
             let other = through.next().map(|other| other.number);
             entry.through = Some(other.ok_or_else(|| {

@@ -1,21 +1,25 @@
 //! Who else has something open.
 
-/// A process other than this one that has one of these pipes or sockets open (`links`: what its descriptors lead to), as far as
-/// this user may see.
-pub fn other_holder(links: &[&str]) -> Option<u32> {
+use std::collections::HashMap;
+
+/// The pipes and sockets that processes other than this one have open, as far as this user may see: what their descriptors lead to, and one process each.
+pub fn elsewhere() -> HashMap<String, u32> {
     let own = std::process::id();
-    let processes = std::fs::read_dir("/proc").ok()?;
-    let mut pids =
-        processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    pids.find(|pid| {
-        *pid != own
-            && std::fs::read_dir(format!("/proc/{pid}/fd")).is_ok_and(|mut entries| {
-                entries.any(|entry| {
-                    entry.is_ok_and(|entry| {
-                        std::fs::read_link(entry.path())
-                            .is_ok_and(|found| links.iter().any(|link| found.as_os_str() == *link))
-                    })
-                })
-            })
-    })
+    let mut found = HashMap::new();
+    let Ok(processes) = std::fs::read_dir("/proc") else {
+        return found;
+    };
+    let pids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    for pid in pids.filter(|pid| *pid != own) {
+        let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else {
+            continue;
+        };
+        let links = entries.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+        let links = links.filter_map(|link| link.into_os_string().into_string().ok());
+        let theirs = links.filter(|link| link.starts_with("pipe:") || link.starts_with("socket:"));
+        for link in theirs {
+            found.entry(link).or_insert(pid);
+        }
+    }
+    found
 }

@@ -3,6 +3,7 @@
 //! Whatever cannot be carried over a restart becomes a sentence that says which number it is and what it
 //! leads to.
 
+mod all;
 mod anonymous;
 mod diagnosis;
 mod epoll;
@@ -28,8 +29,9 @@ use std::os::unix::ffi::OsStringExt;
 use stillpoint_image::descriptors::{Description, DescriptorKind, Descriptors, Number};
 
 use super::contents::{Contents, FileKey};
+pub use all::All;
 use info::Info;
-use same::Same;
+use same::Known;
 
 /// Where `/proc` shows the descriptors of the application: those of the main thread.
 pub const LIVING: &str = "/proc/self";
@@ -121,19 +123,9 @@ impl Open {
 pub fn survey(numbers: &[RawFd], contents: &mut Contents) -> Result<Descriptors, Vec<String>> {
     let (opens, mut refusals) = look(numbers);
     let mut table = Descriptors::default();
-    // The first number of each description.
-    let mut first: Vec<usize> = Vec::new();
-    for (index, open) in opens.iter().enumerate() {
-        let mut earlier = first.iter().enumerate();
-        let known =
-            earlier.find_map(
-                |(known, earlier)| match same::compare(&opens[*earlier], open) {
-                    Same::One => Some(Ok(known)),
-                    Same::Two => None,
-                    Same::Unclear => Some(Err(opens[*earlier].number)),
-                },
-            );
-        let known = match known.transpose() {
+    let (all, mut files) = (All::new(&opens), Known::default());
+    for open in &opens {
+        let known = match files.find(open) {
             Ok(known) => known,
             Err(other) => {
                 refusals.push(format!(
@@ -146,11 +138,11 @@ pub fn survey(numbers: &[RawFd], contents: &mut Contents) -> Result<Descriptors,
         };
         let description = match known {
             Some(known) => known,
-            None => match describe(open, &opens, contents) {
+            None => match describe(open, &all, contents) {
                 Ok(description) => {
+                    files.add(open, table.descriptions.len());
                     table.descriptions.push(description);
-                    first.push(index);
-                    first.len() - 1
+                    table.descriptions.len() - 1
                 }
                 Err(reason) => {
                     refusals.push(format!("descriptor {} is {reason}", open.number));
@@ -188,7 +180,11 @@ pub fn look(numbers: &[RawFd]) -> (Vec<Open>, Vec<String>) {
 }
 
 /// All that must be had again of an open file description, or why it cannot be. `all` are the others.
-pub fn describe(open: &Open, all: &[Open], contents: &mut Contents) -> Result<Description, String> {
+pub fn describe(
+    open: &Open,
+    all: &All<'_>,
+    contents: &mut Contents,
+) -> Result<Description, String> {
     let kind = kind(open, all, contents)?;
     let locks = locks::of(&open.info)?;
     let (owner, signal) = match (owner::of(open), &kind) {
@@ -206,7 +202,7 @@ pub fn describe(open: &Open, all: &[Open], contents: &mut Contents) -> Result<De
     })
 }
 
-fn kind(open: &Open, all: &[Open], contents: &mut Contents) -> Result<DescriptorKind, String> {
+fn kind(open: &Open, all: &All<'_>, contents: &mut Contents) -> Result<DescriptorKind, String> {
     if let Some(stream) = streams::inherited(open) {
         return Ok(DescriptorKind::Inherited { stream });
     }

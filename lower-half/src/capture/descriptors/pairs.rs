@@ -6,8 +6,7 @@ use std::os::fd::RawFd;
 use stillpoint_image::descriptors::{DescriptorKind, SocketOption};
 
 use super::diagnosis::{self, Diagnosis};
-use super::holders::other_holder;
-use super::{Open, queue};
+use super::{All, Open, queue};
 use crate::capture::contents::Contents;
 
 /// Options that are carried: sizes of buffers, credentials, least bytes, timeouts, peeking.
@@ -24,7 +23,7 @@ const OPTIONS: [libc::c_int; 7] = [
 /// What a Unix socket without a name is, or why it cannot be carried.
 pub fn describe(
     open: &Open,
-    all: &[Open],
+    all: &All<'_>,
     socket_type: i32,
     contents: &mut Contents,
 ) -> Result<DescriptorKind, String> {
@@ -36,14 +35,14 @@ pub fn describe(
     let Some(peer) = found.peer else {
         return Err("a Unix socket that is not connected: close it before a checkpoint".into());
     };
-    let other = all.iter().find(|other| {
-        peer != own && other.file_type() == libc::S_IFSOCK && other.status.st_ino == peer
-    });
+    let other = all
+        .of_inode(peer)
+        .find(|other| peer != own && other.file_type() == libc::S_IFSOCK);
     if peer != 0 && other.is_none() {
-        return Err(held(other_holder(&[&link(peer)])));
+        return Err(held(all.holder(&[&link(peer)])));
     }
     if !open.is_scratch()
-        && let Some(holder) = other_holder(&[&open.link, &link(peer)])
+        && let Some(holder) = all.holder(&[&open.link, &link(peer)])
     {
         return Err(held(Some(holder)));
     }

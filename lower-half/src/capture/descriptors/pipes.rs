@@ -5,14 +5,13 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use stillpoint_image::descriptors::DescriptorKind;
 
-use super::holders::other_holder;
-use super::{Open, owned};
+use super::{All, Open, owned};
 use crate::capture::contents::Contents;
 
 /// What an end of a pipe is, or why it cannot be carried.
 pub fn describe(
     open: &Open,
-    all: &[Open],
+    all: &All<'_>,
     contents: &mut Contents,
 ) -> Result<DescriptorKind, String> {
     if !open.link.starts_with("pipe:") {
@@ -22,12 +21,12 @@ pub fn describe(
         ));
     }
     let writes = open.flags & libc::O_ACCMODE == libc::O_WRONLY;
-    let other_end = all.iter().find(|other| {
+    let other_end = all.of_inode(open.status.st_ino).find(|other| {
         other.key() == open.key() && (other.flags & libc::O_ACCMODE == libc::O_WRONLY) != writes
     });
     if other_end.is_none()
         && !open.is_scratch()
-        && let Some(holder) = other_holder(&[&open.link])
+        && let Some(holder) = all.holder(&[&open.link])
     {
         return Err(format!(
             "a pipe whose other end process {holder} has: let that process end before a checkpoint"
@@ -48,7 +47,7 @@ pub fn describe(
     };
     let in_packets = pieces.len() > 1
         || all
-            .iter()
+            .of_inode(open.status.st_ino)
             .any(|other| other.key() == open.key() && other.flags & libc::O_DIRECT != 0);
     let packets = match in_packets {
         true => pieces.iter().map(|piece| piece.len() as u32).collect(),

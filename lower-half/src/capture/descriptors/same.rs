@@ -4,9 +4,12 @@
 //! of its events by (`F_SETSIG`): it belongs to the open file, whatever kind that is, and means nothing as long as nobody is to be
 //! told (`F_SETOWN`, `O_ASYNC`, leases, `F_NOTIFY`). It is changed through one descriptor and looked at through the other.
 
+use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::os::fd::RawFd;
 
 use super::{Open, owner};
+use crate::capture::contents::FileKey;
 
 /// What is known of two descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,20 +20,75 @@ pub enum Same {
     Unclear,
 }
 
+/// What is the same of two descriptors that lead to one open file.
+type Looks = (FileKey, i32, u64);
+
+fn looks(open: &Open) -> Looks {
+    (open.key(), open.flags, open.info.position)
+}
+
 pub fn compare(one: &Open, other: &Open) -> Same {
-    if one.key() != other.key()
-        || one.flags != other.flags
-        || one.info.position != other.info.position
-    {
+    if looks(one) != looks(other) {
         return Same::Two;
     }
     match by_kernel(one.number, other.number) {
-        Same::Unclear => by_signal(one.number, other.number, one.flags),
-        told => told,
+        Some(Ordering::Equal) => Same::One,
+        Some(_) => Same::Two,
+        None => by_signal(one.number, other.number, one.flags),
     }
 }
 
-fn by_kernel(one: RawFd, other: RawFd) -> Same {
+/// Open files that have been met: a number that leads to each, and what the file is called by. Of those that look alike, in the order that the kernel has them
+/// in, where it tells.
+#[derive(Default)]
+pub struct Known(HashMap<Looks, Vec<(RawFd, usize)>>);
+
+impl Known {
+    /// What the open file is called by; `None`: it has not been met.
+    ///
+    /// # Errors
+    /// The number of one that may be the same: it cannot be told.
+    pub fn find(&self, open: &Open) -> Result<Option<usize>, RawFd> {
+        let Some(alike) = self.0.get(&looks(open)) else {
+            return Ok(None);
+        };
+        match place(alike, open.number) {
+            Some(Ok(index)) => return Ok(alike.get(index).map(|(_, name)| *name)),
+            Some(Err(_)) => return Ok(None),
+            None => {}
+        }
+        let mut alike = alike.iter();
+        let found = alike.find_map(|(number, name)| {
+            match by_signal(*number, open.number, open.flags) {
+                Same::One => Some(Ok(*name)),
+                Same::Two => None,
+                Same::Unclear => Some(Err(*number)),
+            }
+        });
+        found.transpose()
+    }
+
+    /// It has not been met.
+    pub fn add(&mut self, open: &Open, name: usize) {
+        let alike = self.0.entry(looks(open)).or_default();
+        let index = place(alike, open.number).and_then(Result::err);
+        alike.insert(index.unwrap_or(alike.len()), (open.number, name));
+    }
+}
+
+/// Where a number's file is among these, or belongs; `None` where the kernel does not tell.
+fn place(alike: &[(RawFd, usize)], number: RawFd) -> Option<Result<usize, usize>> {
+    let mut told = true;
+    let place = alike.binary_search_by(|(known, _)| {
+        let order = by_kernel(*known, number);
+        told &= order.is_some();
+        order.unwrap_or(Ordering::Less)
+    });
+    told.then_some(place)
+}
+
+/// The order of the files that two numbers lead to, equal where they are one.
+fn by_kernel(one: RawFd, other: RawFd) -> Option<Ordering> {
     const KCMP_FILE: libc::c_int = 0;
     // SAFETY: kcmp compares two descriptors of this thread's table; it touches no memory.
     let result = unsafe {
@@ -38,9 +96,10 @@ fn by_kernel(one: RawFd, other: RawFd) -> Same {
         libc::syscall(libc::SYS_kcmp, own, own, KCMP_FILE, one, other)
     };
     match result {
-        0 => Same::One,
-        1.. => Same::Two,
-        _ => Same::Unclear,
+        0 => Some(Ordering::Equal),
+        1 => Some(Ordering::Less),
+        2 => Some(Ordering::Greater),
+        _ => None,
     }
 }
 
@@ -84,7 +143,8 @@ mod tests {
         let (one, other) = (one.as_raw_fd(), other.as_raw_fd());
         let before = owner::signal(one);
         let told = by_signal(one, other, 0);
-        assert_eq!(told, by_kernel(one, other));
+        let is_one = by_kernel(one, other) == Some(Ordering::Equal);
+        assert_eq!(told == Same::One, is_one);
         assert_eq!(owner::signal(one), before);
         told
     }
@@ -109,6 +169,26 @@ mod tests {
         let twin: OwnedFd = reader.try_clone().unwrap().into();
         assert_eq!(told(&reader, &twin), Same::One);
         assert_eq!(told(&reader, &writer), Same::Two);
+    }
+
+    #[test]
+    fn files_are_known_again_among_many_that_look_alike() {
+        let counter = || {
+            // SAFETY: makes a descriptor.
+            super::super::owned(unsafe { libc::eventfd(0, 0) }).unwrap()
+        };
+        let files: Vec<OwnedFd> = (0..100).map(|_| counter()).collect();
+        let look = |file: &OwnedFd| Open::look(file.as_raw_fd(), super::super::OWN).unwrap();
+        let mut known = Known::default();
+        for (name, file) in files.iter().enumerate() {
+            assert_eq!(known.find(&look(file)), Ok(None));
+            known.add(&look(file), name);
+        }
+        for (name, file) in files.iter().enumerate() {
+            let twin = file.try_clone().unwrap();
+            assert_eq!(known.find(&look(&twin)), Ok(Some(name)));
+        }
+        assert_eq!(known.find(&look(&counter())), Ok(None));
     }
 
     #[test]

@@ -5,13 +5,13 @@ use std::os::fd::RawFd;
 
 use stillpoint_image::descriptors::DescriptorKind;
 
-use super::{Open, pairs};
+use super::{All, Open, pairs};
 use crate::capture::contents::Contents;
 
 /// What a socket is, or why it cannot be carried.
 pub fn describe(
     open: &Open,
-    all: &[Open],
+    all: &All<'_>,
     contents: &mut Contents,
 ) -> Result<DescriptorKind, String> {
     let advice = "close it before a checkpoint";

@@ -8,6 +8,7 @@
 //! Nothing that somebody could see is changed: no file is made, cut or locked, no position of the application's moves, and where
 //! it watches files by inotify, they are looked at without being opened.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -15,13 +16,13 @@ use stillpoint_image::descriptors::{Description, DescriptorKind, Descriptors};
 
 use super::{Shared, in_order, open, open_one, settle, watch};
 use crate::capture::contents::Contents;
-use crate::capture::descriptors::{OWN, Open, describe};
+use crate::capture::descriptors::{All, OWN, Open, describe};
 use crate::restore::RestoreError;
 use crate::restore::objects::{Objects, UNLINKED};
 use crate::restore::supply::Supply;
 
 /// What could not be had again, in words for people. `living` are the descriptors that `table` was made from.
-pub fn rehearse(table: &Descriptors, living: Vec<Open>, contents: &Contents) -> Vec<String> {
+pub fn rehearse(table: &Descriptors, living: &[Open], contents: &Contents) -> Vec<String> {
     let decoded = serde_json::to_vec(table).and_then(|bytes| serde_json::from_slice(&bytes));
     let table: Descriptors = match decoded {
         Ok(decoded) => decoded,
@@ -32,72 +33,110 @@ pub fn rehearse(table: &Descriptors, living: Vec<Open>, contents: &Contents) -> 
         table: &table,
         contents,
     };
-    let (mut objects, mut shared) = (Objects::default(), Shared::default());
+    let mut all = All::new(living);
     let mut reasons = Vec::new();
-    let mut made: Vec<(usize, OwnedFd)> = Vec::new();
-    for (index, description) in in_order(&table) {
-        if let (Some(path), true) = (open::path(&description.kind), quietly) {
+    for unit in units(&table) {
+        let watched = |(_, description): &Unit<'_>| quietly && open::path(&description.kind).is_some();
+        let (quiet, others): (Vec<_>, Vec<_>) = unit.into_iter().partition(watched);
+        for (index, description) in quiet {
+            let path = open::path(&description.kind).unwrap_or_default();
             if let Err(error) = look(path, description.flags) {
                 reasons.push(refusal(&table, index, &error.to_string()));
             }
-            continue;
         }
-        match open_one(description, &pending, &mut objects, &mut shared) {
-            Ok(opened) => made.push((index, opened)),
-            Err(error) => reasons.push(refusal(&table, index, &error.to_string())),
+        reasons.extend(try_out(&table, &others, &pending, &mut all));
+    }
+    reasons
+}
+
+/// A description and its place in the table.
+type Unit<'a> = (usize, &'a Description);
+
+/// What has to be open at a time to be tried: an epoll set or a file by itself, a pipe or a pair of sockets with both ends. So a process that has as many
+/// descriptors as it may have needs few more.
+fn units(table: &Descriptors) -> Vec<Vec<Unit<'_>>> {
+    let mut units: Vec<Vec<Unit<'_>>> = Vec::new();
+    let mut shared: HashMap<(bool, u64), usize> = HashMap::new();
+    for (index, description) in in_order(table) {
+        let end_of = match &description.kind {
+            DescriptorKind::Pipe { pipe, .. } => Some((false, *pipe)),
+            DescriptorKind::SocketPair { pair, .. } => Some((true, *pair)),
+            _ => None,
+        };
+        let known = end_of.map(|of| *shared.entry(of).or_insert(units.len()));
+        match known.and_then(|known| units.get_mut(known)) {
+            Some(unit) => unit.push((index, description)),
+            None => units.push(vec![(index, description)]),
+        }
+    }
+    units
+}
+
+/// Opens what belongs together, and looks whether it is what it was.
+fn try_out(
+    table: &Descriptors,
+    unit: &[Unit<'_>],
+    pending: &Pending<'_>,
+    all: &mut All<'_>,
+) -> Vec<String> {
+    let (mut objects, mut shared) = (Objects::default(), Shared::default());
+    let mut reasons = Vec::new();
+    let mut made: Vec<(Unit<'_>, OwnedFd)> = Vec::new();
+    for (index, description) in unit {
+        match open_one(description, pending, &mut objects, &mut shared) {
+            Ok(opened) => made.push(((*index, description), opened)),
+            Err(error) => reasons.push(refusal(table, *index, &error.to_string())),
         }
     }
     if let Err(error) = shared.finish() {
         reasons.push(error.to_string());
     }
-    for (index, opened) in &made {
-        let Some(description) = table.descriptions.get(*index) else {
-            continue;
-        };
+    for ((index, description), opened) in &made {
         if let Err(error) = watch(description, opened.as_raw_fd()) {
-            reasons.push(refusal(&table, *index, &error.to_string()));
+            reasons.push(refusal(table, *index, &error.to_string()));
         }
     }
     if reasons.is_empty() {
-        reasons = differences(&table, &made, living);
+        reasons = differences(table, &made, all);
     }
     reasons
 }
 
 /// What was opened, described as if it were the application's, and compared with what it is to be.
-fn differences(table: &Descriptors, made: &[(usize, OwnedFd)], living: Vec<Open>) -> Vec<String> {
+fn differences(
+    table: &Descriptors,
+    made: &[(Unit<'_>, OwnedFd)],
+    all: &mut All<'_>,
+) -> Vec<String> {
     let mut reasons = Vec::new();
-    let mut all = living;
-    let mut at: Vec<(usize, usize)> = Vec::new();
-    for (index, opened) in made {
+    let (mut units, mut scratch) = (Vec::new(), Vec::new());
+    for (unit, opened) in made {
+        // What is the launcher's comes from the new launch, whatever it is there.
+        let inherited = matches!(unit.1.kind, DescriptorKind::Inherited { .. });
         match Open::look(opened.as_raw_fd(), OWN) {
+            Ok(_) if inherited => {}
             Ok(open) => {
-                at.push((*index, all.len()));
-                all.push(open);
+                units.push(unit);
+                scratch.push(open);
             }
-            Err(error) => reasons.push(refusal(table, *index, &error.to_string())),
+            Err(error) => reasons.push(refusal(table, unit.0, &error.to_string())),
         }
     }
+    all.with(scratch);
     let mut none = Contents::default();
-    for (index, place) in at {
-        let (Some(before), Some(open)) = (table.descriptions.get(index), all.get(place)) else {
-            continue;
+    for ((index, before), open) in units.into_iter().zip(all.scratch()) {
+        let same_file = || {
+            open::path(&before.kind).is_none()
+                || all
+                    .number(number_of(table, *index))
+                    .is_none_or(|living| living.key() == open.key())
         };
-        if matches!(before.kind, DescriptorKind::Inherited { .. }) {
-            // Comes from the new launch, whatever it is there.
-            continue;
-        }
-        let same_file = open::path(&before.kind).is_none()
-            || all
-                .iter()
-                .find(|living| number_of(table, index) == living.number)
-                .is_none_or(|living| living.key() == open.key());
-        let difference = match describe(open, &all, &mut none) {
+        let difference = match describe(open, all, &mut none) {
             Err(reason) => Some(reason),
-            Ok(_) if !same_file => Some("its path leads to another file".to_owned()),
+            Ok(_) if !same_file() => Some("its path leads to another file".to_owned()),
             Ok(after) => difference(before, &after),
         };
-        reasons.extend(difference.map(|difference| refusal(table, index, &difference)));
+        reasons.extend(difference.map(|difference| refusal(table, *index, &difference)));
     }
     reasons
 }

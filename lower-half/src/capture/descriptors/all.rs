@@ -1,0 +1,66 @@
+//! All descriptors that are looked at together, found by what they lead to: each may ask for others, and there may be ten thousand.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::os::fd::RawFd;
+
+use super::{Open, holders};
+
+/// All descriptors, and some that a rehearsal has made.
+pub struct All<'a> {
+    opens: &'a [Open],
+    scratch: Vec<Open>,
+    by_inode: HashMap<u64, Vec<usize>>,
+    by_number: HashMap<RawFd, usize>,
+    /// Who else has pipes and sockets open, by what their descriptors lead to.
+    elsewhere: OnceCell<HashMap<String, u32>>,
+}
+
+impl<'a> All<'a> {
+    pub fn new(opens: &'a [Open]) -> All<'a> {
+        let mut by_inode: HashMap<u64, Vec<usize>> = HashMap::new();
+        for (index, open) in opens.iter().enumerate() {
+            by_inode.entry(open.status.st_ino).or_default().push(index);
+        }
+        let numbered = opens.iter().enumerate();
+        All {
+            opens,
+            scratch: Vec::new(),
+            by_inode,
+            by_number: numbered.map(|(index, open)| (open.number, index)).collect(),
+            elsewhere: OnceCell::new(),
+        }
+    }
+
+    /// These scratch descriptors belong to them, and no others.
+    pub fn with(&mut self, scratch: Vec<Open>) {
+        self.scratch = scratch;
+    }
+
+    pub fn scratch(&self) -> &[Open] {
+        &self.scratch
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Open> {
+        self.opens.iter().chain(&self.scratch)
+    }
+
+    /// Those that lead to an inode of this number.
+    pub fn of_inode(&self, inode: u64) -> impl Iterator<Item = &Open> {
+        let known = self.by_inode.get(&inode).into_iter().flatten();
+        let known = known.filter_map(|index| self.opens.get(*index));
+        let scratch = self.scratch.iter();
+        known.chain(scratch.filter(move |open| open.status.st_ino == inode))
+    }
+
+    /// The application's descriptor of this number.
+    pub fn number(&self, number: RawFd) -> Option<&Open> {
+        self.opens.get(*self.by_number.get(&number)?)
+    }
+
+    /// A process other than this one that has one of these pipes or sockets open (`links`: what its descriptors lead to), as far as this user may see.
+    pub fn holder(&self, links: &[&str]) -> Option<u32> {
+        let elsewhere = self.elsewhere.get_or_init(holders::elsewhere);
+        links.iter().find_map(|link| elsewhere.get(*link).copied())
+    }
+}

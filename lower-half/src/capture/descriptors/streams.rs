@@ -55,8 +55,25 @@ pub fn remembered(stream: i32) -> Option<RawFd> {
 pub(super) fn inherited(open: &Open) -> Option<i32> {
     (0..3).find(|stream| {
         remembered(*stream)
+            .filter(|number| leads_to(*number) == Some(open.key()))
             .and_then(|number| Open::look(number, LIVING).ok())
             .is_some_and(|remembered| same::compare(&remembered, open) != Same::Two)
+    })
+}
+
+/// The file that a number leads to.
+fn leads_to(number: RawFd) -> Option<FileKey> {
+    let mut status = std::mem::MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: fstat fills the structure, for which zeros are valid too.
+    let status = unsafe {
+        if libc::fstat(number, status.as_mut_ptr()) != 0 {
+            return None;
+        }
+        status.assume_init()
+    };
+    Some(FileKey {
+        device: status.st_dev,
+        inode: status.st_ino,
     })
 }
 

@@ -33,9 +33,8 @@ pub use plan::{Plan, of_ranks, rebuild};
 pub use queries::*;
 pub use rehearse::rehearse;
 
-use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
-use crate::ground::{crossing, fortran, hindrances};
+use crate::ground::{crossing, fortran};
 use crate::objects::outcome::{Outcome, class};
 use crate::objects::{attribute, errhandler, group};
 use crate::operations::clock::{collective, persistent as clocks, two_phase};
@@ -118,22 +117,13 @@ pub unsafe fn initialise() -> Outcome {
             (alone(), Arc::from([me]), 0),
         ];
         for (number, (object, local, rank)) in (1..).zip(groups) {
-            let notes = SpinLock::new(Notes {
-                info: info.clone(),
-                ..Notes::default()
-            });
             let sizes = (local.len() as i32, None);
-            let body = Body {
-                identity: Identity::predefined(number),
-                members: Some(Members {
-                    local,
-                    remote: None,
-                }),
-                topology: None,
-                group_clock: 0,
-                session: 0,
-                notes,
+            let members = Members {
+                local,
+                remote: None,
             };
+            let identity = Identity::predefined(number);
+            let body = Body::new(identity, Some(members), None, info.clone());
             equip(object, body, rank, sizes)?;
         }
         control::make()
@@ -169,14 +159,11 @@ pub unsafe fn end(object: *mut Object) {
         (*object).body = std::ptr::null_mut();
         if !body.is_null() {
             let body = Box::from_raw(body);
-            match body.members {
-                Some(_) => {
-                    let mut notes = body.notes.lock();
-                    clocks::retire_all(&mut notes.operations);
-                    (notes.made_by.values()).for_each(|made| collective::retire(made.cell));
-                    collective::retire((*object).clock);
-                }
-                None => hindrances::gone(hindrances::Reason::DynamicProcess),
+            if body.members.is_some() {
+                let mut notes = body.notes.lock();
+                clocks::retire_all(&mut notes.operations);
+                (notes.made_by.values()).for_each(|made| collective::retire(made.cell));
+                collective::retire((*object).clock);
             }
         }
     }

@@ -13,3 +13,4 @@ pub mod p2p;
 pub mod persistent;
 pub mod probe;
 pub mod request;
+pub mod synchronous;

@@ -20,7 +20,7 @@ use crate::operations::ahead;
 use crate::operations::clock::collective::all_reached;
 use crate::operations::clock::persistent;
 use crate::operations::clock::points::{self, pending, say, sleep, stand_still, use_advance};
-use crate::operations::messages::{drain, message};
+use crate::operations::messages::{drain, message, taken};
 use crate::operations::p2p;
 use crate::operations::request::{self, Pending as Requests};
 use crate::stubs::local;
@@ -173,5 +173,5 @@ unsafe fn sealed(idle: u32) -> bool {
         Requests::Unfinished => false,
     };
     // SAFETY: parked, all other threads stopped.
-    unsafe { requests && !drain::still_arriving() && !message::still_arriving() }
+    unsafe { requests && !drain::still_arriving() && !message::still_arriving() && !taken::still_telling() }
 }

@@ -2,21 +2,15 @@
 //!
 //! Some real MPIs make a group's communicator, or an intercommunicator, by ordinary messages with the
 //! application's tag. On a communicator of the application's, a rank that pulls in everything because a
-//! checkpoint is pending would take such a message for the application's; here nobody pulls.
-
-use std::sync::atomic::{AtomicU64, Ordering};
+//! checkpoint is pending would take such a message for the application's; here nobody pulls. Words about drained messages go here too, with a tag of
+//! their own (`operations::messages::taken`).
 
 use stillpoint_wrappers::neutral::Word;
 
 use crate::ground::crossing;
+use crate::objects::communicator::set_control;
 use crate::objects::outcome::{Outcome, check};
-
-static WORD: AtomicU64 = AtomicU64::new(0);
-
-/// The lower half's word for it.
-pub fn control() -> Word {
-    WORD.load(Ordering::Relaxed)
-}
+use crate::operations::messages::taken;
 
 /// The tag of the messages that make it.
 const TAG: i32 = 0;
@@ -50,7 +44,7 @@ pub unsafe fn make() -> Outcome {
         check(crossing::cross(|d| (d.comm_free)(&raw mut first)))?;
         check(crossing::cross(|d| (d.group_free)(&raw mut everybody)))?;
     }
-    WORD.store(word, Ordering::Relaxed);
+    set_control(word);
     Ok(())
 }
 
@@ -59,9 +53,12 @@ pub unsafe fn make() -> Outcome {
 /// # Safety
 /// Inside MPI.
 pub unsafe fn end() {
-    let mut word = WORD.swap(0, Ordering::Relaxed);
-    if word != 0 {
-        // SAFETY: inside; the word is ours.
-        unsafe { crossing::cross(|d| (d.comm_free)(&raw mut word)) };
+    // SAFETY: inside; the word is ours.
+    unsafe {
+        taken::finish();
+        let mut word = set_control(0);
+        if word != 0 {
+            crossing::cross(|d| (d.comm_free)(&raw mut word));
+        }
     }
 }

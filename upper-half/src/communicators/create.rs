@@ -6,9 +6,8 @@ use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
-use super::control::control;
 use super::make::{New, anticipate, finish, next_of_all, next_of_some};
-use super::{Body, Members, null, usable};
+use super::{Body, Members, control, null, usable};
 use crate::ground::abi::{self, CommHandle, PlaceOf, RequestHandle};
 use crate::ground::object::{Comm, Group, Info, Object};
 use crate::ground::{crossing, handle};

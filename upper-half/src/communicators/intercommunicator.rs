@@ -11,9 +11,8 @@ use std::sync::Arc;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
-use super::control::control;
 use super::make::{New, finish, next_of_all};
-use super::{Members, all_of, create, usable};
+use super::{Members, all_of, control, create, usable};
 use crate::ground::abi::{self, CommHandle, PlaceOf};
 use crate::ground::lock::SpinLock;
 use crate::ground::object::{Comm, Object};

@@ -6,10 +6,9 @@ use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
-use super::{Body, Members, Notes, equip, information, null};
-use crate::ground::lock::SpinLock;
+use super::{Body, Members, equip, information, null};
 use crate::ground::object::Object;
-use crate::ground::{crossing, handle, hindrances};
+use crate::ground::{crossing, handle};
 use crate::objects::communicator::identity::{Identity, Origin, of_groups};
 use crate::objects::communicator::{self, MadeBySome, Topology, all_of};
 use crate::objects::info::pairs::Pairs;
@@ -109,18 +108,7 @@ unsafe fn complete(
             info.set(key, value);
         }
     }
-    let notes = SpinLock::new(Notes {
-        info,
-        ..Notes::default()
-    });
-    let body = Body {
-        identity,
-        members: seen.members,
-        topology,
-        group_clock: 0,
-        session: 0,
-        notes,
-    };
+    let body = Body::new(identity, seen.members, topology, info);
     // SAFETY: the caller's object.
     unsafe { equip(object, body, seen.rank, (seen.size, seen.remote_size)) }
 }
@@ -150,7 +138,6 @@ unsafe fn finish_as(word: Word, seen: Seen, new: New) -> Outcome<*mut Object> {
     };
     // SAFETY: the caller's word.
     unsafe {
-        let foreign = seen.members.is_none();
         let object = handle::create(HandleKind::Communicator, word, std::ptr::null_mut());
         if let Err(error) = complete(object, seen, identity, new.topology, &new.info) {
             handle::release(object);
@@ -158,9 +145,6 @@ unsafe fn finish_as(word: Word, seen: Seen, new: New) -> Outcome<*mut Object> {
         }
         let session = super::body(new.parent).map_or(0, |parent| parent.session);
         communicator::set_session(object, session);
-        if foreign {
-            hindrances::alive(hindrances::Reason::DynamicProcess);
-        }
         errhandler::inherit(object, new.parent);
         Ok(object)
     }
@@ -209,7 +193,8 @@ pub unsafe fn adopt(word: Word) -> Outcome<*mut Object> {
         }
         let seen = see(word)?;
         let object = handle::create(HandleKind::Communicator, word, std::ptr::null_mut());
-        complete(object, seen, Identity(0), None, &Pairs::new())?;
+        complete(object, seen, Identity(0), None, &Pairs::new())
+            .inspect_err(|_| handle::release(object))?;
         Ok(object)
     }
 }

@@ -95,7 +95,7 @@ pub unsafe fn of_ranks(ranks: &Arc<[i32]>, tag: i32) -> Outcome<Word> {
     unsafe {
         let object = group::create(ranks.clone());
         let of = group::word(object)?;
-        let (base, mut word) = (control::control(), 0);
+        let (base, mut word) = (control(), 0);
         let error = crossing::cross(|d| (d.comm_create_group)(base, of, tag, &raw mut word));
         handle::release(object);
         check(error)?;
@@ -122,7 +122,7 @@ unsafe fn carry_out(plan: &Plan) -> Outcome {
         }
         if let Some(remote) = &plan.members.remote {
             let mut inter = 0;
-            let (bridge, leader) = (control::control(), *remote.first().ok_or(class::INTERN)?);
+            let (bridge, leader) = (control(), *remote.first().ok_or(class::INTERN)?);
             check(crossing::cross(|d| {
                 (d.intercomm_create)(word, 0, bridge, leader, tag, &raw mut inter)
             }))?;
@@ -211,7 +211,7 @@ fn own_plans() -> (Vec<Plan>, Vec<i32>) {
 unsafe fn gather(own: &[i32]) -> Outcome<Vec<Plan>> {
     // SAFETY: inside; the buffers are as long as said, the words are those of this launch.
     unsafe {
-        let base = control::control();
+        let base = control();
         let int = (*crate::ground::abi::predefined(HandleKind::Datatype, INT)).lower;
         let size = (*world()).size.max(0);
         let mine = own.len() as i32;

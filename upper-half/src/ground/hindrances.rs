@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use stillpoint_wrappers::gate::HINDRANCES;
 
-/// Kinds of state that no image holds: their places in [`HINDRANCES`], which also has one that only older builds count.
+/// Objects that no image holds: their places in [`HINDRANCES`], which also has one that only older builds count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Reason {
@@ -14,6 +14,14 @@ pub enum Reason {
     /// On communicators with processes of other worlds, or with a name that cannot be told.
     File = 1,
     DynamicProcess = 2,
+}
+
+/// What the real MPI alone keeps for the application, and no image holds either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Kept {
+    /// A port, a published name.
+    Port = 2,
     /// Objects of the tools interface that belong to the running MPI.
     ToolHandle = 4,
 }
@@ -25,14 +33,31 @@ pub fn address() -> u64 {
     ALIVE.as_ptr() as u64
 }
 
-/// One more of these lives.
-pub fn alive(reason: Reason) {
-    ALIVE[reason as usize].fetch_add(1, Ordering::Relaxed);
+/// An object forbids a checkpoint as long as it holds one of these: what was not counted cannot be taken back.
+#[derive(Debug)]
+pub struct Alive(Reason);
+
+impl Alive {
+    pub fn new(reason: Reason) -> Self {
+        ALIVE[reason as usize].fetch_add(1, Ordering::Relaxed);
+        Self(reason)
+    }
 }
 
-/// One of these is gone.
-pub fn gone(reason: Reason) {
-    let _ = ALIVE[reason as usize].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+impl Drop for Alive {
+    fn drop(&mut self) {
+        ALIVE[self.0 as usize].fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The real MPI keeps one more of these.
+pub fn kept(what: Kept) {
+    ALIVE[what as usize].fetch_add(1, Ordering::Relaxed);
+}
+
+/// The real MPI has given one of these up.
+pub fn given_up(what: Kept) {
+    let _ = ALIVE[what as usize].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
         count.checked_sub(1)
     });
 }
@@ -108,19 +133,18 @@ mod tests {
     #[test]
     fn reasons_come_and_go() {
         let mut text = Text::new();
-        alive(Reason::Window);
-        alive(Reason::Window);
-        alive(Reason::File);
+        let windows = [Alive::new(Reason::Window), Alive::new(Reason::Window)];
+        let file = Alive::new(Reason::File);
         describe(&mut text);
         let said = std::str::from_utf8(text.as_bytes()).unwrap();
         assert_eq!(
             said,
             "2 RMA window(s) are open (MPI_Win_*)\n1 MPI file(s) are open (MPI_File_*)"
         );
-        gone(Reason::Window);
-        gone(Reason::Window);
-        gone(Reason::File);
-        gone(Reason::File);
+        drop((windows, file));
+        kept(Kept::ToolHandle);
+        given_up(Kept::ToolHandle);
+        given_up(Kept::ToolHandle);
         text.clear();
         describe(&mut text);
         assert!(text.is_empty());

@@ -10,14 +10,17 @@ mod topology;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use stillpoint_clock::group::ascending;
 use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::Word;
 
 pub use identity::Identity;
 pub use operations::{Clock, Operations};
 pub use topology::{Distributed, Graph, Topology};
 
+use crate::ground::hindrances::{Alive, Reason};
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
 use crate::ground::{abi, handle};
@@ -38,6 +41,8 @@ pub struct Body {
     pub identity: Identity,
     /// `None` where there are processes of other worlds: such a communicator is never in an image.
     pub members: Option<Members>,
+    /// There where it is never in an image.
+    _foreign: Option<Alive>,
     pub topology: Option<Topology>,
     /// The clock cell of the set of members; the communicator's own is in its object.
     pub group_clock: u32,
@@ -67,6 +72,42 @@ pub struct Notes {
     pub operations: Operations,
     /// The application has freed it; it lives on for what is pending.
     pub freed: bool,
+}
+
+impl Body {
+    /// That of a new communicator, without a session and its clock. Where it has processes of other worlds it forbids a checkpoint as long as it lives.
+    pub fn new(
+        identity: Identity,
+        members: Option<Members>,
+        topology: Option<Topology>,
+        info: Pairs,
+    ) -> Self {
+        Self {
+            identity,
+            _foreign: (members.is_none()).then(|| Alive::new(Reason::DynamicProcess)),
+            members,
+            topology,
+            group_clock: 0,
+            session: 0,
+            notes: SpinLock::new(Notes {
+                info,
+                ..Notes::default()
+            }),
+        }
+    }
+}
+
+/// The communicator of all ranks that only this library knows; 0 where it is not made.
+static CONTROL: AtomicU64 = AtomicU64::new(0);
+
+/// The lower half's word for it.
+pub fn control() -> Word {
+    CONTROL.load(Ordering::Relaxed)
+}
+
+/// It has another word: the one before.
+pub fn set_control(word: Word) -> Word {
+    CONTROL.swap(word, Ordering::Relaxed)
 }
 
 /// `MPI_COMM_WORLD`.

@@ -20,7 +20,7 @@ use stillpoint_wrappers::neutral::{Status, Word};
 pub use again::rebuild;
 pub use still::{at_still_point, describe, failed, rehearse};
 
-use crate::ground::hindrances::{Reason, alive, gone};
+use crate::ground::hindrances::{Alive, Reason};
 use crate::ground::lock::SpinLock;
 use crate::ground::object::Object;
 use crate::ground::{arch, handle};
@@ -108,6 +108,8 @@ pub struct Body {
     pub communicator: *mut Object,
     /// `None` where the file cannot be carried.
     pub recipe: Option<Recipe>,
+    /// There where it cannot.
+    _uncarried: Option<Alive>,
     /// The mode as the application has it.
     pub given_mode: c_int,
     /// This process has used the shared pointer. One that nobody has used is not asked for: ROMIO makes a file for it beside the other one.
@@ -169,12 +171,10 @@ pub unsafe fn opened(
 ) -> *mut Object {
     // SAFETY: the caller's objects.
     unsafe {
-        if recipe.is_none() {
-            alive(Reason::File);
-        }
         handle::retain(communicator);
         let body = Box::new(Body {
             communicator,
+            _uncarried: recipe.is_none().then(|| Alive::new(Reason::File)),
             recipe,
             given_mode,
             shares: AtomicBool::new(false),
@@ -199,9 +199,6 @@ pub unsafe fn end(object: *mut Object) {
             return;
         }
         let body = Box::from_raw(body);
-        if body.recipe.is_none() {
-            gone(Reason::File);
-        }
         set_view(&body, None);
         handle::release(body.communicator);
     }

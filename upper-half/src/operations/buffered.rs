@@ -25,7 +25,7 @@ mod sends;
 
 pub use flush::{
     asked_again, buffer_flush, buffer_iflush, comm_flush_buffer, comm_iflush_buffer, has_flush,
-    is_flush, notice, session_flush_buffer, session_iflush_buffer, until_flushed,
+    notice, session_flush_buffer, session_iflush_buffer, until_flushed,
 };
 use sends::{ALL, Buffer, Owner};
 pub use sends::{Message, send};

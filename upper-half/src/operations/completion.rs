@@ -20,6 +20,7 @@ use crate::objects::errhandler::raise;
 use crate::operations::buffered;
 use crate::operations::messages::points;
 use crate::operations::request::{self, Request, State};
+use crate::operations::synchronous;
 
 mod all;
 mod any;
@@ -73,6 +74,9 @@ pub unsafe fn wait_for(request: *mut Request, found: &mut Status) -> i32 {
     let mut interrupted = false;
     // SAFETY: the caller's request.
     unsafe {
+        if synchronous::is(request) {
+            synchronous::until_over(request);
+        }
         let code = loop {
             match (*request).state {
                 State::Inactive => {
@@ -232,6 +236,13 @@ unsafe fn test_long(
             }
             Err(code) => return fail(ptr::null_mut(), code, c"MPI_Test"),
         };
+        if synchronous::is(it) {
+            synchronous::ask(it);
+            if synchronous::is(it) {
+                *flag = 0;
+                return 0;
+            }
+        }
         let mut found = Status::default();
         let mut code = 0;
         *flag = 1;

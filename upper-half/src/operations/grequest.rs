@@ -18,7 +18,9 @@ use crate::ground::crossing::{self, cross};
 use crate::ground::fortran;
 use crate::ground::object::Object;
 use crate::objects::errhandler::raise;
-use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE, Recipe};
+use crate::operations::request::{
+    self, Arguments, Kind, NO_MESSAGE, ORPHAN, Recipe, Request, State,
+};
 
 /// What the application has given.
 struct Functions {
@@ -152,6 +154,19 @@ impl Drop for Open {
     }
 }
 
+/// Whether `MPI_Grequest_complete` has yet to be called for a request: until then it has to be there, also where the application has freed it (MPI 5.0, section 13.2).
+///
+/// # Safety
+/// `request` must be alive.
+pub unsafe fn is_open(request: *const Request) -> bool {
+    // SAFETY: the caller's request; the functions live as long as one that is active.
+    unsafe {
+        (*request).kind == Kind::Generalized
+            && (*request).state == State::Active
+            && !(*(*request).context.cast::<Functions>()).complete
+    }
+}
+
 /// `MPI_Grequest_complete`.
 ///
 /// # Safety
@@ -170,9 +185,14 @@ pub unsafe fn grequest_complete(request: *mut Object) -> c_int {
                 );
             }
         };
-        let word = (*it).head.lower;
+        let word = &raw mut (*it).head.lower;
         (*(*it).context.cast::<Functions>()).complete = true;
-        let code = cross(|dispatch| (dispatch.grequest_complete)(word));
+        let mut code = cross(|dispatch| (dispatch.grequest_complete)(*word));
+        if code == 0 && (*it).flags & ORPHAN != 0 {
+            // The application has freed it before: now it goes, and its function for that is called.
+            code = cross(|dispatch| (dispatch.request_free)(word));
+            request::end(it);
+        }
         if code == 0 {
             0
         } else {

@@ -4,3 +4,4 @@ pub mod drain;
 pub mod message;
 pub mod points;
 pub mod queue;
+pub mod taken;

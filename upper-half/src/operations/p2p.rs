@@ -1,6 +1,6 @@
 //! Point-to-point calls: sends, receives, both at once, and the buffer of buffered sends where a program has one alone (others: `buffered`).
 //!
-//! A send is counted when it is begun, a receive when a message has come to its end. Sends are the real
+//! Synchronous sends are `synchronous`'s. A send is counted when it is begun, a receive when a message has come to its end. Sends are the real
 //! ones: while a checkpoint is pending their receivers pull, so they return. Receives look at the
 //! drained messages first, and what blocks is interruptible.
 
@@ -136,7 +136,6 @@ macro_rules! blocking_sends {
 
 blocking_sends! {
     send send_converted "MPI_Send"
-    ssend ssend_converted "MPI_Ssend"
     rsend rsend_converted "MPI_Rsend"
 }
 
@@ -286,7 +285,6 @@ macro_rules! nonblocking_sends {
 
 nonblocking_sends! {
     isend isend_converted "MPI_Isend" Send
-    issend issend_converted "MPI_Issend" SynchronousSend
     irsend irsend_converted "MPI_Irsend" ReadySend
 }
 

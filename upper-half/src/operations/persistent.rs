@@ -17,6 +17,7 @@ use crate::operations::buffered::{self, Message};
 use crate::operations::completion::EMPTY;
 use crate::operations::devices::{self, Way};
 use crate::operations::messages::drain;
+use crate::operations::synchronous;
 use crate::operations::request::{
     self, Arguments, CANCELLED, FROM_NOBODY, GONE, Kind, NO_MESSAGE, PERSISTENT, Request, State,
 };
@@ -67,12 +68,12 @@ unsafe fn init(
         if code != 0 {
             return raise(arguments.communicator, code, name);
         }
-        let no_message = if arguments.peer == PROC_NULL {
-            NO_MESSAGE
-        } else {
-            0
+        let more = match arguments.kind {
+            Kind::SynchronousSend => synchronous::flags(arguments.peer),
+            _ if arguments.peer == PROC_NULL => NO_MESSAGE,
+            _ => 0,
         };
-        let request = request::create(arguments, PERSISTENT | no_message);
+        let request = request::create(arguments, PERSISTENT | more);
         (*request).head.lower = word;
         (*request).state = State::Inactive;
         handle.set(request.cast());
@@ -189,6 +190,7 @@ unsafe fn begin(request: *mut Request) -> i32 {
             _ => {
                 let code = cross(|dispatch| (dispatch.start)(word));
                 if code == 0 {
+                    it.set_sent(false);
                     it.state = State::Active;
                     if it.flags & NO_MESSAGE == 0 {
                         arch::count_sent();

@@ -30,7 +30,7 @@ mod survey;
 
 pub use collectives::{Numbers, begun_collective, from_recipe, initiate, start_again};
 pub use lent::look;
-pub use life::{Told, adopt, complete, count, finish, is_being_made, on_completion};
+pub use life::{Told, adopt, complete, count, finish, is_being_made, on_completion, tell};
 use light::Form;
 pub use recipe::Recipe;
 pub use slots::{
@@ -102,6 +102,8 @@ pub const UNREPEATABLE: u8 = 16;
 pub const GONE: u8 = 32;
 /// With `MPI_PROC_NULL`: no message.
 pub const NO_MESSAGE: u8 = 8;
+/// A synchronous send with a message: the real MPI's word that it is over is not enough. See `operations::synchronous`, which alone asks for it.
+pub const ASKED: u8 = 128;
 /// Done above, but the real MPI has it still, in a wait that is under way. See [`look`].
 pub const SEEN: u8 = 64;
 
@@ -132,7 +134,7 @@ pub struct Request {
     /// When it was made, in the same order, if it has a recipe. In a slot of the [ring](light::ring) of light receives: the slot that follows.
     pub made: u64,
     /// Persistent collectives: number among those of the communicator, the same on all members; the cell of its own clock, how often it
-    /// was started, and the newest start that the application knows to be over. See `clock::persistent`. The first of these is in a slot of that ring the one before.
+    /// was started, and the newest start that the application knows to be over. See `clock::persistent`. Of the starts a synchronous send has one when it is over below. The first of these is in a slot of that ring the one before.
     pub initialised: u64,
     pub own: u32,
     pub starts: u32,
@@ -152,6 +154,17 @@ pub struct Request {
     pub held: Vec<*mut Object>,
     /// Where it is done: the status, with the operation's error.
     pub status: Status,
+}
+
+impl Request {
+    /// Whether a send that is [`ASKED`] is over below: then its status is here.
+    pub fn is_sent(&self) -> bool {
+        self.starts != 0
+    }
+
+    pub fn set_sent(&mut self, sent: bool) {
+        self.starts = sent.into();
+    }
 }
 
 /// Where our part of the slot begins.

@@ -50,11 +50,12 @@ pub use crate::operations::grequest::{grequest_complete, grequest_start};
 #[cfg(application = "openmpi")]
 pub use crate::operations::p2p::{bsend, buffer_attach, buffer_detach, ibsend};
 pub use crate::operations::p2p::{
-    irecv, irsend, isend, issend, recv, rsend, send, sendrecv, sendrecv_replace, ssend,
+    irecv, irsend, isend, recv, rsend, send, sendrecv, sendrecv_replace,
 };
 pub use crate::operations::persistent::{
     bsend_init, cancel, recv_init, request_free, rsend_init, send_init, ssend_init, start, startall,
 };
+pub use crate::operations::synchronous::{issend, ssend};
 pub use crate::operations::probe::{improbe, imrecv, iprobe, mprobe, mrecv, probe};
 pub use crate::stubs::conversion::{
     comm_c2f, comm_f2c, errhandler_c2f, errhandler_f2c, file_c2f, file_f2c, group_c2f, group_f2c,

@@ -29,11 +29,9 @@ macro_rules! short {
     };
     (@ send, $name:literal, $long:path, $slot:expr) => { $crate::stubs::short::sends!($name, $slot, $long) };
     (@ bsend, $name:literal, $long:path, $slot:expr) => { $crate::stubs::short::sends!($name, $slot, $long) };
-    (@ ssend, $name:literal, $long:path, $slot:expr) => { $crate::stubs::short::sends!($name, $slot, $long) };
     (@ rsend, $name:literal, $long:path, $slot:expr) => { $crate::stubs::short::sends!($name, $slot, $long) };
     (@ isend, $name:literal, $long:path, $slot:expr) => { $crate::stubs::short::begins!($name, $slot, $long, Send) };
     (@ ibsend, $name:literal, $long:path, $slot:expr) => { $crate::stubs::short::begins!($name, $slot, $long, BufferedSend) };
-    (@ issend, $name:literal, $long:path, $slot:expr) => { $crate::stubs::short::begins!($name, $slot, $long, SynchronousSend) };
     (@ irsend, $name:literal, $long:path, $slot:expr) => { $crate::stubs::short::begins!($name, $slot, $long, ReadySend) };
     (@ irecv, $name:literal, $long:path, $slot:expr) => {
         $crate::ground::arch::receive_begun!(

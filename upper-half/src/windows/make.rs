@@ -10,12 +10,12 @@ use stillpoint_wrappers::neutral::Word;
 use super::body::{Body, Flavor, Notes, RMA_SYNC, body, usable};
 use super::memory::Memory;
 use super::open::{close, open as open_below};
-use super::raw::{make as make_raw, word_of};
+use super::raw::{self, make as make_raw, word_of};
 use crate::communicators;
 use crate::ground::abi::{self, Aint, PlaceOf, WinHandle};
 use crate::ground::lock::SpinLock;
 use crate::ground::object::{Comm, Info, Win};
-use crate::ground::{crossing, handle, hindrances};
+use crate::ground::{crossing, handle};
 use crate::objects::attribute;
 use crate::objects::communicator::{self, Identity, Members, all_of};
 use crate::objects::datatype::name_below;
@@ -346,7 +346,7 @@ pub unsafe fn win_free(place: PlaceOf<WinHandle>) -> c_int {
                         let mut word = (*window).lower;
                         crossing::cross(|d| (d.win_free)(&raw mut word))
                     }))?;
-                    hindrances::gone(hindrances::Reason::Window);
+                    raw::freed(window);
                 }
             }
             place.set(abi::predefined::null_handle(HandleKind::Window));

@@ -1,11 +1,15 @@
 //! Windows that are the real MPI's alone, and how they are called there.
 
+use std::collections::BTreeMap;
+
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
+use crate::ground::hindrances::{Alive, Reason};
+use crate::ground::lock::SpinLock;
 use crate::ground::object::{Comm, Info, Win};
-use crate::ground::{crossing, handle, hindrances};
+use crate::ground::{crossing, handle};
 use crate::objects::outcome::{Outcome, check, class};
 use crate::objects::{attribute, communicator, info};
 use crate::operations::clock::collective;
@@ -20,6 +24,14 @@ pub unsafe fn below(window: Win, call: impl FnOnce(&'static Dispatch, Word) -> i
         let word = (*window).lower;
         check(crossing::cross(|d| call(d, word)))
     }
+}
+
+/// What those that live forbid, by their objects.
+static RAW: SpinLock<BTreeMap<usize, Alive>> = SpinLock::new(BTreeMap::new());
+
+/// The real MPI has freed such a window.
+pub fn freed(window: Win) {
+    RAW.lock().remove(&window.addr());
 }
 
 /// Makes a window that is the real MPI's alone: it forbids a checkpoint.
@@ -40,7 +52,7 @@ pub unsafe fn make(
         let window = handle::create(HandleKind::Window, word, std::ptr::null_mut());
         (*window).clock = communicator::group_clock(comm);
         attribute::describe_window(window);
-        hindrances::alive(hindrances::Reason::Window);
+        RAW.lock().insert(window.addr(), Alive::new(Reason::Window));
         Ok(window)
     }
 }

@@ -1289,7 +1289,7 @@ mod tool {
             if code != 0 {
                 return abi::error_from_neutral(code);
             }
-            hindrances::alive(hindrances::Reason::ToolHandle);
+            hindrances::kept(hindrances::Kept::ToolHandle);
             0
         }
     }

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! MPI_Bcast collective blocking code buffer:buffer= count:int datatype:datatype root:rank comm:comm
-//! name      class      form     ret parameters: name:kind, then > (out) or = (in and out), then [length]
+//! name      class      form     ret parameters: name:kind, then > (out) or = (in and out), then ! (only for the root), then [length]
 //! ```
 //!
 //! A length is another parameter's name, a number, `*` where nobody needs to know it, or one of
@@ -95,6 +95,8 @@ pub struct Parameter {
     /// A word of the vocabulary in `emit/kind.rs`.
     pub kind: String,
     pub direction: Direction,
+    /// Significant at the root only: elsewhere it may be anything.
+    pub root_only: bool,
     /// Given for arrays.
     pub length: Option<String>,
 }
@@ -199,6 +201,10 @@ fn read_parameter(word: &str) -> Result<Parameter, String> {
         Some((rest, length)) => (rest, Some(length.trim_end_matches(']').to_string())),
         None => (rest, None),
     };
+    let (rest, root_only) = match rest.strip_suffix('!') {
+        Some(rest) => (rest, true),
+        None => (rest, false),
+    };
     let (rest, direction) = if let Some(rest) = rest.strip_suffix('>') {
         (rest, Direction::Out)
     } else if let Some(rest) = rest.strip_suffix('=') {
@@ -210,6 +216,7 @@ fn read_parameter(word: &str) -> Result<Parameter, String> {
         name: name.to_string(),
         kind: rest.to_string(),
         direction,
+        root_only,
         length,
     })
 }
@@ -221,6 +228,9 @@ impl fmt::Display for Parameter {
             Direction::In => {}
             Direction::Out => write!(out, ">")?,
             Direction::InOut => write!(out, "=")?,
+        }
+        if self.root_only {
+            write!(out, "!")?;
         }
         match &self.length {
             Some(length) => write!(out, "[{length}]"),

@@ -72,17 +72,11 @@ pub unsafe fn end(object: *mut Object) {
     }
 }
 
-/// What a new object has: communicators and windows end the job, files return (MPI 5.0, section 9.3).
+/// What an object has that was given none: communicators and windows end the job, files return (MPI 5.0, section 9.3). What `MPI_FILE_NULL` has a file is given
+/// when it is opened ([`inherit`]), and no other later (section 14.7).
 fn default_of(object: *mut Object) -> *mut Object {
     // SAFETY: the callers' objects are alive, or null.
     let file = unsafe { !object.is_null() && (*object).kind == HandleKind::File as u16 };
-    let of_files = abi::predefined(HandleKind::File, 280);
-    if file
-        && object != of_files
-        && let Some(handler) = HANDLERS.lock().get(&(of_files as usize))
-    {
-        return *handler as *mut Object;
-    }
     abi::predefined(
         HandleKind::Errhandler,
         if file { RETURN } else { ARE_FATAL },

@@ -97,7 +97,7 @@ unsafe fn notice_some() {
 ///
 /// # Safety
 /// Inside a stub.
-pub unsafe fn is_flush(request: *mut Object) -> bool {
+unsafe fn is_flush(request: *mut Object) -> bool {
     COUNT.load(Ordering::Relaxed) != 0 && FLUSHES.lock().iter().any(|it| it.request == request)
 }
 

@@ -12,6 +12,7 @@ use crate::ground::crossing::{self, cross_near};
 use crate::ground::object::Object;
 use crate::objects::outcome::class;
 use crate::operations::messages::points;
+use crate::operations::synchronous;
 
 /// `MPI_Waitall`.
 ///
@@ -59,6 +60,7 @@ unsafe fn waitall_long(
             Ok(list) => list,
             Err(code) => return fail(ptr::null_mut(), code, c"MPI_Waitall"),
         };
+        synchronous::until(|| !list.ask_synchronous());
         let (mut done, mut failed_below) = (0, 0);
         let mut failed: Option<*mut Object> = None;
         let mut interrupted = false;
@@ -134,6 +136,10 @@ unsafe fn testall_long(
             Ok(list) => list,
             Err(code) => return fail(ptr::null_mut(), code, c"MPI_Testall"),
         };
+        if list.ask_synchronous() {
+            *flag = 0;
+            return 0;
+        }
         list.look_up();
         let words = list.words.as_mut_ptr();
         let statuses = list.statuses.as_mut_ptr();

@@ -101,12 +101,13 @@ unsafe fn waitany_long(
         let mut interrupted = false;
         let (mut chosen, mut found) = (UNDEFINED, EMPTY);
         let code = loop {
+            let has_synchronous = list.ask_synchronous();
             if let Some(done) = list.first_done() {
                 chosen = done as c_int;
                 break (*list.get(done).unwrap_or(ptr::null_mut())).status.error;
             }
             list.look_up();
-            let code = if list.has_persistent() {
+            let code = if has_synchronous || list.has_persistent() {
                 until_one(&mut list, &mut chosen, &mut found)
             } else {
                 let words = list.words.as_mut_ptr();
@@ -141,29 +142,46 @@ unsafe fn waitany_long(
 /// Inside a stub; the list's words have been looked up.
 unsafe fn until_one(list: &mut List<'_>, chosen: &mut c_int, found: &mut Status) -> c_int {
     loop {
-        let mut is_one = false;
-        for index in 0..list.count {
-            if list.state(index) != State::Active {
-                continue;
-            }
-            is_one = true;
-            let word = &raw mut list.words[index];
-            let (mut over, place) = (0, &raw mut *found);
-            // SAFETY: the caller's request, a place of ours.
-            let code = unsafe { cross_near(|dispatch| (dispatch.test)(word, &mut over, place)) };
-            if over != 0 || code != 0 {
-                *chosen = index as c_int;
-                return code;
-            }
-        }
-        if !is_one {
-            *chosen = UNDEFINED;
-            return 0;
+        // SAFETY: the caller's.
+        if let Some(code) = unsafe { one_of(list, chosen, found) } {
+            return code;
         }
         if pending() {
             return INTERRUPTED;
         }
     }
+}
+
+/// Asks for each request once, until one is over; synchronous sends have been asked for. `None`: none is, and some are under way.
+///
+/// # Safety
+/// As [`until_one`].
+unsafe fn one_of(list: &mut List<'_>, chosen: &mut c_int, found: &mut Status) -> Option<i32> {
+    let mut is_one = list.ask_synchronous();
+    if let Some(done) = list.first_done() {
+        *chosen = done as c_int;
+        // SAFETY: a request that is done.
+        return list.get(done).map(|it| unsafe { (*it).status.error });
+    }
+    for index in 0..list.count {
+        if list.state(index) != State::Active || list.is_synchronous(index) {
+            continue;
+        }
+        is_one = true;
+        let word = &raw mut list.words[index];
+        let (mut over, place) = (0, &raw mut *found);
+        // SAFETY: the caller's request, a place of ours.
+        let code = unsafe { cross_near(|dispatch| (dispatch.test)(word, &mut over, place)) };
+        if over != 0 || code != 0 {
+            *chosen = index as c_int;
+            return Some(code);
+        }
+    }
+    if is_one {
+        return None;
+    }
+    *chosen = UNDEFINED;
+    Some(0)
 }
 
 /// `MPI_Testany`.
@@ -226,9 +244,18 @@ unsafe fn testany_long(
         };
         *flag = 1;
         let (mut chosen, mut found) = (UNDEFINED, EMPTY);
+        let has_synchronous = list.ask_synchronous();
         let code = if let Some(done) = list.first_done() {
             chosen = done as c_int;
             (*list.get(done).unwrap_or(ptr::null_mut())).status.error
+        } else if has_synchronous {
+            list.look_up();
+            let Some(code) = one_of(&mut list, &mut chosen, &mut found) else {
+                *flag = 0;
+                *index = UNDEFINED;
+                return 0;
+            };
+            code
         } else {
             list.look_up();
             let words = list.words.as_mut_ptr();

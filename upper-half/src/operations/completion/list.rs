@@ -12,6 +12,7 @@ use crate::ground::object::Object;
 use crate::objects::outcome::class;
 use crate::operations::devices;
 use crate::operations::request::{self, Request, State};
+use crate::operations::synchronous;
 
 /// Room for the words and statuses of so many requests without the allocator.
 const FEW: usize = 32;
@@ -113,13 +114,36 @@ impl<'a> List<'a> {
             .map_or(ptr::null_mut(), |it| unsafe { (*it).communicator })
     }
 
-    /// Writes down the lower half's words as they are now: of what it has under way. A persistent request that is done above may be under way there still, where a library
+    /// Asks for the synchronous sends, which the lower half's functions are not given. Returns whether some are under way still.
+    pub fn ask_synchronous(&mut self) -> bool {
+        let mut is_one = false;
+        for it in (0..self.count).filter_map(|index| self.get(index)) {
+            // SAFETY: a live request; inside a stub.
+            unsafe {
+                if synchronous::is(it) {
+                    synchronous::ask(it);
+                    is_one |= synchronous::is(it);
+                }
+            }
+        }
+        is_one
+    }
+
+    /// Whether the request at `index` is a synchronous send that is under way.
+    pub fn is_synchronous(&self, index: usize) -> bool {
+        // SAFETY: a live request.
+        self.get(index).is_some_and(|it| unsafe { synchronous::is(it) })
+    }
+
+    /// Writes down the lower half's words as they are now: of what it has under way, but for synchronous sends. A persistent request that is done above may be under way there still, where a library
     /// (MPICH 4.0) does not end one that has failed; it would be told of twice.
     pub fn look_up(&mut self) {
         for index in 0..self.count {
             self.words[index] = match self.get(index) {
                 // SAFETY: a live request.
-                Some(it) if self.state(index) == State::Active => unsafe { (*it).head.lower },
+                Some(it)
+                    if self.state(index) == State::Active && !self.is_synchronous(index) =>
+                unsafe { (*it).head.lower },
                 _ => request::null_word(),
             };
         }
@@ -129,6 +153,7 @@ impl<'a> List<'a> {
     pub fn keep(&mut self, index: usize) {
         let word = self.words[index];
         if self.state(index) == State::Active
+            && !self.is_synchronous(index)
             && let Some(it) = self.get(index)
         {
             // SAFETY: a live request.
@@ -158,7 +183,10 @@ impl<'a> List<'a> {
     /// is theirs.
     pub fn keep_failed(&mut self, chosen: usize, error: i32) {
         for index in (0..self.count).filter(|index| *index != chosen) {
-            if self.state(index) != State::Active || self.words[index] != request::null_word() {
+            if self.state(index) != State::Active
+                || self.is_synchronous(index)
+                || self.words[index] != request::null_word()
+            {
                 continue;
             }
             self.keep(index);

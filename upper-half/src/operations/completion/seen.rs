@@ -1,4 +1,7 @@
 //! Whether requests are over, without ending them: `MPI_Request_get_status`, and its `all`, `any` and `some` forms where an ABI has them.
+//!
+//! A flag is an end that the application is told of: from then on the operation's buffers are its own (MPI 5.0, section 3.7.6). So the status of what is over
+//! can only be had by [`Over::tell`], before which a nonblocking collective operation binds.
 
 use core::ffi::c_int;
 use core::ptr;
@@ -18,14 +21,42 @@ use crate::objects::errhandler::raise;
 use crate::objects::outcome::class;
 use crate::operations::devices;
 use crate::operations::request::{self, Request, State};
+use crate::operations::synchronous;
 
 /// What a request is.
 enum Seen {
     /// Null or inactive: its status is empty.
     Idle,
     NotYet,
-    /// Over, with that status and error.
-    Over(Status, i32),
+    Over(Over),
+}
+
+/// A request that is over, of which the application has yet to be told.
+struct Over {
+    request: *mut Request,
+    status: Status,
+    error: i32,
+}
+
+impl Over {
+    /// The status and error, for an application that is told now.
+    ///
+    /// # Safety
+    /// Inside a stub, nothing locked; the request is alive still.
+    unsafe fn tell(self) -> (Status, i32) {
+        // SAFETY: the caller's.
+        unsafe { request::tell(self.request) };
+        (self.status, self.error)
+    }
+
+    /// The communicator that its error is raised on.
+    ///
+    /// # Safety
+    /// As [`Over::tell`].
+    unsafe fn communicator(&self) -> Comm {
+        // SAFETY: the caller's live request.
+        unsafe { (*self.request).communicator }
+    }
 }
 
 /// Looks at a request; an error is one of the question, with the communicator that it is raised on.
@@ -42,6 +73,12 @@ unsafe fn look(handle: *mut Object) -> Result<Seen, (Comm, i32)> {
             Ok(None) => return Ok(Seen::Idle),
             Err(code) => return Err((ptr::null_mut(), code)),
         };
+        if synchronous::is(it) {
+            synchronous::ask(it);
+            if synchronous::is(it) {
+                return Ok(Seen::NotYet);
+            }
+        }
         match (*it).state {
             State::Inactive => Ok(Seen::Idle),
             State::Done => Ok(over(it, (*it).status)),
@@ -69,7 +106,12 @@ unsafe fn over(request: *mut Request, status: Status) -> Seen {
     // SAFETY: the caller's live request.
     let landed = unsafe { devices::landed(request) };
     let tells = cfg!(not(application = "openmpi")) && status.error != 0;
-    Seen::Over(status, if tells { status.error } else { landed })
+    let error = if tells { status.error } else { landed };
+    Seen::Over(Over {
+        request,
+        status,
+        error,
+    })
 }
 
 /// `MPI_Request_get_status`.
@@ -92,22 +134,18 @@ pub unsafe fn request_get_status(
                 *flag = 1;
                 give(status, &EMPTY);
             }
-            Ok(Seen::Over(found, error)) => {
+            Ok(Seen::Over(over)) => {
+                let communicator = over.communicator();
+                let (found, error) = over.tell();
                 *flag = 1;
                 give(status, &found);
                 if error != 0 {
-                    return raise(communicator_of(request), error, NAME);
+                    return raise(communicator, error, NAME);
                 }
             }
         }
         0
     }
-}
-
-/// The communicator of a request that was looked at and is not null.
-unsafe fn communicator_of(handle: *mut Object) -> Comm {
-    // SAFETY: the caller's live request.
-    unsafe { (*handle.cast::<Request>()).communicator }
 }
 
 /// How many requests a call is given.
@@ -148,14 +186,15 @@ pub unsafe fn request_get_status_all(
                 Err((communicator, code)) => return fail(communicator, code, NAME),
             }
         }
-        *flag = 1;
         let mut failed = None;
         for (index, request) in array_of_requests.objects(count).enumerate() {
             match look(request) {
-                Ok(Seen::Over(mut found, error)) => {
+                Ok(Seen::Over(over)) => {
+                    let communicator = over.communicator();
+                    let (mut found, error) = over.tell();
                     if error != 0 {
                         found.error = error;
-                        failed.get_or_insert(communicator_of(request));
+                        failed.get_or_insert(communicator);
                     }
                     give_whole(array_of_statuses, index, &found);
                 }
@@ -163,6 +202,7 @@ pub unsafe fn request_get_status_all(
                 Err((communicator, code)) => return fail(communicator, code, NAME),
             }
         }
+        *flag = 1;
         match failed {
             None => 0,
             Some(communicator) => fail(communicator, class::IN_STATUS, NAME),
@@ -195,13 +235,15 @@ pub unsafe fn request_get_status_any(
             match look(request) {
                 Ok(Seen::Idle) => {}
                 Ok(Seen::NotYet) => idle = false,
-                Ok(Seen::Over(found, error)) => {
+                Ok(Seen::Over(over)) => {
+                    let communicator = over.communicator();
+                    let (found, error) = over.tell();
                     *flag = 1;
                     *index = at as c_int;
                     give(status, &found);
                     return match error {
                         0 => 0,
-                        error => fail(communicator_of(request), error, NAME),
+                        error => fail(communicator, error, NAME),
                     };
                 }
                 Err((communicator, code)) => return fail(communicator, code, NAME),
@@ -242,11 +284,13 @@ pub unsafe fn request_get_status_some(
             match look(request) {
                 Ok(Seen::Idle) => {}
                 Ok(Seen::NotYet) => idle = false,
-                Ok(Seen::Over(mut found, error)) => {
+                Ok(Seen::Over(over)) => {
                     idle = false;
+                    let communicator = over.communicator();
+                    let (mut found, error) = over.tell();
                     if error != 0 {
                         found.error = error;
-                        failed.get_or_insert(communicator_of(request));
+                        failed.get_or_insert(communicator);
                     }
                     *array_of_indices.add(told) = at as c_int;
                     give_whole(array_of_statuses, told, &found);

@@ -10,7 +10,7 @@ use stillpoint_wrappers::neutral::constants::UNDEFINED;
 use super::list::{List, Room};
 use super::{EMPTY, direct, fail, give_whole};
 use crate::ground::abi::{self, PlaceOf, RequestHandle};
-use crate::ground::crossing::{self, cross_near};
+use crate::ground::crossing::{self, cross_near, pending};
 use crate::ground::object::Object;
 use crate::objects::outcome::class;
 #[cfg(not(application = "openmpi"))]
@@ -41,6 +41,7 @@ unsafe fn some(
         let mut chosen = vec![0 as c_int; list.count];
         let mut interrupted = false;
         let (code, below, above) = loop {
+            let has_synchronous = list.ask_synchronous();
             let above: Vec<usize> = (0..list.count)
                 .filter(|index| list.state(*index) == State::Done)
                 .collect();
@@ -49,7 +50,7 @@ unsafe fn some(
             let statuses = list.statuses.as_mut_ptr();
             let places = chosen.as_mut_ptr();
             let mut below = 0;
-            let wait = blocking && above.is_empty();
+            let wait = blocking && above.is_empty() && !has_synchronous;
             let code = cross_near(|dispatch| {
                 let function = if wait {
                     dispatch.extra.waitsome
@@ -58,8 +59,17 @@ unsafe fn some(
                 };
                 function(incount, words, &mut below, places, statuses)
             });
-            if code != INTERRUPTED {
+            if has_synchronous && below == UNDEFINED {
+                // Of those that it was given.
+                below = 0;
+            }
+            let none = code == 0 && below == 0 && above.is_empty();
+            let again = blocking && has_synchronous && none;
+            if code != INTERRUPTED && !again {
                 break (code, below, above);
+            }
+            if again && !pending() {
+                continue;
             }
             interrupted = true;
             points::blocked();

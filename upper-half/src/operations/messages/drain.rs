@@ -22,6 +22,7 @@ use crate::ground::object::Object;
 use crate::ground::shared::{Shared, SharedGuard};
 use crate::objects::communicator;
 use crate::operations::messages::message;
+use crate::operations::messages::taken;
 use crate::operations::messages::queue::{Drained, Queue};
 use crate::operations::request;
 
@@ -98,6 +99,7 @@ pub unsafe fn deliver(
     let mut status = Status::default();
     // SAFETY: the bytes are all there after the wait, unless the real MPI has failed to receive them; the rest is the caller's.
     unsafe {
+        tell_sender(&mut message);
         arrive(&mut message);
         if message.error != 0 {
             status = status_of(message.source, message.tag, 0);
@@ -115,6 +117,14 @@ pub unsafe fn deliver(
     status
 }
 
+/// A receive has begun to take a message, or nobody ever will.
+unsafe fn tell_sender(message: &mut Drained) {
+    if let Some(sender) = message.sender.take() {
+        // SAFETY: the caller's stub.
+        unsafe { taken::taken(sender) };
+    }
+}
+
 /// Waits until all of a message's bytes are there. Its sender is in MPI, or parked and making progress.
 unsafe fn arrive(message: &mut Drained) {
     while let Some(mut word) = message.arriving {
@@ -130,18 +140,21 @@ unsafe fn arrive(message: &mut Drained) {
     }
 }
 
-/// Begins to receive a message that the lower half has set aside as `word`.
+/// Begins to receive a message on a communicator that the lower half has set aside as `word`; its sender hears of it first.
 ///
 /// # Safety
 /// Inside a stub or parked; `word` must be a message that nobody else receives.
-pub unsafe fn receive(mut word: Word, status: &Status) -> Drained {
+pub unsafe fn receive(communicator: *mut Object, mut word: Word, status: &Status) -> Drained {
     let bytes = status.bytes() as usize;
+    // SAFETY: the caller's communicator.
+    let sender = unsafe { taken::drained(communicator, status.source, status.tag) };
     let mut drained = Drained {
         source: status.source,
         tag: status.tag,
         bytes: vec![0u8; bytes].into_boxed_slice(),
         arriving: None,
         error: 0,
+        sender,
     };
     let mut receive: Word = 0;
     let buffer = drained.bytes.as_mut_ptr().cast();
@@ -189,7 +202,10 @@ pub unsafe fn has_arrived(message: &mut Drained) -> bool {
 pub unsafe fn pull() -> bool {
     let mut moved = false;
     // SAFETY: the caller's stay; live communicators.
-    unsafe { communicator::for_each_held(|communicator| moved |= pull_from(communicator)) };
+    unsafe {
+        communicator::for_each_held(|communicator| moved |= pull_from(communicator));
+        moved |= taken::listen();
+    }
     let mut queue = turn();
     for message in queue
         .iter_mut()
@@ -227,7 +243,7 @@ unsafe fn pull_from(communicator: *mut Object) -> bool {
             return moved;
         }
         // SAFETY: the message is ours alone.
-        let drained = unsafe { receive(word, &status) };
+        let drained = unsafe { receive(communicator, word, &status) };
         queue.push(communicator as usize, drained);
         count(&queue);
         moved = true;
@@ -252,7 +268,10 @@ pub unsafe fn forget(communicator: *mut Object) {
     let tag = stillpoint_wrappers::neutral::constants::ANY_TAG;
     while let Some(mut message) = take(&mut queue, communicator, any, tag) {
         // SAFETY: the caller's stay; the lower half must not write into memory given back.
-        unsafe { arrive(&mut message) };
+        unsafe {
+            tell_sender(&mut message);
+            arrive(&mut message);
+        }
     }
 }
 
@@ -303,6 +322,7 @@ mod tests {
             bytes: Box::new([1; 8]),
             arriving: None,
             error: 15,
+            sender: None,
         };
         // SAFETY: neither buffer nor datatype are touched where the message has an error.
         let status = unsafe { deliver(message, ptr::null_mut(), 8, ptr::null_mut()) };

@@ -17,9 +17,33 @@ use crate::operations::messages::queue::Drained;
 pub struct Matched {
     /// What the probe told.
     pub status: Status,
-    pub communicator: *mut Object,
+    pub communicator: Held,
     /// The message, where this half has it.
     pub drained: Option<Drained>,
+}
+
+/// The communicator of a message: it lives as long as the message waits for its receive.
+pub struct Held(*mut Object);
+
+impl Held {
+    /// # Safety
+    /// Inside a stub, in which it may be dropped too; a live communicator.
+    pub unsafe fn new(communicator: *mut Object) -> Self {
+        // SAFETY: the caller's communicator.
+        unsafe { handle::retain(communicator) };
+        Self(communicator)
+    }
+
+    pub fn object(&self) -> *mut Object {
+        self.0
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: held since it was made, by a thread that is inside a stub.
+        unsafe { handle::release(self.0) };
+    }
 }
 
 /// Makes the handle of a matched message: `word` is the lower half's where it still has it.
@@ -72,7 +96,11 @@ pub unsafe fn pull_all() -> bool {
             };
             match &mut matched.drained {
                 None => {
-                    matched.drained = Some(drain::receive((*message).lower, &matched.status));
+                    matched.drained = Some(drain::receive(
+                        matched.communicator.object(),
+                        (*message).lower,
+                        &matched.status,
+                    ));
                     moved = true;
                 }
                 Some(drained) if drained.arriving.is_some() => {

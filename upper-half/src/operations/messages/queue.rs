@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, VecDeque};
 use stillpoint_wrappers::neutral::Word;
 use stillpoint_wrappers::neutral::constants::{ANY_SOURCE, ANY_TAG};
 
+use super::taken::Sender;
+
 /// Names a communicator for as long as it lives: its object's address.
 pub type CommunicatorKey = usize;
 
@@ -26,6 +28,8 @@ pub struct Drained {
     /// What the real MPI said when it failed to receive the bytes, 0 if it did not: an error of the standard's ABI, which
     /// belongs to the receive that takes the message, also after a restart.
     pub error: i32,
+    /// Who is told when a receive begins to take it.
+    pub sender: Option<Sender>,
 }
 
 impl Drained {
@@ -128,6 +132,7 @@ mod tests {
             bytes: Box::new([byte]),
             arriving: None,
             error: 0,
+            sender: None,
         }
     }
 

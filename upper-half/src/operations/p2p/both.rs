@@ -2,17 +2,17 @@
 
 use core::ffi::{c_int, c_void};
 
+use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Status;
 use stillpoint_wrappers::neutral::constants::PROC_NULL;
 
 use super::posted::post;
-use super::receive::{ERR_TRUNCATE, finish_receive, receive, received, until_over};
+use super::receive::{finish_receive, receive, until_over};
 use crate::ground::abi;
 use crate::ground::arch;
 use crate::ground::crossing::{self, cross_near};
 use crate::ground::object::{Comm, Datatype};
-use crate::ground::shared::concurrent;
 use crate::objects::errhandler::raise;
 use crate::operations::completion;
 use crate::operations::devices;
@@ -137,41 +137,39 @@ unsafe fn sendrecv_converted(
         let comm_word = abi::word(HandleKind::Communicator, comm);
         let sendtype = abi::word(HandleKind::Datatype, sendtype);
         let sendbuf = abi::buffer(sendbuf);
+        let code = match post(&arguments) {
+            Ok(request) => {
+                let sent = send(dest, |dispatch| {
+                    (dispatch.send)(sendbuf, sendcount, sendtype, dest, sendtag, comm_word)
+                });
+                if sent == 0 {
+                    completion::wait_for(request, &mut found)
+                } else {
+                    withdraw(request);
+                    sent
+                }
+            }
+            Err(code) => code,
+        };
+        finish_receive(code, &arguments, &found, status, c"MPI_Sendrecv")
+    }
+}
+
+/// The half that sends. What becomes of its message has nothing to do with the receive: it is counted if it is out.
+///
+/// # Safety
+/// Inside a stub; `call` sends to that rank.
+unsafe fn send(dest: i32, call: impl FnOnce(&'static Dispatch) -> i32) -> i32 {
+    // SAFETY: the caller's thread has a record.
+    unsafe {
         if dest != PROC_NULL {
             arch::count_sent();
         }
-        let code = if concurrent() || !drain::nothing_waits() {
-            match post(&arguments) {
-                Ok(request) => {
-                    let sent = cross_near(|dispatch| {
-                        (dispatch.send)(sendbuf, sendcount, sendtype, dest, sendtag, comm_word)
-                    });
-                    if sent == 0 {
-                        completion::wait_for(request, &mut found)
-                    } else {
-                        withdraw(request);
-                        sent
-                    }
-                }
-                Err(code) => code,
-            }
-        } else {
-            let it = &arguments;
-            let recvtype = abi::word(HandleKind::Datatype, recvtype);
-            let mut word = 0;
-            let code = cross_near(|dispatch| {
-                let (recvbuf, recvcount) = (it.buffer, it.count);
-                (dispatch.extra.sendrecv)(
-                    sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,
-                    it.peer, it.tag, comm_word, &mut found, &mut word,
-                )
-            });
-            received(code, it, word, &mut found)
-        };
-        if dest != PROC_NULL && code != 0 && code != ERR_TRUNCATE {
+        let code = cross_near(call);
+        if dest != PROC_NULL && code != 0 {
             arch::uncount_sent();
         }
-        finish_receive(code, &arguments, &found, status, c"MPI_Sendrecv")
+        code
     }
 }
 

@@ -7,6 +7,7 @@ use crate::ground::abi;
 use crate::ground::crossing::cross;
 use crate::objects::outcome::class;
 use crate::operations::request::{self, Arguments, GONE, Kind, PERSISTENT, Request, State};
+use crate::operations::synchronous;
 
 /// Makes every request anew in the lower half of a restart: first what comes from a recipe, in the order in
 /// which it was made (which all members of a persistent collective share), then the others in the order in
@@ -53,7 +54,7 @@ unsafe fn rebuild_one(request: *mut Request) -> i32 {
             let mut word = 0;
             let code = make(it.kind, &arguments, &mut word);
             it.head.lower = word;
-            if code == 0 && it.state == State::Active {
+            if code == 0 && it.state == State::Active && !synchronous::is(it) {
                 it.state = State::Inactive;
                 // It stays where it stood among the others, also in the restart after this one.
                 let begun = it.begun;
@@ -63,7 +64,8 @@ unsafe fn rebuild_one(request: *mut Request) -> i32 {
             }
             return code;
         }
-        if it.state != State::Active {
+        // At the still point a synchronous send was over below: its receiver's word is what it waits for.
+        if it.state != State::Active || synchronous::is(it) {
             it.head.lower = request::null_word();
             return 0;
         }

@@ -5,11 +5,12 @@ use core::ptr;
 
 use crate::ground::abi::{PlaceOf, RequestHandle};
 use crate::ground::crossing::{self, cross};
-use crate::ground::object::Object;
 use crate::objects::errhandler::raise;
 use crate::operations::clock::persistent as clocks;
 use crate::operations::devices;
-use crate::operations::request::{self, CANCELLED, GONE, Kind, PERSISTENT, State};
+use crate::operations::grequest;
+use crate::operations::request::{self, CANCELLED, GONE, Kind, NO_MESSAGE, PERSISTENT, State};
+use crate::operations::synchronous;
 
 /// `MPI_Request_free`.
 ///
@@ -31,9 +32,12 @@ pub unsafe fn request_free(request: PlaceOf<RequestHandle>) -> c_int {
         if let Some(Err(code)) = staged {
             return raise(communicator, code, c"MPI_Request_free");
         }
+        // Whether its message is counted the real MPI has yet to say.
+        let is_cancelled = (*it).flags & (CANCELLED | NO_MESSAGE) == CANCELLED;
         let stays = matches!((*it).kind, Kind::Receive | Kind::Partitioned)
             || staged.is_some()
-            || is_a_flush(it.cast());
+            || is_cancelled
+            || grequest::is_open(it);
         if (*it).state == State::Active && stays {
             // Its message is counted and, after a restart, still received; or it is sent from memory of ours, or no image may have it: so it stays ours.
             request::abandon(it);
@@ -60,18 +64,6 @@ pub unsafe fn request_free(request: PlaceOf<RequestHandle>) -> c_int {
     }
 }
 
-/// Whether a request is one that we complete when buffered sends are over: then it has to be there.
-#[cfg(not(application = "openmpi"))]
-unsafe fn is_a_flush(request: *mut Object) -> bool {
-    // SAFETY: the caller's stub.
-    unsafe { crate::operations::buffered::is_flush(request) }
-}
-
-#[cfg(application = "openmpi")]
-unsafe fn is_a_flush(_: *mut Object) -> bool {
-    false
-}
-
 /// `MPI_Cancel`.
 ///
 /// # Safety
@@ -84,7 +76,7 @@ pub unsafe fn cancel(request: PlaceOf<RequestHandle>) -> c_int {
             Ok(Some(it)) => it,
             _ => return raise(ptr::null_mut(), request::ERR_REQUEST, c"MPI_Cancel"),
         };
-        if (*it).state == State::Done {
+        if (*it).state == State::Done || synchronous::is(it) && (*it).is_sent() {
             // It is over: too late, as MPI allows.
             return 0;
         }

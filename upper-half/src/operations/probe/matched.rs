@@ -16,7 +16,7 @@ use crate::objects::errhandler::raise;
 use crate::operations::completion::give;
 use crate::operations::devices::{self, Way};
 use crate::operations::direct;
-use crate::operations::messages::message::{self, Matched};
+use crate::operations::messages::message::{self, Held, Matched};
 use crate::operations::messages::{drain, points};
 use crate::operations::request::{self, Arguments, Kind, NO_MESSAGE, State};
 
@@ -36,7 +36,7 @@ unsafe fn claim(
             let status = drain::status_of(drained.source, drained.tag, drained.bytes.len() as u64);
             let matched = Matched {
                 status,
-                communicator: comm,
+                communicator: Held::new(comm),
                 drained: Some(drained),
             };
             return Ok(Some((message::create(0, matched), status)));
@@ -63,13 +63,17 @@ unsafe fn claim(
 }
 
 /// The handle of a message that the real MPI has given.
-fn handle_of(comm: Comm, source: i32, word: Word, status: Status) -> *mut Object {
+///
+/// # Safety
+/// Inside a stub; a live communicator.
+unsafe fn handle_of(comm: Comm, source: i32, word: Word, status: Status) -> *mut Object {
     if source == PROC_NULL {
         return abi::predefined(HandleKind::Message, MESSAGE_NO_PROC);
     }
     let matched = Matched {
         status,
-        communicator: comm,
+        // SAFETY: the caller's communicator.
+        communicator: unsafe { Held::new(comm) },
         drained: None,
     };
     message::create(word, matched)
@@ -248,7 +252,7 @@ unsafe fn receive(
         let handle = message.get();
         let matched = message::is_matched(handle);
         let communicator = if matched {
-            (*(*handle).body.cast::<Matched>()).communicator
+            (*(*handle).body.cast::<Matched>()).communicator.object()
         } else {
             ptr::null_mut()
         };
@@ -265,7 +269,8 @@ unsafe fn receive(
             && let Some(matched) = (*handle).body.cast::<Matched>().as_mut()
             && let Some(drained) = matched.drained.take()
         {
-            message::end(handle);
+            // It holds the communicator until the request does.
+            let _held = message::end(handle);
             message.set(abi::predefined(HandleKind::Message, MESSAGE_NULL));
             let status = drain::deliver(drained, arguments.buffer, count, datatype);
             let request = request::create(&arguments, NO_MESSAGE);
@@ -285,13 +290,14 @@ unsafe fn receive(
             return Err((communicator, code));
         }
         let mut flags = NO_MESSAGE;
+        let mut _held = None;
         if matched {
             // Posted again after a restart it would match this very message, were it still to come.
             let status = (*(*handle).body.cast::<Matched>()).status;
             arguments.peer = status.source;
             arguments.tag = status.tag;
             flags = 0;
-            message::end(handle);
+            _held = message::end(handle);
         } else if handle::valid(handle, HandleKind::Message) {
             arguments.communicator = ptr::null_mut();
         }

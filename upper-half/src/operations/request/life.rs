@@ -87,15 +87,7 @@ pub unsafe fn complete(request: *mut Request, status: Option<&Status>) -> Told {
         if it.state == State::Active {
             count(it, status);
         }
-        if it.number != 0 {
-            if it.flags & PERSISTENT == 0 {
-                collective::tell(it.communicator, it.number);
-            } else {
-                it.told = it.number;
-                collective::bind_cell(it.own);
-            }
-            it.number = 0;
-        }
+        bind(it);
         let mut error = 0;
         if let Some(completion) = it.completion {
             error = run(it, completion, status);
@@ -110,6 +102,40 @@ pub unsafe fn complete(request: *mut Request, status: Option<&Status>) -> Told {
         }
         end(request);
         Told { ended: true, error }
+    }
+}
+
+/// The application is about to be told that an operation is over: a nonblocking collective one binds. It has no number from then on, for it is never begun again.
+///
+/// # Safety
+/// As [`complete`].
+#[inline(always)]
+unsafe fn bind(it: &mut Request) {
+    if it.number == 0 {
+        return;
+    }
+    // SAFETY: the caller's request holds its communicator.
+    unsafe {
+        if it.flags & PERSISTENT == 0 {
+            collective::tell(it.communicator, it.number);
+        } else {
+            it.told = it.number;
+            collective::bind_cell(it.own);
+        }
+    }
+    it.number = 0;
+}
+
+/// Tells the application that an active or done operation is over, and leaves the request to whoever ends it: its buffers are the application's again.
+///
+/// # Safety
+/// Inside a stub, nothing locked; a live request, a whole one.
+pub unsafe fn tell(request: *mut Request) {
+    // SAFETY: the caller's request.
+    unsafe {
+        // Whoever ends a brief one reads its number.
+        (*request).brief = false;
+        bind(&mut *request);
     }
 }
 

@@ -10,7 +10,7 @@ use stillpoint_wrappers::gate::HandleKind;
 use super::life::COMPLETIONS;
 use super::light::{self, Form};
 use super::standing::Standing;
-use super::{Arguments, CANCELLED, Kind, Request, State};
+use super::{ASKED, Arguments, CANCELLED, Kind, Request, State};
 use crate::ground::object::{ALIVE, FREED, Object};
 use crate::ground::shared::{Shared, concurrent};
 use crate::ground::{arch, fortran, handle};
@@ -260,7 +260,7 @@ pub unsafe fn askable(handle: *mut Object) -> Option<*mut Request> {
             && Form::of(handle) == Form::WHOLE;
         let known = alive
             && (*request).state != State::Done
-            && (*request).flags & CANCELLED == 0
+            && (*request).flags & (CANCELLED | ASKED) == 0
             && !matches!(
                 (*request).kind,
                 Kind::Generalized | Kind::OneSided | Kind::File

@@ -5,6 +5,7 @@ use stillpoint_wrappers::neutral::Status;
 use super::{Kind, ORPHAN, PERSISTENT, Request, State, end, finish, lent, live};
 use crate::ground::crossing::cross;
 use crate::operations::clock::collective;
+use crate::operations::synchronous;
 
 /// Tests every request that is active in the lower half, but those that would run the application's functions.
 /// Returns whether any has come to its end.
@@ -18,6 +19,15 @@ pub unsafe fn test_all() -> bool {
         unsafe {
             let it = &mut *request;
             if it.state != State::Active || it.kind == Kind::Generalized {
+                continue;
+            }
+            if synchronous::is(it) {
+                if !it.is_sent() && synchronous::sent(request) {
+                    moved = true;
+                    if it.flags & ORPHAN != 0 {
+                        bury(request);
+                    }
+                }
                 continue;
             }
             let (mut flag, mut status) = (0, Status::default());
@@ -114,6 +124,8 @@ pub fn pending() -> Pending {
             match it.kind {
                 _ if it.state != State::Active => Pending::Nothing,
                 Kind::Receive | Kind::Generalized => Pending::Nothing,
+                // What is left to come is the receiver's word.
+                _ if synchronous::is(it) && it.is_sent() => Pending::Nothing,
                 Kind::Collective
                     if it.number != 0 && !collective::binding(clock_of(it), it.clock) =>
                 {

@@ -2,11 +2,14 @@
 
 use stillpoint_wrappers::dispatch::Dispatch;
 use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::constants::PROC_NULL;
 
 use super::has_clock;
-use crate::ground::abi;
+use crate::ground::abi::{self, Handle};
 use crate::ground::crossing::cross;
 use crate::ground::object::Comm;
+use crate::ground::{arch, handle};
+use crate::objects::communicator;
 
 /// How many processes an all-to-all operation on the communicator has to do with.
 ///
@@ -69,6 +72,44 @@ pub unsafe fn is_root(root: i32, comm: Comm) -> bool {
     } else {
         place.size > 0 && place.rank == root
     }
+}
+
+/// A handle that is significant `at_root` only, or at the other processes of a rooted operation: null where nobody looks at it, so that it may be anything.
+///
+/// # Safety
+/// On a thread of the application; `comm` must be null or a handle, alive or freed.
+#[inline]
+pub unsafe fn significant<H: Handle>(
+    given: H,
+    kind: HandleKind,
+    at_root: bool,
+    root: i32,
+    comm: Comm,
+) -> H {
+    let root = abi::rank_to_neutral(root);
+    // SAFETY: the caller's handle.
+    let is_for_us = unsafe {
+        match root {
+            // The root's group of an intercommunicator.
+            ROOT => at_root,
+            PROC_NULL => false,
+            // What is no communicator MPI says.
+            _ if !arch::is_address(comm) || !handle::valid(comm, HandleKind::Communicator) => true,
+            _ if !at_root => true,
+            _ => (*comm).rank == root && !is_inter(comm),
+        }
+    };
+    match is_for_us {
+        true => given,
+        false => H::of(abi::predefined::null_handle(kind)),
+    }
+}
+
+/// Whether a communicator is known to have two groups.
+unsafe fn is_inter(comm: Comm) -> bool {
+    // SAFETY: the caller's live communicator.
+    let members = unsafe { communicator::body(comm).and_then(|body| body.members.as_ref()) };
+    members.is_some_and(|members| members.remote.is_some())
 }
 
 /// Whether the calling process is one of those that a root sends to or receives from.

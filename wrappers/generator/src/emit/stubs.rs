@@ -13,6 +13,7 @@ mod devices;
 mod files;
 mod large;
 mod repeated;
+mod roots;
 mod short;
 
 use arguments::{after, argument, before};
@@ -34,7 +35,13 @@ pub fn emit(input: &Input) -> String {
         }
         let mut stubs = String::new();
         for function in &functions {
-            stub(&mut stubs, function, &input.abi);
+            if roots::has(function) {
+                let mut inner = String::new();
+                stub(&mut inner, function, &input.abi);
+                roots::given(&mut stubs, function, &inner);
+            } else {
+                stub(&mut stubs, function, &input.abi);
+            }
             if let Some(twin) = served::twin(input, function).filter(|it| !it.written) {
                 large::twin(&mut stubs, function, twin);
             }
@@ -375,16 +382,16 @@ fn failed(function: &Function) -> String {
 /// Notes what no image can hold, as long as it lives.
 fn lasting(text: &mut String, function: &Function) {
     let note = match function.name.as_str() {
-        "MPI_Open_port" | "MPI_Publish_name" => "alive(hindrances::Reason::DynamicProcess)",
-        "MPI_Close_port" | "MPI_Unpublish_name" => "gone(hindrances::Reason::DynamicProcess)",
+        "MPI_Open_port" | "MPI_Publish_name" => "kept(hindrances::Kept::Port)",
+        "MPI_Close_port" | "MPI_Unpublish_name" => "given_up(hindrances::Kept::Port)",
         "MPI_T_init_thread"
         | "MPI_T_cvar_handle_alloc"
         | "MPI_T_pvar_handle_alloc"
-        | "MPI_T_pvar_session_create" => "alive(hindrances::Reason::ToolHandle)",
+        | "MPI_T_pvar_session_create" => "kept(hindrances::Kept::ToolHandle)",
         "MPI_T_finalize"
         | "MPI_T_cvar_handle_free"
         | "MPI_T_pvar_handle_free"
-        | "MPI_T_pvar_session_free" => "gone(hindrances::Reason::ToolHandle)",
+        | "MPI_T_pvar_session_free" => "given_up(hindrances::Kept::ToolHandle)",
         _ => return,
     };
     let _ = writeln!(text, "hindrances::{note};");

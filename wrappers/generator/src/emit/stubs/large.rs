@@ -34,6 +34,9 @@ pub fn twin(text: &mut String, function: &Function, twin: &Twin) {
          // SAFETY: the caller keeps to what MPI asks of its arguments.\nunsafe {{",
         signature.join(", ")
     );
+    if super::roots::has(function) {
+        text.push_str(&super::roots::nulls(function));
+    }
     let mut lists = vec![];
     for (index, parameter) in each().enumerate() {
         let (own, next) = (&parameter.name, function.parameters.get(index + 1));

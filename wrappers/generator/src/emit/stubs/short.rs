@@ -7,14 +7,12 @@ use super::{export_name, kind, signature};
 use crate::abi::Abi;
 use crate::table::Function;
 
-const SHORT: [&str; 15] = [
+const SHORT: [&str; 13] = [
     "MPI_Send",
     "MPI_Bsend",
-    "MPI_Ssend",
     "MPI_Rsend",
     "MPI_Isend",
     "MPI_Ibsend",
-    "MPI_Issend",
     "MPI_Irsend",
     "MPI_Irecv",
     "MPI_Recv",

@@ -1,0 +1,293 @@
+//! What ranks tell each other of drained messages: a receiver that it drains one, and later that a receive has begun to take it.
+//!
+//! A synchronous send is over when its receive has begun (MPI 5.0, section 3.4), and the real MPI calls one over whose message was drained. So the sender has to know
+//! which were. No message says whether its send was synchronous: all that are drained are told of, in 32 bytes on the control communicator, before they are received.
+//! These words count as sent and received like messages. So at a still point none is under way, and each sender knows which of its messages are drained and not taken.
+//! Before one, a sender goes by what has arrived: the word was sent before the send could be over, and real MPIs deliver both by one way, in order.
+
+use std::collections::BTreeMap;
+
+use stillpoint_wrappers::gate::HandleKind;
+use stillpoint_wrappers::neutral::constants::ANY_SOURCE;
+use stillpoint_wrappers::neutral::{Status, Word};
+
+use crate::ground::crossing::{cross, pending};
+use crate::ground::object::Object;
+use crate::ground::shared::Shared;
+use crate::ground::{abi, arch};
+use crate::objects::communicator::{self, Identity, control};
+use crate::objects::group;
+
+/// The tag of these words on the control communicator. Those that make communicators there are smaller (`Identity::tag`).
+const TAG: i32 = 0x7fff;
+
+/// Standard-ABI value of `MPI_BYTE`.
+const BYTE: i32 = 583;
+
+/// Looks for words while a checkpoint is pending, before a send is called over.
+const LOOKS: u32 = 16;
+
+/// What a send and its receive have in common: the communicator, the receiver's rank there, the tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Envelope {
+    pub communicator: Identity,
+    pub receiver: i32,
+    pub tag: i32,
+}
+
+/// Who has to be told what becomes of a drained message.
+#[derive(Clone, Copy, Debug)]
+pub struct Sender {
+    /// The world rank.
+    rank: i32,
+    envelope: Envelope,
+}
+
+/// What is told of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+enum What {
+    Drained = 1,
+    Taken = 2,
+}
+
+/// A word as it goes out.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Said {
+    what: u32,
+    tag: i32,
+    receiver: i32,
+    unused: u32,
+    communicator: [u64; 2],
+}
+
+const BYTES: i32 = size_of::<Said>() as i32;
+
+impl Said {
+    fn new(what: What, envelope: Envelope) -> Self {
+        let identity = envelope.communicator.0;
+        Self {
+            what: what as u32,
+            tag: envelope.tag,
+            receiver: envelope.receiver,
+            unused: 0,
+            communicator: [identity as u64, (identity >> 64) as u64],
+        }
+    }
+
+    fn envelope(&self) -> Envelope {
+        let [low, high] = self.communicator.map(u128::from);
+        Envelope {
+            communicator: Identity(low | high << 64),
+            receiver: self.receiver,
+            tag: self.tag,
+        }
+    }
+}
+
+/// How many of this rank's messages are drained and not taken.
+struct Ledger {
+    waiting: BTreeMap<Envelope, u32>,
+}
+
+impl Ledger {
+    fn note(&mut self, said: &Said) {
+        let envelope = said.envelope();
+        if said.what == What::Drained as u32 {
+            *self.waiting.entry(envelope).or_insert(0) += 1;
+        } else if let Some(count) = self.waiting.get_mut(&envelope) {
+            *count -= 1;
+            if *count == 0 {
+                self.waiting.remove(&envelope);
+            }
+        }
+    }
+}
+
+/// What this rank has been told, and what it tells.
+struct Words {
+    ledger: Ledger,
+    /// Words that the real MPI has yet to let go of.
+    under_way: Vec<(Box<Said>, Word)>,
+}
+
+static WORDS: Shared<Words> = Shared::new(Words {
+    ledger: Ledger {
+        waiting: BTreeMap::new(),
+    },
+    under_way: Vec::new(),
+});
+
+/// A message from a rank of a communicator is about to be drained: tells its sender. `None` where nobody is to be told.
+///
+/// # Safety
+/// Inside a stub or parked; `communicator` must be a live communicator.
+pub unsafe fn drained(communicator: *mut Object, source: i32, tag: i32) -> Option<Sender> {
+    // SAFETY: the caller's communicator.
+    let (body, receiver) = unsafe { (communicator::body(communicator)?, (*communicator).rank) };
+    let members = body.members.as_ref()?;
+    let group = members.remote.as_ref().unwrap_or(&members.local);
+    let sender = Sender {
+        rank: *group.get(usize::try_from(source).ok()?)?,
+        envelope: Envelope {
+            communicator: body.identity,
+            receiver,
+            tag,
+        },
+    };
+    // SAFETY: the caller's.
+    unsafe { tell(What::Drained, sender) };
+    Some(sender)
+}
+
+/// A receive has begun to take a drained message: tells its sender.
+///
+/// # Safety
+/// Inside a stub.
+pub unsafe fn taken(sender: Sender) {
+    // SAFETY: the caller's.
+    unsafe { tell(What::Taken, sender) };
+}
+
+unsafe fn tell(what: What, sender: Sender) {
+    let said = Said::new(what, sender.envelope);
+    let mut words = WORDS.take();
+    if sender.rank == group::world_rank() {
+        words.ledger.note(&said);
+        return;
+    }
+    let said = Box::new(said);
+    let from = (&raw const *said).cast();
+    let mut word = 0;
+    // SAFETY: inside; the word stays where it is until the send is over.
+    unsafe {
+        let byte = (*abi::predefined(HandleKind::Datatype, BYTE)).lower;
+        let code = cross(|d| (d.isend)(from, BYTES, byte, sender.rank, TAG, control(), &mut word));
+        if code == 0 {
+            arch::count_sent();
+            words.under_way.push((said, word));
+        }
+    }
+}
+
+/// Takes in what others have told. Returns whether anything moved.
+///
+/// # Safety
+/// Inside a stub or parked.
+pub unsafe fn listen() -> bool {
+    let mut words = WORDS.take();
+    let mut moved = false;
+    // SAFETY: the caller's.
+    unsafe {
+        while let Some(said) = next() {
+            words.ledger.note(&said);
+            moved = true;
+        }
+    }
+    words.under_way.retain_mut(|(_, word)| {
+        let (mut over, mut status) = (0, Status::default());
+        // SAFETY: a send of ours.
+        let code = unsafe { cross(|d| (d.test)(word, &mut over, &mut status)) };
+        let stays = code == 0 && over == 0;
+        moved |= !stays;
+        stays
+    });
+    moved
+}
+
+/// The next word that has arrived.
+///
+/// # Safety
+/// As [`listen`], which nobody else does meanwhile.
+unsafe fn next() -> Option<Said> {
+    let on = control();
+    if on == 0 {
+        return None;
+    }
+    let (mut there, mut status, mut word) = (0, Status::default(), 0);
+    let mut said = Said::default();
+    let to = (&raw mut said).cast();
+    // SAFETY: inside; the receive is over before its buffer goes.
+    unsafe {
+        let byte = (*abi::predefined(HandleKind::Datatype, BYTE)).lower;
+        let code = cross(|d| (d.iprobe)(ANY_SOURCE, TAG, on, &mut there, &mut status));
+        if code != 0 || there == 0 {
+            return None;
+        }
+        let source = status.source;
+        let code = cross(|d| (d.irecv)(to, BYTES, byte, source, TAG, on, &mut word));
+        if code != 0 {
+            return None;
+        }
+        let mut over = 0;
+        while over == 0 {
+            if cross(|d| (d.test)(&mut word, &mut over, &mut status)) != 0 {
+                return None;
+            }
+        }
+        arch::count_received();
+    }
+    Some(said)
+}
+
+/// Whether the real MPI has yet to let go of words of this rank.
+pub fn still_telling() -> bool {
+    !WORDS.take().under_way.is_empty()
+}
+
+/// How many messages with an envelope are drained and not taken, of which the real MPI has just said that they are sent.
+///
+/// # Safety
+/// Inside a stub.
+pub unsafe fn waiting(envelope: Envelope) -> u32 {
+    let looks = if pending() { LOOKS } else { 1 };
+    for _ in 0..looks {
+        // SAFETY: the caller's.
+        unsafe { listen() };
+    }
+    let words = WORDS.take();
+    words.ledger.waiting.get(&envelope).copied().unwrap_or(0)
+}
+
+/// Waits until every word is out, before MPI ends.
+///
+/// # Safety
+/// Inside a stub.
+pub unsafe fn finish() {
+    while still_telling() {
+        // SAFETY: the caller's.
+        unsafe { listen() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_drained_waits_until_it_is_taken() {
+        let mut ledger = Ledger {
+            waiting: BTreeMap::new(),
+        };
+        let envelope = |tag| Envelope {
+            communicator: Identity(7 << 64 | 9),
+            receiver: 3,
+            tag,
+        };
+        for (what, tag, count) in [
+            (What::Drained, 5, 1),
+            (What::Drained, 5, 2),
+            (What::Drained, 6, 1),
+            (What::Taken, 5, 1),
+            (What::Taken, 5, 0),
+        ] {
+            let said = Said::new(what, envelope(tag));
+            assert_eq!(said.envelope(), envelope(tag));
+            ledger.note(&said);
+            let waiting = ledger.waiting.get(&envelope(tag)).copied().unwrap_or(0);
+            assert_eq!(waiting, count);
+        }
+        assert_eq!(ledger.waiting.len(), 1);
+    }
+}

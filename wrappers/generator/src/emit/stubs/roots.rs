@@ -1,0 +1,59 @@
+//! Handles that are significant at the root only: elsewhere a program may give anything, and nobody looks at it. What the application calls puts null handles in their
+//! places before anything else is done.
+
+use std::fmt::Write;
+
+use super::{export_name, kind, names, signature};
+use crate::table::{Form, Function, Parameter};
+
+/// Functions that are written by hand, and see to their handles themselves.
+const BY_HAND: [&str; 2] = ["MPI_Comm_spawn", "MPI_Comm_spawn_multiple"];
+
+fn is_handle(parameter: &Parameter) -> bool {
+    kind::handle(&parameter.kind).is_some()
+}
+
+/// Whether the function has such handles, which its stub is not to see.
+pub fn has(function: &Function) -> bool {
+    let mut handles = function.parameters.iter().filter(|it| it.root_only && is_handle(it));
+    let has = handles.next().is_some();
+    let by_hand = function.form == Form::Written;
+    assert!(!has || by_hand == BY_HAND.contains(&function.name.as_str()), "{}", function.name);
+    has && !by_hand
+}
+
+/// The statements that put null handles in the places of those that are not for this process. On an intercommunicator the root's group gives nothing but what is
+/// significant at the root.
+pub fn nulls(function: &Function) -> String {
+    let mut text = String::new();
+    for parameter in &function.parameters {
+        let Some((.., kind, _)) = kind::handle(&parameter.kind) else {
+            continue;
+        };
+        let (name, for_root) = (&parameter.name, parameter.root_only);
+        if for_root || parameter.kind == "datatype" {
+            let _ = writeln!(
+                text,
+                "let {name} = steps::significant({name}, HandleKind::{kind}, {for_root}, root, Handle::object(comm));"
+            );
+        }
+    }
+    text
+}
+
+/// Makes what the application calls out of a stub, of which it takes the exported names.
+pub fn given(text: &mut String, function: &Function, stub: &str) {
+    let (name, called) = (function.rust_name(), &function.called);
+    let exported = export_name(function);
+    assert!(stub.contains(&exported), "{}", function.name);
+    let own = format!("export!(P{called} => {name});");
+    text.push_str(&stub.replacen(&exported, "", 1).replacen(&own, "", 1));
+    let _ = writeln!(
+        text,
+        "\n{exported}unsafe extern \"C\" fn {name}_given{} {{\n\
+         // SAFETY: the caller keeps to what MPI asks of its arguments.\nunsafe {{\n{}{name}({})\n}}\n}}\nexport!(P{called} => {name}_given);",
+        signature(function, kind::application_type),
+        nulls(function),
+        names(function),
+    );
+}

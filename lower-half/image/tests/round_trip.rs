@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use common::{PAGE, some_bytes};
 use proptest::prelude::*;
-use stillpoint_image::{Compression, PageRun, Reader, Region, Writer, inspect, verify};
+use stillpoint_image::{Compression, Crew, PageRun, Reader, Region, Writer, inspect, verify};
 
 #[test]
 fn everything_comes_back() {

@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicU64;
 
 use stillpoint_image::format::NOWHERE;
 use stillpoint_image::{
-    Base, Compression, Identity, Index, Manifest, PageRun, RankImage, Reader, Region, Sharing,
-    Writer, Written, epoch_name, image_name, verify,
+    Base, Compression, Crew, Identity, Index, Manifest, PageRun, RankImage, Reader, Region,
+    Sharing, Writer, Written, epoch_name, image_name, verify,
 };
 
 const START: u64 = 0x1000_0000_0000;

@@ -190,14 +190,20 @@ mod tests {
         let bytes = 3 * CHUNK_BYTES + 5 * page;
         let mut memory = Here((0..bytes).map(|at| (at / 3) as u8 | 1).collect());
         let whole = 0..bytes;
-        let first = compare(&Table::new(size), std::slice::from_ref(&whole), &memory, 3).unwrap();
+        let first = compare(
+            &Table::new(size),
+            std::slice::from_ref(&whole),
+            &memory,
+            Crew::of(3),
+        )
+        .unwrap();
         // Nothing is known as yet. Pieces end where they end.
         assert_eq!(ranges::joined(first.changed), std::slice::from_ref(&whole));
         assert!(first.unchanged.is_empty());
         memory.0[10 * page + 3 * block + 7] ^= 8;
         memory.0[CHUNK_BYTES..][..block].fill(0);
         let written = [9 * page..12 * page, CHUNK_BYTES - page..CHUNK_BYTES + page];
-        let second = compare(&first.table, &written, &memory, 2).unwrap();
+        let second = compare(&first.table, &written, &memory, Crew::of(2)).unwrap();
         let differs = 10 * page + 3 * block..10 * page + 4 * block;
         assert_eq!(second.changed, std::slice::from_ref(&differs));
         let zero = CHUNK_BYTES..CHUNK_BYTES + block;
@@ -216,7 +222,7 @@ mod tests {
         // What was written without being hashed is not known any more.
         let (_, unchanged) = ranges::split(std::slice::from_ref(&whole), &written);
         let known = only(first.table, &unchanged);
-        let third = compare(&known, &written, &memory, 1).unwrap();
+        let third = compare(&known, &written, &memory, Crew::of(1)).unwrap();
         let all: usize = third.changed.iter().map(Range::len).sum();
         assert_eq!(all, 5 * page - block);
         assert!(third.unchanged.is_empty());

@@ -46,7 +46,9 @@ pub fn hinders() -> Option<String> {
     if !memory::may_be_guarded() {
         return None;
     }
-    let error = PageMap::open().and_then(|pages| pages.guarded(0..PAGE)).err()?;
+    let error = PageMap::open()
+        .and_then(|pages| pages.guarded(0..PAGE))
+        .err()?;
     Some(format!(
         "it has guarded pages (MADV_GUARD_INSTALL), and this kernel does not tell which pages they are: Linux 6.16 does ({error})"
     ))

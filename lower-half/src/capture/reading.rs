@@ -112,7 +112,9 @@ pub fn cannot(address: usize, error: i32) -> io::Error {
     let error = io::Error::from_raw_os_error(error);
     io::Error::new(
         error.kind(),
-        format!("the page at {address:#x} cannot be read ({error}), {of}: unmap it, or write it anew, before a checkpoint"),
+        format!(
+            "the page at {address:#x} cannot be read ({error}), {of}: unmap it, or write it anew, before a checkpoint"
+        ),
     )
 }
 

@@ -298,7 +298,12 @@ mod tests {
             write(17);
             look(&[17], "grown in place, without what it has grown from");
             // SAFETY: as above.
-            unsafe { assert_eq!(libc::mremap(at(16), 4 * PAGE, 4 * PAGE, fixed, at(40)), at(40)) };
+            unsafe {
+                assert_eq!(
+                    libc::mremap(at(16), 4 * PAGE, 4 * PAGE, fixed, at(40)),
+                    at(40)
+                )
+            };
             look(&[41], "moved");
             write(41);
             look(&[41], "written to after it has moved");

@@ -15,9 +15,9 @@ use std::ffi::CString;
 use std::io;
 
 use super::map::Mapped;
-use crate::arch::{self, PAGE};
 use crate::arch::layout::{STACK_MOST, STACK_TOP};
 use crate::arch::syscall::failed;
+use crate::arch::{self, PAGE};
 use crate::gate::memory;
 use crate::ground::environment::Environment;
 

@@ -7,7 +7,7 @@ use stillpoint_image::descriptors::{Description, DescriptorKind, Descriptors, Nu
 use stillpoint_image::devices::Uuid;
 use stillpoint_image::tables::{RegionKind, thread_flags};
 use stillpoint_image::{
-    Compression, Environment, Identity, PageRun, Region, Thread, Writer, Written, features,
+    Compression, Crew, Environment, Identity, PageRun, Region, Thread, Writer, Written, features,
 };
 
 pub const PAGE: usize = 4096;

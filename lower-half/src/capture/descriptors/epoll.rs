@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use stillpoint_image::descriptors::{DescriptorKind, Watched};
 
-use super::{All, Open};
 use super::info::field;
+use super::{All, Open};
 
 /// `struct kcmp_epoll_slot`.
 #[repr(C)]

@@ -58,13 +58,14 @@ impl Known {
             None => {}
         }
         let mut alike = alike.iter();
-        let found = alike.find_map(|(number, name)| {
-            match by_signal(*number, open.number, open.flags) {
-                Same::One => Some(Ok(*name)),
-                Same::Two => None,
-                Same::Unclear => Some(Err(*number)),
-            }
-        });
+        let found =
+            alike.find_map(
+                |(number, name)| match by_signal(*number, open.number, open.flags) {
+                    Same::One => Some(Ok(*name)),
+                    Same::Two => None,
+                    Same::Unclear => Some(Err(*number)),
+                },
+            );
         found.transpose()
     }
 

@@ -17,8 +17,7 @@ fn it_keeps_what_was_there_while_that_is_changed() {
     // Half of it is read by the kernel.
     let half = from as usize..from as usize + memory.len() / 2;
     let loadable = Loadable::new(vec![half]);
-    let snapshot =
-        Snapshot::take(&access, &loadable, 2, std::slice::from_ref(&without)).unwrap();
+    let snapshot = Snapshot::take(&access, &loadable, 2, std::slice::from_ref(&without)).unwrap();
     let pid = snapshot.pid as u32;
     assert!(children::started().contains(&pid));
     memory.fill(0xee);

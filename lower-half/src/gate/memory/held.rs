@@ -21,8 +21,7 @@ pub fn on_advice(call: &mut Call) -> isize {
     let [address, bytes, advice, ..] = call.arguments();
     let result = super::on_details(call);
     // A library that does not say where its code is has no other way to say this.
-    let by_stubs =
-        || sites::stubs().is_none_or(|code| code.contains(&call.frame().register(PC)));
+    let by_stubs = || sites::stubs().is_none_or(|code| code.contains(&call.frame().register(PC)));
     if !failed(result)
         && advice == libc::MADV_DONTDUMP as usize
         && by_stubs()
@@ -63,7 +62,10 @@ mod tests {
         assert_eq!(parts(0x1000..0x9000), [0x1000..0x3000, 0x8000..0x9000]);
         assert_eq!(parts(0x4000..0x5000), []);
         is_new(0x4000..0x5000);
-        assert_eq!(parts(0x3000..0x8000), std::slice::from_ref(&(0x4000..0x5000)));
+        assert_eq!(
+            parts(0x3000..0x8000),
+            std::slice::from_ref(&(0x4000..0x5000))
+        );
         is_new(0x1000..0x9000);
         assert_eq!(parts(0x1000..0x9000), [0x1000..0x9000]);
     }

@@ -36,7 +36,8 @@ pub fn rehearse(table: &Descriptors, living: &[Open], contents: &Contents) -> Ve
     let mut all = All::new(living);
     let mut reasons = Vec::new();
     for unit in units(&table) {
-        let watched = |(_, description): &Unit<'_>| quietly && open::path(&description.kind).is_some();
+        let watched =
+            |(_, description): &Unit<'_>| quietly && open::path(&description.kind).is_some();
         let (quiet, others): (Vec<_>, Vec<_>) = unit.into_iter().partition(watched);
         for (index, description) in quiet {
             let path = open::path(&description.kind).unwrap_or_default();

@@ -20,7 +20,9 @@ use stillpoint_image::descriptors::{DescriptorKind, Descriptors};
 use stillpoint_image::format::vm_flags;
 use stillpoint_image::mapped_files::MappedFiles;
 use stillpoint_image::tables::RegionKind;
-use stillpoint_image::{Base, Compression, Environment, Identity, PageRun, Reader, Region, Writer};
+use stillpoint_image::{
+    Base, Compression, Crew, Environment, Identity, PageRun, Reader, Region, Writer,
+};
 use stillpoint_wrappers::gate::ARENA_START;
 
 use super::mapped_files::InFiles;

@@ -70,9 +70,13 @@ pub fn forbids(then: &Environment, here: &Environment) -> Vec<String> {
         true => here.gate_version,
         false => then.gate_version,
     };
+    let springboard = match springboard::serves(then.springboard) {
+        true => here.springboard,
+        false => then.springboard,
+    };
     differs(
         "a contract between the halves of",
-        &format!("{contract:08x}-{:08x}", then.springboard),
+        &format!("{contract:08x}-{springboard:08x}"),
         &format!("{:08x}-{:08x}", here.gate_version, here.springboard),
         "restart with the Stillpoint build that wrote it",
     );

@@ -70,6 +70,14 @@ impl Call {
         0
     }
 
+    /// As [`Call::redirect`], to a piece that keeps when the call's wait is over (`threads::deadlines`).
+    pub fn redirect_until(&mut self, piece: Piece, word: usize, end: u32) -> isize {
+        let number = self.frame.register(RESULT);
+        self.frame
+            .set_register(RESULT, number | (end as usize) << 32);
+        self.redirect(piece, word)
+    }
+
     /// Has the application make the call once more, when this handler has returned and whatever waits for it has stopped the thread.
     pub fn again(&mut self) {
         let made = self.frame.register(PC) - SYSCALL.len();

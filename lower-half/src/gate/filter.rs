@@ -133,6 +133,25 @@ fn alternative((when, answer): (When, Answer)) -> Vec<Step> {
             }
             code
         }
+        When::AmongGiven(argument, values, given) => {
+            let mut code = vec![load(argument, 0)];
+            let given = [
+                load(given, 0),
+                one(EQUAL, 0, 0, 2),
+                load(given, 4),
+                one(EQUAL, 0, over, 0),
+            ];
+            for (value, left) in values.iter().zip((0..values.len() as u8).rev()) {
+                let missed = if left == 0 {
+                    over + given.len() as u8
+                } else {
+                    0
+                };
+                code.push(one(EQUAL, *value, left, missed));
+            }
+            code.extend(given);
+            code
+        }
         When::Beyond(argument, values) => {
             let mut code = vec![load(argument, 0)];
             for (value, left) in values.iter().zip((0..values.len() as u8).rev()) {

@@ -26,6 +26,9 @@ const LOCK_PI2: u32 = 13;
 const PRIVATE: u32 = 128;
 const REALTIME: u32 = 256;
 
+/// The operations that wait for a time, and not until one, with every flag that they may have.
+pub const WAITS: &[u32] = &[0, PRIVATE, REALTIME, PRIVATE | REALTIME];
+
 /// The operations that look for an owner, with every flag that they may have.
 pub const OPERATIONS: &[u32] = &with_flags();
 

@@ -6,6 +6,7 @@
 
 use super::call::{Call, errno};
 use super::ipc;
+use super::sleep;
 use super::user;
 use crate::arch::syscall::{self, failed, syscall4};
 use crate::ground::lock::Lock;
@@ -95,17 +96,17 @@ pub fn on_operations(call: &mut Call) -> isize {
     let [set, list, count, ..] = call.arguments();
     ipc::note(ipc::Object::Semaphores, set as i32);
     if count == 0 || count > MOST_OPERATIONS {
-        return call.redirect_plain();
+        return wait(call);
     }
     let mut undo = false;
     for index in 0..count {
         match user::read::<Operation>(list.wrapping_add(index * size_of::<Operation>())) {
             Ok(operation) => undo |= operation.flags & UNDO != 0,
-            Err(_) => return call.redirect_plain(),
+            Err(_) => return wait(call),
         }
     }
     if !undo {
-        return call.redirect_plain();
+        return wait(call);
     }
     let at_once = [0usize; 2];
     // SAFETY: the application's own list; a time of nothing, so that the call does not wait.
@@ -129,9 +130,17 @@ pub fn on_operations(call: &mut Call) -> isize {
         }
     }
     if waits {
-        return call.redirect_plain();
+        return wait(call);
     }
     result
+}
+
+/// Has the call made, which may wait; `semop` has no time.
+fn wait(call: &mut Call) -> isize {
+    match call.number() {
+        libc::SYS_semtimedop => sleep::on_interval(call, 3),
+        _ => call.redirect_plain(),
+    }
 }
 
 /// Whether an operation of the list says that it is not to be waited for.

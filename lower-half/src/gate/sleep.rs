@@ -1,10 +1,11 @@
-//! Sleeps for a time, without a place for what is left of it when a signal ends them. A stop would begin such a sleep again
-//! from its start; so the springboard gives it a place.
+//! Waits with a time. A stop would begin them again from their start: so the springboard keeps when they are over, or gives a sleep a place for what is left of it.
 //!
 //! Rules of this place: runs in the trap's handler.
 
 use super::call::Call;
+use super::user;
 use crate::arch::springboard::Piece;
+use crate::threads::deadlines;
 
 /// `nanosleep` and `clock_nanosleep`, with the number of the argument that leads to the place for the rest. `until`: the sleep
 /// ends at a time, and has no rest.
@@ -21,4 +22,40 @@ pub fn on_sleep(call: &mut Call, rest: usize, until: bool, piece: Piece) -> isiz
 pub fn on_clock_sleep(call: &mut Call) -> isize {
     let until = call.argument(1) & libc::TIMER_ABSTIME as usize != 0;
     on_sleep(call, 3, until, Piece::CallRest3)
+}
+
+/// A wait for as many milliseconds as this argument says.
+pub fn on_milliseconds(call: &mut Call, argument: usize) -> isize {
+    until(call, milliseconds(call, argument))
+}
+
+/// A wait for as long as the `timespec` says that this argument leads to.
+pub fn on_interval(call: &mut Call, argument: usize) -> isize {
+    until(call, interval(call, argument))
+}
+
+fn until(call: &mut Call, nanoseconds: Option<u64>) -> isize {
+    match nanoseconds.and_then(deadlines::end_after) {
+        Some(end) => call.redirect_until(Piece::CallUntil, 0, end),
+        None => call.redirect_plain(),
+    }
+}
+
+/// The time of a wait, in nanoseconds; `None` where it does not wait, or for ever.
+pub fn milliseconds(call: &Call, argument: usize) -> Option<u64> {
+    let time = call.argument(argument) as i32;
+    (time > 0).then(|| time as u64 * 1_000_000)
+}
+
+/// The same of a time that is no good, and not to be waited for, either.
+pub fn interval(call: &Call, argument: usize) -> Option<u64> {
+    let place = call.argument(argument);
+    let [seconds, nanoseconds] = match place {
+        0 => return None,
+        place => user::read::<[usize; 2]>(place).ok()?,
+    };
+    let good = seconds <= i64::MAX as usize && nanoseconds < 1_000_000_000;
+    let time = (seconds as u64).saturating_mul(1_000_000_000);
+    let time = time.saturating_add(nanoseconds as u64);
+    (good && time != 0 && time < u64::MAX / 2).then_some(time)
 }

@@ -17,7 +17,7 @@ use crate::arch::syscall::{failed, futex_wait, futex_wake, syscall3, syscall4, y
 use crate::arch::{registers, short};
 use crate::gate::{descriptors, identity, signals};
 use crate::threads::registry::{self, State, Thread, flag};
-use crate::threads::{beneath, handler_stack, interrupted};
+use crate::threads::{beneath, deadlines, handler_stack, interrupted};
 
 /// The value of the agent's stop signal: `"stopping"`.
 const MAGIC: usize = usize::from_le_bytes(*b"stopping");
@@ -52,6 +52,7 @@ pub unsafe extern "C" fn on_stop(
     };
     short::settle(frame);
     interrupted::make_again(thread, frame);
+    let since = deadlines::now();
     // Whoever is asked twice gets two signals: the second finds him where he was let go on. And he may be let go on before the first has come.
     let late = !asked || HOLD.load(Ordering::Acquire) == 0;
     if agents && late {
@@ -98,6 +99,7 @@ pub unsafe extern "C" fn on_stop(
     let wait = if thread.is_driver() { park } else { hold };
     // SAFETY: traps do not leave anything there; this handler returns through the frame, in this launch or in another.
     unsafe { handler_stack::aside(thread, frame, wait, 0) };
+    interrupted::goes_on(frame, deadlines::now() - since);
     record.stop_frame.store(0, Ordering::Release);
 }
 

@@ -11,7 +11,7 @@ use super::call::Call;
 use super::{errand, signals, sites, table};
 use crate::arch::frame::{Frame, PC};
 use crate::ground::starters;
-use crate::threads::{Thread, handler_stack};
+use crate::threads::{Thread, handler_stack, interrupted};
 
 /// `siginfo.si_code` of a call stopped by a filter.
 const SYS_SECCOMP: i32 = 1;
@@ -29,7 +29,11 @@ pub unsafe extern "C" fn on_sigsys(
     let (frame, code) = unsafe { (Frame::new(context), (*info).si_code) };
     if code != SYS_SECCOMP {
         // SAFETY: the kernel's own argument.
-        if !unsafe { errand::run(info) || starters::ends(info) } {
+        if unsafe { errand::run(info) || starters::ends(info) } {
+            if let Some(thread) = Thread::current() {
+                interrupted::make_again(thread, frame);
+            }
+        } else {
             signals::deliver_here(signal, info, context);
         }
         return;

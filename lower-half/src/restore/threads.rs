@@ -9,12 +9,14 @@ use std::io;
 use stillpoint_image::Thread as Record;
 use stillpoint_image::tables::thread_flags;
 
+use crate::arch::frame::{self, Frame};
 use crate::arch::syscall::{failed, futex_wait, futex_wake, syscall3};
-use crate::arch::{enter, frame, registers};
+use crate::arch::{enter, registers};
 use crate::capture::signals::Pending;
 use crate::gate::signals;
 use crate::restore::attributes::{self, OfThread};
 use crate::restore::credentials::Change;
+use crate::threads::interrupted;
 use crate::threads::registry::{Thread, flag};
 
 /// A thread that is to be made again.
@@ -194,6 +196,8 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
     for pending in &saved.pending {
         pending.restore(false);
     }
+    // SAFETY: the caller of `recreate` vouches for the frame.
+    interrupted::carried_on(unsafe { Frame::at(saved.record.stop_frame as usize) });
     // SAFETY: FS was set by `clone`, GS above; the caller of `recreate` vouches for the frame.
     unsafe { frame::sigreturn(saved.record.stop_frame as usize) }
 }
@@ -236,6 +240,8 @@ pub unsafe fn adopt_main(saved: &Returning) -> io::Result<Thread> {
 pub unsafe fn resume_main(saved: &Returning) -> ! {
     // All signals stay away until the frame's own mask is back.
     crate::arch::syscall::set_mask(u64::MAX);
+    // SAFETY: the caller's.
+    interrupted::carried_on(unsafe { Frame::at(saved.record.stop_frame as usize) });
     // SAFETY: the kernel is told the application's own addresses; then FS becomes the upper half's, and nothing of the
     // lower half is needed on this thread any more.
     unsafe {

@@ -55,6 +55,8 @@ pub fn set_back(frame: Frame) {
     if springboard::standing(frame.register(PC)) == Standing::Begins {
         let behind = frame.register(BEHIND);
         frame.set_register(PC, behind.wrapping_sub(SYSCALL.len()));
+        // Without what the piece was told besides the number.
+        frame.set_register(RESULT, frame.register(RESULT) as u32 as usize);
     }
 }
 

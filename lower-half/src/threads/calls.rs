@@ -1,8 +1,49 @@
-//! Which system calls a signal's handler ends with EINTR (signal(7)).
+//! Calls that wait: how one goes on that a handler of ours has interrupted, and which handlers of the application end it (signal(7)).
+//!
+//! A call is over when it would have been over without us. So it is made again as it was; with the rest of its time; with the rest of its bytes; or,
+//! where it was carried out all the same, not at all. The gate's table does not compile where a call of a class that waits is missing here.
 
-use crate::arch::calls::OLDER_WAITS;
+use crate::arch::calls;
 use crate::arch::frame::{ARGUMENTS, Frame, PC, RESULT};
 use crate::arch::springboard;
+
+/// How a call goes on that a handler of ours has ended with EINTR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goes {
+    /// It does not: it waits for nothing, or was carried out all the same.
+    Never,
+    Again,
+    /// Its time is milliseconds, in this argument.
+    Milliseconds(u8),
+    /// Its time is a `timespec` that this argument leads to, and the kernel does not change.
+    Interval(u8),
+    /// ... that the kernel changes to what is left: seconds, and so many nanoseconds each.
+    Left(u8, u64),
+    /// It sleeps for what its one argument leads to, and what is left comes to where the other one leads.
+    Sleeps(u8, u8),
+}
+
+/// What a call transfers of which a signal may cut off a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moves {
+    /// All or nothing.
+    Whole,
+    /// A buffer, from these devices that have no end.
+    FromDevice,
+    /// A buffer, to what may be full; the second and third argument.
+    Buffer,
+    /// The same in pieces (`iovec`).
+    Vector,
+    /// Buffers of a socket: sent, received.
+    Sends,
+    Receives,
+    SendsMessage,
+    ReceivesMessage,
+    /// As many bytes as the fourth argument says.
+    Count,
+    /// Random bytes.
+    Random,
+}
 
 /// When a handler that has run ends a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,73 +51,207 @@ pub enum Ends {
     Always,
     /// Unless it was installed with SA_RESTART.
     UnlessRestarted,
-    /// Unless its signal is in the mask there, which holds while the call lasts.
-    UnlessMasked(*const u64),
+    /// Always; but by signals in the mask that this argument leads to it is not interrupted, where the springboard makes it.
+    Masked(u8),
+    /// ... the mask being behind one more pointer.
+    MaskedBehind(u8),
+    /// A sleep, once what is left of it stands where it is wanted.
+    Slept,
     /// Never, or it is not known to wait.
     Never,
 }
 
-/// What ends the call that `frame` stands before.
-pub fn ends(frame: Frame) -> Ends {
-    let always = |yes| if yes { Ends::Always } else { Ends::Never };
-    match frame.register(RESULT) as i64 {
-        older if OLDER_WAITS.contains(&older) => Ends::Always,
-        libc::SYS_rt_sigtimedwait
-        | libc::SYS_io_getevents
-        | libc::SYS_semop
-        | libc::SYS_semtimedop
-        | libc::SYS_msgsnd
-        | libc::SYS_msgrcv => Ends::Always,
-        // What is left of the sleep must stand where it is wanted already.
-        libc::SYS_nanosleep => {
-            always([0, frame.register(ARGUMENTS[0])].contains(&frame.register(ARGUMENTS[1])))
-        }
-        libc::SYS_clock_nanosleep => always(
-            frame.register(ARGUMENTS[1]) != 0
-                || [0, frame.register(ARGUMENTS[2])].contains(&frame.register(ARGUMENTS[3])),
-        ),
-        libc::SYS_rt_sigsuspend => masked(frame, frame.register(ARGUMENTS[0])),
-        libc::SYS_ppoll => masked(frame, frame.register(ARGUMENTS[3])),
-        libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => {
-            masked(frame, frame.register(ARGUMENTS[4]))
-        }
-        libc::SYS_pselect6 => masked_behind(frame, frame.register(ARGUMENTS[5])),
-        libc::SYS_read
-        | libc::SYS_readv
-        | libc::SYS_write
-        | libc::SYS_writev
-        | libc::SYS_recvfrom
-        | libc::SYS_recvmsg
-        | libc::SYS_recvmmsg
-        | libc::SYS_sendto
-        | libc::SYS_sendmsg
-        | libc::SYS_accept
-        | libc::SYS_accept4
-        | libc::SYS_connect
-        | libc::SYS_wait4
-        | libc::SYS_waitid
-        | libc::SYS_flock
-        | libc::SYS_fcntl
-        | libc::SYS_futex => Ends::UnlessRestarted,
-        _ => Ends::Never,
+/// What is known of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    pub goes: Goes,
+    pub moves: Moves,
+    ends: Ends,
+}
+
+const fn waits(goes: Goes, ends: Ends) -> Wait {
+    let moves = Moves::Whole;
+    Wait { goes, moves, ends }
+}
+
+const fn moves(moves: Moves) -> Wait {
+    Wait {
+        goes: Goes::Again,
+        moves,
+        ends: Ends::UnlessRestarted,
     }
+}
+
+const fn again(ends: Ends) -> Wait {
+    waits(Goes::Again, ends)
+}
+
+/// Of calls that are not listed: a file system may have waited for its server.
+const OTHER: Wait = again(Ends::Never);
+
+#[rustfmt::skip]
+const LISTED: &[(&[&str], Wait)] = &[
+    // Closed all the same: a second time would close somebody else's.
+    (&["close"], waits(Goes::Never, Ends::Never)),
+    (&["poll"], waits(Goes::Milliseconds(2), Ends::Always)),
+    (&["epoll_wait"], waits(Goes::Milliseconds(3), Ends::Always)),
+    (&["epoll_pwait"], waits(Goes::Milliseconds(3), Ends::Masked(4))),
+    (&["epoll_pwait2"], waits(Goes::Interval(3), Ends::Masked(4))),
+    (&["ppoll"], waits(Goes::Left(2, 1), Ends::Masked(3))),
+    (&["pselect6"], waits(Goes::Left(4, 1), Ends::MaskedBehind(5))),
+    (&["select"], waits(Goes::Left(4, 1000), Ends::Always)),
+    (&["rt_sigtimedwait"], waits(Goes::Interval(2), Ends::Always)),
+    (&["rt_sigsuspend"], again(Ends::Masked(0))),
+    (&["pause", "semop", "msgsnd", "msgrcv"], again(Ends::Always)),
+    (&["semtimedop"], waits(Goes::Interval(3), Ends::Always)),
+    (&["nanosleep"], waits(Goes::Sleeps(0, 1), Ends::Slept)),
+    (&["clock_nanosleep"], waits(Goes::Sleeps(2, 3), Ends::Slept)),
+    // FUTEX_WAIT's time; that of other operations ends at an hour.
+    (&["futex"], waits(Goes::Interval(3), Ends::UnlessRestarted)),
+    (&["io_getevents", "io_pgetevents"], waits(Goes::Interval(4), Ends::Always)),
+    // Their times, where they have any, are hours at which they end.
+    (&["futex_wait", "futex_waitv", "mq_timedsend", "mq_timedreceive"], again(Ends::UnlessRestarted)),
+    (&["wait4", "waitid", "accept", "accept4", "connect", "flock", "fcntl", "open", "openat", "openat2", "creat", "ioctl"], again(Ends::UnlessRestarted)),
+    (&["read"], moves(Moves::FromDevice)),
+    (&["readv"], again(Ends::UnlessRestarted)),
+    (&["write"], moves(Moves::Buffer)),
+    (&["writev"], moves(Moves::Vector)),
+    (&["sendto"], moves(Moves::Sends)),
+    (&["recvfrom"], moves(Moves::Receives)),
+    (&["sendmsg"], moves(Moves::SendsMessage)),
+    (&["recvmsg"], moves(Moves::ReceivesMessage)),
+    (&["sendfile"], moves(Moves::Count)),
+    (&["getrandom"], Wait { ends: Ends::Never, ..moves(Moves::Random) }),
+    // Whole messages, or what has come by then: they tell how many.
+    (&["sendmmsg", "recvmmsg"], again(Ends::UnlessRestarted)),
+    // What has gone by then, as without a signal.
+    (&["splice", "tee", "vmsplice", "copy_file_range"], again(Ends::UnlessRestarted)),
+    (&["io_uring_enter", "restart_syscall"], again(Ends::Never)),
+    // Files do not wait for more than their disk or server does.
+    (&["pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2", "fstat", "lseek", "getdents", "getdents64"], OTHER),
+    // These wait for nothing.
+    (&["pipe", "dup", "dup2", "socket", "socketpair", "epoll_create", "mq_open", "inotify_init", "signalfd", "timerfd_create", "eventfd", "signalfd4", "eventfd2",
+       "epoll_create1", "dup3", "pipe2", "inotify_init1", "perf_event_open", "fanotify_init", "open_by_handle_at", "memfd_create", "bpf", "userfaultfd",
+       "io_uring_setup", "open_tree", "fsopen", "fsmount", "fspick", "pidfd_open", "pidfd_getfd", "landlock_create_ruleset", "memfd_secret",
+       "open_tree_attr"], OTHER),
+    (&["shutdown", "bind", "listen", "getsockname", "getpeername", "setsockopt", "getsockopt", "io_submit", "io_cancel", "epoll_ctl", "mq_notify",
+       "mq_getsetattr", "inotify_rm_watch", "timerfd_settime", "timerfd_gettime", "fanotify_mark", "pidfd_send_signal", "io_uring_register", "fsconfig",
+       "close_range", "landlock_add_rule", "process_mrelease"], OTHER),
+    (&["shmget", "shmctl", "semget", "semctl", "msgget", "msgctl"], OTHER),
+    (&["rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigpending", "sigaltstack"], OTHER),
+];
+
+/// Whether a call of this name is listed.
+pub const fn is_listed(name: &str) -> bool {
+    listed(name).is_some()
+}
+
+const fn listed(name: &str) -> Option<Wait> {
+    let mut line = 0;
+    while line < LISTED.len() {
+        let (names, wait) = LISTED[line];
+        let mut at = 0;
+        while at < names.len() {
+            if same(names[at].as_bytes(), name.as_bytes()) {
+                return Some(wait);
+            }
+            at += 1;
+        }
+        line += 1;
+    }
+    None
+}
+
+const fn same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
+}
+
+const fn numbered<const COUNT: usize>(names: [&str; COUNT]) -> [Wait; COUNT] {
+    let mut all = [OTHER; COUNT];
+    let mut at = 0;
+    while at < COUNT {
+        if let Some(wait) = listed(names[at]) {
+            all[at] = wait;
+        }
+        at += 1;
+    }
+    all
+}
+
+static FIRST: [Wait; calls::FIRST.len()] = numbered(calls::FIRST);
+static NEWER: [Wait; calls::NEWER.len()] = numbered(calls::NEWER);
+
+/// What is known of the call with this number.
+pub fn wait(number: usize) -> Wait {
+    let newer = || NEWER.get(number.checked_sub(calls::NEWER_FROM)?);
+    FIRST.get(number).or_else(newer).copied().unwrap_or(OTHER)
+}
+
+/// Whether a call receives from a socket, of those that transfer all or nothing.
+pub fn receives(number: usize) -> bool {
+    matches!(
+        number as i64,
+        libc::SYS_accept | libc::SYS_accept4 | libc::SYS_recvmmsg | libc::SYS_readv
+    )
+}
+
+/// Whether a handler for `signal` that has run ends the call that `frame` stands before.
+pub fn ends(frame: Frame, signal: i32, restarts: bool) -> bool {
+    let wait = wait(frame.register(RESULT));
+    match wait.ends {
+        Ends::Always => true,
+        // A wait on a futex with a time is ended by every handler.
+        Ends::UnlessRestarted => !restarts || argument(frame, wait.goes.time()) != 0,
+        Ends::Masked(mask) => !is_masked(frame, signal, argument(frame, Some(mask))),
+        Ends::MaskedBehind(structure) => {
+            let structure = argument(frame, Some(structure));
+            let mask = match held(frame) && structure != 0 {
+                // SAFETY: the springboard keeps the structure, on the thread's stack.
+                true => unsafe { *(structure as *const usize) },
+                false => 0,
+            };
+            !is_masked(frame, signal, mask)
+        }
+        Ends::Slept => match wait.goes {
+            // What is left of the sleep must stand where it is wanted already.
+            Goes::Sleeps(time, rest) => {
+                let until = time == 2 && argument(frame, Some(1)) != 0;
+                let rest = argument(frame, Some(rest));
+                until || [0, argument(frame, Some(time))].contains(&rest)
+            }
+            _ => true,
+        },
+        Ends::Never => false,
+    }
+}
+
+impl Goes {
+    /// The argument that leads to a time which only a wait with one has.
+    fn time(self) -> Option<u8> {
+        match self {
+            Goes::Interval(argument) => Some(argument),
+            _ => None,
+        }
+    }
+}
+
+/// A register's value; 0 where there is no such argument.
+pub fn argument(frame: Frame, index: Option<u8>) -> usize {
+    let register = index.and_then(|index| ARGUMENTS.get(usize::from(index)));
+    register.map_or(0, |register| frame.register(*register))
+}
+
+/// Whether the springboard makes the call.
+fn held(frame: Frame) -> bool {
+    springboard::holds(frame.register(PC))
 }
 
 /// A call with a mask is made by the springboard, which keeps the mask; without one it is made where it stands.
-fn masked(frame: Frame, mask: usize) -> Ends {
-    if springboard::holds(frame.register(PC)) && mask != 0 {
-        Ends::UnlessMasked(mask as *const u64)
-    } else {
-        Ends::Always
-    }
-}
-
-/// As [`masked`]; the mask's address is the first word of a structure.
-fn masked_behind(frame: Frame, structure: usize) -> Ends {
-    if springboard::holds(frame.register(PC)) && structure != 0 {
-        // SAFETY: the springboard keeps the structure too, on the thread's stack.
-        masked(frame, unsafe { *(structure as *const usize) })
-    } else {
-        Ends::Always
-    }
+fn is_masked(frame: Frame, signal: i32, mask: usize) -> bool {
+    // SAFETY: the springboard has put the mask there, on the thread's stack.
+    held(frame) && mask != 0 && 1u64 << (signal - 1) & unsafe { *(mask as *const u64) } != 0
 }

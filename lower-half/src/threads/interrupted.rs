@@ -1,13 +1,14 @@
-//! A system call that the stop signal interrupts must look uninterrupted.
+//! A system call that a handler of ours interrupts must look uninterrupted: it is over when it would have been over without the signal.
 //!
-//! Most are restarted by the kernel (SA_RESTART); some return EINTR whatever the handler's flags (signal(7)), and no
-//! register holds their number any more. A frame that stands just behind a `syscall` with that result is set back, so
-//! that the call is made again. Its number comes from where it is certain, whenever the signal came:
+//! Most are restarted by the kernel (SA_RESTART); some return EINTR whatever the handler's flags (signal(7)), some what they have transferred so far, and no
+//! register holds their number any more. A frame that stands just behind a `syscall` with such a result is set back, so
+//! that the call is made again, with the rest of its time (`deadlines`) or of its bytes (`partly`); `calls` says which. Its number comes from where it is
+//! certain, whenever the signal came:
 //!
 //! * a piece of the springboard keeps it on its stack;
 //! * most code loads it in the instruction before: `mov eax, NUMBER; syscall`;
 //! * else (the C library's `syscall()`) from the agent's look at the thread before it signalled it. Only there a
-//!   thread that has gone to sleep between that look and the signal is seen to wake with EINTR.
+//!   thread that has gone to sleep between that look and the signal is seen to wake with EINTR, and so is one that another signal of ours finds there.
 //!
 //! While the thread is stopped the application's own signals wait; one that the call would have ended must end it all the
 //! same ([`by_handler`]).
@@ -16,79 +17,89 @@
 
 use core::sync::atomic::Ordering;
 
-use super::beneath;
-use super::calls::{self, Ends};
+use super::calls::{self, Goes};
 use super::registry::Thread;
+use super::{beneath, deadlines, partly};
 use crate::arch::PAGE;
-use crate::arch::frame::{ARGUMENTS, BEHIND, Frame, PC, RESULT, SP, WORD};
+use crate::arch::frame::{BEHIND, Frame, PC, RESULT, SP, WORD};
 use crate::arch::springboard::{self, SYSCALL};
 
 const EINTR: isize = -(libc::EINTR as isize);
 /// In r11 of a frame that stands before a call which the stop signal has interrupted. The call itself changes r11.
 const STOPPED: usize = usize::from_le_bytes(*b"stopped!");
+/// ... and which the kernel has ended with EINTR.
+const ENDED: usize = usize::from_le_bytes(*b"stopped.");
 /// Bytes of `mov eax, NUMBER; syscall`.
 const LOAD_AND_CALL: usize = 7;
 
-/// Sets the frame back to a call that only the stop signal has interrupted, and marks it so.
+/// Has a call that only a handler of ours has interrupted go on, and marks that it does: for every handler of ours, before it does anything else.
 pub fn make_again(thread: Thread, frame: Frame) {
-    set_back(thread, frame);
-    if stands_before_call(frame) {
+    if set_back(thread, frame).is_none() && stands_before_call(frame) {
         frame.set_register(WORD, STOPPED);
     }
 }
 
-fn set_back(thread: Thread, frame: Frame) {
+/// Sets the frame back, where the kernel has not.
+fn set_back(thread: Thread, frame: Frame) -> Option<()> {
     let noted = taken_note(thread);
     let rip = frame.register(PC);
-    if frame.register(RESULT) as isize != EINTR || frame.register(BEHIND) != rip {
-        return;
+    let result = frame.register(RESULT) as isize;
+    if frame.register(BEHIND) != rip || !(result == EINTR || result > 0) {
+        return None;
     }
+    let noted = noted.filter(|note| note.end == rip);
     // SAFETY: both registers are the interrupted thread's.
     let number = unsafe { springboard::call_behind(rip, frame.register(SP)) }
         .or_else(|| number_before(rip))
-        .or_else(|| noted.filter(|note| note.end == rip).map(|note| note.number));
-    let Some(number) = number else { return };
-    if number as i64 == libc::SYS_close {
-        // Closed all the same: a second time would close somebody else's.
-        return;
+        .or_else(|| noted.as_ref().map(|note| note.number))?;
+    let wait = calls::wait(number);
+    if result > 0 {
+        partly::go_on(frame, number, wait.moves);
+        return None;
+    }
+    if wait.goes == Goes::Never {
+        return None;
     }
     frame.set_register(RESULT, number);
     frame.set_register(PC, rip.wrapping_sub(SYSCALL.len()));
-    // What is left of a sleep has been written where the caller wants it: it goes on with that.
-    match number as i64 {
-        libc::SYS_nanosleep if frame.register(ARGUMENTS[1]) != 0 => {
-            frame.set_register(ARGUMENTS[0], frame.register(ARGUMENTS[1]))
-        }
-        libc::SYS_clock_nanosleep
-            if frame.register(ARGUMENTS[1]) == 0 && frame.register(ARGUMENTS[3]) != 0 =>
-        {
-            frame.set_register(ARGUMENTS[2], frame.register(ARGUMENTS[3]));
-        }
-        _ => {}
+    frame.set_register(WORD, ENDED);
+    deadlines::note(frame, noted.and_then(|note| note.since));
+    Some(())
+}
+
+/// The thread has been kept for a while by a handler of ours that returns now: what it waits for is over when it would have been.
+pub fn goes_on(frame: Frame, kept: u64) {
+    if is_marked(frame) && frame.register(WORD) == ENDED {
+        deadlines::shorten(frame, kept);
     }
 }
 
+/// The thread carries on in another launch, through this frame: the rest of its time begins now.
+pub fn carried_on(frame: Frame) {
+    if is_marked(frame) && frame.register(WORD) == ENDED {
+        deadlines::begin_anew(frame);
+    }
+}
+
+fn is_marked(frame: Frame) -> bool {
+    [STOPPED, ENDED].contains(&frame.register(WORD)) && stands_before_call(frame)
+}
+
 /// A handler of the application is about to run for `signal` on top of `frame`. A call that the signal interrupts, and
-/// that this handler ends, returns EINTR - also where the signal came while the stop had the thread out of that call, so
+/// that this handler ends, returns EINTR, or what it has transferred - also where the signal came while the stop had the thread out of that call, so
 /// that the frame stands before it.
 pub fn by_handler(frame: Frame, signal: i32, restarts: bool) {
+    if partly::ended(frame) {
+        return;
+    }
     let rip = frame.register(PC);
-    if frame.register(BEHIND) == rip && frame.register(RESULT) as isize == EINTR {
-        // Not the stop signal's doing: not to be made again. (The register is the kernel's to change.)
+    if frame.register(BEHIND) == rip {
+        // Not ours to make again. (The register is the kernel's to change.)
         frame.set_register(BEHIND, 0);
-    } else if frame.register(WORD) == STOPPED && stands_before_call(frame) {
-        let ends = match calls::ends(frame) {
-            Ends::Always => true,
-            Ends::UnlessRestarted => !restarts,
-            // SAFETY: the springboard has put the mask there, on the thread's stack.
-            Ends::UnlessMasked(mask) => 1u64 << (signal - 1) & unsafe { *mask } == 0,
-            Ends::Never => false,
-        };
-        if ends {
-            frame.set_register(PC, rip + SYSCALL.len());
-            frame.set_register(RESULT, EINTR as usize);
-            frame.set_register(BEHIND, 0);
-        }
+    } else if is_marked(frame) && calls::ends(frame, signal, restarts) {
+        frame.set_register(PC, rip + SYSCALL.len());
+        frame.set_register(RESULT, EINTR as usize);
+        frame.set_register(BEHIND, 0);
     }
 }
 
@@ -119,6 +130,8 @@ fn number_before(rip: usize) -> Option<usize> {
 struct Note {
     number: usize,
     end: usize,
+    /// Since when, as `CLOCK_MONOTONIC` has it; only where it waits for as long as a socket says.
+    since: Option<u64>,
 }
 
 /// The agent's note, which is then gone.
@@ -126,9 +139,11 @@ fn taken_note(thread: Thread) -> Option<Note> {
     let notes = thread.notes();
     let call = notes.call.swap(0, Ordering::Relaxed) as usize;
     let end = notes.call_end.swap(0, Ordering::Relaxed) as usize;
+    let since = thread.waits_since().swap(0, Ordering::Relaxed);
     (call != 0 && end != 0).then(|| Note {
         number: call - 1,
         end,
+        since: (since != 0).then_some(since),
     })
 }
 
@@ -140,13 +155,37 @@ pub fn note_call(thread: Thread, tid: u32) {
         std::fs::read_to_string(format!("/proc/self/task/{tid}/syscall")).unwrap_or_default();
     let mut fields = text.split_whitespace();
     let number = fields.next().and_then(|number| number.parse::<u64>().ok());
-    let end = fields
-        .next_back()
-        .and_then(|end| u64::from_str_radix(end.trim_start_matches("0x"), 16).ok());
+    let first = fields.clone().next().and_then(hexadecimal);
+    let end = fields.next_back().and_then(hexadecimal);
     if let (Some(number), Some(end)) = (number, end) {
+        let timed = first.is_some_and(|fd| deadlines::of_socket(number as usize, fd as usize));
+        let since = if timed { asleep_since(tid) } else { None };
+        thread
+            .waits_since()
+            .store(since.unwrap_or(0), Ordering::Relaxed);
         notes.call_end.store(end, Ordering::Relaxed);
         notes.call.store(number + 1, Ordering::Release);
     } else {
         notes.call.store(0, Ordering::Relaxed);
     }
+}
+
+fn hexadecimal(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.trim_start_matches("0x"), 16).ok()
+}
+
+/// Since when a thread sleeps, by the scheduler's own account of when it ran last. That clock is not `CLOCK_MONOTONIC`, so this thread's account says
+/// what it is now.
+fn asleep_since(tid: u32) -> Option<u64> {
+    let ran_last = |whose: &str| {
+        let text = std::fs::read_to_string(format!("/proc/{whose}/sched")).ok()?;
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("se.exec_start"))?;
+        let milliseconds: f64 = line.rsplit(':').next()?.trim().parse().ok()?;
+        Some((milliseconds * 1e6) as u64)
+    };
+    let then = ran_last(&format!("self/task/{tid}"))?;
+    let now = ran_last("thread-self")?;
+    Some(deadlines::now().saturating_sub(now.checked_sub(then)?))
 }

@@ -4,6 +4,7 @@ pub mod areas;
 pub mod at_exit;
 pub mod beneath;
 pub mod calls;
+pub mod deadlines;
 pub mod handler_stack;
 pub mod heap;
 pub mod interrupted;
@@ -11,6 +12,7 @@ pub mod lending;
 pub mod lower;
 pub mod near;
 pub mod own_area;
+mod partly;
 pub mod registry;
 pub mod shut;
 

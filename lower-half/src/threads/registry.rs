@@ -80,6 +80,8 @@ struct Slot {
     timer_slack: AtomicU64,
     /// See [`super::handler_stack`]; it stays with the slot.
     handler_stack: AtomicUsize,
+    /// Since when the thread has waited in the call that the notes tell of (`CLOCK_MONOTONIC`, nanoseconds); 0: not known.
+    waits_since: AtomicU64,
 }
 
 const _: () = {
@@ -96,6 +98,7 @@ static TABLE: [Slot; MOST_THREADS] = [const {
     Slot {
         timer_slack: AtomicU64::new(0),
         handler_stack: AtomicUsize::new(0),
+        waits_since: AtomicU64::new(0),
         record: UnsafeCell::new(ThreadRecord {
             this: 0,
             fs_lower: 0,
@@ -308,6 +311,11 @@ impl Thread {
     /// Where its stack for signal handlers begins; 0: it has none.
     pub fn handler_stack(self) -> &'static AtomicUsize {
         &self.0.handler_stack
+    }
+
+    /// Since when it has waited in the call that the agent has noted; 0: not known.
+    pub fn waits_since(self) -> &'static AtomicU64 {
+        &self.0.waits_since
     }
 
     /// How the thread gets at the lower half from here on. For the thread itself.

@@ -51,11 +51,3 @@ pub const NEWER: [&str; 47] = [
     "lsm_set_self_attr", "lsm_list_modules", "mseal", "setxattrat", "getxattrat", "listxattrat", "removexattrat", "open_tree_attr", "file_getattr", "file_setattr", // 460
     "listns", // 470
 ];
-
-/// Calls that a signal's handler always ends, of those that other processors do not have.
-pub const OLDER_WAITS: [i64; 4] = [
-    libc::SYS_pause,
-    libc::SYS_poll,
-    libc::SYS_select,
-    libc::SYS_epoll_wait,
-];

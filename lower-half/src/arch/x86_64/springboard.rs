@@ -9,6 +9,7 @@
 //! * *Restorer*: ends every signal handler.
 //! * *Park*: the calling thread sends itself the stop signal.
 //! * *Clocks*: system calls in the vDSO's stead, for a kernel without one.
+//! * *Waits with a time*, and *rests* of transfers: what a handler of ours has interrupted goes on here (`threads::interrupted`).
 //!
 //! The pieces keep below the 128-byte red zone of the code that made the call, and leave every register
 //! as a system call would. While a call is being made, its number lies at `rsp + 24`: whoever finds it interrupted
@@ -50,6 +51,15 @@ pub enum Piece {
     Gettimeofday,
     Time,
     Getcpu,
+    CallUntil,
+    CallMask4Until,
+    CallSignalMask0Until,
+    CallPolled,
+    RestBytes,
+    RestVector,
+    RestMessage,
+    RestCount,
+    RestMessageNoting,
 }
 
 impl Piece {
@@ -79,6 +89,15 @@ impl Piece {
             Piece::Gettimeofday => &raw const stillpoint_gettimeofday,
             Piece::Time => &raw const stillpoint_time,
             Piece::Getcpu => &raw const stillpoint_getcpu,
+            Piece::CallUntil => &raw const stillpoint_call_until,
+            Piece::CallMask4Until => &raw const stillpoint_call_mask_r8_until,
+            Piece::CallSignalMask0Until => &raw const stillpoint_call_signal_mask_rdi_until,
+            Piece::CallPolled => &raw const stillpoint_call_polled,
+            Piece::RestBytes => &raw const stillpoint_rest_bytes,
+            Piece::RestVector => &raw const stillpoint_rest_vector,
+            Piece::RestMessage => &raw const stillpoint_rest_message,
+            Piece::RestCount => &raw const stillpoint_rest_count,
+            Piece::RestMessageNoting => &raw const stillpoint_rest_message_noting,
         };
         SPRINGBOARD + (symbol as usize - &raw const stillpoint_springboard_start as usize)
     }
@@ -89,8 +108,8 @@ pub const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
 /// The address behind the `syscall` of the piece at `address`.
 fn after_call(address: usize) -> usize {
-    // SAFETY: the springboard is mapped readable; no piece is longer than 96 bytes before its call.
-    let code = unsafe { core::slice::from_raw_parts(address as *const u8, 96) };
+    // SAFETY: the springboard is mapped readable; no piece is longer than 192 bytes before its call.
+    let code = unsafe { core::slice::from_raw_parts(address as *const u8, 192) };
     let at = code
         .windows(2)
         .position(|pair| pair == SYSCALL)
@@ -104,15 +123,21 @@ fn after_call(address: usize) -> usize {
 /// # Safety
 /// Both must be those of one thread.
 pub unsafe fn call_behind(rip: usize, rsp: usize) -> Option<usize> {
-    let pieces = Piece::CallPlain.address()..Piece::Trampoline.address();
-    if !pieces.contains(&rip) || !pieces.contains(&(rip - 2)) {
+    if !makes_calls(rip) || !makes_calls(rip - 2) {
         return None;
     }
-    // SAFETY: inside the springboard; every piece in this range keeps the number there.
+    // SAFETY: inside the springboard; every piece in these ranges keeps the number there, in half a word.
     unsafe {
         let instruction = ((rip - 2) as *const [u8; 2]).read();
-        (instruction == SYSCALL).then(|| ((rsp + 24) as *const usize).read())
+        (instruction == SYSCALL).then(|| ((rsp + 24) as *const u32).read() as usize)
     }
+}
+
+/// Whether code at this address is of a piece that makes a system call.
+fn makes_calls(rip: usize) -> bool {
+    let end = SPRINGBOARD + code().len();
+    (Piece::CallPlain.address()..Piece::Trampoline.address()).contains(&rip)
+        || (Piece::CallUntil.address()..end).contains(&rip)
 }
 
 /// Whether code at this address is the springboard's: it is there at the same place in every launch.
@@ -137,8 +162,20 @@ pub fn about_to_stop(rip: usize) -> bool {
 
 /// What stacks of the application may lead to, as a number: code and place.
 pub fn digest() -> u32 {
-    let sum = code().iter().fold(Sum::new(), |sum, byte| sum.byte(*byte));
+    digest_of(code())
+}
+
+fn digest_of(code: &[u8]) -> u32 {
+    let sum = code.iter().fold(Sum::new(), |sum, byte| sum.byte(*byte));
     sum.number(SPRINGBOARD).folded()
+}
+
+/// Whether stacks that lead to the code with this digest find it here: the code grows at its end only.
+pub fn serves(digest: u32) -> bool {
+    let start = &raw const stillpoint_springboard_start as usize;
+    let first = &raw const stillpoint_springboard_first_end as usize - start;
+    let first = code().get(..first).map(digest_of);
+    digest == self::digest() || first == Some(digest)
 }
 
 /// The code to copy to [`SPRINGBOARD`].

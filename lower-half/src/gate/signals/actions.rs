@@ -9,14 +9,15 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use stillpoint_protocol::launch::Launch;
 
 use super::{MOST_SIGNALS, bit, is_ours, ours};
+use crate::arch::frame::Frame;
 use crate::arch::springboard::Piece;
 use crate::arch::syscall::{self, failed, syscall4};
 use crate::gate::call::{Call, errno};
 use crate::gate::{SavedStateError, user};
 use crate::ground::lock::Lock;
 use crate::ground::wake;
-use crate::threads::lower;
 use crate::threads::registry::Thread;
+use crate::threads::{interrupted, lower};
 
 const SA_RESTORER: u64 = 0x0400_0000;
 const SIG_DFL: usize = 0;
@@ -165,8 +166,12 @@ const OWN_FLAGS: u64 =
 unsafe extern "C" fn on_suspend(
     signal: i32,
     info: *mut libc::siginfo_t,
-    _context: *mut libc::ucontext_t,
+    context: *mut libc::ucontext_t,
 ) {
+    if let Some(thread) = Thread::current() {
+        // SAFETY: the kernel's own argument.
+        interrupted::make_again(thread, unsafe { Frame::new(context) });
+    }
     // SAFETY: the kernel's own structure, alive until this returns.
     let (code, sender) = unsafe { ((*info).si_code, (*info).si_pid()) };
     if !was_given_back(signal, code, sender) {

@@ -40,12 +40,13 @@ unsafe extern "C" fn enter(
         unsafe { below::came(signal, info, Frame::new(context)) };
         return Entered::NONE;
     };
+    // SAFETY: the kernel's own argument.
+    let frame = unsafe { Frame::new(context) };
     let Some(action) = actions::take(signal) else {
+        interrupted::make_again(thread, frame);
         return Entered::NONE;
     };
     identity::virtualise_sender(info);
-    // SAFETY: the kernel's own argument.
-    let frame = unsafe { Frame::new(context) };
     short::settle(frame);
     interrupted::by_handler(frame, signal, action.restarts());
     masks::entered(thread, frame, action.mask);

@@ -9,7 +9,8 @@ use super::{bit, ours, stop_signal};
 use crate::arch::frame::Frame;
 use crate::arch::springboard::Piece;
 use crate::gate::call::{Call, errno};
-use crate::gate::user;
+use crate::gate::{sleep, user};
+use crate::threads::deadlines;
 use crate::threads::registry::{Thread, flag};
 
 /// What the kernel never lets anybody block.
@@ -112,6 +113,39 @@ pub fn on_mask_argument(call: &mut Call, argument: usize, piece: Piece) -> isize
         Ok(mask) => call.redirect(piece, (mask & !ours()) as usize),
         Err(_) => call.redirect_plain(),
     }
+}
+
+/// The same of a wait with a time, which `until` is the piece for.
+fn on_mask_until(
+    call: &mut Call,
+    argument: usize,
+    [piece, until]: [Piece; 2],
+    time: Option<u64>,
+) -> isize {
+    let mask = user::read::<u64>(call.argument(argument)).map(|mask| (mask & !ours()) as usize);
+    match (mask, time.and_then(deadlines::end_after)) {
+        (Ok(mask), Some(end)) => call.redirect_until(until, mask, end),
+        (Ok(mask), None) => call.redirect(piece, mask),
+        (Err(_), _) => call.redirect_plain(),
+    }
+}
+
+/// `rt_sigtimedwait`.
+pub fn on_sigtimedwait(call: &mut Call) -> isize {
+    let pieces = [Piece::CallSignalMask0, Piece::CallSignalMask0Until];
+    on_mask_until(call, 0, pieces, sleep::interval(call, 2))
+}
+
+/// `epoll_pwait`, with a mask.
+pub fn on_epoll_pwait(call: &mut Call) -> isize {
+    let pieces = [Piece::CallMask4, Piece::CallMask4Until];
+    on_mask_until(call, 4, pieces, sleep::milliseconds(call, 3))
+}
+
+/// `epoll_pwait2`, with a mask.
+pub fn on_epoll_pwait2(call: &mut Call) -> isize {
+    let pieces = [Piece::CallMask4, Piece::CallMask4Until];
+    on_mask_until(call, 4, pieces, sleep::interval(call, 3))
 }
 
 /// `pselect6`, whose mask is behind one more pointer, with its size.

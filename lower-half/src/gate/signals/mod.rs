@@ -17,8 +17,8 @@ pub use actions::{
 pub use alternate::on_alternate_stack;
 pub use delivery::{deliver_here, fill_slots};
 pub use masks::{
-    as_believed, beliefs, believe, believe_again, believed, on_mask_argument, on_pselect,
-    on_sigprocmask,
+    as_believed, beliefs, believe, believe_again, believed, on_epoll_pwait, on_epoll_pwait2,
+    on_mask_argument, on_pselect, on_sigprocmask, on_sigtimedwait,
 };
 
 /// Signals are numbered 1 to 64.

@@ -64,6 +64,15 @@ impl Class {
         matches!(self, Class::Threads)
     }
 
+    /// Calls of this class may wait: how each goes on that a handler of ours has interrupted is listed (`threads::calls`). All others are made again as they
+    /// were.
+    pub const fn waits(self) -> bool {
+        matches!(
+            self,
+            Class::Waits | Class::Descriptor | Class::MakesDescriptor | Class::Signals | Class::Ipc
+        )
+    }
+
     /// Calls of this class mean nothing without a rule. (What makes a descriptor has one by its class.)
     pub const fn needs_rule(self) -> bool {
         matches!(

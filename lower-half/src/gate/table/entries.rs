@@ -24,6 +24,9 @@ const THREAD: &[Rule] = &[restarted(Given(0), naming::on_thread)];
 const WHICH: &[Rule] = &[restarted(Given(1), naming::on_priority)];
 const WHOSE_IO: &[Rule] = &[restarted(Given(1), naming::on_io_priority)];
 const CLOCK: &[Rule] = &[restarted(Negative(0), naming::on_clock)];
+const EVENTS: &[Rule] = &[every(Given(4), |call| sleep::on_interval(call, 4))];
+/// A time in milliseconds that is not waited for.
+pub const NOTHING: &[u32] = &[0];
 const PRIVILEGED: &str = "with its own privileges only";
 const ID_SETS: &str = "an id of the process";
 
@@ -136,7 +139,7 @@ pub const EVERYWHERE: &[Meaning] = &[
     call("capget", Asks, NEVER),
     call("capset", Credentials, NEVER),
     call("rt_sigpending", Signals, NEVER),
-    call("rt_sigtimedwait", Signals, &[every(Always, |call| signals::on_mask_argument(call, 0, Piece::CallSignalMask0))]),
+    call("rt_sigtimedwait", Signals, &[every(Always, signals::on_sigtimedwait)]),
     call("rt_sigqueueinfo", Names, &[restarted(Always, naming::on_process_or_group)]),
     call("rt_sigsuspend", Signals, &[every(Always, |call| signals::on_mask_argument(call, 0, Piece::CallMask0))]),
     call("sigaltstack", Signals, &[every(Given(0), signals::on_alternate_stack)]),
@@ -191,12 +194,12 @@ pub const EVERYWHERE: &[Meaning] = &[
     call("lremovexattr", Files, NEVER),
     call("fremovexattr", Files, NEVER),
     call("tkill", Names, &[restarted(Always, naming::on_thread)]),
-    told("futex", Waits, &[restarted(Among(1, futex::OPERATIONS), futex::on_futex)], "owner words hold ids: see [after a restart](../users/restart.md)"),
+    told("futex", Waits, &[every(AmongGiven(1, futex::WAITS, 3), |call| sleep::on_interval(call, 3)), restarted(Among(1, futex::OPERATIONS), futex::on_futex)], "owner words hold ids: see [after a restart](../users/restart.md)"),
     told("sched_setaffinity", Names, THREAD, "carried, for every thread"),
     call("sched_getaffinity", Names, THREAD),
     call("io_setup", Holds, &[every(Always, |call| holdings::held(call, Holding::AsynchronousIo))]),
     told("io_destroy", Holds, &[every(Always, |call| holdings::released(call, Holding::AsynchronousIo))], "the last one lets checkpoints through again"),
-    told("io_getevents", Waits, NEVER, "of contexts that make the checkpoint refuse"),
+    told("io_getevents", Waits, EVENTS, "of contexts that make the checkpoint refuse"),
     told("io_submit", Descriptor, NEVER, "of contexts that make the checkpoint refuse"),
     told("io_cancel", Descriptor, NEVER, "of contexts that make the checkpoint refuse"),
     call("lookup_dcookie", Absent, NEVER),
@@ -260,7 +263,7 @@ pub const EVERYWHERE: &[Meaning] = &[
     call("vmsplice", Descriptor, NEVER),
     call("move_pages", Names, THREAD),
     told("utimensat", Path, &[every(Given(1), |call| paths::on_path_or_link(call, 3))], ""),
-    call("epoll_pwait", Waits, &[every(Given(4), |call| signals::on_mask_argument(call, 4, Piece::CallMask4))]),
+    call("epoll_pwait", Waits, &[every(Given(4), signals::on_epoll_pwait), every(Beyond(3, NOTHING), |call| sleep::on_milliseconds(call, 3))]),
     call("timerfd_create", MakesDescriptor, NEVER),
     call("fallocate", Files, NEVER),
     call("timerfd_settime", Descriptor, NEVER),
@@ -310,7 +313,7 @@ pub const EVERYWHERE: &[Meaning] = &[
     call("pkey_alloc", Holds, &[every(Always, |call| holdings::held(call, Holding::ProtectionKeys))]),
     told("pkey_free", Holds, &[every(Always, |call| holdings::released(call, Holding::ProtectionKeys))], "the last one lets checkpoints through again"),
     told("statx", Path, &[every(Without(2, EMPTY_PATH), |call| paths::on_path_or_link(call, 2))], "not trapped with `AT_EMPTY_PATH`"),
-    told("io_pgetevents", Waits, NEVER, "of contexts that make the checkpoint refuse"),
+    told("io_pgetevents", Waits, EVENTS, "of contexts that make the checkpoint refuse"),
     told("rseq", Refused, &[refused(Always, libc::ENOSYS)], "threads' areas would have to be registered under another address in the lower half"),
     call("pidfd_send_signal", Descriptor, NEVER),
     told("io_uring_setup", MakesDescriptor, &[every(Always, descriptors::on_ring)], "the checkpoint refuses while it is open; descriptors that its operations make are taken for the application's when it names them"),
@@ -329,7 +332,7 @@ pub const EVERYWHERE: &[Meaning] = &[
     call("pidfd_getfd", MakesDescriptor, NEVER),
     call("faccessat2", Path, &[every(Always, |call| paths::on_path_or_link(call, 3))]),
     call("process_madvise", Memory, &[every(Beyond(3, memory::ADVICE_ON_PAGES), memory::on_details)]),
-    call("epoll_pwait2", Waits, &[every(Given(4), |call| signals::on_mask_argument(call, 4, Piece::CallMask4))]),
+    call("epoll_pwait2", Waits, &[every(Given(4), signals::on_epoll_pwait2), every(Given(3), |call| sleep::on_interval(call, 3))]),
     call("mount_setattr", Machine, NEVER),
     call("quotactl_fd", Machine, NEVER),
     told("landlock_create_ruleset", MakesDescriptor, &[every(Given(0), descriptors::on_new)], "the checkpoint refuses while it is open"),

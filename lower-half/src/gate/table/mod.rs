@@ -22,6 +22,7 @@ use super::call::Call;
 use super::descriptors;
 use crate::arch::calls;
 use crate::arch::short::DECIDED;
+use crate::threads::calls as waits;
 
 /// Which system calls with a rule's number it is about.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +34,8 @@ pub enum When {
     Among(u8, &'static [u32]),
     /// The argument's low half has none of these values.
     Beyond(u8, &'static [u32]),
+    /// The argument's low half has one of these values, and the other argument is not null.
+    AmongGiven(u8, &'static [u32], u8),
     /// The argument's low half is a negative number.
     Negative(u8),
     /// The argument is an address that belongs to neither half by address.
@@ -50,6 +53,9 @@ impl When {
             When::Given(index) => argument(index) != 0,
             When::Among(index, values) => values.contains(&(argument(index) as u32)),
             When::Beyond(index, values) => !values.contains(&(argument(index) as u32)),
+            When::AmongGiven(index, values, given) => {
+                values.contains(&(argument(index) as u32)) && argument(given) != 0
+            }
             When::Negative(index) => (argument(index) as i32) < 0,
             When::Elsewhere(index) => {
                 let high = |address: usize| address >> 32;
@@ -260,8 +266,11 @@ const fn same(one: &[u8], other: &[u8]) -> bool {
     at == one.len() && at == other.len()
 }
 
-/// Whether a class has the rules that it needs.
+/// Whether a class has the rules that it needs, and it is known how its calls that wait go on.
 const fn sound(meaning: &Meaning) -> bool {
+    if meaning.class.waits() && !waits::is_listed(meaning.name) {
+        return false;
+    }
     if meaning.class.is_untrapped() {
         meaning.rules.is_empty()
     } else {

@@ -12,7 +12,11 @@ fn trapped(entry: &super::Entry) -> String {
         let when = match rule.when {
             When::Always => String::new(),
             When::Given(argument) => format!("with argument {argument}"),
+            When::Beyond(_, [0]) => "with a time".to_owned(),
             When::Among(..) | When::Beyond(..) => "for some commands".to_owned(),
+            When::AmongGiven(_, _, argument) => {
+                format!("for some commands, with argument {argument}")
+            }
             When::Negative(_) => "for clocks of a process or thread".to_owned(),
             When::Elsewhere(_) => "outside of the application's own range".to_owned(),
             When::Without(..) => "for paths".to_owned(),

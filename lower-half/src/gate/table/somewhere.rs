@@ -4,23 +4,23 @@
 use super::Class::*;
 use super::When::*;
 use super::commands::{self, ARCH_PRCTL_FREE};
-use super::entries::{LATER_PATH, NEVER, PATH, PATH_AT};
+use super::entries::{LATER_PATH, NEVER, NOTHING, PATH, PATH_AT};
 use super::{Meaning, call, every, restarted, told};
 use crate::arch::springboard::Piece;
 use crate::gate::holdings::{self, Holding};
-use crate::gate::{clone, descriptors, naming, paths, signals};
+use crate::gate::{clone, descriptors, naming, paths, signals, sleep};
 
 #[rustfmt::skip]
 pub const SOMEWHERE: &[Meaning] = &[
     call("open", MakesDescriptor, &[every(Always, |call| paths::on_open(call, 0))]),
     call("stat", Path, PATH),
     call("lstat", Path, LATER_PATH),
-    call("poll", Waits, NEVER),
+    call("poll", Waits, &[every(Beyond(2, NOTHING), |call| sleep::on_milliseconds(call, 2))]),
     call("access", Path, PATH),
     call("pipe", MakesDescriptor, &[every(Always, |call| descriptors::on_pair(call, 0))]),
     call("select", Waits, NEVER),
     call("dup2", MakesDescriptor, &[every(Always, descriptors::on_duplicate_onto)]),
-    call("pause", Waits, NEVER),
+    call("pause", Waits, &[every(Always, |call| call.redirect_plain())]),
     call("alarm", Timers, NEVER),
     call("fork", Threads, &[every(Always, |call| clone::on_fork(call, libc::SIGCHLD as usize))]),
     call("vfork", Threads, &[every(Always, clone::on_vfork)]),
@@ -61,7 +61,7 @@ pub const SOMEWHERE: &[Meaning] = &[
     call("epoll_create", MakesDescriptor, NEVER),
     call("epoll_ctl_old", Absent, NEVER),
     call("epoll_wait_old", Absent, NEVER),
-    call("epoll_wait", Waits, NEVER),
+    call("epoll_wait", Waits, &[every(Beyond(3, NOTHING), |call| sleep::on_milliseconds(call, 3))]),
     call("utimes", Path, PATH),
     call("vserver", Absent, NEVER),
     call("inotify_init", MakesDescriptor, NEVER),

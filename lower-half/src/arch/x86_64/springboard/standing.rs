@@ -1,9 +1,9 @@
 //! Where in the springboard a thread stands that a signal has interrupted, and so what a restart would make of it.
 
-use super::{Piece, SYSCALL, after_call};
+use super::{Piece, SYSCALL, after_call, makes_calls};
 
 /// The pieces that make a system call, in the order of their addresses.
-const CALLS: [Piece; 16] = [
+const CALLS: [Piece; 23] = [
     Piece::CallPlain,
     Piece::CallNoting,
     Piece::CallArgument0Noting,
@@ -20,6 +20,13 @@ const CALLS: [Piece; 16] = [
     Piece::CallRecvmmsg,
     Piece::CallClose,
     Piece::CallFutexAgain,
+    Piece::CallUntil,
+    Piece::CallMask4Until,
+    Piece::CallSignalMask0Until,
+    Piece::CallPolled,
+    Piece::RestBytes,
+    Piece::RestVector,
+    Piece::RestCount,
 ];
 
 /// Where in a piece that makes a system call somebody stands.
@@ -39,7 +46,7 @@ pub enum Standing {
 
 /// Where somebody at this address stands.
 pub fn standing(rip: usize) -> Standing {
-    if !(Piece::CallPlain.address()..Piece::Trampoline.address()).contains(&rip) {
+    if !makes_calls(rip) {
         return Standing::Elsewhere;
     }
     let piece = CALLS.into_iter().rev().find(|piece| piece.address() <= rip);
@@ -47,7 +54,7 @@ pub fn standing(rip: usize) -> Standing {
         return Standing::Passes;
     };
     let behind = after_call(piece.address());
-    if rip == piece.address() {
+    if rip == piece.address() && !piece.goes_on() {
         Standing::Begins
     } else if rip + SYSCALL.len() == behind {
         Standing::Calls(piece)
@@ -82,8 +89,44 @@ impl Piece {
     pub fn reads_result(self) -> bool {
         matches!(
             self,
-            Piece::CallRecvmsg | Piece::CallRecvmmsg | Piece::CallSignalMask0
+            Piece::CallRecvmsg
+                | Piece::CallRecvmmsg
+                | Piece::CallSignalMask0
+                | Piece::CallSignalMask0Until
         )
+    }
+
+    /// Whether its wait has a time, whose end it keeps.
+    pub fn is_until(self) -> bool {
+        matches!(
+            self,
+            Piece::CallUntil
+                | Piece::CallMask4Until
+                | Piece::CallSignalMask0Until
+                | Piece::CallPolled
+        )
+    }
+
+    /// Whether it transfers the rest of what a call was to transfer.
+    pub fn is_rest(self) -> bool {
+        matches!(
+            self,
+            Piece::RestBytes | Piece::RestVector | Piece::RestCount
+        )
+    }
+
+    /// Whether it goes on with a call that was interrupted, and does not begin one.
+    fn goes_on(self) -> bool {
+        self.is_rest() || self == Piece::CallPolled
+    }
+
+    /// Bytes that it takes of the stack, where all arguments are what they were while its call is made.
+    pub fn takes(self) -> Option<usize> {
+        match self {
+            Piece::CallPlain | Piece::CallNoting => Some(160),
+            Piece::CallRecvmsg | Piece::CallRecvmmsg => Some(192),
+            _ => None,
+        }
     }
 }
 
@@ -97,15 +140,16 @@ mod tests {
     fn every_piece_that_calls_is_known_in_the_order_of_addresses() {
         let addresses: Vec<usize> = CALLS.iter().map(|piece| piece.address()).collect();
         assert!(addresses.is_sorted_by(|one, two| one < two));
-        let range = Piece::CallPlain.address()..Piece::Trampoline.address();
-        assert!(addresses.iter().all(|address| range.contains(address)));
-        // Each has one such return, and nothing else in that range has: a piece that is missing above is counted here.
         let code = code();
+        let mut range = SPRINGBOARD..SPRINGBOARD + code.len();
+        assert!(addresses.iter().all(|address| makes_calls(*address)));
+        // Each has one such return, and nothing else in these ranges has: a piece that is missing above is counted here.
         let at = |address: usize| code.get(address - SPRINGBOARD).copied().unwrap_or(0);
         const RETURN_AND_POP: u8 = 0xc2;
-        let ends = range.clone().filter(|address| {
-            at(*address) == RETURN_AND_POP
-                && [152, 168, 184].contains(&at(address + 1))
+        let ends = range.by_ref().filter(|address| {
+            makes_calls(*address)
+                && at(*address) == RETURN_AND_POP
+                && [152, 168, 184, 200, 216].contains(&at(address + 1))
                 && at(address + 2) == 0
         });
         assert_eq!(ends.count(), CALLS.len());

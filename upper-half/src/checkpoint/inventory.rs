@@ -196,7 +196,7 @@ unsafe fn one_file(text: &mut String, object: *mut Object) -> std::fmt::Result {
             write!(text, ", \"communicator\": {on}, \"rank\": {rank}")?;
             if let Some(recipe) = &body.recipe {
                 text.push_str(", \"path\": ");
-                quoted(text, recipe.path.to_bytes())?;
+                quoted(text, recipe.file())?;
                 write!(text, ", \"mode\": {}", recipe.mode)?;
             }
             let notes = body.notes.lock();

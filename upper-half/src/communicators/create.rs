@@ -7,7 +7,7 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
 use super::make::{New, anticipate, finish, next_of_all, next_of_some};
-use super::{Body, Members, control, null, usable};
+use super::{Body, Identity, Members, control, null, usable};
 use crate::ground::abi::{self, CommHandle, PlaceOf, RequestHandle};
 use crate::ground::object::{Comm, Group, Info, Object};
 use crate::ground::{crossing, handle};
@@ -243,28 +243,51 @@ pub unsafe fn comm_create_group(
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(comm, c"MPI_Comm_create_group", || {
-            let (comm, body) = usable(comm)?;
-            let members = live(members, HandleKind::Group)?;
-            group::word(members)?;
-            if (*members).rank == abi::UNDEFINED {
-                return give(place, null());
-            }
-            let (clock, origin) = of_group(comm, body, members, tag)?;
-            let (mut word, tag) = (0, abi::tag_to_neutral(tag));
-            let at = &raw mut word;
-            let foreign = body.members.is_none() || group::members(members).is_none();
-            check(collective::clocked(clock, |d| {
-                let base = if foreign { (*comm).lower } else { control() };
-                (d.comm_create_group)(base, (*members).lower, tag, at)
-            }))?;
-            let new = New {
-                parent: comm,
-                origin,
-                topology: None,
-                info: Pairs::new(),
-            };
-            give(place, finish(word, new)?)
+            give(place, among(comm, members, tag)?)
         })
+    }
+}
+
+/// The communicator that the members of a group make out of one that they are in; null for who is no member.
+///
+/// # Safety
+/// Inside a stub, nothing locked; handles are checked before they are used.
+pub unsafe fn among(comm: Comm, members: Group, tag: c_int) -> Outcome<*mut Object> {
+    // SAFETY: the caller's.
+    unsafe {
+        let (comm, body) = usable(comm)?;
+        let members = live(members, HandleKind::Group)?;
+        group::word(members)?;
+        if (*members).rank == abi::UNDEFINED {
+            return Ok(null());
+        }
+        let (clock, origin) = of_group(comm, body, members, tag)?;
+        let mut word = 0;
+        let at = &raw mut word;
+        let ours = group::members(members).filter(|_| body.members.is_some());
+        let foreign = ours.is_none();
+        // What is made of other communicators meanwhile, by other threads and with the same tag, goes on the control communicator too.
+        let tag = match ours {
+            None => abi::tag_to_neutral(tag),
+            Some(local) => {
+                let members = Members {
+                    local,
+                    remote: None,
+                };
+                Identity::new(origin, &members).tag()
+            }
+        };
+        check(collective::clocked(clock, |d| {
+            let base = if foreign { (*comm).lower } else { control() };
+            (d.comm_create_group)(base, (*members).lower, tag, at)
+        }))?;
+        let new = New {
+            parent: comm,
+            origin,
+            topology: None,
+            info: Pairs::new(),
+        };
+        finish(word, new)
     }
 }
 

@@ -12,25 +12,30 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Word;
 
 use super::make::{New, finish, next_of_all};
-use super::{Members, all_of, control, create, usable};
+use super::{Identity, Members, all_of, control, create, usable};
 use crate::ground::abi::{self, CommHandle, PlaceOf};
 use crate::ground::lock::SpinLock;
 use crate::ground::object::{Comm, Object};
-use crate::objects::communicator::identity::{Origin, of_groups};
+use crate::objects::communicator::identity::{Origin, of_meeting};
 use crate::objects::errhandler::run;
 use crate::objects::info::pairs::Pairs;
 use crate::objects::outcome::{Outcome, check, class, give};
 use crate::operations::clock::collective;
 use crate::operations::p2p;
 
-/// Intercommunicators made between two groups with a tag.
+/// Intercommunicators made of two communicators, whose leaders have met somewhere with a tag.
 static MADE: SpinLock<BTreeMap<(u128, i32), u64>> = SpinLock::new(BTreeMap::new());
 
-fn next(members: &Members, tag: i32) -> Origin {
+fn next(locals: [Identity; 2], peer: Identity, tag: i32) -> Origin {
     let mut made = MADE.lock();
-    let count = made.entry((of_groups(members), tag)).or_insert(0);
+    let count = made.entry((of_meeting(locals, peer), tag)).or_insert(0);
     *count += 1;
-    Origin::Between { tag, made: *count }
+    Origin::Between {
+        locals,
+        peer,
+        tag,
+        made: *count,
+    }
 }
 
 /// The application's `MPI_INT`.
@@ -38,19 +43,26 @@ fn int() -> *mut Object {
     abi::predefined(HandleKind::Datatype, 521)
 }
 
-/// The leader's part: sends our list to the other leader and receives theirs.
+/// The leader's part: tells the other leader who we are, and which communicator, and is told the same of them.
 ///
 /// # Safety
 /// Inside a stub, nothing locked; `peer` a communicator in which the other leader has that rank.
-unsafe fn exchange(ours: &[i32], peer: Comm, leader: c_int, tag: c_int) -> Outcome<Vec<i32>> {
-    let count = [ours.len() as i32];
-    let mut their_count = [0i32];
+unsafe fn exchange(
+    local: Identity,
+    ours: &[i32],
+    peer: Comm,
+    leader: c_int,
+    tag: c_int,
+) -> Outcome<(Identity, Vec<i32>)> {
+    let [a, b, c, d] = local.words();
+    let mut head = [0i32; 5];
     // SAFETY: the buffers are as long as said.
     unsafe {
-        pass(&count, &mut their_count, peer, leader, tag)?;
-        let mut theirs = vec![0; their_count[0].max(0) as usize];
+        pass(&[ours.len() as i32, a, b, c, d], &mut head, peer, leader, tag)?;
+        let [count, a, b, c, d] = head;
+        let mut theirs = vec![0; count.max(0) as usize];
         pass(ours, &mut theirs, peer, leader, tag)?;
-        Ok(theirs)
+        Ok((Identity::of_words([a, b, c, d]), theirs))
     }
 }
 
@@ -96,7 +108,10 @@ unsafe fn spread(local: *mut Object, root: c_int, list: &mut [i32]) -> Outcome {
 
 /// Who is on the other side.
 struct Other {
+    local: Identity,
     members: Arc<[i32]>,
+    /// Where the leaders have met.
+    peer: Identity,
     /// The other leader's world rank.
     leader: i32,
 }
@@ -112,7 +127,13 @@ enum Told {
 ///
 /// # Safety
 /// As the MPI function's arguments.
-unsafe fn ask(ours: &[i32], peer: Comm, leader: c_int, tag: c_int) -> Outcome<Told> {
+unsafe fn ask(
+    local: Identity,
+    ours: &[i32],
+    peer: Comm,
+    leader: c_int,
+    tag: c_int,
+) -> Outcome<Told> {
     // SAFETY: the caller's arguments.
     unsafe {
         let (peer, body) = usable(peer)?;
@@ -122,9 +143,11 @@ unsafe fn ask(ours: &[i32], peer: Comm, leader: c_int, tag: c_int) -> Outcome<To
         let group = members.remote.as_ref().unwrap_or(&members.local);
         let place = usize::try_from(leader).map_err(|_| class::RANK)?;
         let world = *group.get(place).ok_or(class::RANK)?;
-        let members = exchange(ours, peer, leader, tag)?.into();
+        let (local, members) = exchange(local, ours, peer, leader, tag)?;
         Ok(Told::Other(Other {
-            members,
+            local,
+            members: members.into(),
+            peer: body.identity,
             leader: world,
         }))
     }
@@ -136,6 +159,7 @@ unsafe fn ask(ours: &[i32], peer: Comm, leader: c_int, tag: c_int) -> Outcome<To
 /// As the MPI function's arguments.
 unsafe fn other_side(
     local: *mut Object,
+    identity: Identity,
     ours: &[i32],
     local_leader: c_int,
     peer: Comm,
@@ -148,30 +172,34 @@ unsafe fn other_side(
     // SAFETY: the caller's arguments.
     unsafe {
         let mut list = Vec::new();
-        let mut told = [FOREIGN, 0, 0];
+        let mut told = [FOREIGN, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         if (*local).rank == local_leader {
             // A leader that failed tells its group so: nobody is left waiting.
-            match ask(ours, peer, remote_leader, tag) {
+            match ask(identity, ours, peer, remote_leader, tag) {
                 Ok(Told::Foreign) => {}
                 Ok(Told::Other(other)) => {
                     list = other.members.to_vec();
-                    told = [KNOWN, list.len() as i32, other.leader];
+                    let ([a, b, c, d], [e, f, g, h]) = (other.local.words(), other.peer.words());
+                    let count = list.len() as i32;
+                    told = [KNOWN, count, other.leader, a, b, c, d, e, f, g, h];
                 }
-                Err(error) => told = [FAILED, error, 0],
+                Err(error) => told[..2].copy_from_slice(&[FAILED, error]),
             }
         }
         spread(local, local_leader, &mut told)?;
         match told {
-            [KNOWN, count, leader] => {
+            [KNOWN, count, leader, a, b, c, d, e, f, g, h] => {
                 list.resize(usize::try_from(count).unwrap_or(0), 0);
                 spread(local, local_leader, &mut list)?;
                 Ok(Told::Other(Other {
+                    local: Identity::of_words([a, b, c, d]),
                     members: list.into(),
+                    peer: Identity::of_words([e, f, g, h]),
                     leader,
                 }))
             }
             [FOREIGN, ..] => Ok(Told::Foreign),
-            [_, error, _] => Err(error),
+            [_, error, ..] => Err(error),
         }
     }
 }
@@ -191,56 +219,88 @@ pub unsafe fn intercomm_create(
     // SAFETY: handles are checked before they are used.
     unsafe {
         run(local, c"MPI_Intercomm_create", || {
-            let (local, body) = usable(local)?;
-            let Some(ours) = body
-                .members
-                .as_ref()
-                .filter(|members| members.remote.is_none())
-            else {
-                return Err(class::COMM);
-            };
-            if !(0..(*local).size).contains(&local_leader) || place.is_null() {
+            if place.is_null() {
                 return Err(class::ARG);
             }
-            let neutral = abi::tag_to_neutral(tag);
-            let side = other_side(local, &ours.local, local_leader, peer, remote_leader, tag)?;
-            let (clock, peer, leader, origin) = match side {
-                Told::Foreign => {
-                    let leads = (*local).rank == local_leader;
-                    let peer = if leads { usable(peer)?.0 } else { local };
-                    let peer: *const Word = &raw const (*peer).lower;
-                    let leader = abi::rank_to_neutral(remote_leader);
-                    ((*local).clock, peer, leader, next_of_all(local))
-                }
-                Told::Other(other) => {
-                    let members = Members {
-                        local: ours.local.clone(),
-                        remote: Some(other.members),
-                    };
-                    let cell = collective::cell_for(&all_of(&members));
-                    let origin = next(&members, tag);
-                    let cell = cell.map_err(|_| class::INTERN)?;
-                    (cell, std::ptr::null(), other.leader, origin)
-                }
-            };
-            let mut word = 0;
-            let at = &raw mut word;
-            check(collective::clocked(clock, |d| {
-                let bridge = if peer.is_null() {
-                    control()
-                } else {
-                    peer.read()
-                };
-                (d.intercomm_create)((*local).lower, local_leader, bridge, leader, neutral, at)
-            }))?;
-            let new = New {
-                parent: local,
-                origin,
-                topology: None,
-                info: Pairs::new(),
-            };
-            give(place, finish(word, new)?)
+            let new = between(local, local_leader, peer, remote_leader, tag)?;
+            give(place, new)
         })
+    }
+}
+
+/// The intercommunicator of a communicator and another one, whose leader has that rank on the peer communicator: what is said of it the local leader alone looks at.
+///
+/// # Safety
+/// Inside a stub, nothing locked; handles are checked before they are used.
+pub unsafe fn between(
+    local: Comm,
+    local_leader: c_int,
+    peer: Comm,
+    remote_leader: c_int,
+    tag: c_int,
+) -> Outcome<*mut Object> {
+    // SAFETY: the caller's.
+    unsafe {
+        let (local, body) = usable(local)?;
+        let Some(ours) = body
+            .members
+            .as_ref()
+            .filter(|members| members.remote.is_none())
+        else {
+            return Err(class::COMM);
+        };
+        if !(0..(*local).size).contains(&local_leader) {
+            return Err(class::ARG);
+        }
+        let me = body.identity;
+        let side = other_side(
+            local,
+            me,
+            &ours.local,
+            local_leader,
+            peer,
+            remote_leader,
+            tag,
+        )?;
+        let (clock, peer, leader, origin, neutral) = match side {
+            Told::Foreign => {
+                let leads = (*local).rank == local_leader;
+                let peer = if leads { usable(peer)?.0 } else { local };
+                let peer: *const Word = &raw const (*peer).lower;
+                let leader = abi::rank_to_neutral(remote_leader);
+                let neutral = abi::tag_to_neutral(tag);
+                ((*local).clock, peer, leader, next_of_all(local), neutral)
+            }
+            Told::Other(other) => {
+                let members = Members {
+                    local: ours.local.clone(),
+                    remote: Some(other.members),
+                };
+                let cell = collective::cell_for(&all_of(&members));
+                let origin = next([me, other.local], other.peer, tag);
+                let cell = cell.map_err(|_| class::INTERN)?;
+                // Others may be made meanwhile, with the same tag.
+                let own = Identity::new(origin, &members).tag();
+                (cell, std::ptr::null(), other.leader, origin, own)
+            }
+        };
+        let mut word = 0;
+        let at = &raw mut word;
+        check(collective::clocked(clock, |d| {
+            let bridge = if peer.is_null() {
+                control()
+            } else {
+                peer.read()
+            };
+            (d.intercomm_create)((*local).lower, local_leader, bridge, leader, neutral, at)
+        }))?;
+        let new = New {
+            parent: local,
+            origin,
+            topology: None,
+            info: Pairs::new(),
+        };
+        finish(word, new)
     }
 }
 

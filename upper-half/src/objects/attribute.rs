@@ -68,7 +68,11 @@ pub unsafe fn get(
     language: Language,
 ) -> Result<Option<isize>, i32> {
     // SAFETY: the caller promises it.
-    unsafe { predefined::universe(object, number) };
+    let object = unsafe {
+        let object = predefined::told_by(object, kind, number);
+        predefined::universe(object, number);
+        object
+    };
     let store = STORE.lock();
     if let Some(attribute) = store.get(object as usize, number) {
         predefined::note_told(number);
@@ -90,7 +94,11 @@ pub unsafe fn delete(object: *mut Object, kind: HandleKind, number: i32) -> Resu
         return Err(ERR_KEYVAL);
     }
     let Some(old) = STORE.lock().take(object as usize, number) else {
-        return Err(ERR_KEYVAL);
+        // MPICH has nothing against it.
+        return match cfg!(application = "openmpi") {
+            true => Err(ERR_KEYVAL),
+            false => Ok(()),
+        };
     };
     // SAFETY: as `set`.
     match unsafe { callback::delete(&old, object) } {

@@ -10,6 +10,8 @@ mod run;
 mod table;
 
 pub use calls::*;
+#[cfg(not(application = "openmpi"))]
+pub use invoke::raise_by;
 pub use invoke::{outside, raise, raise_own};
 pub use run::run;
 #[cfg(application = "mpich")]

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int};
+use std::sync::atomic::Ordering;
 
 use crate::ground::lock::SpinLock;
 use crate::ground::{abi, crossing};
@@ -177,11 +178,20 @@ pub unsafe fn error_class(code: c_int, place: *mut c_int) -> c_int {
             if classes::is_one(neutral) {
                 return give(place, code);
             }
+            is_running()?;
             check(crossing::cross(|d| {
                 (d.error_class)(neutral, &raw mut class)
             }))?;
             give(place, abi::error_from_neutral(class))
         })
+    }
+}
+
+/// Whether the library below may be asked: outside of MPI only what is known here is told.
+fn is_running() -> Outcome {
+    match crossing::gate().mpi_active.load(Ordering::Relaxed) {
+        0 => Err(class::ARG),
+        _ => Ok(()),
     }
 }
 
@@ -223,6 +233,10 @@ pub unsafe fn error_string(code: c_int, text: *mut c_char, length: *mut c_int) -
                 return give_text(&own, text, length);
             }
             let neutral = predefined(code)?;
+            if is_running().is_err() && classes::is_one(neutral) {
+                return give_text(classes::early_text(neutral).as_bytes(), text, length);
+            }
+            is_running()?;
             if classes::is_one(neutral) && !classes::is_known_below(neutral) {
                 return give_text(classes::text(neutral).as_bytes(), text, length);
             }

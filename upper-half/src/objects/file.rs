@@ -51,11 +51,20 @@ pub mod mode {
 
 /// How the application has opened a file.
 pub struct Recipe {
-    /// From the root directory on.
+    /// From the root directory on, behind the name of a file system's driver if the application gave one.
     pub path: CString,
     /// Neutral, as the application has asked for it.
     pub mode: i32,
     pub hints: Pairs,
+}
+
+impl Recipe {
+    /// The path alone, without the name of a file system's driver.
+    pub fn file(&self) -> &[u8] {
+        let path = self.path.to_bytes();
+        let at = path.iter().position(|it| *it == b'/').unwrap_or(0);
+        path.get(at..).unwrap_or(path)
+    }
 }
 
 /// A file, in messages.
@@ -147,8 +156,12 @@ pub unsafe fn absolute(name: *const c_char) -> Option<CString> {
     const ROOM: usize = 4096;
     // SAFETY: the caller's string.
     let name = unsafe { CStr::from_ptr(name) }.to_str().ok()?;
+    let (system, name) = match cfg!(application = "openmpi") {
+        true => ("", name),
+        false => name.split_at(prefix(name)),
+    };
     if name.starts_with('/') {
-        return CString::new(name).ok();
+        return CString::new(format!("{system}{name}")).ok();
     }
     let mut room = [0u8; ROOM];
     let directory = CStr::from_bytes_until_nul(arch::working_directory(&mut room)?).ok()?;
@@ -156,7 +169,18 @@ pub unsafe fn absolute(name: *const c_char) -> Option<CString> {
     if !directory.starts_with('/') {
         return None;
     }
-    CString::new(format!("{}/{name}", directory.trim_end_matches('/'))).ok()
+    let directory = directory.trim_end_matches('/');
+    CString::new(format!("{system}{directory}/{name}")).ok()
+}
+
+/// How many bytes of a name say which file system's driver ROMIO is to take, as MPICH and what shares its ABI read it.
+fn prefix(name: &str) -> usize {
+    const SYSTEMS: [&str; 12] = [
+        "ufs:", "nfs:", "panfs:", "xfs:", "pvfs2:", "lustre:", "gpfs:", "testfs:", "daos:", "ime:",
+        "quobyte:", "pfs:",
+    ];
+    let system = SYSTEMS.iter().find(|system| name.starts_with(**system));
+    system.map_or(0, |system| system.len())
 }
 
 /// Makes the object of a file that the real MPI has opened on `communicator`.
@@ -247,6 +271,11 @@ mod tests {
         let expected = CString::new(format!("{}/a/b", here.display())).unwrap();
         assert_eq!(name(c"a/b"), Some(expected));
         assert_eq!(name(c"/x").as_deref(), Some(c"/x"));
+        if cfg!(not(application = "openmpi")) {
+            let expected = CString::new(format!("ufs:{}/a", here.display())).unwrap();
+            assert_eq!(name(c"ufs:a"), Some(expected));
+            assert_eq!(name(c"nfs:/a").as_deref(), Some(c"nfs:/a"));
+        }
         assert_eq!(name(c"/\xff"), None);
     }
 }

@@ -7,8 +7,10 @@ use stillpoint_wrappers::gate::HandleKind;
 use stillpoint_wrappers::neutral::Status;
 
 use crate::ground::abi;
+use crate::ground::arch;
 use crate::ground::crossing::{self, cross_near};
 use crate::ground::object::Comm;
+use crate::ground::shared::concurrent;
 use crate::objects::errhandler::raise;
 use crate::operations::completion::give;
 use crate::operations::direct;
@@ -28,12 +30,13 @@ enum Found {
     Status(Status),
 }
 
-/// Looks for a message once: among the drained ones, then below.
+/// Looks for a message once: among the drained ones, then below. In turn with whoever drains, who might else take an earlier message away in between.
 unsafe fn look(comm: Comm, source: i32, tag: i32) -> Result<Found, i32> {
     // SAFETY: inside a stub.
     unsafe {
-        if !drain::nothing_waits()
-            && let Some(status) = drain::probe(&mut drain::turn(), comm, source, tag)
+        let mut queue = drain::turn();
+        if !queue.is_empty()
+            && let Some(status) = drain::probe(&mut queue, comm, source, tag)
         {
             return Ok(Found::Status(status));
         }
@@ -116,6 +119,16 @@ pub unsafe fn probe(source: c_int, tag: c_int, comm: Comm, status: *mut abi::Sta
                 Ok(Found::Nothing) => {}
                 Ok(Found::Status(found)) => break Ok(found),
                 Err(code) => break Err(code),
+            }
+            // With several threads it is asked for again and again, in turn with the others.
+            if concurrent() {
+                if crossing::pending() {
+                    interrupted = true;
+                    points::blocked();
+                } else {
+                    arch::yield_processor();
+                }
+                continue;
             }
             let word = abi::word(HandleKind::Communicator, comm);
             let mut found = Status::default();

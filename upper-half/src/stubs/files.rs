@@ -114,19 +114,26 @@ pub unsafe fn file_close(place: PlaceOf<FileHandle>) -> c_int {
         let Some(file) = uncarried::live(place, HandleKind::File) else {
             return errhandler::raise(steps::null_file(), class::FILE, NAME);
         };
+        let body = file::body(file);
+        let deleted = body.and_then(|body| {
+            let recipe = body.recipe.as_ref()?;
+            let deletes = recipe.mode & file::mode::DELETE_ON_CLOSE != 0;
+            deletes.then_some((body.communicator, recipe.path.as_ptr()))
+        });
         let code = steps::clocked(file, NAME, Input::Changed, |lower| {
             let mut word = (*file).lower;
-            (lower.file_close)(&mut word)
+            let code = (lower.file_close)(&mut word);
+            let Some((members, path)) = deleted.filter(|_| code == 0) else {
+                return code;
+            };
+            // One member does it, when all have closed the file; and none goes on before, who might make another one of that name.
+            if (*members).rank == 0 {
+                (lower.file_delete)(path, null_word(HandleKind::Info));
+            }
+            (lower.barrier)((*members).lower)
         });
         if code != 0 {
             return errhandler::raise(file, code, NAME);
-        }
-        let recipe = file::body(file).and_then(|body| body.recipe.as_ref());
-        let deleted = recipe.filter(|recipe| recipe.mode & file::mode::DELETE_ON_CLOSE != 0);
-        if let Some(recipe) = deleted {
-            // Every member does: when its call returns, the file is gone. All but one find no file.
-            let (path, none) = (recipe.path.as_ptr(), null_word(HandleKind::Info));
-            cross(|lower| (lower.file_delete)(path, none));
         }
         uncarried::end(place, HandleKind::File);
         0

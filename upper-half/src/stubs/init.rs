@@ -10,6 +10,7 @@ use crate::communicators;
 use crate::ground::abi;
 use crate::ground::crossing::{self, cross, gate};
 use crate::ground::hooks::HOOKS;
+use crate::ground::lock::SpinLock;
 use crate::ground::object::{Comm, Object};
 use crate::ground::{arch, shared};
 use crate::objects::errhandler::{self, raise};
@@ -32,6 +33,8 @@ const ERRORS_RETURN: i32 = 323;
 
 /// The real MPI has started.
 static STARTED: AtomicBool = AtomicBool::new(false);
+/// Of threads that open sessions at once one starts it, and the others wait for that.
+static STARTING: SpinLock<()> = SpinLock::new(());
 /// It has ended.
 static ENDED: AtomicBool = AtomicBool::new(false);
 /// The application has called `MPI_Init`.
@@ -60,6 +63,7 @@ unsafe fn begin(required: i32, name: &'static core::ffi::CStr) -> Result<i32, c_
         if ASKED_FOR.load(Ordering::Relaxed) {
             return Err(raise(ptr::null_mut(), class::OTHER, name));
         }
+        let _one = STARTING.lock();
         if !STARTED.load(Ordering::Relaxed) {
             start(required, name)?;
         }
@@ -85,6 +89,7 @@ pub unsafe fn begin_session(required: i32) -> Result<(), c_int> {
     }
     // SAFETY: the caller's stub; the function may be called whenever the process ends.
     unsafe {
+        let _one = STARTING.lock();
         if !STARTED.load(Ordering::Relaxed) {
             start(required, c"MPI_Session_init")?;
             libc::atexit(at_exit);

@@ -14,6 +14,7 @@ use stillpoint_wrappers::gate::HandleKind;
 use crate::ground::abi::{
     self, CommHandle, GroupHandle, Handle, InfoHandle, PlaceOf, SessionHandle,
 };
+use crate::communicators;
 use crate::ground::object::{Errhandler, Group, Info, Object};
 use crate::ground::{crossing, handle};
 use crate::objects::communicator::set_session;
@@ -321,6 +322,42 @@ unsafe fn furnish(place: PlaceOf<CommHandle>, members: Group, info: Info, handle
     }
 }
 
+/// Makes a communicator of groups: an error goes to the handler that the call was given, since nothing is named that could have one.
+///
+/// # Safety
+/// Not inside MPI, on a thread of the application; handles are checked before they are used.
+unsafe fn made_of_groups(
+    handler: Errhandler,
+    place: PlaceOf<CommHandle>,
+    name: &'static CStr,
+    make: impl FnOnce() -> Outcome<*mut Object>,
+) -> c_int {
+    let _inside = crossing::enter();
+    // SAFETY: the caller's.
+    unsafe {
+        if !init::active() {
+            return errhandler::outside(name);
+        }
+        let made = match place.is_null() {
+            true => Err(class::ARG),
+            false => make(),
+        };
+        match made {
+            Ok(made) => {
+                place.set(made);
+                0
+            }
+            Err(error) => {
+                let error = abi::error_from_neutral(error);
+                match live(handler, HandleKind::Errhandler) {
+                    Ok(handler) => errhandler::raise_by(handler, init::world(), error, name),
+                    Err(_) => errhandler::raise_own(init::world(), error, name),
+                }
+            }
+        }
+    }
+}
+
 /// `MPI_Comm_create_from_group`.
 ///
 /// # Safety
@@ -332,9 +369,11 @@ pub unsafe fn comm_create_from_group(
     handler: Errhandler,
     place: PlaceOf<CommHandle>,
 ) -> c_int {
-    // SAFETY: MPI's own functions look at what they are given.
+    // SAFETY: what is given is looked at before it is used.
     unsafe {
-        let code = by_hand::comm_create_group(init::world(), members, tag_of(text), place);
+        let code = made_of_groups(handler, place, c"MPI_Comm_create_from_group", || {
+            communicators::among(init::world(), members, tag_of(text))
+        });
         if code == 0 {
             furnish(place, members, info, handler);
         }
@@ -342,7 +381,19 @@ pub unsafe fn comm_create_from_group(
     }
 }
 
-/// `MPI_Intercomm_create_from_groups`: each side makes a communicator of its own first.
+/// The world rank of a group's member.
+///
+/// # Safety
+/// `of` must be null or a handle.
+unsafe fn member(of: Group, rank: c_int) -> Outcome<c_int> {
+    // SAFETY: the caller's handle.
+    let members = unsafe { group::members(live(of, HandleKind::Group)?) };
+    let place = usize::try_from(rank).map_err(|_| class::RANK)?;
+    let members = members.ok_or(class::GROUP)?;
+    members.get(place).copied().ok_or(class::RANK)
+}
+
+/// `MPI_Intercomm_create_from_groups`: each side makes a communicator of its own first. The other group and its leader the local leader alone looks at.
 ///
 /// # Safety
 /// As the MPI function.
@@ -357,26 +408,25 @@ pub unsafe fn intercomm_create_from_groups(
     handler: Errhandler,
     place: PlaceOf<CommHandle>,
 ) -> c_int {
-    // SAFETY: MPI's own functions look at what they are given; places of ours.
+    // SAFETY: what is given is looked at before it is used; the communicator between is ours.
     unsafe {
-        let (world, tag) = (init::world(), tag_of(text));
-        let null = |kind| abi::predefined::null_handle(kind);
-        let mut side = CommHandle::of(null(HandleKind::Communicator));
-        let mut all = GroupHandle::of(null(HandleKind::Group));
-        let side = PlaceOf::at(&mut side);
-        let mut code = by_hand::comm_create_group(world, local, tag, side);
-        if code != 0 {
-            return code;
-        }
-        let mut leader = 0;
-        let all = PlaceOf::at(&mut all);
-        code |= by_hand::comm_group(world, all);
-        code |= by_hand::group_translate_ranks(remote, 1, &remote_leader, all.get(), &mut leader);
-        by_hand::group_free(all);
-        if code == 0 {
-            code = by_hand::intercomm_create(side.get(), local_leader, world, leader, tag, place);
-        }
-        by_hand::comm_free(side);
+        let name = c"MPI_Intercomm_create_from_groups";
+        let code = made_of_groups(handler, place, name, || {
+            let (world, tag) = (init::world(), tag_of(text));
+            let side = communicators::among(world, local, tag)?;
+            if abi::predefined::is_null_handle(side) {
+                return Err(class::GROUP);
+            }
+            let leader = match (*side).rank == local_leader {
+                true => member(remote, remote_leader),
+                false => Ok(abi::PROC_NULL),
+            };
+            let made =
+                leader.and_then(|it| communicators::between(side, local_leader, world, it, tag));
+            let mut side = CommHandle::of(side);
+            communicators::comm_free(PlaceOf::at(&mut side));
+            made
+        });
         if code == 0 {
             furnish(place, local, info, handler);
         }

@@ -96,6 +96,18 @@ pub unsafe fn initialise(last_used_code: c_int) {
     }
 }
 
+/// The object that has an attribute: what MPI says of itself MPICH says on every communicator, Open MPI on those that have come from `MPI_COMM_WORLD` by copies.
+pub fn told_by(object: *mut Object, kind: HandleKind, number: i32) -> *mut Object {
+    let is_told = |standard: &i32| abi::keyval_from_neutral(*standard) == number;
+    if cfg!(application = "openmpi")
+        || kind != HandleKind::Communicator
+        || !OF_COMMUNICATORS.iter().any(|it| is_told(it))
+    {
+        return object;
+    }
+    abi::predefined(HandleKind::Communicator, 257)
+}
+
 /// Gives a communicator that has what MPI says of itself the size of the universe, if that is what is asked for. Not before: a process of MPICH without a
 /// launcher starts one to find out.
 ///

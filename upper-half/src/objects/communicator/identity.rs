@@ -22,8 +22,13 @@ pub enum Origin {
         tag: i32,
         made: u64,
     },
-    /// The `made`th intercommunicator between these two groups with that tag.
-    Between { tag: i32, made: u64 },
+    /// The `made`th intercommunicator of these two communicators, whose leaders have met on that peer communicator with that tag.
+    Between {
+        locals: [Identity; 2],
+        peer: Identity,
+        tag: i32,
+        made: u64,
+    },
 }
 
 /// A hash of two groups, the same from both sides.
@@ -41,7 +46,28 @@ pub fn of_groups(members: &Members) -> u128 {
     hasher.digest128()
 }
 
+/// A hash of two communicators and of where their leaders have met, the same from both sides.
+pub fn of_meeting(mut locals: [Identity; 2], peer: Identity) -> u128 {
+    locals.sort_unstable();
+    let mut hasher = Xxh3::new();
+    for Identity(known) in locals.into_iter().chain([peer]) {
+        hasher.update(&known.to_le_bytes());
+    }
+    hasher.digest128()
+}
+
 impl Identity {
+    /// The four numbers by which other ranks learn of it.
+    pub fn words(self) -> [i32; 4] {
+        [0, 1, 2, 3].map(|part| (self.0 >> (32 * part)) as u32 as i32)
+    }
+
+    /// What was told by [`Identity::words`].
+    pub fn of_words(words: [i32; 4]) -> Self {
+        let parts = words.into_iter().rev();
+        Self(parts.fold(0, |all, part| all << 32 | u128::from(part as u32)))
+    }
+
     /// The identity of a communicator that MPI begins with.
     pub const fn predefined(number: u128) -> Self {
         Self(number)
@@ -52,7 +78,12 @@ impl Identity {
         let (kind, parent, tag, made) = match origin {
             Origin::All { parent, made } => (0u8, parent.0, 0, made),
             Origin::Some { parent, tag, made } => (1, parent.0, tag, made),
-            Origin::Between { tag, made } => (2, 0, tag, made),
+            Origin::Between {
+                locals,
+                peer,
+                tag,
+                made,
+            } => (2, of_meeting(locals, peer), tag, made),
         };
         let mut hasher = Xxh3::new();
         hasher.update(&[kind]);
@@ -91,12 +122,21 @@ mod tests {
 
     #[test]
     fn both_sides_of_an_intercommunicator_agree() {
-        let origin = Origin::Between { tag: 5, made: 1 };
-        let here = Identity::new(origin, &members(&[0, 2], Some(&[3, 1])));
-        let there = Identity::new(origin, &members(&[3, 1], Some(&[0, 2])));
+        let (one, two) = (Identity(1 << 100 | 5), Identity(7));
+        let origin = |locals, peer| Origin::Between {
+            locals,
+            peer: Identity(peer),
+            tag: 5,
+            made: 1,
+        };
+        let here = Identity::new(origin([one, two], 9), &members(&[0, 2], Some(&[3, 1])));
+        let there = Identity::new(origin([two, one], 9), &members(&[3, 1], Some(&[0, 2])));
         assert_eq!(here, there);
-        let other = Identity::new(origin, &members(&[0, 2], Some(&[1, 3])));
+        let other = Identity::new(origin([one, two], 9), &members(&[0, 2], Some(&[1, 3])));
         assert_ne!(here, other);
+        let elsewhere = Identity::new(origin([one, two], 8), &members(&[0, 2], Some(&[3, 1])));
+        assert_ne!(here, elsewhere);
+        assert_eq!(Identity::of_words(one.words()), one);
         assert!((0..0x7fff).contains(&here.tag()));
     }
 

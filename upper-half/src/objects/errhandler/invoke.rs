@@ -60,7 +60,20 @@ pub unsafe fn raise_own(object: *mut Object, error: c_int, function: &CStr) -> c
         return 0;
     }
     let on = raised_on(object);
-    let handler = handler_of(on);
+    // SAFETY: the caller's; handlers in the table are held.
+    unsafe { raise_by(handler_of(on), on, error, function) }
+}
+
+/// Raises an error, in the application's own values, by a handler that need not be the object's.
+///
+/// # Safety
+/// As [`raise`]; `handler` must be alive, `on` an object that handles errors.
+pub unsafe fn raise_by(
+    handler: *mut Object,
+    on: *mut Object,
+    error: c_int,
+    function: &CStr,
+) -> c_int {
     // SAFETY: handlers in the table are held; the application's function is called as it was declared to us.
     unsafe {
         match i32::from((*handler).standard) {

@@ -37,6 +37,8 @@ pub unsafe fn run(
 #[cold]
 fn may_come_early(function: &CStr) -> bool {
     let early = [
+        "MPI_Error_class",
+        "MPI_Error_string",
         "MPI_Info_",
         "MPI_Session_create_errhandler",
         "MPI_Errhandler_free",

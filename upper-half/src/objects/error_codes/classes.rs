@@ -37,6 +37,73 @@ pub fn text(neutral: i32) -> &'static str {
     }
 }
 
+/// Texts of the first classes, in their order.
+const FIRST: [&str; 57] = [
+    "no error",
+    "invalid buffer",
+    "invalid count",
+    "invalid datatype",
+    "invalid tag",
+    "invalid communicator",
+    "invalid rank",
+    "invalid request",
+    "invalid root",
+    "invalid group",
+    "invalid operation",
+    "invalid topology",
+    "invalid dimensions",
+    "invalid argument",
+    "unknown error",
+    "message truncated on receive",
+    "other error",
+    "internal error",
+    "operation pending",
+    "the error is in the status",
+    "permission denied",
+    "invalid access mode",
+    "invalid assertion",
+    "invalid file name",
+    "invalid base",
+    "conversion of data failed",
+    "invalid displacement",
+    "data representation defined twice",
+    "the file exists",
+    "the file is in use",
+    "invalid file",
+    "the info's key is too long",
+    "no such key in the info",
+    "the info's value is too long",
+    "invalid info",
+    "input or output failed",
+    "invalid keyval",
+    "invalid type of lock",
+    "no such service name",
+    "no memory left",
+    "arguments differ among processes",
+    "no space left",
+    "no such file",
+    "invalid port",
+    "quota exceeded",
+    "the file is read-only",
+    "memory cannot be attached to the window",
+    "conflicting accesses to a window",
+    "memory outside of the window",
+    "memory cannot be shared",
+    "wrong synchronization of a window",
+    "service name not published",
+    "invalid size",
+    "processes cannot be spawned",
+    "unsupported data representation",
+    "unsupported operation",
+    "invalid window",
+];
+
+/// What a class means, where no library can be asked.
+pub fn early_text(neutral: i32) -> &'static str {
+    let first = usize::try_from(neutral).ok().and_then(|it| FIRST.get(it));
+    first.copied().unwrap_or_else(|| text(neutral))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

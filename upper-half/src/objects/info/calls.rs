@@ -94,7 +94,9 @@ pub unsafe fn info_set(info: Info, key: *const c_char, value: *const c_char) -> 
                 return Err(class::INFO_VALUE);
             }
             let value = CStr::from_ptr(value).to_bytes();
-            if value.is_empty() || value.len() > abi::MAX_INFO_VAL {
+            // MPICH takes a value of nothing.
+            let too_short = value.is_empty() && cfg!(application = "openmpi");
+            if too_short || value.len() > abi::MAX_INFO_VAL {
                 return Err(class::INFO_VALUE);
             }
             change(info, |pairs| pairs.set(key, value))

@@ -354,3 +354,38 @@ fn succeed(mut command: Command) -> Result<(), Failed> {
     );
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stillpoint_faults::Point;
+
+    /// The names between two marks in the settings of nextest, separated by bars.
+    fn names(from: &str, to: &str) -> Vec<String> {
+        let settings = fs::read_to_string(place::project().join(".config/nextest.toml")).unwrap();
+        let (_, rest) = settings.split_once(from).unwrap();
+        let (list, _) = rest.split_once(to).unwrap();
+        list.split('|').map(|name| name.trim().to_owned()).collect()
+    }
+
+    /// nextest does not say so when a name in a filter is nobody's.
+    #[test]
+    fn everything_that_the_fast_profile_names_is_there() {
+        let programs = names("(still|moving) :: (", ")");
+        assert_eq!(programs.len(), 60);
+        for name in programs {
+            let found = [Kind::Still, Kind::Moving]
+                .iter()
+                .find_map(|kind| Program::named(*kind, &name).ok());
+            let program = found.unwrap_or_else(|| panic!("no program {name}"));
+            assert!(program.ranks.contains(&2), "{name} has no two ranks");
+            assert_eq!(program.safe_states[0], CLOCK, "{name}");
+        }
+        let points = names("binary(fault_points) & test(/(?x) ^ (", ")");
+        assert_eq!(points.len(), 12);
+        for name in points {
+            let known = |point: &&Point| name.ends_with(&format!("-{}", point.name()));
+            assert!(Point::ALL.iter().any(|point| known(&point)), "no {name}");
+        }
+    }
+}

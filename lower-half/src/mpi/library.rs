@@ -9,11 +9,6 @@ mod mpich;
 mod openmpi;
 #[cfg(library = "abi")]
 mod standard;
-// The unit tests are those of the executable for Open MPI. What the others have beside its sources is tested there too.
-#[cfg(all(test, library = "openmpi"))]
-#[allow(dead_code, reason = "the tests alone need it here")]
-#[path = "library/loaded/texts.rs"]
-mod texts;
 
 #[cfg(library = "mpich")]
 pub use mpich::*;

@@ -15,7 +15,8 @@ fn root() -> PathBuf {
 
 /// Text of a cell of a table.
 fn cell(text: &str) -> String {
-    text.replace('|', "\\|").replace('\n', " ")
+    let text = text.replace('|', "\\|").replace("\n\n", ". ");
+    text.replace('\n', " ")
 }
 
 /// How an argument is written, as a cell's text.
@@ -67,11 +68,13 @@ fn section(text: &mut String, command: &Command, name: &str, level: usize) {
     let marks = "#".repeat(level);
     let about = command.get_long_about().or_else(|| command.get_about());
     let about = about.map_or_else(String::new, ToString::to_string);
-    let _ = writeln!(
-        text,
-        "\n{marks} `{name}`\n\n{}.",
-        about.trim_end_matches('.')
-    );
+    let _ = writeln!(text, "\n{marks} `{name}`");
+    for paragraph in about.split("\n\n") {
+        let _ = match paragraph.strip_prefix("mpirun ") {
+            Some(example) => writeln!(text, "\n    mpirun {example}"),
+            None => writeln!(text, "\n{}.", paragraph.trim_end_matches('.')),
+        };
+    }
     let shown = |argument: &&Arg| !argument.is_hide_set() && argument.get_id() != "help";
     let (options, operands): (Vec<&Arg>, Vec<&Arg>) = command
         .get_arguments()

@@ -34,6 +34,7 @@ use stillpoint_protocol::launch::Launch;
 fn main() {
     // While there is one thread.
     ground::page::prepare_fence();
+    ground::space::be_sparing();
     let arguments = match ground::apart::ensure(std::env::args_os().skip(1).collect()) {
         Ok(arguments) => arguments.into_iter().map(OsStringExt::into_vec),
         Err(error) => {

@@ -82,6 +82,12 @@ impl Directory {
         create_at(self.as_fd(), Path::new(name))
     }
 
+    /// Opens a file in it to write to it, made if it is not there, as it is otherwise.
+    pub fn open_or_create(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::CREATE;
+        open_at(self.as_fd(), Path::new(name), flags, self.whose())
+    }
+
     /// Replaces a file in it in one step: a reader sees the old one or the new one, whoever else replaces it meanwhile, from
     /// this host or another. It is on the disk when this returns, if the replacement is a durable one.
     /// At each of its steps a fault may be asked for; `None`: no checkpoint and no restart needs the file, and it is not durable.

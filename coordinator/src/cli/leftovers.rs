@@ -160,7 +160,11 @@ mod tests {
         let part = JobPart::new(&root.path().join("fast"), JOB);
         part.claim(&directory).unwrap();
         for epoch in [4, 5] {
-            let image = part.make_epoch(epoch).unwrap().join("rank-000000.img");
+            let image = part
+                .make_epoch(epoch)
+                .unwrap()
+                .path()
+                .join("rank-000000.img");
             std::fs::write(image, [1; 5000]).unwrap();
         }
         (root, part)

@@ -1,6 +1,7 @@
 //! Work in steps on several threads. A thread that leaves the processor to others cannot take that back, so the work goes on on new threads, which leave less.
 
 use std::io;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Work that another thread can go on with after any step.
@@ -66,28 +67,47 @@ impl Crew {
     }
 }
 
-/// Gives back what was not done when the time was over. Without a time this thread does its part.
+/// Gives back what was not done when the time was over. This thread does a part where there is no time limit, and those parts for which no thread can be
+/// started.
 fn on_threads<S: Steps>(
-    mut work: Vec<S>,
+    work: Vec<S>,
     way: Option<(fn(), Instant)>,
     done: &mut Vec<S>,
 ) -> io::Result<Vec<S>> {
     let until = way.map(|(_, until)| until);
-    let mine = work.pop_if(|_| way.is_none());
+    let pieces: Vec<_> = work
+        .into_iter()
+        .map(|piece| Mutex::new(Some(piece)))
+        .collect();
+    let take = |piece: &Mutex<Option<S>>| {
+        let mut piece = piece.lock().unwrap_or_else(PoisonError::into_inner);
+        piece.take()
+    };
     let all = std::thread::scope(|scope| -> io::Result<Vec<_>> {
-        let others = work.into_iter().map(|piece| {
-            std::thread::Builder::new().spawn_scoped(scope, move || {
+        let (mut threads, mut mine) = (Vec::new(), Vec::new());
+        for (number, piece) in pieces.iter().enumerate() {
+            let carry_out = move || {
                 if let Some((give_way, _)) = way {
                     give_way();
                 }
-                steps(piece, until)
-            })
-        });
-        let others: Vec<_> = others.collect();
-        let mine = mine.map(|piece| steps(piece, until));
-        let joined = others.into_iter().map(|thread| {
+                take(piece).map(|piece| steps(piece, until)).transpose()
+            };
+            let is_mine = way.is_none() && number == 0;
+            let started =
+                (!is_mine).then(|| std::thread::Builder::new().spawn_scoped(scope, carry_out));
+            match started {
+                Some(Ok(thread)) => threads.push(thread),
+                Some(Err(_)) | None => mine.push(piece),
+            }
+        }
+        let mine: Vec<_> = mine
+            .into_iter()
+            .filter_map(take)
+            .map(|piece| steps(piece, until))
+            .collect();
+        let joined = threads.into_iter().filter_map(|thread| {
             let ended_early = |_| Err(io::Error::other("a worker thread ended early"));
-            thread?.join().unwrap_or_else(ended_early)
+            thread.join().unwrap_or_else(ended_early).transpose()
         });
         joined.chain(mine).collect()
     })?;

@@ -75,19 +75,25 @@ impl JobPart {
         Ok(PathBuf::from(OsStr::from_bytes(&bytes)))
     }
 
-    /// The directory of an epoch.
+    /// The path of an epoch's directory.
     pub fn epoch(&self, epoch: u64) -> PathBuf {
         self.path.join(epoch_name(epoch))
     }
 
-    /// Makes the directory of an epoch.
-    pub fn make_epoch(&self, epoch: u64) -> io::Result<PathBuf> {
+    /// Makes the directory of an epoch, or takes the one that is there. The part as well as what is in it has to be ours, and whatever becomes of their names
+    /// afterwards, files are opened in what was looked at.
+    pub fn make_epoch(&self, epoch: u64) -> io::Result<Directory> {
         strike(Point::FastMake)?;
-        // The part as well as what is in it has to be ours.
-        Directory::make(&self.path)?;
-        let directory = self.epoch(epoch);
-        Directory::make(&directory)?;
-        Ok(directory)
+        let (part, name) = (Directory::make(&self.path)?, epoch_name(epoch));
+        match part.make_below(&name, None) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => part.below(&name),
+            made => made,
+        }
+    }
+
+    /// The directory of an epoch that is there.
+    pub fn held_epoch(&self, epoch: u64) -> io::Result<Directory> {
+        self.held()?.below(&epoch_name(epoch))
     }
 
     /// The epochs that something is kept of.
@@ -100,7 +106,7 @@ impl JobPart {
     /// Bytes that the parts of an epoch take: holes take nothing.
     pub fn bytes(&self, epoch: u64) -> u64 {
         let of = || -> io::Result<u64> {
-            let epoch = self.held()?.below(&epoch_name(epoch))?;
+            let epoch = self.held_epoch(epoch)?;
             let names = epoch.names()?;
             let files = names.iter().filter_map(|name| {
                 let file = epoch.open_file(name.to_str()?).ok()?;
@@ -150,7 +156,10 @@ mod tests {
         part.claim(Path::new("/scratch/melt.d")).unwrap();
         for epoch in [3, 4] {
             fs::write(
-                part.make_epoch(epoch).unwrap().join("rank-000000.img"),
+                part.make_epoch(epoch)
+                    .unwrap()
+                    .path()
+                    .join("rank-000000.img"),
                 [1; 5000],
             )
             .unwrap();

@@ -2,16 +2,18 @@
 //!
 //! ```text
 //! slot: 24 bytes, [low half of the key, other half, place]     empty: zeros     place: rank << 44 | offset
+//! ... and a word behind them: what all keys are seeded with
 //! ```
 //!
 //! The table may lie in memory that the ranks of a node share. A slot is taken by an exchange of its first word, and counts when its last word is
 //! there; nobody waits for whoever has taken one. So a rank that ends in the middle leaves a slot that is of no use, and nothing else. The table
 //! does not grow: where it is full, chunks are written although others have them.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::compression::Codec;
 use crate::format::checksum;
@@ -36,14 +38,10 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Of a chunk as it is stored. Equal bytes of the same codec are decompressed to equal bytes, of which there are equally many.
-    pub fn of(stored: &[u8], codec: Codec, bytes: u32) -> Key {
-        let sum = xxh3_128(stored);
-        // Both sums of anything long are made in one go: the short one is half of the long one.
-        let checksum = match stored.len() > 240 {
-            true => sum as u64,
-            false => checksum(stored),
-        };
+    /// Of a chunk as it is stored. Equal bytes of the same codec are decompressed to equal bytes, of which there are equally many. Without the seed
+    /// nobody can prepare chunks that are taken for one another.
+    pub fn of(stored: &[u8], codec: Codec, bytes: u32, seed: u64) -> Key {
+        let (sum, checksum) = (xxh3_128_with_seed(stored, seed), checksum(stored));
         let form = u64::from(bytes) << 2 | u64::from(codec as u32);
         Key {
             low: (sum as u64).max(1),
@@ -69,27 +67,43 @@ pub struct Index {
     words: Box<dyn AsRef<[AtomicU64]> + Send + Sync>,
     /// Slots, a power of two.
     slots: usize,
+    seed: u64,
 }
 
 impl Index {
-    /// How many words of zeros are a table for so many bytes of memory: 24 bytes for 64 to 128 KiB.
+    /// How many words are a table for so many bytes of memory: 24 bytes for 64 to 128 KiB. The last word is the seed, all others are zeros.
     pub fn words_for(bytes: u64) -> usize {
         let slots = bytes.div_ceil(BYTES_A_SLOT).max(64).next_power_of_two();
-        slots as usize * WORDS
+        slots as usize * WORDS + 1
     }
 
-    /// A table in these words: zeros, or what others have made of them.
+    /// A seed that nobody knows.
+    pub fn new_seed() -> u64 {
+        // The standard library asks the kernel for it.
+        RandomState::new().build_hasher().finish()
+    }
+
+    /// A table in these words: zeros and a seed, or what others have made of them.
     pub fn in_words(words: impl AsRef<[AtomicU64]> + Send + Sync + 'static) -> Index {
+        let last = words.as_ref().last();
+        let seed = last.map_or(0, |word| word.load(Ordering::Relaxed));
         let slots = words.as_ref().len() / WORDS;
         Index {
             words: Box::new(words),
             slots: slots.checked_ilog2().map_or(0, |bits| 1 << bits),
+            seed,
         }
+    }
+
+    /// What a chunk as it is stored is looked for by.
+    pub(crate) fn key(&self, stored: &[u8], codec: Codec, bytes: u32) -> Key {
+        Key::of(stored, codec, bytes, self.seed)
     }
 
     /// A table for one image of so many bytes of memory.
     pub fn of_one(bytes: u64) -> Index {
-        let words = (0..Index::words_for(bytes)).map(|_| AtomicU64::new(0));
+        let zeros = (1..Index::words_for(bytes)).map(|_| AtomicU64::new(0));
+        let words = zeros.chain([AtomicU64::new(Index::new_seed())]);
         Index::in_words(words.collect::<Vec<_>>())
     }
 
@@ -153,27 +167,35 @@ mod tests {
     use super::*;
 
     fn key(seed: u64) -> Key {
-        Key::of(&seed.to_le_bytes(), Codec::None, 8)
+        Key::of(&seed.to_le_bytes(), Codec::None, 8, 7)
     }
 
+    /// The checksum stands in images and is everybody's; what chunks are found by is not.
     #[test]
-    fn the_short_sum_is_half_of_the_long_one() {
-        let bytes: Vec<u8> = (0..5000_u32).map(|at| ((at * at) >> 3) as u8).collect();
-        for length in (0..600).chain([4096, 4999, 5000]) {
-            let stored = &bytes[..length];
-            let found = Key::of(stored, Codec::Lz4, 9).checksum;
-            assert_eq!(found, checksum(stored), "{length}");
-        }
+    fn keys_are_seeded_and_checksums_are_not() {
+        let stored = [7; 5000];
+        let one = Key::of(&stored, Codec::Lz4, 9, 1);
+        let other = Key::of(&stored, Codec::Lz4, 9, 2);
+        assert_eq!(
+            (one.checksum, other.checksum),
+            (checksum(&stored), one.checksum)
+        );
+        assert!(one.low != other.low && one.high != other.high);
+        let tables = [Index::of_one(0), Index::of_one(0)];
+        let [one, other] = tables
+            .each_ref()
+            .map(|table| table.key(&stored, Codec::Lz4, 9));
+        assert_ne!(one, other);
     }
 
     #[test]
     fn what_is_decompressed_otherwise_is_another_chunk() {
         let stored = [7; 5000];
         let keys = [
-            Key::of(&stored, Codec::None, 5000),
-            Key::of(&stored, Codec::Lz4, 5001),
-            Key::of(&stored, Codec::Zstd, 5001),
-            Key::of(&stored, Codec::Zstd, 5002),
+            Key::of(&stored, Codec::None, 5000, 7),
+            Key::of(&stored, Codec::Lz4, 5001, 7),
+            Key::of(&stored, Codec::Zstd, 5001, 7),
+            Key::of(&stored, Codec::Zstd, 5002, 7),
         ];
         for (number, key) in keys.iter().enumerate() {
             assert!(keys[number + 1..].iter().all(|other| other != key));

@@ -74,7 +74,7 @@ pub use pages::PageRun;
 pub use reader::{Blob, Reader};
 pub use sharing::Sharing;
 pub use tables::{Region, Thread};
-pub use writer::{Content, Writer, Written};
+pub use writer::{Content, MOST_RUNS, Writer, Written};
 
 /// The name of a rank's image inside an epoch's directory.
 pub fn image_name(rank: u32) -> String {

@@ -20,7 +20,7 @@ use stillpoint_faults::{Point, strike};
 use crate::compression::{Codec, Compression, Compressor, worst_case};
 use crate::crew::{Crew, Steps};
 use crate::format::{CHUNK_BYTES, ChunkRecord, RunRecord, checksum};
-use crate::index::{Key, Place};
+use crate::index::Place;
 use crate::pages::PageRun;
 use crate::sharing::Sharing;
 use crate::store::Store;
@@ -224,7 +224,7 @@ impl Chunks<'_, '_> {
         let is_worth_it = input.len() >= LEAST && stored.len() >= LEAST_STORED;
         let (checksum, place) = match self.work.sharing.filter(|_| is_worth_it) {
             Some(sharing) => {
-                let key = Key::of(stored, codec, input.len() as u32);
+                let key = sharing.key(stored, codec, input.len() as u32);
                 (key.checksum, sharing.find(key, make))
             }
             None => (checksum(stored), Place::Here(make())),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
+use crate::compression::Codec;
 use crate::index::{Index, Key, Place};
 
 /// Most images of its own epoch that one is written to need: each is a file that a restart opens.
@@ -30,6 +31,10 @@ impl Sharing {
     /// The image of a rank, of at most so many bytes of memory, has each chunk once, whatever other images have.
     pub fn in_one_image(rank: u32, bytes: u64) -> Sharing {
         Sharing::with(Index::of_one(bytes), rank)
+    }
+
+    pub(crate) fn key(&self, stored: &[u8], codec: Codec, bytes: u32) -> Key {
+        self.index.key(stored, codec, bytes)
     }
 
     pub(crate) fn find(&self, key: Key, make: impl FnOnce() -> u64) -> Place {

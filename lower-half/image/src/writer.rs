@@ -25,7 +25,7 @@ use crate::pages::PageRun;
 use crate::sharing::Sharing;
 use crate::store::Store;
 use crate::tables::{Region, Thread};
-use finish::MOST_RUNS;
+pub use finish::MOST_RUNS;
 
 /// Bytes kept besides memory.
 #[derive(Clone, Debug, PartialEq, Eq)]

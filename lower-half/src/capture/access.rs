@@ -38,6 +38,8 @@ struct State {
     inside: usize,
     /// Changes to the upper half that are undone when these are dropped.
     changes: Vec<Box<dyn Any + Send>>,
+    /// Those that nobody puts back before.
+    lasting: Vec<Box<dyn Any + Send>>,
 }
 
 /// Somebody is inside.
@@ -85,10 +87,16 @@ impl Access {
                 .unwrap_or_else(PoisonError::into_inner);
         }
         state.changes.clear();
+        state.lasting.clear();
     }
 }
 
 impl Inside<'_> {
+    /// Keeps a change to the upper half until the access is taken back.
+    pub fn lasts(&self, change: impl Any + Send) {
+        self.0.state().lasting.push(Box::new(change));
+    }
+
     /// Keeps a change to the upper half until it is [put back](Inside::put_back), or the access is taken back.
     pub fn changes(&self, change: impl Any + Send) {
         self.0.state().changes.push(Box::new(change));

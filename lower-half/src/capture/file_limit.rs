@@ -1,18 +1,27 @@
-//! The application's limit on the length of files (`RLIMIT_FSIZE`), out of the way while its image is written.
+//! Limits of the application's that are out of the way while its image is written: on the length of files (`RLIMIT_FSIZE`) and on its address space
+//! (`RLIMIT_AS`).
 //!
-//! The limit is the process's. Its threads stand still meanwhile, so that none of them sees that it is another one for a while.
-//! A write beyond it would fail, and leave SIGXFSZ pending for the thread that wrote.
+//! A limit is the process's. Its threads stand still meanwhile, so that none of them sees that it is another one for a while.
+//! A write beyond the first would fail, and leave SIGXFSZ pending for the thread that wrote. Memory beyond the second is not given.
 
-/// The limit as the application has it; comes back when this is dropped.
-pub struct FileLimit {
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::ground::space;
+
+/// A limit as the application has it; comes back when this is dropped.
+pub struct Lifted {
+    resource: libc::__rlimit_resource_t,
     own: Option<libc::rlimit>,
 }
 
-impl FileLimit {
+impl Lifted {
     /// Lifts the limit as far as this process may.
-    pub fn lift() -> FileLimit {
-        let Some(own) = get().filter(|own| own.rlim_cur != libc::RLIM_INFINITY) else {
-            return FileLimit { own: None };
+    fn lift(resource: libc::__rlimit_resource_t) -> Lifted {
+        let Some(own) = get(resource).filter(|own| own.rlim_cur != libc::RLIM_INFINITY) else {
+            return Lifted {
+                resource,
+                own: None,
+            };
         };
         let without = libc::rlimit {
             rlim_cur: libc::RLIM_INFINITY,
@@ -22,20 +31,78 @@ impl FileLimit {
             rlim_cur: own.rlim_max,
             rlim_max: own.rlim_max,
         };
-        let lifted = set(without) || set(hard);
-        FileLimit {
+        let lifted = set(resource, without) || set(resource, hard);
+        Lifted {
+            resource,
             own: lifted.then_some(own),
         }
+    }
+}
+
+impl Drop for Lifted {
+    fn drop(&mut self) {
+        if let Some(own) = self.own {
+            // A lower limit is never refused.
+            set(self.resource, own);
+            if self.resource == libc::RLIMIT_AS {
+                *applications() = None;
+            }
+        }
+    }
+}
+
+/// What the application's limit on address space is while it is lifted.
+static APPLICATIONS: Mutex<Option<libc::rlimit>> = Mutex::new(None);
+
+fn applications() -> MutexGuard<'static, Option<libc::rlimit>> {
+    APPLICATIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The limit on address space.
+pub struct SpaceLimit;
+
+impl SpaceLimit {
+    /// What an image is written with, if the application runs on meanwhile.
+    const ROOM: u64 = 128 << 20;
+
+    /// Lifts the limit as far as this process may.
+    pub fn lift() -> Lifted {
+        let lifted = Lifted::lift(libc::RLIMIT_AS);
+        *applications() = lifted.own;
+        lifted
+    }
+
+    /// The limit that the application has, whether it is lifted or not.
+    pub fn of_application() -> Option<libc::rlimit> {
+        let lifted = *applications();
+        lifted.or_else(|| get(libc::RLIMIT_AS))
+    }
+
+    /// Whether the limit leaves too little to write an image with while it holds.
+    pub fn is_near() -> bool {
+        let limit = Self::of_application().map(|limit| limit.rlim_cur);
+        let limit = limit.filter(|limit| *limit != libc::RLIM_INFINITY);
+        limit.is_some_and(|limit| limit.saturating_sub(space::used()) < Self::ROOM)
+    }
+}
+
+/// The limit on the length of files.
+pub struct FileLimit;
+
+impl FileLimit {
+    /// Lifts the limit as far as this process may.
+    pub fn lift() -> Lifted {
+        Lifted::lift(libc::RLIMIT_FSIZE)
     }
 
     /// Whether there is a limit.
     pub fn is_set() -> bool {
-        get().is_some_and(|own| own.rlim_cur != libc::RLIM_INFINITY)
+        get(libc::RLIMIT_FSIZE).is_some_and(|own| own.rlim_cur != libc::RLIM_INFINITY)
     }
 
     /// Says so, in words for people, if no file may have so many bytes.
     pub fn shorter_than(bytes: u64) -> Option<String> {
-        let limit = get()?.rlim_cur;
+        let limit = get(libc::RLIMIT_FSIZE)?.rlim_cur;
         (limit < bytes).then(|| {
             format!(
                 "its limit on the length of files (RLIMIT_FSIZE) is {limit} bytes, and its image is longer: start it with a \
@@ -45,25 +112,16 @@ impl FileLimit {
     }
 }
 
-impl Drop for FileLimit {
-    fn drop(&mut self) {
-        if let Some(own) = self.own {
-            // A lower limit is never refused.
-            set(own);
-        }
-    }
-}
-
-fn get() -> Option<libc::rlimit> {
+fn get(resource: libc::__rlimit_resource_t) -> Option<libc::rlimit> {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
     // SAFETY: the kernel fills the structure.
-    (unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } == 0).then_some(limit)
+    (unsafe { libc::getrlimit(resource, &raw mut limit) } == 0).then_some(limit)
 }
 
-fn set(limit: libc::rlimit) -> bool {
+fn set(resource: libc::__rlimit_resource_t, limit: libc::rlimit) -> bool {
     // SAFETY: the kernel reads the structure.
-    unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) == 0 }
+    unsafe { libc::setrlimit(resource, &raw const limit) == 0 }
 }

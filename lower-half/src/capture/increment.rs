@@ -30,7 +30,7 @@ pub use devices::Devices;
 use devices::{Device, Known, Name};
 use known::{State, state};
 pub use known::{committed, follows, remember};
-use parts::{bytes, narrow, parts, whole_pages, wide};
+use parts::{bytes, is_scattered, narrow, parts, whole_pages, wide};
 
 /// What an image is to hold of private memory, and how it gets there.
 pub struct Increment {
@@ -53,6 +53,8 @@ pub struct Increment {
     left: Vec<Origin>,
     /// What stays where it is.
     kept: Vec<Range<usize>>,
+    /// How many stretches of what was compared do not.
+    stretches: usize,
     /// What is known of the next image's blocks.
     table: Table,
     counts: BTreeMap<u64, Counts>,
@@ -88,6 +90,7 @@ impl Increment {
             regions: regions.iter().map(Region::range).collect(),
             left: Vec::new(),
             kept: Vec::new(),
+            stretches: 0,
             table: Table::new(BlockSize::PAGE),
             counts: BTreeMap::new(),
             hashers: None,
@@ -135,6 +138,11 @@ impl Increment {
                 path: writer.path().to_owned(),
                 problem: error.to_string(),
             })?;
+        self.stretches += found.changed.len();
+        if is_scattered(0, self.stretches) {
+            // Too many records with a field that changes: they are written with what lies between them.
+            return self.put(writer, &compared, pages);
+        }
         // What is as it was may lie where it is not to be looked for any more.
         let unchanged = within(&wide(&found.unchanged), &self.regions);
         let carried = self.base.as_ref().map(|base| base.carry(&unchanged));
@@ -230,7 +238,11 @@ pub unsafe fn since_the_last(
         Some((base, _)) => base.settle(image).is_ok(),
         None => false,
     };
-    let is_there = |(base, _): &&(Base, Arc<Table>)| looked && settled && base.check(image).is_ok();
+    let written = state.tracker.written().len();
+    let is_there = |(base, _): &&(Base, Arc<Table>)| {
+        let scattered = is_scattered(base.tables.runs.len(), written);
+        looked && settled && !scattered && base.check(image).is_ok()
+    };
     // A stretch of an image lies in one mapping.
     let mapped: Vec<Range<usize>> = mappings.iter().map(Mapping::addresses).collect();
     let cut = |ranges| ranges::split(&ranges::joined(ranges), &mapped).0;

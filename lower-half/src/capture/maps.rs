@@ -107,6 +107,8 @@ struct Since {
     changes: u64,
     /// `PR_SET_MEMORY_MERGE` concerns all mappings.
     merges: i32,
+    /// Which pages are swapped out is a detail that changes by itself.
+    swapped_out: Option<u64>,
 }
 
 impl Since {
@@ -116,6 +118,7 @@ impl Since {
             changes: memory::changes(),
             // SAFETY: tells something.
             merges: unsafe { libc::prctl(PR_GET_MEMORY_MERGE, 0, 0, 0, 0) },
+            swapped_out: free::swapped_out(),
         }
     }
 }
@@ -140,9 +143,8 @@ impl Seen {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_valid = |known: &&Known| known.since == Since::now() && pagemap::are_found_quickly();
         let known = seen.as_ref().filter(is_valid);
-        // Which pages have been swapped out is a detail that changes by itself.
         let has_parts = |it: &Mapping| !memory::parts(it.start..it.end).is_empty();
-        let known = match known.filter(|_| !free::swaps()) {
+        let known = match known {
             Some(known) => again(&known.mappings, without_details()?, has_parts),
             None => None,
         };
@@ -150,12 +152,23 @@ impl Seen {
             Some(known) => known,
             None => seen.insert(Known::read()?).mappings.clone(),
         };
+        let since = seen.as_ref().and_then(|known| known.since.swapped_out);
+        *SWAPPED_OUT.lock().unwrap_or_else(PoisonError::into_inner) = since;
         let own = |mapping: Mapping| {
             let parts = memory::parts(mapping.start..mapping.end);
             parts.into_iter().map(move |part| mapping.part(part))
         };
         Ok(all.into_iter().flat_map(own).collect())
     }
+}
+
+/// How many pages the node had swapped out before details were told last.
+static SWAPPED_OUT: Mutex<Option<u64>> = Mutex::new(None);
+
+/// Whether pages may have been swapped out since details were told.
+pub fn may_have_swapped() -> bool {
+    let before = *SWAPPED_OUT.lock().unwrap_or_else(PoisonError::into_inner);
+    before.is_none() || before != free::swapped_out()
 }
 
 /// The details of these mappings, where all of them that matter have been seen as they are.

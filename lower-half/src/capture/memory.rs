@@ -13,7 +13,7 @@ use stillpoint_tracking::pagemap::PageMap;
 
 use super::contents::{Contents, FileKey, data};
 use super::guarded;
-use super::maps::Mapping;
+use super::maps::{self, Mapping};
 use super::reading::{self, Loadable};
 use super::window_memory::Below;
 use crate::arch::PAGE;
@@ -336,6 +336,10 @@ fn shared_stretches(
     }
     let mut found = pages.touched(mapping.addresses())?;
     found.extend(cached(mapping)?);
+    // Nothing tells of a page of shared memory that is swapped out, but for the mapping's details.
+    if maps::may_have_swapped() {
+        return readable(&mapping.addresses(), guards);
+    }
     Ok(without(ranges::joined(found), guards))
 }
 

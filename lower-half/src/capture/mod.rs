@@ -64,7 +64,7 @@ use access::{Access, Memory, Revoked};
 use apart::apart;
 use behind::{Behind, Parted};
 use contents::Contents;
-use file_limit::FileLimit;
+use file_limit::{FileLimit, SpaceLimit};
 use increment::{Devices, Increment};
 pub use rank::{remember, size, write};
 use reading::Loadable;
@@ -214,8 +214,9 @@ unsafe fn write_to(
         },
     };
     increment.add_contents(&contents.mapped().collect::<Vec<_>>());
-    // The limit is the application's, and the image is not its file.
-    let behind = behind.filter(|_| !devices::may_write() && !FileLimit::is_set());
+    // The limits are the application's, and the image is not its file.
+    let limited = FileLimit::is_set() || SpaceLimit::is_near();
+    let behind = behind.filter(|_| !devices::may_write() && !limited);
     let set_apart = behind.map(|(behind, say)| (behind.part(&increment.changed, mappings), say));
     // The image is not the application's file.
     inside.changes(FileLimit::lift());

@@ -10,6 +10,7 @@ use stillpoint_part::Kind;
 
 use serde::{Deserialize, Serialize};
 
+use super::file_limit::SpaceLimit;
 use super::scheduling;
 use super::signals::Waiting;
 use crate::ground::told;
@@ -163,6 +164,9 @@ fn status_field(key: &str, radix: u32) -> Option<u64> {
 }
 
 fn limit(resource: u32) -> Option<libc::rlimit> {
+    if resource == libc::RLIMIT_AS {
+        return SpaceLimit::of_application();
+    }
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::gate::descriptors;
 use crate::gpu::{client, staged};
-use crate::ground::cores;
+use crate::ground::{cores, free};
 
 /// What a launch says of the job, for its images.
 struct Job {
@@ -142,11 +142,12 @@ pub unsafe fn write(
         compression,
         incremental: begin.incremental,
         dedup: match (begin.dedup, known) {
+            _ if free::is_tight() => capture::Dedup::Off,
             (Dedup::Off, _) => capture::Dedup::Off,
             (_, None) => capture::Dedup::Alone,
             (_, Some(known)) => capture::Dedup::With(known),
         },
-        workers: JOB.get().map_or(1, |job| job.workers),
+        workers: JOB.get().map_or(1, |job| free::workers(job.workers)),
         threads,
         inventory,
         payloads,

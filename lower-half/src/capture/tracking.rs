@@ -332,6 +332,17 @@ mod tests {
             unsafe { libc::mmap(at(44), 20 * PAGE, both, flags, -1, 0) };
             write(50);
             look(&[50], "a neighbour");
+            // SAFETY: the child writes to a page of its own and ends; nobody else has one to wait for.
+            unsafe {
+                let child = libc::fork();
+                if child == 0 {
+                    write(50);
+                    libc::_exit(0);
+                }
+                write(51);
+                libc::waitpid(child, std::ptr::null_mut(), 0);
+            }
+            look(&[51], "shared with a child");
             // SAFETY: as above.
             unsafe { libc::mmap(at(0), 64 * PAGE, both, flags, -1, 0) };
             look(&[], "a mapping over all of it");

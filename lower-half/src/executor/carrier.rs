@@ -20,6 +20,7 @@ use super::stopping;
 use crate::capture::access::Access;
 use crate::capture::behind::Behind;
 use crate::capture::driver;
+use crate::capture::file_limit::SpaceLimit;
 use crate::capture::maps::Seen;
 use crate::capture::still::Still;
 use crate::ground::page::Page;
@@ -73,6 +74,9 @@ impl Executor {
             ));
         }
         let access = Arc::new(Access::default());
+        if let Ok(inside) = access.enter() {
+            inside.lasts(SpaceLimit::lift());
+        }
         let table = Arc::new(Table::default());
         let (tasks, given) = mpsc::channel();
         let carrier = Carrier {

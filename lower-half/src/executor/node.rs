@@ -8,6 +8,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -70,7 +71,9 @@ fn make(name: &str) -> io::Result<File> {
     // SAFETY: made just now.
     let file = File::from(unsafe { OwnedFd::from_raw_fd(number) });
     let words = Index::words_for(free::of_the_node());
-    file.set_len((words * size_of::<AtomicU64>()) as u64)?;
+    let last = ((words - 1) * size_of::<AtomicU64>()) as u64;
+    file.set_len(last)?;
+    file.write_all_at(&Index::new_seed().to_ne_bytes(), last)?;
     // Nobody can take away what others have mapped.
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
     // SAFETY: touches no memory.

@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 
 use stillpoint_image::store::Store;
 
-use super::cores;
+use super::{cores, free};
 use crate::arch::PAGE;
 use direct::Direct;
 use queue::Queue;
@@ -24,7 +24,7 @@ use queue::Queue;
 pub fn image(file: File) -> Box<dyn Store> {
     match Direct::offers(&file) {
         true => {
-            let bytes = windows::bytes_for(cores::ranks_here());
+            let bytes = windows::bytes_for(cores::ranks_here(), free::left());
             Box::new(Queue::new(Direct::new(file), bytes))
         }
         false => Box::new(Disk(file)),

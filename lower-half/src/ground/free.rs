@@ -3,15 +3,39 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::cores;
+use super::{cores, space};
 
-/// What this rank may take for copies of its own memory: half of what is free, shared by the ranks of the node.
+/// With less than this nothing is copied: what else an image takes has to come from it, and page tables.
+const TIGHT: u64 = 64 << 20;
+
+/// What this rank may take for copies of its own memory: half of what is free.
 pub fn for_copies() -> u64 {
+    match left() {
+        left if left < TIGHT => 0,
+        left => left / 2,
+    }
+}
+
+/// What this rank may still take: what is free, also in its control groups and those around them, shared by the ranks of the node; and what is left of the
+/// addresses that it may have.
+pub fn left() -> u64 {
     let node = available(&fs::read_to_string("/proc/meminfo").unwrap_or_default()).unwrap_or(0);
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let groups = groups.lines().filter_map(group);
     let group = groups.filter_map(|group| group.left()).min();
-    group.map_or(node, |group| group.min(node)) / 2 / cores::ranks_here().max(1) as u64
+    let shared = group.map_or(node, |group| group.min(node)) / cores::ranks_here().max(1) as u64;
+    space::left().map_or(shared, |space| space.min(shared))
+}
+
+/// Whether there is so little left that an image is to take as little as can be.
+pub fn is_tight() -> bool {
+    left() < TIGHT
+}
+
+/// Of so many threads that could pack an image's pages, those that there is memory for: each has 4 MiB.
+pub fn workers(most: usize) -> usize {
+    let fits = usize::try_from(left() / TIGHT).unwrap_or(usize::MAX);
+    most.min(fits.max(1))
 }
 
 /// How much memory this node has.
@@ -25,13 +49,17 @@ pub fn of_the_node() -> u64 {
     }
 }
 
-/// Whether anything on this node is swapped out.
-pub fn swaps() -> bool {
-    // SAFETY: integers only, for which zeros are valid.
-    let mut about: libc::sysinfo = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel fills the structure.
-    let told = unsafe { libc::sysinfo(&raw mut about) } == 0;
-    !told || about.totalswap != about.freeswap
+/// How many pages this node has swapped out since it was started. `None`: the kernel does not tell.
+pub fn swapped_out() -> Option<u64> {
+    let all = fs::read_to_string("/proc/vmstat").ok()?;
+    let out = all.lines().filter(|line| {
+        let name = line.split(' ').next();
+        matches!(name, Some("pswpout" | "zswpout"))
+    });
+    Some(
+        out.filter_map(|line| line.split(' ').nth(1)?.parse::<u64>().ok())
+            .sum(),
+    )
 }
 
 /// `MemAvailable:   123456 kB`.

@@ -64,6 +64,8 @@ pub enum LaunchError {
     NoJob { rank: u32, missing: Missing },
     #[error("rank {rank}: {what}")]
     Differs { rank: u32, what: String },
+    #[error("{0}")]
+    Space(String),
     #[error(transparent)]
     Agent(#[from] crate::agent::AgentError),
     #[error(transparent)]
@@ -83,7 +85,8 @@ impl LaunchError {
             | LaunchError::BadFirstLine(_)
             | LaunchError::TooDeep(_)
             | LaunchError::Program { .. }
-            | LaunchError::Linker { .. } => 126,
+            | LaunchError::Linker { .. }
+            | LaunchError::Space(_) => 126,
             LaunchError::Usage | LaunchError::Argument(_) => 2,
             // As the command has it.
             LaunchError::NoJob {

@@ -21,7 +21,7 @@ use crate::arch::{enter, layout, syscall};
 use crate::capture::appearance;
 use crate::gate::{exec, filter, identity, paths, signals};
 use crate::ground::environment::{self, Environment};
-use crate::ground::{inherited, say, starters};
+use crate::ground::{inherited, say, space, starters};
 use crate::loader::{map, stack, vdso};
 use crate::mpi::{self, backend::BACKEND};
 use crate::threads::registry::Thread;
@@ -92,6 +92,9 @@ pub fn run(
         unsafe { mpi::load(launch) }.map_err(LaunchError::Mpi)?;
     }
     process::offer_mpi();
+    if let Some(reason) = space::too_little() {
+        return Err(LaunchError::Space(reason));
+    }
     let stack = stack_of(&program, &mapped, &application)?;
     note_executable(&program);
     // SAFETY: as above.

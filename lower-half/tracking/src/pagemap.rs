@@ -279,7 +279,10 @@ mod tests {
         let expected: Vec<Range<usize>> = pages.iter().map(at).collect();
         let (map_of_pages, mut away) = (PageMap::open().unwrap(), Vec::new());
         let range = start..start + map.len();
-        assert_eq!(map_of_pages.read(which, range.clone(), &mut away).unwrap(), expected);
+        assert_eq!(
+            map_of_pages.read(which, range.clone(), &mut away).unwrap(),
+            expected
+        );
         match map_of_pages.scan(which, range, &mut Vec::new()) {
             Ok(scanned) => assert_eq!(scanned, expected),
             Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOTTY), "{error}"),

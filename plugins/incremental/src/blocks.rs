@@ -6,7 +6,8 @@
 //!
 //! Of xxh3's 128 bits a hash keeps 80: at the smallest block size all of them would take a quarter of the memory that they speak of.
 //! xxh3 is no cryptographic hash. Two different blocks of no one's choice have the same 80 bits once in 2^80 pairs, and each block is
-//! compared with its own predecessor alone; who makes such blocks on purpose harms the images of their own job alone.
+//! compared with its own predecessor alone. A process seeds its hashes with a number that nobody knows ([`Hash::seed`]): whoever gives a job its data cannot
+//! prepare two blocks with one hash.
 
 mod compare;
 mod stretches;
@@ -17,6 +18,7 @@ pub use stretches::stretches;
 pub use table::{Table, TableError};
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a page, as page numbers count them.
 pub const PAGE: u64 = 4096;
@@ -84,9 +86,17 @@ impl BlockSize {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Hash([u8; 10]);
 
+static SEED: AtomicU64 = AtomicU64::new(0);
+
 impl Hash {
+    /// Seeds all hashes of this process. To be called once, before the first one is made.
+    pub fn seed(seed: u64) {
+        SEED.store(seed, Ordering::Relaxed);
+    }
+
     pub fn of(bytes: &[u8]) -> Hash {
-        Hash::kept(xxhash_rust::xxh3::xxh3_128(bytes))
+        let seed = SEED.load(Ordering::Relaxed);
+        Hash::kept(xxhash_rust::xxh3::xxh3_128_with_seed(bytes, seed))
     }
 
     /// What is kept of another hash of 128 bits.

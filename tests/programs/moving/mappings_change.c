@@ -1,9 +1,8 @@
-/* Mappings grow in place, shrink, are cut, joined, moved, mapped over, dropped, protected and given to children and huge pages without pause; every page
+/* Mappings grow in place, shrink, are cut, joined, moved, mapped over, dropped, protected and made of huge pages without pause; every page
  * holds what was written to it last.
  * trial: ranks=2 */
 #include "../moving.h"
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 #define SLOTS 6
 #define ROOM 96
@@ -121,23 +120,9 @@ static void drop(struct area *area) {
     memset(area->seeds + first, 0, sizeof(uint64_t) * (size_t)count);
 }
 
-/* A child has the pages, and shares them until one of the two writes. */
-static void give_to_a_child(struct area *area) {
-    pid_t child = fork();
-    if (child == 0) {
-        write_page(area, 0);
-        check("in the child");
-        _exit(trial_failures != 0);
-    }
-    write_page(area, area->pages - 1);
-    int status = -1;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
-    CHECK(status == 0, "the child ended with %d", status);
-}
-
 static void step(void) {
     struct area *area = &areas[below(SLOTS)];
-    switch (below(22)) {
+    switch (below(21)) {
     case 0: case 1: case 2: grow(area, 1); break;
     case 3: grow(area, 0); break;
     case 4: shrink(area); break;
@@ -152,10 +137,7 @@ static void step(void) {
         mprotect(page(area, number), PAGE, PROT_READ | PROT_WRITE);
         break;
     }
-    case 10:
-        if (below(8) == 0) give_to_a_child(area);
-        break;
-    case 11: {
+    case 10: {
         char *huge = (char *)(((uintptr_t)area->at + (2 << 20) - 1) & ~(uintptr_t)((2 << 20) - 1));
         madvise(area->at, (size_t)area->pages * PAGE, below(2) ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
         madvise(huge, 2 << 20, COLLAPSE);

@@ -66,13 +66,16 @@ impl Pool {
         // A block lies on a multiple of its size: so every alignment up to it is met.
         let start = (self.next as usize).wrapping_add(bytes - 1) & !(bytes - 1);
         if self.next.is_null() || start + bytes > self.end as usize {
-            let chunk = arch::map(CHUNK);
-            if chunk.is_null() {
+            // Where memory is short, what is asked for now.
+            let sizes = [CHUNK, whole_pages(bytes)];
+            let chunks = sizes.map(|size| move || (arch::map(size), size));
+            let found = chunks.iter().map(|map| map()).find(|(at, _)| !at.is_null());
+            let Some((chunk, size)) = found else {
                 return ptr::null_mut();
-            }
+            };
             self.next = chunk;
             // SAFETY: one past the end of the chunk just mapped.
-            self.end = unsafe { chunk.add(CHUNK) };
+            self.end = unsafe { chunk.add(size) };
             return self.take(class);
         }
         self.next = (start + bytes) as *mut u8;

@@ -129,7 +129,9 @@ impl Reader {
         };
         let threads = threads.clamp(1, self.chunks().len().div_ceil(8).max(1));
         std::thread::scope(|scope| {
-            let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            // Where no thread can be started, others do its part.
+            let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+            let workers: Vec<_> = (1..threads).map_while(start).collect();
             let mine = work();
             for worker in workers {
                 worker.join().unwrap_or_else(|_| {

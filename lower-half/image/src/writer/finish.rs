@@ -19,7 +19,7 @@ use crate::runs;
 use crate::sums::{digest, page_data_checksum};
 
 /// As many runs as an image may have.
-pub(super) const MOST_RUNS: usize = MAX_SECTION_BYTES as usize / size_of::<RunRecord>();
+pub const MOST_RUNS: usize = MAX_SECTION_BYTES as usize / size_of::<RunRecord>();
 
 impl Writer {
     /// Writes the rest and waits until the disk has it all.

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use stillpoint_gpu_messages::Hashers;
-use stillpoint_image::Base;
-use stillpoint_incremental::blocks::Table;
+use stillpoint_image::{Base, Index};
+use stillpoint_incremental::blocks::{Hash, Table};
 use stillpoint_incremental::tracking::Tracking;
 use stillpoint_incremental::viability::{Measured, Rates, Regions};
 use stillpoint_protocol::agent::Incremental;
@@ -52,6 +52,7 @@ pub(super) fn state() -> MutexGuard<'static, Option<State>> {
 
 impl State {
     pub(super) fn new() -> State {
+        Hash::seed(Index::new_seed());
         State {
             tracker: Tracker::open(TRACKING.get().copied().unwrap_or_default()),
             base: None,

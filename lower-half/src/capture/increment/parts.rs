@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use stillpoint_image::MOST_RUNS;
 use stillpoint_image::format::PAGE;
 use stillpoint_incremental::blocks::Table;
 use stillpoint_incremental::viability::{Part, by_region};
@@ -29,6 +30,15 @@ pub(super) fn parts(
     parts
 }
 
+/// Stretches that an increment may part memory into, at most. Each makes up to three runs of the next image: itself, and what is dead or carried on both sides.
+const MOST_STRETCHES: usize = MOST_RUNS / 8;
+
+/// Whether an image of so many runs, of which so many stretches do not stay, is better written anew: with more runs than an image may have there would be no
+/// epoch any more.
+pub(super) fn is_scattered(runs: usize, stretches: usize) -> bool {
+    runs > MOST_RUNS / 4 || stretches > MOST_STRETCHES
+}
+
 pub(super) fn bytes(ranges: &[Range<usize>]) -> u64 {
     ranges.iter().map(|range| range.len() as u64).sum()
 }
@@ -45,4 +55,19 @@ pub(super) fn wide(ranges: &[Range<usize>]) -> Vec<Range<u64>> {
 pub(super) fn narrow(ranges: &[Range<u64>]) -> Vec<Range<usize>> {
     let narrow = |range: &Range<u64>| range.start as usize..range.end as usize;
     ranges.iter().map(narrow).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is carried and what is written together never have more runs than an image may have.
+    #[test]
+    fn what_is_not_too_scattered_has_room_in_an_image() {
+        let (runs, stretches) = (MOST_RUNS / 4, MOST_STRETCHES);
+        assert!(!is_scattered(runs, stretches));
+        assert!(is_scattered(runs + 1, 0) && is_scattered(0, stretches + 1));
+        // Each stretch cuts a run, or leaves two ends of it; and is one itself.
+        assert!(runs + 2 * (stretches + 1) + stretches < MOST_RUNS);
+    }
 }

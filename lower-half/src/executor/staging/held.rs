@@ -66,7 +66,7 @@ impl Held {
     pub fn create(&self, image: ImageId) -> io::Result<File> {
         let directory = self.part.make_epoch(image.epoch)?;
         strike(Point::FastCreate)?;
-        stillpoint_directory::open_or_create(&directory.join(image_name(image.rank)))
+        directory.open_or_create(&image_name(image.rank))
     }
 
     /// Keeps a block in a file of [`Held::create`]. A second copy is not copied to the slow tier.
@@ -163,8 +163,11 @@ impl Held {
         let failed = |path: &Path, action: &str, error: io::Error| {
             format!("{}: cannot {action}: {error}", path.display())
         };
-        let fast = stillpoint_directory::open(&from)
-            .map_err(|error| failed(&from, "open the fast tier's part", error))?;
+        let fast = self
+            .part
+            .held_epoch(epoch)
+            .and_then(|it| it.open_file(&name));
+        let fast = fast.map_err(|error| failed(&from, "open the fast tier's part", error))?;
         let slow = stillpoint_directory::rewrite(&to)
             .map_err(|error| failed(&to, "open the image", error))?;
         for record in records {

@@ -16,9 +16,15 @@ const MOST: usize = 16;
 /// Megabytes of a node's ranks together. Each has up to four windows in memory; where ranks are many, they give the disk enough to do at a time.
 const OF_ALL: usize = 64;
 
-/// Of a window, where so many ranks write.
-pub fn bytes_for(ranks: usize) -> usize {
-    (OF_ALL / ranks.max(1)).clamp(1, MOST) << 20
+/// A rank's windows take at most this part of the memory that is left for it, as long as they have [`LEAST`] bytes.
+const PART: u64 = 64;
+const LEAST: usize = 512 << 10;
+
+/// Of a window, where so many ranks write, and this one may take so many bytes of memory.
+pub fn bytes_for(ranks: usize, left: u64) -> usize {
+    let most = (OF_ALL / ranks.max(1)).clamp(1, MOST) << 20;
+    let fits = usize::try_from(left / PART).unwrap_or(usize::MAX) / LEAST * LEAST;
+    fits.clamp(LEAST, most)
 }
 
 /// Memory for a window.
@@ -175,10 +181,15 @@ mod tests {
 
     #[test]
     fn windows_are_smaller_where_ranks_are_many() {
-        let megabytes = |ranks| bytes_for(ranks) >> 20;
+        let megabytes = |ranks| bytes_for(ranks, u64::MAX) >> 20;
         assert_eq!(
             [0, 1, 4, 5, 64, 1000].map(megabytes),
             [16, 16, 16, 12, 1, 1]
+        );
+        let kilobytes = |left: u64| bytes_for(1, left << 20) >> 10;
+        assert_eq!(
+            [0, 8, 100, 128, 4096].map(kilobytes),
+            [512, 512, 1536, 2048, 16384]
         );
     }
 

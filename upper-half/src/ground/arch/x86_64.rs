@@ -36,8 +36,8 @@ pub use collective::{
     KEPT_BESIDE, buffers_of, frame_of, home_of, kept_of, name_of, pad_of, return_to, stacked_of,
 };
 pub use kernel::{
-    futex_wait, is_mapped, leave_out, map, map_again, set_fs, unmap, working_directory,
-    yield_processor,
+    address_space, futex_wait, is_mapped, leave_out, map, map_again, set_fs, unmap,
+    working_directory, yield_processor,
 };
 pub(crate) use numbers::object_of;
 pub(crate) use resumable::resumable_receive;

@@ -1,6 +1,6 @@
 //! The table of clocks' cells, and what people call each clock.
 
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use stillpoint_clock::group::{Collision, Groups, Registered};
 use stillpoint_clock::rank;
@@ -12,8 +12,17 @@ use crate::ground::lock::SpinLock;
 use crate::ground::object::NOT_COUNTED;
 use crate::ground::{arch, crossing};
 
-/// Clocks that one rank can have.
-const CAPACITY: usize = 1 << 17;
+/// Clocks that one rank can have at most, and where its address space is limited (`RLIMIT_AS`) at least.
+const MOST: usize = 1 << 17;
+const LEAST: usize = 1 << 10;
+
+/// Clocks that this rank can have: the table takes at most this part of a limited address space.
+static CAPACITY: AtomicUsize = AtomicUsize::new(0);
+const PART: usize = 16;
+
+fn capacity() -> usize {
+    CAPACITY.load(Ordering::Relaxed)
+}
 
 static ROOMS: AtomicPtr<ClockRoom> = AtomicPtr::new(core::ptr::null_mut());
 static NAMES: AtomicPtr<[u8; CLOCK_NAME]> = AtomicPtr::new(core::ptr::null_mut());
@@ -21,14 +30,19 @@ static GROUPS: SpinLock<Groups> = SpinLock::new(Groups::new());
 
 /// Maps the table of clocks, which never moves. Null when there is no memory for it.
 pub fn map_cells() -> *mut ClockRoom {
-    let rooms = arch::map(CAPACITY * size_of::<ClockRoom>()).cast();
+    let most = arch::address_space() / PART / size_of::<ClockRoom>();
+    let capacity = 1 << most.clamp(LEAST, MOST).ilog2();
+    let rooms: *mut ClockRoom = arch::map(capacity * size_of::<ClockRoom>()).cast();
+    if !rooms.is_null() {
+        CAPACITY.store(capacity, Ordering::Relaxed);
+    }
     ROOMS.store(rooms, Ordering::Relaxed);
     rooms
 }
 
 /// Maps the table of the clocks' names.
 pub fn map_names() -> *mut [u8; CLOCK_NAME] {
-    let names = arch::map(CAPACITY * CLOCK_NAME).cast();
+    let names = arch::map(capacity() * CLOCK_NAME).cast();
     NAMES.store(names, Ordering::Relaxed);
     names
 }
@@ -36,7 +50,7 @@ pub fn map_names() -> *mut [u8; CLOCK_NAME] {
 /// What people call a clock: as much as there is room for.
 pub fn call_clock(index: u32, name: &[u8]) {
     let names = NAMES.load(Ordering::Relaxed);
-    if names.is_null() || index as usize >= CAPACITY {
+    if names.is_null() || index as usize >= capacity() {
         return;
     }
     let mut kept = [0; CLOCK_NAME];
@@ -112,7 +126,7 @@ unsafe fn enter(
     if !registered.new {
         return Ok(registered.cell);
     }
-    if registered.cell as usize >= CAPACITY {
+    if registered.cell as usize >= capacity() {
         return Err(Collision {
             ggid: registered.ggid,
         });

@@ -14,6 +14,7 @@ const SYS_MADVISE: usize = 28;
 const SYS_GETCWD: usize = 79;
 const SYS_ARCH_PRCTL: usize = 158;
 const SYS_FUTEX: usize = 202;
+const SYS_PRLIMIT64: usize = 302;
 const ARCH_SET_FS: usize = 0x1002;
 
 /// A raw system call.
@@ -78,6 +79,18 @@ pub fn map(bytes: usize) -> *mut u8 {
     } else {
         result as *mut u8
     }
+}
+
+/// Bytes of addresses that the process may have (`RLIMIT_AS`).
+pub fn address_space() -> usize {
+    const RLIMIT_AS: usize = 9;
+    let mut limit = [u64::MAX; 2];
+    // SAFETY: the kernel writes two words.
+    unsafe {
+        let at = limit.as_mut_ptr() as usize;
+        syscall(SYS_PRLIMIT64, [0, RLIMIT_AS, 0, at, 0, 0]);
+    }
+    limit[0] as usize
 }
 
 /// Gives memory of [`map`] back.

@@ -1,0 +1,243 @@
+//! The heap of everything that is written here: the C library's, and a reserve for when that has no more.
+//!
+//! A program may limit its address space to what it has (`RLIMIT_AS`). Whoever works for it in its process then gets nothing more from the kernel, and an
+//! allocation that fails ends the process. So blocks come from the reserve then: addresses that are there from the start, and take no memory until they are
+//! used. Large buffers do not come from here: they are mapped, and one that cannot be is an error.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::UnsafeCell;
+use std::ptr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+#[global_allocator]
+static HEAP: Heap = Heap;
+
+pub struct Heap;
+
+const BYTES: usize = 16 << 20;
+/// What lengths and addresses of blocks are multiples of.
+const UNIT: usize = 64;
+
+#[repr(align(4096))]
+struct Room(UnsafeCell<[u8; BYTES]>);
+
+// SAFETY: blocks are handed out once, and what lies between them is touched with the lock held.
+unsafe impl Sync for Room {}
+
+static ROOM: Room = Room(UnsafeCell::new([0; BYTES]));
+
+/// A free block begins with its length and the next one's offset, in order of address.
+struct Free {
+    bytes: usize,
+    next: usize,
+}
+
+/// Offsets of blocks in the room; [`BYTES`] is none.
+struct Reserve {
+    first: usize,
+    /// Nothing behind this has ever been used.
+    fresh: usize,
+}
+
+static RESERVE: Mutex<Reserve> = Mutex::new(Reserve {
+    first: BYTES,
+    fresh: 0,
+});
+
+fn reserve() -> MutexGuard<'static, Reserve> {
+    RESERVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn start() -> *mut u8 {
+    ROOM.0.get().cast()
+}
+
+fn holds(block: *mut u8) -> bool {
+    (start().addr()..start().addr() + BYTES).contains(&block.addr())
+}
+
+fn whole(layout: Layout) -> usize {
+    layout.size().next_multiple_of(UNIT)
+}
+
+impl Reserve {
+    /// # Safety
+    /// The offset must be that of a free block, or of one that becomes free.
+    unsafe fn free(&mut self, offset: usize) -> *mut Free {
+        // SAFETY: within the room, a multiple of UNIT.
+        unsafe { start().add(offset).cast() }
+    }
+
+    fn take(&mut self, layout: Layout) -> *mut u8 {
+        let bytes = whole(layout);
+        if layout.align() > UNIT || bytes > BYTES {
+            return ptr::null_mut();
+        }
+        let (mut before, mut at) = (BYTES, self.first);
+        while at != BYTES {
+            // SAFETY: `at` and `before` are offsets of free blocks, or none.
+            unsafe {
+                let Free { bytes: there, next } = self.free(at).read();
+                if there >= bytes {
+                    let rest = match there > bytes {
+                        true => {
+                            let rest = Free {
+                                bytes: there - bytes,
+                                next,
+                            };
+                            self.free(at + bytes).write(rest);
+                            at + bytes
+                        }
+                        false => next,
+                    };
+                    self.follow(before, rest);
+                    return start().add(at);
+                }
+                (before, at) = (at, next);
+            }
+        }
+        if BYTES - self.fresh < bytes {
+            return ptr::null_mut();
+        }
+        let at = self.fresh;
+        self.fresh += bytes;
+        // SAFETY: within the room.
+        unsafe { start().add(at) }
+    }
+
+    /// # Safety
+    /// `before` must be a free block's offset, or none.
+    unsafe fn follow(&mut self, before: usize, next: usize) {
+        match before {
+            BYTES => self.first = next,
+            // SAFETY: the caller's.
+            _ => unsafe { (*self.free(before)).next = next },
+        }
+    }
+
+    /// # Safety
+    /// The block must be one that was taken for this layout, and given up.
+    unsafe fn give_back(&mut self, block: *mut u8, layout: Layout) {
+        let (at, mut bytes) = (block.addr() - start().addr(), whole(layout));
+        let (mut before, mut next) = (BYTES, self.first);
+        // SAFETY: offsets of free blocks; the block itself becomes one.
+        unsafe {
+            while next != BYTES && next < at {
+                (before, next) = (next, (*self.free(next)).next);
+            }
+            if next != BYTES && at + bytes == next {
+                let Free {
+                    bytes: there,
+                    next: behind,
+                } = self.free(next).read();
+                (bytes, next) = (bytes + there, behind);
+            }
+            if before != BYTES && before + (*self.free(before)).bytes == at {
+                (*self.free(before)).bytes += bytes;
+                (*self.free(before)).next = next;
+                return;
+            }
+            self.free(at).write(Free { bytes, next });
+            self.follow(before, at);
+        }
+    }
+}
+
+// SAFETY: blocks are the C library's, or the reserve's: handed out once, as large and as aligned as asked for, and given back to whom they belong.
+unsafe impl GlobalAlloc for Heap {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's.
+        let block = unsafe { System.alloc(layout) };
+        match block.is_null() {
+            true => reserve().take(layout),
+            false => block,
+        }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's.
+        let block = unsafe { System.alloc_zeroed(layout) };
+        if !block.is_null() {
+            return block;
+        }
+        let block = reserve().take(layout);
+        if !block.is_null() {
+            // SAFETY: the block has as many bytes.
+            unsafe { block.write_bytes(0, layout.size()) };
+        }
+        block
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        match holds(block) {
+            // SAFETY: the caller gives it up.
+            true => unsafe { reserve().give_back(block, layout) },
+            // SAFETY: as above.
+            false => unsafe { System.dealloc(block, layout) },
+        }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        if !holds(block) {
+            // SAFETY: the caller's.
+            let moved = unsafe { System.realloc(block, layout, bytes) };
+            if !moved.is_null() {
+                return moved;
+            }
+        }
+        // SAFETY: the caller says that `bytes` is not 0 and can be rounded up; both blocks have what is copied.
+        unsafe {
+            let new = Layout::from_size_align_unchecked(bytes, layout.align());
+            let moved = self.alloc(new);
+            if !moved.is_null() {
+                moved.copy_from_nonoverlapping(block, layout.size().min(bytes));
+                self.dealloc(block, layout);
+            }
+            moved
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_of_the_reserve_are_distinct_and_come_together_again() {
+        let layout = |bytes| Layout::from_size_align(bytes, 16).unwrap();
+        let mut seed = 7u64;
+        let mut random = |most: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) as usize % most
+        };
+        let mut blocks: Vec<(*mut u8, usize, u8)> = Vec::new();
+        for step in 0..20_000 {
+            if blocks.len() > 200 || random(3) == 0 && !blocks.is_empty() {
+                let (block, bytes, with) = blocks.swap_remove(random(blocks.len()));
+                // SAFETY: a block of as many bytes, which is given back once.
+                unsafe {
+                    let there = std::slice::from_raw_parts(block, bytes);
+                    assert!(there.iter().all(|byte| *byte == with));
+                    reserve().give_back(block, layout(bytes));
+                }
+                continue;
+            }
+            let bytes = 1 + random(if step % 50 == 0 { 200_000 } else { 600 });
+            let block = reserve().take(layout(bytes));
+            assert!(holds(block) && block.addr().is_multiple_of(UNIT));
+            // SAFETY: a block of as many bytes.
+            unsafe { block.write_bytes(step as u8, bytes) };
+            blocks.push((block, bytes, step as u8));
+        }
+        for (block, bytes, _) in blocks {
+            // SAFETY: as above.
+            unsafe { reserve().give_back(block, layout(bytes)) };
+        }
+        let mut reserve = reserve();
+        let first = reserve.first;
+        // SAFETY: a free block.
+        let all = unsafe { reserve.free(first).read() };
+        assert_eq!((first, all.bytes, all.next), (0, reserve.fresh, BYTES));
+        assert!(reserve.take(layout(BYTES + 1)).is_null());
+    }
+}

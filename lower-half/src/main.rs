@@ -43,6 +43,7 @@ fn main() {
         }
     };
     let arguments: Vec<Vec<u8>> = arguments.collect();
+    stillpoint_directory::number_from(ground::unnoticed::LOWEST);
     if let Err(error) = stillpoint_faults::arm() {
         ground::say::line(&error);
         std::process::exit(2);

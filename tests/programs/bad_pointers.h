@@ -115,6 +115,13 @@ static inline void bad_pointers(told tell) {
         CALL(pselect6, "....II", 0, 0, 0, 0, AT(&nothing), AT(&behind)),
         CALL(epoll_pwait, ".o..I.", polled, AT(&event), 1, 0, AT(&mask), 8),
         CALL(epoll_pwait2, ".o.II.", polled, AT(&event), 1, AT(&nothing), AT(&mask), 8),
+        CALL(epoll_wait, ".o..", polled, AT(&event), 1, 0),
+        CALL(poll, "i..", AT(none), 1, 0),
+        CALL(futex, "i..I..", AT(none), 0 /* FUTEX_WAIT */, 7, AT(&nothing), 0, 0),
+        CALL(io_getevents, "....I", 0, 1, 1, 0, AT(&nothing)),
+        CALL(io_pgetevents, "....I.", 0, 1, 1, 0, AT(&nothing), 0),
+        CALL(getrusage, ".o", RUSAGE_SELF, AT(text)),
+        CALL(times, "O", AT(text)),
         CALL(nanosleep, "iO", AT(&nothing), AT(&rest)),
         CALL(clock_nanosleep, "..iO", CLOCK_MONOTONIC, 0, AT(&nothing), AT(&rest)),
         CALL(execve, "iII", AT("/no/such/program"), AT(list), AT(list)),
@@ -262,7 +269,7 @@ static inline void bad_pointers(told tell) {
  *   socket dup dup2 dup3 epoll_create epoll_create1 eventfd eventfd2 timerfd_create inotify_init inotify_init1 fanotify_init
  *   memfd_secret userfaultfd pidfd_open pidfd_getfd ioctl close close_range getpid getppid gettid getpgrp getpgid setpgid getsid
  *   setsid kill tgkill tkill getpriority setpriority ioprio_get ioprio_set sched_getscheduler kcmp mprotect munmap shmdt pkey_mprotect
- *   madvise mlock mlock2 munlock mlockall munlockall
+ *   pause madvise mlock mlock2 munlock mlockall munlockall
  *   ptrace prctl pivot_root chroot iopl ioperm io_destroy add_key request_key keyctl unshare setns membarrier pkey_alloc pkey_free
  *   landlock_create_ruleset landlock_restrict_self fsopen fsmount fspick open_tree open_tree_attr lsm_set_self_attr mseal
  *   semget msgget

@@ -72,6 +72,31 @@ fn a_suspended_job_is_no_success_where_a_batch_system_sees_it() {
     });
 }
 
+/// The application does not notice the signal, whatever it waits in: the kernel ends some waits whenever a handler has run, ours too.
+#[test]
+fn a_signal_that_asks_for_a_suspend_ends_no_wait_of_the_program() {
+    on_trial("waits_when_asked", Kind::Special, 4, |trial, _| {
+        let target = trial.epochs_at();
+        let mut command = job::under_stillpoint(4, &target)?;
+        command.arg(trial.executable());
+        let mut job = trial.launch(command)?;
+        trial.ready(&mut job)?;
+        for rank in strike::ranks(&target)? {
+            strike::signal(rank, Signal::SIGUSR1)?;
+        }
+        let ended = job.end(PATIENCE)?;
+        ensure!(
+            ended.stderr.contains("suspended") || ended.stdout.contains("suspended"),
+            "the suspend is lost: {}",
+            ended.show()
+        );
+        let job = trial.restarted()?;
+        trial.go()?;
+        trial.ends_well(job)?;
+        Ok(())
+    });
+}
+
 /// Slurm is asked after the commit, and asked nothing for a job that its user has cancelled.
 #[test]
 fn a_suspended_job_is_requeued_once_it_is_committed_unless_it_was_cancelled() {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, openat, stat};
 use rustix::process::geteuid;
 
+use crate::numbers::away;
 use crate::entries;
 use crate::file::not_allowed;
 
@@ -66,7 +67,7 @@ impl Directory {
         flags: OFlags,
     ) -> io::Result<Directory> {
         let flags = flags | OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let held = openat(at, name, flags, Mode::empty())?;
+        let held = away(openat(at, name, flags, Mode::empty()))?;
         let about = rustix::fs::fstat(&held)?;
         if whose == Whose::Ours {
             check_ours(&about)?;

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use stillpoint_faults::{Point, strike_at};
 
+use crate::numbers::away;
 use crate::directory::Directory;
 
 /// Directories below one another that are gone into to remove them; ours have two levels.
@@ -81,7 +82,7 @@ fn dots(name: &CStr) -> bool {
 fn remove(at: impl AsFd, name: &CStr, depth: u32) -> io::Result<()> {
     let at = at.as_fd();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let inside = match openat(at, name, flags, Mode::empty()) {
+    let inside = match away(openat(at, name, flags, Mode::empty())) {
         Ok(inside) => inside,
         Err(Errno::NOENT) => return Ok(()),
         // No directory.

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use stillpoint_faults::{Replacement, strike_at};
 
 use crate::directory::{Directory, Whose, check_ours};
+use crate::numbers::away;
 
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// No link is followed, no terminal becomes ours, and nothing waits for whoever would open a FIFO's other end.
@@ -149,7 +150,7 @@ impl Directory {
     /// A file in it without a name.
     pub fn scratch(&self) -> io::Result<File> {
         let unnamed = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
-        match openat(self.as_fd(), ".", unnamed, PRIVATE) {
+        match away(openat(self.as_fd(), ".", unnamed, PRIVATE)) {
             Ok(file) => return Ok(file.into()),
             // Not every file system has such files, network ones hardly any.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {}
@@ -183,7 +184,7 @@ fn is_draft_of(found: &str, name: &str) -> bool {
 }
 
 fn open_at(at: BorrowedFd<'_>, name: &Path, flags: OFlags, whose: Whose) -> io::Result<File> {
-    let opened = match openat(at, name, flags | CAREFUL, PRIVATE) {
+    let opened = match away(openat(at, name, flags | CAREFUL, PRIVATE)) {
         // What a link says here: it is one.
         Err(Errno::LOOP) => {
             return Err(not_allowed(
@@ -214,7 +215,7 @@ fn create_at(at: BorrowedFd<'_>, name: &Path) -> io::Result<File> {
         Err(error) => return Err(error.into()),
     }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-    let file = openat(at, name, flags | CAREFUL, PRIVATE)?;
+    let file = away(openat(at, name, flags | CAREFUL, PRIVATE))?;
     // Whatever the umask says: its user reads it again.
     fchmod(&file, PRIVATE)?;
     Ok(file.into())

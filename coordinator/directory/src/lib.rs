@@ -15,7 +15,9 @@
 mod directory;
 mod entries;
 mod file;
+mod numbers;
 
 pub use directory::{Directory, Whose};
 pub use entries::make_all as make_shared;
+pub use numbers::number_from;
 pub use file::{create, open, open_or_create, read, rewrite, scratch, stored_bytes};

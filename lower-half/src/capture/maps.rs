@@ -8,7 +8,7 @@ use stillpoint_image::format::vm_flags;
 use stillpoint_tracking::pagemap;
 
 use crate::gate::memory;
-use crate::ground::free;
+use crate::ground::{free, told};
 
 /// One line of `/proc/self/maps`, with what smaps adds to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl Known {
     fn read() -> io::Result<Known> {
         // In this order: what changes meanwhile is read again.
         let since = Since::now();
-        let mappings = read(std::fs::File::open("/proc/self/smaps")?)?;
+        let mappings = read(told::bytes("/proc/self/smaps")?.as_slice())?;
         Ok(Known { mappings, since })
     }
 }
@@ -193,7 +193,7 @@ fn again(
 
 /// All mappings of both halves, without what smaps adds.
 pub(super) fn without_details() -> io::Result<Vec<Mapping>> {
-    read(std::fs::File::open("/proc/self/maps")?)
+    read(told::bytes("/proc/self/maps")?.as_slice())
 }
 
 pub(super) fn read(smaps: impl Read) -> io::Result<Vec<Mapping>> {

@@ -55,11 +55,9 @@ impl Stopping {
         {
             return;
         }
-        for thread in threads::list() {
-            if !stands(&thread) && inside(&thread) == Inside::No as u32 {
-                stop::stop(thread);
-            }
-        }
+        let to_ask = |thread: &Thread| !stands(thread) && inside(thread) == Inside::No as u32;
+        let asked: Vec<Thread> = threads::list().into_iter().filter(to_ask).collect();
+        stop::stop(&asked);
     }
 
     /// What this rank does, in the sense of `stillpoint_clock::rank::observe`.

@@ -15,7 +15,7 @@ use stillpoint_wrappers::gate::page;
 
 use crate::arch::frame::{RESULT, SP, sigreturn};
 use crate::arch::syscall::{failed, syscall6};
-use crate::arch::{enter, registers};
+use crate::arch::{enter, registers, syscall};
 use crate::gate::call::{Call, errno};
 use crate::gate::holdings::{self, Holding};
 use crate::gate::{self, exec, exit, futex, identity, signals, sites, timers, user};
@@ -107,6 +107,11 @@ pub fn on_clone(call: &mut Call) -> isize {
         thread.give_back();
         return result;
     }
+    if !same_process && identity::is_taken(result as u32) {
+        identity::discard(result as u32);
+        thread.give_back();
+        return on_clone(call);
+    }
     if !same_process {
         if flag(libc::CLONE_VFORK) {
             child_has_gone(thread);
@@ -164,6 +169,10 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
         thread,
         child_tid,
     } = unsafe { (beginning as *const Beginning).read() };
+    if thread.shares_memory() && identity::is_taken(syscall::getpid()) {
+        // SAFETY: nothing of this child is needed: its parent makes another one.
+        unsafe { enter::exit_thread(0) }
+    }
     if !thread.shares_memory() {
         let id = thread.named();
         if child_tid != 0 && restarted() {
@@ -254,12 +263,20 @@ fn on_shared_stack(
         enter::clone_onto(flags, parent_tid, child_tid, tls, end, kept as usize)
     };
     if result == 0 {
+        if identity::is_taken(syscall::getpid()) {
+            // SAFETY: as in `begin`.
+            unsafe { enter::exit_thread(0) }
+        }
         // SAFETY: the record was taken for this child.
         unsafe { thread.adopt() };
         return 0;
     }
     exec::give_back(kept as usize, KEPT_BYTES);
     child_has_gone(thread);
+    if !failed(result) && identity::is_taken(result as u32) {
+        identity::discard(result as u32);
+        return on_shared_stack(call, flags, parent_tid, child_tid, tls);
+    }
     result
 }
 
@@ -276,6 +293,14 @@ pub fn on_fork(call: &mut Call, flags: usize) -> isize {
     arriving::wait();
     // SAFETY: without CLONE_VM the child goes on with a copy of this very stack.
     let result = gate::while_still(|| unsafe { syscall6(libc::SYS_clone, arguments) });
+    if result == 0 && identity::is_taken(syscall::getpid()) {
+        // SAFETY: as in `begin`.
+        unsafe { enter::exit_thread(0) }
+    }
+    if !failed(result) && identity::is_taken(result as u32) {
+        identity::discard(result as u32);
+        return on_fork(call, flags);
+    }
     if result == 0 {
         start_forked();
         if !plain && stack != 0 {
@@ -295,6 +320,7 @@ fn start_forked() {
     page.pending.store(0, Ordering::Relaxed);
     super::exit::start_forked();
     identity::start_forked();
+    gate::used::start_forked();
     signals::start_forked();
     timers::start_forked();
     gate::semaphores::start_forked();

@@ -6,7 +6,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::SavedStateError;
-use super::call::Call;
+use super::call::{Call, errno};
 use super::timers;
 use crate::arch::layout::{Slot, slot};
 use crate::arch::syscall;
@@ -118,6 +118,46 @@ pub fn virtual_for(new: Thread, real: u32) -> u32 {
         (BEYOND..).find(|id| !taken(*id)).unwrap_or(real)
     } else {
         real
+    }
+}
+
+/// Whether the application calls a process or thread so that the kernel calls otherwise: no new process may get that id, or it would be taken for the other
+/// one. One that does ends at once, and another one is made.
+pub fn is_taken(real: u32) -> bool {
+    let parent = PARENT.load(Ordering::Relaxed);
+    let differs = |known: u32, kernels: u32| known == real && kernels != real;
+    real != 0
+        && (differs(virtual_pid(), real_pid())
+            || differs(parent as u32, (parent >> 32) as u32)
+            || registry::each().any(|thread| differs(thread.virtual_tid(), thread.real_tid())))
+}
+
+/// Takes the end of a child that had an id which is taken; the application is not told of it.
+pub fn discard(child: u32) {
+    let (all, pid) = (libc::__WALL as usize, child as usize);
+    // SAFETY: no status is asked for.
+    while unsafe { syscall::syscall4(libc::SYS_wait4, pid, 0, all, 0) } == errno(libc::EINTR) {}
+    let chld = 1u64 << (libc::SIGCHLD - 1);
+    let (mut info, at_once) = ([0u32; 32], [0u64; 2]);
+    // SAFETY: every signal is blocked here; the structure has the kernel's 128 bytes.
+    let taken = unsafe {
+        syscall::syscall4(
+            libc::SYS_rt_sigtimedwait,
+            &raw const chld as usize,
+            info.as_mut_ptr() as usize,
+            at_once.as_ptr() as usize,
+            8,
+        )
+    };
+    // Another child's signal may have been merged with this one.
+    let ways = (libc::WEXITED | libc::WSTOPPED | libc::WNOHANG | libc::WNOWAIT) as usize;
+    let (mut other, any) = ([0u32; 32], libc::P_ALL as usize);
+    let place = other.as_mut_ptr() as usize;
+    // SAFETY: as above.
+    let found = unsafe { syscall::syscall6(libc::SYS_waitid, [any, 0, place, ways, 0, 0]) };
+    if taken == libc::SIGCHLD as isize && (info[4] != child || found == 0 && other[4] != 0) {
+        // SAFETY: a signal to this process.
+        unsafe { syscall::syscall3(libc::SYS_kill, real_pid() as usize, libc::SIGCHLD as usize, 0) };
     }
 }
 

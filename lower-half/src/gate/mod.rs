@@ -29,6 +29,7 @@ pub mod stop;
 pub mod table;
 pub mod timers;
 pub mod trap;
+pub mod used;
 pub mod user;
 
 /// State of a gate module that an image held cannot be taken up.

@@ -16,6 +16,7 @@ use crate::arch::frame::Frame;
 use crate::arch::syscall::{failed, futex_wait, futex_wake, syscall3, syscall4, yield_now};
 use crate::arch::{registers, short};
 use crate::gate::{descriptors, identity, signals};
+use crate::ground::told;
 use crate::threads::registry::{self, State, Thread, flag};
 use crate::threads::{beneath, deadlines, handler_stack, interrupted};
 
@@ -116,9 +117,23 @@ static STOPPED: AtomicU32 = AtomicU32::new(0);
 /// Every other thread's part: it waits until the checkpoint is over.
 unsafe extern "C" fn hold(_nothing: usize) {
     let may_run = || Thread::current().is_some_and(|thread| has(thread, flag::RUNS));
-    while HOLD.load(Ordering::Acquire) != 0 && !may_run() {
-        futex_wait(&HOLD, 1, 0);
+    loop {
+        // Before it looks: who lets it run afterwards changes this first.
+        let calls = CALLS.load(Ordering::Acquire);
+        if HOLD.load(Ordering::Acquire) == 0 || may_run() {
+            return;
+        }
+        futex_wait(&CALLS, calls, 0);
     }
+}
+
+/// How often some of those that wait have been let run: what they sleep on.
+static CALLS: AtomicU32 = AtomicU32::new(0);
+
+/// Has all of those that wait look whether they may run.
+fn call() {
+    CALLS.fetch_add(1, Ordering::AcqRel);
+    futex_wake(&CALLS);
 }
 
 fn has(thread: Thread, flag: u64) -> bool {
@@ -136,19 +151,25 @@ unsafe extern "C" fn park(_nothing: usize) {
     }
 }
 
-/// Asks a thread to stop. It has stopped when [`Thread::stop_frame`] is not 0.
-pub fn stop(thread: Thread) {
-    if thread.state() != State::Alive || beneath::too_early(thread) {
+/// Asks threads to stop. One has stopped when [`Thread::stop_frame`] is not 0.
+pub fn stop(threads: &[Thread]) {
+    let can = |thread: &&Thread| {
+        thread.state() == State::Alive && !beneath::too_early(**thread) && thread.real_tid() != 0
+    };
+    let asked: Vec<Thread> = threads.iter().filter(can).copied().collect();
+    if asked.is_empty() {
         return;
     }
     HOLD.store(1, Ordering::Release);
-    let tid = thread.real_tid();
-    if tid == 0 {
-        return;
+    told::apart(|| {
+        for thread in &asked {
+            interrupted::note_call(*thread, thread.real_tid());
+        }
+    });
+    for thread in asked {
+        thread.notes().flags.fetch_or(flag::STOP, Ordering::AcqRel);
+        signal_thread(thread.real_tid());
     }
-    interrupted::note_call(thread, tid);
-    thread.notes().flags.fetch_or(flag::STOP, Ordering::AcqRel);
-    signal_thread(tid);
 }
 
 /// Threads that are about to become another program.
@@ -209,9 +230,7 @@ fn send(tid: u32) {
 pub fn stop_all(deadline: Duration) -> bool {
     let end = Instant::now() + deadline;
     let mut asked_again = Instant::now();
-    for thread in registry::each() {
-        stop(thread);
-    }
+    stop(&registry::each().collect::<Vec<_>>());
     loop {
         if all_stopped() {
             return true;
@@ -223,9 +242,10 @@ pub fn stop_all(deadline: Duration) -> bool {
         if now.duration_since(asked_again) > Duration::from_millis(20) {
             // Threads may have begun meanwhile, or may have been on their way through a stub.
             asked_again = now;
-            for thread in registry::each().filter(|thread| running(*thread)) {
-                stop(thread);
-            }
+            let running: Vec<Thread> = registry::each()
+                .filter(|thread| running(*thread))
+                .collect();
+            stop(&running);
         }
         futex_wait(&STOPPED, 0, 1_000_000);
     }
@@ -249,7 +269,7 @@ const MOMENT: Duration = Duration::from_micros(50);
 pub fn let_run(thread: Thread) -> bool {
     let flags = &thread.notes().flags;
     flags.fetch_or(flag::RUNS, Ordering::AcqRel);
-    futex_wake(&HOLD);
+    call();
     within(PROMPTLY, || thread.stop_frame() == 0)
 }
 
@@ -270,7 +290,7 @@ pub fn halt(thread: Thread) -> bool {
         // It may have been on its way somewhere.
         if asked.is_none_or(|when: Instant| when.elapsed() > Duration::from_millis(20)) {
             asked = Some(Instant::now());
-            stop(thread);
+            stop(&[thread]);
         }
         false
     })
@@ -295,5 +315,5 @@ fn within(time: Duration, mut so: impl FnMut() -> bool) -> bool {
 /// Lets every stopped thread go on, but for the driver, whose `park` returns by itself.
 pub fn release_all() {
     HOLD.store(0, Ordering::Release);
-    futex_wake(&HOLD);
+    call();
 }

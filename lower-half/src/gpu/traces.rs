@@ -59,7 +59,7 @@ pub fn open_files() -> Vec<(i32, String)> {
 }
 
 fn maps() -> io::Result<Vec<u8>> {
-    fs::read("/proc/self/maps")
+    told::bytes("/proc/self/maps")
 }
 
 /// The paths of what is mapped in the upper half.

@@ -61,7 +61,7 @@ impl Page {
         if let Some(hooks) = self.grown_hooks() {
             self.page.direct.store(hooks.again, Ordering::SeqCst);
         }
-        membarrier();
+        fence_everywhere();
     }
 
     /// Ends what `begin` began: everybody runs on.
@@ -353,7 +353,7 @@ impl Page {
     }
 }
 
-/// Registers for [`membarrier`]. A process with one thread is registered at once; one with several waits until every processor has been through
+/// Registers for `membarrier(2)`. A process with one thread is registered at once; one with several waits until every processor has been through
 /// the scheduler, which takes seconds on a busy machine.
 pub fn prepare_fence() {
     const REGISTER: i32 = 1 << 4;
@@ -361,16 +361,38 @@ pub fn prepare_fence() {
     unsafe { libc::syscall(libc::SYS_membarrier, REGISTER, 0, 0) };
 }
 
-/// `membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)`: a full fence on every running thread of the
-/// process (man 2 membarrier).
-fn membarrier() {
+/// A full fence on every running thread of the process. Where the kernel does not give the quick one (a sandbox forbids it, say), a slow one does.
+fn fence_everywhere() {
+    const GLOBAL: i32 = 1;
     const EXPEDITED: i32 = 1 << 3;
-    let fence = || {
+    let fence = |command: i32| {
         // SAFETY: membarrier(2) touches no memory of ours.
-        unsafe { libc::syscall(libc::SYS_membarrier, EXPEDITED, 0, 0) }
+        unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
     };
-    if fence() != 0 {
-        prepare_fence();
-        fence();
+    if fence(EXPEDITED) {
+        return;
+    }
+    prepare_fence();
+    if !fence(EXPEDITED) && !fence(GLOBAL) {
+        visit_processors();
+    }
+}
+
+/// This thread runs on every processor that it may run on, one after the other: each has switched threads then, which is a fence.
+fn visit_processors() {
+    // SAFETY: sets of processors are bits; the kernel reads and writes as many as there are.
+    unsafe {
+        let bytes = size_of::<libc::cpu_set_t>();
+        let mut all: libc::cpu_set_t = core::mem::zeroed();
+        if libc::sched_getaffinity(0, bytes, &mut all) != 0 {
+            return;
+        }
+        for processor in 0..8 * bytes {
+            let mut one: libc::cpu_set_t = core::mem::zeroed();
+            libc::CPU_SET(processor, &mut one);
+            // The kernel refuses those that there are not.
+            libc::sched_setaffinity(0, bytes, &one);
+        }
+        libc::sched_setaffinity(0, bytes, &all);
     }
 }

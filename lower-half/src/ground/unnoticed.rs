@@ -18,7 +18,7 @@ use nix::fcntl::{FcntlArg, fcntl};
 use crate::arch::syscall::{failed, syscall3};
 
 /// Descriptors of the lower half's that come while the application runs, and of the child's first steps, are out of the way of the application's.
-const LOWEST: RawFd = 64;
+pub const LOWEST: RawFd = 64;
 const STACK_BYTES: usize = 64 << 10;
 
 /// A process that has been started.

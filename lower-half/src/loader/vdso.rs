@@ -113,7 +113,7 @@ fn image() -> Vec<u8> {
 const SYMBOLS: usize = FUNCTIONS.len() + 1;
 const HEADERS: usize = 64 + 2 * 56;
 const DYNAMIC_ENTRIES: usize = 10;
-const CODE_BYTES: usize = 32;
+const CODE_BYTES: usize = 64;
 
 /// Where everything goes.
 struct Places {

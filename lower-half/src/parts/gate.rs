@@ -24,6 +24,12 @@ const IDENTITY: Kind = kind("gate:identity");
 const TIMERS: Kind = kind("gate:timers");
 const REGISTRATIONS: Kind = kind("gate:registrations");
 const EXECUTABLE: Kind = kind("gate:executable");
+/// Processor time that was used.
+const USED: Kind = Kind {
+    name: "gate:used",
+    version: 1,
+    always: false,
+};
 /// The application's code leads to the short way: without bytes, and only then.
 const SHORT_WAY: Kind = Kind {
     name: "gate:short way",
@@ -45,6 +51,7 @@ impl Part<Still<'_>, Back> for Gate {
             REGISTRATIONS,
             EXECUTABLE,
             SHORT_WAY,
+            USED,
         ]
     }
 
@@ -59,6 +66,7 @@ impl Part<Still<'_>, Back> for Gate {
             (TIMERS, gate::timers::save()),
             (REGISTRATIONS, gate::registrations::save()),
             (EXECUTABLE, gate::paths::save()),
+            (USED, gate::used::save()),
         ];
         payloads.extend(saved.map(put));
         if gate::sites::changed() {
@@ -87,6 +95,9 @@ impl Part<Still<'_>, Back> for Gate {
 
     fn resume(&self, back: &mut Back) -> Done {
         at(Point::RestartTimers)?;
+        if back.restore.payload(&USED).is_some() {
+            give(back, USED, gate::used::restore)?;
+        }
         give(back, TIMERS, gate::timers::restore)
     }
 }

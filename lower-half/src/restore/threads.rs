@@ -71,6 +71,14 @@ pub fn failed_credentials() -> Option<i32> {
 
 /// 1 when threads that were made again may run.
 static GO: AtomicU32 = AtomicU32::new(0);
+/// How often some of them have been let run: what they sleep on.
+static CALLS: AtomicU32 = AtomicU32::new(0);
+
+/// Has all of those that wait look whether they may run.
+fn call() {
+    CALLS.fetch_add(1, Ordering::AcqRel);
+    futex_wake(&CALLS);
+}
 
 /// What a thread that is made again needs for its first steps.
 struct Beginning {
@@ -189,8 +197,14 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
         }
     }
     let notes = beginning.thread.notes();
-    while GO.load(Ordering::Acquire) == 0 && notes.flags.load(Ordering::Acquire) & flag::RUNS == 0 {
-        futex_wait(&GO, 0, 0);
+    loop {
+        // Before it looks: who lets it run afterwards changes this first.
+        let calls = CALLS.load(Ordering::Acquire);
+        let runs = notes.flags.load(Ordering::Acquire) & flag::RUNS != 0;
+        if runs || GO.load(Ordering::Acquire) != 0 {
+            break;
+        }
+        futex_wait(&CALLS, calls, 0);
     }
     // They wait until the frame's own mask is back.
     for pending in &saved.pending {
@@ -205,13 +219,13 @@ unsafe extern "C" fn begin(beginning: usize) -> ! {
 /// Lets one of the threads that were made again run, before the others.
 pub fn go_alone(thread: Thread) {
     thread.notes().flags.fetch_or(flag::RUNS, Ordering::AcqRel);
-    futex_wake(&GO);
+    call();
 }
 
 /// Lets every thread that was made again run.
 pub fn go() {
     GO.store(1, Ordering::Release);
-    futex_wake(&GO);
+    call();
 }
 
 /// Gives the calling (main) thread a saved thread's record, for a restart: from now on it may be called a thread of the

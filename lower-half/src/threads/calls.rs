@@ -185,6 +185,21 @@ const fn numbered<const COUNT: usize>(names: [&str; COUNT]) -> [Wait; COUNT] {
 static FIRST: [Wait; calls::FIRST.len()] = numbered(calls::FIRST);
 static NEWER: [Wait; calls::NEWER.len()] = numbered(calls::NEWER);
 
+/// How an interrupted call goes on, in words; `None`: it waits for nothing, or only for a disk or a server.
+#[cfg(test)]
+pub fn in_words(number: usize) -> Option<&'static str> {
+    let wait = wait(number);
+    match wait.goes {
+        Goes::Never => Some("not at all: it was carried out all the same"),
+        Goes::Milliseconds(_) | Goes::Interval(_) | Goes::Left(..) | Goes::Sleeps(..) => {
+            Some("with the rest of its time")
+        }
+        Goes::Again if wait.moves != Moves::Whole => Some("with the rest of its bytes"),
+        Goes::Again if wait.ends != Ends::Never => Some("as it was"),
+        Goes::Again => None,
+    }
+}
+
 /// What is known of the call with this number.
 pub fn wait(number: usize) -> Wait {
     let newer = || NEWER.get(number.checked_sub(calls::NEWER_FROM)?);

@@ -223,6 +223,17 @@ fn wait_for_socket(frame: Frame, since: Option<u64>) {
     frame.set_register(PC, Piece::CallPolled.address());
 }
 
+/// A handler of the application is about to run on top of `frame`: it ends a wait for a socket that has yet to go on. Whether it is that.
+pub fn ended(frame: Frame) -> bool {
+    let waits = frame.register(PC) == Piece::CallPolled.address();
+    if waits {
+        frame.set_register(RESULT, -(libc::EINTR as isize) as usize);
+        frame.set_register(PC, frame.register(BEHIND));
+        frame.set_register(BEHIND, 0);
+    }
+    waits
+}
+
 /// Moves a frame that stands before a call, whose arguments are what they were, out of the piece that makes it; rcx leads behind the call that was trapped, or this
 /// one. `false` where it is not the application's, or more has been prepared than can be undone.
 pub fn leave_piece(frame: Frame) -> bool {

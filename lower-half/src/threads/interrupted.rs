@@ -89,7 +89,7 @@ fn is_marked(frame: Frame) -> bool {
 /// that this handler ends, returns EINTR, or what it has transferred - also where the signal came while the stop had the thread out of that call, so
 /// that the frame stands before it.
 pub fn by_handler(frame: Frame, signal: i32, restarts: bool) {
-    if partly::ended(frame) {
+    if partly::ended(frame) || deadlines::ended(frame) {
         return;
     }
     let rip = frame.register(PC);
@@ -147,12 +147,16 @@ fn taken_note(thread: Thread) -> Option<Note> {
     })
 }
 
+/// What `/proc` tells. Whoever notes calls has a descriptor table of its own (`ground::told`).
+fn text_of(path: &str) -> std::io::Result<String> {
+    Ok(String::from_utf8_lossy(&std::fs::read(path)?).into_owned())
+}
+
 /// Notes the system call that a thread is blocked in, from `/proc/self/task/TID/syscall`:
 /// `number arguments... stack-pointer instruction-pointer`, or `running`.
 pub fn note_call(thread: Thread, tid: u32) {
     let notes = thread.notes();
-    let text =
-        std::fs::read_to_string(format!("/proc/self/task/{tid}/syscall")).unwrap_or_default();
+    let text = text_of(&format!("/proc/self/task/{tid}/syscall")).unwrap_or_default();
     let mut fields = text.split_whitespace();
     let number = fields.next().and_then(|number| number.parse::<u64>().ok());
     let first = fields.clone().next().and_then(hexadecimal);
@@ -174,18 +178,44 @@ fn hexadecimal(text: &str) -> Option<u64> {
     u64::from_str_radix(text.trim_start_matches("0x"), 16).ok()
 }
 
-/// Since when a thread sleeps, by the scheduler's own account of when it ran last. That clock is not `CLOCK_MONOTONIC`, so this thread's account says
-/// what it is now.
+/// Since when a thread sleeps, by the scheduler's own account of when it ran last. That clock is its processor's own: so what it is now the account of this
+/// thread says, once it has run there too.
 fn asleep_since(tid: u32) -> Option<u64> {
-    let ran_last = |whose: &str| {
-        let text = std::fs::read_to_string(format!("/proc/{whose}/sched")).ok()?;
-        let line = text
-            .lines()
-            .find(|line| line.starts_with("se.exec_start"))?;
+    let account = |tid: u32| text_of(&format!("/proc/self/task/{tid}/sched")).ok();
+    let ran_last = |text: &str| {
+        let line = text.lines().find(|line| line.starts_with("se.exec_start"))?;
         let milliseconds: f64 = line.rsplit(':').next()?.trim().parse().ok()?;
         Some((milliseconds * 1e6) as u64)
     };
-    let then = ran_last(&format!("self/task/{tid}"))?;
-    let now = ran_last("thread-self")?;
+    let then = ran_last(&account(tid)?)?;
+    let stat = text_of(&format!("/proc/self/task/{tid}/stat")).ok()?;
+    // The 39th field; the name before the third ends in a parenthesis.
+    let processor = stat.rsplit(')').next()?.split_whitespace().nth(36)?;
+    let own = crate::arch::syscall::gettid();
+    let now = on_processor(processor.parse().ok()?, || {
+        crate::arch::syscall::yield_now();
+        account(own)
+    })?;
+    let now = ran_last(&now?)?;
     Some(deadlines::now().saturating_sub(now.checked_sub(then)?))
+}
+
+/// Does something on this processor; `None` where this thread may not run there.
+fn on_processor<R>(processor: usize, action: impl FnOnce() -> R) -> Option<R> {
+    // SAFETY: sets of processors are bits; the kernel reads and writes as many as there are.
+    unsafe {
+        let bytes = size_of::<libc::cpu_set_t>();
+        let mut before: libc::cpu_set_t = core::mem::zeroed();
+        let mut one: libc::cpu_set_t = core::mem::zeroed();
+        if processor >= 8 * bytes || libc::sched_getaffinity(0, bytes, &mut before) != 0 {
+            return None;
+        }
+        libc::CPU_SET(processor, &mut one);
+        if libc::sched_setaffinity(0, bytes, &one) != 0 {
+            return None;
+        }
+        let result = action();
+        libc::sched_setaffinity(0, bytes, &before);
+        Some(result)
+    }
 }

@@ -4,7 +4,7 @@
 //! fixed piece of the lower half's own memory, entered and left without locks or allocation.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use stillpoint_wrappers::gate::{Reach, SHUT, ThreadRecord};
 
@@ -82,6 +82,8 @@ struct Slot {
     handler_stack: AtomicUsize,
     /// Since when the thread has waited in the call that the notes tell of (`CLOCK_MONOTONIC`, nanoseconds); 0: not known.
     waits_since: AtomicU64,
+    /// Processor time that it had used in earlier launches (`gate::used`).
+    used: [AtomicI64; 3],
 }
 
 const _: () = {
@@ -99,6 +101,7 @@ static TABLE: [Slot; MOST_THREADS] = [const {
         timer_slack: AtomicU64::new(0),
         handler_stack: AtomicUsize::new(0),
         waits_since: AtomicU64::new(0),
+        used: [const { AtomicI64::new(0) }; 3],
         record: UnsafeCell::new(ThreadRecord {
             this: 0,
             fs_lower: 0,
@@ -166,6 +169,9 @@ impl Thread {
             record.real_tid.store(0, Ordering::Relaxed);
             record.stop_frame.store(0, Ordering::Relaxed);
             thread.note_timer_slack(0);
+            for word in thread.used() {
+                word.store(0, Ordering::Relaxed);
+            }
             handler_stack::provide(thread.handler_stack());
             let notes = thread.notes();
             for word in [
@@ -311,6 +317,11 @@ impl Thread {
     /// Where its stack for signal handlers begins; 0: it has none.
     pub fn handler_stack(self) -> &'static AtomicUsize {
         &self.0.handler_stack
+    }
+
+    /// What is added to the processor time that the kernel counts.
+    pub fn used(self) -> &'static [AtomicI64; 3] {
+        &self.0.used
     }
 
     /// Since when it has waited in the call that the agent has noted; 0: not known.

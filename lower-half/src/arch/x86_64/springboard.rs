@@ -187,13 +187,16 @@ pub fn code() -> &'static [u8] {
     unsafe { core::slice::from_raw_parts(start, bytes.min(SPRINGBOARD_BYTES)) }
 }
 
-/// The code of a function that goes on where the word at `slot` leads, which is `piece` or takes its place. The clocks of processes and threads,
-/// whose numbers are negative, are the kernel's alone.
+/// The code of a function that goes on where the word at `slot` leads, which is `piece` or takes its place. The clocks of processor time are the
+/// kernel's alone: those with negative numbers, the process's (2), and the thread's (3).
 pub fn way_in(slot: usize, piece: Piece) -> Vec<u8> {
     let mut code = Vec::new();
     if piece == Piece::ClockGettime {
         code.extend([0x85, 0xff]); // test edi, edi
-        code.extend([0x78, 13]); // js, over the jump
+        code.extend([0x78, 21]); // js, over the jump
+        code.extend([0x8d, 0x47, 0xfe]); // lea eax, [rdi - 2]
+        code.extend([0x83, 0xf8, 0x01]); // cmp eax, 1
+        code.extend([0x76, 13]); // jbe, over the jump
     }
     code.extend([0x49, 0xbb]); // mov r11, imm64
     code.extend((slot as u64).to_le_bytes());

@@ -15,6 +15,7 @@ pub enum Class {
     Identity,
     Names,
     Timers,
+    Usage,
     Credentials,
     Settings,
     Ipc,
@@ -28,7 +29,7 @@ pub enum Class {
 impl Class {
     /// In the order of the page.
     #[cfg(test)]
-    pub const ALL: [Class; 20] = [
+    pub const ALL: [Class; 21] = [
         Class::Placement,
         Class::Memory,
         Class::Threads,
@@ -37,6 +38,7 @@ impl Class {
         Class::Signals,
         Class::Waits,
         Class::Timers,
+        Class::Usage,
         Class::MakesDescriptor,
         Class::Descriptor,
         Class::Path,
@@ -96,6 +98,7 @@ impl Class {
             Class::Identity => "identity",
             Class::Names => "names",
             Class::Timers => "timers",
+            Class::Usage => "usage",
             Class::Credentials => "credentials",
             Class::Settings => "settings",
             Class::Ipc => "ipc",
@@ -140,6 +143,7 @@ impl Class {
             }
             Class::Identity => "the application keeps the ids that it was born with",
             Class::Names => "names processes or threads: ids are translated after a restart",
+            Class::Usage => "processor time that was used is added up over launches",
             Class::Timers => "timers go on with the time that was left of them",
             Class::Credentials => "carried; a restart that may not give them is refused",
             Class::Settings => "a setting of the process or thread, carried unless said otherwise",

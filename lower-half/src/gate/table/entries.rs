@@ -8,7 +8,7 @@ use crate::arch::springboard::Piece;
 use crate::gate::holdings::{self, Holding};
 use crate::gate::{
     clone, descriptors, exec, exit, futex, identity, ipc, memory, naming, paths, registrations,
-    semaphores, signals, sleep, timers,
+    semaphores, signals, sleep, timers, used,
 };
 
 const EMPTY_PATH: u32 = libc::AT_EMPTY_PATH as u32;
@@ -27,6 +27,8 @@ const CLOCK: &[Rule] = &[restarted(Negative(0), naming::on_clock)];
 const EVENTS: &[Rule] = &[every(Given(4), |call| sleep::on_interval(call, 4))];
 /// A time in milliseconds that is not waited for.
 pub const NOTHING: &[u32] = &[0];
+/// The clocks of the calling process's and thread's processor time.
+const PROCESSOR_TIME: &[u32] = &[2, 3];
 const PRIVILEGED: &str = "with its own privileges only";
 const ID_SETS: &str = "an id of the process";
 
@@ -110,9 +112,9 @@ pub const EVERYWHERE: &[Meaning] = &[
     call("umask", Settings, NEVER),
     call("gettimeofday", Asks, NEVER),
     call("getrlimit", Asks, NEVER),
-    told("getrusage", Asks, NEVER, "what was used counts from the launch on"),
+    call("getrusage", Usage, &[restarted(Always, used::on_rusage)]),
     call("sysinfo", Asks, NEVER),
-    told("times", Asks, NEVER, "what was used counts from the launch on"),
+    call("times", Usage, &[restarted(Always, used::on_times)]),
     told("ptrace", Holds, &[every(Always, holdings::on_ptrace)], "noted while the process traces another; being traced is the debugger's business"),
     call("getuid", Asks, NEVER),
     call("syslog", Machine, NEVER),
@@ -215,7 +217,7 @@ pub const EVERYWHERE: &[Meaning] = &[
     call("timer_getoverrun", Timers, &[every(Always, timers::on_use)]),
     call("timer_delete", Timers, &[every(Always, timers::on_delete)]),
     call("clock_settime", Machine, NEVER),
-    call("clock_gettime", Names, CLOCK),
+    told("clock_gettime", Names, &[restarted(Negative(0), used::on_clock), restarted(Among(0, PROCESSOR_TIME), used::on_clock)], "processor time is added up over launches"),
     call("clock_getres", Names, CLOCK),
     call("clock_nanosleep", Waits, &[every(Among(3, &[0]), sleep::on_clock_sleep)]),
     call("exit_group", Threads, &[every(Always, exit::on_exit_group)]),

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::{Answer, Class, When, all, commands};
+use crate::threads::calls::in_words;
 
 const PATH: &str = concat!(env!("LOWER_HALF"), "/../docs/reference/system-calls.md");
 
@@ -65,6 +66,27 @@ fn requests_of(text: &mut String, name: &str, list: &[(&str, &str)]) {
     }
 }
 
+/// How calls go on that a signal of ours has interrupted.
+fn interrupted(text: &mut String) {
+    text.push_str(
+        "\n## Interrupted calls\n\nA signal of Stillpoint's ends no call of the application's: the call is over when it would have been without. After a restart what was left\n\
+         of its time begins with the launch. A wait on a socket with `SO_RCVTIMEO` or `SO_SNDTIMEO` goes on with the rest of that time too, as far as it is known: the\n\
+         kernel's scheduler tells since when a thread sleeps (`/proc/PID/task/TID/sched`), but not to a thread that a signal for a suspend finds there; then the time begins\n\
+         anew once. `recvmmsg` and `sendmmsg` tell how many messages have gone by then. What a handler of the application's ends is ended as natively.\n\n\
+         | it goes on | calls |\n|---|---|\n",
+    );
+    for how in [
+        "as it was",
+        "with the rest of its time",
+        "with the rest of its bytes",
+        "not at all: it was carried out all the same",
+    ] {
+        let these = all().filter(|entry| in_words(entry.number as usize) == Some(how));
+        let names: Vec<String> = these.map(|entry| format!("`{}`", entry.name)).collect();
+        let _ = writeln!(text, "| {how} | {} |", names.join(" "));
+    }
+}
+
 /// Writes the page.
 fn page() -> String {
     let mut text = String::from(
@@ -79,7 +101,7 @@ fn page() -> String {
         let (name, told) = (class.name(), class.at_a_checkpoint());
         let _ = writeln!(text, "| [{name}](#{name}) | {count} | {told} |");
     }
-    text.push_str("\nCommands of single calls: [prctl](#prctl), [arch_prctl](#arch_prctl), [fcntl](#fcntl), [ioctl](#ioctl).\n");
+    text.push_str("\nCommands of single calls: [prctl](#prctl), [arch_prctl](#arch_prctl), [fcntl](#fcntl), [ioctl](#ioctl). [Interrupted calls](#interrupted-calls).\n");
     for class in Class::ALL {
         let _ = writeln!(
             text,
@@ -97,6 +119,7 @@ fn page() -> String {
             );
         }
     }
+    interrupted(&mut text);
     commands_of(&mut text, "prctl", commands::PRCTL);
     commands_of(&mut text, "arch_prctl", commands::ARCH_PRCTL);
     requests_of(&mut text, "fcntl", commands::FCNTL);

@@ -127,16 +127,17 @@ pub fn working_directory(room: &mut [u8]) -> Option<&[u8]> {
     room.get(..usize::try_from(bytes).ok()?)
 }
 
-/// Sleeps while `word` holds `expected`, at most that many nanoseconds.
+/// Sleeps while `word`, which is this process's alone, holds `expected`, at most that many nanoseconds.
 pub fn futex_wait(word: &AtomicU32, expected: u32, nanoseconds: u64) {
-    const FUTEX_WAIT: usize = 0;
+    /// As the lower half wakes: a private futex and a shared one of the same word do not meet.
+    const FUTEX_WAIT_PRIVATE: usize = 128;
     let timeout = [nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000];
     let (word, timeout) = (word.as_ptr() as usize, timeout.as_ptr() as usize);
     // SAFETY: the kernel reads the word and the time.
     unsafe {
         syscall(
             SYS_FUTEX,
-            [word, FUTEX_WAIT, expected as usize, timeout, 0, 0],
+            [word, FUTEX_WAIT_PRIVATE, expected as usize, timeout, 0, 0],
         );
     }
 }

@@ -34,7 +34,7 @@ fn run(trial: &Trial) -> Result<(), Failed> {
     for _ in 0..2 {
         fs::write(&fails, "").map_err(|error| error.to_string())?;
         let refused = command::checkpoint(trial.directory, &target)?;
-        refused.expect_reason(exit::REFUSED, "MPI_Improbe")?;
+        refused.expect_reason(exit::REFUSED, "MPI_Iprobe")?;
         fs::remove_file(&fails).map_err(|error| error.to_string())?;
         command::checkpoint(trial.directory, &target)?.expect(exit::DONE)?;
     }

@@ -29,6 +29,25 @@ fn a_restart_finds_mpi_files_as_they_were() {
     }
 }
 
+/// Not natively: Open MPI 4.1 deletes some of the files that are made after the close.
+#[test]
+fn a_file_that_is_made_after_another_was_deleted_on_close_stays() {
+    let tested = (|| {
+        let program = Program::named(Kind::Special, "deleted_on_close")?;
+        let _turn = Turn::take()?;
+        Directory::new("deleted-on-close")?.run(|directory| {
+            let trial = Trial::new(&program, 2, directory)?;
+            let mut job = trial.split()?;
+            trial.ready(&mut job)?;
+            trial.go()?;
+            trial.ends_well(job).map(drop)
+        })
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
 fn found(trial: &Trial) -> Result<(), Failed> {
     let failed = |error: std::io::Error| error.to_string();
     let (path, other) = (trial.directory.file("all"), trial.directory.file("other"));

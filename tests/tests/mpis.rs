@@ -110,6 +110,25 @@ fn layouts_with_numbers_that_an_int_does_not_hold_are_carried() {
     of_mpich(Kind::Special, "large_layouts", true);
 }
 
+#[test]
+fn what_mpich_allows_and_open_mpi_does_not_is_allowed() {
+    of_mpich(Kind::Special, "of_mpich_early", true);
+}
+
+/// Not on Open MPI, which takes the driver's name for a part of the path.
+#[test]
+fn a_file_with_the_name_of_a_driver_is_opened_again_and_deleted() {
+    let tested = (|| {
+        let other = mpich()?;
+        let program = Program::named(Kind::Special, "of_mpich_file")?.built_for(&other);
+        alone(&program, 2, &other)?;
+        changes(&program, 2, &[&other, &other])
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
 /// Not natively: MPICH 4.0 calls no error handler of a session's.
 #[test]
 fn sessions_are_carried() {

@@ -1,4 +1,7 @@
 //! Messages as plain bytes: pulled in by the drain, and received once more by the application.
+//!
+//! The drain finds messages by `MPI_Iprobe` and takes them by receives of their source and tag. Matched probes would do the same, but not every library has them right:
+//! Open MPI 4.1 over libfabric (pml cm, mtl ofi) cannot receive what it has matched. Nobody comes in between: whoever posts a receive waits for its turn in the upper half.
 
 use core::ffi::c_void;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -10,6 +13,14 @@ use super::convert;
 use super::library::{abi, error_to_neutral, ffi};
 use super::predefined::predefined;
 
+/// The message that [`pull`] has found last, for [`receive_bytes`], which comes next: communicator, source and tag as the real MPI has them.
+static FOUND: Mutex<Option<(Word, i32, i32)>> = Mutex::new(None);
+
+/// What stands for that message where a word of the real MPI's would.
+fn found_word() -> Word {
+    (&raw const FOUND).addr() as Word
+}
+
 /// `Extra::pull`.
 pub unsafe extern "C" fn pull(
     comm: Word,
@@ -20,15 +31,20 @@ pub unsafe extern "C" fn pull(
     // SAFETY: the upper half's places.
     unsafe {
         let mut own = convert::status(status);
-        let code = ffi::MPI_Improbe(
+        let code = ffi::MPI_Iprobe(
             abi::rank_from_neutral(constants::ANY_SOURCE),
             abi::tag_from_neutral(constants::ANY_TAG),
             convert::handle(comm),
             found,
-            message.cast(),
             own.place(),
         );
         own.give(status);
+        if code == 0 && *found != 0 {
+            let source = abi::rank_from_neutral((*status).source);
+            let tag = abi::tag_from_neutral((*status).tag);
+            *FOUND.lock().unwrap_or_else(PoisonError::into_inner) = Some((comm, source, tag));
+            *message = found_word();
+        }
         error_to_neutral(code)
     }
 }
@@ -103,6 +119,20 @@ pub unsafe extern "C" fn receive_bytes(
     // SAFETY: the upper half's message, and a buffer of that many bytes.
     unsafe {
         let form = Bytes::new(bytes);
+        let mut last = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+        if *message == found_word()
+            && let Some((comm, source, tag)) = last.take()
+        {
+            return error_to_neutral(ffi::MPI_Irecv(
+                buffer,
+                form.count,
+                form.datatype,
+                source,
+                tag,
+                convert::handle(comm),
+                request.cast(),
+            ));
+        }
         error_to_neutral(ffi::MPI_Imrecv(
             buffer,
             form.count,

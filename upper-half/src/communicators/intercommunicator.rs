@@ -14,10 +14,12 @@ use stillpoint_wrappers::neutral::Word;
 use super::make::{New, finish, next_of_all};
 use super::{Identity, Members, all_of, control, create, usable};
 use crate::ground::abi::{self, CommHandle, PlaceOf};
+use crate::ground::handle;
 use crate::ground::lock::SpinLock;
 use crate::ground::object::{Comm, Object};
 use crate::objects::communicator::identity::{Origin, of_meeting};
 use crate::objects::errhandler::run;
+use crate::objects::group;
 use crate::objects::info::pairs::Pairs;
 use crate::objects::outcome::{Outcome, check, class, give};
 use crate::operations::clock::collective;
@@ -262,38 +264,24 @@ pub unsafe fn between(
             remote_leader,
             tag,
         )?;
-        let (clock, peer, leader, origin, neutral) = match side {
+        let (word, origin) = match side {
             Told::Foreign => {
                 let leads = (*local).rank == local_leader;
                 let peer = if leads { usable(peer)?.0 } else { local };
-                let peer: *const Word = &raw const (*peer).lower;
                 let leader = abi::rank_to_neutral(remote_leader);
-                let neutral = abi::tag_to_neutral(tag);
-                ((*local).clock, peer, leader, next_of_all(local), neutral)
+                let tag = abi::tag_to_neutral(tag);
+                let mut word = 0;
+                let at = &raw mut word;
+                check(collective::clocked((*local).clock, |d| {
+                    (d.intercomm_create)((*local).lower, local_leader, (*peer).lower, leader, tag, at)
+                }))?;
+                (word, next_of_all(local))
             }
             Told::Other(other) => {
-                let members = Members {
-                    local: ours.local.clone(),
-                    remote: Some(other.members),
-                };
-                let cell = collective::cell_for(&all_of(&members));
                 let origin = next([me, other.local], other.peer, tag);
-                let cell = cell.map_err(|_| class::INTERN)?;
-                // Others may be made meanwhile, with the same tag.
-                let own = Identity::new(origin, &members).tag();
-                (cell, std::ptr::null(), other.leader, origin, own)
+                (within(local, local_leader, &ours.local, other, origin)?, origin)
             }
         };
-        let mut word = 0;
-        let at = &raw mut word;
-        check(collective::clocked(clock, |d| {
-            let bridge = if peer.is_null() {
-                control()
-            } else {
-                peer.read()
-            };
-            (d.intercomm_create)((*local).lower, local_leader, bridge, leader, neutral, at)
-        }))?;
         let new = New {
             parent: local,
             origin,
@@ -302,6 +290,51 @@ pub unsafe fn between(
         };
         finish(word, new)
     }
+}
+
+/// The word of an intercommunicator within this world. Its leaders meet on a communicator of both groups that is made for this: on one that others meet on at the
+/// same time, from other threads, Open MPI would take what they say for each other's.
+///
+/// # Safety
+/// Inside a stub, nothing locked; a live communicator of ours.
+unsafe fn within(
+    local: *mut Object,
+    local_leader: c_int,
+    ours: &Arc<[i32]>,
+    other: Other,
+    origin: Origin,
+) -> Outcome<Word> {
+    let members = Members {
+        local: ours.clone(),
+        remote: Some(other.members),
+    };
+    let all: Arc<[i32]> = all_of(&members).iter().map(|rank| *rank as i32).collect();
+    let leader = all.iter().position(|rank| *rank == other.leader);
+    let leader = leader.ok_or(class::RANK)? as i32;
+    let tag = Identity::new(origin, &members).tag();
+    let clock = collective::cell_for(&all_of(&members)).map_err(|_| class::INTERN)?;
+    let mut word = 0;
+    let at = &raw mut word;
+    // SAFETY: inside; the group is ours, and its word is looked for in each launch.
+    unsafe {
+        let both = group::create(all);
+        let made = group::word(both).and_then(|_| {
+            check(collective::clocked(clock, |d| {
+                let mut bridge = 0;
+                let code = (d.comm_create_group)(control(), (*both).lower, tag, &mut bridge);
+                if code != 0 {
+                    return code;
+                }
+                let own = (*local).lower;
+                let code = (d.intercomm_create)(own, local_leader, bridge, leader, tag, at);
+                (d.comm_free)(&mut bridge);
+                code
+            }))
+        });
+        handle::release(both);
+        made?;
+    }
+    Ok(word)
 }
 
 /// `MPI_Intercomm_merge`.

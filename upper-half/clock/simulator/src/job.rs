@@ -288,6 +288,8 @@ impl<S: Mutant> Job<S> {
         if self.circumstances.ends_early && state.wanted == 0 {
             self.run_out(state);
         }
+        let early = state.ranks.iter().position(|rank| rank.told_early);
+        state.broken = state.broken.or(early.map(Broken::OverWithoutReceive));
         if self.asks() {
             let mut all = 0..state.ranks.len();
             let astray = all.find(|number| state.ranks[*number].ahead.astray);

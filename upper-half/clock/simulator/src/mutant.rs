@@ -26,6 +26,10 @@ pub trait Mutant: Steps {
     const AGAIN: bool = true;
     /// Parked and waiting ranks pull messages in.
     const PULL: bool = true;
+    /// A synchronous send is over when its receive has begun, and not when its message was drained.
+    const UNTIL_TAKEN: bool = true;
+    /// What the application is told by a look (`MPI_Request_get_status`) binds as what it is told by a wait.
+    const BIND_WHEN_SEEN: bool = true;
     /// What has begun on a communicator binds before it is given up.
     const BIND: bool = true;
     /// Giving a communicator up is counted.
@@ -144,6 +148,10 @@ leave_out! {
     StandsBehind:; STAND_BEFORE,
     /// After a restart who stood inside counts the operation twice.
     CountsTwice:; AGAIN,
+    /// A synchronous send is over when its message was drained.
+    OverWhenDrained:; UNTIL_TAKEN,
+    /// What the application is told by a look binds nobody.
+    NoBindingWhenSeen:; BIND_WHEN_SEEN,
     /// Nobody says that it has come to know a group.
     NoJoining:; JOIN,
     /// What is pending on a communicator that is given up binds nobody.

@@ -67,6 +67,11 @@ pub enum Op {
         on: usize,
         number: u32,
     },
+    /// Asks whether that operation is over until it is (`MPI_Request_get_status`), which ends nothing.
+    Look {
+        on: usize,
+        number: u32,
+    },
     /// A collective operation on `on` that makes the communicator `new`; it can be begun again.
     Make {
         on: usize,
@@ -81,7 +86,7 @@ pub enum Op {
     Send {
         to: usize,
     },
-    /// Sends a message and waits until the receiver has taken it in (`MPI_Ssend`, a rendezvous).
+    /// Sends a message and waits until its receive has begun (`MPI_Ssend`).
     Deliver {
         to: usize,
     },

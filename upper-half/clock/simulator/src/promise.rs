@@ -35,6 +35,8 @@ pub enum Broken {
     WaitsAhead(usize),
     /// A clock does not stand at what has begun on its communicator.
     CountedOtherwise { communicator: usize },
+    /// A synchronous send was called over, and its receive had not begun.
+    OverWithoutReceive(usize),
     /// A message would be lost with the lower half.
     OnTheWire,
     /// More messages were received than sent.

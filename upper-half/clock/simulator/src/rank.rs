@@ -92,6 +92,8 @@ pub struct Rank {
     pub sent: Vec<u32>,
     pub pulled: Vec<u32>,
     pub taken: Vec<u32>,
+    /// A synchronous send was called over whose receive had not begun.
+    pub told_early: bool,
     pub ahead: Ahead,
     pub agent: Agent,
 }
@@ -118,6 +120,7 @@ impl Rank {
             sent: vec![0; ranks],
             pulled: vec![0; ranks],
             taken: vec![0; ranks],
+            told_early: false,
             ahead: Ahead::default(),
             agent: Agent::default(),
         }

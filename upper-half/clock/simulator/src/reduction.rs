@@ -152,12 +152,16 @@ impl<S: Mutant> Set<'_, S> {
         }
         match (it.step, op) {
             (Step::Before, Op::Send { to } | Op::Deliver { to }) => self.add(to),
+            // The sender may wait for the receive.
             (Step::Before, Op::Receive { from, .. })
-                if it.taken[from] == state.ranks[from].sent[number] =>
+                if it.taken[from] == state.ranks[from].sent[number]
+                    || state.ranks[from].step == Step::Sending =>
             {
                 self.add(from);
             }
-            (Step::Before, Op::Wait { on, number: which }) => self.add_lacking(number, on, which),
+            (Step::Before, Op::Wait { on, number: which } | Op::Look { on, number: which }) => {
+                self.add_lacking(number, on, which);
+            }
             (Step::Before, Op::Start { on, binds: false })
             | (
                 Step::Incremented
@@ -175,7 +179,9 @@ impl<S: Mutant> Set<'_, S> {
             ) => {
                 self.add_lacking(number, on, it.begun[on]);
             }
-            (Step::Sending, Op::Deliver { to }) if state.ranks[to].pulled[number] < it.sent[to] => {
+            (Step::Sending, Op::Deliver { to })
+                if !step::is_delivered::<S>(&state.ranks, number, to) =>
+            {
                 self.add(to);
             }
             _ => {}
@@ -262,9 +268,10 @@ impl<S: Mutant> Set<'_, S> {
                     || set.is_some_and(|set| shared(clocks[set]))
             }
             Op::Free { on, set } => shared(clocks[on]) || shared(clocks[set]),
-            Op::Collective { on, .. } | Op::Start { on, .. } | Op::Wait { on, .. } => {
-                shared(clocks[on])
-            }
+            Op::Collective { on, .. }
+            | Op::Start { on, .. }
+            | Op::Wait { on, .. }
+            | Op::Look { on, .. } => shared(clocks[on]),
             _ => false,
         };
         self.future(number).iter().any(met)
@@ -307,5 +314,5 @@ fn sends_to(op: Op, receiver: usize) -> bool {
 }
 
 fn waits_on(op: Op, communicator: usize) -> bool {
-    matches!(op, Op::Wait { on, .. } if on == communicator)
+    matches!(op, Op::Wait { on, .. } | Op::Look { on, .. } if on == communicator)
 }

@@ -34,6 +34,9 @@ pub fn can_step<S: Mutant>(job: &Job<S>, ranks: &Ranks, number: usize) -> bool {
         (Step::Before, Op::Wait { on, number: which }) => {
             is_complete(job, ranks, number, on, which) || rank.would_block::<S>(false)
         }
+        (Step::Before, Op::Look { on, number: which }) => {
+            is_complete(job, ranks, number, on, which) || rank.would_block::<S>(true)
+        }
         (Step::Before, Op::Linger { until }) => match until {
             Until::Targeted => rank.pending == Pending::Targeted || rank.carried,
             Until::Carried => rank.carried,
@@ -42,7 +45,9 @@ pub fn can_step<S: Mutant>(job: &Job<S>, ranks: &Ranks, number: usize) -> bool {
         (Step::Barrier(barrier), _) => {
             rank.can_decide_in_barrier::<S>(barrier, job.clocks[barrier.on])
         }
-        (Step::Sending, Op::Deliver { to }) => ranks[to].pulled[number] >= rank.sent[to],
+        (Step::Sending, Op::Deliver { to }) => {
+            is_delivered::<S>(ranks, number, to) || rank.would_block::<S>(false)
+        }
         (Step::Deciding, _) => !S::AWAIT_TARGETS || rank.pending != Pending::Asked,
         (Step::Telling { .. } | Step::Binding { .. } | Step::TakenBack | Step::Returned, _) => {
             !S::AWAIT_TARGETS || rank.pending != Pending::Asked
@@ -86,7 +91,13 @@ fn take<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
             ranks[number].sent[to] += 1;
             ranks[number].step = Step::Sending;
         }
-        (Step::Sending, Op::Deliver { .. }) => ranks[number].leave(),
+        (Step::Sending, Op::Deliver { to }) => match is_delivered::<S>(ranks, number, to) {
+            true => {
+                ranks[number].told_early |= ranks[to].taken[number] < ranks[number].sent[to];
+                ranks[number].leave();
+            }
+            false => ranks[number].blocked::<S>(false),
+        },
         (Step::Before, Op::Receive { from, busy }) => receive::<S>(ranks, number, from, busy),
         (Step::Before, Op::Wait { on, number: which }) => {
             if is_complete(job, ranks, number, on, which) {
@@ -96,7 +107,17 @@ fn take<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
                 ranks[number].blocked::<S>(false);
             }
         }
-        (Step::Telling { begun }, Op::Wait { on, .. }) => {
+        (Step::Before, Op::Look { on, number: which }) => {
+            if !is_complete(job, ranks, number, on, which) {
+                ranks[number].blocked::<S>(true);
+            } else if S::BIND_WHEN_SEEN {
+                ranks[number].tell::<S>(on, which, job.clocks[on]);
+            } else {
+                ranks[number].bound[on] = which.max(ranks[number].bound[on]);
+                ranks[number].leave();
+            }
+        }
+        (Step::Telling { begun }, Op::Wait { on, .. } | Op::Look { on, .. }) => {
             if ranks[number].tells::<S>(job.clocks[on], begun) {
                 ranks[number].leave();
                 retire_what_is_over(job, ranks, number);
@@ -166,6 +187,15 @@ fn take<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
         ) => ranks[number].step_inside::<S>(clock, op),
         (step, op) => unreachable!("{step:?} in {op:?}"),
     }
+}
+
+/// Whether the rank's newest message to another one has been received there, so that a synchronous send of it is over.
+pub fn is_delivered<S: Mutant>(ranks: &Ranks, number: usize, to: usize) -> bool {
+    let there = match S::UNTIL_TAKEN {
+        true => &ranks[to].taken,
+        false => &ranks[to].pulled,
+    };
+    there[number] >= ranks[number].sent[to]
 }
 
 /// A collective operation is over.

@@ -204,7 +204,10 @@ pub unsafe fn pull() -> bool {
     // SAFETY: the caller's stay; live communicators.
     unsafe {
         communicator::for_each_held(|communicator| moved |= pull_from(communicator));
-        moved |= taken::listen();
+        match taken::listen() {
+            Ok(more) => moved |= more,
+            Err(code) => LAST_ERROR.store(code, Ordering::Relaxed),
+        }
     }
     let mut queue = turn();
     for message in queue
@@ -303,7 +306,7 @@ pub fn describe(text: &mut Text) {
         let separator = if text.is_empty() { "" } else { "\n" };
         let _ = write!(
             text,
-            "{separator}MPI cannot look for messages on one of its communicators (MPI_Improbe: error {code})"
+            "{separator}MPI cannot look for messages on one of its communicators (MPI_Iprobe: error {code})"
         );
     }
 }
@@ -338,7 +341,7 @@ mod tests {
         LAST_ERROR.store(5, Ordering::Relaxed);
         describe(&mut text);
         let said = std::str::from_utf8(text.as_bytes()).unwrap();
-        assert!(failed() && said.contains("MPI_Improbe: error 5"), "{said}");
+        assert!(failed() && said.contains("MPI_Iprobe: error 5"), "{said}");
         LAST_ERROR.store(0, Ordering::Relaxed);
     }
 }

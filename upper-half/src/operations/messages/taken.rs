@@ -17,6 +17,7 @@ use crate::ground::shared::Shared;
 use crate::ground::{abi, arch};
 use crate::objects::communicator::{self, Identity, control};
 use crate::objects::group;
+use crate::objects::outcome::check;
 
 /// The tag of these words on the control communicator. Those that make communicators there are smaller (`Identity::tag`).
 const TAG: i32 = 0x7fff;
@@ -171,16 +172,16 @@ unsafe fn tell(what: What, sender: Sender) {
     }
 }
 
-/// Takes in what others have told. Returns whether anything moved.
+/// Takes in what others have told. Returns whether anything moved, or what the real MPI says when it cannot look.
 ///
 /// # Safety
 /// Inside a stub or parked.
-pub unsafe fn listen() -> bool {
+pub unsafe fn listen() -> Result<bool, i32> {
     let mut words = WORDS.take();
     let mut moved = false;
     // SAFETY: the caller's.
     unsafe {
-        while let Some(said) = next() {
+        while let Some(said) = next()? {
             words.ledger.note(&said);
             moved = true;
         }
@@ -193,17 +194,17 @@ pub unsafe fn listen() -> bool {
         moved |= !stays;
         stays
     });
-    moved
+    Ok(moved)
 }
 
 /// The next word that has arrived.
 ///
 /// # Safety
 /// As [`listen`], which nobody else does meanwhile.
-unsafe fn next() -> Option<Said> {
+unsafe fn next() -> Result<Option<Said>, i32> {
     let on = control();
     if on == 0 {
-        return None;
+        return Ok(None);
     }
     let (mut there, mut status, mut word) = (0, Status::default(), 0);
     let mut said = Said::default();
@@ -211,24 +212,23 @@ unsafe fn next() -> Option<Said> {
     // SAFETY: inside; the receive is over before its buffer goes.
     unsafe {
         let byte = (*abi::predefined(HandleKind::Datatype, BYTE)).lower;
-        let code = cross(|d| (d.iprobe)(ANY_SOURCE, TAG, on, &mut there, &mut status));
-        if code != 0 || there == 0 {
-            return None;
+        check(cross(|d| {
+            (d.iprobe)(ANY_SOURCE, TAG, on, &mut there, &mut status)
+        }))?;
+        if there == 0 {
+            return Ok(None);
         }
         let source = status.source;
-        let code = cross(|d| (d.irecv)(to, BYTES, byte, source, TAG, on, &mut word));
-        if code != 0 {
-            return None;
-        }
+        check(cross(|d| {
+            (d.irecv)(to, BYTES, byte, source, TAG, on, &mut word)
+        }))?;
         let mut over = 0;
         while over == 0 {
-            if cross(|d| (d.test)(&mut word, &mut over, &mut status)) != 0 {
-                return None;
-            }
+            check(cross(|d| (d.test)(&mut word, &mut over, &mut status)))?;
         }
         arch::count_received();
     }
-    Some(said)
+    Ok(Some(said))
 }
 
 /// Whether the real MPI has yet to let go of words of this rank.
@@ -243,8 +243,8 @@ pub fn still_telling() -> bool {
 pub unsafe fn waiting(envelope: Envelope) -> u32 {
     let looks = if pending() { LOOKS } else { 1 };
     for _ in 0..looks {
-        // SAFETY: the caller's.
-        unsafe { listen() };
+        // SAFETY: the caller's. What cannot be looked for now is looked for in the drain.
+        let _ = unsafe { listen() };
     }
     let words = WORDS.take();
     words.ledger.waiting.get(&envelope).copied().unwrap_or(0)
@@ -255,10 +255,8 @@ pub unsafe fn waiting(envelope: Envelope) -> u32 {
 /// # Safety
 /// Inside a stub.
 pub unsafe fn finish() {
-    while still_telling() {
-        // SAFETY: the caller's.
-        unsafe { listen() };
-    }
+    // SAFETY: the caller's.
+    while still_telling() && unsafe { listen() }.is_ok() {}
 }
 
 #[cfg(test)]

@@ -76,6 +76,8 @@ caught! {
     giving_up_has_to_be_counted: NoCountOfGivingUp in "2 ranks, a communicator is freed",
     giving_up_is_counted_by_a_clock_that_stays: CountedOnWhatGoes in "2 ranks, a communicator is freed",
     ranks_must_not_be_let_on_for_collectives: NoEndOfCollectives in "2 ranks, one stays away",
+    a_synchronous_send_is_over_when_its_receive_has_begun: OverWhenDrained in "2 ranks, a sparse exchange, twice",
+    what_a_look_tells_has_to_bind: NoBindingWhenSeen in "2 ranks, looked at, twice",
     a_cell_has_to_rest_while_a_checkpoint_is_pending: NoRest in "2 ranks, a cell is used again",
 }
 

@@ -60,6 +60,26 @@ pub fn rendezvous() -> Program {
         .then(1, receive(0))
 }
 
+/// A sparse exchange: a synchronous send, and a nonblocking barrier that is begun when it is over. The receiver has begun the barrier, and computes.
+pub fn exchange() -> Program {
+    Program::on(2, &[&[0, 1]])
+        .then(0, Op::Deliver { to: 1 })
+        .all(0, Synchronizing, start(0))
+        .then(1, linger(Until::Targeted))
+        .then(1, receive(0))
+        .then(0, wait(0))
+        .then(1, wait(0))
+}
+
+/// A nonblocking operation that a rank looks at, and whose buffers it uses again before it waits.
+pub fn looked_at() -> Program {
+    let look = Op::Look { on: 0, number: 1 };
+    let program = Program::on(2, &[&[0, 1]]).all(0, Rooted, start(0));
+    (0..2).fold(program, |program, rank| {
+        program.then(rank, look).then(rank, Op::Compute).then(rank, wait(0))
+    })
+}
+
 /// Two groups that share a rank.
 pub fn overlapping() -> Program {
     Program::on(3, &[&[0, 1], &[1, 2]])

@@ -95,6 +95,18 @@ pub fn all() -> Vec<Scenario> {
         ("messages that cross, twice", TWICE, crossing_message()),
         ("similar communicators", ONCE, similar(true)),
         ("a rendezvous across a collective", ONCE, rendezvous()),
+        (
+            "a rendezvous across a collective, begun again",
+            ONCE_AGAIN,
+            rendezvous(),
+        ),
+        ("2 ranks, a sparse exchange, twice", AGAIN, exchange()),
+        (
+            "2 ranks, a sparse exchange, given up",
+            GIVEN_UP,
+            exchange(),
+        ),
+        ("2 ranks, looked at, twice", AGAIN, looked_at()),
         ("3 ranks, overlapping groups", ONCE, overlapping()),
         ("3 ranks, overlapping groups, twice", TWICE, overlapping()),
         (

@@ -4,14 +4,12 @@ use stillpoint_tests::command::{self, exit};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure};
 
 #[test]
 fn an_epoch_is_written_beside_ranks_that_never_sleep() {
     let tested = (|| {
         let program = Program::named(Kind::Special, "busy")?;
-        let _turn = Turn::take()?;
         Directory::new("busy")?.run(|directory| written(&Trial::new(&program, 8, directory)?))
     })();
     if let Err(failed) = tested {

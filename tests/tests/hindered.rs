@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use stillpoint_tests::command::{self, Answer, exit};
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
-use stillpoint_tests::trial::Trial;
+use stillpoint_tests::trial::{PATIENCE, Trial};
 use stillpoint_tests::{Failed, ensure, job};
 
 #[test]
@@ -25,6 +25,33 @@ fn a_child_that_ends_holds_a_suspend_up_and_no_longer() {
             committed_when_it_has_passed(&trial)?;
             trial.go()?;
             trial.ends_well(job)?;
+            Ok(())
+        })
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+/// Children that follow each other leave no moment in which no rank has one: the next of each rank waits.
+#[test]
+fn children_one_after_the_other_do_not_starve_a_checkpoint() {
+    let tested = (|| {
+        let program = Program::named(Kind::Special, "children_in_turn")?;
+        Directory::new("children-in-turn")?.run(|directory| {
+            let trial = Trial::new(&program, 2, directory)?;
+            let mut job = trial.split()?;
+            trial.first_ready(&mut job, 1)?;
+            for _ in 0..3 {
+                ask(&trial, "20")?.expect(exit::DONE)?;
+            }
+            let target = trial.epochs_at();
+            let words = ["suspend", "--timeout", "20"].map(OsStr::new);
+            let words = words.into_iter().chain([target.as_os_str()]);
+            command::stillpoint(directory, words)?.expect(exit::DONE)?;
+            job.end(PATIENCE)?;
+            trial.go()?;
+            trial.ends_well(trial.restarted()?)?;
             Ok(())
         })
     })();

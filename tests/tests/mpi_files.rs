@@ -34,7 +34,6 @@ fn a_restart_finds_mpi_files_as_they_were() {
 fn a_file_that_is_made_after_another_was_deleted_on_close_stays() {
     let tested = (|| {
         let program = Program::named(Kind::Special, "deleted_on_close")?;
-        let _turn = Turn::take()?;
         Directory::new("deleted-on-close")?.run(|directory| {
             let trial = Trial::new(&program, 2, directory)?;
             let mut job = trial.split()?;

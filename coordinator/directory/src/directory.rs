@@ -9,9 +9,9 @@ use std::sync::Arc;
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, openat, stat};
 use rustix::process::geteuid;
 
-use crate::numbers::away;
 use crate::entries;
 use crate::file::not_allowed;
+use crate::numbers::away;
 
 /// Who may own a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

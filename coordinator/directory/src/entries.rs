@@ -14,8 +14,8 @@ use rustix::io::Errno;
 
 use stillpoint_faults::{Point, strike_at};
 
-use crate::numbers::away;
 use crate::directory::Directory;
+use crate::numbers::away;
 
 /// Directories below one another that are gone into to remove them; ours have two levels.
 const DEEPEST: u32 = 16;

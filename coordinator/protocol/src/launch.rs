@@ -86,12 +86,24 @@ pub struct Launch {
     /// Whether memory of GPUs is staged.
     #[serde(default)]
     pub gpu_staging: GpuStaging,
+    /// What becomes of standard input.
+    #[serde(default)]
+    pub input: Input,
     /// When the command was started: nanoseconds since 1970.
     #[serde(default)]
     pub begun: i64,
     /// What is yet to be heard of how the launch begins.
     #[serde(default)]
     pub awaits: Option<Awaits>,
+}
+
+/// What becomes of a rank's standard input.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Input {
+    /// Most bytes of it that are read ahead; `None`: as many as is usual.
+    pub ahead: Option<u64>,
+    /// Whether a restart may find it empty where the program waits for more.
+    pub may_end: bool,
 }
 
 /// Whether memory of GPUs goes to wherever the node has room while the application stands still, and from there into the image.
@@ -259,6 +271,10 @@ mod tests {
             mapped_files: MappedFiles::Keep,
             tracking: Tracking::WpAsync,
             gpu_staging: GpuStaging::On,
+            input: Input {
+                ahead: Some(1),
+                may_end: true,
+            },
             begun: 1_790_000_000_000_000_000,
             awaits: Some(Awaits::Coordinator {
                 answer: 9,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use stillpoint_protocol::Silence;
+use stillpoint_protocol::launch::Input;
 
 use stillpoint_incremental::tracking::Tracking;
 use stillpoint_multilevel::units::parse_bytes;
@@ -125,6 +126,15 @@ pub struct LaunchOptions {
     #[arg(long, env = "STILLPOINT_LAZY")]
     pub lazy: bool,
 
+    /// Most of a standard input to read ahead (4GiB, 500MB), where it is a pipe: a checkpoint holds what was read, and a restart needs no more
+    /// than what follows [default: 64MiB]
+    #[arg(long, env = "STILLPOINT_INPUT_AHEAD", value_name = "BYTES", value_parser = parse_bytes)]
+    pub input_ahead: Option<u64>,
+
+    /// Carry on although standard input is empty and the program had not come to its end: it finds the end there
+    #[arg(long, env = "STILLPOINT_INPUT_ENDS")]
+    pub input_ends: bool,
+
     /// The MPI that the application was built for
     #[arg(
         long,
@@ -190,6 +200,14 @@ impl LaunchOptions {
             When::On => Some(Copies {
                 most: most.or(Some(u64::MAX)),
             }),
+        }
+    }
+
+    /// What becomes of standard input.
+    pub fn input(&self) -> Input {
+        Input {
+            ahead: self.input_ahead,
+            may_end: self.input_ends,
         }
     }
 

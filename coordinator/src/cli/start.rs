@@ -191,6 +191,7 @@ pub fn start(
         mapped_files: options.mapped_files.into(),
         tracking,
         gpu_staging: options.gpu_staging.into(),
+        input: options.input(),
         begun: now,
         awaits: begun.awaits,
     };

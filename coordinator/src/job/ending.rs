@@ -34,10 +34,15 @@ impl Job {
         self.flush_lost(rank);
         if self.may_abort() {
             let phase = self.attempt.as_ref().map_or("", |a| a.phase.name());
-            let gone = self.roster.gone();
-            let handed_over = || format!("{} became another program", self.roster.named(rank));
-            let gone = gone.unwrap_or_else(handed_over);
-            self.abort(Why::Failed(format!("{gone} (in phase {phase})")), now);
+            let why = match self.roster.gone() {
+                Some(gone) => Why::Failed(format!("{gone} (in phase {phase})")),
+                // The other program is waited for, as one that has not begun MPI is.
+                None => {
+                    let became = format!("{} became another program", self.roster.named(rank));
+                    Why::Refused(vec![became])
+                }
+            };
+            self.abort(why, now);
         }
         self.on_released(rank, now);
     }

@@ -25,9 +25,8 @@ use crate::executor::staging::Staging;
 use crate::executor::stopping::{self, Stopping};
 use crate::gate::stop;
 use crate::gpu::{early, held};
-use crate::ground::arriving;
 use crate::ground::page::Page;
-use crate::ground::wake;
+use crate::ground::{arriving, soon, wake};
 use crate::mpi::progress;
 use crate::threads::shut;
 use reports::{STANDS_SOON, worth_saying};
@@ -93,7 +92,8 @@ impl Attempt {
             })?;
             return Ok(None);
         }
-        let hindrances = page.hindrances();
+        let mut hindrances = page.hindrances();
+        hindrances.extend(stopping::lacks_a_thread());
         if !hindrances.is_empty() {
             sender.send(&FromAgent::Refuse {
                 reason: hindrances.join("; "),
@@ -110,6 +110,7 @@ impl Attempt {
         // The application runs as yet.
         let ahead = Seen::ahead();
         held::prepare(begin.epoch);
+        soon::tried_again();
         page.begin();
         shut::shut(true);
         progress::pending(true);
@@ -217,14 +218,16 @@ impl Attempt {
             },
             Order::Committed => {
                 pass(Point::Released);
+                soon::over();
                 self.release();
                 if self.staging.is_none() {
                     increment::committed(self.begin.epoch);
                 }
                 return Ok(Outcome::Released);
             }
-            Order::Abort { .. } => {
+            Order::Abort { reason } => {
                 pass(Point::GivenUp);
+                soon::given_up(&reason);
                 self.release();
                 if let Some(staging) = &self.staging {
                     staging.give_up(self.number);
@@ -290,7 +293,8 @@ impl Attempt {
         }
         // A rank that waits for another by a window's lock, say, never gets to its still point when the other one
         // is parked: what will be refused at the check is refused as soon as it is there.
-        let hindrances = self.page.hindrances();
+        let mut hindrances = self.page.hindrances();
+        hindrances.extend(stopping::lacks_a_thread());
         if !hindrances.is_empty() {
             self.refused = true;
             return sender.send(&FromAgent::Refuse {

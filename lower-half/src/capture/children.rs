@@ -1,23 +1,95 @@
-//! Child processes of the application.
+//! Child processes of the application: those that are alive, and those that have ended and were not waited for.
 
+use crate::gate::identity;
+use crate::ground::ended::{self, Ended};
+use crate::ground::soon::CHILD;
 use crate::ground::{starters, told};
 
-/// Child processes that are alive (or not yet waited for).
+/// What its command line says.
+const TRACKER: &str = "multiprocessing.resource_tracker";
+
+/// What hinders a checkpoint: child processes that are alive.
 pub fn alive(lower: &[u32]) -> Vec<String> {
-    if !has_children() {
-        return Vec::new();
+    let (ended, alive): (Vec<_>, Vec<u32>) = split(lower);
+    let mut reasons: Vec<String> = alive.into_iter().map(refusal).collect();
+    if ended.len() > ended::MOST {
+        reasons.push(format!(
+            "{} children of it have ended and were not waited for, more than the {} that can be carried: wait for them",
+            ended.len(),
+            ended::MOST
+        ));
     }
-    let found = children_of_tasks().unwrap_or_else(children_by_parent);
-    let reasons = found.into_iter().filter(|pid| !lower.contains(pid));
     reasons
-        .map(|pid| {
-            let name = told::by(&format!("/proc/{pid}/comm")).unwrap_or_default();
-            format!(
-                "it has a child process, {pid} ({}): wait until it has ended",
-                name.trim_end()
-            )
-        })
-        .collect()
+}
+
+/// Child processes that have ended and were not waited for, those from before a restart too.
+pub fn ended(lower: &[u32]) -> Vec<Ended> {
+    split(lower).0
+}
+
+fn split(lower: &[u32]) -> (Vec<Ended>, Vec<u32>) {
+    let (mut ended, mut alive) = (ended::all(), Vec::new());
+    if has_children() {
+        let found = children_of_tasks().unwrap_or_else(children_by_parent);
+        for pid in found.into_iter().filter(|pid| !lower.contains(pid)) {
+            match how_it_ended(pid) {
+                Some(end) => ended.push(end),
+                None => alive.push(pid),
+            }
+        }
+    }
+    (ended, alive)
+}
+
+fn refusal(pid: u32) -> String {
+    let name = told::by(&format!("/proc/{pid}/comm")).unwrap_or_default();
+    let line = told::by(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let advice = match line.contains(TRACKER) {
+        true => {
+            "Python's resource tracker, which lives as long as the program: have the program keep from it what it makes (SharedMemory(track=False)), or end it \
+             (multiprocessing.resource_tracker._resource_tracker._stop()) before a checkpoint"
+        }
+        false => "wait until it has ended",
+    };
+    format!("{CHILD}, {pid} ({}): {advice}", name.trim_end())
+}
+
+/// What the kernel keeps of a child that has ended; it goes on keeping it.
+fn how_it_ended(pid: u32) -> Option<Ended> {
+    // SAFETY: integers only, for which zeros are valid.
+    let mut information: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let mut usage = vec![0u64; ended::USAGE];
+    let ways = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: the kernel fills both structures.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_waitid,
+            libc::P_PID,
+            pid,
+            &raw mut information,
+            ways,
+            usage.as_mut_ptr(),
+        )
+    };
+    // SAFETY: the kernel has filled it, or it is all zeros; these calls take numbers.
+    let (whose, user, status, group, own) = unsafe {
+        (
+            information.si_pid() as u32,
+            information.si_uid(),
+            information.si_status(),
+            libc::getpgid(pid as i32),
+            libc::getpgrp(),
+        )
+    };
+    (result == 0 && whose == pid).then(|| Ended {
+        pid,
+        group: identity::known_process(group.max(0) as u32),
+        own_group: group == own,
+        user,
+        code: information.si_code,
+        status,
+        usage,
+    })
 }
 
 /// Whether any thread of this process has a child: the kernel says so to who asks for the end of one, without taking it.
@@ -72,8 +144,10 @@ mod tests {
         if let Some(listed) = children_of_tasks() {
             assert!(listed.contains(&child.id()));
         }
-        assert!(alive(&[]).iter().any(|reason| reason.contains("(sleep)")));
+        assert!(refusal(child.id()).contains("(sleep)"));
+        assert!(how_it_ended(child.id()).is_none());
         child.kill().unwrap();
+        while how_it_ended(child.id()).is_none() {}
         child.wait().unwrap();
         assert!(!children_by_parent().contains(&child.id()));
     }

@@ -3,10 +3,15 @@
 use stillpoint_image::tables::RegionKind;
 use stillpoint_wrappers::gate::is_upper_code;
 
+use super::contents::FileKey;
+use super::descriptors::holders;
 use super::increment;
 use super::maps::Mapping;
 use super::memory;
 use super::window_memory::Below;
+
+/// Memory that a process shares with its children alone, as it is shown.
+const ANONYMOUS: &str = "/dev/zero";
 
 /// Why a mapping cannot be carried, in words for people.
 pub fn mapping(mapping: &Mapping, below: &Below) -> Option<String> {
@@ -61,6 +66,18 @@ pub fn mapping(mapping: &Mapping, below: &Below) -> Option<String> {
             mapping.name,
             mapping.range()
         )),
+        _ if mapping.name.ends_with(" (deleted)") && mapping.path() != ANONYMOUS => {
+            let key = FileKey {
+                device: mapping.device,
+                inode: mapping.inode,
+            };
+            let holder = holders::sharer(key)?;
+            Some(format!(
+                "it shares the file {}, which has no name any more, with {}: unmap it before a checkpoint",
+                mapping.path(),
+                holders::in_words(holder)
+            ))
+        }
         _ => None,
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use stillpoint_clock::rank::Activity;
 use stillpoint_wrappers::gate::{DriverState, Inside};
 
-use crate::gate::stop;
+use crate::gate::{identity, stop};
 use crate::ground::page::Page;
 use crate::mpi::progress;
 use crate::threads::{self, Thread};
@@ -116,6 +116,22 @@ pub fn driver_is_outside() -> bool {
     threads::list()
         .iter()
         .any(|thread| thread.is_driver() && inside(thread) == Inside::No as u32)
+}
+
+/// Why this rank cannot come to stand, in words for people: a thread that an image needs has ended.
+pub fn lacks_a_thread() -> Option<String> {
+    let threads = threads::list();
+    let main = threads
+        .iter()
+        .any(|thread| thread.real_tid() == identity::real_pid());
+    let lacking = match (main, threads.iter().any(|thread| thread.is_driver())) {
+        (true, true) => return None,
+        (false, _) => "main thread",
+        (true, false) => "thread that has started MPI",
+    };
+    Some(format!(
+        "its {lacking} has ended (pthread_exit) while others run on, which cannot be restarted: have that thread wait for the others"
+    ))
 }
 
 /// Whether the driver thread is in a blocking collective operation.

@@ -19,7 +19,7 @@ use crate::arch::{enter, registers, syscall};
 use crate::gate::call::{Call, errno};
 use crate::gate::holdings::{self, Holding};
 use crate::gate::{self, exec, exit, futex, identity, signals, sites, timers, user};
-use crate::ground::arriving;
+use crate::ground::{arriving, ended, soon};
 use crate::threads::registry::{self, Thread, flag};
 use crate::threads::{areas, shut};
 
@@ -38,6 +38,9 @@ struct Beginning {
 pub fn on_clone(call: &mut Call) -> isize {
     let [flags, stack, parent_tid, child_tid, tls, _] = call.arguments();
     let flag = |flag: i32| flags & flag as usize != 0;
+    if !flag(libc::CLONE_THREAD) && waits(call) {
+        return 0;
+    }
     if flag(libc::CLONE_VM) && flag(libc::CLONE_VFORK) && stack == 0 {
         return on_shared_stack(call, flags, parent_tid, child_tid, tls);
     }
@@ -196,8 +199,29 @@ fn child_has_gone(child: Thread) {
     child.give_back();
 }
 
+/// Whether a new child process has to wait: the call comes again, and who makes it can be stopped before it.
+fn waits(call: &mut Call) -> bool {
+    let own = !exit::forked() && !Thread::current().is_some_and(Thread::shares_memory);
+    let waits = own && soon::wait();
+    if waits {
+        call.again();
+    }
+    waits
+}
+
+/// `fork`, the call of that name.
+pub fn on_plain_fork(call: &mut Call) -> isize {
+    match waits(call) {
+        true => 0,
+        false => on_fork(call, libc::SIGCHLD as usize),
+    }
+}
+
 /// `vfork`.
 pub fn on_vfork(call: &mut Call) -> isize {
+    if waits(call) {
+        return 0;
+    }
     let flags = (libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD) as usize;
     on_shared_stack(call, flags, 0, 0, 0)
 }
@@ -280,7 +304,7 @@ fn on_shared_stack(
     result
 }
 
-/// `fork`, and everything that is made to be one: the child gets memory of its own.
+/// Everything that is made to be a `fork`: the child gets memory of its own.
 pub fn on_fork(call: &mut Call, flags: usize) -> isize {
     let [_, stack, parent_tid, child_tid, tls, _] = call.arguments();
     let plain = call.number() != libc::SYS_clone;
@@ -324,6 +348,7 @@ fn start_forked() {
     signals::start_forked();
     timers::start_forked();
     gate::semaphores::start_forked();
+    ended::start_forked();
     if let Some(thread) = Thread::current() {
         // A child that shared its parent's memory until now does so no more.
         let kept = flag::BELIEVES_SIGSYS | flag::BELIEVES_STOP;

@@ -19,7 +19,7 @@ use super::call::Call;
 use super::{paths, signals, user};
 use crate::arch::syscall::{self, failed, syscall3, syscall4, syscall6};
 use crate::gate::{exit, stop};
-use crate::ground::elf;
+use crate::ground::{elf, wake};
 use crate::threads::registry::Thread;
 use room::{Room, sound};
 
@@ -104,14 +104,14 @@ pub fn on_execveat(call: &mut Call) -> isize {
         );
     }
     if !sound(environment) {
-        return with_own_mask(call, || call.make());
+        return with_own_mask(call, 0, || call.make());
     }
     let Some(mut room) = Room::map(0, 0, environment) else {
         return super::call::errno(libc::ENOMEM);
     };
-    let environment = room.environment(environment, false);
+    let environment = room.environment(environment, None);
     // SAFETY: as in `on_execve`.
-    let result = with_own_mask(call, || unsafe {
+    let result = with_own_mask(call, 0, || unsafe {
         syscall6(
             libc::SYS_execveat,
             [directory, path, arguments, environment, flags, 0],
@@ -130,7 +130,7 @@ fn start(
 ) -> isize {
     if user::text(path).is_none() || !sound(arguments) || !sound(environment) {
         // The kernel shall say what is wrong.
-        return with_own_mask(call, || call.make());
+        return with_own_mask(call, 0, || call.make());
     }
     let split = !natively() && can_be_split(path);
     let Some(mut room) = Room::map(path, arguments, environment) else {
@@ -141,16 +141,45 @@ fn start(
         file = LOWER.load(Ordering::Relaxed) as usize;
         list = room.arguments(path, arguments);
     }
-    let environment = room.environment(environment, split);
-    let result = with_own_mask(call, || exec(file, list, environment));
+    // A suspend that is asked for meanwhile finds the new program as soon as that can hear it, and does not end it before.
+    let held = match split && is_the_rank() {
+        true => signals::suspending() & !believed(call),
+        false => 0,
+    };
+    let environment = room.environment(environment, split.then_some(held));
+    let result = with_own_mask(call, held, || {
+        if let Some(signal) = wake::asked_for_suspend().filter(|_| held != 0) {
+            // Nobody has heard it yet: it waits in the kernel.
+            // SAFETY: the signal is blocked here.
+            unsafe {
+                syscall3(
+                    libc::SYS_kill,
+                    syscall::getpid() as usize,
+                    signal as usize,
+                    0,
+                )
+            };
+        }
+        exec(file, list, environment)
+    });
     room.unmap();
     result
 }
 
-/// The new program inherits the signal mask: the application's, not this handler's.
-fn with_own_mask(call: &Call, action: impl FnOnce() -> isize) -> isize {
-    let mask = syscall::set_mask(signals::as_believed(call.frame().mask()));
-    let child = exit::forked() || Thread::current().is_some_and(Thread::shares_memory);
+/// The mask that the application believes to have.
+fn believed(call: &Call) -> u64 {
+    signals::as_believed(call.frame().mask())
+}
+
+/// Whether this process itself becomes the program, and not a child of it.
+fn is_the_rank() -> bool {
+    !exit::forked() && !Thread::current().is_some_and(Thread::shares_memory)
+}
+
+/// The new program inherits the signal mask: the application's, not this handler's, and `held`.
+fn with_own_mask(call: &Call, held: u64, action: impl FnOnce() -> isize) -> isize {
+    let mask = syscall::set_mask(believed(call) | held);
+    let child = !is_the_rank();
     if Thread::current().is_some_and(Thread::to_be_traced) {
         // SAFETY: concerns this process alone.
         unsafe { syscall3(libc::SYS_ptrace, libc::PTRACE_TRACEME as usize, 0, 0) };

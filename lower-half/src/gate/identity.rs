@@ -157,7 +157,14 @@ pub fn discard(child: u32) {
     let found = unsafe { syscall::syscall6(libc::SYS_waitid, [any, 0, place, ways, 0, 0]) };
     if taken == libc::SIGCHLD as isize && (info[4] != child || found == 0 && other[4] != 0) {
         // SAFETY: a signal to this process.
-        unsafe { syscall::syscall3(libc::SYS_kill, real_pid() as usize, libc::SIGCHLD as usize, 0) };
+        unsafe {
+            syscall::syscall3(
+                libc::SYS_kill,
+                real_pid() as usize,
+                libc::SIGCHLD as usize,
+                0,
+            )
+        };
     }
 }
 

@@ -5,6 +5,7 @@ pub mod call;
 pub mod clone;
 pub mod descriptors;
 pub mod device;
+pub mod ended;
 pub mod errand;
 pub mod exec;
 pub mod exit;

@@ -4,7 +4,7 @@
 //! Rules of this place: runs in the trap's handler. After a restart only, but for calls that make a descriptor.
 
 use super::call::Call;
-use super::{identity, user};
+use super::{ended, identity, user};
 use crate::arch::springboard::Piece;
 use crate::arch::syscall::failed;
 
@@ -56,6 +56,12 @@ pub fn on_thread(call: &mut Call) -> isize {
 /// The first two arguments are threads: `kcmp`.
 pub fn on_two_threads(call: &mut Call) -> isize {
     make_with(call, [(0, thread(call, 0)), (1, thread(call, 1))])
+}
+
+/// `kill`.
+pub fn on_kill(call: &mut Call) -> isize {
+    let ended = ended::signalled(call.argument(0) as i32, call.argument(1));
+    ended.unwrap_or_else(|| on_process_or_group(call))
 }
 
 /// The first argument is a process, or a group: `kill`, `rt_sigqueueinfo`.

@@ -242,9 +242,7 @@ pub fn stop_all(deadline: Duration) -> bool {
         if now.duration_since(asked_again) > Duration::from_millis(20) {
             // Threads may have begun meanwhile, or may have been on their way through a stub.
             asked_again = now;
-            let running: Vec<Thread> = registry::each()
-                .filter(|thread| running(*thread))
-                .collect();
+            let running: Vec<Thread> = registry::each().filter(|thread| running(*thread)).collect();
             stop(&running);
         }
         futex_wait(&STOPPED, 0, 1_000_000);

@@ -171,16 +171,13 @@ fn of_children() -> Time {
 /// An errand: only a thread itself is told what it has used.
 unsafe fn tell(place: usize) -> isize {
     // SAFETY: whoever sends the errand waits, and the place is a `Time` of its.
-    unsafe {
-        *(place as *mut Time) = counted(libc::CLOCK_THREAD_CPUTIME_ID, libc::RUSAGE_THREAD)
-    };
+    unsafe { *(place as *mut Time) = counted(libc::CLOCK_THREAD_CPUTIME_ID, libc::RUSAGE_THREAD) };
     0
 }
 
 fn sum(one: Time, other: Time) -> Time {
-    [0, 1, 2].map(|at: usize| {
-        one.get(at).copied().unwrap_or(0) + other.get(at).copied().unwrap_or(0)
-    })
+    [0, 1, 2]
+        .map(|at: usize| one.get(at).copied().unwrap_or(0) + other.get(at).copied().unwrap_or(0))
 }
 
 /// What an image must hold: the process's time, its children's, and each thread's behind its id.

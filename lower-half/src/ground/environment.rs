@@ -40,6 +40,13 @@ pub fn keeper(name: &[u8]) -> &'static [u8] {
         .map_or(b"", |(_, keeper)| keeper)
 }
 
+/// What each process finds out for those that it becomes or starts.
+const TOLD_ANEW: [&str; 3] = [
+    super::input::VARIABLE,
+    super::inherited::HELD_VARIABLE,
+    "STILLPOINT_STREAMS",
+];
+
 /// Caches of registered memory, what watches memory for them, and handlers of crashes, switched off in libraries below MPI.
 const SWITCHED_OFF: [(&str, &str); 5] = [
     ("UCX_HANDLE_ERRORS", "none"),
@@ -126,6 +133,10 @@ pub fn kept() -> Vec<CString> {
                 .iter()
                 .all(|(_, keeper)| !variable.starts_with(keeper))
             && !variable.starts_with(b"STILLPOINT_HOLDS=")
+            && !TOLD_ANEW.iter().any(|name| {
+                let rest = variable.strip_prefix(name.as_bytes());
+                rest.is_some_and(|rest| rest.starts_with(b"="))
+            })
     });
     ours.filter_map(|variable| CString::new(variable).ok())
         .collect()

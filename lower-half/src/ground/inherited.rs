@@ -13,6 +13,8 @@ const MOST: usize = 4096;
 
 static IGNORED: AtomicU64 = AtomicU64::new(0);
 static MASK: AtomicU64 = AtomicU64::new(0);
+/// Signals that were blocked for the time of an `execve` alone.
+static HELD: AtomicU64 = AtomicU64::new(0);
 static DESCRIPTORS: [AtomicU64; MOST / 64] = [const { AtomicU64::new(0) }; MOST / 64];
 
 /// Makes the C library's start-up code call [`look`] first of all.
@@ -127,10 +129,49 @@ pub fn ignored_signals() -> u64 {
 
 /// The signal mask.
 pub fn mask() -> u64 {
-    MASK.load(Ordering::Relaxed)
+    MASK.load(Ordering::Relaxed) & !HELD.load(Ordering::Relaxed)
+}
+
+/// In the environment of a program that the application becomes: signals that are blocked until it can hear them, in hexadecimal digits.
+pub const HELD_VARIABLE: &str = "STILLPOINT_HELD";
+const DIGITS: usize = 16;
+
+/// That variable, NUL-terminated. No allocation.
+pub fn held_variable(signals: u64) -> [u8; HELD_VARIABLE.len() + 1 + DIGITS + 1] {
+    let mut text = [0; HELD_VARIABLE.len() + 1 + DIGITS + 1];
+    let letters = HELD_VARIABLE.bytes().chain([b'=']);
+    let digits = (0..DIGITS).rev().map(|digit| {
+        let value = (signals >> (4 * digit) & 15) as usize;
+        b"0123456789abcdef"[value]
+    });
+    for (place, letter) in text.iter_mut().zip(letters.chain(digits)) {
+        *place = letter;
+    }
+    text
+}
+
+/// Takes up what the program before this one has told.
+pub fn take_held() {
+    let told = std::env::var(HELD_VARIABLE).unwrap_or_default();
+    HELD.store(
+        u64::from_str_radix(&told, 16).unwrap_or(0),
+        Ordering::Relaxed,
+    );
 }
 
 /// Open descriptors.
 pub fn descriptors() -> impl Iterator<Item = usize> {
     (0..MOST).filter(|fd| DESCRIPTORS[fd / 64].load(Ordering::Relaxed) & 1 << (fd % 64) != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn held_signals_are_told_in_digits() {
+        let variable = held_variable(0x8000_0000_0000_0200);
+        let text = core::ffi::CStr::from_bytes_with_nul(&variable).unwrap();
+        assert_eq!(text.to_str().unwrap(), "STILLPOINT_HELD=8000000000000200");
+    }
 }

@@ -77,6 +77,11 @@ pub fn suspend_wanted(signal: i32) {
     ring();
 }
 
+/// The signal that has asked for a suspend, and that nobody has taken yet. Atomics only.
+pub fn asked_for_suspend() -> Option<i32> {
+    Some(SUSPEND.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
+}
+
 /// The signal that asked for a suspend since the last call.
 pub fn take_suspend() -> Option<i32> {
     match SUSPEND.swap(0, Ordering::SeqCst) {

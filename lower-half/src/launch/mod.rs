@@ -19,9 +19,10 @@ use stillpoint_wrappers::contract;
 use crate::agent;
 use crate::arch::{enter, layout, syscall};
 use crate::capture::appearance;
+use crate::capture::descriptors::streams;
 use crate::gate::{exec, filter, identity, paths, signals};
 use crate::ground::environment::{self, Environment};
-use crate::ground::{inherited, say, space, starters};
+use crate::ground::{inherited, input, say, space, starters};
 use crate::loader::{map, stack, vdso};
 use crate::mpi::{self, backend::BACKEND};
 use crate::threads::registry::Thread;
@@ -56,6 +57,16 @@ pub fn run(
         Err(error) => return Err(error.into()),
     };
     launch.iter().for_each(begin::keep_apart);
+    launch.iter().for_each(|launch| input::under(&launch.input));
+    match entrance {
+        // Where it cannot be fed, a checkpoint says who is in the way.
+        Entrance::Run => input::start().unwrap_or_default(),
+        Entrance::Exec => {
+            input::inherit();
+            inherited::take_held();
+        }
+    }
+    streams::remember();
     let search = std::env::var_os("PATH").map(OsStringExt::into_vec);
     let path = match entrance {
         Entrance::Run => command::look_up(path, search.as_deref())?,
@@ -269,6 +280,12 @@ pub fn configure_exec(
     let library = library.map(|path| &**Box::leak(Box::new(text(path))));
     let mut kept = environment::kept();
     kept.extend(CString::new(process::filter_variable(low_text)));
+    let told = [input::variable(), streams::variable()];
+    kept.extend(
+        told.into_iter()
+            .flatten()
+            .filter_map(|variable| CString::new(variable).ok()),
+    );
     let kept: &'static [CString] = kept.leak();
     let pointers: Vec<*const libc::c_char> =
         kept.iter().map(|variable| variable.as_ptr()).collect();

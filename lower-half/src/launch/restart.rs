@@ -14,7 +14,7 @@ use crate::gate;
 use crate::gate::filter::HIGH_TEXT;
 use crate::gate::stop;
 use crate::gpu::client;
-use crate::ground::{arriving, cores, environment};
+use crate::ground::{arriving, cores, environment, input};
 use crate::launch::error::LaunchError;
 use crate::launch::{self, process};
 use crate::mpi::{self, backend::BACKEND};
@@ -54,6 +54,7 @@ pub fn run<J: Job>(
         .as_ref()
         .ok_or_else(|| refused("the launch names no epoch to restart from".into()))?;
 
+    input::under(&launch.input);
     let workers = cores::for_one_of(launch.size);
     let failed = |error: RestoreError| {
         if error.is_about_another(launch.rank) {
@@ -65,6 +66,10 @@ pub fn run<J: Job>(
     // SAFETY: no application has been started in this process.
     let restore = unsafe { Restore::open(wanted, launch.rank, launch.size, workers, parts::check) };
     let restore = restore.map_err(failed)?;
+    if restore.needs_launchers_input() {
+        // As at a fresh start: where it cannot be fed, a checkpoint says who is in the way.
+        input::start().unwrap_or_default();
+    }
     // SAFETY: no other thread has been started yet.
     let launch = &unsafe { launch::begin::hear(launch) }?;
     at(Point::RestartReserve)?;

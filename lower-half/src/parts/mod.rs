@@ -11,6 +11,7 @@ mod gate;
 mod gpu;
 mod guarded;
 mod holdings;
+mod input;
 mod ipc;
 mod limits;
 mod locked;
@@ -59,6 +60,7 @@ pub static PARTS: [&AnyPart; 22] = [
     &scheduling::Scheduling,
     &starters::Starters,
     &ipc::Ipc,
+    &input::Input,
     &descriptors::Descriptors,
     &mpi_files::MpiFiles,
     &gate::Gate,

@@ -1,10 +1,13 @@
-//! Child processes: a checkpoint waits until there are none.
+//! Child processes: a checkpoint waits until none is alive. Those that have ended and were not waited for are carried.
 
-use stillpoint_part::{Done, Part};
+use stillpoint_part::{Done, Kind, Part, Payload, Saved};
 
+use super::put;
 use crate::capture::children;
 use crate::capture::still::Still;
 use crate::ground::children::started;
+use crate::ground::ended::{self, Ended, KIND};
+use crate::restore;
 use crate::restore::back::Back;
 
 pub struct Processes;
@@ -14,9 +17,32 @@ impl Part<Still<'_>, Back> for Processes {
         "child processes"
     }
 
+    fn kinds(&self) -> &'static [Kind] {
+        &[KIND]
+    }
+
     fn hinders(&self, still: &Still<'_>, reasons: &mut Vec<String>) -> Done {
         let _inside = still.enter()?;
         reasons.extend(children::alive(&started()));
+        Ok(())
+    }
+
+    fn capture(&self, still: &Still<'_>, payloads: &mut Vec<Payload>) -> Done {
+        let _inside = still.enter()?;
+        let ended = children::ended(&started());
+        if ended.is_empty() {
+            return Ok(());
+        }
+        put(payloads, KIND, &ended)
+    }
+
+    fn check(&self, saved: &dyn Saved, reasons: &mut Vec<String>) {
+        reasons.extend(restore::read_if_there::<Vec<Ended>>(saved, &KIND).err());
+    }
+
+    fn open(&self, back: &mut Back) -> Done {
+        let ended: Option<Vec<Ended>> = restore::read_if_there(&back.restore, &KIND)?;
+        ended::restore(&ended.unwrap_or_default())?;
         Ok(())
     }
 }

@@ -39,6 +39,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use stillpoint_faults::{Point, strike};
+use stillpoint_image::descriptors::DescriptorKind;
 use stillpoint_image::{Environment, ImageError, Manifest, Reader, Thread, rank_of};
 
 use stillpoint_part::{Kind, Saved};
@@ -46,7 +47,7 @@ use stillpoint_protocol::job_file::host_name;
 use stillpoint_protocol::launch;
 
 use crate::capture::environment;
-use crate::ground::say;
+use crate::ground::{input, say};
 use arrival::Door;
 use fetched::Fetched;
 use mapped_files::InFiles;
@@ -256,10 +257,27 @@ impl Restore {
         // SAFETY: the caller's.
         unsafe { shared::map_files(&self.reader)? };
         at(Point::RestartDescriptors)?;
-        descriptors::open_all(&self.reader, &mut self.objects)?;
+        let input = self.input().map_err(RestoreError::Refused)?;
+        let fed = input.as_ref().map(|saved| saved.pipe);
+        let writer = descriptors::open_all(&self.reader, &mut self.objects, fed)?;
         self.objects.forget();
+        if let (Some(saved), Some(writer)) = (&input, &writer) {
+            input::carry_on(saved, writer).map_err(RestoreError::Refused)?;
+        }
         at(Point::RestartLocks)?;
         descriptors::lock_all(self.reader.descriptors())
+    }
+
+    /// Whether the program goes on with this launch's standard input, whatever that is.
+    pub fn needs_launchers_input(&self) -> bool {
+        let mut descriptions = self.reader.descriptors().descriptions.iter();
+        descriptions.any(|one| matches!(one.kind, DescriptorKind::Inherited { stream: 0 }))
+    }
+
+    /// What the image holds of standard input besides its pipe.
+    fn input(&self) -> Result<Option<input::Saved>, String> {
+        let bytes = self.payload(&input::KIND);
+        bytes.map(input::Saved::from_bytes).transpose()
     }
 
     /// What of descriptors names threads, and streams that the application had closed: when its threads are there.

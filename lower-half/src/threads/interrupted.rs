@@ -183,7 +183,9 @@ fn hexadecimal(text: &str) -> Option<u64> {
 fn asleep_since(tid: u32) -> Option<u64> {
     let account = |tid: u32| text_of(&format!("/proc/self/task/{tid}/sched")).ok();
     let ran_last = |text: &str| {
-        let line = text.lines().find(|line| line.starts_with("se.exec_start"))?;
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("se.exec_start"))?;
         let milliseconds: f64 = line.rsplit(':').next()?.trim().parse().ok()?;
         Some((milliseconds * 1e6) as u64)
     };

@@ -173,5 +173,10 @@ unsafe fn sealed(idle: u32) -> bool {
         Requests::Unfinished => false,
     };
     // SAFETY: parked, all other threads stopped.
-    unsafe { requests && !drain::still_arriving() && !message::still_arriving() && !taken::still_telling() }
+    unsafe {
+        requests
+            && !drain::still_arriving()
+            && !message::still_arriving()
+            && !taken::still_telling()
+    }
 }

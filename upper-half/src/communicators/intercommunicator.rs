@@ -60,7 +60,13 @@ unsafe fn exchange(
     let mut head = [0i32; 5];
     // SAFETY: the buffers are as long as said.
     unsafe {
-        pass(&[ours.len() as i32, a, b, c, d], &mut head, peer, leader, tag)?;
+        pass(
+            &[ours.len() as i32, a, b, c, d],
+            &mut head,
+            peer,
+            leader,
+            tag,
+        )?;
         let [count, a, b, c, d] = head;
         let mut theirs = vec![0; count.max(0) as usize];
         pass(ours, &mut theirs, peer, leader, tag)?;
@@ -273,13 +279,23 @@ pub unsafe fn between(
                 let mut word = 0;
                 let at = &raw mut word;
                 check(collective::clocked((*local).clock, |d| {
-                    (d.intercomm_create)((*local).lower, local_leader, (*peer).lower, leader, tag, at)
+                    (d.intercomm_create)(
+                        (*local).lower,
+                        local_leader,
+                        (*peer).lower,
+                        leader,
+                        tag,
+                        at,
+                    )
                 }))?;
                 (word, next_of_all(local))
             }
             Told::Other(other) => {
                 let origin = next([me, other.local], other.peer, tag);
-                (within(local, local_leader, &ours.local, other, origin)?, origin)
+                (
+                    within(local, local_leader, &ours.local, other, origin)?,
+                    origin,
+                )
             }
         };
         let new = New {

@@ -17,10 +17,10 @@ use crate::operations::buffered::{self, Message};
 use crate::operations::completion::EMPTY;
 use crate::operations::devices::{self, Way};
 use crate::operations::messages::drain;
-use crate::operations::synchronous;
 use crate::operations::request::{
     self, Arguments, CANCELLED, FROM_NOBODY, GONE, Kind, NO_MESSAGE, PERSISTENT, Request, State,
 };
+use crate::operations::synchronous;
 
 mod again;
 mod handles;

@@ -104,8 +104,8 @@ unsafe fn has_begun(it: &Request) -> bool {
         }
         let later = request::live().into_iter().filter(|other| {
             let other = &**other;
-            let same = (other.communicator, other.peer, other.tag)
-                == (it.communicator, it.peer, it.tag);
+            let same =
+                (other.communicator, other.peer, other.tag) == (it.communicator, it.peer, it.tag);
             is(other) && other.is_sent() && same && other.begun > it.begun
         });
         waiting as usize <= later.count()
@@ -246,8 +246,7 @@ pub unsafe fn ssend(
         }
         let lower = abi::word(HandleKind::Datatype, datatype);
         let on = abi::word(HandleKind::Communicator, comm);
-        let code =
-            cross_near(|d| (d.ssend)(it.buffer, it.count, lower, it.peer, it.tag, on));
+        let code = cross_near(|d| (d.ssend)(it.buffer, it.count, lower, it.peer, it.tag, on));
         if code != 0 {
             if is_message {
                 arch::uncount_sent();
@@ -290,9 +289,8 @@ pub unsafe fn issend(
         let lower = abi::word(HandleKind::Datatype, datatype);
         let on = abi::word(HandleKind::Communicator, comm);
         let mut word = 0;
-        let code = cross_near(|d| {
-            (d.issend)(it.buffer, it.count, lower, it.peer, it.tag, on, &mut word)
-        });
+        let code =
+            cross_near(|d| (d.issend)(it.buffer, it.count, lower, it.peer, it.tag, on, &mut word));
         if code != 0 {
             return raise(comm, code, NAME);
         }

@@ -55,8 +55,8 @@ pub use crate::operations::p2p::{
 pub use crate::operations::persistent::{
     bsend_init, cancel, recv_init, request_free, rsend_init, send_init, ssend_init, start, startall,
 };
-pub use crate::operations::synchronous::{issend, ssend};
 pub use crate::operations::probe::{improbe, imrecv, iprobe, mprobe, mrecv, probe};
+pub use crate::operations::synchronous::{issend, ssend};
 pub use crate::stubs::conversion::{
     comm_c2f, comm_f2c, errhandler_c2f, errhandler_f2c, file_c2f, file_f2c, group_c2f, group_f2c,
     info_c2f, info_f2c, message_c2f, message_f2c, op_c2f, op_f2c, request_c2f, request_f2c,

@@ -11,10 +11,10 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use stillpoint_wrappers::gate::HandleKind;
 
+use crate::communicators;
 use crate::ground::abi::{
     self, CommHandle, GroupHandle, Handle, InfoHandle, PlaceOf, SessionHandle,
 };
-use crate::communicators;
 use crate::ground::object::{Errhandler, Group, Info, Object};
 use crate::ground::{crossing, handle};
 use crate::objects::communicator::set_session;

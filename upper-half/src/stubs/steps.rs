@@ -24,9 +24,7 @@ use crate::operations::request::{self, Arguments, Kind, Recipe};
 mod neighbours;
 mod words;
 
-pub use neighbours::{
-    destinations, is_member, is_root, members, own, peers, significant, sources,
-};
+pub use neighbours::{destinations, is_member, is_root, members, own, peers, significant, sources};
 pub use words::Words;
 
 /// Where the lower half shall write: `inner`, unless the application gave no place.

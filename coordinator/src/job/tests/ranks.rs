@@ -52,17 +52,28 @@ fn a_program_that_becomes_another_before_mpi_keeps_its_rank() {
 }
 
 #[test]
-fn a_program_that_becomes_another_does_not_leave_a_checkpoint_waiting() {
-    let mut world = World::starting();
-    for rank in 0..RANKS {
-        world.job.admit(hello(rank), world.now).unwrap();
+fn the_program_that_one_becomes_is_waited_for_by_a_checkpoint_that_waits() {
+    for waits in [false, true] {
+        let mut world = World::starting();
+        for rank in 0..RANKS {
+            world.job.admit(hello(rank), world.now).unwrap();
+        }
+        world.input(Input::Checkpoint {
+            watcher: 1,
+            suspend: true,
+            timeout: None,
+            waits,
+            asked: None,
+        });
+        world.input(Input::Disconnected { rank: 0 });
+        let told = world.told(1);
+        let reasons = match (waits, &told[..]) {
+            (false, [ToCommand::Refused { reasons }]) => reasons,
+            (true, [ToCommand::Hindered { reasons }]) => reasons,
+            _ => panic!("{told:?}"),
+        };
+        assert!(reasons[0].contains("became another program"), "{reasons:?}");
     }
-    world.ask(1, false);
-    world.input(Input::Disconnected { rank: 0 });
-    let [ToCommand::Aborted { reason }] = world.told(1)[..] else {
-        panic!("{:?}", world.told(1));
-    };
-    assert!(reason.contains("became another program"), "{reason}");
 }
 
 #[test]

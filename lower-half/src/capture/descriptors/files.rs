@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 
 use stillpoint_image::descriptors::DescriptorKind;
 
-use super::Open;
+use super::{Open, holders};
 use crate::capture::contents::Contents;
 
 const DELETED: &str = " (deleted)";
@@ -51,6 +51,14 @@ pub fn file(open: &Open, contents: &mut Contents) -> Result<DescriptorKind, Stri
         ));
     }
     let path = undeleted(&open.link).to_owned();
+    if !open.is_scratch()
+        && let Some(pid) = holders::sharer(open.key())
+    {
+        return Err(format!(
+            "the file {path}, which has no name (any more), and which {} has too, so that a restart would make two of it: {ADVICE}, or give it a name",
+            holders::in_words(pid)
+        ));
+    }
     if has_attributes(open) {
         return Err(format!(
             "the unlinked file {path}, which has extended attributes (user.*), which cannot be carried over a restart: {ADVICE}"

@@ -1,16 +1,32 @@
 //! Who else has something open.
 
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+
+use crate::capture::contents::FileKey;
+use crate::ground::{children, starters, told};
+
+/// What `/proc` says behind the name of a file that has none any more.
+const NAMELESS: &str = " (deleted)";
+
+/// A process as people know it.
+pub fn in_words(pid: u32) -> String {
+    let name = told::by(&format!("/proc/{pid}/comm")).unwrap_or_default();
+    format!("process {pid} ({})", name.trim_end())
+}
+
+/// All processes but this one, as far as this user may see.
+fn others() -> impl Iterator<Item = u32> {
+    let own = std::process::id();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(move |pid| *pid != own)
+}
 
 /// The pipes and sockets that processes other than this one have open, as far as this user may see: what their descriptors lead to, and one process each.
 pub fn elsewhere() -> HashMap<String, u32> {
-    let own = std::process::id();
     let mut found = HashMap::new();
-    let Ok(processes) = std::fs::read_dir("/proc") else {
-        return found;
-    };
-    let pids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    for pid in pids.filter(|pid| *pid != own) {
+    for pid in others() {
         let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else {
             continue;
         };
@@ -22,4 +38,61 @@ pub fn elsewhere() -> HashMap<String, u32> {
         }
     }
     found
+}
+
+/// A process that has a file without a name open or mapped too, as far as this user may see: a restart would make two files of the one. What has
+/// started the program and waits for it does not come back, and has no part in the file then.
+pub fn sharer(key: FileKey) -> Option<u32> {
+    let mut passed_over = children::started();
+    passed_over.extend(starters::all().into_iter().map(|starter| starter.pid));
+    others()
+        .filter(|pid| !passed_over.contains(pid))
+        .find(|pid| has_open(*pid, key) || has_mapped(*pid, key))
+}
+
+fn has_open(pid: u32, key: FileKey) -> bool {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd"));
+    entries.into_iter().flatten().flatten().any(|entry| {
+        let link = std::fs::read_link(entry.path()).unwrap_or_default();
+        link.to_string_lossy().ends_with(NAMELESS)
+            && std::fs::metadata(entry.path())
+                .is_ok_and(|file| (file.dev(), file.ino()) == (key.device, key.inode))
+    })
+}
+
+/// Addresses, protection, offset, device, inode, name.
+fn has_mapped(pid: u32, key: FileKey) -> bool {
+    let (major, minor) = (libc::major(key.device), libc::minor(key.device));
+    let file = format!(" {major:02x}:{minor:02x} {} ", key.inode);
+    let maps = told::by(&format!("/proc/{pid}/maps")).unwrap_or_default();
+    let mut nameless = maps.lines().filter(|line| line.ends_with(NAMELESS));
+    nameless.any(|line| line.contains(&file))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn another_process_with_the_same_nameless_file_is_found() {
+        let file = tempfile::tempfile().unwrap();
+        let status = file.metadata().unwrap();
+        let key = FileKey {
+            device: status.dev(),
+            inode: status.ino(),
+        };
+        assert_eq!(sharer(key), None);
+        let mut child = Command::new("sleep")
+            .arg("60")
+            .stdin(file.try_clone().unwrap())
+            .spawn()
+            .unwrap();
+        let found = sharer(key);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found, Some(child.id()));
+        assert_eq!(sharer(key), None);
+    }
 }

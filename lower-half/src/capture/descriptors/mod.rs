@@ -8,7 +8,7 @@ mod anonymous;
 mod diagnosis;
 mod epoll;
 mod files;
-mod holders;
+pub mod holders;
 mod info;
 mod locks;
 pub mod messages;
@@ -90,7 +90,7 @@ impl Open {
     }
 
     /// Made by a rehearsal: no other process can have it.
-    fn is_scratch(&self) -> bool {
+    pub(super) fn is_scratch(&self) -> bool {
         self.place == OWN
     }
 

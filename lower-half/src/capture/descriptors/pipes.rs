@@ -5,8 +5,10 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use stillpoint_image::descriptors::DescriptorKind;
 
+use super::holders;
 use super::{All, Open, owned};
 use crate::capture::contents::Contents;
+use crate::ground::input;
 
 /// What an end of a pipe is, or why it cannot be carried.
 pub fn describe(
@@ -24,12 +26,13 @@ pub fn describe(
     let other_end = all.of_inode(open.status.st_ino).find(|other| {
         other.key() == open.key() && (other.flags & libc::O_ACCMODE == libc::O_WRONLY) != writes
     });
-    if other_end.is_none()
-        && !open.is_scratch()
-        && let Some(holder) = all.holder(&[&open.link])
-    {
+    if other_end.is_none() && !open.is_scratch() && has_other_end(open) && !is_fed(open) {
+        let holder = all.holder(&[&open.link]).map_or_else(
+            || "another process, which this user may not look at,".to_owned(),
+            holders::in_words,
+        );
         return Err(format!(
-            "a pipe whose other end process {holder} has: let that process end before a checkpoint"
+            "a pipe whose other end {holder} has: let that process end before a checkpoint"
         ));
     }
     let failed =
@@ -64,6 +67,29 @@ pub fn describe(
         packets,
         capacity,
     })
+}
+
+/// The program's standard input, whose writing end stands still.
+fn is_fed(open: &Open) -> bool {
+    let key = open.key();
+    input::holds(key.device, key.inode)
+}
+
+/// Whether anybody has the other end open: the kernel tells those who wait for it.
+fn has_other_end(open: &Open) -> bool {
+    let gone = match open.flags & libc::O_ACCMODE {
+        libc::O_RDONLY => libc::POLLHUP,
+        libc::O_WRONLY => libc::POLLERR,
+        // It is its own other end.
+        _ => return other_holder(&[&open.link]).is_some(),
+    };
+    let mut watched = libc::pollfd {
+        fd: open.number,
+        events: 0,
+        revents: 0,
+    };
+    // SAFETY: one structure, and no time to wait.
+    unsafe { libc::poll(&raw mut watched, 1, 0) >= 0 && watched.revents & gone == 0 }
 }
 
 /// Copies what is in a pipe without taking it out: all at once, or packet by packet if it was written so.

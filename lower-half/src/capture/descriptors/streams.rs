@@ -1,38 +1,109 @@
-//! Standard input, output and error as the launcher gave them: they come from the new launch, whatever
-//! they were in the old one.
+//! The launcher's standard streams: what `stillpoint run` itself was given as standard input, output and error. They come from the new
+//! launch, whatever they were in the old one.
+//!
+//! They are noted once, and every program that an application becomes or starts is told which they are. So what a script has put in their
+//! place (`./app >out`, `zcat in | ./app`) is the application's own, as any other descriptor is. A standard input that is a file or a pipe is no stream of
+//! the launcher's either: it belongs to the job ([`crate::ground::input`]).
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use super::same::{self, Same};
 use super::{LIVING, Open, owned};
-use crate::capture::contents::FileKey;
 use crate::ground::inherited;
 
-/// Our own duplicates of 0, 1 and 2, made before the application's first instruction.
-static STREAMS: OnceLock<[Option<OwnedFd>; 3]> = OnceLock::new();
-
-/// What else the launcher had left open: pipes and sockets that no program knows of. They are not the
-/// application's to lose.
-static LEFT_OPEN: OnceLock<Vec<(RawFd, FileKey)>> = OnceLock::new();
+/// In the environment of programs that an application becomes or starts: the launcher's descriptors, as JSON.
+pub const VARIABLE: &str = "STILLPOINT_STREAMS";
 
 /// Numbers from here on are tried for the duplicates, so that the application's own come out as they
 /// would without us.
 const FROM: RawFd = 900;
 
-/// Remembers what 0, 1 and 2 are. Must be called in every launch before the application (or its
-/// descriptors) can change them.
+/// A descriptor of the launcher's: its number, device, inode and whether it is to be read or written.
+type Given = (RawFd, u64, u64, i32);
+
+/// What the launcher had open: its streams, and pipes and sockets that no program knows of. They are not the application's to lose.
+static GIVEN: OnceLock<Vec<Given>> = OnceLock::new();
+
+/// Our own duplicates of the streams, made before the application's first instruction; -1: there is none.
+static STREAMS: [AtomicI32; 3] = [const { AtomicI32::new(-1) }; 3];
+
+/// Notes what the launcher has given, before the application (or its descriptors) can change it.
 pub fn remember() {
-    STREAMS.get_or_init(|| [0, 1, 2].map(|number| duplicate(number).ok()));
-    LEFT_OPEN.get_or_init(|| {
-        let others = inherited::descriptors()
-            .map(|number| number as RawFd)
-            .filter(|number| *number > 2);
-        others
-            .filter_map(|number| Some((number, Open::look(number, LIVING).ok()?.key())))
-            .collect()
+    note();
+    if remembered(0).is_some_and(|number| {
+        Open::look(number, LIVING).is_ok_and(|open| belongs_to_the_job(&open))
+    }) {
+        forget(0);
+    }
+}
+
+/// The same where a process is about to come back: its standard input may be this launch's whatever it is, until [`remember`].
+pub fn note() {
+    GIVEN.get_or_init(|| {
+        let all: Vec<Open> = inherited::descriptors()
+            .filter_map(|number| Open::look(number as RawFd, LIVING).ok())
+            .collect();
+        let given =
+            told().unwrap_or_else(|| all.iter().filter(|open| counts(open)).map(given).collect());
+        for stream in given.iter().filter(|given| (0..3).contains(&given.0)) {
+            // A program has them under other numbers where a script has put them there.
+            let here = all.iter().find(|open| same_as(open, stream));
+            let here = here.and_then(|open| duplicate(open.number).ok());
+            if let (Some(place), Some(here)) = (STREAMS.get(stream.0 as usize), here) {
+                place.store(here.into_raw_fd(), Ordering::Release);
+            }
+        }
+        given
     });
+}
+
+/// What a program is told that the application becomes or starts.
+pub fn variable() -> Option<String> {
+    let given = serde_json::to_string(GIVEN.get()?).ok()?;
+    Some(format!("{VARIABLE}={given}"))
+}
+
+fn told() -> Option<Vec<Given>> {
+    serde_json::from_str(&std::env::var(VARIABLE).ok()?).ok()
+}
+
+/// Whether it is the launcher's to give: files above the streams are as good as opened by the program itself.
+fn counts(open: &Open) -> bool {
+    open.number < 3 || is_pipe_or_socket(open)
+}
+
+fn is_pipe_or_socket(open: &Open) -> bool {
+    matches!(open.file_type(), libc::S_IFIFO | libc::S_IFSOCK)
+}
+
+fn given(open: &Open) -> Given {
+    let key = open.key();
+    (
+        open.number,
+        key.device,
+        key.inode,
+        open.flags & libc::O_ACCMODE,
+    )
+}
+
+/// Whether a descriptor leads where that one did, under whatever number.
+fn same_as(open: &Open, stream: &Given) -> bool {
+    let (_, device, inode, access) = given(open);
+    (device, inode, access) == (stream.1, stream.2, stream.3)
+}
+
+/// Whether a standard input is carried as what it is: files and pipes, and devices that keep nothing.
+fn belongs_to_the_job(open: &Open) -> bool {
+    /// `/dev/null` and its like.
+    const MEMORY: u32 = 1;
+    match open.file_type() {
+        libc::S_IFREG | libc::S_IFIFO | libc::S_IFDIR => true,
+        libc::S_IFCHR => libc::major(open.status.st_rdev) == MEMORY,
+        _ => false,
+    }
 }
 
 fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
@@ -42,13 +113,18 @@ fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
     high.or_else(|_| owned(unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) }))
 }
 
-/// The remembered stream's descriptor in this launch; `None` where the launcher gave none.
+fn forget(stream: usize) {
+    let number = STREAMS[stream].swap(-1, Ordering::AcqRel);
+    if number >= 0 {
+        // SAFETY: the duplicate was made here, and nobody else knows it.
+        unsafe { libc::close(number) };
+    }
+}
+
+/// The remembered stream's descriptor in this launch; `None` where the launcher gave none, or the program has none of it.
 pub fn remembered(stream: i32) -> Option<RawFd> {
-    STREAMS
-        .get()?
-        .get(stream as usize)?
-        .as_ref()
-        .map(AsRawFd::as_raw_fd)
+    let number = STREAMS.get(stream as usize)?.load(Ordering::Acquire);
+    (number >= 0).then_some(number)
 }
 
 /// Which of the launcher's streams a descriptor is, if any.
@@ -79,8 +155,9 @@ fn leads_to(number: RawFd) -> Option<FileKey> {
 
 /// Whether the descriptor is a pipe or socket that the launcher had left open.
 pub(super) fn left_open(open: &Open) -> bool {
-    matches!(open.file_type(), libc::S_IFIFO | libc::S_IFSOCK)
-        && LEFT_OPEN
-            .get()
-            .is_some_and(|known| known.contains(&(open.number, open.key())))
+    is_pipe_or_socket(open)
+        && GIVEN.get().is_some_and(|known| {
+            let mut others = known.iter().filter(|given| given.0 > 2);
+            others.any(|given| given.0 == open.number && same_as(open, given))
+        })
 }

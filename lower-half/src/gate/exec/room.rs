@@ -9,6 +9,7 @@ use super::{KEPT, KEPT_COUNT, LIBRARY, LOWER, VERB, give_back};
 use crate::arch::syscall::{failed, syscall6};
 use crate::gate::{holdings, user};
 use crate::ground::environment::{AUDIT, PRELOAD, keeper};
+use crate::ground::inherited;
 use crate::threads::registry::Thread;
 
 /// Memory for the lists that an `execve` is given.
@@ -48,7 +49,7 @@ impl Room {
             .filter(|variable| variable.starts_with(PRELOAD) || variable.starts_with(AUDIT))
             .map(|variable| variable.len() + keeper(PRELOAD).len() + 16)
             .sum();
-        let pointers = count(arguments) + variables + KEPT_COUNT.load(Ordering::Relaxed) + 16;
+        let pointers = count(arguments) + variables + KEPT_COUNT.load(Ordering::Relaxed) + 24;
         let bytes = (8 * pointers + preload + 4096 + usize::from(path != 0)) & !4095;
         let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
         let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
@@ -126,7 +127,9 @@ impl Room {
     }
 
     /// The environment without the upper half's library, and where the lower half takes over with what it needs.
-    pub fn environment(&mut self, environment: usize, split: bool) -> usize {
+    /// `split`: with which signals held, that the application does not block.
+    pub fn environment(&mut self, environment: usize, split: Option<u64>) -> usize {
+        let (split, held) = (split.is_some(), split.unwrap_or(0));
         let variables = count(environment);
         let (mut preload, mut audit) = (0, 0);
         for variable in (0..variables).map(|index| text(entry(environment, index))) {
@@ -150,6 +153,14 @@ impl Room {
             }
             None => 0,
         };
+        let blocked = self.list();
+        let blocked = match held {
+            0 => 0,
+            held => {
+                self.push_bytes(&inherited::held_variable(held));
+                blocked
+            }
+        };
         self.used = (self.used + 7) & !7;
         let list = self.list();
         for index in 0..variables {
@@ -168,8 +179,10 @@ impl Room {
         if split {
             let kept = KEPT.load(Ordering::Relaxed) as usize;
             (0..KEPT_COUNT.load(Ordering::Relaxed)).for_each(|index| self.push(entry(kept, index)));
-            if holds != 0 {
-                self.push(holds);
+            for variable in [holds, blocked] {
+                if variable != 0 {
+                    self.push(variable);
+                }
             }
         }
         self.push(0);

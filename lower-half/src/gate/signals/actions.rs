@@ -107,6 +107,14 @@ pub fn asks_for_suspend(signal: i32) -> bool {
     SUSPENDING.load(Ordering::Relaxed) & bit(signal) != 0 && leaves_at_default(signal)
 }
 
+/// All signals that ask for a suspend now, as a mask.
+pub fn suspending() -> u64 {
+    let asked = SUSPENDING.load(Ordering::Relaxed);
+    let all = (1..=MOST_SIGNALS as i32).filter(|signal| asked & bit(*signal) != 0);
+    all.filter(|signal| leaves_at_default(*signal))
+        .fold(0, |mask, signal| mask | bit(signal))
+}
+
 /// Whether the application leaves a signal at what it does by default.
 pub fn leaves_at_default(signal: i32) -> bool {
     let mask = syscall::set_mask(u64::MAX);

@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicI32, Ordering};
 
 pub use actions::{
     asks_for_suspend, given_back, install_own, leaves_at_default, on_sigaction, restore, save,
-    start_forked, start_with, suspend_by, while_still,
+    start_forked, start_with, suspend_by, suspending, while_still,
 };
 pub use alternate::on_alternate_stack;
 pub use delivery::{deliver_here, fill_slots};

@@ -7,8 +7,8 @@ use super::{Meaning, Rule, call, every, refused, restarted, told};
 use crate::arch::springboard::Piece;
 use crate::gate::holdings::{self, Holding};
 use crate::gate::{
-    clone, descriptors, exec, exit, futex, identity, ipc, memory, naming, paths, registrations,
-    semaphores, signals, sleep, timers, used,
+    clone, descriptors, ended, exec, exit, futex, identity, ipc, memory, naming, paths,
+    registrations, semaphores, signals, sleep, timers, used,
 };
 
 const EMPTY_PATH: u32 = libc::AT_EMPTY_PATH as u32;
@@ -83,8 +83,8 @@ pub const EVERYWHERE: &[Meaning] = &[
     call("clone", Threads, &[every(Always, clone::on_clone)]),
     told("execve", Threads, &[every(Always, exec::on_execve)], "the next program of the process is a split process too, as long as MPI has not been started"),
     call("exit", Threads, &[every(Always, clone::on_exit)]),
-    told("wait4", Waits, NEVER, "children that are alive make the checkpoint refuse"),
-    call("kill", Names, &[restarted(Always, naming::on_process_or_group)]),
+    told("wait4", Waits, &[restarted(Always, ended::on_wait4)], "children that are alive make the checkpoint refuse; those that have ended are carried"),
+    call("kill", Names, &[restarted(Always, naming::on_kill)]),
     call("uname", Asks, NEVER),
     call("semget", Ipc, &[every(Always, |call| ipc::on_get(call, ipc::Object::Semaphores))]),
     told("semop", Ipc, &[every(Always, semaphores::on_operations)], "what `SEM_UNDO` would undo makes the checkpoint refuse"),
@@ -233,7 +233,7 @@ pub const EVERYWHERE: &[Meaning] = &[
     told("mq_notify", Descriptor, NEVER, "ends with the queue's descriptor, which makes the checkpoint refuse"),
     call("mq_getsetattr", Descriptor, NEVER),
     call("kexec_load", Machine, NEVER),
-    told("waitid", Waits, NEVER, "children that are alive make the checkpoint refuse"),
+    told("waitid", Waits, &[restarted(Always, ended::on_waitid)], "children that are alive make the checkpoint refuse; those that have ended are carried"),
     call("add_key", Holds, &[every(Always, |call| holdings::held(call, Holding::Keys))]),
     call("request_key", Holds, &[every(Always, |call| holdings::held(call, Holding::Keys))]),
     told("keyctl", Holds, &[every(Beyond(0, holdings::KEYS_ASKED), |call| holdings::held(call, Holding::Keys))], "but for operations that only read"),

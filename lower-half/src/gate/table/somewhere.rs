@@ -22,7 +22,7 @@ pub const SOMEWHERE: &[Meaning] = &[
     call("dup2", MakesDescriptor, &[every(Always, descriptors::on_duplicate_onto)]),
     call("pause", Waits, &[every(Always, |call| call.redirect_plain())]),
     call("alarm", Timers, NEVER),
-    call("fork", Threads, &[every(Always, |call| clone::on_fork(call, libc::SIGCHLD as usize))]),
+    call("fork", Threads, &[every(Always, clone::on_plain_fork)]),
     call("vfork", Threads, &[every(Always, clone::on_vfork)]),
     call("getdents", Descriptor, NEVER),
     call("rename", Files, NEVER),

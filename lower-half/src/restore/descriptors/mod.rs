@@ -21,7 +21,7 @@ use super::RestoreError;
 use super::objects::Objects;
 use super::supply::Supply;
 use crate::capture::descriptors::streams;
-use crate::ground::connection;
+use crate::ground::{connection, input};
 use pairs::Pairs;
 pub use rehearsal::rehearse;
 use special::Pipes;
@@ -78,7 +78,7 @@ pub fn missing(table: &Descriptors) -> Vec<String> {
 
 /// Occupies every number that is not a stream of the launcher's.
 pub fn reserve(table: &Descriptors) -> Result<(), RestoreError> {
-    streams::remember();
+    streams::note();
     let failed = |source| RestoreError::System {
         what: "cannot reserve descriptor numbers".into(),
         source,
@@ -92,6 +92,7 @@ pub fn reserve(table: &Descriptors) -> Result<(), RestoreError> {
     raise_limit(highest);
     // SAFETY: no other thread has been started yet.
     unsafe { connection::move_above(highest) }.map_err(failed)?;
+    input::move_above(highest).map_err(failed)?;
     let null = File::open("/dev/null").map_err(failed)?;
     for number in table
         .numbers
@@ -161,8 +162,12 @@ pub fn cut_files(table: &Descriptors) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// Opens everything again, under its number. Locks are taken later, by [`lock_all`].
-pub fn open_all(reader: &Reader, objects: &mut Objects) -> Result<(), RestoreError> {
+/// Opens everything again, under its number. Locks are taken later, by [`lock_all`]. Gives the writing end of the pipe with the number `fed`.
+pub fn open_all(
+    reader: &Reader,
+    objects: &mut Objects,
+    fed: Option<u64>,
+) -> Result<Option<OwnedFd>, RestoreError> {
     let table = reader.descriptors();
     let mut shared = Shared::default();
     for (index, description) in in_order(table) {
@@ -190,6 +195,7 @@ pub fn open_all(reader: &Reader, objects: &mut Objects) -> Result<(), RestoreErr
             }
         }
     }
+    let writer = fed.and_then(|pipe| shared.pipes.writer(pipe));
     shared.finish()?;
     for (index, description) in table.descriptions.iter().enumerate() {
         let number = table
@@ -200,7 +206,7 @@ pub fn open_all(reader: &Reader, objects: &mut Objects) -> Result<(), RestoreErr
             watch(description, number.number)?;
         }
     }
-    Ok(())
+    Ok(writer)
 }
 
 /// Takes the application's locks: when no descriptor is closed any more before it runs.

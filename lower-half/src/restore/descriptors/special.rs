@@ -60,6 +60,11 @@ impl Pipes {
         }
         own.try_clone()
     }
+
+    /// The writing end of a pipe, to be kept by whoever feeds it.
+    pub fn writer(&self, pipe: u64) -> Option<OwnedFd> {
+        self.made.get(&pipe)?.writer.try_clone().ok()
+    }
 }
 
 fn fill(writer: &OwnedFd, content: &[u8], packets: &[u32]) -> io::Result<()> {

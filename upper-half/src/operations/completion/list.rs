@@ -132,7 +132,8 @@ impl<'a> List<'a> {
     /// Whether the request at `index` is a synchronous send that is under way.
     pub fn is_synchronous(&self, index: usize) -> bool {
         // SAFETY: a live request.
-        self.get(index).is_some_and(|it| unsafe { synchronous::is(it) })
+        self.get(index)
+            .is_some_and(|it| unsafe { synchronous::is(it) })
     }
 
     /// Writes down the lower half's words as they are now: of what it has under way, but for synchronous sends. A persistent request that is done above may be under way there still, where a library
@@ -141,9 +142,9 @@ impl<'a> List<'a> {
         for index in 0..self.count {
             self.words[index] = match self.get(index) {
                 // SAFETY: a live request.
-                Some(it)
-                    if self.state(index) == State::Active && !self.is_synchronous(index) =>
-                unsafe { (*it).head.lower },
+                Some(it) if self.state(index) == State::Active && !self.is_synchronous(index) => unsafe {
+                    (*it).head.lower
+                },
                 _ => request::null_word(),
             };
         }

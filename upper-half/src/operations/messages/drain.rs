@@ -22,8 +22,8 @@ use crate::ground::object::Object;
 use crate::ground::shared::{Shared, SharedGuard};
 use crate::objects::communicator;
 use crate::operations::messages::message;
-use crate::operations::messages::taken;
 use crate::operations::messages::queue::{Drained, Queue};
+use crate::operations::messages::taken;
 use crate::operations::request;
 
 static QUEUE: Shared<Queue> = Shared::new(Queue::new());

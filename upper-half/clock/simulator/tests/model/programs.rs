@@ -76,7 +76,10 @@ pub fn looked_at() -> Program {
     let look = Op::Look { on: 0, number: 1 };
     let program = Program::on(2, &[&[0, 1]]).all(0, Rooted, start(0));
     (0..2).fold(program, |program, rank| {
-        program.then(rank, look).then(rank, Op::Compute).then(rank, wait(0))
+        program
+            .then(rank, look)
+            .then(rank, Op::Compute)
+            .then(rank, wait(0))
     })
 }
 

@@ -101,11 +101,7 @@ pub fn all() -> Vec<Scenario> {
             rendezvous(),
         ),
         ("2 ranks, a sparse exchange, twice", AGAIN, exchange()),
-        (
-            "2 ranks, a sparse exchange, given up",
-            GIVEN_UP,
-            exchange(),
-        ),
+        ("2 ranks, a sparse exchange, given up", GIVEN_UP, exchange()),
         ("2 ranks, looked at, twice", AGAIN, looked_at()),
         ("3 ranks, overlapping groups", ONCE, overlapping()),
         ("3 ranks, overlapping groups, twice", TWICE, overlapping()),

@@ -93,7 +93,8 @@ fn parameter(function: &str, entry: &Value) -> Result<Parameter, String> {
     }
     Ok(Parameter {
         // The standard's file has this mark at one buffer that every process receives into.
-        root_only: entry["root_only"] == true && (function, &*name) != ("MPI_Scatterv_init", "recvbuf"),
+        root_only: entry["root_only"] == true
+            && (function, &*name) != ("MPI_Scatterv_init", "recvbuf"),
         name: rust_word(&name),
         kind,
         direction,

@@ -15,10 +15,17 @@ fn is_handle(parameter: &Parameter) -> bool {
 
 /// Whether the function has such handles, which its stub is not to see.
 pub fn has(function: &Function) -> bool {
-    let mut handles = function.parameters.iter().filter(|it| it.root_only && is_handle(it));
+    let mut handles = function
+        .parameters
+        .iter()
+        .filter(|it| it.root_only && is_handle(it));
     let has = handles.next().is_some();
     let by_hand = function.form == Form::Written;
-    assert!(!has || by_hand == BY_HAND.contains(&function.name.as_str()), "{}", function.name);
+    assert!(
+        !has || by_hand == BY_HAND.contains(&function.name.as_str()),
+        "{}",
+        function.name
+    );
     has && !by_hand
 }
 

@@ -1,0 +1,358 @@
+//! Standard input belongs to the job: what the launcher has for a rank is fed to it by a process of Stillpoint's.
+//!
+//! Where `stillpoint run` is given a pipe as descriptor 0, the program gets another pipe in its place, and a process feeds that one
+//! ([`feeder`]). At a checkpoint that process holds still and tells what has gone by and what it has read ahead: the image holds both, as it holds
+//! what is in the pipe. At a restart another such process goes on behind the last byte that the program has had.
+//!
+//! * [`passed`] - how much has gone by, and how it is known again
+//! * [`source`] - the launch's input
+//! * [`feeder`] - the process
+//! * [`process`] - how it is started
+//! * [`words`] - what it and a rank say to each other
+
+mod feeder;
+pub mod passed;
+mod process;
+mod source;
+mod words;
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::stat::fstat;
+use serde::{Deserialize, Serialize};
+use stillpoint_part::Kind;
+use stillpoint_protocol::launch::Input as Terms;
+
+use super::unnoticed;
+use passed::Passed;
+use words::{Answer, Found, Request, Stand, receive, send};
+
+/// What an image holds of it: JSON, an end of line, and what was read ahead.
+pub const KIND: Kind = Kind {
+    name: "standard input",
+    version: 1,
+    always: false,
+};
+
+/// In the environment of programs that an application becomes or starts: which pipe is fed, and where its feeder listens.
+pub const VARIABLE: &str = "STILLPOINT_INPUT";
+
+/// Most bytes that are read ahead where nobody says how many.
+const MOST: u64 = 64 << 20;
+/// How long it may take to hold still, and to take a message.
+const HOLDS: Duration = Duration::from_secs(20);
+/// How often somebody who waits looks whether he still has to.
+const LOOK: u16 = 20;
+
+/// The pipe that is fed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Fed {
+    device: u64,
+    inode: u64,
+    /// The name of the socket that its feeder listens at.
+    socket: String,
+}
+
+/// What this process knows of its input.
+#[derive(Default)]
+struct Input {
+    fed: Option<Fed>,
+    /// The connection to the feeder, which stands still as long as it is there; in a restart, until it begins.
+    line: Option<UnixStream>,
+    stand: Option<Stand>,
+    /// Where a restarted feeder listens, until it is known what it feeds.
+    socket: Option<String>,
+    terms: Option<Terms>,
+}
+
+static INPUT: Mutex<Input> = Mutex::new(Input {
+    fed: None,
+    line: None,
+    stand: None,
+    socket: None,
+    terms: None,
+});
+
+fn input() -> MutexGuard<'static, Input> {
+    INPUT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What an image holds, but for the bytes.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Saved {
+    /// The number of the pipe among the image's descriptors.
+    pub pipe: u64,
+    passed: Passed,
+    ended: bool,
+    #[serde(skip)]
+    ahead: Vec<u8>,
+}
+
+impl Saved {
+    pub fn from_bytes(bytes: &[u8]) -> Result<Saved, String> {
+        let mut parts = bytes.splitn(2, |byte| *byte == b'\n');
+        let (words, ahead) = (parts.next(), parts.next());
+        let saved: Result<Saved, _> = serde_json::from_slice(words.unwrap_or_default());
+        let mut saved = saved.map_err(|error| format!("'{}' in its image: {error}", KIND.name))?;
+        saved.ahead = ahead.unwrap_or_default().to_vec();
+        Ok(saved)
+    }
+}
+
+/// Notes what the launch says of its input.
+pub fn under(terms: &Terms) {
+    input().terms = Some(terms.clone());
+}
+
+fn terms() -> Terms {
+    input().terms.clone().unwrap_or_default()
+}
+
+fn most() -> u64 {
+    terms().ahead.unwrap_or(MOST)
+}
+
+/// Has the launcher's pipe fed to the program by way of another one. No other thread may have been started.
+///
+/// # Errors
+/// That cannot be: the program reads the launcher's pipe itself, and a checkpoint names whoever writes to it.
+pub fn start() -> io::Result<()> {
+    if !is_a_pipe_with_a_writer(0) {
+        return Ok(());
+    }
+    let (reader, writer) = process::pipe_like(0)?;
+    let status = fstat(&reader)?;
+    let source = process::duplicate(0)?;
+    let socket = process::start(Some(source), Some(writer), most())?;
+    // SAFETY: descriptor 0 becomes the fed pipe, for a program that has not begun.
+    if unsafe { libc::dup2(reader.as_raw_fd(), 0) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    input().fed = Some(Fed {
+        device: status.st_dev,
+        inode: status.st_ino,
+        socket,
+    });
+    Ok(())
+}
+
+/// Takes up what the program knew that has become this one.
+pub fn inherit() {
+    let told = std::env::var(VARIABLE).unwrap_or_default();
+    input().fed = serde_json::from_str(&told).ok();
+}
+
+/// What programs are told that the application becomes or starts.
+pub fn variable() -> Option<String> {
+    let fed = input().fed.clone()?;
+    Some(format!("{VARIABLE}={}", serde_json::to_string(&fed).ok()?))
+}
+
+/// Whether a descriptor is a pipe that has somebody at its writing end. A pipe that nobody writes to holds all there is to come.
+fn is_a_pipe_with_a_writer(number: RawFd) -> bool {
+    // SAFETY: the structure is this function's, and the call fills it; for a closed number it fails.
+    let pipe = unsafe {
+        let mut status: libc::stat = std::mem::zeroed();
+        libc::fstat(number, &raw mut status) == 0 && status.st_mode & libc::S_IFMT == libc::S_IFIFO
+    };
+    let mut watched = libc::pollfd {
+        fd: number,
+        events: 0,
+        revents: 0,
+    };
+    // SAFETY: one structure, and no time to wait.
+    pipe && unsafe { libc::poll(&raw mut watched, 1, 0) } >= 0
+        && watched.revents & libc::POLLHUP == 0
+}
+
+/// Whether this is the fed pipe, and its feeder holds still.
+pub fn holds(device: u64, inode: u64) -> bool {
+    let input = input();
+    input.stand.is_some()
+        && (input.fed.as_ref()).is_some_and(|fed| (fed.device, fed.inode) == (device, inode))
+}
+
+fn connect(socket: &str) -> io::Result<UnixStream> {
+    let place = SocketAddr::from_abstract_name(socket)?;
+    let line = UnixStream::connect_addr(&place)?;
+    let line = UnixStream::from(unnoticed::out_of_the_way(OwnedFd::from(line))?);
+    line.set_read_timeout(Some(HOLDS))?;
+    line.set_write_timeout(Some(HOLDS))?;
+    Ok(line)
+}
+
+/// Has the feeder read on and hold still, until [`go`].
+///
+/// # Errors
+/// It does not, in words for people.
+pub fn hold(given_up: &dyn Fn() -> bool) -> Result<(), String> {
+    let failed = |error: io::Error| {
+        format!(
+            "its standard input cannot be held still: {error}: try again, or start the job with its input in a file"
+        )
+    };
+    let Some(fed) = input().fed.clone() else {
+        return Ok(());
+    };
+    let line = match connect(&fed.socket) {
+        Ok(line) => line,
+        // It has fed all there was, or nobody reads any more.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(()),
+        Err(error) => return Err(failed(error)),
+    };
+    send(&line, &Request::Hold, &[], None).map_err(failed)?;
+    while !is_readable(&line) {
+        if given_up() {
+            return Ok(());
+        }
+    }
+    match receive(&line) {
+        Ok(Some((Answer::Held(stand), ..))) => {
+            let mut input = input();
+            input.line = Some(line);
+            input.stand = Some(stand);
+            Ok(())
+        }
+        // As above.
+        Ok(None) => Ok(()),
+        Ok(Some(_)) => Err(failed(io::ErrorKind::InvalidData.into())),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(()),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn is_readable(line: &UnixStream) -> bool {
+    let mut watched = [PollFd::new(line.as_fd(), PollFlags::POLLIN)];
+    poll(&mut watched, PollTimeout::from(LOOK)).unwrap_or(0) > 0
+}
+
+/// The feeder goes on.
+pub fn go() {
+    let mut input = input();
+    input.line = None;
+    input.stand = None;
+}
+
+/// What an image needs of the input; `None` where a restart has nothing to go on with.
+///
+/// # Errors
+/// The feeder does not answer, in words for people.
+pub fn save() -> Result<Option<Vec<u8>>, String> {
+    let input = input();
+    let (Some(fed), Some(line), Some(stand)) = (&input.fed, &input.line, &input.stand) else {
+        return Ok(None);
+    };
+    if stand.ended && stand.ahead == 0 {
+        return Ok(None);
+    }
+    let failed =
+        |error: io::Error| format!("its standard input: what was read ahead of it: {error}");
+    send(line, &Request::Ahead, &[], None).map_err(failed)?;
+    let (_, ahead, _) = receive::<Answer>(line)
+        .map_err(failed)?
+        .ok_or_else(|| failed(io::ErrorKind::UnexpectedEof.into()))?;
+    let saved = Saved {
+        pipe: fed.inode,
+        passed: stand.passed.clone(),
+        ended: stand.ended,
+        ahead: Vec::new(),
+    };
+    let mut bytes = serde_json::to_vec(&saved).map_err(|error| failed(error.into()))?;
+    bytes.push(b'\n');
+    bytes.extend(ahead);
+    Ok(Some(bytes))
+}
+
+/// For a restart, before anything is mapped: starts the feeder, and sees that this launch's input can follow the one before. No other thread may have been started.
+///
+/// # Errors
+/// It cannot, in words for people.
+pub fn follow(saved: &Saved) -> Result<(), String> {
+    let failed = |error: io::Error| format!("its standard input cannot be fed: {error}");
+    let source = match saved.ended {
+        true => None,
+        false => process::duplicate(0).ok(),
+    };
+    let socket = process::start(source, None, most()).map_err(failed)?;
+    let line = connect(&socket).map_err(failed)?;
+    let gone = saved.passed.bytes();
+    if !saved.ended && gone > 0 {
+        line.set_read_timeout(None).map_err(failed)?;
+        send(&line, &Request::Compare(saved.passed.clone()), &[], None).map_err(failed)?;
+        let found = match receive(&line).map_err(failed)? {
+            Some((Answer::Compared(found), ..)) => found,
+            _ => return Err(failed(io::ErrorKind::UnexpectedEof.into())),
+        };
+        let give = "restart it with the input that it had, whole, or with what is to follow";
+        match found {
+            Found::Same | Found::Other | Found::Silent => {}
+            Found::Empty if terms().may_end => {}
+            Found::Empty => {
+                return Err(format!(
+                    "its standard input: {gone} bytes have been read and its end had not come, and this launch's is empty: {give}; or with \
+                     --input-ends, where nothing is to follow"
+                ));
+            }
+            Found::Changed => {
+                return Err(format!(
+                    "its standard input: this launch's begins like the {gone} bytes that had been read, and goes on differently: {give}"
+                ));
+            }
+        }
+    }
+    let mut input = input();
+    input.line = Some(line);
+    input.socket = Some(socket);
+    Ok(())
+}
+
+/// The connection to a feeder gets out of the way of an image's descriptors, which are at most `highest`.
+///
+/// # Errors
+/// There is no such number.
+pub fn move_above(highest: RawFd) -> io::Result<()> {
+    let mut input = input();
+    if let Some(line) = &input.line {
+        // SAFETY: takes numbers and touches no memory.
+        let moved =
+            unsafe { libc::fcntl(line.as_raw_fd(), libc::F_DUPFD_CLOEXEC, highest.max(63) + 1) };
+        if moved < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the number is new, and nobody else's.
+        input.line = Some(unsafe { OwnedFd::from_raw_fd(moved) }.into());
+    }
+    Ok(())
+}
+
+/// The feeder begins: `writer` is the writing end of the pipe that is the program's again.
+///
+/// # Errors
+/// It does not, in words for people.
+pub fn carry_on(saved: &Saved, writer: &OwnedFd) -> Result<(), String> {
+    let failed = |error: io::Error| format!("its standard input cannot be fed: {error}");
+    let mut input = input();
+    let Some((line, socket)) = input.line.take().zip(input.socket.take()) else {
+        return Ok(());
+    };
+    let request = Request::Feed { ended: saved.ended };
+    line.set_read_timeout(Some(HOLDS)).map_err(failed)?;
+    send(&line, &request, &saved.ahead, Some(writer.as_raw_fd())).map_err(failed)?;
+    match receive::<Answer>(&line).map_err(failed)? {
+        Some((Answer::Feeds, ..)) => {}
+        _ => return Err(failed(io::ErrorKind::UnexpectedEof.into())),
+    }
+    let status = fstat(writer).map_err(|error| failed(error.into()))?;
+    input.fed = Some(Fed {
+        device: status.st_dev,
+        inode: status.st_ino,
+        socket,
+    });
+    Ok(())
+}

@@ -1,0 +1,218 @@
+//! The launch's standard input: read, counted, and compared with what has gone by of an earlier launch's.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
+
+use super::passed::{Likeness, Passed};
+use super::words::Found;
+
+/// Bytes that are kept of an input that has not been told from an earlier one yet: one that is the same for longer is taken for that one.
+const KEPT: usize = 64 << 20;
+/// Most that one read takes.
+const PIECE: usize = 64 << 10;
+
+pub struct Source {
+    /// `None`: this launch has none.
+    file: Option<OwnedFd>,
+    ended: bool,
+    passed: Passed,
+    last: Instant,
+    /// What has gone by of the earlier one, as long as it is not known whether this is the same.
+    earlier: Option<Passed>,
+    /// What has come meanwhile; none where it has become too much.
+    kept: Option<Vec<u8>>,
+    /// Whether somebody waits for what it is found to be, and can still refuse.
+    awaited: bool,
+    found: Option<Found>,
+}
+
+impl Source {
+    pub fn new(file: Option<OwnedFd>) -> Source {
+        Source {
+            ended: file.is_none(),
+            file,
+            passed: Passed::default(),
+            last: Instant::now(),
+            earlier: None,
+            kept: Some(Vec::new()),
+            awaited: false,
+            found: None,
+        }
+    }
+
+    /// From now on it is compared.
+    pub fn compare(&mut self, earlier: Passed) {
+        if earlier.bytes() > 0 {
+            self.earlier = Some(earlier);
+            self.awaited = true;
+        }
+    }
+
+    /// Nobody waits any more: whatever it is found to be, the program gets.
+    pub fn go_on(&mut self) {
+        self.awaited = false;
+    }
+
+    /// Whether it must be told now what it is: it has not been kept.
+    pub fn must_be_told(&self) -> bool {
+        self.kept.is_none()
+    }
+
+    /// What an image is to say: of an input that may yet be the earlier one, what has gone by of that.
+    pub fn passed(&self) -> &Passed {
+        self.earlier.as_ref().unwrap_or(&self.passed)
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Nothing more is to come of it, whatever it has.
+    pub fn end(&mut self) {
+        self.ended = true;
+        self.earlier = None;
+        self.file = None;
+    }
+
+    /// Where more may come from.
+    pub fn number(&self) -> Option<RawFd> {
+        let open = self.file.as_ref().filter(|_| !self.ended);
+        open.map(AsRawFd::as_raw_fd)
+    }
+
+    /// How long nothing has come.
+    pub fn silence(&self) -> Duration {
+        self.last.elapsed()
+    }
+
+    /// What the comparison has come to.
+    pub fn found(&self) -> Found {
+        match (self.found, &self.earlier) {
+            (Some(found), _) => found,
+            (None, None) => Found::Other,
+            (None, Some(_)) if self.passed.bytes() > 0 => Found::Same,
+            (None, Some(_)) if self.ended => Found::Empty,
+            (None, Some(_)) => Found::Silent,
+        }
+    }
+
+    /// Whether it has been told from the earlier one, or found to be the same.
+    pub fn is_told(&self) -> bool {
+        self.earlier.is_none() || self.ended
+    }
+
+    /// Reads what is there; what the program is to have of it goes to `ahead`.
+    pub fn read(&mut self, ahead: &mut Vec<u8>) {
+        let Some(number) = self.number() else { return };
+        let mut piece = vec![0u8; PIECE];
+        // SAFETY: the kernel writes at most what the buffer holds.
+        let got = unsafe { libc::read(number, piece.as_mut_ptr().cast(), piece.len()) };
+        match got {
+            1.. => {
+                self.last = Instant::now();
+                self.take(&piece[..got as usize], ahead);
+            }
+            0 => self.at_its_end(ahead),
+            _ => match io::Error::last_os_error().kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => {}
+                _ => self.at_its_end(ahead),
+            },
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8], ahead: &mut Vec<u8>) {
+        let Some(earlier) = &self.earlier else {
+            self.passed.add(bytes);
+            ahead.extend_from_slice(bytes);
+            return;
+        };
+        let missing = earlier.bytes() - self.passed.bytes();
+        let (now, later) = bytes.split_at(bytes.len().min(missing as usize));
+        self.passed.add(now);
+        if let Some(kept) = &mut self.kept {
+            kept.extend_from_slice(now);
+        }
+        match self.passed.likeness(earlier) {
+            Likeness::SoFar => {
+                if self.awaited && self.kept.as_ref().is_some_and(|kept| kept.len() > KEPT) {
+                    self.kept = None;
+                }
+            }
+            Likeness::Same => {
+                self.kept = None;
+                self.told(Found::Same);
+            }
+            Likeness::Differs => self.is_another(ahead),
+        }
+        if !later.is_empty() {
+            self.take(later, ahead);
+        }
+    }
+
+    fn at_its_end(&mut self, ahead: &mut Vec<u8>) {
+        self.ended = true;
+        if self.earlier.is_some() {
+            match self.passed.bytes() {
+                0 => self.told(Found::Empty),
+                _ => self.is_another(ahead),
+            }
+        }
+    }
+
+    fn is_another(&mut self, ahead: &mut Vec<u8>) {
+        match self.kept.take() {
+            Some(mut kept) => {
+                ahead.append(&mut kept);
+                self.told(Found::Other);
+            }
+            None => self.told(Found::Changed),
+        }
+    }
+
+    fn told(&mut self, found: Found) {
+        self.found = Some(found);
+        self.earlier = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn found(earlier: &[u8], now: &[u8]) -> (Found, Vec<u8>, u64) {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(now).unwrap();
+        drop(writer);
+        let mut source = Source::new(Some(reader.into()));
+        let mut passed = Passed::default();
+        passed.add(earlier);
+        source.compare(passed);
+        let mut ahead = Vec::new();
+        while !source.has_ended() {
+            source.read(&mut ahead);
+        }
+        (source.found(), ahead, source.passed().bytes())
+    }
+
+    #[test]
+    fn the_same_input_goes_on_behind_what_has_gone_by_and_another_from_its_beginning() {
+        assert_eq!(found(b"ab", b"abcd"), (Found::Same, b"cd".to_vec(), 4));
+        assert_eq!(found(b"ab", b"ab"), (Found::Same, vec![], 2));
+        assert_eq!(found(b"ab", b"a"), (Found::Other, b"a".to_vec(), 1));
+        assert_eq!(found(b"ab", b"xyz"), (Found::Other, b"xyz".to_vec(), 3));
+        assert_eq!(found(b"ab", b""), (Found::Empty, vec![], 0));
+        assert_eq!(found(b"", b"ab"), (Found::Other, b"ab".to_vec(), 2));
+    }
+
+    #[test]
+    fn a_launch_without_input_has_an_empty_one() {
+        let mut source = Source::new(None);
+        let mut passed = Passed::default();
+        passed.add(b"a");
+        source.compare(passed);
+        assert_eq!(source.found(), Found::Empty);
+    }
+}

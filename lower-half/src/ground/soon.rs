@@ -1,0 +1,112 @@
+//! Whoever is about to start a child process while a checkpoint is tried again waits for that try.
+//!
+//! A program that runs one child after the other has only moments without one. A checkpoint that children alone hinder would hardly come in any
+//! of these, let alone where all ranks of a job must have one at the same time. So the next child of a rank waits, for a time that covers the
+//! pause before the next try; a rank that must go on before it can stand still, waits no longer than that.
+//!
+//! [`wait`] runs in the trap's handler: atomics and raw system calls only.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::arch::syscall::{syscall3, syscall4};
+
+/// What every reason says that is a child process.
+pub const CHILD: &str = "it has a child process";
+
+/// Longer than the pause before the next try.
+const NANOSECONDS: u64 = 1_200_000_000;
+/// How long a wait is before the thread can be stopped.
+const PAUSE: i64 = 2_000_000;
+
+/// For how long tries may follow each other until nobody waits any more: a child that lives on must not keep all others.
+const LONGEST: u64 = 20_000_000_000;
+
+/// Until when no child is started; 0: there is no reason to wait.
+static UNTIL: AtomicU64 = AtomicU64::new(0);
+/// Since when tries have followed each other.
+static SINCE: AtomicU64 = AtomicU64::new(0);
+
+/// A try has been given up for these reasons.
+pub fn given_up(reasons: &str) {
+    if !reasons.split("; ").all(|reason| reason.contains(CHILD)) {
+        return over();
+    }
+    let (now, until) = (now(), UNTIL.load(Ordering::Relaxed));
+    if until + NANOSECONDS < now {
+        SINCE.store(now, Ordering::Relaxed);
+    }
+    if now < SINCE.load(Ordering::Relaxed) + LONGEST {
+        UNTIL.store(now + NANOSECONDS, Ordering::Relaxed);
+    } else {
+        // As long as tries follow, this is not over.
+        UNTIL.store(now, Ordering::Relaxed);
+    }
+}
+
+/// The next try begins.
+pub fn tried_again() {
+    let now = now();
+    if now < UNTIL.load(Ordering::Relaxed) {
+        UNTIL.store(now + NANOSECONDS, Ordering::Relaxed);
+    }
+}
+
+/// There is nothing to wait for any more.
+pub fn over() {
+    UNTIL.store(0, Ordering::Relaxed);
+}
+
+/// Waits a moment, if there is reason to: then the child must not be started yet.
+pub fn wait() -> bool {
+    let until = UNTIL.load(Ordering::Relaxed);
+    if until == 0 || now() >= until {
+        return false;
+    }
+    let pause = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: PAUSE,
+    };
+    // SAFETY: the structure is this function's; the rest of the time is of no use.
+    unsafe {
+        syscall4(
+            libc::SYS_clock_nanosleep,
+            libc::CLOCK_MONOTONIC as usize,
+            0,
+            &raw const pause as usize,
+            0,
+        )
+    };
+    true
+}
+
+fn now() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let clock = libc::CLOCK_MONOTONIC as usize;
+    // SAFETY: the kernel fills the structure.
+    unsafe { syscall3(libc::SYS_clock_gettime, clock, &raw mut time as usize, 0) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_child_waits_for_a_try_that_children_alone_hindered() {
+        given_up("rank 0: it has a child process, 7 (sh); rank 1: it has a child process, 8 (sh)");
+        assert!(wait());
+        tried_again();
+        assert!(wait());
+        given_up("rank 0: it has a child process, 7 (sh); rank 1: an open window");
+        assert!(!wait());
+        tried_again();
+        assert!(!wait());
+        given_up("it has a child process, 7 (sh)");
+        SINCE.store(now() - LONGEST, Ordering::Relaxed);
+        given_up("it has a child process, 7 (sh)");
+        assert!(!wait(), "one child that lives on does not keep the others");
+    }
+}

@@ -8,5 +8,6 @@ mod directories;
 mod house;
 mod jobs;
 mod mistakes;
+mod schema;
 mod stand_in;
 mod words;

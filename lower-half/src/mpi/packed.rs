@@ -1,7 +1,7 @@
 //! Messages as plain bytes: pulled in by the drain, and received once more by the application.
 //!
 //! The drain finds messages by `MPI_Iprobe` and takes them by receives of their source and tag. Matched probes would do the same, but not every library has them right:
-//! Open MPI 4.1 over libfabric (pml cm, mtl ofi) cannot receive what it has matched. Nobody comes in between: whoever posts a receive waits for its turn in the upper half.
+//! Open MPI 4.1 over libfabric (pml cm, mtl ofi) cannot receive what it has matched. No other receive can take such a message: all receives wait for their turn in the upper half.
 
 use core::ffi::c_void;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -16,7 +16,7 @@ use super::predefined::predefined;
 /// The message that [`pull`] has found last, for [`receive_bytes`], which comes next: communicator, source and tag as the real MPI has them.
 static FOUND: Mutex<Option<(Word, i32, i32)>> = Mutex::new(None);
 
-/// What stands for that message where a word of the real MPI's would.
+/// Stands for that message in place of a word of the real MPI's.
 fn found_word() -> Word {
     (&raw const FOUND).addr() as Word
 }

@@ -266,7 +266,7 @@ pub unsafe fn among(comm: Comm, members: Group, tag: c_int) -> Outcome<*mut Obje
         let at = &raw mut word;
         let ours = group::members(members).filter(|_| body.members.is_some());
         let foreign = ours.is_none();
-        // What is made of other communicators meanwhile, by other threads and with the same tag, goes on the control communicator too.
+        // Other threads may make communicators of other parents meanwhile, with the same tag, and on the control communicator too.
         let tag = match ours {
             None => abi::tag_to_neutral(tag),
             Some(local) => {

@@ -16,7 +16,7 @@ pub enum Reason {
     DynamicProcess = 2,
 }
 
-/// What the real MPI alone keeps for the application, and no image holds either.
+/// Things that only the real MPI keeps for the application. No image holds them either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Kept {

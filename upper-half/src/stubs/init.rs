@@ -33,7 +33,7 @@ const ERRORS_RETURN: i32 = 323;
 
 /// The real MPI has started.
 static STARTED: AtomicBool = AtomicBool::new(false);
-/// Of threads that open sessions at once one starts it, and the others wait for that.
+/// Held while the real MPI starts: other threads that open sessions wait for that.
 static STARTING: SpinLock<()> = SpinLock::new(());
 /// It has ended.
 static ENDED: AtomicBool = AtomicBool::new(false);

@@ -28,7 +28,7 @@ pub trait Mutant: Steps {
     const PULL: bool = true;
     /// A synchronous send is over when its receive has begun, and not when its message was drained.
     const UNTIL_TAKEN: bool = true;
-    /// What the application is told by a look (`MPI_Request_get_status`) binds as what it is told by a wait.
+    /// A look that tells of an end (`MPI_Request_get_status`) binds as a wait does.
     const BIND_WHEN_SEEN: bool = true;
     /// What has begun on a communicator binds before it is given up.
     const BIND: bool = true;
@@ -150,7 +150,7 @@ leave_out! {
     CountsTwice:; AGAIN,
     /// A synchronous send is over when its message was drained.
     OverWhenDrained:; UNTIL_TAKEN,
-    /// What the application is told by a look binds nobody.
+    /// A look that tells of an end binds nobody.
     NoBindingWhenSeen:; BIND_WHEN_SEEN,
     /// Nobody says that it has come to know a group.
     NoJoining:; JOIN,

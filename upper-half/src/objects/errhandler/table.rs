@@ -72,8 +72,8 @@ pub unsafe fn end(object: *mut Object) {
     }
 }
 
-/// What an object has that was given none: communicators and windows end the job, files return (MPI 5.0, section 9.3). What `MPI_FILE_NULL` has a file is given
-/// when it is opened ([`inherit`]), and no other later (section 14.7).
+/// What an object has that was given none: communicators and windows end the job, files return (MPI 5.0, section 9.3). A file gets the handler of
+/// `MPI_FILE_NULL` when it is opened ([`inherit`]), and not later (section 14.7).
 fn default_of(object: *mut Object) -> *mut Object {
     // SAFETY: the callers' objects are alive, or null.
     let file = unsafe { !object.is_null() && (*object).kind == HandleKind::File as u16 };

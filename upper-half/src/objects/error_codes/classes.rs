@@ -98,7 +98,7 @@ const FIRST: [&str; 57] = [
     "invalid window",
 ];
 
-/// What a class means, where no library can be asked.
+/// The meaning of a class, for calls while no library can be asked.
 pub fn early_text(neutral: i32) -> &'static str {
     let first = usize::try_from(neutral).ok().and_then(|it| FIRST.get(it));
     first.copied().unwrap_or_else(|| text(neutral))

@@ -28,7 +28,7 @@ pub struct Drained {
     /// What the real MPI said when it failed to receive the bytes, 0 if it did not: an error of the standard's ABI, which
     /// belongs to the receive that takes the message, also after a restart.
     pub error: i32,
-    /// Who is told when a receive begins to take it.
+    /// The sender, which is told when a receive begins to take it.
     pub sender: Option<Sender>,
 }
 

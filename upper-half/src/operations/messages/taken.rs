@@ -1,4 +1,4 @@
-//! What ranks tell each other of drained messages: a receiver that it drains one, and later that a receive has begun to take it.
+//! Words between ranks about drained messages: a receiver says that it drains one, and later that a receive has begun to take it.
 //!
 //! A synchronous send is over when its receive has begun (MPI 5.0, section 3.4), and the real MPI calls one over whose message was drained. So the sender has to know
 //! which were. No message says whether its send was synchronous: all that are drained are told of, in 32 bytes on the control communicator, before they are received.
@@ -28,7 +28,7 @@ const BYTE: i32 = 583;
 /// Looks for words while a checkpoint is pending, before a send is called over.
 const LOOKS: u32 = 16;
 
-/// What a send and its receive have in common: the communicator, the receiver's rank there, the tag.
+/// The marks that a send and its receive share: the communicator, the receiver's rank there, the tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Envelope {
     pub communicator: Identity,
@@ -36,7 +36,7 @@ pub struct Envelope {
     pub tag: i32,
 }
 
-/// Who has to be told what becomes of a drained message.
+/// The rank that hears what becomes of a drained message.
 #[derive(Clone, Copy, Debug)]
 pub struct Sender {
     /// The world rank.
@@ -44,7 +44,7 @@ pub struct Sender {
     envelope: Envelope,
 }
 
-/// What is told of a message.
+/// The content of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 enum What {
@@ -106,7 +106,7 @@ impl Ledger {
     }
 }
 
-/// What this rank has been told, and what it tells.
+/// The words that have come to this rank, and those on their way from it.
 struct Words {
     ledger: Ledger,
     /// Words that the real MPI has yet to let go of.
@@ -243,7 +243,7 @@ pub fn still_telling() -> bool {
 pub unsafe fn waiting(envelope: Envelope) -> u32 {
     let looks = if pending() { LOOKS } else { 1 };
     for _ in 0..looks {
-        // SAFETY: the caller's. What cannot be looked for now is looked for in the drain.
+        // SAFETY: the caller's. The drain looks again where this fails.
         let _ = unsafe { listen() };
     }
     let words = WORDS.take();

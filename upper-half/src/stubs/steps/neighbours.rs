@@ -93,7 +93,7 @@ pub unsafe fn significant<H: Handle>(
             // The root's group of an intercommunicator.
             ROOT => at_root,
             PROC_NULL => false,
-            // What is no communicator MPI says.
+            // MPI itself refuses a bad communicator.
             _ if !arch::is_address(comm) || !handle::valid(comm, HandleKind::Communicator) => true,
             _ if !at_root => true,
             _ => (*comm).rank == root && !is_inter(comm),

@@ -1,5 +1,5 @@
-//! Handles that are significant at the root only: elsewhere a program may give anything, and nobody looks at it. What the application calls puts null handles in their
-//! places before anything else is done.
+//! Handles that are significant at the root only: elsewhere a program may give anything, and nobody looks at it. The exported function
+//! puts null handles in their places before anything else is done.
 
 use std::fmt::Write;
 

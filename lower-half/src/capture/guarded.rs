@@ -1,5 +1,5 @@
 //! Pages that nobody may touch: guards (`MADV_GUARD_INSTALL`, since Linux 6.13), such as newer C libraries put below threads' stacks. They are no mappings of
-//! their own, hold nothing, and whoever reads one gets SIGSEGV.
+//! their own, hold nothing, and a load from one raises SIGSEGV.
 
 use std::io;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use super::maps::Mapping;
 use crate::arch::PAGE;
 use crate::gate::memory::{self, MADV_GUARD_INSTALL};
 
-/// What an image holds of them: JSON, [`Guarded`]. There is none where there are no guards.
+/// The payload: JSON, [`Guarded`]. An image without guards has none.
 pub const KIND: Kind = Kind {
     name: "guarded memory",
     version: 1,
@@ -41,7 +41,7 @@ pub fn survey(mappings: &[Mapping]) -> io::Result<Vec<Range<usize>>> {
     Ok(found)
 }
 
-/// Why guards cannot be carried, if there may be any.
+/// Says why guards cannot be carried, if there may be any.
 pub fn hinders() -> Option<String> {
     if !memory::may_be_guarded() {
         return None;
@@ -54,7 +54,7 @@ pub fn hinders() -> Option<String> {
     ))
 }
 
-/// Why this kernel has no guards.
+/// Says why this kernel has no guards, if it has none.
 pub fn lacks() -> Option<String> {
     let both = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;

@@ -1,8 +1,8 @@
 //! The heap of everything that is written here: the C library's, and a reserve for when that has no more.
 //!
-//! A program may limit its address space to what it has (`RLIMIT_AS`). Whoever works for it in its process then gets nothing more from the kernel, and an
+//! A program may limit its address space to what it has (`RLIMIT_AS`). The kernel then gives nothing more to Stillpoint's threads in its process either, and an
 //! allocation that fails ends the process. So blocks come from the reserve then: addresses that are there from the start, and take no memory until they are
-//! used. Large buffers do not come from here: they are mapped, and one that cannot be is an error.
+//! used. Large buffers do not come from here: they are mapped, and a mapping that fails is an error.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
@@ -15,7 +15,7 @@ static HEAP: Heap = Heap;
 pub struct Heap;
 
 const BYTES: usize = 16 << 20;
-/// What lengths and addresses of blocks are multiples of.
+/// Lengths and addresses of blocks are multiples of this.
 const UNIT: usize = 64;
 
 #[repr(align(4096))]

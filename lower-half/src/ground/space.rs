@@ -4,12 +4,12 @@ use std::fs;
 
 use crate::arch::PAGE;
 
-/// What a start needs besides a part of the limit: the clocks' table of the library of stubs at least, the application's interpreter, libraries and stack.
+/// Bytes that a start needs besides a part of the limit: for the clocks' table of the library of stubs at least, the application's interpreter, libraries and stack.
 const LEAST: u64 = 48 << 20;
 /// The library of stubs takes this part of the limit for its table of clocks.
 const PART: u64 = 16;
 
-/// The limit; `None`: there is none.
+/// Returns the limit; `None`: there is none.
 fn limit() -> Option<u64> {
     let mut limit = libc::rlimit {
         rlim_cur: libc::RLIM_INFINITY,
@@ -20,12 +20,12 @@ fn limit() -> Option<u64> {
     (limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
-/// What is left of the limit; `None`: there is none.
+/// Returns the bytes that are left of the limit; `None`: there is none.
 pub fn left() -> Option<u64> {
     Some(limit()?.saturating_sub(used()))
 }
 
-/// Bytes of addresses that the process has.
+/// Returns the bytes of addresses that the process has.
 pub fn used() -> u64 {
     let status = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = status.split(' ').next().and_then(|word| word.parse().ok());
@@ -40,7 +40,7 @@ pub fn be_sparing() {
     }
 }
 
-/// Why there is too little left for an application to start, in words for people.
+/// Says why too little is left for an application to start, if it is.
 pub fn too_little() -> Option<String> {
     let (limit, left) = (limit()?, left()?);
     let needed = LEAST + limit / PART;

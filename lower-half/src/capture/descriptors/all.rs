@@ -1,4 +1,4 @@
-//! All descriptors that are looked at together, found by what they lead to: each may ask for others, and there may be ten thousand.
+//! All descriptors that are looked at together, found by number and by inode: each may ask for others, and there may be ten thousand.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ pub struct All<'a> {
     scratch: Vec<Open>,
     by_inode: HashMap<u64, Vec<usize>>,
     by_number: HashMap<RawFd, usize>,
-    /// Who else has pipes and sockets open, by what their descriptors lead to.
+    /// Pipes and sockets of other processes, and one process that has each.
     elsewhere: OnceCell<HashMap<String, u32>>,
 }
 

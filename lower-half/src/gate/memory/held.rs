@@ -1,5 +1,5 @@
 //! Memory of windows that other members' images have the bytes of. The library of stubs says so by advice (`MADV_DONTDUMP`), which the application may give of
-//! any memory too: so it is noted here which was the library's.
+//! any memory too. So the library's own advice is noted here.
 //!
 //! Rules of this place: runs in the trap's handler.
 
@@ -13,7 +13,7 @@ use crate::gate::call::Call;
 use crate::gate::sites;
 use crate::ground::lock::Lock;
 
-/// What no image of this process's needs. Where it is full, an image has more bytes than it needs.
+/// Memory that no image of this process needs. Where the list is full, an image has more bytes than it needs.
 static ELSEWHERE: Lock<Ranges> = Lock::new(Ranges::new());
 
 /// `madvise`, of what changes details of mappings.

@@ -57,6 +57,7 @@ pub fn run(
         Err(error) => return Err(error.into()),
     };
     launch.iter().for_each(begin::keep_apart);
+    enough_addresses()?;
     launch.iter().for_each(|launch| input::under(&launch.input));
     match entrance {
         // Where it cannot be fed, a checkpoint says who is in the way.
@@ -103,9 +104,7 @@ pub fn run(
         unsafe { mpi::load(launch) }.map_err(LaunchError::Mpi)?;
     }
     process::offer_mpi();
-    if let Some(reason) = space::too_little() {
-        return Err(LaunchError::Space(reason));
-    }
+    enough_addresses()?;
     let stack = stack_of(&program, &mapped, &application)?;
     note_executable(&program);
     // SAFETY: as above.
@@ -137,6 +136,11 @@ pub fn run(
         syscall::set_mask(inherited::mask() & !signals::ours());
         enter::jump(mapped.interpreter.entry, stack.pointer)
     }
+}
+
+/// Whether an application can start in the address space that it may have.
+fn enough_addresses() -> Result<(), LaunchError> {
+    space::too_little().map_or(Ok(()), |reason| Err(LaunchError::Space(reason)))
 }
 
 /// The application's stack: its arguments, its environment, its vDSO.

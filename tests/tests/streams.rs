@@ -151,10 +151,8 @@ impl Way {
             ensure!(ended.status == 0, "the program failed: {}", ended.show());
             for file in self.says {
                 let said = fs::read_to_string(trial.directory.file(file)).unwrap_or_default();
-                let at = |word: &str| said.find(word);
-                let right = at("before").is_some()
-                    && at("before") < at("after")
-                    && said.matches("after").count() == 1;
+                let last = said.rfind("before");
+                let right = last.is_some() && last < said.find("after");
                 ensure!(right, "{file} has '{said}': {}", ended.show());
                 ensure!(!said.contains("WRONG"), "{file} has '{said}'");
             }

@@ -97,6 +97,43 @@ fn a_signal_that_asks_for_a_suspend_ends_no_wait_of_the_program() {
     });
 }
 
+/// A script that becomes one program after the other hears a signal at every moment, and so does the program that it becomes at last.
+#[test]
+fn a_signal_while_programs_become_others_suspends_the_last_one() {
+    on_trial("self_messages", Kind::Still, 1, |trial, directory| {
+        let target = trial.epochs_at();
+        let chain = directory.file("chain");
+        let script = "#!/bin/bash\nleft=$1; shift\n[ $left = 0 ] && exec \"$@\"\nexec \"$0\" $((left - 1)) \"$@\"\n";
+        fs::write(&chain, script).map_err(|error| error.to_string())?;
+        fs::set_permissions(&chain, fs::Permissions::from_mode(0o755))
+            .map_err(|error| error.to_string())?;
+        let mut command = job::under_stillpoint(1, &target)?;
+        command.arg(&chain).arg("12").arg(trial.executable());
+        let mut job = trial.launch(command)?;
+        let there = || {
+            strike::ranks(&target)
+                .ok()
+                .and_then(|ranks| ranks.first().copied())
+        };
+        job.until("there", PATIENCE, |_| there().is_some())?;
+        let rank = there().ok_or("it has gone")?;
+        // Many moments of many of them, until the last one has ended.
+        let mut heard = 0;
+        while heard < 40 && strike::signal(rank, Signal::SIGUSR1).is_ok() {
+            heard += 1;
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        ensure!(heard > 0, "nobody could be signalled");
+        let ended = job.end(PATIENCE)?;
+        ensure!(ended.status == 0, "{}", ended.show());
+        let state = command::state(directory, &target)?;
+        ensure!(state == "suspended", "it is '{state}': {}", ended.show());
+        trial.go()?;
+        trial.ends_well(trial.restarted()?)?;
+        Ok(())
+    });
+}
+
 /// Slurm is asked after the commit, and asked nothing for a job that its user has cancelled.
 #[test]
 fn a_suspended_job_is_requeued_once_it_is_committed_unless_it_was_cancelled() {

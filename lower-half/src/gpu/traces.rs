@@ -5,6 +5,7 @@ use std::io;
 
 use crate::gate::descriptors;
 use crate::gate::memory;
+use crate::ground::told;
 
 /// What paths of the driver's files begin with.
 const FILES: &str = "/dev/nvidia";

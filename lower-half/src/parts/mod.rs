@@ -49,7 +49,7 @@ pub type AnyPart = dyn for<'a> Part<Still<'a>, Back>;
 /// * `guarded` before `locked`: locked memory takes no guards;
 /// * `scheduling` first and `limits` and `credentials` last at the end of a restart: threads inherit the one, and the others may keep the
 ///   lower half from what it still has to do.
-pub static PARTS: [&AnyPart; 22] = [
+pub static PARTS: [&AnyPart; 23] = [
     &messages::Messages,
     &processes::Processes,
     &holdings::Holdings,

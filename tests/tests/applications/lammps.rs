@@ -1,6 +1,7 @@
 //! LAMMPS, whose thermodynamic output is to be the same, digit for digit.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -143,6 +144,79 @@ fn melts_in(melt: Melt, directory: &Directory, seed: &mut Seed) -> Result<(), Fa
             .map_err(|error| format!("{}: {error}", path.display()))
     };
     same("logged", &logged("native.log")?, &logged("split.log")?)
+}
+
+/// Reading its input bit by bit as `lmp <FILE`, it goes on behind what it has read: with no input, the same, and another.
+#[test]
+fn lammps_reading_its_standard_input() {
+    let melt = Melt {
+        ranks: 2,
+        threads: 1,
+        steps: 50,
+        every: 10,
+    };
+    const RUNS: u32 = 20;
+    let tested = (|| {
+        let _turn = Turn::take()?;
+        Directory::new("melt-read")?.run(|directory| melts_as_it_reads(melt, RUNS, directory))
+    })();
+    must(tested);
+}
+
+/// A launcher's command, with a file as its standard input.
+fn reading(command: &Command, input: &Path) -> Command {
+    let mut shell = Command::new("bash");
+    shell.args(["-c", "exec \"$@\" <\"$0\""]).arg(input);
+    shell.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    shell
+}
+
+fn melts_as_it_reads(melt: Melt, runs: u32, directory: &Directory) -> Result<(), Failed> {
+    let failed = |error: std::io::Error| error.to_string();
+    let text = fs::read_to_string(application("melt.in")).map_err(failed)?;
+    let begin = text
+        .replace("${every}", &melt.every.to_string())
+        .replace("run ${steps}\n", "");
+    let run = format!("run {} post no\n", melt.steps);
+    let input = directory.file("in");
+    fs::write(&input, begin + &run.repeat(runs as usize)).map_err(failed)?;
+    let other = directory.file("other");
+    fs::write(&other, "run 7 post no\n").map_err(failed)?;
+    let launch = |mut command: Command| {
+        command.args(["lmp", "-log", "none"]);
+        melt.start(reading(&command, &input), directory)
+    };
+    let native = launch(job::mpirun(melt.ranks))?.end(PATIENCE)?;
+    ensure!(native.status == 0, "natively: {}", native.show());
+    let wanted = thermo(&native.stdout);
+
+    let target = directory.epochs().to_owned();
+    let mut printed = vec![];
+    let mut job = launch(job::under_stillpoint(melt.ranks, &target)?)?;
+    for given in [Path::new("/dev/null"), &input, &other] {
+        let so_far = wanted.len() / 6;
+        job.until("so far", PATIENCE, |job| {
+            command::state(directory, &target).as_deref() == Ok("running")
+                && thermo(&job.stdout()).len() >= so_far
+        })?;
+        command::suspend(directory, &target)?.expect(exit::DONE)?;
+        let ended = job.end(PATIENCE)?;
+        ensure!(ended.status == 0, "suspended: {}", ended.show());
+        printed.extend(thermo(&ended.stdout));
+        ensure!(printed.len() < wanted.len(), "it had ended before");
+        let restart = job::restarted(melt.ranks, &target)?;
+        job = melt.start(reading(&restart, given), directory)?;
+    }
+    let ended = job.end(PATIENCE)?;
+    ensure!(ended.status == 0, "restarted: {}", ended.show());
+    printed.extend(thermo(&ended.stdout));
+    same("printed", &wanted, &printed)
 }
 
 #[test]

@@ -328,7 +328,8 @@ unsafe fn within(
     let leader = all.iter().position(|rank| *rank == other.leader);
     let leader = leader.ok_or(class::RANK)? as i32;
     let tag = Identity::new(origin, &members).tag();
-    let clock = collective::cell_for(&all_of(&members)).map_err(|_| class::INTERN)?;
+    // SAFETY: inside a stub.
+    let clock = unsafe { collective::cell_for(&all_of(&members)) }.map_err(|_| class::INTERN)?;
     let mut word = 0;
     let at = &raw mut word;
     // SAFETY: inside; the group is ours, and its word is looked for in each launch.

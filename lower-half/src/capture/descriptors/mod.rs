@@ -125,7 +125,12 @@ pub fn survey(numbers: &[RawFd], contents: &mut Contents) -> Result<Descriptors,
     let mut table = Descriptors::default();
     let (all, mut files) = (All::new(&opens), Known::default());
     for open in &opens {
-        let known = match files.find(open) {
+        // A terminal is all three streams in one; the next launch may have three. What else leads there is taken for the last of them.
+        let known = match streams::is_one(open) {
+            true => Ok(None),
+            false => files.find(open),
+        };
+        let known = match known {
             Ok(known) => known,
             Err(other) => {
                 refusals.push(format!(

@@ -26,7 +26,7 @@ pub fn describe(
     let other_end = all.of_inode(open.status.st_ino).find(|other| {
         other.key() == open.key() && (other.flags & libc::O_ACCMODE == libc::O_WRONLY) != writes
     });
-    if other_end.is_none() && !open.is_scratch() && has_other_end(open) && !is_fed(open) {
+    if other_end.is_none() && !open.is_scratch() && has_other_end(open, all) && !is_fed(open) {
         let holder = all.holder(&[&open.link]).map_or_else(
             || "another process, which this user may not look at,".to_owned(),
             holders::in_words,
@@ -76,12 +76,12 @@ fn is_fed(open: &Open) -> bool {
 }
 
 /// Whether anybody has the other end open: the kernel tells those who wait for it.
-fn has_other_end(open: &Open) -> bool {
+fn has_other_end(open: &Open, all: &All) -> bool {
     let gone = match open.flags & libc::O_ACCMODE {
         libc::O_RDONLY => libc::POLLHUP,
         libc::O_WRONLY => libc::POLLERR,
         // It is its own other end.
-        _ => return other_holder(&[&open.link]).is_some(),
+        _ => return all.holder(&[&open.link]).is_some(),
     };
     let mut watched = libc::pollfd {
         fd: open.number,

@@ -69,11 +69,15 @@ impl Known {
         found.transpose()
     }
 
-    /// It has not been met.
+    /// It has not been met, or whatever leads there from now on is called by this name.
     pub fn add(&mut self, open: &Open, name: usize) {
         let alike = self.0.entry(looks(open)).or_default();
-        let index = place(alike, open.number).and_then(Result::err);
-        alike.insert(index.unwrap_or(alike.len()), (open.number, name));
+        let met = (open.number, name);
+        match place(alike, open.number) {
+            Some(Ok(index)) => alike[index] = met,
+            Some(Err(index)) => alike.insert(index, met),
+            None => alike.push(met),
+        }
     }
 }
 

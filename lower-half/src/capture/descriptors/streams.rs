@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use super::same::{self, Same};
 use super::{LIVING, Open, owned};
+use crate::capture::contents::FileKey;
 use crate::ground::inherited;
 
 /// In the environment of programs that an application becomes or starts: the launcher's descriptors, as JSON.
@@ -129,12 +130,21 @@ pub fn remembered(stream: i32) -> Option<RawFd> {
 
 /// Which of the launcher's streams a descriptor is, if any.
 pub(super) fn inherited(open: &Open) -> Option<i32> {
-    (0..3).find(|stream| {
-        remembered(*stream)
-            .filter(|number| leads_to(*number) == Some(open.key()))
-            .and_then(|number| Open::look(number, LIVING).ok())
-            .is_some_and(|remembered| same::compare(&remembered, open) != Same::Two)
-    })
+    let others = (0..3).filter(|stream| *stream != open.number);
+    let mut all = (0..3).filter(|stream| *stream == open.number).chain(others);
+    all.find(|stream| is(open, *stream))
+}
+
+/// Whether a descriptor is the launcher's stream of its own number.
+pub(super) fn is_one(open: &Open) -> bool {
+    (0..3).contains(&open.number) && is(open, open.number)
+}
+
+fn is(open: &Open, stream: i32) -> bool {
+    remembered(stream)
+        .filter(|number| leads_to(*number) == Some(open.key()))
+        .and_then(|number| Open::look(number, LIVING).ok())
+        .is_some_and(|remembered| same::compare(&remembered, open) != Same::Two)
 }
 
 /// The file that a number leads to.

@@ -19,7 +19,7 @@ use stillpoint_tests::{Failed, ensure};
 const FIRST: u32 = 1_000;
 const ALL: u32 = 30_000;
 
-/// Who starts the ranks.
+/// The launcher.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     Mpirun,
@@ -28,7 +28,7 @@ enum By {
     Nobody,
 }
 
-/// What becomes of it.
+/// The result.
 #[derive(Clone, Copy)]
 enum Then {
     /// A checkpoint, and a restart with each of these behind its command.

@@ -5,10 +5,10 @@ use crate::ground::ended::{self, Ended};
 use crate::ground::soon::CHILD;
 use crate::ground::{starters, told};
 
-/// What its command line says.
+/// A word of the tracker's command line.
 const TRACKER: &str = "multiprocessing.resource_tracker";
 
-/// What hinders a checkpoint: child processes that are alive.
+/// The reasons against a checkpoint: child processes that are alive.
 pub fn alive(lower: &[u32]) -> Vec<String> {
     let (ended, alive): (Vec<_>, Vec<u32>) = split(lower);
     let mut reasons: Vec<String> = alive.into_iter().map(refusal).collect();
@@ -54,7 +54,7 @@ fn refusal(pid: u32) -> String {
     format!("{CHILD}, {pid} ({}): {advice}", name.trim_end())
 }
 
-/// What the kernel keeps of a child that has ended; it goes on keeping it.
+/// The kernel's record of a child that has ended, which stays there.
 fn how_it_ended(pid: u32) -> Option<Ended> {
     // SAFETY: integers only, for which zeros are valid.
     let mut information: libc::siginfo_t = unsafe { std::mem::zeroed() };

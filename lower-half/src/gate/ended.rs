@@ -13,7 +13,7 @@ unsafe impl user::Plain for [u64; USAGE] {}
 // SAFETY: as above.
 unsafe impl user::Plain for [i32; 3] {}
 
-/// Whether children before the restart are this process's.
+/// True if the children from before the restart are this process's.
 fn are_ours() -> bool {
     !exit::forked() && !Thread::current().is_some_and(Thread::shares_memory)
 }

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use stillpoint_part::Kind;
 
-/// What an image holds of them: JSON, a list of [`Ended`].
+/// The payload of an image: JSON, a list of [`Ended`].
 pub const KIND: Kind = Kind {
     name: "ended children",
     version: 1,
     always: false,
 };
 
-/// How many there may be.
+/// The most that can be carried.
 pub const MOST: usize = 256;
 /// Words of the kernel's `struct rusage`.
 pub const USAGE: usize = 18;
@@ -24,13 +24,13 @@ pub const USAGE: usize = 18;
 pub struct Ended {
     pub pid: u32,
     pub group: u32,
-    /// Whether that was the process's own group.
+    /// Set if that was the process's own group.
     pub own_group: bool,
     pub user: u32,
     /// `si_code` and `si_status` of its end.
     pub code: i32,
     pub status: i32,
-    /// What it has used, and its own children: the kernel's structure.
+    /// The kernel's `struct rusage` of the child and its own children.
     pub usage: Vec<u64>,
 }
 
@@ -59,7 +59,7 @@ static TABLE: [Entry; MOST] = [const {
     }
 }; MOST];
 
-/// Which children somebody waits for.
+/// The children that a call waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whom {
     Any,
@@ -68,7 +68,7 @@ pub enum Whom {
     OwnGroup,
 }
 
-/// What the kernel tells of an end.
+/// The end of a child, as the kernel tells it.
 #[derive(Clone, Copy, Debug)]
 pub struct End {
     place: usize,

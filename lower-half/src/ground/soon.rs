@@ -1,4 +1,4 @@
-//! Whoever is about to start a child process while a checkpoint is tried again waits for that try.
+//! The start of a child process waits while a checkpoint is about to be tried again.
 //!
 //! A program that runs one child after the other has only moments without one. A checkpoint that children alone hinder would hardly come in any
 //! of these, let alone where all ranks of a job must have one at the same time. So the next child of a rank waits, for a time that covers the
@@ -10,12 +10,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arch::syscall::{syscall3, syscall4};
 
-/// What every reason says that is a child process.
+/// The words of a refusal for a child process.
 pub const CHILD: &str = "it has a child process";
+/// The words of a refusal that passes when a process ends: of a pipe to a child, for one.
+pub const ENDS: &str = "let that process end";
 
 /// Longer than the pause before the next try.
 const NANOSECONDS: u64 = 1_200_000_000;
-/// How long a wait is before the thread can be stopped.
+/// The time until a thread that waits can be stopped.
 const PAUSE: i64 = 2_000_000;
 
 /// For how long tries may follow each other until nobody waits any more: a child that lives on must not keep all others.
@@ -28,7 +30,8 @@ static SINCE: AtomicU64 = AtomicU64::new(0);
 
 /// A try has been given up for these reasons.
 pub fn given_up(reasons: &str) {
-    if !reasons.split("; ").all(|reason| reason.contains(CHILD)) {
+    let of_children = |reason: &str| reason.contains(CHILD) || reason.contains(ENDS);
+    if !reasons.contains(CHILD) || !reasons.split("; ").all(of_children) {
         return over();
     }
     let (now, until) = (now(), UNTIL.load(Ordering::Relaxed));
@@ -96,7 +99,10 @@ mod tests {
 
     #[test]
     fn the_next_child_waits_for_a_try_that_children_alone_hindered() {
-        given_up("rank 0: it has a child process, 7 (sh); rank 1: it has a child process, 8 (sh)");
+        given_up(
+            "rank 0: descriptor 5 is a pipe whose other end process 7 (sh) has: let that process end before a checkpoint; \
+             rank 0: it has a child process, 7 (sh); rank 1: it has a child process, 8 (sh)",
+        );
         assert!(wait());
         tried_again();
         assert!(wait());

@@ -1,4 +1,4 @@
-//! Who else has something open.
+//! Other processes that have something open.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use crate::capture::contents::FileKey;
 use crate::ground::{children, starters, told};
 
-/// What `/proc` says behind the name of a file that has none any more.
+/// The end of a name in `/proc` of a file that has none any more.
 const NAMELESS: &str = " (deleted)";
 
 /// A process as people know it.
@@ -40,8 +40,8 @@ pub fn elsewhere() -> HashMap<String, u32> {
     found
 }
 
-/// A process that has a file without a name open or mapped too, as far as this user may see: a restart would make two files of the one. What has
-/// started the program and waits for it does not come back, and has no part in the file then.
+/// A process that has a file without a name open or mapped too, as far as this user may see: a restart would make two files of the one. Processes that have
+/// started the program and wait for it do not count: they do not come back.
 pub fn sharer(key: FileKey) -> Option<u32> {
     let mut passed_over = children::started();
     passed_over.extend(starters::all().into_iter().map(|starter| starter.pid));

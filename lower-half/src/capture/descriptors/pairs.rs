@@ -6,8 +6,9 @@ use std::os::fd::RawFd;
 use stillpoint_image::descriptors::{DescriptorKind, SocketOption};
 
 use super::diagnosis::{self, Diagnosis};
-use super::{All, Open, queue};
+use super::{All, Open, holders, queue};
 use crate::capture::contents::Contents;
+use crate::ground::soon::ENDS;
 
 /// Options that are carried: sizes of buffers, credentials, least bytes, timeouts, peeking.
 const OPTIONS: [libc::c_int; 7] = [
@@ -86,7 +87,8 @@ fn link(inode: u64) -> String {
 fn held(holder: Option<u32>) -> String {
     match holder {
         Some(holder) => format!(
-            "a Unix socket that process {holder} has an end of: let that process end before a checkpoint"
+            "a Unix socket that {} has an end of: {ENDS} before a checkpoint",
+            holders::in_words(holder)
         ),
         None => {
             "a Unix socket whose other end the program does not have: close it before a checkpoint"

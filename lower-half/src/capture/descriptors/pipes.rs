@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, RawFd};
+use std::time::Duration;
 
 use stillpoint_image::descriptors::DescriptorKind;
 
@@ -9,6 +10,7 @@ use super::holders;
 use super::{All, Open, owned};
 use crate::capture::contents::Contents;
 use crate::ground::input;
+use crate::ground::soon::ENDS;
 
 /// What an end of a pipe is, or why it cannot be carried.
 pub fn describe(
@@ -26,14 +28,8 @@ pub fn describe(
     let other_end = all.of_inode(open.status.st_ino).find(|other| {
         other.key() == open.key() && (other.flags & libc::O_ACCMODE == libc::O_WRONLY) != writes
     });
-    if other_end.is_none() && !open.is_scratch() && has_other_end(open, all) && !is_fed(open) {
-        let holder = all.holder(&[&open.link]).map_or_else(
-            || "another process, which this user may not look at,".to_owned(),
-            holders::in_words,
-        );
-        return Err(format!(
-            "a pipe whose other end {holder} has: let that process end before a checkpoint"
-        ));
+    if other_end.is_none() && !open.is_scratch() && !is_fed(open) {
+        held_elsewhere(open, all)?;
     }
     let failed =
         |what: &str, error: io::Error| format!("a pipe whose {what} cannot be told: {error}");
@@ -75,7 +71,32 @@ fn is_fed(open: &Open) -> bool {
     input::holds(key.device, key.inode)
 }
 
-/// Whether anybody has the other end open: the kernel tells those who wait for it.
+/// An error if another process has the other end.
+fn held_elsewhere(open: &Open, all: &All) -> Result<(), String> {
+    /// Looked for so often: one that ends meanwhile is not found, and one that it has started may be.
+    const LOOKS: u32 = 3;
+    for look in 0..LOOKS {
+        if !has_other_end(open, all) {
+            return Ok(());
+        }
+        let holder = match look {
+            0 => all.holder(&[&open.link]),
+            _ => holders::elsewhere().get(&open.link).copied(),
+        };
+        if let Some(holder) = holder {
+            let holder = holders::in_words(holder);
+            return Err(format!(
+                "a pipe whose other end {holder} has: {ENDS} before a checkpoint"
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Err(format!(
+        "a pipe whose other end another process has, which this user may not look at: {ENDS} before a checkpoint"
+    ))
+}
+
+/// Asks the kernel whether anybody has the other end open.
 fn has_other_end(open: &Open, all: &All) -> bool {
     let gone = match open.flags & libc::O_ACCMODE {
         libc::O_RDONLY => libc::POLLHUP,

@@ -1,4 +1,4 @@
-//! The launcher's standard streams: what `stillpoint run` itself was given as standard input, output and error. They come from the new
+//! The launcher's standard streams: standard input, output and error of `stillpoint run` itself. They come from the new
 //! launch, whatever they were in the old one.
 //!
 //! They are noted once, and every program that an application becomes or starts is told which they are. So what a script has put in their
@@ -25,7 +25,7 @@ const FROM: RawFd = 900;
 /// A descriptor of the launcher's: its number, device, inode and whether it is to be read or written.
 type Given = (RawFd, u64, u64, i32);
 
-/// What the launcher had open: its streams, and pipes and sockets that no program knows of. They are not the application's to lose.
+/// The launcher's open descriptors: its streams, and pipes and sockets that no program knows of. They are not the application's to lose.
 static GIVEN: OnceLock<Vec<Given>> = OnceLock::new();
 
 /// Our own duplicates of the streams, made before the application's first instruction; -1: there is none.
@@ -61,7 +61,7 @@ pub fn note() {
     });
 }
 
-/// What a program is told that the application becomes or starts.
+/// The variable for programs that the application becomes or starts.
 pub fn variable() -> Option<String> {
     let given = serde_json::to_string(GIVEN.get()?).ok()?;
     Some(format!("{VARIABLE}={given}"))
@@ -71,7 +71,7 @@ fn told() -> Option<Vec<Given>> {
     serde_json::from_str(&std::env::var(VARIABLE).ok()?).ok()
 }
 
-/// Whether it is the launcher's to give: files above the streams are as good as opened by the program itself.
+/// True for a descriptor that is the launcher's to give. Files above the streams are as good as opened by the program itself.
 fn counts(open: &Open) -> bool {
     open.number < 3 || is_pipe_or_socket(open)
 }
@@ -90,13 +90,13 @@ fn given(open: &Open) -> Given {
     )
 }
 
-/// Whether a descriptor leads where that one did, under whatever number.
+/// Compares a descriptor with one of the launcher's; its number may be another.
 fn same_as(open: &Open, stream: &Given) -> bool {
     let (_, device, inode, access) = given(open);
     (device, inode, access) == (stream.1, stream.2, stream.3)
 }
 
-/// Whether a standard input is carried as what it is: files and pipes, and devices that keep nothing.
+/// True for a standard input that is carried as any descriptor is: files and pipes, and devices that keep nothing.
 fn belongs_to_the_job(open: &Open) -> bool {
     /// `/dev/null` and its like.
     const MEMORY: u32 = 1;
@@ -128,14 +128,14 @@ pub fn remembered(stream: i32) -> Option<RawFd> {
     (number >= 0).then_some(number)
 }
 
-/// Which of the launcher's streams a descriptor is, if any.
+/// The launcher's stream that a descriptor is, if any.
 pub(super) fn inherited(open: &Open) -> Option<i32> {
     let others = (0..3).filter(|stream| *stream != open.number);
     let mut all = (0..3).filter(|stream| *stream == open.number).chain(others);
     all.find(|stream| is(open, *stream))
 }
 
-/// Whether a descriptor is the launcher's stream of its own number.
+/// True for the launcher's stream under its own number.
 pub(super) fn is_one(open: &Open) -> bool {
     (0..3).contains(&open.number) && is(open, open.number)
 }

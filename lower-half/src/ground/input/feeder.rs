@@ -20,15 +20,15 @@ const UNREAD: usize = 64 << 10;
 /// At a checkpoint it reads on until nothing has come for so long, or at most for so long.
 const SILENCE: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(2);
-/// How long the input of a restart may take to say anything: a launcher's terminal may never.
+/// The longest wait for the first byte of a restart's input: a launcher's terminal may never give one.
 const FIRST_WORD: Duration = Duration::from_secs(10);
 /// A rank that has begun a message ends it within this.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What it works with.
+/// The descriptors and the limit that it works with.
 pub struct Means {
     pub source: Option<OwnedFd>,
-    /// Where the program reads; `None`: a restart will say.
+    /// The pipe that the program reads; `None`: a restart will give it.
     pub sink: Option<OwnedFd>,
     pub listener: UnixListener,
     /// Most bytes that are read ahead.
@@ -43,10 +43,10 @@ struct Feeder {
     /// The rank that holds it, or is about to begin it.
     line: Option<UnixStream>,
     held: bool,
-    /// Whether anybody has ever connected.
+    /// Set by the first connection.
     heard: bool,
     ahead: Vec<u8>,
-    /// How much of that has been written.
+    /// Bytes of `ahead` that have been written.
     fed: usize,
     /// Bytes that were written before the program has read any; `None`: it has.
     unread: Option<usize>,
@@ -258,7 +258,7 @@ impl Feeder {
         }
     }
 
-    /// Whether something has come, be it the end.
+    /// True if something has come, be it the end.
     fn read_within(&mut self, wait: Duration) -> bool {
         let Some(number) = self.source.number() else {
             return false;

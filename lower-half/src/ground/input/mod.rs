@@ -1,6 +1,6 @@
 //! Standard input belongs to the job: what the launcher has for a rank is fed to it by a process of Stillpoint's.
 //!
-//! Where `stillpoint run` is given a pipe as descriptor 0, the program gets another pipe in its place, and a process feeds that one
+//! If descriptor 0 of `stillpoint run` is a pipe, the program gets another pipe in its place, and a process feeds that one
 //! ([`feeder`]). At a checkpoint that process holds still and tells what has gone by and what it has read ahead: the image holds both, as it holds
 //! what is in the pipe. At a restart another such process goes on behind the last byte that the program has had.
 //!
@@ -33,7 +33,7 @@ use super::unnoticed;
 use passed::Passed;
 use words::{Answer, Found, Request, Stand, receive, send};
 
-/// What an image holds of it: JSON, an end of line, and what was read ahead.
+/// The payload of an image: JSON, an end of line, and the bytes that were read ahead.
 pub const KIND: Kind = Kind {
     name: "standard input",
     version: 1,
@@ -45,9 +45,9 @@ pub const VARIABLE: &str = "STILLPOINT_INPUT";
 
 /// Most bytes that are read ahead where nobody says how many.
 const MOST: u64 = 64 << 20;
-/// How long it may take to hold still, and to take a message.
+/// The longest time that the feeder may take to hold still, and to take a message.
 const HOLDS: Duration = Duration::from_secs(20);
-/// How often somebody who waits looks whether he still has to.
+/// Milliseconds between two looks at whether the checkpoint has been given up.
 const LOOK: u16 = 20;
 
 /// The pipe that is fed.
@@ -59,14 +59,14 @@ struct Fed {
     socket: String,
 }
 
-/// What this process knows of its input.
+/// This process's knowledge of its input.
 #[derive(Default)]
 struct Input {
     fed: Option<Fed>,
     /// The connection to the feeder, which stands still as long as it is there; in a restart, until it begins.
     line: Option<UnixStream>,
     stand: Option<Stand>,
-    /// Where a restarted feeder listens, until it is known what it feeds.
+    /// The name of a restarted feeder's socket, until it feeds.
     socket: Option<String>,
     terms: Option<Terms>,
 }
@@ -83,7 +83,7 @@ fn input() -> MutexGuard<'static, Input> {
     INPUT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What an image holds, but for the bytes.
+/// The payload, but for its bytes.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Saved {
     /// The number of the pipe among the image's descriptors.
@@ -148,13 +148,13 @@ pub fn inherit() {
     input().fed = serde_json::from_str(&told).ok();
 }
 
-/// What programs are told that the application becomes or starts.
+/// The variable for programs that the application becomes or starts.
 pub fn variable() -> Option<String> {
     let fed = input().fed.clone()?;
     Some(format!("{VARIABLE}={}", serde_json::to_string(&fed).ok()?))
 }
 
-/// Whether a descriptor is a pipe that has somebody at its writing end. A pipe that nobody writes to holds all there is to come.
+/// True for a pipe that somebody has the writing end of. Any other pipe holds all that is to come.
 fn is_a_pipe_with_a_writer(number: RawFd) -> bool {
     // SAFETY: the structure is this function's, and the call fills it; for a closed number it fails.
     let pipe = unsafe {
@@ -171,7 +171,7 @@ fn is_a_pipe_with_a_writer(number: RawFd) -> bool {
         && watched.revents & libc::POLLHUP == 0
 }
 
-/// Whether this is the fed pipe, and its feeder holds still.
+/// True for the fed pipe, as long as its feeder holds still.
 pub fn holds(device: u64, inode: u64) -> bool {
     let input = input();
     input.stand.is_some()
@@ -239,7 +239,7 @@ pub fn go() {
     input.stand = None;
 }
 
-/// What an image needs of the input; `None` where a restart has nothing to go on with.
+/// The payload for an image; `None` if all has been fed.
 ///
 /// # Errors
 /// The feeder does not answer, in words for people.

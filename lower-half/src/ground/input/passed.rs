@@ -1,9 +1,9 @@
-//! What has gone by of a standard input: how many bytes, and sums by which another launch's input is known to begin with the same ones.
+//! The bytes that have gone by of a standard input: their number, and sums that tell whether another launch's input begins with them.
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Bytes that are summed at once. What is not yet a whole block is kept as it is, so that an image can hold all there is to go on with.
+/// Bytes that are summed at once. Bytes that are no whole block yet are kept as they are: an image holds all that is needed to go on.
 const BLOCK: usize = 4096;
 
 /// Bytes that have gone by.
@@ -12,13 +12,13 @@ pub struct Passed {
     /// Whole blocks, and the sum of all of them.
     blocks: u64,
     sum: [u64; 2],
-    /// What follows them.
+    /// The bytes behind them.
     rest: Vec<u8>,
     /// The sum after 1, 4, 16, ... blocks: a long input that differs is known for another one early.
     marks: Vec<[u64; 2]>,
 }
 
-/// How an input compares with what has gone by.
+/// The likeness of an input to an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Likeness {
     /// It is shorter, and may yet be the same.
@@ -54,7 +54,7 @@ impl Passed {
         }
     }
 
-    /// Whether what this counts begins like `whole`; it is never longer.
+    /// Compares with the beginning of `whole`, which is never shorter.
     pub fn likeness(&self, whole: &Passed) -> Likeness {
         let alike = self.marks.iter().zip(&whole.marks);
         if alike.into_iter().any(|(own, other)| own != other) {

@@ -1,4 +1,4 @@
-//! How the process that feeds is started: from one that has a single thread, and unnoticed by the program, whose child it is not.
+//! Starts the process that feeds, from a process of one thread. The program does not notice: it is no child of its.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -8,7 +8,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use super::feeder::{self, Means};
 use crate::arch::syscall::{failed, syscall6};
 
-/// What people see of it among processes.
+/// Its name among processes.
 const NAME: &std::ffi::CStr = c"stillpoint-in";
 
 /// Starts it; gives the name of the socket that it listens at.
@@ -151,7 +151,7 @@ pub fn pipe_like(number: RawFd) -> io::Result<(OwnedFd, OwnedFd)> {
         }
         let (reader, writer) = (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]));
         let bytes = libc::fcntl(number, libc::F_GETPIPE_SZ);
-        // Where it may not be as large it is smaller.
+        // A limit on pipes may leave it smaller.
         libc::fcntl(ends[1], libc::F_SETPIPE_SZ, bytes);
         let waits = libc::fcntl(number, libc::F_GETFL) & libc::O_NONBLOCK;
         if libc::fcntl(ends[0], libc::F_SETFL, waits) < 0

@@ -18,11 +18,11 @@ pub struct Source {
     ended: bool,
     passed: Passed,
     last: Instant,
-    /// What has gone by of the earlier one, as long as it is not known whether this is the same.
+    /// The bytes that have gone by of the earlier one, until this one is known to be the same or another.
     earlier: Option<Passed>,
-    /// What has come meanwhile; none where it has become too much.
+    /// The bytes that have come meanwhile; `None`: they were too many.
     kept: Option<Vec<u8>>,
-    /// Whether somebody waits for what it is found to be, and can still refuse.
+    /// Set as long as somebody waits for the result, and can still refuse.
     awaited: bool,
     found: Option<Found>,
 }
@@ -49,17 +49,17 @@ impl Source {
         }
     }
 
-    /// Nobody waits any more: whatever it is found to be, the program gets.
+    /// Nobody waits any more: the program gets the input, be it the same or another.
     pub fn go_on(&mut self) {
         self.awaited = false;
     }
 
-    /// Whether it must be told now what it is: it has not been kept.
+    /// True if the comparison must come to its end now: the bytes have not been kept.
     pub fn must_be_told(&self) -> bool {
         self.kept.is_none()
     }
 
-    /// What an image is to say: of an input that may yet be the earlier one, what has gone by of that.
+    /// The bytes that an image counts: those of the earlier input, as long as this may be the same.
     pub fn passed(&self) -> &Passed {
         self.earlier.as_ref().unwrap_or(&self.passed)
     }
@@ -75,18 +75,18 @@ impl Source {
         self.file = None;
     }
 
-    /// Where more may come from.
+    /// The descriptor that more may come from.
     pub fn number(&self) -> Option<RawFd> {
         let open = self.file.as_ref().filter(|_| !self.ended);
         open.map(AsRawFd::as_raw_fd)
     }
 
-    /// How long nothing has come.
+    /// The time since the last byte.
     pub fn silence(&self) -> Duration {
         self.last.elapsed()
     }
 
-    /// What the comparison has come to.
+    /// The result of the comparison so far.
     pub fn found(&self) -> Found {
         match (self.found, &self.earlier) {
             (Some(found), _) => found,
@@ -97,7 +97,7 @@ impl Source {
         }
     }
 
-    /// Whether it has been told from the earlier one, or found to be the same.
+    /// True if the comparison has come to its end.
     pub fn is_told(&self) -> bool {
         self.earlier.is_none() || self.ended
     }

@@ -1,4 +1,4 @@
-//! What a rank and the process that feeds its standard input say to each other.
+//! The messages between a rank and the process that feeds its standard input.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -38,17 +38,17 @@ pub enum Answer {
     Feeds,
 }
 
-/// Where an input stands.
+/// The state of an input.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Stand {
     pub passed: Passed,
-    /// Whether its end has been read.
+    /// Set when its end has been read.
     pub ended: bool,
     /// Bytes that have been read and not been fed.
     pub ahead: u64,
 }
 
-/// What an input is, beside an earlier one.
+/// The result of comparing an input with an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Found {
     /// It begins with what has gone by, and has been read so far.
@@ -64,7 +64,7 @@ pub enum Found {
 /// Sends a message, what comes with it, and bytes behind it.
 ///
 /// # Errors
-/// Where the other end is gone.
+/// The other end is gone.
 pub fn send(
     to: &UnixStream,
     words: &impl Serialize,
@@ -88,7 +88,7 @@ pub fn send(
 /// A message, the bytes behind it, and what has come with it; `None` where the other end has closed.
 ///
 /// # Errors
-/// Where nothing comes in time, or what comes is no message.
+/// Nothing comes in time, or no message comes.
 pub fn receive<M: DeserializeOwned>(
     from: &UnixStream,
 ) -> io::Result<Option<(M, Vec<u8>, Option<OwnedFd>)>> {

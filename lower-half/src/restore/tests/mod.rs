@@ -185,7 +185,7 @@ fn restore_descriptors(path: &Path) -> Result<(), RestoreError> {
     }
     descriptors::reserve(table)?;
     descriptors::cut_files(table)?;
-    descriptors::open_all(&reader, &mut Objects::default())?;
+    descriptors::open_all(&reader, &mut Objects::default(), None)?;
     descriptors::lock_all(table)
 }
 

@@ -70,6 +70,8 @@ fn start(directory: &Path, ranks: u32) -> Result<Pid, Failure> {
         command: vec!["connections".into()],
         working_directory: directory.to_owned(),
         restarted_from: None,
+        origin: None,
+        discard: false,
         keep: 2,
         interval: None,
         operators: None,
@@ -79,7 +81,7 @@ fn start(directory: &Path, ranks: u32) -> Result<Pid, Failure> {
         incremental: stillpoint_protocol::agent::Incremental::Off,
         dedup: true,
         copies: None,
-        precopy: stillpoint::job::Precopy::Off,
+        precopy: false,
         staging: None,
         recovers: None,
         predecessor: None,
@@ -184,7 +186,7 @@ fn ask(addresses: &[String], key: &stillpoint_protocol::Key) -> Result<ToCommand
     let (sender, mut receiver) = connection.split()?;
     sender.send(&FromCommand::Checkpoint {
         suspend: false,
-        timeout_seconds: None,
+        timeout: None,
         waits: false,
         asked: None,
     })?;
@@ -267,6 +269,7 @@ async fn live(
         launch: job.launch.clone(),
         restarted_from: None,
         returns: false,
+        late: false,
     };
     say(&mut stream, &mut sealer, &FromAgent::Hello(hello)).await?;
     let ids = clocks(rank, job.ranks);

@@ -18,6 +18,7 @@ mod manifest;
 mod staged;
 #[cfg(test)]
 mod tests;
+mod whose;
 
 pub use error::EpochError;
 use error::io_error;

@@ -67,7 +67,7 @@ fn others_run_on(trial: &Trial) -> Result<(), Failed> {
     let asked = ["checkpoint", "--timeout", "60"].map(Path::new);
     let target = trial.epochs_at();
     let answer = command::stillpoint(trial.directory, asked.into_iter().chain([target.as_path()]))?;
-    answer.expect_reason(exit::FAILED, "RLIMIT_FSIZE")?;
+    answer.expect_reason(exit::REFUSED, "RLIMIT_FSIZE")?;
     ensure!(job.runs(), "it does not run on");
     trial.go()?;
     trial.ends_well(job)?;

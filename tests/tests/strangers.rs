@@ -189,7 +189,7 @@ fn somebody_in_between_gives_no_orders() {
             .ok_or("no key in job.json")?;
         let suspend = FromCommand::Checkpoint {
             suspend: true,
-            timeout_seconds: None,
+            timeout: None,
             waits: false,
             asked: None,
         };

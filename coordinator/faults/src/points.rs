@@ -142,6 +142,8 @@ points! {
     30 CaptureMemory "capture-memory" Rank fails [Checkpoint]: "the memory map";
     31 CaptureMapped "capture-mapped" Rank fails [Checkpoint]: "mapped files are opened and read";
 
+    33 EarlierImages "earlier-images" Rank dies [Checkpoint]: "images that this one may build on are looked for";
+
     // The end of the part of its GPUs.
     32 GpuUnlock "gpu-unlock" Rank dies [Gpu]: "a rank's GPUs have their memory again, and are unlocked";
 
@@ -154,6 +156,7 @@ points! {
     45 ImageReadAgain "image-read-again" Rank fails [Checkpoint]: "the image is read again";
     46 ImageRemove "image-remove" Rank fails [Checkpoint] after ImageSync: "an image that was given up is removed";
     47 ChunkTable "chunk-table" Rank fails [Checkpoint]: "what the ranks of the node have written already is looked up";
+    48 FilesSync "files-sync" Rank fails [Checkpoint]: "files that the application has written are synced";
 
     // The commit.
     60 EpochClear "epoch-clear" Coordinator fails [Checkpoint]: "what is left of an earlier attempt is removed";

@@ -67,9 +67,8 @@ pub enum FromAgent {
     SuspendWanted { signal: i32 },
     /// Something about the attempt that is under way.
     Progress { attempt: u64, progress: Progress },
-    /// This rank cannot take part in a checkpoint, now or any more, and why. Ends an attempt that is
-    /// under way.
-    Refuse { reason: String },
+    /// This rank cannot take part in the attempt, and why. Ends the attempt.
+    Refuse { attempt: u64, reason: String },
     /// Arrived at a barrier of the restart; answered by [`ToAgent::BarrierPassed`] when every rank
     /// has arrived at it.
     AtBarrier { name: String },
@@ -106,6 +105,8 @@ pub struct Hello {
     pub restarted_from: Option<u64>,
     /// This agent has been connected before, and has lost its coordinator.
     pub returns: bool,
+    /// It joins since it starts MPI: it is no process that the launch has begun with, but a program that one of these has started.
+    pub late: bool,
 }
 
 /// What a rank says during an attempt.
@@ -303,8 +304,8 @@ pub enum Order {
     Stage(Assignment),
     /// The epoch is committed: release the application.
     Committed,
-    /// There will be no epoch: remove what is half-written, release the application.
-    Abort { reason: String },
+    /// There will be no epoch: remove what is half-written, release the application. `again`: a suspend that a signal asked for is tried again.
+    Abort { reason: String, again: bool },
     /// The epoch is committed and the job is to end: end the process with status 0.
     Terminate,
 }

@@ -101,11 +101,13 @@ mod tests {
     #[test]
     fn a_length_inside_that_claims_too_much_sets_nothing_aside() {
         let whole = encode(&FromAgent::Refuse {
+            attempt: 7,
             reason: "x".repeat(300),
         })
         .unwrap();
         // The string's length is a varint of three bytes: claim 2^63 instead.
-        let mut payload = vec![whole[4], 253];
+        let mut payload = whole[4..6].to_vec();
+        payload.push(253);
         payload.extend((1u64 << 63).to_le_bytes());
         assert!(decode::<FromAgent>(&payload).is_err());
     }

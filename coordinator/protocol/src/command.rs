@@ -10,16 +10,18 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{Decode, Encode};
+use crate::plain;
+use crate::span::Span;
 use crate::tier::{Announced, Moved, Rates};
 
 /// From the command.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum FromCommand {
     Status,
-    /// Write an epoch, and end the job after it if `suspend`. Given up after `timeout_seconds`.
+    /// Write an epoch, and end the job after it if `suspend`. Given up after `timeout`.
     Checkpoint {
         suspend: bool,
-        timeout_seconds: Option<u64>,
+        timeout: Option<Span>,
         /// Whether it is tried again until then while something hinders it.
         waits: bool,
         /// Who asks, where it is not the job's own user, and why.
@@ -42,9 +44,9 @@ const LONGEST_REASON: usize = 1000;
 impl Asked {
     /// The same in one line that a terminal may be shown.
     pub fn in_one_line(self) -> Asked {
-        let line = |text: String| {
-            let plain = |c: char| if c.is_control() { ' ' } else { c };
-            text.chars().take(LONGEST_REASON).map(plain).collect()
+        let line = |text: String| -> String {
+            let text: String = text.chars().take(LONGEST_REASON).collect();
+            plain::line(&text).into_owned()
         };
         Asked {
             by: line(self.by),
@@ -81,9 +83,10 @@ pub enum ToCommand {
     Refused {
         reasons: Vec<String>,
     },
-    /// The checkpoint failed or was given up. The job runs on unless the reason says otherwise.
+    /// The checkpoint failed or was given up. The job runs on unless the reason says otherwise. `ahead`: the epoch that was committed ahead of it.
     Aborted {
         reason: String,
+        ahead: Option<u64>,
     },
 }
 

@@ -7,7 +7,7 @@
 //! ```text
 //!  client ──▶ server   ClientHello (61 bytes): magic 8, oldest 2, newest 2, role 1, Noise's first message 48
 //!  client ◀── server   ServerHello (55 bytes): verdict 1 (1 welcome, 0 not), Noise's second message 54, in which
-//!                                              version 2 (0: none in common), oldest 2, newest 2
+//!                                              version 3 (0: none in common), oldest 3, newest 3
 //!  client ──▶ server   proof (16 bytes):       an empty record: the client has derived the keys too
 //! ```
 //!
@@ -23,8 +23,8 @@ const MAGIC: [u8; 8] = *b"STILLPT\x02";
 const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
 
 /// Versions of the messages that this build speaks.
-pub const OLDEST: u16 = 2;
-pub const NEWEST: u16 = 2;
+pub const OLDEST: u16 = 3;
+pub const NEWEST: u16 = 3;
 
 /// A key of Curve25519.
 const PUBLIC_BYTES: usize = 32;

@@ -33,6 +33,9 @@ pub struct JobFile {
     pub format: u32,
     /// The job's id: the same through all its restarts, and in every image.
     pub job: String,
+    /// The job that this one goes on for in a copy of its directory: the epochs that were there have its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
     /// This launch's id: another one after every restart.
     pub launch: String,
     pub name: String,
@@ -176,6 +179,11 @@ impl JobFile {
         }
     }
 
+    /// Whether a job's epochs in this directory are the ones that this job carries on from.
+    pub fn carries(&self, job: &str) -> bool {
+        self.job == job || self.origin.as_deref() == Some(job)
+    }
+
     /// Whether it runs, as far as this file knows, in the directory that the file was read from.
     pub fn runs_here(&self) -> bool {
         self.state == JobState::Running && !self.copied
@@ -271,6 +279,7 @@ mod tests {
         JobFile {
             format: FORMAT,
             job: "j".into(),
+            origin: None,
             launch: "l".into(),
             name: "n".into(),
             state: JobState::Running,

@@ -25,7 +25,7 @@ use crate::key::Key;
 
 /// How long a host may be silent, in seconds, before it counts as unreachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(from = "u32", into = "u32")]
 pub struct Silence(u32);
 
 impl Silence {
@@ -48,6 +48,19 @@ impl Silence {
     /// From the last word to the first question, and from one question to the next.
     fn questions(self) -> (u32, u32) {
         ((self.0 / 3).max(1), (self.0 / 6).max(1))
+    }
+}
+
+impl From<u32> for Silence {
+    /// As a file has it, bounded: the kernel is told milliseconds.
+    fn from(seconds: u32) -> Silence {
+        Silence(seconds.clamp(Silence::SHORTEST.0, Silence::LONGEST.0))
+    }
+}
+
+impl From<Silence> for u32 {
+    fn from(silence: Silence) -> u32 {
+        silence.0
     }
 }
 

@@ -19,7 +19,7 @@ use stillpoint_incremental::tracking::Tracking;
 
 use crate::beginning::Awaits;
 use crate::client::{AgentConnection, ClientError};
-use crate::job_file::{JobFile, JobFileError};
+use crate::job_file::{JobFile, JobFileError, JobState};
 use crate::lasting::Terms;
 use crate::tier::Tiers;
 
@@ -83,6 +83,9 @@ pub struct Launch {
     /// How it is known what the application writes to, where images build on earlier ones.
     #[serde(default)]
     pub tracking: Tracking,
+    /// Which files are on the disk before an epoch is committed.
+    #[serde(default)]
+    pub sync_files: SyncFiles,
     /// Whether memory of GPUs is staged.
     #[serde(default)]
     pub gpu_staging: GpuStaging,
@@ -130,6 +133,18 @@ pub enum MappedFiles {
     Keep,
 }
 
+/// Which of the application's files are synced for an epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SyncFiles {
+    /// Those that are open for writing.
+    #[default]
+    Open,
+    /// The whole file systems of these and of the working directory: files that were closed before, and everybody else's, too.
+    All,
+    /// None.
+    Off,
+}
+
 /// What a rank is restored from. The command has checked the manifest and the rank count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restart {
@@ -170,6 +185,9 @@ pub enum LaunchError {
         found: String,
         expected: String,
     },
+    /// A job ends with its ranks, and a rank is one program.
+    #[error("the job '{name}' is {} already: one program of a rank can use MPI in a launch", state.name())]
+    Over { name: String, state: JobState },
     #[error(transparent)]
     Client(#[from] ClientError),
 }
@@ -199,6 +217,7 @@ impl Launch {
         loop {
             match self.try_connect(patience) {
                 Ok(connection) => return Ok(connection),
+                Err(error @ LaunchError::Over { .. }) => return Err(error),
                 Err(error) if Instant::now() >= deadline => return Err(error),
                 // A network file system may show the directory's old state for a moment, and a
                 // coordinator may be busy with a thousand other ranks.
@@ -221,6 +240,10 @@ impl Launch {
                 found: job.launch,
                 expected: self.launch.clone(),
             });
+        }
+        if job.state != JobState::Running {
+            let (name, state) = (job.name, job.state);
+            return Err(LaunchError::Over { name, state });
         }
         Ok(AgentConnection::open(
             &job.addresses,
@@ -270,6 +293,7 @@ mod tests {
             }),
             mapped_files: MappedFiles::Keep,
             tracking: Tracking::WpAsync,
+            sync_files: SyncFiles::All,
             gpu_staging: GpuStaging::On,
             input: Input {
                 ahead: Some(1),

@@ -7,6 +7,7 @@
 //! * [`codec`] - how a message becomes bytes; the only place that knows the encoding
 //! * [`handshake`] - version negotiation and authentication, before the first message
 //! * [`greeting`] - the handshake on a blocking connection
+//! * [`span`] - times from outside, bounded
 //! * [`sealed`] - how bytes go over a connection: encrypted, authenticated, numbered
 //! * [`lasting`] - connections that end when the other side's host is silent; the only place that makes them
 //! * [`client`] - a blocking connection, for one plain thread
@@ -14,6 +15,7 @@
 //! * [`beginning`] - what a rank hears of its launch before it joins the job
 //! * [`installed`] - where the running program was installed, and what with it
 //! * [`job_file`] - DIR/job.json: where the coordinator is, and how the job ended
+//! * [`plain`] - text of others, as a terminal may have it
 //! * [`process`] - processes, as others know them
 //!
 //! No runtime and no threads here: the lower half of every rank links this crate.
@@ -35,10 +37,13 @@ pub mod lasting;
 pub mod launch;
 pub mod namespace;
 pub mod peer;
+pub mod plain;
 pub mod process;
 pub mod sealed;
+pub mod span;
 pub mod tier;
 
 pub use client::{Connection, Received, Receiver, Sender};
 pub use key::Key;
 pub use lasting::{Silence, Terms};
+pub use span::Span;

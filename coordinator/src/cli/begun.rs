@@ -7,7 +7,7 @@ use stillpoint_protocol::job_file::{JobFile, JobState, Process};
 
 use super::coordinator::{self, Started};
 use super::launch::Place;
-use super::options::LaunchOptions;
+use super::options::{LaunchOptions, When};
 use super::start::Task;
 use super::{Failure, mpi};
 use crate::batch;
@@ -92,6 +92,7 @@ fn start_coordinator(
     let spec = Spec {
         directory: directory.to_owned(),
         job: task.job,
+        origin: task.origin,
         launch: place.launch.clone(),
         name: task.name,
         ranks: place.size,
@@ -103,6 +104,7 @@ fn start_coordinator(
         command: task.command,
         working_directory: task.working_directory,
         restarted_from: task.epoch,
+        discard: task.discard,
         keep: options.keep as usize,
         interval: options.interval,
         operators: options.operators.clone(),
@@ -112,7 +114,7 @@ fn start_coordinator(
         incremental: options.incremental.into(),
         dedup: options.dedup(),
         copies: options.copies(),
-        precopy: options.precopy.into(),
+        precopy: options.precopy == When::On,
         staging: options.tiers.staging(),
         recovers: task.recovers,
         predecessor: None,

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
-use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
+use stillpoint_protocol::Span;
 use stillpoint_protocol::command::Outcome;
+use stillpoint_protocol::plain::{self, word};
 
 use super::all::{self, Deed, Everybody, Left};
 use super::interrupt;
@@ -34,12 +35,7 @@ pub struct Suspend {
     request: Request,
 
     /// With --all: what to do with jobs that cannot be suspended
-    #[arg(
-        long,
-        env = "STILLPOINT_LEFT",
-        value_name = "WHAT",
-        default_value = "leave"
-    )]
+    #[arg(long, value_name = "WHAT", default_value = "leave")]
     left: Left,
 }
 
@@ -58,7 +54,7 @@ struct Request {
 
     /// Give up after this time; the job carries on. Until then, or for 10 s by default, passing hindrances are waited for
     #[arg(long, env = "STILLPOINT_TIMEOUT", value_name = "TIME", value_parser = parse_duration)]
-    timeout: Option<Duration>,
+    timeout: Option<Span>,
 
     /// Do not wait for hindrances to pass: end with status 5 at once
     #[arg(long, env = "STILLPOINT_NO_WAIT")]
@@ -90,7 +86,7 @@ impl Request {
                 Deed::Checkpoint
             };
             let asking = all::Asking {
-                timeout: self.timeout,
+                timeout: self.timeout.map(Span::time),
                 waits: !self.no_wait,
                 reason: self.reason,
                 left,
@@ -101,7 +97,7 @@ impl Request {
         let mut target = Target::find(self.target.as_deref())?;
         let wanted = Wanted {
             suspend,
-            timeout: self.timeout,
+            timeout: self.timeout.map(Span::time),
             waits: !self.no_wait,
             asked: wish_of(&target, self.reason.clone()),
         };
@@ -175,7 +171,7 @@ impl Request {
             )),
             false => text.push_str("; the coordinator ended before it said how long it took\n"),
         }
-        text.push_str(&format!("  {}\n", outcome.directory));
+        text.push_str(&format!("  {}\n", plain::line(&outcome.directory)));
         if let Some(ahead) = outcome.ahead {
             text.push_str(&format!(
                 "  epoch {} was written ahead of it, in {:.3} s while the application ran\n",
@@ -197,7 +193,7 @@ impl Request {
             text.push_str(&format!(
                 "suspended; carry on with: mpirun -n {} stillpoint restart {}\n",
                 target.job.ranks,
-                target.directory.display()
+                word(&target.directory.display().to_string())
             ));
         }
         print(&text)
@@ -213,7 +209,7 @@ fn goes_on(suspend: bool, target: &Target) -> String {
     };
     format!(
         "the job goes on with the epoch{end}; see stillpoint status {}",
-        target.directory.display()
+        word(&target.directory.display().to_string())
     )
 }
 
@@ -250,8 +246,8 @@ impl Progress {
 
     fn show(&mut self, text: &str) {
         let line = match self.terminal {
-            true => format!("\r\x1b[K{text}"),
-            false => format!("{text}\n"),
+            true => format!("\r\x1b[K{}", plain::line(text)),
+            false => format!("{}\n", plain::line(text)),
         };
         self.shown = true;
         // Progress that cannot be shown is no reason to stop.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 use stillpoint_protocol::job_file::host_name;
+use stillpoint_protocol::plain::line;
 
 use super::leftovers::{Found, Verdict, clean};
 use super::units::bytes;
@@ -64,12 +65,13 @@ fn as_json(found: &Found) -> serde_json::Value {
 
 fn in_words(found: &Found) -> String {
     let whose = format!("job {} ({})", found.job, found.directory.display());
+    let whose = line(&whose);
     let removed = bytes(found.removed);
     match &found.verdict {
         Verdict::Remove => format!("{whose}: {removed} removed\n"),
         Verdict::KeepOnly(epoch) => {
             format!("{whose}: {removed} removed; a restart needs epoch {epoch}\n")
         }
-        Verdict::Keep(reason) => format!("{whose}: left alone: {reason}\n"),
+        Verdict::Keep(reason) => format!("{whose}: left alone: {}\n", line(reason)),
     }
 }

@@ -30,7 +30,7 @@ use stillpoint_protocol::job_file::JobFile;
 use stillpoint_protocol::launch::Ready;
 
 use super::start::{cannot_write, take};
-use super::{Failure, Outcome, lock, title};
+use super::{Failure, Outcome, lock, tenant, title};
 use crate::fence::Fence;
 use crate::job::Patience;
 use crate::log::Log;
@@ -253,6 +253,7 @@ fn told() -> Result<Spec, Failure> {
 fn begun(spec: Spec) -> Result<Task, Failure> {
     let directory = take(&spec.directory)?;
     let lock = lock::take(&directory)?;
+    tenant::make_way(&directory, &spec)?;
     Ok((spec, directory, lock))
 }
 

@@ -3,18 +3,11 @@
 
 use std::path::Path;
 
-use stillpoint_protocol::job_file::{JobFile, JobState};
+use stillpoint_protocol::job_file::JobFile;
 
 use super::launch::Place;
 use super::start::take;
 use super::{Failure, Outcome, lock};
-
-/// The job of a directory, if it has come to its end.
-pub fn job(directory: &Path) -> Option<JobFile> {
-    JobFile::read(directory)
-        .ok()
-        .filter(|job| job.state == JobState::Finished)
-}
 
 /// Tells the other ranks by job.json, which names this launch from now on, and the user.
 pub fn tell(place: &Place, directory: &Path, mut job: JobFile) -> Outcome {

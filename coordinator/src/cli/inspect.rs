@@ -10,9 +10,11 @@ use clap::Args;
 use serde::Serialize;
 use stillpoint_image::{Description, Manifest, Share, Sizes, inspect};
 
+use stillpoint_protocol::plain::line;
+
 use super::mpi::over;
 use super::units::bytes;
-use super::verify::find;
+use super::verify::{find, manifest};
 use super::{Failure, Outcome, print, print_json};
 use crate::log::utc;
 
@@ -47,9 +49,9 @@ struct Shown {
 
 impl Inspect {
     pub fn execute(self) -> Outcome {
-        let (_, path) = find(&self.directory, self.epoch)?;
+        let (epoch, path) = find(&self.directory, self.epoch)?;
         let failed = |error: stillpoint_image::ImageError| Failure::of(&error);
-        let manifest = Manifest::read(&path).map_err(failed)?;
+        let manifest = manifest(epoch, &path)?;
         let images: Vec<Description> = manifest
             .ranks
             .iter()
@@ -73,14 +75,14 @@ impl Shown {
         let mut text = format!(
             "epoch {} of '{}' (job {}), committed {}\n  {}\n  {} ranks, {}, compression {}, Stillpoint {}\n",
             manifest.epoch,
-            manifest.name,
-            manifest.job,
+            line(&manifest.name),
+            line(&manifest.job),
             utc(manifest.committed),
-            manifest.command.join(" "),
+            line(&manifest.command.join(" ")),
             manifest.ranks.len(),
-            over(&manifest.mpi, &manifest.library),
-            manifest.compression,
-            manifest.stillpoint,
+            line(&over(&manifest.mpi, &manifest.library)),
+            line(&manifest.compression),
+            line(&manifest.stillpoint),
         );
         text.push_str(&format!(
             "{:>6} {:<16} {:>10} {:>10} {:>10} {:>7} {:>7} {:>7}\n",
@@ -91,7 +93,7 @@ impl Shown {
             text.push_str(&format!(
                 "{:>6} {:<16} {:>10} {:>10} {:>10} {:>7} {:>7} {:>7}\n",
                 image.identity.rank,
-                image.environment.hostname,
+                line(&image.environment.hostname),
                 bytes(sizes.file_bytes),
                 bytes(sizes.page_bytes),
                 bytes(sizes.region_bytes),
@@ -106,6 +108,7 @@ impl Shown {
         text.push_str(&gpu::in_words(&self.images));
         for image in &self.images {
             if let Some(objects) = in_words(&image.objects) {
+                let objects = line(&objects);
                 text.push_str(&format!("rank {}: {objects}\n", image.identity.rank));
             }
         }
@@ -222,9 +225,9 @@ fn files_in_words(images: &[Description]) -> String {
     if files.is_empty() {
         return String::new();
     }
-    let lines = files
-        .iter()
-        .map(|(path, (sum, ranks))| format!("{:>10} in {ranks} ranks: {path}\n", bytes(*sum)));
+    let lines = files.iter().map(|(path, (sum, ranks))| {
+        format!("{:>10} in {ranks} ranks: {}\n", bytes(*sum), line(path))
+    });
     let head = "mapped files that a restart needs as they were, with what is left to them:\n";
     std::iter::once(head.to_owned()).chain(lines).collect()
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::thread;
 
 use nix::sys::signal::{SigSet, Signal};
+use stillpoint_protocol::plain;
 
 /// From now on SIGINT, SIGTERM and SIGHUP end this process with 128 + their number, after it has said `words`.
 ///
@@ -20,7 +21,11 @@ pub fn ends_with(words: String) {
     }
     let waiting = thread::Builder::new().spawn(move || {
         if let Ok(signal) = signals.wait() {
-            let _ = writeln!(std::io::stderr(), "stillpoint: {signal}: {words}");
+            let _ = writeln!(
+                std::io::stderr(),
+                "stillpoint: {signal}: {}",
+                plain::line(&words)
+            );
             std::process::exit(128 + signal as i32);
         }
     });

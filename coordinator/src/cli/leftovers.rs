@@ -146,6 +146,7 @@ mod tests {
             command: vec![],
             working_directory: "/".into(),
             restarted_from: None,
+            origin: None,
             recovers: None,
             suspended_by: None,
             epoch: None,

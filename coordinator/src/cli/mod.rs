@@ -37,6 +37,7 @@ mod siblings;
 mod start;
 mod status;
 mod target;
+mod tenant;
 mod tiers;
 mod title;
 mod units;
@@ -48,6 +49,8 @@ use std::process::ExitCode;
 use std::{fmt, io, iter};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use stillpoint_protocol::plain;
 
 use crate::site::Site;
 
@@ -96,6 +99,8 @@ type Outcome = Result<(), Failure>;
 pub struct Failure {
     status: u8,
     text: String,
+    /// The things that it is about, each in a line of its own.
+    list: Vec<String>,
 }
 
 impl Failure {
@@ -118,7 +123,13 @@ impl Failure {
         Failure {
             status,
             text: text.into(),
+            list: vec![],
         }
+    }
+
+    /// The same with a list of the things that it is about.
+    fn listing(self, list: Vec<String>) -> Failure {
+        Failure { list, ..self }
     }
 
     /// It has been said already.
@@ -131,8 +142,8 @@ impl Failure {
         use std::io::Write;
         if !self.is_silent() {
             // In one write: the launcher passes on what all ranks say. A reader that has gone cannot be told.
-            let line = format!("stillpoint: {self}\n");
-            let _ = std::io::stderr().write_all(line.as_bytes());
+            let _ =
+                std::io::stderr().write_all((said(&self.text) + &listed(&self.list)).as_bytes());
         }
     }
 
@@ -261,14 +272,24 @@ fn definition() -> clap::Command {
 fn tell(text: &str) {
     use std::io::Write;
     // Who does not listen cannot be told.
-    let _ = std::io::stderr().write_all(format!("stillpoint: {text}\n").as_bytes());
+    let _ = std::io::stderr().write_all(said(text).as_bytes());
+}
+
+fn said(text: &str) -> String {
+    format!("stillpoint: {}\n", plain::line(text))
+}
+
+fn listed(list: &[String]) -> String {
+    let lines = list.iter().map(|item| format!("  {}\n", plain::line(item)));
+    lines.collect()
 }
 
 /// Prints to stdout; a reader that has gone (`| head`) is no error.
 fn print(text: &str) -> Outcome {
     use std::io::{ErrorKind, Write};
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    let shown = plain::lines(text);
+    match out.write_all(shown.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::failed(format!("cannot write to stdout: {error}")))
         }
@@ -280,7 +301,7 @@ fn print(text: &str) -> Outcome {
 fn print_json(value: &impl serde::Serialize) -> Outcome {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| Failure::failed(format!("cannot write JSON: {error}")))?;
-    print(&(text + "\n"))
+    print(&format!("{}\n", plain::json(&text)))
 }
 
 #[cfg(test)]
@@ -307,6 +328,9 @@ mod tests {
         assert_eq!(Failure::of(&full).status, Failure::FAILED);
     }
 
+    /// Options that make a command do more. A variable that was exported long before must not do that.
+    const WITHOUT_VARIABLE: [&str; 4] = ["all", "left", "run", "discard"];
+
     #[test]
     fn every_option_has_its_variable_and_every_argument_its_help() {
         for command in definition().get_subcommands() {
@@ -322,7 +346,8 @@ mod tests {
                 {
                     let variable = format!("STILLPOINT_{}", long.to_uppercase().replace('-', "_"));
                     let found = argument.get_env().and_then(|v| v.to_str());
-                    assert_eq!(found, Some(variable.as_str()), "{place}");
+                    let without = WITHOUT_VARIABLE.contains(&long);
+                    assert_eq!(found, (!without).then_some(variable.as_str()), "{place}");
                 }
             }
         }

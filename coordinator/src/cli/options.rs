@@ -4,11 +4,10 @@ mod parse;
 mod values;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
-use stillpoint_protocol::Silence;
 use stillpoint_protocol::launch::Input;
+use stillpoint_protocol::{Silence, Span};
 
 use stillpoint_incremental::tracking::Tracking;
 use stillpoint_multilevel::units::parse_bytes;
@@ -20,7 +19,7 @@ use crate::job::Copies;
 use crate::server::BatchJob;
 use parse::{parse_compression, parse_name, parse_signal, parse_silence};
 use values::TrackingOption;
-pub use values::{IncrementalOption, MappedFiles, Mpi, OnTerm, SafeState, When};
+pub use values::{IncrementalOption, MappedFiles, Mpi, OnTerm, SafeState, SyncFiles, When};
 
 #[derive(Clone, Debug, Args)]
 pub struct LaunchOptions {
@@ -30,7 +29,7 @@ pub struct LaunchOptions {
 
     /// Write an epoch at this interval (90s, 30m, 2h)
     #[arg(long, env = "STILLPOINT_INTERVAL", value_name = "TIME", value_parser = parse_duration)]
-    pub interval: Option<Duration>,
+    pub interval: Option<Span>,
 
     /// Number of committed epochs to keep (plus any earlier epochs that they depend on)
     #[arg(long, env = "STILLPOINT_KEEP", value_name = "K", default_value_t = 2,
@@ -98,6 +97,17 @@ pub struct LaunchOptions {
     )]
     tracking: TrackingOption,
 
+    /// Which of the application's files are synced before an epoch is committed, against power failures
+    ///
+    /// open: files that it has open for writing; all: closed ones too, by a sync of whole file systems, which also writes the data of others; off: none
+    #[arg(
+        long,
+        env = "STILLPOINT_SYNC_FILES",
+        value_name = "WHICH",
+        default_value = "open"
+    )]
+    pub sync_files: SyncFiles,
+
     /// Whether GPU memory is staged on GPUs and in host memory, and written from there while the application runs
     ///
     /// auto: if the driver offers it and there is room; on: refuse a checkpoint otherwise; off: through the ranks' own memory
@@ -111,7 +121,7 @@ pub struct LaunchOptions {
 
     /// Whether a suspend with --incremental first writes an epoch while the application runs, and then only what has changed since
     ///
-    /// auto: if earlier epochs suggest a shorter stop
+    /// on: the stop is shorter; auto and off: the job ends sooner
     #[arg(
         long,
         env = "STILLPOINT_PRECOPY",

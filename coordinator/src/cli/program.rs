@@ -46,6 +46,47 @@ pub(super) fn find_program(program: &OsStr) -> Result<PathBuf, Failure> {
     Err(found_but.unwrap_or_else(|| not_found(" in PATH")))
 }
 
+/// Programs that start the ranks of a launch, by their names.
+const LAUNCHERS: [&str; 15] = [
+    "mpirun",
+    "mpiexec",
+    "orterun",
+    "prterun",
+    "prun",
+    "srun",
+    "aprun",
+    "jsrun",
+    "ibrun",
+    "palsrun",
+    "orted",
+    "prted",
+    "hydra_pmi_proxy",
+    "mpirun_rsh",
+    "mpispawn",
+];
+
+/// Refuses a launcher: its ranks would all be one rank of ours, and no restart could start them.
+pub(super) fn refuse_launcher(program: &Path) -> Result<(), Failure> {
+    let real = program.canonicalize().ok();
+    let names = [Some(program), real.as_deref()];
+    let names = names.into_iter().flatten().filter_map(Path::file_name);
+    let launcher = names.filter_map(OsStr::to_str).find(|name| {
+        // `mpiexec.hydra`, `mpirun.openmpi`.
+        let stem = name.split('.').next();
+        stem.is_some_and(|stem| LAUNCHERS.contains(&stem))
+    });
+    let Some(launcher) = launcher else {
+        return Ok(());
+    };
+    Err(Failure::new(
+        Failure::USAGE,
+        format!(
+            "{launcher} is a launcher, and each of its ranks has to be started by stillpoint: put it first, as in \
+             {launcher} -n 2 stillpoint run -- APP"
+        ),
+    ))
+}
+
 fn check_program(path: &Path) -> Result<(), Failure> {
     let refuse = |why: &str| {
         Failure::new(
@@ -202,6 +243,26 @@ fn kind(head: &[u8]) -> Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn launchers_are_refused_by_whatever_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let make = |name: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, "").unwrap();
+            path
+        };
+        for launcher in ["mpirun", "mpiexec.hydra", "srun", "orterun"] {
+            let refused = refuse_launcher(&make(launcher)).unwrap_err();
+            assert!(refused.to_string().contains("put it first"), "{refused}");
+        }
+        let link = directory.path().join("start");
+        std::os::unix::fs::symlink("orterun", &link).unwrap();
+        assert!(refuse_launcher(&link).is_err());
+        for program in ["mpirunner", "lmp", "my.mpirun"] {
+            assert!(refuse_launcher(&make(program)).is_ok(), "{program}");
+        }
+    }
     use std::fs;
 
     #[test]

@@ -17,6 +17,9 @@ pub const FOR_THE_COMMIT: Duration = Duration::from_secs(120);
 /// What it is given beyond it before: for the word that the limit is over.
 pub const FOR_AN_ANSWER: Duration = Duration::from_secs(5);
 
+/// The shortest limit of a request.
+const SHORTEST: Duration = Duration::from_secs(1);
+
 /// Phases in which nothing aborts a checkpoint any more.
 const PAST_RETURN: [&str; 3] = [
     Phase::Commit.name(),
@@ -99,8 +102,7 @@ pub fn converse(
 ) -> Result<Outcome, Failure> {
     let request = FromCommand::Checkpoint {
         suspend: wanted.suspend,
-        // At least 1: a limit of 0 would be none.
-        timeout_seconds: wanted.timeout.map(|timeout| timeout.as_secs().max(1)),
+        timeout: wanted.timeout.map(|timeout| timeout.max(SHORTEST).into()),
         waits: wanted.waits,
         asked: wanted.asked.clone(),
     };
@@ -131,9 +133,13 @@ pub fn converse(
                 let text = format!("the job cannot be checkpointed now and runs on: {reasons}");
                 return Err(Failure::new(Failure::REFUSED, text));
             }
-            ToCommand::Aborted { reason } => {
-                let text = format!("no epoch was written, older ones are as they were: {reason}");
-                return Err(Failure::failed(text));
+            ToCommand::Aborted { reason, ahead } => {
+                return Err(Failure::failed(match ahead {
+                    None => format!("no epoch was written, older ones are as they were: {reason}"),
+                    Some(epoch) => format!(
+                        "epoch {epoch} was committed while the application ran, and no other one: {reason}"
+                    ),
+                }));
             }
             ToCommand::Status(_) => {}
         }

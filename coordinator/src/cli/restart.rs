@@ -18,7 +18,7 @@ use super::one_voice::with_one_voice;
 use super::options::LaunchOptions;
 use super::start::{Decision, Home, Task, absolute, new_job_id, start, take};
 use super::{Failure, Outcome, first_process, inside};
-use crate::epoch::{EpochError, Epochs, Mark, staged_name};
+use crate::epoch::{Epochs, Mark, staged_name};
 
 /// So many images at least are looked into by one thread: it takes a third of a millisecond for one that is in memory.
 const TOGETHER: usize = 16;
@@ -151,6 +151,12 @@ pub fn decide(held: &Directory, wanted: &Wanted, elsewhere: bool) -> Result<Task
         Failure::because(&error, text)
     };
     let manifest = manifest(held, &epoch_name(epoch)).map_err(broken)?;
+    if manifest.epoch != epoch {
+        return Err(Failure::failed(format!(
+            "epoch {epoch} cannot be restarted: its directory holds the manifest of epoch {}",
+            manifest.epoch
+        )));
+    }
     fits(&manifest, wanted.size)?;
     let first = images(held, &manifest).map_err(broken)?;
     if let Some(first) = first {
@@ -180,17 +186,6 @@ fn gathering(task: Task, epoch: u64) -> Task {
         recovers: Some(epoch),
         ..task
     }
-}
-
-/// The name in the directory of the newest epoch there is, committed or staged.
-pub fn newest(held: &Directory) -> Result<Option<String>, Failure> {
-    let epochs = Epochs::of(held.clone(), Mark::none());
-    let failed = |error: EpochError| Failure::of(&error);
-    if let Some(staged) = epochs.newest_staged().map_err(failed)? {
-        return Ok(Some(staged_name(staged)));
-    }
-    let committed = epochs.committed().map_err(failed)?;
-    Ok(committed.last().map(|epoch| epoch_name(*epoch)))
 }
 
 /// The manifest of an epoch that is to be carried on: its directory is the caller's too.
@@ -238,9 +233,29 @@ fn task(
 ) -> Result<Task, Failure> {
     let job = JobFile::read(held.path()).ok();
     // What runs on beside the original is a job of its own: both may have a part of the same fast tier.
+    if let Some(job) = &job
+        && !job.carries(&manifest.job)
+    {
+        super::tell(&format!(
+            "{}: epoch {} is of the job '{}', and not of '{}', which was started here last",
+            held.path().display(),
+            manifest.epoch,
+            manifest.name,
+            job.name
+        ));
+    }
     let forks = elsewhere || job.as_ref().is_some_and(|job| job.copied);
     Ok(Task {
         epoch: Some(manifest.epoch),
+        origin: match (elsewhere, &job) {
+            (true, _) => None,
+            (false, Some(job)) if job.copied => Some(manifest.job.clone()),
+            (false, job) => {
+                let before = job.as_ref().filter(|job| job.job == manifest.job);
+                before.and_then(|job| job.origin.clone())
+            }
+        },
+        discard: false,
         job: match forks {
             true => new_job_id()?,
             false => manifest.job,

@@ -5,14 +5,16 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use stillpoint_directory::Directory;
+use stillpoint_protocol::job_file::{JobFile, JobState};
 
 use super::launch::Place;
 use super::one_voice::with_one_voice;
 use super::options::{LaunchOptions, SafeState};
-use super::program::{executable, find_program};
+use super::program::{executable, find_program, refuse_launcher};
 use super::restart::Wanted;
 use super::start::{Decision, Home, Program, Task, absolute, new_job_id, start, take, text};
-use super::{Failure, Outcome, finished, first_process, inside, restart};
+use super::{Failure, Outcome, first_process, inside, restart};
+use crate::epoch::{Epochs, Mark};
 
 /// Start an MPI program, unmodified, so that it can be checkpointed
 ///
@@ -30,6 +32,10 @@ pub struct Run {
     /// With --resume: restart also if the epoch is of another command, or if the job has finished
     #[arg(long, env = "STILLPOINT_RESUME_ANYWAY", requires = "resume")]
     resume_anyway: bool,
+
+    /// Give up the epochs of an earlier job in the directory. Without this, `run` refuses to begin if that job has epochs and has not finished
+    #[arg(long, conflicts_with = "resume")]
+    discard: bool,
 
     /// How a checkpoint brings the job to a safe state; a restarted job keeps the way that it was started with
     #[arg(
@@ -70,7 +76,9 @@ impl Run {
     fn start(&self, place: &Place) -> Outcome {
         let directory = self.options.tiers.directory(self.dir.as_deref())?;
         let directory = absolute(&directory.unwrap_or_else(|| "./stillpoint.d".into()))?;
-        let executable = executable(find_program(&self.program)?);
+        let found = find_program(&self.program)?;
+        refuse_launcher(&found)?;
+        let executable = executable(found);
         let decide = || {
             let held = take(&directory)?;
             match self.resume {
@@ -102,19 +110,37 @@ impl Run {
     /// What there is to carry on in the directory; the program afresh, if there is nothing.
     fn resumed(&self, held: &Directory, size: u32) -> Result<Decision, Failure> {
         let directory = held.path();
-        let finished = finished::job(directory).filter(|_| !self.resume_anyway);
-        if let Some(job) = finished {
+        let last = JobFile::read(directory)
+            .ok()
+            .filter(|_| !self.resume_anyway);
+        if let Some(job) = &last
+            && job.state == JobState::Finished
+        {
             self.is_of_this_command(&job.command, "the job that has finished here", directory)?;
-            return Ok(Decision::Finished(Box::new(job)));
+            return Ok(Decision::Finished(Box::new(job.clone())));
         }
-        let Some(newest) = restart::newest(held)? else {
+        let epochs = Epochs::of(held.clone(), Mark::none());
+        let newest = |is_its: &dyn Fn(&str) -> bool| {
+            let newest = epochs.newest_of(|id| id.is_none_or(is_its));
+            newest.map_err(|error| Failure::of(&error))
+        };
+        let of_last = newest(&|id| last.as_ref().is_none_or(|job| job.carries(id)))?;
+        let Some((epoch, newest)) = of_last else {
+            if let (Some((epoch, _)), Some(job)) = (newest(&|_| true)?, &last) {
+                super::tell(&format!(
+                    "{}: the job '{}', which was started here last, has written no epoch, and begins afresh; epoch {epoch} here \
+                     is of another job",
+                    directory.display(),
+                    job.name
+                ));
+            }
             return self.afresh().map(Decision::Start);
         };
         if let Ok(manifest) = restart::manifest(held, &newest) {
             self.is_of_this_command(&manifest.command, "the epoch here", directory)?;
         }
         let wanted = Wanted {
-            epoch: None,
+            epoch: Some(epoch),
             size,
             name: self.options.name.clone(),
         };
@@ -152,6 +178,8 @@ impl Run {
             .map_err(|error| Failure::failed(format!("the working directory is gone: {error}")))?;
         Ok(Task {
             job: new_job_id()?,
+            origin: None,
+            discard: self.discard,
             name: self.options.name.clone().unwrap_or(name),
             command: self.command(),
             working_directory,

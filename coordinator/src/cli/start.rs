@@ -42,6 +42,10 @@ pub enum Decision {
 /// What is to be started.
 pub struct Task {
     pub job: String,
+    /// As in job.json.
+    pub origin: Option<String>,
+    /// Whether epochs that are in the directory are given up first.
+    pub discard: bool,
     pub name: String,
     pub command: Vec<String>,
     pub working_directory: PathBuf,
@@ -190,6 +194,7 @@ pub fn start(
         tiers,
         mapped_files: options.mapped_files.into(),
         tracking,
+        sync_files: options.sync_files.into(),
         gpu_staging: options.gpu_staging.into(),
         input: options.input(),
         begun: now,

@@ -10,6 +10,7 @@ use stillpoint_directory::Whose;
 use stillpoint_gpu_plan::record::Newest;
 use stillpoint_protocol::command::{Asked, FromCommand, JobStatus, Tally, TierStatus, ToCommand};
 use stillpoint_protocol::job_file::JobState;
+use stillpoint_protocol::{Span, plain};
 
 use super::all::{Asking, Deed, Everybody};
 use super::mpi::over;
@@ -35,7 +36,7 @@ pub struct Status {
 
     /// With --all: time limit [default: 30s]
     #[arg(long, env = "STILLPOINT_TIMEOUT", value_name = "TIME", value_parser = parse_duration)]
-    timeout: Option<Duration>,
+    timeout: Option<Span>,
 
     /// With --all: print OpenMetrics text for monitoring
     #[arg(
@@ -176,10 +177,10 @@ impl Status {
     pub fn execute(self) -> Outcome {
         if self.everybody.all {
             if self.metrics {
-                return self.everybody.measure(self.timeout);
+                return self.everybody.measure(self.timeout.map(Span::time));
             }
             let asking = Asking {
-                timeout: self.timeout,
+                timeout: self.timeout.map(Span::time),
                 json: self.json,
                 ..Asking::default()
             };
@@ -214,7 +215,10 @@ impl Status {
             let epoch = job.epoch.map_or("-".to_owned(), |epoch| epoch.to_string());
             text.push_str(&format!(
                 "{:<20} {:<10} {:>6} {epoch:>6}  {}\n",
-                job.name, job.state, job.ranks, job.directory
+                plain::line(&job.name),
+                job.state,
+                job.ranks,
+                plain::line(&job.directory)
             ));
         }
         print(&text)
@@ -294,12 +298,14 @@ impl Shown {
     }
 
     fn in_detail(&self) -> String {
-        let mut text = format!("{}: {}", self.name, self.state);
+        let mut text = format!("{}: {}", plain::line(&self.name), self.state);
         if let Some(status) = self.exit_status {
             text.push_str(&format!(", exit status {status}"));
         }
         text.push('\n');
-        let mut row = |name: &str, value: &str| text.push_str(&format!("  {name:<12} {value}\n"));
+        let mut row = |name: &str, value: &str| {
+            text.push_str(&format!("  {name:<12} {}\n", plain::line(value)));
+        };
         if let Some(reason) = &self.reason {
             row("because", reason);
         }

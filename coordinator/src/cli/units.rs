@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use stillpoint_protocol::Span;
+
 /// "90", "90s", "30m", "2h", "1d", "1h30m".
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
+pub fn parse_duration(text: &str) -> Result<Span, String> {
     let wrong = || format!("'{text}' is not a time: write 90s, 30m, 2h or 1d");
     let mut total = Duration::ZERO;
     let mut rest = text;
@@ -29,7 +31,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     if total.is_zero() {
         return Err(wrong());
     }
-    Ok(total)
+    Ok(total.into())
 }
 
 /// 1234567 as "1.2 MB".
@@ -64,7 +66,7 @@ mod tests {
 
     #[test]
     fn times_are_read_as_people_write_them() {
-        let seconds = |text| parse_duration(text).map(|d| d.as_secs());
+        let seconds = |text| parse_duration(text).map(|span| span.time().as_secs());
         assert_eq!(seconds("90"), Ok(90));
         assert_eq!(seconds("30m"), Ok(1800));
         assert_eq!(seconds("1h30m"), Ok(5400));

@@ -10,6 +10,8 @@ use stillpoint_directory::{Directory, Whose};
 use stillpoint_image::mapped_files::MappedFile;
 use stillpoint_image::{ImageError, Manifest};
 
+use stillpoint_protocol::plain::line;
+
 use super::units::bytes;
 use super::{Failure, Outcome, print};
 use crate::epoch::{Epochs, Mark};
@@ -32,7 +34,7 @@ pub struct Verify {
 impl Verify {
     pub fn execute(self) -> Outcome {
         let (epoch, path) = find(&self.directory, self.epoch)?;
-        let manifest = Manifest::read(&path).map_err(|error| Failure::of(&error))?;
+        let manifest = manifest(epoch, &path)?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let mut broken = Broken::default();
         let mut files: Vec<MappedFile> = vec![];
@@ -66,17 +68,17 @@ impl Verify {
             ));
         }
         let all = manifest.ranks.len();
-        let said: Vec<&str> = faults.values().map(String::as_str).collect();
-        Err(Failure::failed(match (said.as_slice(), images) {
-            ([said], 1) => format!("epoch {epoch} is broken: {said}"),
-            ([said], _) => {
-                format!("epoch {epoch} is broken, {images} of {all} images need this: {said}")
-            }
-            (said, _) => {
-                let said = said.join("\n  ");
-                format!("epoch {epoch}: {images} of {all} images are broken\n  {said}")
-            }
-        }))
+        let said: Vec<String> = faults.into_values().collect();
+        Err(match (said.as_slice(), images) {
+            ([said], 1) => Failure::failed(format!("epoch {epoch} is broken: {said}")),
+            ([said], _) => Failure::failed(format!(
+                "epoch {epoch} is broken, {images} of {all} images need this: {said}"
+            )),
+            _ => Failure::failed(format!(
+                "epoch {epoch}: {images} of {all} images are broken"
+            ))
+            .listing(said),
+        })
     }
 }
 
@@ -114,7 +116,12 @@ impl Broken {
 fn notes(files: &[MappedFile]) -> String {
     let refused = files.iter().filter_map(|file| file.open().err());
     refused
-        .map(|reason| format!("note: a restart on this machine would be refused: {reason}\n"))
+        .map(|reason| {
+            format!(
+                "note: a restart on this machine would be refused: {}\n",
+                line(&reason)
+            )
+        })
         .collect()
 }
 
@@ -126,6 +133,19 @@ fn verify(
 ) -> Result<stillpoint_image::Summary, stillpoint_image::ImageError> {
     let image = manifest.open_image(path, entry.rank)?;
     stillpoint_image::verify_opened(&image, threads)
+}
+
+/// The manifest of an epoch, which has to be of this one.
+pub fn manifest(epoch: u64, path: &Path) -> Result<Manifest, Failure> {
+    let manifest = Manifest::read(path).map_err(|error| Failure::of(&error))?;
+    if manifest.epoch == epoch {
+        return Ok(manifest);
+    }
+    Err(Failure::failed(format!(
+        "epoch {epoch} is broken: the manifest in {} is of epoch {}: give the directory its own name again, or take another epoch",
+        path.display(),
+        manifest.epoch
+    )))
 }
 
 /// The epoch that the user means, and where it is.

@@ -138,17 +138,6 @@ impl Attempt {
         self.written.iter().all(Option::is_some)
     }
 
-    /// When the memory was as it is written, and how long writing took.
-    pub fn writing(&self) -> (Duration, Duration) {
-        let sum = |which: fn(Phase) -> bool| {
-            let phases = self.phases.iter().filter(|(phase, _)| which(*phase));
-            phases.map(|(_, time)| *time).sum::<Duration>()
-        };
-        let before = sum(|phase| phase < Phase::Copy);
-        let writing = sum(|phase| matches!(phase, Phase::Copy | Phase::Write));
-        (self.began + before, writing)
-    }
-
     /// From its beginning to its commit, once it is committed.
     pub fn until_committed(&self) -> Duration {
         let phases = self.phases.iter();

@@ -83,6 +83,14 @@ impl Job {
                 let refusals = attempt.refusals();
                 self.abort(Why::Refused(refusals), now);
             }
+            // Found while the image was written, and there whenever it is tried again.
+            (Phase::Plan | Phase::Copy | Phase::Write, Progress::CheckResult { refusals })
+                if !refusals.is_empty() =>
+            {
+                attempt.refuse(rank, refusals);
+                let refusals = attempt.refusals();
+                self.abort(Why::Hopeless(refusals), now);
+            }
             (
                 Phase::Drain,
                 Progress::Counts {
@@ -188,9 +196,13 @@ impl Job {
         };
         if attempt.all_written() {
             let images = attempt.written.iter().flatten().cloned().collect();
-            let epoch = attempt.epoch;
+            let (attempt, epoch) = (attempt.number, attempt.epoch);
             self.enter(Phase::Commit, now);
-            self.outputs.push(Output::Commit { epoch, images });
+            self.outputs.push(Output::Commit {
+                attempt,
+                epoch,
+                images,
+            });
         }
     }
 
@@ -267,11 +279,11 @@ impl Job {
         }
     }
 
-    pub(super) fn on_prepared(&mut self, epoch: u64, result: Result<(), String>, now: Duration) {
+    pub(super) fn on_prepared(&mut self, number: u64, result: Result<(), String>, now: Duration) {
         let Some(attempt) = &mut self.attempt else {
             return;
         };
-        if attempt.epoch != epoch || attempt.aborted {
+        if attempt.number != number || attempt.aborted {
             return;
         }
         match result {
@@ -300,16 +312,17 @@ impl Job {
 
     pub(super) fn on_committed(
         &mut self,
-        epoch: u64,
+        number: u64,
         result: Result<String, String>,
         now: Duration,
     ) {
         let Some(attempt) = &mut self.attempt else {
             return;
         };
-        if attempt.epoch != epoch || attempt.phase != Phase::Commit {
+        if attempt.number != number || attempt.phase != Phase::Commit {
             return;
         }
+        let epoch = attempt.epoch;
         attempt.directory = match result {
             Ok(directory) => directory,
             Err(reason) => return self.abort(Why::Failed(reason), now),
@@ -318,10 +331,10 @@ impl Job {
             return self.on_staged(epoch, now);
         }
         let (outcome, suspend) = (attempt.outcome(now), attempt.suspend);
-        self.experience.gain(attempt);
         self.next_epoch = epoch + 1;
         self.fate.newest_epoch = Some(epoch);
         self.committed += 1;
+        self.failures = 0;
         tally::committed(&mut self.tally, &outcome);
         self.log(format!("epoch {epoch}: committed"));
         if suspend {

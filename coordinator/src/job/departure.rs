@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use stillpoint_protocol::command::ToCommand;
 use stillpoint_protocol::job_file::JobState;
 
 use super::phase::Phase;
@@ -142,8 +141,7 @@ impl Job {
         self.outputs.push(Output::Record);
         self.end_attempt_of_ended_job(now);
         for wanted in std::mem::take(&mut self.wanted) {
-            let reason = "the job has ended".to_owned();
-            self.tell(wanted.watcher, ToCommand::Aborted { reason });
+            self.tell(wanted.watcher, wanted.aborted("the job has ended"));
         }
         self.outputs.push(Output::Ended);
     }

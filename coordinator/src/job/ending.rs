@@ -17,13 +17,16 @@ const ASKING: Duration = Duration::from_millis(50);
 /// Why there will be no epoch.
 pub(super) enum Why {
     Refused(Vec<String>),
+    /// The same reasons would be given again.
+    Hopeless(Vec<String>),
     Failed(String),
 }
 
 impl Job {
     /// A rank says that it cannot take part.
-    pub(super) fn on_refuse(&mut self, rank: u32, reason: String, now: Duration) {
-        if self.may_abort() {
+    pub(super) fn on_refuse(&mut self, rank: u32, number: u64, reason: String, now: Duration) {
+        let current = self.attempt.as_ref().map(|attempt| attempt.number);
+        if current == Some(number) && self.may_abort() {
             let reason = format!("{}: {reason}", self.roster.named(rank));
             self.abort(Why::Refused(vec![reason]), now);
         }
@@ -75,7 +78,7 @@ impl Job {
         }
         let requests = std::mem::take(&mut attempt.requests);
         let reason = match &why {
-            Why::Refused(reasons) => reasons.join("; "),
+            Why::Refused(reasons) | Why::Hopeless(reasons) => reasons.join("; "),
             Why::Failed(reason) => reason.clone(),
         };
         let answered = match why {
@@ -85,9 +88,12 @@ impl Job {
                 true
             }
             Why::Refused(reasons) => self.try_again_or_refuse(requests, &reasons, now),
+            Why::Hopeless(reasons) => {
+                self.tell_refused(requests, &reasons);
+                true
+            }
             Why::Failed(reason) => {
-                let watchers: Vec<u64> = requests.iter().filter_map(|w| w.watcher).collect();
-                self.tell(watchers, ToCommand::Aborted { reason });
+                self.tell_failed(requests, reason, now);
                 true
             }
         };
@@ -98,7 +104,8 @@ impl Job {
             self.last_failure = Some(reason.clone());
         }
         self.enter(Phase::Release, now);
-        self.order(Order::Abort { reason });
+        let again = self.waits_for_a_signal();
+        self.order(Order::Abort { reason, again });
         self.skip_the_gone(now);
     }
 

@@ -1,7 +1,6 @@
 //! What the job is told, and what it says is to be done.
 
-use std::time::Duration;
-
+use stillpoint_protocol::Span;
 use stillpoint_protocol::agent::{FromAgent, ToAgent, Written};
 use stillpoint_protocol::command::{Asked, ToCommand};
 use stillpoint_protocol::job_file::JobState;
@@ -19,20 +18,20 @@ pub enum Input {
     Checkpoint {
         watcher: u64,
         suspend: bool,
-        timeout: Option<Duration>,
+        timeout: Option<Span>,
         /// Whether it is tried again while something hinders it.
         waits: bool,
         /// Who asks, where it is not the job's own user, and why.
         asked: Option<Asked>,
     },
-    /// [`Output::Prepare`] is done.
+    /// [`Output::Prepare`] of this attempt is done. An earlier attempt at the same epoch may have had a directory of the same name.
     Prepared {
-        epoch: u64,
+        attempt: u64,
         result: Result<(), String>,
     },
-    /// [`Output::Commit`] is done: the epoch's directory.
+    /// [`Output::Commit`] of this attempt is done: the epoch's directory.
     Committed {
-        epoch: u64,
+        attempt: u64,
         result: Result<String, String>,
     },
     /// [`Output::Secure`] is done: the epoch's directory.
@@ -66,6 +65,7 @@ pub enum Output {
     },
     /// Make the directory of an epoch that is about to be written.
     Prepare {
+        attempt: u64,
         epoch: u64,
     },
     /// Remove it, half-written as it is.
@@ -74,11 +74,13 @@ pub enum Output {
     },
     /// Commit it: one image a rank, in order.
     Commit {
+        attempt: u64,
         epoch: u64,
         images: Vec<Written>,
     },
     /// Call it staged; answered by [`Input::Committed`].
     Stage {
+        attempt: u64,
         epoch: u64,
         images: Vec<Written>,
     },

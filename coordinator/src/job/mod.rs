@@ -29,11 +29,11 @@ mod words;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use stillpoint_protocol::Span;
 use stillpoint_protocol::agent::{FromAgent, Hello, ToAgent};
 use stillpoint_protocol::command::{Ahead, Asked, JobStatus, Tally, ToCommand};
 use stillpoint_protocol::job_file::JobState;
 
-use ahead::Experience;
 use attempt::Attempt;
 pub use exchange::{Fate, Input, Output};
 pub use phase::Phase;
@@ -41,7 +41,7 @@ pub use rank::{Life, Location};
 use recovery::Recovery;
 use request::Hindered;
 use roster::Roster;
-pub use settings::{Copies, Patience, Precopy, Settings};
+pub use settings::{Copies, Patience, Settings};
 use silent::Isolation;
 use staging::Staging;
 
@@ -69,9 +69,10 @@ pub struct Job {
     wanted: VecDeque<Wanted>,
     /// What requests wait for.
     hindered: Option<Hindered>,
+    /// Tries in a row that have failed of a suspend by signal.
+    failures: u32,
     attempt: Option<Attempt>,
     attempts: u64,
-    experience: Experience,
     staging: Staging,
     recovery: Recovery,
     next_epoch: u64,
@@ -100,13 +101,13 @@ impl Job {
             roster: Roster::new(settings.ranks),
             wanted: VecDeque::new(),
             hindered: None,
+            failures: 0,
             attempt: None,
             attempts: settings.attempts_before,
-            experience: Experience::default(),
             staging: Staging::new(settings.staging, settings.ranks),
             recovery: Recovery::new(settings.recovers, settings.ranks),
             next_epoch: settings.next_epoch,
-            next_periodic: settings.interval.map(|interval| now + interval),
+            next_periodic: settings.interval.map(|interval| now + interval.time()),
             barriers: BTreeMap::new(),
             began: now,
             deserted: None,
@@ -136,7 +137,10 @@ impl Job {
         let rank = hello.rank;
         let returns = self.roster.returns(&hello);
         let was_connected = self.roster.get(rank).is_some_and(|rank| rank.connected);
-        self.roster.admit(hello, &self.settings.launch)?;
+        if let Err(reason) = self.roster.admit(hello, &self.settings.launch) {
+            self.refuse_if_twice(now);
+            return Err(reason);
+        }
         self.deserted = None;
         if returns {
             self.on_return(rank, was_connected, now);
@@ -165,6 +169,7 @@ impl Job {
                     let what = if suspend { "suspend" } else { "checkpoint" };
                     self.log(format!("{what} asked for {asked}"));
                 }
+                let timeout = timeout.map(Span::time);
                 let patience = match waits {
                     true => timeout.unwrap_or(self.settings.patience.hindrance),
                     false => Duration::ZERO,
@@ -180,8 +185,8 @@ impl Job {
                     ahead: None,
                 });
             }
-            Input::Prepared { epoch, result } => self.on_prepared(epoch, result, now),
-            Input::Committed { epoch, result } => self.on_committed(epoch, result, now),
+            Input::Prepared { attempt, result } => self.on_prepared(attempt, result, now),
+            Input::Committed { attempt, result } => self.on_committed(attempt, result, now),
             Input::Durable { epoch, result } => self.on_durable(epoch, result, now),
             Input::Requeued { result } => self.on_requeued(result),
             Input::ProcessGone { rank } => self.on_process_gone(rank, now),
@@ -273,7 +278,9 @@ impl Job {
             FromAgent::Progress { attempt, progress } => {
                 self.on_progress(rank, attempt, progress, now);
             }
-            FromAgent::Refuse { reason } => self.on_refuse(rank, reason, now),
+            FromAgent::Refuse { attempt, reason } => {
+                self.on_refuse(rank, attempt, reason, now);
+            }
             FromAgent::AtBarrier { name } => self.on_barrier(rank, name),
             FromAgent::Tier(announced) => self.on_tier(rank, announced),
             FromAgent::Measured { rates, problem } => {
@@ -311,13 +318,14 @@ impl Job {
         if self.next_periodic.is_some_and(|due| due <= now) && !self.suspended {
             self.next_periodic = None;
             if self.attempt.is_none() && self.wanted.is_empty() && self.roster.gone().is_none() {
-                let patience = self.settings.patience.hindrance;
-                let patience = self.settings.interval.map_or(patience, |i| i.min(patience));
+                let most = self.settings.patience.hindrance;
+                let patience = self.settings.interval;
+                let patience = patience.map_or(most, |interval| interval.time().min(most));
                 self.want(Wanted::of_the_job(false, patience, now));
             }
         }
         if self.attempt.is_none() && self.next_periodic.is_none() {
-            self.next_periodic = self.settings.interval.map(|interval| now + interval);
+            self.next_periodic = self.settings.interval.map(|interval| now + interval.time());
         }
         self.begin_wanted(now);
         self.let_go_if_isolated(now);

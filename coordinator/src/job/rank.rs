@@ -83,6 +83,16 @@ impl Rank {
         }
     }
 
+    /// Whether another process that lives has started MPI as this rank already.
+    pub fn is_taken_by_another(&self, hello: &Hello) -> bool {
+        let runs = self.connected && matches!(self.life, Life::Connected | Life::InMpi);
+        let known = self.hello.as_ref();
+        let another = |known: &Hello| {
+            known.late && (known.pid != hello.pid || Location::of(known) != Location::of(hello))
+        };
+        runs && hello.late && known.is_some_and(another)
+    }
+
     /// Whether it is the same process on the same host, and has not been given up.
     pub fn is_of(&self, hello: &Hello) -> bool {
         let lives = !matches!(self.life, Life::Starting | Life::Ended(_) | Life::Lost);

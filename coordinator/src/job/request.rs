@@ -9,6 +9,7 @@ use std::time::Duration;
 use stillpoint_protocol::command::ToCommand;
 
 use super::attempt::Attempt;
+use super::ending::Why;
 use super::phase::Phase;
 use super::words::ranks_in_words;
 use super::{Job, Output, Wanted, tally};
@@ -16,6 +17,8 @@ use super::{Job, Output, Wanted, tally};
 /// The pause after the first try that was refused, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause after a try that has failed: it may have written much.
+const LONGEST_AFTER_FAILURE: Duration = Duration::from_secs(5);
 /// What a try that has begun is given at the least, so that its own answer counts.
 const ONE_TRY: Duration = Duration::from_secs(1);
 
@@ -31,6 +34,14 @@ impl Wanted {
             asked: None,
             tried_ahead: false,
             ahead: None,
+        }
+    }
+
+    /// The answer that there will be no epoch of its own.
+    pub(super) fn aborted(&self, reason: &str) -> ToCommand {
+        ToCommand::Aborted {
+            reason: reason.to_owned(),
+            ahead: self.ahead.map(|ahead| ahead.epoch),
         }
     }
 
@@ -60,7 +71,8 @@ impl Job {
         let now = wanted.since;
         if self.suspended || self.ended {
             let reason = "the job is ending".to_owned();
-            return self.tell(wanted.watcher, ToCommand::Aborted { reason });
+            let ahead = None;
+            return self.tell(wanted.watcher, ToCommand::Aborted { reason, ahead });
         }
         if self.waits_behind_attempt(&wanted) {
             self.wanted.push_back(wanted);
@@ -110,6 +122,12 @@ impl Job {
             let reason = format!("there can be no checkpoint of the whole job any more: {gone}");
             return self.give_up_wanted(&reason, |_| true);
         }
+        if let Some(twice) = self.roster.twice() {
+            let reasons = [twice.to_owned()];
+            let refused: Vec<Wanted> = self.wanted.drain(..).collect();
+            self.hindered = None;
+            return self.tell_refused(refused, &reasons);
+        }
         let hindered = self.hindered.as_ref().map(|hindered| hindered.again);
         if let Some(out_of_reach) = self.out_of_reach() {
             if hindered.is_none_or(|again| again <= now) {
@@ -148,7 +166,7 @@ impl Job {
             .chain(hindered.map(|_| now + ONE_TRY))
             .max();
         attempt.requests = requests;
-        let epoch = attempt.epoch;
+        let (number, epoch) = (attempt.number, attempt.epoch);
         self.attempt = Some(attempt);
         self.wanted = waiting.into();
         if ahead {
@@ -162,7 +180,10 @@ impl Job {
             };
             self.log(format!("epoch {epoch}: {what}"));
         }
-        self.outputs.push(Output::Prepare { epoch });
+        self.outputs.push(Output::Prepare {
+            attempt: number,
+            epoch,
+        });
         self.order_begin(epoch);
         self.tell_phase();
     }
@@ -182,8 +203,7 @@ impl Job {
         self.log(format!("no checkpoint: {reason}"));
         self.last_failure = Some(reason.to_owned());
         for wanted in given_up {
-            let reason = reason.to_owned();
-            self.tell(wanted.watcher, ToCommand::Aborted { reason });
+            self.tell(wanted.watcher, wanted.aborted(reason));
         }
     }
 
@@ -206,6 +226,30 @@ impl Job {
         let answered = !refused.is_empty() || !waits;
         self.tell_refused(refused, reasons);
         answered
+    }
+
+    /// A try has failed. A suspend by signal has no caller that could try again before the batch system ends the job. So it is tried again here.
+    pub(super) fn tell_failed(&mut self, requests: Vec<Wanted>, reason: String, now: Duration) {
+        let (signalled, told): (Vec<Wanted>, Vec<Wanted>) = requests
+            .into_iter()
+            .partition(|wanted| wanted.suspend && wanted.is_by_signal());
+        if !signalled.is_empty() {
+            self.try_again_or_refuse(signalled, std::slice::from_ref(&reason), now);
+            self.failures += 1;
+            let pause = (FIRST_PAUSE * (1 << self.failures.min(10))).min(LONGEST_AFTER_FAILURE);
+            if let Some(hindered) = &mut self.hindered {
+                hindered.again = now + pause;
+            }
+        }
+        for wanted in told {
+            self.tell(wanted.watcher, wanted.aborted(&reason));
+        }
+    }
+
+    /// A suspend that a signal asked for waits for its next try.
+    pub(super) fn waits_for_a_signal(&self) -> bool {
+        let mut wanted = self.wanted.iter();
+        wanted.any(|wanted| wanted.suspend && wanted.is_by_signal())
     }
 
     /// Something hinders any try: whoever has patience left waits for it to pass.
@@ -259,7 +303,15 @@ impl Job {
         }
     }
 
-    fn tell_refused(&mut self, refused: Vec<Wanted>, reasons: &[String]) {
+    /// Gives the attempt up if two processes are one rank: no epoch would hold both.
+    pub(super) fn refuse_if_twice(&mut self, now: Duration) {
+        let twice = self.roster.twice().map(str::to_owned);
+        if let Some(reason) = twice.filter(|_| self.may_abort()) {
+            self.abort(Why::Refused(vec![reason]), now);
+        }
+    }
+
+    pub(super) fn tell_refused(&mut self, refused: Vec<Wanted>, reasons: &[String]) {
         let reasons = reasons.to_vec();
         let watchers = refused.into_iter().filter_map(|wanted| wanted.watcher);
         self.tell(watchers.collect::<Vec<_>>(), ToCommand::Refused { reasons });

@@ -22,6 +22,8 @@ pub enum Cut {
 #[derive(Clone, Debug)]
 pub struct Roster {
     ranks: Vec<Rank>,
+    /// Two processes start MPI as one rank, in words.
+    twice: Option<String>,
 }
 
 /// Names a rank with its process, for people.
@@ -44,6 +46,7 @@ impl Roster {
     pub fn new(size: u32) -> Roster {
         Roster {
             ranks: vec![Rank::starting(); size as usize],
+            twice: None,
         }
     }
 
@@ -66,6 +69,19 @@ impl Roster {
         let Some(rank) = self.ranks.get_mut(hello.rank as usize) else {
             return Err(format!("this job has {size} ranks, no rank {}", hello.rank));
         };
+        if rank.is_taken_by_another(&hello) {
+            let reason = format!(
+                "two processes start MPI as rank {} of this launch, {} and {} on {}: a launcher inside of `stillpoint run` starts \
+                 several ranks that a restart cannot start; put the launcher first, as in \
+                 mpirun -n 2 stillpoint run -- APP",
+                hello.rank,
+                rank.hello.as_ref().map_or(0, |known| known.pid),
+                hello.pid,
+                hello.host
+            );
+            self.twice = Some(reason.clone());
+            return Err(reason);
+        }
         if hello.returns && rank.is_of(&hello) {
             rank.connected = true;
             rank.silent = false;
@@ -84,6 +100,11 @@ impl Roster {
         rank.connected = true;
         rank.hello = Some(hello);
         Ok(())
+    }
+
+    /// The reason that this launch cannot be checkpointed.
+    pub fn twice(&self) -> Option<&str> {
+        self.twice.as_deref()
     }
 
     /// Whether this is the agent of a rank that is here, or out of reach for now, coming back.
@@ -278,6 +299,7 @@ mod tests {
             launch: launch.into(),
             restarted_from: None,
             returns: false,
+            late: false,
         }
     }
 
@@ -327,6 +349,7 @@ mod tests {
         };
         let back = |hello: &Hello| Hello {
             returns: true,
+            late: false,
             ..hello.clone()
         };
         roster.admit(script.clone(), "l").unwrap();

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use stillpoint_multilevel::placement::Rules;
 
-use stillpoint_protocol::Silence;
 use stillpoint_protocol::agent::Incremental;
+use stillpoint_protocol::{Silence, Span};
 
 use super::rank::Location;
 use crate::epoch::Mark;
@@ -32,13 +32,13 @@ pub struct Settings {
     /// Whether the application runs on while images are written.
     pub copies: Option<Copies>,
     /// Whether a suspend is preceded by an epoch behind which the application runs on.
-    pub precopy: Precopy,
+    pub precopy: bool,
     /// The number that the next epoch gets.
     pub next_epoch: u64,
     /// The newest epoch that is committed already.
     pub newest_epoch: Option<u64>,
     /// Time between checkpoints that nobody asks for.
-    pub interval: Option<Duration>,
+    pub interval: Option<Span>,
     /// How long a host may be silent before it counts as unreachable.
     pub silence: Silence,
     /// What every rank ends with after a suspend.
@@ -61,16 +61,6 @@ pub struct Settings {
 pub struct Copies {
     /// Bytes of memory that the application has changed meanwhile, at most; `None`: a fair part of what is free.
     pub most: Option<u64>,
-}
-
-/// When a suspend copies ahead: an epoch is written while the application runs on, and then what has changed since.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Precopy {
-    /// Where that makes the stop shorter, as far as the epochs before tell.
-    #[default]
-    Auto,
-    On,
-    Off,
 }
 
 /// How long the job waits for what ought to happen soon.

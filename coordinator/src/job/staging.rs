@@ -248,9 +248,13 @@ impl Job {
                 predicted: self.staging.predicted,
                 moved: self.staging.moved,
             });
-            let epoch = attempt.epoch;
+            let (attempt, epoch) = (attempt.number, attempt.epoch);
             self.enter(Phase::Commit, now);
-            self.outputs.push(Output::Stage { epoch, images });
+            self.outputs.push(Output::Stage {
+                attempt,
+                epoch,
+                images,
+            });
         }
     }
 
@@ -316,7 +320,8 @@ impl Job {
         );
         self.log(reason.clone());
         self.last_failure = Some(reason.clone());
-        self.tell(flush.watchers, ToCommand::Aborted { reason });
+        let ahead = None;
+        self.tell(flush.watchers, ToCommand::Aborted { reason, ahead });
     }
 
     /// The epoch has its name, or not.

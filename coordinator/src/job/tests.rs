@@ -52,10 +52,10 @@ impl World {
             incremental: Incremental::Off,
             dedup: true,
             copies: None,
-            precopy: super::Precopy::Auto,
+            precopy: false,
             next_epoch: 5,
             newest_epoch: Some(4),
-            interval,
+            interval: interval.map(Into::into),
             silence: stillpoint_protocol::Silence::default(),
             suspended_status: 75,
             requeue: false,
@@ -166,9 +166,8 @@ impl World {
         self.sleep();
         self.all_say(attempt, counts(2));
         self.all_say(attempt, Progress::Sealed);
-        let epoch = self.epoch_under_way();
         self.input(Input::Prepared {
-            epoch,
+            attempt,
             result: Ok(()),
         });
     }
@@ -186,15 +185,16 @@ impl World {
             .iter()
             .rev()
             .find_map(|output| match output {
-                Output::Prepare { epoch } => Some(*epoch),
+                Output::Prepare { epoch, .. } => Some(*epoch),
                 _ => None,
             })
             .expect("no epoch was begun")
     }
 
     fn committed(&mut self, epoch: u64) {
+        let attempt = self.job.attempts;
         self.input(Input::Committed {
-            epoch,
+            attempt,
             result: Ok(format!("/d/epoch-{epoch:06}")),
         });
     }
@@ -210,6 +210,7 @@ fn hello(rank: u32) -> Hello {
         launch: "l".into(),
         restarted_from: None,
         returns: false,
+        late: false,
     }
 }
 

@@ -104,15 +104,23 @@ impl Coordinator {
             // These have become deliveries.
             Output::Send { .. } | Output::Broadcast(_) => {}
             Output::Tell { watcher, message } => self.tell(watcher, &message),
-            Output::Prepare { epoch } => self.files.prepare(epoch),
+            Output::Prepare { attempt, epoch } => self.files.prepare(attempt, epoch),
             Output::Discard { epoch } => self.files.discard(epoch),
-            Output::Commit { epoch, images } => {
+            Output::Commit {
+                attempt,
+                epoch,
+                images,
+            } => {
                 let about = self.describe();
-                self.files.commit(epoch, images, about);
+                self.files.commit(attempt, epoch, images, about);
             }
-            Output::Stage { epoch, images } => {
+            Output::Stage {
+                attempt,
+                epoch,
+                images,
+            } => {
                 let about = self.describe();
-                self.files.stage(epoch, images, about);
+                self.files.stage(attempt, epoch, images, about);
             }
             Output::Secure { epoch } => self.files.secure(epoch),
             Output::DiscardStaged { epoch } => self.files.discard_staged(epoch),

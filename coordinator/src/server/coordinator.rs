@@ -64,9 +64,10 @@ impl Coordinator {
         let mark = Mark::random()?;
         let epochs = Epochs::of(directory.clone(), mark.clone());
         epochs.remove_parts()?;
-        let newest_epoch = epochs.committed()?.last().copied();
-        let newest_staged = epochs.newest_staged()?;
-        let settings = spec.settings(newest_epoch, newest_staged, mark, patience);
+        let newest_epoch = epochs.newest_committed_of(|job| spec.carries(job))?;
+        let newest_here = epochs.newest_staged()?;
+        let newest_here = newest_here.or(epochs.committed()?.last().copied());
+        let settings = spec.settings(newest_epoch, newest_here, mark, patience);
         let file = spec.job_file(addresses, newest_epoch, &directory)?;
         let epochs = epochs.behind(fence);
         let (sender, events) = mpsc::unbounded_channel();
@@ -277,7 +278,7 @@ impl Coordinator {
                 }
                 FromCommand::Checkpoint {
                     suspend,
-                    timeout_seconds,
+                    timeout,
                     waits,
                     asked,
                 } => self.job.on(
@@ -285,7 +286,7 @@ impl Coordinator {
                     Input::Checkpoint {
                         watcher,
                         suspend,
-                        timeout: timeout_seconds.map(Duration::from_secs),
+                        timeout,
                         waits,
                         asked: asked.map(Asked::in_one_line),
                     },
@@ -340,7 +341,7 @@ impl Coordinator {
                 self.recorder
                     .line(format!("an agent was turned away: {reason}"));
                 send(&outbox, &ToAgent::Rejected { reason });
-                vec![]
+                self.job.on(self.began.elapsed(), Input::Tick)
             }
         }
     }

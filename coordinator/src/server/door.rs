@@ -123,12 +123,12 @@ fn allowed(message: FromCommand, standing: Standing, by: String) -> Option<FromC
     match message {
         FromCommand::Checkpoint {
             suspend,
-            timeout_seconds,
+            timeout,
             waits,
             asked,
         } if suspend || standing == Standing::Owner => Some(FromCommand::Checkpoint {
             suspend,
-            timeout_seconds,
+            timeout,
             waits,
             asked: asked
                 .or_else(|| {
@@ -157,7 +157,10 @@ fn for_operators(said: &[u8]) -> Option<Arc<[u8]>> {
         ToCommand::Refused { .. } => ToCommand::Refused {
             reasons: vec![withheld()],
         },
-        ToCommand::Aborted { .. } => ToCommand::Aborted { reason: withheld() },
+        ToCommand::Aborted { .. } => ToCommand::Aborted {
+            reason: withheld(),
+            ahead: None,
+        },
         ToCommand::Committed(outcome) => ToCommand::Committed(Outcome {
             directory: String::new(),
             ahead: None,
@@ -176,7 +179,7 @@ mod tests {
     fn checkpoint(suspend: bool) -> FromCommand {
         FromCommand::Checkpoint {
             suspend,
-            timeout_seconds: None,
+            timeout: None,
             waits: false,
             asked: None,
         }
@@ -189,7 +192,7 @@ mod tests {
         assert_eq!(heard(checkpoint(false), Standing::Operator), None);
         let forged = FromCommand::Checkpoint {
             suspend: true,
-            timeout_seconds: None,
+            timeout: None,
             waits: false,
             asked: Some(Asked {
                 by: "root".into(),

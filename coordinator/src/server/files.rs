@@ -63,10 +63,10 @@ impl Files {
         });
     }
 
-    pub fn prepare(&mut self, epoch: u64) {
+    pub fn prepare(&mut self, attempt: u64, epoch: u64) {
         self.later(move |epochs| {
             let result = epochs.prepare(epoch).map(drop).map_err(|e| e.to_string());
-            Some(Event::Done(Input::Prepared { epoch, result }))
+            Some(Event::Done(Input::Prepared { attempt, result }))
         });
     }
 
@@ -79,13 +79,13 @@ impl Files {
         });
     }
 
-    pub fn commit(&mut self, epoch: u64, images: Vec<Written>, about: Description) {
+    pub fn commit(&mut self, attempt: u64, epoch: u64, images: Vec<Written>, about: Description) {
         self.then_prune(move |epochs| {
             let committed = epochs.commit(epoch, &images, &about);
             let settled = committed.is_ok();
             pass(Point::Committed);
             let result = told(committed);
-            (settled, Input::Committed { epoch, result })
+            (settled, Input::Committed { attempt, result })
         });
     }
 
@@ -99,10 +99,10 @@ impl Files {
         });
     }
 
-    pub fn stage(&mut self, epoch: u64, images: Vec<Written>, about: Description) {
+    pub fn stage(&mut self, attempt: u64, epoch: u64, images: Vec<Written>, about: Description) {
         self.later(move |epochs| {
             let result = told(epochs.stage(epoch, &images, &about));
-            Some(Event::Done(Input::Committed { epoch, result }))
+            Some(Event::Done(Input::Committed { attempt, result }))
         });
     }
 

@@ -1,7 +1,6 @@
 //! What a launch tells its coordinator.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use stillpoint_directory::Directory;
@@ -10,10 +9,10 @@ use stillpoint_multilevel::placement::Rules;
 use stillpoint_protocol::agent::Incremental;
 use stillpoint_protocol::job_file::{FORMAT, JobFile, JobState, Process, host_name};
 use stillpoint_protocol::namespace::Namespace;
-use stillpoint_protocol::{Key, Silence};
+use stillpoint_protocol::{Key, Silence, Span};
 
 use crate::epoch::{Mark, seconds_since_1970};
-use crate::job::{Copies, Location, Patience, Precopy, Settings};
+use crate::job::{Copies, Location, Patience, Settings};
 
 use super::requeue::BatchJob;
 
@@ -23,6 +22,9 @@ pub struct Spec {
     /// The checkpoint directory, absolute.
     pub directory: PathBuf,
     pub job: String,
+    /// As in job.json.
+    #[serde(default)]
+    pub origin: Option<String>,
     pub launch: String,
     pub name: String,
     pub ranks: u32,
@@ -39,9 +41,12 @@ pub struct Spec {
     pub command: Vec<String>,
     pub working_directory: PathBuf,
     pub restarted_from: Option<u64>,
+    /// Whether epochs that are in the directory are given up before the job begins.
+    #[serde(default)]
+    pub discard: bool,
     /// Committed epochs to keep.
     pub keep: usize,
-    pub interval: Option<Duration>,
+    pub interval: Option<Span>,
     /// The group that may ask for a suspend.
     #[serde(default)]
     pub operators: Option<String>,
@@ -57,7 +62,7 @@ pub struct Spec {
     /// Whether the application runs on while images are written.
     pub copies: Option<Copies>,
     /// Whether a suspend copies ahead.
-    pub precopy: Precopy,
+    pub precopy: bool,
     /// How images are staged, where the launch has tiers.
     pub staging: Option<Staging>,
     /// The staged epoch that is to be made whole, and then restarted from.
@@ -111,6 +116,11 @@ impl Spec {
         })
     }
 
+    /// Whether a job's epochs in the directory are this one's too.
+    pub fn carries(&self, job: &str) -> bool {
+        self.job == job || self.origin.as_deref() == Some(job)
+    }
+
     /// Coordinators of this launch before this one.
     fn predecessors(&self) -> u32 {
         self.predecessor
@@ -129,11 +139,11 @@ impl Spec {
         }
     }
 
-    /// What the job is told, in a directory that holds these epochs.
+    /// The job's settings. The arguments are its own newest epoch and the newest one in the directory.
     pub(super) fn settings(
         &self,
         newest_epoch: Option<u64>,
-        newest_staged: Option<u64>,
+        newest_here: Option<u64>,
         mark: Mark,
         patience: Patience,
     ) -> Settings {
@@ -149,11 +159,7 @@ impl Spec {
             copies: self.copies,
             precopy: self.precopy,
             // An epoch that was read from another directory counts too: numbers go up all through a job's life.
-            next_epoch: newest_staged
-                .or(newest_epoch)
-                .max(self.restarted_from)
-                .unwrap_or(0)
-                + 1,
+            next_epoch: newest_here.max(self.restarted_from).unwrap_or(0) + 1,
             newest_epoch,
             interval: self.interval,
             silence: self.silence,
@@ -179,6 +185,7 @@ impl Spec {
         Ok(JobFile {
             format: FORMAT,
             job: self.job.clone(),
+            origin: self.origin.clone(),
             launch: self.launch.clone(),
             name: self.name.clone(),
             state: JobState::Running,

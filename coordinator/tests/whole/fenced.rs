@@ -19,7 +19,7 @@ fn a_directory_that_another_coordinator_has_taken_is_left_as_it_is() {
     theirs.launch = "another".into();
     theirs.write(job.directory.path()).unwrap();
     let answer = job.checkpoint(true, None);
-    let ToCommand::Aborted { reason } = answer else {
+    let ToCommand::Aborted { reason, .. } = answer else {
         panic!("{answer:?}")
     };
     assert!(

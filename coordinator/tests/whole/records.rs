@@ -91,7 +91,7 @@ fn while_the_disk_stalls_ranks_run_and_commands_are_answered_but_no_commit_is_to
     disk.stalls(true);
     let mut asked = job.ask(&FromCommand::Checkpoint {
         suspend: false,
-        timeout_seconds: None,
+        timeout: None,
         waits: false,
         asked: None,
     });

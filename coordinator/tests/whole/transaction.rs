@@ -77,6 +77,17 @@ fn epochs_are_committed_and_the_oldest_go() {
 }
 
 #[test]
+fn no_limit_is_too_long_for_the_coordinator() {
+    let job = Job::start(&ordinary(2));
+    for seconds in [u64::MAX, u64::MAX / 2, 1 << 40] {
+        let answer = job.checkpoint(false, Some(seconds));
+        assert!(matches!(answer, ToCommand::Committed(_)), "{answer:?}");
+    }
+    job.checkpoint(true, Some(u64::MAX));
+    assert_eq!(job.end().0, JobState::Suspended);
+}
+
+#[test]
 fn raises_and_the_raised_targets_lead_to_the_same_end() {
     let mut characters = ordinary(3);
     characters[1].raises = Some((7, 9));
@@ -122,7 +133,7 @@ fn a_full_disk_keeps_the_older_epoch_and_the_job() {
     assert_eq!(epochs(&job), ["epoch-000001"]);
     job.add_ranks(&characters);
     let answer = job.checkpoint(false, None);
-    let ToCommand::Aborted { reason } = answer else {
+    let ToCommand::Aborted { reason, .. } = answer else {
         panic!("{answer:?}")
     };
     assert!(reason.starts_with("rank 0") && reason.ends_with("no space left on device"));
@@ -147,7 +158,7 @@ fn a_rank_that_dies_at_any_order_aborts_and_the_others_are_released() {
         characters[1].dies_at = Some(order);
         let job = Job::start(&characters);
         let answer = job.checkpoint(true, None);
-        let ToCommand::Aborted { reason } = answer else {
+        let ToCommand::Aborted { reason, .. } = answer else {
             panic!("{order}: {answer:?}")
         };
         assert!(
@@ -178,7 +189,7 @@ fn a_timeout_names_who_is_waited_for() {
     characters[1].runs_on = true;
     let job = Job::start(&characters);
     let answer = job.checkpoint(false, Some(1));
-    let ToCommand::Aborted { reason } = answer else {
+    let ToCommand::Aborted { reason, .. } = answer else {
         panic!("{answer:?}")
     };
     assert_eq!(
@@ -254,6 +265,7 @@ fn strangers_of_every_kind_do_not_disturb_the_job() {
             launch: "launch".into(),
             restarted_from: None,
             returns: false,
+            late: false,
         };
         sender.send(&FromAgent::Hello(hello)).unwrap();
         let answer = receiver.receive().unwrap();
@@ -289,7 +301,7 @@ fn a_command_that_goes_away_does_not_end_its_checkpoint() {
         sender
             .send(&FromCommand::Checkpoint {
                 suspend: true,
-                timeout_seconds: None,
+                timeout: None,
                 waits: false,
                 asked: None,
             })
@@ -361,6 +373,7 @@ fn a_launch_finds_its_coordinator_and_no_other() {
         tiers: None,
         mapped_files: stillpoint_protocol::launch::MappedFiles::Auto,
         tracking: Default::default(),
+        sync_files: Default::default(),
         gpu_staging: Default::default(),
         input: Default::default(),
         begun: 0,

@@ -12,10 +12,12 @@ use stillpoint_faults::{Point, pass, strike};
 use stillpoint_protocol::Sender;
 use stillpoint_protocol::agent::{Begin, FromAgent, Order, Progress};
 use stillpoint_protocol::client::ClientError;
+use stillpoint_protocol::plain::word;
 
 use super::absent::{Absent, Said};
 use super::late::{Late, Writes};
 use super::{ending, late};
+use crate::capture::access::Access;
 use crate::capture::behind::Behind;
 use crate::capture::increment;
 use crate::capture::maps::Seen;
@@ -85,6 +87,7 @@ impl Attempt {
     ) -> Result<Option<Self>, ClientError> {
         if !page.mpi_active() {
             sender.send(&FromAgent::Refuse {
+                attempt: number,
                 reason:
                     "the program has not called MPI_Init, or has called MPI_Finalize: there is \
                          nothing to checkpoint; try again while it computes"
@@ -96,6 +99,7 @@ impl Attempt {
         hindrances.extend(stopping::lacks_a_thread());
         if !hindrances.is_empty() {
             sender.send(&FromAgent::Refuse {
+                attempt: number,
                 reason: hindrances.join("; "),
             })?;
             return Ok(None);
@@ -104,7 +108,10 @@ impl Attempt {
         arriving::wait();
         if let Err(error) = strike(Point::Flag) {
             let reason = error.to_string();
-            sender.send(&FromAgent::Refuse { reason })?;
+            sender.send(&FromAgent::Refuse {
+                attempt: number,
+                reason,
+            })?;
             return Ok(None);
         }
         // The application runs as yet.
@@ -203,7 +210,10 @@ impl Attempt {
             Order::Size => match self.staging.clone() {
                 Some(staging) => {
                     let attempt = self.number;
-                    let planned = move |bytes| Progress::Sized(staging.size(attempt, bytes));
+                    let planned = move |bytes, access: &Access| {
+                        let sized = staging.size(attempt, bytes, access)?;
+                        Ok(Progress::Sized(sized))
+                    };
                     self.give(Task::Size(Box::new(planned)), sender)?;
                 }
                 None => self.has_no_tier(sender)?,
@@ -298,6 +308,7 @@ impl Attempt {
         if !hindrances.is_empty() {
             self.refused = true;
             return sender.send(&FromAgent::Refuse {
+                attempt: self.number,
                 reason: hindrances.join("; "),
             });
         }
@@ -358,7 +369,7 @@ impl Attempt {
         let directory = directory.parent().unwrap_or(directory);
         ending::lost(format!(
             "{why}; the job ends here: carry on from its newest epoch with stillpoint restart {}",
-            directory.display()
+            word(&directory.display().to_string())
         ))
     }
 

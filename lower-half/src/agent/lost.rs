@@ -11,7 +11,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use stillpoint_protocol::agent::FromAgent;
 use stillpoint_protocol::job_file::{JobFile, JobState};
 
-use super::member::enter;
+use super::member::{Coming, enter};
 use super::{Agent, AgentError, ending, successor, voice};
 use crate::ground::wake;
 
@@ -94,7 +94,12 @@ impl Agent {
 
     /// Connects to whoever job.json names.
     fn come_back(&mut self) -> Result<(), AgentError> {
-        let (sender, receiver) = enter(&self.launch, self.launch.try_connect(PATIENCE)?, true)?;
+        let connection = self.launch.try_connect(PATIENCE)?;
+        let coming = Coming {
+            returns: true,
+            late: self.late,
+        };
+        let (sender, receiver) = enter(&self.launch, connection, coming)?;
         if let Some(staging) = &mut self.staging {
             staging.serve_with(sender.clone());
         }

@@ -19,30 +19,50 @@ pub struct Member {
     sender: Sender<FromAgent>,
     receiver: Receiver<ToAgent>,
     launch: Launch,
+    late: bool,
     /// Orders that came while this rank waited for the others: a checkpoint may be asked for at any time.
     early: Vec<ToAgent>,
 }
 
 /// Joins the job: connects, says who this is, waits for the welcome.
 pub fn join(launch: &Launch) -> Result<Member, AgentError> {
+    join_as(launch, false)
+}
+
+fn join_as(launch: &Launch, late: bool) -> Result<Member, AgentError> {
     let rank = launch.rank;
     stillpoint_faults::this_is(rank);
     wake::prepare().map_err(|source| AgentError::Prepare { rank, source })?;
     voice::remember();
-    let (sender, receiver) = enter(launch, launch.connect(PATIENCE)?, false)?;
+    let connection = launch.connect(PATIENCE)?;
+    let (sender, receiver) = enter(
+        launch,
+        connection,
+        Coming {
+            returns: false,
+            late,
+        },
+    )?;
     Ok(Member {
         sender,
         receiver,
+        late,
         launch: launch.clone(),
         early: Vec::new(),
     })
 }
 
-/// Says who this is, and waits for the welcome. `returns`: it has been welcome before.
+/// The way in which a process comes to its coordinator, as [`Hello`] says it.
+pub(super) struct Coming {
+    pub returns: bool,
+    pub late: bool,
+}
+
+/// Says who this is, and waits for the welcome.
 pub(super) fn enter(
     launch: &Launch,
     connection: AgentConnection,
-    returns: bool,
+    coming: Coming,
 ) -> Result<(Sender<FromAgent>, Receiver<ToAgent>), AgentError> {
     let rank = launch.rank;
     let (sender, mut receiver) = connection.split()?;
@@ -56,7 +76,8 @@ pub(super) fn enter(
         namespace: Namespace::here(),
         launch: launch.launch.clone(),
         restarted_from: launch.restart.as_ref().map(|restart| restart.epoch),
-        returns,
+        returns: coming.returns,
+        late: coming.late,
     }))?;
     match receiver.receive_within(PATIENCE)? {
         Received::Message(ToAgent::Welcome) => Ok((sender, receiver)),
@@ -82,7 +103,7 @@ pub fn join_later(launch: Launch) {
 pub fn join_late() {
     let launch = LATE.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(launch) = launch
-        && let Err(error) = join(&launch).and_then(Member::start)
+        && let Err(error) = join_as(&launch, true).and_then(Member::start)
     {
         say::line(format_args!("this rank cannot be checkpointed: {error}"));
     }
@@ -128,6 +149,7 @@ impl Member {
             sender,
             receiver,
             launch,
+            late,
             early,
         } = self;
         on_a_thread(launch.rank, move || {
@@ -142,6 +164,7 @@ impl Member {
                 attempt: None,
                 mpi: false,
                 launch,
+                late,
                 suspend: None,
                 early,
                 replaced: false,

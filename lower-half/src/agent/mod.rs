@@ -88,6 +88,8 @@ struct Agent {
     attempt: Option<Attempt>,
     mpi: bool,
     launch: Launch,
+    /// It is a program that a process of the launch has started.
+    late: bool,
     /// A signal that asks for a suspend, and may not have been heard yet.
     suspend: Option<i32>,
     /// Orders that came before it ran.
@@ -179,10 +181,11 @@ impl Agent {
             )?;
             return Ok(());
         }
+        let again = matches!(order, Order::Abort { again: true, .. });
         let Some(current) = self.attempt.as_mut().filter(|a| a.number() == attempt) else {
             // A rank that refused to take part runs already; the coordinator counts on its word all the same.
             if matches!(order, Order::Abort { .. }) {
-                self.suspend = None;
+                self.suspend = self.suspend.filter(|_| again);
                 self.sender.send(&FromAgent::Progress {
                     attempt,
                     progress: Progress::Released,
@@ -194,7 +197,7 @@ impl Agent {
             Outcome::Continues => {}
             Outcome::Released => {
                 self.attempt = None;
-                self.suspend = None;
+                self.suspend = self.suspend.filter(|_| again);
                 self.sender.send(&FromAgent::Progress {
                     attempt,
                     progress: Progress::Released,

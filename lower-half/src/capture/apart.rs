@@ -22,7 +22,7 @@ pub fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
 }
 
 /// Gives this thread a table of its own. Sandboxes may forbid `unshare`, but let descriptors be closed.
-fn own_table() -> io::Result<()> {
+pub fn own_table() -> io::Result<()> {
     const NOTHING: libc::c_uint = libc::c_uint::MAX;
     // SAFETY: closes no descriptor, since there is none of that number; only this thread's table is another one then.
     let result = unsafe {

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use stillpoint_faults::{Point, pass};
 use stillpoint_gpu_messages::Hashers;
 use stillpoint_image::crew::Crew;
 use stillpoint_image::delta::{Unchanged, within};
@@ -214,13 +215,32 @@ impl Increment {
     }
 }
 
-/// Looks at what has been written since the image before, for one at `image`. Without one to build on, all of `private` is to be written. `unseen` says
+/// The image that the next one, at `image`, may build on, if it is there with all that it needs. This opens files of the checkpoint directory and may
+/// take any time, so the caller must not be inside.
+pub fn earlier(image: &Path, how: Incremental) -> Option<Base> {
+    pass(Point::EarlierImages);
+    if how == Incremental::Off {
+        return None;
+    }
+    // The state is not locked while this thread waits for the file system.
+    let known = state()
+        .as_ref()
+        .and_then(|state| state.base.as_ref())
+        .map(|(base, _)| base.clone());
+    let mut base = known?;
+    // What the other ranks' images have come to can be told since they are committed.
+    base.settle(image).ok()?;
+    base.check(image).ok()?;
+    Some(base)
+}
+
+/// Looks at what has been written since the image before, which is `earlier`. Without one to build on, all of `private` is to be written. `unseen` says
 /// whether somebody may have written without a fault.
 ///
 /// # Safety
 /// Every thread of the upper half must be stopped.
 pub unsafe fn since_the_last(
-    image: &Path,
+    earlier: Option<Base>,
     how: Incremental,
     unseen: bool,
     private: Vec<Range<usize>>,
@@ -233,15 +253,16 @@ pub unsafe fn since_the_last(
     let rates = state.rates();
     let looked = state.tracker.look(mappings, unseen).is_ok();
     let tracking = state.tracker.tracking();
-    // What the other ranks' images have come to can be told since they are committed.
-    let settled = match &mut state.base {
-        Some((base, _)) => base.settle(image).is_ok(),
-        None => false,
+    let found = match (&mut state.base, earlier) {
+        (Some((base, _)), Some(earlier)) if base.image == earlier.image => {
+            *base = earlier;
+            true
+        }
+        _ => false,
     };
     let written = state.tracker.written().len();
     let is_there = |(base, _): &&(Base, Arc<Table>)| {
-        let scattered = is_scattered(base.tables.runs.len(), written);
-        looked && settled && !scattered && base.check(image).is_ok()
+        looked && found && !is_scattered(base.tables.runs.len(), written)
     };
     // A stretch of an image lies in one mapping.
     let mapped: Vec<Range<usize>> = mappings.iter().map(Mapping::addresses).collect();

@@ -86,6 +86,9 @@ pub enum CaptureError {
     },
     #[error("{0}")]
     Refused(String),
+    /// It cannot be written as this rank is, however often it is tried.
+    #[error("{0}")]
+    Hindered(String),
     #[error(transparent)]
     Revoked(#[from] Revoked),
 }
@@ -188,6 +191,8 @@ unsafe fn write_to(
     access: &Access,
     behind: Option<(Behind, &dyn Fn())>,
 ) -> Result<Image, CaptureError> {
+    // The file system may hold this up as long as it likes.
+    let earlier = increment::earlier(path, request.incremental);
     let inside = access.enter()?;
     let mut contents = Contents::default();
     strike(Point::CaptureMemory).map_err(CaptureError::process("memory map"))?;
@@ -210,7 +215,7 @@ unsafe fn write_to(
         Incremental::Off => Increment::whole(private, &memory.regions),
         // SAFETY: the caller's.
         how => unsafe {
-            increment::since_the_last(path, how, unseen, private, mappings, &memory.regions)
+            increment::since_the_last(earlier, how, unseen, private, mappings, &memory.regions)
         },
     };
     increment.add_contents(&contents.mapped().collect::<Vec<_>>());
@@ -241,7 +246,7 @@ unsafe fn write_to(
     }
     match (result, too_short) {
         (Err(CaptureError::Image(error)), Some(reason)) if error.is_too_long() => {
-            Err(CaptureError::Refused(reason))
+            Err(CaptureError::Hindered(reason))
         }
         (result, _) => result,
     }

@@ -82,7 +82,7 @@ pub unsafe fn size(begin: &Begin, still: &Still<'_>) -> Result<u64, CaptureError
     let bytes = bytes? + staged::bytes();
     // The slow tier gets its copy while the application runs, under the application's limit.
     match FileLimit::shorter_than(bytes) {
-        Some(reason) => Err(CaptureError::Refused(reason)),
+        Some(reason) => Err(CaptureError::Hindered(reason)),
         None => Ok(bytes),
     }
 }

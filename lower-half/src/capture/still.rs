@@ -23,6 +23,7 @@ impl From<CaptureError> for Failure {
     fn from(error: CaptureError) -> Failure {
         match error {
             CaptureError::Revoked(_) => Failure::GivenUp,
+            CaptureError::Hindered(reason) => Failure::Hindered(vec![reason]),
             other => Failure::Refused(other.to_string()),
         }
     }

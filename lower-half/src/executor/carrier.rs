@@ -15,9 +15,10 @@ use stillpoint_protocol::Sender;
 use stillpoint_protocol::agent::{Begin, FromAgent, Progress};
 
 use super::destination::Destination;
+use super::files::Syncing;
 use super::node::Table;
 use super::stopping;
-use crate::capture::access::Access;
+use crate::capture::access::{Access, Revoked};
 use crate::capture::behind::Behind;
 use crate::capture::driver;
 use crate::capture::file_limit::SpaceLimit;
@@ -46,7 +47,7 @@ pub enum Task {
 }
 
 /// Makes the report of an image's length: whoever plans where it goes says what else belongs to it.
-pub type Planned = Box<dyn FnOnce(u64) -> Progress + Send>;
+pub type Planned = Box<dyn FnOnce(u64, &Access) -> Result<Progress, Revoked> + Send>;
 
 /// What a checkpoint is carried out with.
 pub struct Means {
@@ -225,9 +226,7 @@ impl Carrier {
         driver::hold(&still)?;
         // SAFETY: the driver holds.
         let bytes = unsafe { capture::size(&self.means.begin, &still) }?;
-        // A later attempt must find its own room.
-        let _inside = self.access.enter()?;
-        Ok(planned(bytes))
+        Ok(planned(bytes, &self.access)?)
     }
 
     fn write(
@@ -241,12 +240,14 @@ impl Carrier {
         let still = self.still();
         driver::hold(&still)?;
         let payloads = parts::capture(&still)?;
+        let files = Syncing::start(&self.access)?;
         let known = self.table.open(begin.dedup, self.means.attempt);
         let apart = || self.say(Progress::Apart);
         let behind = behind.map(|behind| (behind, &apart as &dyn Fn()));
         // SAFETY: the driver holds.
         let written =
             unsafe { capture::write(&path, begin, store, &still, payloads, known, behind) }?;
+        files.finish()?;
         Ok(destination.close(&path, written)?)
     }
 

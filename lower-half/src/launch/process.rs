@@ -9,6 +9,7 @@ use stillpoint_wrappers::gate::{GatePage, Services, page};
 use super::error::LaunchError;
 use crate::arch::registers;
 use crate::arch::springboard::Piece;
+use crate::executor::files;
 use crate::gate::{descriptors, filter, holdings, rehearse, signals, stop};
 use crate::ground::{inherited, wake};
 use crate::launch::region;
@@ -82,6 +83,7 @@ unsafe extern "C" fn print(bytes: *const u8, count: usize) {
 /// Installs the handlers and the filter. With all signals blocked, on the main thread.
 pub fn begin(launch: Option<&Launch>, low_text: filter::LowText) -> Result<(), LaunchError> {
     capture::remember(launch);
+    files::remember(launch);
     parts::remember();
     holdings::inherit();
     if restarted() {

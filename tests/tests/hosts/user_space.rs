@@ -1,5 +1,7 @@
 //! A checkpoint directory on a file system in user space that is late in one operation after the other: epochs are committed, and whoever asks meanwhile is told.
 
+use std::fs;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -30,6 +32,8 @@ const ALL: [&str; 16] = [
     "fsyncdir", "read", "opendir", "readdir", "release", "flock",
 ];
 const ALL_BY: Duration = Duration::from_millis(20);
+/// An open that nobody waits for.
+const LATE_OPEN: Duration = Duration::from_secs(3);
 
 #[test]
 fn a_directory_in_user_space_that_is_late_in_any_operation_costs_no_epoch() {
@@ -38,6 +42,47 @@ fn a_directory_in_user_space_that_is_late_in_any_operation_costs_no_epoch() {
         Directory::new("user-space")?.run(|directory| {
             let trial = Trial::new(&program, 2, directory)?.with(&["4", "4"]);
             play(&trial, &UserSpace::new(directory.path())?)
+        })
+    })();
+    if let Err(failed) = tested {
+        panic!("{failed}");
+    }
+}
+
+/// The earlier image that an incremental one builds on is opened again. That holds up the checkpoint, and not the application.
+#[test]
+fn an_earlier_image_that_is_opened_late_does_not_hold_the_application() {
+    let tested = (|| {
+        let program = Program::named(Kind::Special, "large_and_awake")?;
+        let _turn = Turn::take()?;
+        Directory::new("user-space-earlier")?.run(|directory| {
+            let trial = Trial::new(&program, 1, directory)?.with(&["4"]);
+            let late = UserSpace::new(directory.path())?;
+            let target = late.path().join("stillpoint.d");
+            let ask = |words: &[&str]| {
+                let words = words.iter().map(Path::new);
+                command::stillpoint(directory, words.chain([target.as_path()]))
+            };
+            let mut command = job::under_stillpoint(1, &target)?;
+            command.env("STILLPOINT_INCREMENTAL", "pages");
+            command.env("STILLPOINT_COPY", "off");
+            command.arg(trial.executable()).args(&trial.arguments);
+            let mut job = trial.launch(command)?;
+            trial.ready(&mut job)?;
+            ask(&["checkpoint"])?.expect(exit::DONE)?;
+            late.late(&["open"], LATE_OPEN)?;
+            ask(&["checkpoint", "--timeout", "1"])?
+                .expect_reason(exit::FAILED, "given up after 1 s in phase write")?;
+            late.late(&[], Duration::ZERO)?;
+            trial.go()?;
+            trial.ends_well(job)?;
+            let gap = fs::read_to_string(directory.file("gap")).map_err(|e| e.to_string())?;
+            let gap: f64 = gap.trim().parse().map_err(|_| "no number".to_owned())?;
+            ensure!(
+                gap < LATE_OPEN.as_secs_f64() / 2.0,
+                "it stood still for {gap} s"
+            );
+            Ok(())
         })
     })();
     if let Err(failed) = tested {

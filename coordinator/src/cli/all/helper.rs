@@ -33,7 +33,7 @@ impl OfUser {
             .map_err(|error| Failure::of(&error))?;
         let task: Task = serde_json::from_str(&line)
             .map_err(|error| Failure::failed(format!("cannot read the task: {error}")))?;
-        let until = Instant::now() + task.timeout;
+        let until = Instant::now() + task.timeout.time();
         let user = task.become_user.as_ref().map(|ids| ids.user);
         let whose = user.unwrap_or_else(|| geteuid().as_raw());
         let asks = matches!(task.deed, Deed::Checkpoint | Deed::Suspend);

@@ -12,9 +12,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use serde_json::Value;
+use stillpoint_protocol::plain;
 
 use super::supervise::Heard;
-use super::tell::plain;
 use super::words::{Deed, End};
 use super::{Asking, Everybody};
 use crate::cli::{Failure, Outcome, print};
@@ -40,7 +40,7 @@ impl Everybody {
 
 /// As a label's value stands between quotes: the encoder writes it as it is, and a user has named his jobs.
 fn escaped(text: &str) -> String {
-    plain(text).replace('\\', r"\\").replace('"', "\\\"")
+    plain::line(text).replace('\\', r"\\").replace('"', "\\\"")
 }
 
 fn text(heard: &Heard) -> Result<String, std::fmt::Error> {
@@ -194,7 +194,7 @@ mod tests {
         ] {
             assert!(text.contains(line), "no {line}:\n{text}");
         }
-        assert!(text.contains("name=\"a\\\"b?c\\\\\""), "{text}");
+        assert!(text.contains("name=\"a\\\"b\\\\u{a}c\\\\\""), "{text}");
         assert!(text.ends_with("# EOF\n"), "{text}");
         for line in text.lines() {
             assert!(

@@ -5,7 +5,7 @@
 //! user's files or coordinators are, the others' helpers do not wait for them, and the command waits for none longer than `--timeout`
 //! (`supervise.rs`).
 
-mod by_hand;
+mod again;
 mod helper;
 mod jobs;
 mod metrics;
@@ -24,6 +24,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
+use stillpoint_protocol::Span;
 use stillpoint_protocol::command::Asked;
 
 use super::{Failure, Outcome};
@@ -42,7 +43,7 @@ const TO_LOOK: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug, Default, Args)]
 pub struct Everybody {
     /// Every job with ranks on this host: yours, or those of all users if you are root
-    #[arg(long, env = "STILLPOINT_ALL")]
+    #[arg(long)]
     pub all: bool,
 
     /// With --all: only jobs of this user, by name or number
@@ -120,10 +121,10 @@ impl Everybody {
                 slurm_job: self.slurm_job.clone(),
                 below,
             },
-            timeout: asking.timeout.unwrap_or(match deed {
+            timeout: Span::from(asking.timeout.unwrap_or(match deed {
                 Deed::Checkpoint | Deed::Suspend => TIMEOUT,
                 Deed::Status | Deed::Resume { .. } => TO_LOOK,
-            }),
+            })),
             waits: asking.waits,
             asked: None,
             left: asking.left,

@@ -30,7 +30,7 @@ pub fn suspended(task: &Task, users: Option<&[u32]>, quiet: bool) -> Heard {
             let visit = Visit::pay(user, &launch).ok()?;
             let wanted = Wanted {
                 suspend: true,
-                timeout: Some(task.timeout),
+                timeout: Some(task.timeout.time()),
                 waits: task.waits,
                 asked: task.asked.clone(),
             };

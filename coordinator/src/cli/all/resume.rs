@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use super::by_hand;
+use super::again::{Again, SlurmId};
 use super::helper::Speaker;
 use super::words::{Deed, End, Job, Task, Word};
 use super::{Asking, Everybody};
 use crate::cli::units::parse_duration;
 use crate::cli::{Failure, Outcome};
 use crate::registry::{Entry, Registry};
+use stillpoint_protocol::Span;
 use stillpoint_protocol::job_file::JobFile;
 
 /// How long the batch system may take for an answer.
@@ -28,12 +29,12 @@ pub struct Resume {
     everybody: Everybody,
 
     /// Requeue the batch jobs of Slurm (scontrol requeue); print the command for all other jobs
-    #[arg(long, env = "STILLPOINT_RUN")]
+    #[arg(long)]
     run: bool,
 
     /// With --all: time limit [default: 30s]
     #[arg(long, env = "STILLPOINT_TIMEOUT", value_name = "TIME", value_parser = parse_duration)]
-    timeout: Option<Duration>,
+    timeout: Option<Span>,
 
     /// Print JSON
     #[arg(long, env = "STILLPOINT_JSON")]
@@ -49,7 +50,7 @@ impl Resume {
             ));
         }
         let asking = Asking {
-            timeout: self.timeout,
+            timeout: self.timeout.map(Span::time),
             json: self.json,
             ..Asking::default()
         };
@@ -77,44 +78,33 @@ pub fn all(task: &Task, run: bool, speaker: &Speaker) {
 
 fn carry_on(entry: &Entry, job: &JobFile, run: bool) -> End {
     // Only Slurm's jobs have a command that starts them again whatever has become of them.
-    let slurm = entry.batch.as_ref();
-    let Some(batch) = slurm.filter(|batch| batch.slurm) else {
-        let command = by_hand::command(entry, job);
-        return match run {
-            false => End::Carries {
-                command,
-                done: false,
-            },
-            true => End::Stays {
-                why: format!("it is no job of Slurm: {command}"),
-                status: Failure::FAILED,
-                left: None,
-            },
-        };
+    let batch = entry.batch.as_ref().filter(|batch| batch.slurm);
+    let id = batch.and_then(|batch| SlurmId::of(&batch.id));
+    let again = match &id {
+        Some(id) => Again::Requeue(id.clone()),
+        None => Again::by_hand(entry, job),
     };
-    let command = format!("scontrol requeue {}", batch.id);
-    if !run {
-        return End::Carries {
-            command,
-            done: false,
-        };
+    match id {
+        _ if !run => End::Carries { again, done: false },
+        None => End::ByHand(again),
+        Some(id) => requeued(&id, again),
     }
-    match requeue(&batch.id) {
-        Ok(()) => End::Carries {
-            command,
-            done: true,
-        },
+}
+
+fn requeued(id: &SlurmId, again: Again) -> End {
+    match requeue(id) {
+        Ok(()) => End::Carries { again, done: true },
         Err(why) => End::Stays {
-            why: format!("{command}: {why}"),
+            why: format!("{}: {why}", again.command()),
             status: Failure::FAILED,
             left: None,
         },
     }
 }
 
-fn requeue(id: &str) -> Result<(), String> {
+fn requeue(id: &SlurmId) -> Result<(), String> {
     let mut child = Command::new("scontrol")
-        .args(["requeue", id])
+        .args(["requeue", id.as_str()])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

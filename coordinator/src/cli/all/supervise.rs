@@ -50,7 +50,7 @@ enum Event {
 
 /// Has a helper for each user do its task; what came of the jobs. Each is told as it ends, unless `quiet`.
 pub fn all(tasks: Vec<(u32, Task)>, quiet: bool) -> Heard {
-    let longest = tasks.iter().map(|(_, task)| task.timeout).max();
+    let longest = tasks.iter().map(|(_, task)| task.timeout.time()).max();
     let begun = Instant::now();
     let limit = longest.unwrap_or_default() + FOR_AN_ANSWER + FOR_THE_HELPER;
     let (said, hear) = mpsc::channel();

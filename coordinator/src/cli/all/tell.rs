@@ -4,28 +4,29 @@ use std::io::{IsTerminal, Write};
 
 use serde_json::{Value, json};
 
+use super::again::Again;
 use super::supervise::Heard;
 use super::words::{Deed, End, Job};
 use crate::cli::units::bytes;
 use crate::cli::{Failure, Outcome, print, print_json};
 use crate::names::name_of;
-
-/// What a user has named cannot speak to the terminal.
-pub fn plain(text: &str) -> String {
-    let plain = |c: char| if c.is_control() { '?' } else { c };
-    text.chars().map(plain).collect()
-}
+use stillpoint_protocol::plain::line;
 
 fn named(user: u32, job: &Job) -> String {
     let place = match job.directory.is_empty() {
         true => String::new(),
         false => format!(", {}", job.directory),
     };
-    plain(&format!("{} ({}{place})", job.name, name_of(user)))
+    let named = format!("{} ({}{place})", job.name, name_of(user));
+    line(&named).into_owned()
+}
+
+fn no_job_of_slurm(again: &Again) -> String {
+    format!("it is no job of Slurm: {}", again.command())
 }
 
 /// One line of what came of a job.
-fn line(user: u32, job: &Job, end: &End) -> String {
+fn what_came(user: u32, job: &Job, end: &End) -> String {
     let what = match end {
         End::Epoch {
             epoch,
@@ -47,13 +48,14 @@ fn line(user: u32, job: &Job, end: &End) -> String {
         }
         End::Signalled { ranks: 1 } => "ended: its rank got SIGUSR1".to_owned(),
         End::Signalled { ranks } => format!("ended: its {ranks} ranks got SIGUSR1"),
-        End::Carries { command, done } => match done {
-            true => format!("carries on: {command}"),
-            false => command.clone(),
+        End::Carries { again, done } => match done {
+            true => format!("carries on: {}", again.command()),
+            false => again.command(),
         },
+        End::ByHand(again) => format!("stays: {}", no_job_of_slurm(again)),
         End::Shown(_) => String::new(),
     };
-    format!("{}: {}", named(user, job), plain(&what))
+    format!("{}: {}", named(user, job), line(&what))
 }
 
 /// Tells of each job as it ends, a line each; on a terminal what goes on stands below them.
@@ -86,8 +88,8 @@ impl Progress {
     pub fn phase(&self, job: &Job, text: &str) {
         if self.terminal && !self.quiet {
             let (ended, found) = (self.ended, self.found);
-            let text = plain(&format!("{ended} of {found} jobs; {}: {text}", job.name));
-            self.show(&format!("\r\x1b[K{text}"));
+            let text = format!("{ended} of {found} jobs; {}: {text}", job.name);
+            self.show(&format!("\r\x1b[K{}", line(&text)));
         }
     }
 
@@ -96,7 +98,7 @@ impl Progress {
         if !self.quiet {
             self.end();
             // A reader that has gone cannot be told.
-            let _ = print(&(line(user, job, end) + "\n"));
+            let _ = print(&(what_came(user, job, end) + "\n"));
         }
     }
 
@@ -165,8 +167,11 @@ fn in_json((user, job, end): &(u32, Job, End)) -> Value {
             "outcome": "stays", "why": why, "status": status, "left": left,
         }),
         End::Signalled { ranks } => json!({ "outcome": "signalled", "ranks": ranks }),
-        End::Carries { command, done } => json!({
-            "outcome": if *done { "resumed" } else { "waits" }, "command": command,
+        End::Carries { again, done } => json!({
+            "outcome": if *done { "resumed" } else { "waits" }, "command": again.command(),
+        }),
+        End::ByHand(again) => json!({
+            "outcome": "stays", "why": no_job_of_slurm(again), "status": Failure::FAILED, "left": null,
         }),
     };
     let who = json!({ "uid": user, "user": name_of(*user) });
@@ -191,17 +196,17 @@ fn table(heard: &Heard) -> Outcome {
     for (user, job, end) in heard {
         let shown = |field: &str| match end {
             End::Shown(shown) => match &shown[field] {
-                Value::String(text) => plain(text),
+                Value::String(text) => line(text).into_owned(),
                 Value::Number(number) => number.to_string(),
                 _ => "-".to_owned(),
             },
             _ => "-".to_owned(),
         };
-        let (user, name) = (name_of(*user), plain(&job.name));
+        let (user, name) = (name_of(*user), line(&job.name));
         let (state, ranks, epoch) = (shown("state"), shown("ranks"), shown("epoch"));
         let place = match end {
-            End::Stays { why, .. } => plain(why),
-            _ => plain(&job.directory),
+            End::Stays { why, .. } => line(why),
+            _ => line(&job.directory),
         };
         text.push_str(&format!(
             "{user:<12} {name:<20} {state:<10} {ranks:>6} {epoch:>6}  {place}\n"

@@ -4,12 +4,13 @@
 //! nothing else: it has no say in what becomes of other users' jobs.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use stillpoint_protocol::Span;
 use stillpoint_protocol::command::Asked;
 
 use super::Left;
+use super::again::Again;
 
 /// What is done with each job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +47,7 @@ pub struct Task {
     /// Whom the helper becomes before it does anything; `None`: it stays who it is.
     pub become_user: Option<Ids>,
     pub filter: Filter,
-    pub timeout: Duration,
+    pub timeout: Span,
     /// Whether what hinders a checkpoint is waited for until then.
     pub waits: bool,
     pub asked: Option<Asked>,
@@ -108,12 +109,14 @@ pub enum End {
     /// As `stillpoint status --json` shows it.
     Shown(Box<serde_json::Value>),
     /// What carries it on; and whether that was done.
-    Carries { command: String, done: bool },
+    Carries { again: Again, done: bool },
+    /// It was to be carried on, and nobody but its user can.
+    ByHand(Again),
 }
 
 impl End {
     /// Whether what was wanted has been done.
     pub fn is_good(&self) -> bool {
-        !matches!(self, End::Stays { .. })
+        !matches!(self, End::Stays { .. } | End::ByHand(_))
     }
 }

@@ -32,6 +32,7 @@ impl Member {
             launch: place.launch.clone(),
             restarted_from: None,
             returns: false,
+            late: false,
         }))?;
         member.wait(|message| match message {
             ToAgent::Welcome => Some(Ok(())),

@@ -4,6 +4,8 @@ use stillpoint_image::{Description, Manifest, RegionBytes};
 use stillpoint_incremental::viability::{Expected, Record, Taken};
 use stillpoint_multilevel::units::show_seconds;
 
+use stillpoint_protocol::plain::line;
+
 use crate::cli::units::bytes;
 
 /// Of all images together, and of each what the model said.
@@ -97,7 +99,7 @@ pub fn by_region(images: &[Description]) -> String {
         for region in &image.regions {
             let (mapped, name) = (region.region.bytes(), &region.region.name);
             let start = format!("{:x}", region.region.start);
-            text += &row(&start, mapped, region.bytes, name);
+            text += &row(&start, mapped, region.bytes, &line(name));
         }
         text += &row("all", image.sizes.region_bytes, image.bytes, "");
     }

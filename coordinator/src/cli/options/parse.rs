@@ -3,21 +3,23 @@
 use std::str::FromStr;
 
 use nix::sys::signal::Signal;
-use stillpoint_protocol::Silence;
+use stillpoint_protocol::{Silence, plain};
 
 use crate::cli::units::parse_duration;
 
 /// A name must not look like a directory, or TARGET could mean either.
 pub fn parse_name(text: &str) -> Result<String, String> {
-    match text.is_empty() || text.contains('/') || text.chars().any(char::is_control) {
-        true => Err("a name is not empty and has no '/' and no control characters".to_owned()),
+    match text.is_empty() || text.contains('/') || plain::line(text) != text {
+        true => Err(
+            "a name is not empty and has no '/' and nothing but characters that show".to_owned(),
+        ),
         false => Ok(text.to_owned()),
     }
 }
 
 pub fn parse_silence(text: &str) -> Result<Silence, String> {
     let (shortest, longest) = (Silence::SHORTEST, Silence::LONGEST);
-    Silence::new(parse_duration(text)?)
+    Silence::new(parse_duration(text)?.time())
         .ok_or_else(|| format!("a host may be silent for {shortest} to {longest}, not for {text}"))
 }
 

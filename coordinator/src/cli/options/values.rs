@@ -5,8 +5,6 @@ use stillpoint_incremental::tracking::Tracking;
 use stillpoint_protocol::agent::Incremental;
 use stillpoint_protocol::launch;
 
-use crate::job;
-
 /// What is done where it is worth it, in any case, or never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum When {
@@ -21,16 +19,6 @@ impl From<When> for launch::GpuStaging {
             When::Auto => launch::GpuStaging::Auto,
             When::On => launch::GpuStaging::On,
             When::Off => launch::GpuStaging::Off,
-        }
-    }
-}
-
-impl From<When> for job::Precopy {
-    fn from(when: When) -> job::Precopy {
-        match when {
-            When::Auto => job::Precopy::Auto,
-            When::On => job::Precopy::On,
-            When::Off => job::Precopy::Off,
         }
     }
 }
@@ -106,6 +94,23 @@ impl From<MappedFiles> for launch::MappedFiles {
             MappedFiles::Auto => launch::MappedFiles::Auto,
             MappedFiles::Refer => launch::MappedFiles::Refer,
             MappedFiles::Keep => launch::MappedFiles::Keep,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SyncFiles {
+    Open,
+    All,
+    Off,
+}
+
+impl From<SyncFiles> for launch::SyncFiles {
+    fn from(which: SyncFiles) -> launch::SyncFiles {
+        match which {
+            SyncFiles::Open => launch::SyncFiles::Open,
+            SyncFiles::All => launch::SyncFiles::All,
+            SyncFiles::Off => launch::SyncFiles::Off,
         }
     }
 }

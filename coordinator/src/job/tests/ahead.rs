@@ -1,9 +1,9 @@
 //! Suspends that copy ahead.
 
 use super::*;
-use crate::job::{Copies, Precopy};
+use crate::job::Copies;
 
-fn running(precopy: Precopy) -> World {
+fn running(precopy: bool) -> World {
     let mut world = World::of(Settings {
         copies: Some(Copies { most: None }),
         incremental: Incremental::Pages,
@@ -44,7 +44,7 @@ impl World {
         self.input(Input::Checkpoint {
             watcher,
             suspend: true,
-            timeout: Some(Duration::from_secs(seconds)),
+            timeout: Some(Duration::from_secs(seconds).into()),
             waits: false,
             asked: None,
         });
@@ -79,7 +79,7 @@ fn ahead(world: &World, watcher: u64) -> Option<u64> {
 #[test]
 fn a_suspend_comes_after_an_epoch_behind_the_application() {
     for by_signal in [false, true] {
-        let mut world = running(Precopy::On);
+        let mut world = running(true);
         match by_signal {
             false => world.ask(1, true),
             true => world.signal(),
@@ -99,19 +99,19 @@ fn a_suspend_comes_after_an_epoch_behind_the_application() {
 #[test]
 fn no_epoch_comes_ahead_where_nothing_is_gained_by_it() {
     assert!({
-        let mut world = running(Precopy::Off);
+        let mut world = running(false);
         world.ask(1, true);
         world.stops(1)
     });
     let without = [
         Settings {
             incremental: Incremental::Pages,
-            precopy: Precopy::On,
+            precopy: true,
             ..World::settings(None)
         },
         Settings {
             copies: Some(Copies { most: None }),
-            precopy: Precopy::On,
+            precopy: true,
             ..World::settings(None)
         },
     ];
@@ -125,7 +125,7 @@ fn no_epoch_comes_ahead_where_nothing_is_gained_by_it() {
 
 #[test]
 fn what_goes_wrong_ahead_leaves_the_suspend_its_turn() {
-    let mut world = running(Precopy::On);
+    let mut world = running(true);
     world.ask(1, true);
     world.up_to_seal(1);
     // Whoever joins it is served by the suspend then.
@@ -141,7 +141,7 @@ fn what_goes_wrong_ahead_leaves_the_suspend_its_turn() {
     assert_eq!(ahead(&world, 2), None);
 
     // A refusal counts when it is the suspend's own.
-    let mut world = running(Precopy::On);
+    let mut world = running(true);
     world.ask(1, true);
     let hindrance = Progress::CheckResult {
         refusals: vec!["a child lives".to_owned()],
@@ -157,52 +157,9 @@ fn what_goes_wrong_ahead_leaves_the_suspend_its_turn() {
 }
 
 #[test]
-fn auto_looks_at_what_the_last_epochs_took() {
-    // Nothing is known: all is to be written.
-    let mut world = running(Precopy::Auto);
-    world.ask(1, true);
-    assert!(!world.stops(1));
-    // What is written in no time, and what has just been written, is not worth it.
-    for (seconds, pause, stops) in [(0.1, 100, true), (3.0, 3, true), (3.0, 100, false)] {
-        let mut world = running(Precopy::Auto);
-        world.ask(1, false);
-        world.behind(1, 5, seconds);
-        world.now += Duration::from_secs(pause);
-        world.ask(2, true);
-        assert_eq!(world.stops(2), stops, "{seconds} s, {pause} s ago");
-    }
-}
-
-#[test]
-fn auto_expects_as_many_bytes_as_the_time_since_tells() {
-    let mut world = running(Precopy::Auto);
-    world.ask(1, false);
-    world.behind(1, 5, 3.0);
-    world.now += Duration::from_secs(1000);
-    world.ask(2, false);
-    // A tenth of a second in a thousand.
-    world.behind(2, 6, 0.1);
-    world.now += Duration::from_secs(500);
-    world.ask(3, true);
-    assert!(world.stops(3));
-}
-
-#[test]
 fn an_epoch_ahead_takes_no_more_than_half_of_the_time_there_is() {
-    for (precopy, limit, stops) in [
-        (Precopy::Auto, 5, true),
-        (Precopy::Auto, 10, false),
-        (Precopy::On, 5, false),
-    ] {
-        let mut world = running(precopy);
-        world.ask(1, false);
-        world.behind(1, 5, 3.0);
-        world.now += Duration::from_secs(100);
-        world.ask_within(2, limit);
-        assert_eq!(world.stops(2), stops, "{precopy:?}, {limit} s");
-    }
     // It takes longer than one could tell.
-    let mut world = running(Precopy::On);
+    let mut world = running(true);
     world.ask_within(1, 10);
     world.up_to_seal(1);
     world.all_say(1, Progress::Apart);
@@ -216,23 +173,8 @@ fn an_epoch_ahead_takes_no_more_than_half_of_the_time_there_is() {
 }
 
 #[test]
-fn after_a_signal_auto_copies_ahead_only_where_it_knows_that_there_is_time() {
-    let mut world = running(Precopy::Auto);
-    world.signal();
-    assert!(world.stops(1));
-    for (seconds, stops) in [(3.0, false), (12.0, true)] {
-        let mut world = running(Precopy::Auto);
-        world.ask(1, false);
-        world.behind(1, 5, seconds);
-        world.now += Duration::from_secs(100);
-        world.signal();
-        assert_eq!(world.stops(2), stops, "{seconds} s");
-    }
-}
-
-#[test]
 fn a_checkpoint_that_is_on_its_way_to_the_still_point_is_the_epoch_ahead() {
-    let mut world = running(Precopy::On);
+    let mut world = running(true);
     world.ask(1, false);
     world.all_say(1, Progress::Clocks { clocks: vec![] });
     world.ask(2, true);
@@ -244,7 +186,7 @@ fn a_checkpoint_that_is_on_its_way_to_the_still_point_is_the_epoch_ahead() {
     world.all_say(1, counts(2));
     world.all_say(1, Progress::Sealed);
     world.input(Input::Prepared {
-        epoch: 5,
+        attempt: 1,
         result: Ok(()),
     });
     world.all_say(1, Progress::Apart);
@@ -255,4 +197,19 @@ fn a_checkpoint_that_is_on_its_way_to_the_still_point_is_the_epoch_ahead() {
     world.suspended(2, 6);
     assert_eq!(ahead(&world, 2), Some(5));
     assert_eq!(ahead(&world, 3), Some(5));
+}
+
+#[test]
+fn an_epoch_ahead_that_is_committed_is_told_of_where_the_job_ends_before_its_suspend() {
+    let mut world = running(true);
+    world.ask(1, true);
+    world.behind(1, 5, 3.0);
+    for rank in 0..RANKS {
+        world.agent(rank, FromAgent::Exiting { status: 0 });
+        world.input(Input::Disconnected { rank });
+    }
+    let [ToCommand::Aborted { ahead, .. }] = world.told(1)[..] else {
+        panic!("{:?}", world.told(1));
+    };
+    assert_eq!(*ahead, Some(5));
 }

@@ -50,7 +50,7 @@ fn images_are_not_written_before_the_directory_is_there() {
     world.all_say(1, Progress::Sealed);
     assert_eq!(world.orders().last(), Some(&&Order::Seal));
     world.input(Input::Prepared {
-        epoch: 5,
+        attempt: 1,
         result: Err("/d: read-only file system".into()),
     });
     assert!(matches!(world.told(1)[..], [ToCommand::Aborted { .. }]));

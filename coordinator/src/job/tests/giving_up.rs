@@ -22,7 +22,7 @@ fn a_rank_that_dies_before_the_commit_aborts_it_and_the_epoch_is_discarded() {
             }
         }
         world.input(Input::Disconnected { rank: 2 });
-        let [ToCommand::Aborted { reason }] = world.told(1)[..] else {
+        let [ToCommand::Aborted { reason, .. }] = world.told(1)[..] else {
             panic!("{steps}: {:?}", world.told(1));
         };
         assert!(
@@ -123,7 +123,7 @@ fn a_full_disk_aborts_with_the_reason_and_the_rank() {
             reason: "no space left".into(),
         },
     );
-    let [ToCommand::Aborted { reason }] = world.told(1)[..] else {
+    let [ToCommand::Aborted { reason, .. }] = world.told(1)[..] else {
         panic!("{:?}", world.told(1));
     };
     assert_eq!(reason, "rank 1 (process 11 on h): no space left");
@@ -143,7 +143,7 @@ fn a_commit_that_fails_releases_the_job() {
     world.ask(1, true);
     world.up_to_commit(1);
     world.input(Input::Committed {
-        epoch: 5,
+        attempt: 1,
         result: Err("rename: input/output error".into()),
     });
     assert!(matches!(world.told(1)[..], [ToCommand::Aborted { .. }]));
@@ -158,7 +158,7 @@ fn a_request_that_takes_too_long_is_given_up_and_says_what_it_waited_for() {
     world.input(Input::Checkpoint {
         watcher: 1,
         suspend: false,
-        timeout: Some(Duration::from_secs(7)),
+        timeout: Some(Duration::from_secs(7).into()),
         waits: false,
         asked: None,
     });
@@ -172,7 +172,7 @@ fn a_request_that_takes_too_long_is_given_up_and_says_what_it_waited_for() {
     assert_eq!(world.orders().last(), Some(&&Order::Poll { poll: 1 }));
     world.sleep();
     assert_eq!(world.now, Duration::from_secs(7));
-    let [ToCommand::Aborted { reason }] = world.told(1)[..] else {
+    let [ToCommand::Aborted { reason, .. }] = world.told(1)[..] else {
         panic!("{:?}", world.told(1));
     };
     assert_eq!(
@@ -219,4 +219,128 @@ fn ranks_that_do_not_say_that_they_run_again_are_not_waited_for_for_ever() {
     assert_eq!(world.now - failed, Patience::default().release);
     world.ask(2, false);
     assert_eq!(world.epoch_under_way(), 6);
+}
+
+#[test]
+fn a_directory_that_an_earlier_try_has_got_is_not_taken() {
+    let mut world = World::running();
+    world.input(Input::Checkpoint {
+        watcher: 1,
+        suspend: true,
+        timeout: Some(Duration::from_secs(60).into()),
+        waits: true,
+        asked: None,
+    });
+    world.all_say(1, Progress::Clocks { clocks: vec![] });
+    world.all_say(1, parked(1));
+    let refusals = vec!["a file is open".to_owned()];
+    world.all_say(1, Progress::CheckResult { refusals });
+    world.all_say(1, Progress::Released);
+    // The file system takes its time: the directory of the first try is made now, and removed afterwards.
+    assert!(world.has(&Output::Discard { epoch: 5 }));
+    world.sleep();
+    let sealed = |world: &mut World| {
+        world.all_say(2, Progress::Clocks { clocks: vec![] });
+        world.all_say(2, parked(1));
+        world.all_say(2, Progress::CheckResult { refusals: vec![] });
+        world.all_say(2, counts(1));
+        world.sleep();
+        world.all_say(2, counts(2));
+        world.all_say(2, Progress::Sealed);
+    };
+    let prepared = |world: &mut World, attempt| {
+        world.input(Input::Prepared {
+            attempt,
+            result: Ok(()),
+        });
+    };
+    prepared(&mut world, 1);
+    sealed(&mut world);
+    assert_eq!(world.orders().last(), Some(&&Order::Seal));
+    prepared(&mut world, 2);
+    assert_eq!(world.orders().last(), Some(&&Order::Write));
+}
+
+#[test]
+fn a_refusal_of_an_earlier_attempt_does_not_end_this_one() {
+    let mut world = World::running();
+    world.ask(1, false);
+    let refuse = |attempt| FromAgent::Refuse {
+        attempt,
+        reason: "a socket is open".into(),
+    };
+    world.agent(0, refuse(1));
+    world.all_say(1, Progress::Released);
+    world.ask(2, false);
+    world.agent(1, refuse(1));
+    assert!(world.told(2).is_empty());
+    world.up_to_commit(2);
+}
+
+#[test]
+fn a_suspend_by_signal_that_has_failed_is_tried_again_while_there_is_time() {
+    let mut world = World::running();
+    world.agent(0, FromAgent::SuspendWanted { signal: 10 });
+    world.up_to_write(1);
+    // It has joined the attempt, and is told.
+    world.ask(1, false);
+    let reason = "no space left".to_owned();
+    world.say(2, 1, Progress::WriteFailed { reason });
+    assert!(matches!(world.told(1)[..], [ToCommand::Aborted { .. }]));
+    let orders = world.orders();
+    assert!(matches!(orders[..], [.., Order::Abort { again: true, .. }]));
+    world.all_say(1, Progress::Released);
+    world.sleep();
+    world.up_to_commit(2);
+    world.committed(6);
+    assert_eq!(world.job.fate().state, JobState::Suspended);
+}
+
+#[test]
+fn a_suspend_by_signal_that_always_fails_is_tried_less_and_less_often_and_comes_to_an_end() {
+    let mut world = World::running();
+    world.agent(0, FromAgent::SuspendWanted { signal: 10 });
+    let patience = Patience::default().still_point;
+    for attempt in 1.. {
+        world.up_to_write(attempt);
+        let reason = "no space left".to_owned();
+        world.say(2, attempt, Progress::WriteFailed { reason });
+        world.all_say(attempt, Progress::Released);
+        if world.job.deadline().is_none() {
+            assert!((20..400).contains(&attempt), "{attempt}");
+            break;
+        }
+        world.sleep();
+        if world.now >= patience {
+            break;
+        }
+    }
+    assert_eq!(world.now, patience);
+    assert_eq!(world.job.status(world.now).waits_for, [] as [String; 0]);
+    let orders = world.orders();
+    assert!(orders.contains(&&Order::Abort {
+        reason: "rank 2 (process 12 on h): no space left".into(),
+        again: true
+    }));
+}
+
+#[test]
+fn a_rank_that_can_never_write_its_image_refuses_once() {
+    let mut world = World::running();
+    world.input(Input::Checkpoint {
+        watcher: 1,
+        suspend: true,
+        timeout: Some(Duration::from_secs(60).into()),
+        waits: true,
+        asked: None,
+    });
+    world.up_to_write(1);
+    let refusals = vec!["no file may be so long".to_owned()];
+    world.say(0, 1, Progress::CheckResult { refusals });
+    let [ToCommand::Refused { reasons }] = world.told(1)[..] else {
+        panic!("{:?}", world.told(1));
+    };
+    assert_eq!(reasons, &["rank 0: no file may be so long".to_owned()]);
+    world.all_say(1, Progress::Released);
+    assert!(world.job.deadline().is_none());
 }

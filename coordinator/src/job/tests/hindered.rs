@@ -9,7 +9,7 @@ impl World {
         self.input(Input::Checkpoint {
             watcher,
             suspend: true,
-            timeout: Some(Duration::from_secs(seconds)),
+            timeout: Some(Duration::from_secs(seconds).into()),
             waits: true,
             asked: None,
         });
@@ -99,7 +99,7 @@ fn a_suspend_by_signal_is_tried_again_and_an_end_of_the_job_ends_it() {
     world.hindered_try(2);
     world.input(Input::Disconnected { rank: 1 });
     assert!(
-        matches!(world.told(1).last(), Some(ToCommand::Aborted { reason }) if reason.contains("has died")),
+        matches!(world.told(1).last(), Some(ToCommand::Aborted { reason, .. }) if reason.contains("has died")),
         "{:?}",
         world.told(1)
     );

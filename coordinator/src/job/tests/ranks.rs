@@ -122,3 +122,42 @@ fn a_barrier_opens_when_all_have_come_and_can_be_used_again() {
         assert!(world.has(&passed));
     }
 }
+
+#[test]
+fn two_processes_that_start_mpi_as_one_rank_can_not_be_checkpointed() {
+    let mut world = World::running();
+    let program = |pid| Hello {
+        pid,
+        late: true,
+        ..hello(1)
+    };
+    let mut world_of_scripts = World::starting();
+    for rank in 0..RANKS {
+        world_of_scripts.job.admit(hello(rank), world.now).unwrap();
+    }
+    // A script hands over to one program, and is asked for a checkpoint while a second one comes.
+    let scripts = &mut world_of_scripts;
+    scripts.job.admit(program(21), world.now).unwrap();
+    for rank in 0..RANKS {
+        scripts.agent(rank, FromAgent::MpiReady);
+    }
+    scripts.ask(1, true);
+    let refused = scripts.job.admit(program(22), world.now).unwrap_err();
+    assert!(
+        refused.contains("two processes start MPI as rank 1"),
+        "{refused}"
+    );
+    scripts.input(Input::Tick);
+    assert!(matches!(scripts.told(1)[..], [ToCommand::Refused { .. }]));
+    assert!(matches!(scripts.orders().last(), Some(Order::Abort { .. })));
+    scripts.all_say(1, Progress::Released);
+    scripts.ask(2, false);
+    let [ToCommand::Refused { reasons }] = scripts.told(2)[..] else {
+        panic!("{:?}", scripts.told(2));
+    };
+    assert_eq!(reasons, &[refused]);
+    // A rank that starts a program with MPI is that rank.
+    world.job.admit(program(21), world.now).unwrap_err();
+    world.ask(1, true);
+    world.up_to_commit(1);
+}

@@ -13,7 +13,7 @@ fn patient(watcher: u64, seconds: u64) -> Input {
     Input::Checkpoint {
         watcher,
         suspend: false,
-        timeout: Some(Duration::from_secs(seconds)),
+        timeout: Some(Duration::from_secs(seconds).into()),
         waits: true,
         asked: None,
     }
@@ -198,6 +198,7 @@ fn lets_go(elsewhere: impl Fn(u32) -> Hello) {
     assert_eq!(
         world.orders().last(),
         Some(&&Order::Abort {
+            again: false,
             reason: format!("rank 1 on {} cannot be reached", elsewhere(1).host)
         })
     );

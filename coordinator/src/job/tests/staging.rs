@@ -75,7 +75,7 @@ fn staged() -> World {
     sized(&mut world, 1);
     world.all_say(1, Progress::Staged(written(), Moved::default()));
     world.input(Input::Committed {
-        epoch: 5,
+        attempt: 1,
         result: Ok("/d/epoch-000005.staged".into()),
     });
     world.all_say(1, Progress::Released);
@@ -162,7 +162,10 @@ fn an_epoch_is_committed_when_it_is_durable_and_not_when_it_is_staged() {
 fn the_next_checkpoint_waits_for_the_flush() {
     let mut world = staged();
     world.ask(2, true);
-    assert!(!world.has(&Output::Prepare { epoch: 6 }));
+    assert!(!world.has(&Output::Prepare {
+        attempt: 2,
+        epoch: 6
+    }));
     assert_eq!(
         world.job.deadline(),
         None,
@@ -173,7 +176,10 @@ fn the_next_checkpoint_waits_for_the_flush() {
         epoch: 5,
         result: Ok("/d/epoch-000005".into()),
     });
-    assert!(world.has(&Output::Prepare { epoch: 6 }));
+    assert!(world.has(&Output::Prepare {
+        attempt: 2,
+        epoch: 6
+    }));
     // A suspend goes to the slow tier at once.
     world.up_to_write(2);
     assert!(world.orders().contains(&&Order::Write));
@@ -196,7 +202,7 @@ fn a_rank_that_dies_before_the_flush_leaves_the_epoch_staged() {
     let mut world = staged();
     flushed(&mut world, [0]);
     world.input(Input::Disconnected { rank: 1 });
-    let [ToCommand::Aborted { reason }] = world.told(1)[..] else {
+    let [ToCommand::Aborted { reason, .. }] = world.told(1)[..] else {
         panic!("{:?}", world.told(1));
     };
     assert!(
@@ -215,7 +221,10 @@ fn a_flush_that_fails_is_told_and_the_job_goes_on() {
     world.agent(2, FromAgent::Flushed { epoch: 5, problem });
     assert!(matches!(world.told(1)[..], [ToCommand::Aborted { .. }]));
     world.ask(2, false);
-    assert!(world.has(&Output::Prepare { epoch: 6 }));
+    assert!(world.has(&Output::Prepare {
+        attempt: 2,
+        epoch: 6
+    }));
 }
 
 #[test]
@@ -230,7 +239,7 @@ fn what_fits_nowhere_ends_the_attempt_with_a_reason() {
         slow_room: 100 * MB,
     };
     world.all_say(1, Progress::Sized(sized));
-    let [ToCommand::Aborted { reason }] = world.told(1)[..] else {
+    let [ToCommand::Aborted { reason, .. }] = world.told(1)[..] else {
         panic!("{:?}", world.told(1));
     };
     assert!(

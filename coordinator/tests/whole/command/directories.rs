@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use stillpoint_image::Manifest;
 use stillpoint_protocol::job_file::{JobFile, JobState};
 
 use super::house::House;
@@ -138,14 +139,11 @@ fn another_programs_epoch_is_not_carried_on_unasked() {
 #[test]
 fn a_job_that_has_finished_is_not_begun_again() {
     let house = House::new();
-    let dir = house.checkpoints();
     let first = house.launch(3, "", &["run", "sh"]);
     house.until_state("running");
     house.succeeds(&["suspend"]);
     first.end_well();
-    let mut job = JobFile::read(&dir).unwrap();
-    job.state = JobState::Finished;
-    job.write(&dir).unwrap();
+    finish(&house);
     for again in 0..2 {
         let ends = house.launch(3, "", &["run", "--resume", "sh"]).wait();
         for (rank, (status, text)) in ends.iter().enumerate() {
@@ -159,6 +157,136 @@ fn a_job_that_has_finished_is_not_begun_again() {
     assert_eq!(house.until_state("running")["restarted_from"], 1);
     house.succeeds(&["suspend"]);
     more.end_well();
+}
+
+#[test]
+fn an_epoch_under_the_name_of_another_one_is_broken() {
+    let house = suspended();
+    let dir = house.checkpoints();
+    fs::rename(dir.join("epoch-000001"), dir.join("epoch-000005")).unwrap();
+    for command in ["verify", "inspect", "restart"] {
+        house.refuses(&[command, "d"], 1, &["epoch 5", "epoch 1"]);
+    }
+}
+
+/// Its job says that it has come to its end.
+fn finish(house: &House) {
+    let dir = house.checkpoints();
+    let mut job = JobFile::read(&dir).unwrap();
+    job.state = JobState::Finished;
+    job.write(&dir).unwrap();
+}
+
+#[test]
+fn another_job_does_not_begin_where_one_has_epochs_and_has_not_finished() {
+    let house = suspended();
+    let dir = house.checkpoints();
+    let before = names(&dir);
+    let words = [
+        "epoch 1 here is of the job 'sh', which is suspended",
+        "--discard",
+    ];
+    house.refuses(&["run", "true"], 2, &words);
+    house.refuses(&["run", "sh"], 2, &words);
+    let here = ["restart", "d", "--dir", "other"];
+    let other = house.launch(1, "", &here);
+    while !house.output(&["suspend", "./other"]).status.success() {}
+    other.end_well();
+    house.refuses(&["restart", "other", "--dir", "d"], 2, &words);
+    assert_eq!(names(&dir), before);
+    // It carries on as if nobody had come.
+    let ranks = house.launch(1, "", &["run", "--resume", "sh"]);
+    assert_eq!(house.until_state("running")["restarted_from"], 1);
+    drop(ranks);
+    house.until_state("failed");
+    let words = ["epoch 1 here is of the job 'sh', which has failed"];
+    house.refuses(&["run", "sh"], 2, &words);
+    let ranks = house.launch(1, "", &["run", "--discard", "true"]);
+    let shown = house.until_state("running");
+    assert_eq!(shown["epochs"], serde_json::json!([]));
+    house.succeeds(&["suspend"]);
+    ranks.end_well();
+    assert_eq!(
+        house.until_state("suspended")["epochs"],
+        serde_json::json!([1])
+    );
+}
+
+#[test]
+fn resume_goes_by_the_job_that_was_started_last() {
+    let house = suspended();
+    finish(&house);
+    let ranks = house.launch(1, "", &["run", "sh"]);
+    assert_eq!(
+        house.until_state("running")["epoch"],
+        1,
+        "it is still there"
+    );
+    drop(ranks);
+    house.until_state("failed");
+    // That job has written nothing, and the epoch is of the one before.
+    let ranks = house.launch(1, "", &["run", "--resume", "sh"]);
+    let shown = house.until_state("running");
+    assert_eq!(shown["restarted_from"], serde_json::Value::Null, "{shown}");
+    house.succeeds(&["suspend"]);
+    let (status, said) = ranks.wait().remove(0);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("epoch 1 here is of another job"), "{said}");
+    let ranks = house.launch(1, "", &["run", "--resume", "sh"]);
+    assert_eq!(house.until_state("running")["restarted_from"], 2);
+    house.succeeds(&["suspend"]);
+    ranks.end_well();
+    // A copy is another job, and goes on with the epochs that it has found.
+    run(
+        "cp",
+        &[Path::new("-a"), &house.checkpoints(), &house.path("copy")],
+    );
+    for _ in 0..2 {
+        let again = house.launch(1, "", &["run", "--resume", "--dir", "copy", "sh"]);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let from = || house.json(&["status", "./copy", "--json"])["restarted_from"].clone();
+        while from() != 3 {
+            assert!(Instant::now() < deadline, "it carries on from {}", from());
+        }
+        drop(again);
+    }
+}
+
+#[test]
+fn nothing_that_others_have_written_speaks_to_the_terminal() {
+    let house = suspended();
+    let dir = house.checkpoints();
+    let hostile = "melt\x1b]0;x\x07\u{9b}2J\u{202e}\nepoch 9 committed";
+    let mut job = JobFile::read(&dir).unwrap();
+    job.name = hostile.into();
+    job.command = vec![hostile.into()];
+    job.reason = Some(hostile.into());
+    job.write(&dir).unwrap();
+    let epoch = dir.join("epoch-000001");
+    let mut manifest = Manifest::read(&epoch).unwrap();
+    manifest.name = hostile.into();
+    manifest.command = vec![hostile.into()];
+    manifest.stillpoint = hostile.into();
+    manifest.write(&epoch).unwrap();
+    for arguments in [
+        &["status", "./d"][..],
+        &["status", "./d", "--json"],
+        &["inspect", "d"],
+        &["inspect", "d", "--json"],
+        &["verify", "d"],
+        &["suspend", "./d"],
+        &["run", "true"],
+        &["run", "--resume", "true"],
+    ] {
+        let said = house.output(arguments);
+        for text in [said.stdout, said.stderr] {
+            let text = String::from_utf8(text).unwrap();
+            let acts = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+            assert!(!text.contains(acts), "{arguments:?}: {text:?}");
+            let forged = text.lines().any(|line| line.starts_with("epoch 9"));
+            assert!(!forged, "{arguments:?}: {text}");
+        }
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use stillpoint_image::Reader;
 use stillpoint_protocol::beginning::{self, Awaits, Missing};
 use stillpoint_protocol::job_file::{JobFile, JobState};
 use stillpoint_protocol::launch::Launch;
+use stillpoint_protocol::plain;
 
 use crate::support::{Agent, Builds, Character, End};
 
@@ -60,7 +61,7 @@ fn joined(launch: &Launch) -> JobFile {
             // Another opening of the pipe; the one that was left stays, as nobody minds here.
             let answer = File::open(format!("/proc/self/fd/{answer}")).unwrap();
             if let Err(why) = beginning::hear(answer, first) {
-                eprintln!("stillpoint: {why}");
+                eprintln!("stillpoint: {}", plain::line(&why.to_string()));
                 beginning::tell(&launch.launch, launch.size.saturating_sub(1), &why);
                 std::process::exit(why.status.into());
             }

@@ -68,6 +68,7 @@ impl Agent {
             launch: job.launch.clone(),
             restarted_from: None,
             returns: false,
+            late: false,
         };
         sender.send(&FromAgent::Hello(hello)).unwrap();
         let mut agent = Agent {

@@ -67,8 +67,10 @@ impl Job {
             command: vec!["app".into()],
             working_directory: "/".into(),
             restarted_from: None,
+            origin: None,
+            discard: false,
             keep: 2,
-            interval,
+            interval: interval.map(Into::into),
             operators: None,
             suspended_status: 0,
             requeue: None,
@@ -76,7 +78,7 @@ impl Job {
             incremental: stillpoint_protocol::agent::Incremental::Off,
             dedup: true,
             copies: None,
-            precopy: stillpoint::job::Precopy::Off,
+            precopy: false,
             staging: None,
             recovers: None,
             predecessor: None,
@@ -144,7 +146,7 @@ impl Job {
     pub fn checkpoint(&self, suspend: bool, timeout_seconds: Option<u64>) -> ToCommand {
         let mut receiver = self.ask(&FromCommand::Checkpoint {
             suspend,
-            timeout_seconds,
+            timeout: timeout_seconds.map(|seconds| Duration::from_secs(seconds).into()),
             waits: false,
             asked: None,
         });

@@ -37,6 +37,7 @@ use stillpoint_protocol::launch::Launch;
 use stillpoint_protocol::tier::{Announced, Rates, Sized, Tiers};
 use stillpoint_protocol::{Sender, Terms};
 
+use crate::capture::access::{Access, Revoked};
 use held::Held;
 use throttle::Throttle;
 
@@ -197,14 +198,18 @@ impl Staging {
     }
 
     /// How much there is to write, and how much room; earlier epochs leave the fast tier.
-    pub fn size(&self, attempt: u64, bytes: u64) -> Sized {
+    pub fn size(&self, attempt: u64, bytes: u64, access: &Access) -> Result<Sized, Revoked> {
         let shared = &self.shared;
+        // The slow tier may take its time.
+        let slow_room = shared.slow_room();
+        // A later attempt must find its own room.
+        let _inside = access.enter()?;
         shared.held.make_room(attempt);
-        Sized {
+        Ok(Sized {
             bytes,
             fast_room: shared.held.room(),
-            slow_room: shared.slow_room(),
-        }
+            slow_room,
+        })
     }
 
     /// Copies what is held of an epoch to the slow tier, in the background.

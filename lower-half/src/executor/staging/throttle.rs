@@ -4,6 +4,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use stillpoint_protocol::Span;
+
 /// A wait that was longer than asked for is made up for, as far as this.
 const CREDIT: Duration = Duration::from_millis(5);
 
@@ -29,7 +31,8 @@ impl Throttle {
         let Some(limit) = self.limit else {
             return;
         };
-        let time = Duration::from_secs_f64(bytes as f64 / limit as f64);
+        let time = Duration::try_from_secs_f64(bytes as f64 / limit as f64);
+        let time = Span::from(time.unwrap_or(Span::LONGEST)).time();
         let now = Instant::now();
         let until = {
             let mut passed = self.passed.lock().unwrap_or_else(PoisonError::into_inner);

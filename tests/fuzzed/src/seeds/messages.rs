@@ -20,7 +20,7 @@ pub fn messages() -> Vec<Vec<u8>> {
     add(&mut seeds, 1, &to_agents());
     let checkpoint = FromCommand::Checkpoint {
         suspend: true,
-        timeout_seconds: Some(9),
+        timeout: Some(std::time::Duration::from_secs(9).into()),
         waits: true,
         asked: Some(Asked {
             by: "root".into(),
@@ -133,6 +133,7 @@ fn from_agents() -> Vec<FromAgent> {
             launch: "l".into(),
             restarted_from: Some(3),
             returns: true,
+            late: false,
         }),
         FromAgent::Exiting { status: -7 },
         FromAgent::Tier(announced()),

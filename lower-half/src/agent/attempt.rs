@@ -235,7 +235,7 @@ impl Attempt {
                 }
                 return Ok(Outcome::Released);
             }
-            Order::Abort { reason } => {
+            Order::Abort { reason, .. } => {
                 pass(Point::GivenUp);
                 soon::given_up(&reason);
                 self.release();

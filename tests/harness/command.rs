@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::place::{self, Directory};
-use crate::{Failed, ensure, interrupt};
+use crate::{Failed, ensure, interrupt, strike};
 
 /// The exit statuses that the command documents.
 pub mod exit {
@@ -211,6 +211,16 @@ pub fn state(directory: &Directory, target: &Path) -> Result<String, Failed> {
         .as_str()
         .map(str::to_owned)
         .ok_or_else(|| format!("no state: {}", answer.show()))
+}
+
+/// Whether `stillpoint status` says that a job runs. It is asked only once job.json says so: who waits for a job asks
+/// again and again, and a file costs less than a command.
+pub fn says_it_runs(directory: &Directory, target: &Path) -> Result<(), Failed> {
+    let file = strike::job_file(target)?;
+    ensure!(file["state"] == "running", "job.json: {}", file["state"]);
+    let state = state(directory, target)?;
+    ensure!(state == "running", "it is '{state}'");
+    Ok(())
 }
 
 /// The committed epochs in a checkpoint directory, oldest first.

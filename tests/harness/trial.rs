@@ -174,9 +174,8 @@ impl<'a> Trial<'a> {
     pub fn runs_again(&self, job: &mut Job) -> Result<(), Failed> {
         let mut latest = String::new();
         job.until("running again", PATIENCE, |_| {
-            let state = command::state(self.directory, &self.epochs_at());
-            latest = format!("{state:?}");
-            state.as_deref() == Ok("running")
+            let runs = command::says_it_runs(self.directory, &self.epochs_at());
+            runs.map_err(|why| latest = why).is_ok()
         })
         .map_err(|failed| format!("{failed}\nstate: {latest}"))
     }

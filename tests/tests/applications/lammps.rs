@@ -115,9 +115,8 @@ fn melts_in(melt: Melt, directory: &Directory, seed: &mut Seed) -> Result<(), Fa
         let until = (part * third + seed.below(third * 2 / 3)).max(1) as usize;
         // (The log tells what was computed before the restart, too.)
         job.until("so far", PATIENCE, |_| {
-            let state = command::state(directory, &target);
-            state.as_deref() == Ok("running")
-                && thermo(&fs::read_to_string(&log).unwrap_or_default()).len() >= until
+            thermo(&fs::read_to_string(&log).unwrap_or_default()).len() >= until
+                && command::says_it_runs(directory, &target).is_ok()
         })?;
         thread::sleep(seed.moment(Duration::from_millis(40)));
         command::suspend(directory, &target)?

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -219,6 +220,8 @@ impl Heat<'_> {
     pub fn idle(&self, job: &mut Job) -> Result<(), Failed> {
         let target = self.target().display().to_string();
         job.until("idle", PATIENCE, |_| {
+            // The command takes processor time from the job that it asks about.
+            thread::sleep(Duration::from_millis(20));
             let shown = command::stillpoint(self.directory, ["status", &target, "--json"]);
             let shown = shown.and_then(|answer| answer.json());
             shown.is_ok_and(|shown| shown["live"].is_object() && shown["live"]["phase"].is_null())

@@ -328,12 +328,11 @@ unsafe fn within(
     let leader = all.iter().position(|rank| *rank == other.leader);
     let leader = leader.ok_or(class::RANK)? as i32;
     let tag = Identity::new(origin, &members).tag();
-    // SAFETY: inside a stub.
-    let clock = unsafe { collective::cell_for(&all_of(&members)) }.map_err(|_| class::INTERN)?;
     let mut word = 0;
     let at = &raw mut word;
     // SAFETY: inside; the group is ours, and its word is looked for in each launch.
     unsafe {
+        let clock = collective::cell_for(&all_of(&members)).map_err(|_| class::INTERN)?;
         let both = group::create(all);
         let made = group::word(both).and_then(|_| {
             check(collective::clocked(clock, |d| {

@@ -102,11 +102,12 @@ unsafe fn has_begun(it: &Request) -> bool {
         if waiting == 0 {
             return true;
         }
+        // Whether later ones are over below nobody may have asked yet.
         let later = request::live().into_iter().filter(|other| {
-            let other = &**other;
-            let same =
-                (other.communicator, other.peer, other.tag) == (it.communicator, it.peer, it.tag);
-            is(other) && other.is_sent() && same && other.begun > it.begun
+            let (request, other) = (*other, &**other);
+            let same = (other.communicator, other.peer, other.tag)
+                == (it.communicator, it.peer, it.tag);
+            same && other.begun > it.begun && is(request) && sent(request) && is(request)
         });
         waiting as usize <= later.count()
     }

@@ -93,7 +93,8 @@ fn take<S: Mutant>(job: &Job<S>, ranks: &mut Ranks, number: usize) {
         }
         (Step::Sending, Op::Deliver { to }) => match is_delivered::<S>(ranks, number, to) {
             true => {
-                ranks[number].told_early |= ranks[to].taken[number] < ranks[number].sent[to];
+                let early = ranks[to].taken[number] < ranks[number].sent[to];
+                ranks[number].told_early |= early;
                 ranks[number].leave();
             }
             false => ranks[number].blocked::<S>(false),

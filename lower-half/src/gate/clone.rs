@@ -54,6 +54,7 @@ pub fn on_clone(call: &mut Call) -> isize {
         }
     } else {
         sites::before_sharing();
+        identity::step_over_taken();
     }
     let Some(thread) = Thread::take() else {
         return errno(libc::EAGAIN);
@@ -239,6 +240,7 @@ fn on_shared_stack(
     tls: usize,
 ) -> isize {
     sites::before_sharing();
+    identity::step_over_taken();
     let (alternate, stack) = (call.frame().alternate_stack(), call.frame().register(SP));
     let here = (&raw const alternate) as usize;
     let end = if alternate.contains(&here) && !alternate.contains(&stack) {
@@ -315,6 +317,7 @@ pub fn on_fork(call: &mut Call, flags: usize) -> isize {
     };
     // The child would find nothing where its parent's memory has not come yet.
     arriving::wait();
+    identity::step_over_taken();
     // SAFETY: without CLONE_VM the child goes on with a copy of this very stack.
     let result = gate::while_still(|| unsafe { syscall6(libc::SYS_clone, arguments) });
     if result == 0 && identity::is_taken(syscall::getpid()) {

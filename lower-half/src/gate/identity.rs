@@ -3,13 +3,15 @@
 //!
 //! Rules of this place: runs in the trap's handler. Ids that are not known as virtual pass through unchanged.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use super::SavedStateError;
 use super::call::{Call, errno};
 use super::timers;
 use crate::arch::layout::{Slot, slot};
-use crate::arch::syscall;
+use crate::arch::enter;
+use crate::arch::syscall::{self, failed};
+use crate::ground::unnoticed::LOWEST;
 use crate::threads::registry::{self, Thread};
 
 /// In a forked child: the parent's ids, real in the high half, virtual in the low.
@@ -132,11 +134,66 @@ pub fn is_taken(real: u32) -> bool {
             || registry::each().any(|thread| differs(thread.virtual_tid(), thread.real_tid())))
 }
 
-/// Takes the end of a child that had an id which is taken; the application is not told of it.
-pub fn discard(child: u32) {
+/// `/proc/sys/kernel/ns_last_pid`: the id that the kernel gave last; -1: not known.
+static LAST: AtomicI32 = AtomicI32::new(-1);
+
+fn watch_ids() {
+    let path = c"/proc/sys/kernel/ns_last_pid".as_ptr() as usize;
+    let (here, flags) = (libc::AT_FDCWD as usize, libc::O_RDONLY | libc::O_CLOEXEC);
+    // SAFETY: the path ends in NUL; what is closed has just been opened.
+    unsafe {
+        let opened = syscall::syscall4(libc::SYS_openat, here, path, flags as usize, 0);
+        if failed(opened) {
+            return;
+        }
+        let (opened, above) = (opened as usize, libc::F_DUPFD_CLOEXEC as usize);
+        let kept = syscall::syscall3(libc::SYS_fcntl, opened, above, LOWEST as usize);
+        syscall::syscall3(libc::SYS_close, opened, 0, 0);
+        LAST.store(if failed(kept) { -1 } else { kept as i32 }, Ordering::Relaxed);
+    }
+}
+
+fn last_id() -> Option<u32> {
+    let file = usize::try_from(LAST.load(Ordering::Relaxed)).ok()?;
+    let mut text = [0u8; 16];
+    let place = text.as_mut_ptr() as usize;
+    // SAFETY: the kernel writes into the text.
+    let bytes = unsafe { syscall::syscall4(libc::SYS_pread64, file, place, text.len(), 0) };
+    let digits = text.get(..usize::try_from(bytes).ok()?)?;
+    let number = core::str::from_utf8(digits).ok()?;
+    number.trim_end().parse().ok()
+}
+
+/// A process is about to be made: ids that are taken and that the kernel would give next are given to nobody. Where others make processes at the
+/// same time, or the kernel does not say, [`is_taken`] finds what gets through.
+pub fn step_over_taken() {
+    /// How far ahead.
+    const NEAR: u32 = 8;
+    /// More are not next to one another.
+    const MOST: usize = 64;
+    for _ in 0..MOST {
+        let near = |last: u32| (1..=NEAR).any(|more| is_taken(last.wrapping_add(more)));
+        if !last_id().is_some_and(near) {
+            return;
+        }
+        let child = enter::take_id();
+        if failed(child) {
+            return;
+        }
+        reap(child as u32);
+    }
+}
+
+fn reap(child: u32) {
     let (all, pid) = (libc::__WALL as usize, child as usize);
     // SAFETY: no status is asked for.
     while unsafe { syscall::syscall4(libc::SYS_wait4, pid, 0, all, 0) } == errno(libc::EINTR) {}
+}
+
+/// Takes the end of a child that had an id which is taken; the application is not told of it, unless another of
+/// its threads has taken the signal.
+pub fn discard(child: u32) {
+    reap(child);
     let chld = 1u64 << (libc::SIGCHLD - 1);
     let (mut info, at_once) = ([0u32; 32], [0u64; 2]);
     // SAFETY: every signal is blocked here; the structure has the kernel's 128 bytes.
@@ -249,5 +306,6 @@ pub fn restore(saved: &[u8]) -> Result<(), SavedStateError> {
         Slot::KnownPid,
         id.ok_or(SavedStateError::Value { part: "identity" })?,
     );
+    watch_ids();
     Ok(())
 }

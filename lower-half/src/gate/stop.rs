@@ -16,7 +16,6 @@ use crate::arch::frame::Frame;
 use crate::arch::syscall::{failed, futex_wait, futex_wake, syscall3, syscall4, yield_now};
 use crate::arch::{registers, short};
 use crate::gate::{descriptors, identity, signals};
-use crate::ground::told;
 use crate::threads::registry::{self, State, Thread, flag};
 use crate::threads::{beneath, deadlines, handler_stack, interrupted};
 
@@ -161,11 +160,7 @@ pub fn stop(threads: &[Thread]) {
         return;
     }
     HOLD.store(1, Ordering::Release);
-    told::apart(|| {
-        for thread in &asked {
-            interrupted::note_call(*thread, thread.real_tid());
-        }
-    });
+    interrupted::note_calls(&asked);
     for thread in asked {
         thread.notes().flags.fetch_or(flag::STOP, Ordering::AcqRel);
         signal_thread(thread.real_tid());

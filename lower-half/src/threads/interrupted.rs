@@ -13,7 +13,7 @@
 //! While the thread is stopped the application's own signals wait; one that the call would have ended must end it all the
 //! same ([`by_handler`]).
 //!
-//! Rules of this place: all but [`note_call`] runs in signal handlers, on the application's stack.
+//! Rules of this place: all but [`note_calls`] runs in signal handlers, on the application's stack.
 
 use core::sync::atomic::Ordering;
 
@@ -23,6 +23,7 @@ use super::{beneath, deadlines, partly};
 use crate::arch::PAGE;
 use crate::arch::frame::{BEHIND, Frame, PC, RESULT, SP, WORD};
 use crate::arch::springboard::{self, SYSCALL};
+use crate::ground::told;
 
 const EINTR: isize = -(libc::EINTR as isize);
 /// In r11 of a frame that stands before a call which the stop signal has interrupted. The call itself changes r11.
@@ -152,26 +153,46 @@ fn text_of(path: &str) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&std::fs::read(path)?).into_owned())
 }
 
+/// Notes the system calls that threads are blocked in, and since when, where that is for as long as a socket says. On a thread of the lower half.
+pub fn note_calls(threads: &[Thread]) {
+    let seen: Vec<_> = told::apart(|| threads.iter().map(|it| note_call(*it)).collect());
+    // Descriptors are the application's here only.
+    let of_socket = |call: Option<[u64; 2]>| {
+        call.is_some_and(|[number, fd]| deadlines::of_socket(number as usize, fd as usize))
+    };
+    let both = threads.iter().zip(seen);
+    let timed: Vec<Thread> = both
+        .filter(|(_, call)| of_socket(*call))
+        .map(|(thread, _)| *thread)
+        .collect();
+    if !timed.is_empty() {
+        told::apart(|| {
+            for thread in &timed {
+                let since = asleep_since(thread.real_tid()).unwrap_or(0);
+                thread.waits_since().store(since, Ordering::Relaxed);
+            }
+        });
+    }
+}
+
 /// Notes the system call that a thread is blocked in, from `/proc/self/task/TID/syscall`:
-/// `number arguments... stack-pointer instruction-pointer`, or `running`.
-pub fn note_call(thread: Thread, tid: u32) {
+/// `number arguments... stack-pointer instruction-pointer`, or `running`. Gives number and first argument.
+fn note_call(thread: Thread) -> Option<[u64; 2]> {
     let notes = thread.notes();
-    let text = text_of(&format!("/proc/self/task/{tid}/syscall")).unwrap_or_default();
+    let text = text_of(&format!("/proc/self/task/{}/syscall", thread.real_tid()));
+    let text = text.unwrap_or_default();
     let mut fields = text.split_whitespace();
     let number = fields.next().and_then(|number| number.parse::<u64>().ok());
     let first = fields.clone().next().and_then(hexadecimal);
     let end = fields.next_back().and_then(hexadecimal);
-    if let (Some(number), Some(end)) = (number, end) {
-        let timed = first.is_some_and(|fd| deadlines::of_socket(number as usize, fd as usize));
-        let since = if timed { asleep_since(tid) } else { None };
-        thread
-            .waits_since()
-            .store(since.unwrap_or(0), Ordering::Relaxed);
-        notes.call_end.store(end, Ordering::Relaxed);
-        notes.call.store(number + 1, Ordering::Release);
-    } else {
+    thread.waits_since().store(0, Ordering::Relaxed);
+    let (Some(number), Some(end)) = (number, end) else {
         notes.call.store(0, Ordering::Relaxed);
-    }
+        return None;
+    };
+    notes.call_end.store(end, Ordering::Relaxed);
+    notes.call.store(number + 1, Ordering::Release);
+    first.map(|first| [number, first])
 }
 
 fn hexadecimal(text: &str) -> Option<u64> {

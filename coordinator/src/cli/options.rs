@@ -137,7 +137,7 @@ pub struct LaunchOptions {
     pub lazy: bool,
 
     /// Most of a standard input to read ahead (4GiB, 500MB), where it is a pipe: a checkpoint holds what was read, and a restart needs no more
-    /// than what follows [default: 64MiB]
+    /// than what follows [default: 64MiB; most: 256MiB]
     #[arg(long, env = "STILLPOINT_INPUT_AHEAD", value_name = "BYTES", value_parser = parse_bytes)]
     pub input_ahead: Option<u64>,
 

@@ -87,8 +87,10 @@ pub const MAX_SIBLINGS: usize = 1024;
 pub const MAX_DEVICES: usize = 1024;
 /// Most bytes that a table may have.
 pub const MAX_SECTION_BYTES: u64 = 1 << 30;
-/// Most bytes that facts, inventory and all blobs together may have, each: whoever looks at an image holds them in memory.
+/// Most bytes that facts and inventory may have, each: whoever looks at an image holds them in memory.
 pub const MAX_STATE_BYTES: u64 = 64 << 20;
+/// Most bytes that all blobs together may have, which are held in memory too: one may be a standard input that was read ahead.
+pub const MAX_BLOB_BYTES: u64 = 320 << 20;
 
 /// At offset 0.
 #[repr(C)]
@@ -194,10 +196,10 @@ impl SectionKind {
             | SectionKind::Environment
             | SectionKind::Descriptors
             | SectionKind::Inventory
-            | SectionKind::Blob
             | SectionKind::Origins
             | SectionKind::Siblings
             | SectionKind::Devices => MAX_STATE_BYTES,
+            SectionKind::Blob => MAX_BLOB_BYTES,
         }
     }
 

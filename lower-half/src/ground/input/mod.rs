@@ -45,6 +45,8 @@ pub const VARIABLE: &str = "STILLPOINT_INPUT";
 
 /// Most bytes that are read ahead where nobody says how many.
 const MOST: u64 = 64 << 20;
+/// Most bytes whatever somebody says: an image holds them in one piece.
+const MOST_IN_AN_IMAGE: u64 = 256 << 20;
 /// The longest time that the feeder may take to hold still, and to take a message.
 const HOLDS: Duration = Duration::from_secs(20);
 /// Milliseconds between two looks at whether the checkpoint has been given up.
@@ -115,7 +117,7 @@ fn terms() -> Terms {
 }
 
 fn most() -> u64 {
-    terms().ahead.unwrap_or(MOST)
+    terms().ahead.unwrap_or(MOST).min(MOST_IN_AN_IMAGE)
 }
 
 /// Has the launcher's pipe fed to the program by way of another one. No other thread may have been started.

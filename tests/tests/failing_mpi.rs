@@ -27,7 +27,6 @@ fn a_probe_that_fails_refuses_the_checkpoint_until_it_works_again() {
 fn a_library_without_matched_probes_is_drained() {
     let tested = (|| {
         let program = Program::named(Kind::Still, "message_order")?;
-        let _turn = Turn::take()?;
         Directory::new("unmatched")?.run(|directory| {
             let mut trial = Trial::new(&program, 2, directory)?;
             trial.settings = vec![("OMPI_MCA_pml", "cm"), ("OMPI_MCA_mtl", "ofi")];

@@ -9,7 +9,6 @@ use stillpoint_tests::job;
 use stillpoint_tests::place::Directory;
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::Trial;
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -30,7 +29,6 @@ fn a_page_that_cannot_be_read_fails_the_checkpoint_by_name() {
 
 fn broken_page(copy: &'static str) -> Result<(), Failed> {
     let program = Program::named(Kind::Special, "broken_page")?;
-    let _turn = Turn::take()?;
     Directory::new("broken-page")?.run(|directory| {
         let mut trial = Trial::new(&program, 1, directory)?;
         trial.settings = vec![("STILLPOINT_COPY", copy)];
@@ -77,7 +75,6 @@ fn limited(command: &Command, kibibytes: u32) -> Command {
 fn a_program_starts_and_is_carried_in_half_a_gigabyte_of_addresses() {
     tested(|| {
         let program = Program::named(Kind::Still, "allocated_memory")?;
-        let _turn = Turn::take()?;
         Directory::new("half-a-gigabyte")?.run(|directory| {
             let trial = Trial::new(&program, 2, directory)?;
             let mut command = job::under_stillpoint(2, &trial.epochs_at())?;
@@ -94,12 +91,11 @@ fn a_program_starts_and_is_carried_in_half_a_gigabyte_of_addresses() {
     });
 }
 
-/// Where it is too little, a line says so.
+/// If it is too little, a line says so.
 #[test]
 fn too_few_addresses_are_a_line_that_says_so() {
     tested(|| {
         let program = Program::named(Kind::Still, "allocated_memory")?;
-        let _turn = Turn::take()?;
         Directory::new("too-few-addresses")?.run(|directory| {
             let trial = Trial::new(&program, 1, directory)?;
             let mut command = job::under_stillpoint(1, &trial.epochs_at())?;

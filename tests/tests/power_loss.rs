@@ -11,7 +11,6 @@ use stillpoint_tests::job::{self, Job};
 use stillpoint_tests::place::{self, Directory};
 use stillpoint_tests::program::{Kind, Program};
 use stillpoint_tests::trial::{PATIENCE, Trial};
-use stillpoint_tests::turn::Turn;
 use stillpoint_tests::{Failed, ensure};
 
 const BYTES: u64 = 256 << 20;
@@ -44,7 +43,6 @@ fn without_a_sync_the_program_s_files_are_lost_and_the_restart_says_so() {
 fn on_trial(sync: &'static str, test: impl FnOnce(&Trial) -> Result<(), Failed>) {
     let tested = (|| {
         let program = Program::named(Kind::Moving, "numbered_lines")?;
-        let _turn = Turn::take()?;
         Directory::new("power-loss")?
             .run(|directory| test(&Trial::new(&program, 2, directory)?.with(&[sync])))
     })();

@@ -95,7 +95,7 @@ impl Index {
         }
     }
 
-    /// What a chunk as it is stored is looked for by.
+    /// Returns the key of a chunk as it is stored.
     pub(crate) fn key(&self, stored: &[u8], codec: Codec, bytes: u32) -> Key {
         Key::of(stored, codec, bytes, self.seed)
     }

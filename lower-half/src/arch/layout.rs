@@ -97,7 +97,7 @@ pub const EXECUTABLE: usize = ARENA_START + 0x4060_0000;
 /// Islands of the executable's calls (`gate::sites`).
 pub const ISLANDS: Range<usize> = EXECUTABLE - 0x1_0000..EXECUTABLE;
 pub const STACK_TOP: usize = ARENA_START + 0x0f_0006_0000;
-/// What is said of a stack without a limit. Below its top it has 58 GiB.
+/// The size that a stack without a limit counts as. Below its top it has 58 GiB.
 pub const STACK_MOST: usize = 0x4_0000_0000;
 pub const BREAK_START: usize = ARENA_START + 0x10_0009_0000;
 pub const BREAK_END: usize = ARENA_START + 0x30_0000_0000;

@@ -126,7 +126,7 @@ pub struct Memory<'a> {
 
 impl<'a> Memory<'a> {
     /// # Safety
-    /// What can be loaded must stay so, and nobody may write to what is read through it, as long as the access is not revoked.
+    /// Loadable memory must stay so, and nobody may write to what is read through it, as long as the access is not revoked.
     pub unsafe fn through(access: &'a Access, loadable: &'a Loadable) -> Memory<'a> {
         Memory { access, loadable }
     }

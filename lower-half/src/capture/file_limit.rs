@@ -51,7 +51,7 @@ impl Drop for Lifted {
     }
 }
 
-/// What the application's limit on address space is while it is lifted.
+/// The application's limit on address space while it is lifted.
 static APPLICATIONS: Mutex<Option<libc::rlimit>> = Mutex::new(None);
 
 fn applications() -> MutexGuard<'static, Option<libc::rlimit>> {
@@ -62,7 +62,7 @@ fn applications() -> MutexGuard<'static, Option<libc::rlimit>> {
 pub struct SpaceLimit;
 
 impl SpaceLimit {
-    /// What an image is written with, if the application runs on meanwhile.
+    /// Bytes of addresses to write an image with while the application runs on.
     const ROOM: u64 = 128 << 20;
 
     /// Lifts the limit as far as this process may.

@@ -28,7 +28,7 @@ pub struct Guarded {
 /// The guards in these mappings, in order of address.
 ///
 /// # Errors
-/// Where the kernel does not tell.
+/// The kernel does not tell.
 pub fn survey(mappings: &[Mapping]) -> io::Result<Vec<Range<usize>>> {
     if !memory::may_be_guarded() {
         return Ok(Vec::new());
@@ -81,7 +81,7 @@ impl Guarded {
     /// Makes them again.
     ///
     /// # Errors
-    /// Where the kernel makes none there.
+    /// The kernel makes none there.
     pub fn restore(&self) -> Result<(), String> {
         memory::are_guarded();
         for (start, end) in &self.ranges {

@@ -67,7 +67,7 @@ pub struct Memory {
     pub private: Vec<Range<usize>>,
     /// Mappings that were made readable for a while.
     pub opened: Opened,
-    /// What of it can be loaded.
+    /// The memory that can be loaded.
     pub loadable: Loadable,
 }
 
@@ -276,7 +276,7 @@ fn readable(range: &Range<usize>, guards: &[Range<usize>]) -> io::Result<Vec<Ran
     Ok(ranges::joined(cut?))
 }
 
-/// Where the readable part of a range ends that nothing but a file's end cuts.
+/// Returns the end of the readable part of a range that nothing but a file's end cuts.
 fn readable_end(range: &Range<usize>) -> io::Result<usize> {
     let process = std::process::id() as usize;
     let readable = |page: usize| -> io::Result<bool> {

@@ -75,7 +75,7 @@ impl Loadable {
     /// Some of it cannot be read.
     ///
     /// # Safety
-    /// What can be loaded must still be there.
+    /// Loadable memory must still be there.
     pub unsafe fn copy(&self, from: usize, into: &mut [u8]) -> io::Result<()> {
         let length = into.len();
         if self.has(&(from..from + length)) {

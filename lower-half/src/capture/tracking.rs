@@ -1,7 +1,7 @@
 //! What the application has written to since the last epoch, by the best way that there is.
 //!
 //! The kernel keeps track of private anonymous memory (`stillpoint_tracking::wp_async`), and is asked each time of which: a mapping that grows takes its
-//! registration along, the new part without protection; one that moves loses it. What is not registered counts as written. Everything else than private
+//! registration along, the new part without protection; one that moves loses it. Memory that is not registered counts as written. Everything else than private
 //! anonymous memory always counts as written: it is little, or others write to it.
 //!
 //! Where it does not, everything counts as written, and what of it has changed shows when it is hashed. So it is on an older kernel; from when the application
@@ -138,7 +138,7 @@ impl Registered {
             found.extend(self.pages.written(whole)?);
             return Ok(());
         }
-        // Where it cannot be registered, it counts as written next time too.
+        // A mapping that cannot be registered counts as written next time too.
         let descriptor = faults::descriptor().filter(|_| Self::can(mapping));
         let registered = descriptor.filter(|it| wp_async::register(*it, &whole).is_ok());
         let Some(descriptor) = registered else {
@@ -257,7 +257,7 @@ mod tests {
         look(&[], "memory that nobody may write to is no other");
     }
 
-    /// What has grown, shrunk, moved or been cut since the last look is followed, not taken for the application's; and each write is seen.
+    /// Mappings that have grown, shrunk, moved or been cut since the last look are followed, not taken for the application's; and each write is seen.
     #[test]
     fn mappings_that_change_are_followed() {
         let _alone = ALONE.lock();

@@ -1,7 +1,7 @@
 //! Memory that the real MPI gives for a window.
 //!
 //! Where it is shared, the library in the upper half has mapped it a second time, and maps the new one there in a restart (`upper-half/src/windows/memory.rs`). So an
-//! image has it as memory that nobody shares. What another member's image has is left out (`gate::memory::held`).
+//! image has it as memory that nobody shares. Bytes in another member's image are left out (`gate::memory::held`).
 
 use std::collections::HashSet;
 use std::io;

@@ -8,8 +8,8 @@ use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use super::SavedStateError;
 use super::call::{Call, errno};
 use super::timers;
-use crate::arch::layout::{Slot, slot};
 use crate::arch::enter;
+use crate::arch::layout::{Slot, slot};
 use crate::arch::syscall::{self, failed};
 use crate::ground::unnoticed::LOWEST;
 use crate::threads::registry::{self, Thread};
@@ -149,7 +149,10 @@ fn watch_ids() {
         let (opened, above) = (opened as usize, libc::F_DUPFD_CLOEXEC as usize);
         let kept = syscall::syscall3(libc::SYS_fcntl, opened, above, LOWEST as usize);
         syscall::syscall3(libc::SYS_close, opened, 0, 0);
-        LAST.store(if failed(kept) { -1 } else { kept as i32 }, Ordering::Relaxed);
+        LAST.store(
+            if failed(kept) { -1 } else { kept as i32 },
+            Ordering::Relaxed,
+        );
     }
 }
 

@@ -203,7 +203,7 @@ pub fn on_mremap(call: &mut Call) -> isize {
     result
 }
 
-/// What has to move goes to the arena, or where the application wants it.
+/// A mapping that has to move goes to the arena, or where the application wants it.
 fn remap(call: &Call) -> isize {
     // What has not come yet comes to the old addresses.
     arriving::wait();

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::{cores, space};
 
-/// With less than this nothing is copied: what else an image takes has to come from it, and page tables.
+/// With less than this nothing is copied: the image's buffers and page tables have to come from it.
 const TIGHT: u64 = 64 << 20;
 
-/// What this rank may take for copies of its own memory: half of what is free.
+/// Returns the bytes that this rank may take for copies of its own memory: half of what is free.
 pub fn for_copies() -> u64 {
     match left() {
         left if left < TIGHT => 0,
@@ -16,7 +16,7 @@ pub fn for_copies() -> u64 {
     }
 }
 
-/// What this rank may still take: what is free, also in its control groups and those around them, shared by the ranks of the node; and what is left of the
+/// Returns the bytes that this rank may still take: free memory, also in its control groups and those around them, shared by the ranks of the node; and the rest of the
 /// addresses that it may have.
 pub fn left() -> u64 {
     let node = available(&fs::read_to_string("/proc/meminfo").unwrap_or_default()).unwrap_or(0);

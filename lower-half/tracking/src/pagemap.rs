@@ -132,7 +132,7 @@ impl PageMap {
     /// Whether the kernel keeps track of writes to everything that is mapped in a range ([`wp_async::register`](super::wp_async::register)): the
     /// registration goes with a mapping that grows, and is lost with one that moves.
     pub fn is_followed(&self, range: Range<usize>) -> io::Result<bool> {
-        // What is followed is not looked for, so that the kernel passes over its pages.
+        // Followed mappings are not looked for, so that the kernel passes over their pages.
         let mut argument = pm_scan_arg {
             size: size_of::<pm_scan_arg>() as u64,
             flags: ONLY_FOLLOWED,

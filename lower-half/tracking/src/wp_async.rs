@@ -69,7 +69,7 @@ pub fn register(descriptor: RawFd, range: &Range<usize>) -> io::Result<()> {
 /// and still seem to be protected.
 ///
 /// # Errors
-/// Where the range is not registered.
+/// The range is not registered.
 pub fn protect(descriptor: RawFd, range: &Range<usize>) -> io::Result<()> {
     let mut protect = uffdio_writeprotect {
         range: uffdio_range {

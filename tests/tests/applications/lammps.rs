@@ -156,7 +156,6 @@ fn lammps_reading_its_standard_input() {
     };
     const RUNS: u32 = 20;
     let tested = (|| {
-        let _turn = Turn::take()?;
         Directory::new("melt-read")?.run(|directory| melts_as_it_reads(melt, RUNS, directory))
     })();
     must(tested);

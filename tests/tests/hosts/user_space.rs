@@ -54,7 +54,6 @@ fn a_directory_in_user_space_that_is_late_in_any_operation_costs_no_epoch() {
 fn an_earlier_image_that_is_opened_late_does_not_hold_the_application() {
     let tested = (|| {
         let program = Program::named(Kind::Special, "large_and_awake")?;
-        let _turn = Turn::take()?;
         Directory::new("user-space-earlier")?.run(|directory| {
             let trial = Trial::new(&program, 1, directory)?.with(&["4"]);
             let late = UserSpace::new(directory.path())?;

@@ -66,7 +66,7 @@ impl Pool {
         // A block lies on a multiple of its size: so every alignment up to it is met.
         let start = (self.next as usize).wrapping_add(bytes - 1) & !(bytes - 1);
         if self.next.is_null() || start + bytes > self.end as usize {
-            // Where memory is short, what is asked for now.
+            // If memory is short, as much as is asked for now.
             let sizes = [CHUNK, whole_pages(bytes)];
             let chunks = sizes.map(|size| move || (arch::map(size), size));
             let found = chunks.iter().map(|map| map()).find(|(at, _)| !at.is_null());

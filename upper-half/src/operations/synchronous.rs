@@ -105,8 +105,8 @@ unsafe fn has_begun(it: &Request) -> bool {
         // Whether later ones are over below nobody may have asked yet.
         let later = request::live().into_iter().filter(|other| {
             let (request, other) = (*other, &**other);
-            let same = (other.communicator, other.peer, other.tag)
-                == (it.communicator, it.peer, it.tag);
+            let same =
+                (other.communicator, other.peer, other.tag) == (it.communicator, it.peer, it.tag);
             same && other.begun > it.begun && is(request) && sent(request) && is(request)
         });
         waiting as usize <= later.count()

@@ -129,7 +129,7 @@ impl Reader {
         };
         let threads = threads.clamp(1, self.chunks().len().div_ceil(8).max(1));
         std::thread::scope(|scope| {
-            // Where no thread can be started, others do its part.
+            // If no thread can be started, others do its part.
             let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
             let workers: Vec<_> = (1..threads).map_while(start).collect();
             let mine = work();

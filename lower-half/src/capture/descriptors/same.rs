@@ -20,7 +20,7 @@ pub enum Same {
     Unclear,
 }
 
-/// What is the same of two descriptors that lead to one open file.
+/// Two descriptors that lead to one open file have this in common.
 type Looks = (FileKey, i32, u64);
 
 fn looks(open: &Open) -> Looks {
@@ -38,13 +38,13 @@ pub fn compare(one: &Open, other: &Open) -> Same {
     }
 }
 
-/// Open files that have been met: a number that leads to each, and what the file is called by. Of those that look alike, in the order that the kernel has them
+/// Open files that have been met: a number that leads to each, and the file's name. Of those that look alike, in the order that the kernel has them
 /// in, where it tells.
 #[derive(Default)]
 pub struct Known(HashMap<Looks, Vec<(RawFd, usize)>>);
 
 impl Known {
-    /// What the open file is called by; `None`: it has not been met.
+    /// Returns the name of the open file; `None`: it has not been met.
     ///
     /// # Errors
     /// The number of one that may be the same: it cannot be told.
@@ -81,7 +81,7 @@ impl Known {
     }
 }
 
-/// Where a number's file is among these, or belongs; `None` where the kernel does not tell.
+/// Returns the place of a number's file among these, or the one where it belongs; `None`: the kernel does not tell.
 fn place(alike: &[(RawFd, usize)], number: RawFd) -> Option<Result<usize, usize>> {
     let mut told = true;
     let place = alike.binary_search_by(|(known, _)| {

@@ -61,7 +61,7 @@ pub(super) fn narrow(ranges: &[Range<u64>]) -> Vec<Range<usize>> {
 mod tests {
     use super::*;
 
-    /// What is carried and what is written together never have more runs than an image may have.
+    /// Carried and written runs together are never more than an image may have.
     #[test]
     fn what_is_not_too_scattered_has_room_in_an_image() {
         let (runs, stretches) = (MOST_RUNS / 4, MOST_STRETCHES);

@@ -11,7 +11,7 @@ pub struct Slot {
     /// One of [`FREE`], [`ASKED`], [`DONE`], [`FAILED`].
     pub state: AtomicU32,
     pub stretches: AtomicU32,
-    /// What cannot be read, and why not.
+    /// The address that cannot be read, and the error.
     pub failed_at: AtomicU64,
     pub error: AtomicU32,
 }

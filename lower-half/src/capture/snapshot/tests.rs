@@ -46,7 +46,7 @@ fn it_keeps_what_was_there_while_that_is_changed() {
             });
         }
     });
-    // What was left out is not there; what is there can still be had.
+    // Memory that was left out is not there; the rest can still be had.
     let gone = snapshot.copy(without.start as u64, &mut [0; 10]);
     let gone = gone.unwrap_err().to_string();
     assert!(gone.contains(&format!("{:#x}", without.start)), "{gone}");

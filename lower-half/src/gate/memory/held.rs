@@ -13,7 +13,7 @@ use crate::gate::call::Call;
 use crate::gate::sites;
 use crate::ground::lock::Lock;
 
-/// Memory that no image of this process needs. Where the list is full, an image has more bytes than it needs.
+/// Memory that no image of this process needs. If the list is full, an image has more bytes than it needs.
 static ELSEWHERE: Lock<Ranges> = Lock::new(Ranges::new());
 
 /// `madvise`, of what changes details of mappings.

@@ -53,7 +53,7 @@ pub fn rehearse(table: &Descriptors, living: &[Open], contents: &Contents) -> Ve
 /// A description and its place in the table.
 type Unit<'a> = (usize, &'a Description);
 
-/// What has to be open at a time to be tried: an epoll set or a file by itself, a pipe or a pair of sockets with both ends. So a process that has as many
+/// Groups descriptions that have to be open at a time to be tried: an epoll set or a file by itself, a pipe or a pair of sockets with both ends. So a process that has as many
 /// descriptors as it may have needs few more.
 fn units(table: &Descriptors) -> Vec<Vec<Unit<'_>>> {
     let mut units: Vec<Vec<Unit<'_>>> = Vec::new();
@@ -112,7 +112,7 @@ fn differences(
     let mut reasons = Vec::new();
     let (mut units, mut scratch) = (Vec::new(), Vec::new());
     for (unit, opened) in made {
-        // What is the launcher's comes from the new launch, whatever it is there.
+        // The launcher's streams come from the new launch, whatever they are there.
         let inherited = matches!(unit.1.kind, DescriptorKind::Inherited { .. });
         match Open::look(opened.as_raw_fd(), OWN) {
             Ok(_) if inherited => {}

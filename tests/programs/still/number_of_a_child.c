@@ -60,7 +60,8 @@ int main(int argc, char **argv) {
             CHECK(waitpid(-1, &status, WNOHANG) == -1 && errno == ECHILD, "another child than %d", child);
         }
     }
-    CHECK(ends == children, "%d signals for %d children", ends, children);
+    /* Two that end at once may be told of by one signal. */
+    CHECK(ends <= children, "%d signals for %d children", ends, children);
     over = 1;
     pthread_join(thread, NULL);
     return trial_finish();

@@ -18,6 +18,7 @@ static int line(void) {
 static long kind(void) {
     struct stat about;
     if (fstat(0, &about)) return -errno;
+    if (S_ISCHR(about.st_mode)) return S_IFCHR; /* a terminal may be none in the next launch */
     int bytes = fcntl(0, F_GETPIPE_SZ), mode = fcntl(0, F_GETFL);
     return (long)(about.st_mode & S_IFMT) << 40 | (long)(bytes > 0 ? bytes : 0) << 8 | (mode & O_ACCMODE);
 }

@@ -31,7 +31,13 @@ pub fn open(path: &Path) -> io::Result<File> {
     open_at(CWD, path, OFlags::RDONLY, Whose::Anyones)
 }
 
-/// Opens a file that is there to read it and to write to it.
+/// Opens a file that is there to write to it, and only that. An NFS client that may read the file reads a whole page to write a part of it, and writes the whole
+/// page later: it would put its old bytes over those that another host has written beside its own.
+pub fn overwrite(path: &Path) -> io::Result<File> {
+    open_at(CWD, path, OFlags::WRONLY, Whose::Anyones)
+}
+
+/// Opens a file that is there to read it and to write to it. No other host may write to it meanwhile.
 pub fn rewrite(path: &Path) -> io::Result<File> {
     open_at(CWD, path, OFlags::RDWR, Whose::Anyones)
 }

@@ -19,5 +19,5 @@ mod numbers;
 
 pub use directory::{Directory, Whose};
 pub use entries::make_all as make_shared;
-pub use file::{create, open, open_or_create, read, rewrite, scratch, stored_bytes};
+pub use file::{create, open, open_or_create, overwrite, read, rewrite, scratch, stored_bytes};
 pub use numbers::number_from;

@@ -1,12 +1,14 @@
 //! What may be in a directory that others can reach, and what becomes of it.
 
 use std::fs::{self, Permissions};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use stillpoint_directory::{Directory, Whose, create, open, open_or_create, read, scratch};
+use stillpoint_directory::{
+    Directory, Whose, create, open, open_or_create, overwrite, read, scratch,
+};
 
 fn kind<T>(result: std::io::Result<T>) -> ErrorKind {
     result.map(drop).unwrap_err().kind()
@@ -103,6 +105,17 @@ fn no_link_is_followed_and_no_fifo_waited_for() {
             .to_string()
             .contains("longer than 1 ")
     );
+}
+
+#[test]
+fn a_file_that_several_hosts_write_is_not_opened_to_read_it() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("image");
+    fs::write(&path, "0123456789").unwrap();
+    let mut file = overwrite(&path).unwrap();
+    file.write_all(b"abc").unwrap();
+    assert!(file.read(&mut [0; 1]).is_err());
+    assert_eq!(fs::read_to_string(&path).unwrap(), "abc3456789");
 }
 
 #[test]

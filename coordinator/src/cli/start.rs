@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use nix::unistd::geteuid;
 use stillpoint_directory::Directory;
 use stillpoint_faults::{Point, strike, this_is};
 use stillpoint_image::fast_tier::JobPart;
@@ -78,10 +79,23 @@ pub fn take(directory: &Path) -> Result<Directory, Failure> {
 
 pub fn cannot_write(directory: &Path, error: &io::Error) -> Failure {
     let shown = directory.display();
+    let squashed = squashed(error, geteuid().is_root());
     let text = format!(
-        "{shown}: cannot write checkpoints there: {error}: choose another directory with --dir"
+        "{shown}: cannot write checkpoints there: {error}{squashed}: choose another directory with --dir"
     );
     Failure::because(error, text)
+}
+
+/// An explanation of an error that root does not get from a local file system.
+fn squashed(error: &io::Error, is_root: bool) -> &'static str {
+    // An error without a number is one of Stillpoint's own.
+    let denied = error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_some();
+    match denied && is_root {
+        true => {
+            " (a file server may take root for another user, as NFS does with root_squash: run the job as the directory's owner)"
+        }
+        false => "",
+    }
 }
 
 /// The directories of a launch.
@@ -261,4 +275,19 @@ pub fn new_job_id() -> Result<String, Failure> {
 /// Text of an argument, for people and for the manifest; the application gets the bytes themselves.
 pub fn text(argument: &OsStr) -> String {
     argument.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::errno::Errno;
+
+    #[test]
+    fn root_is_told_of_root_squash_where_a_file_server_denies_it_something() {
+        let denied = io::Error::from(Errno::EACCES);
+        assert!(squashed(&denied, true).contains("root_squash"));
+        assert_eq!(squashed(&denied, false), "");
+        let full = io::Error::from(Errno::ENOSPC);
+        assert_eq!(squashed(&full, true), "");
+    }
 }

@@ -168,7 +168,7 @@ impl Held {
             .held_epoch(epoch)
             .and_then(|it| it.open_file(&name));
         let fast = fast.map_err(|error| failed(&from, "open the fast tier's part", error))?;
-        let slow = stillpoint_directory::rewrite(&to)
+        let slow = stillpoint_directory::overwrite(&to)
             .map_err(|error| failed(&to, "open the image", error))?;
         for record in records {
             strike(Point::FlushRead).map_err(|error| failed(&from, "read a block", error))?;

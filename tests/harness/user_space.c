@@ -1,5 +1,5 @@
 /* A file system in user space (FUSE) that shows a directory, and does what it is told late: `user_space LOWER SETTINGS MOUNTPOINT`. The file SETTINGS has a line
- * `OPERATION MILLISECONDS` for each operation that is to be late; it is read again each time. */
+ * `OPERATION MILLISECONDS` for each operation that is to be late; it is read again each time. The operation `open-image` is an open of a rank's image. */
 #define FUSE_USE_VERSION 31
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -121,6 +121,7 @@ static int on_create(const char *path, mode_t mode, struct fuse_file_info *info)
 
 static int on_open(const char *path, struct fuse_file_info *info) {
     late("open");
+    if (strstr(path, "/rank-")) late("open-image");
     BELOW(at, path);
     return opened(open(at, info->flags | O_CLOEXEC), info);
 }

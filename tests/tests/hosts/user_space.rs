@@ -69,7 +69,7 @@ fn an_earlier_image_that_is_opened_late_does_not_hold_the_application() {
             let mut job = trial.launch(command)?;
             trial.ready(&mut job)?;
             ask(&["checkpoint"])?.expect(exit::DONE)?;
-            late.late(&["open"], LATE_OPEN)?;
+            late.late(&["open-image"], LATE_OPEN)?;
             ask(&["checkpoint", "--timeout", "1"])?
                 .expect_reason(exit::FAILED, "given up after 1 s in phase write")?;
             late.late(&[], Duration::ZERO)?;

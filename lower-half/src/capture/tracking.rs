@@ -263,13 +263,15 @@ mod tests {
         let _alone = ALONE.lock();
         for mut tracker in trackers() {
             let exact = tracker.tracking().tells_pages();
-            let map = MmapMut::map_anon(64 * PAGE).unwrap();
-            let range = map.as_ptr() as usize..map.as_ptr() as usize + map.len();
+            // Far from where the kernel places anything of other tests.
+            let range = 0x3000_0000_0000..0x3000_0000_0000 + 64 * PAGE;
             let at = |page: usize| (range.start + page * PAGE) as *mut libc::c_void;
             // SAFETY: a page of the map that is mapped whenever this is called.
             let write = |page: usize| unsafe { at(page).cast::<u8>().write_volatile(1) };
-            // SAFETY: what follows unmaps, maps and moves pages of the map alone.
-            unsafe { libc::munmap(at(8), 56 * PAGE) };
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+            let both = libc::PROT_READ | libc::PROT_WRITE;
+            // SAFETY: what follows maps, moves and unmaps pages of this range alone, which is nobody's.
+            unsafe { libc::mmap(at(0), 8 * PAGE, both, flags, -1, 0) };
             (0..8).for_each(write);
             let mut look = |expected: &[usize], what: &str| {
                 let followed = |tracker: &Tracker| {
@@ -326,9 +328,7 @@ mod tests {
             unsafe { libc::mprotect(at(41), PAGE, libc::PROT_READ | libc::PROT_WRITE) };
             write(41);
             look(&[41], "one mapping again");
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
-            let both = libc::PROT_READ | libc::PROT_WRITE;
-            // SAFETY: as above; what is left is given back with the map.
+            // SAFETY: as above.
             unsafe { libc::mmap(at(44), 20 * PAGE, both, flags, -1, 0) };
             write(50);
             look(&[50], "a neighbour");
@@ -346,6 +346,8 @@ mod tests {
             // SAFETY: as above.
             unsafe { libc::mmap(at(0), 64 * PAGE, both, flags, -1, 0) };
             look(&[], "a mapping over all of it");
+            // SAFETY: as above.
+            unsafe { libc::munmap(at(0), 64 * PAGE) };
         }
     }
 

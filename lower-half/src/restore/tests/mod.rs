@@ -98,7 +98,7 @@ fn write_what(path: &Path, numbers: &[RawFd], what: What<'_>) -> Descriptors {
     unsafe {
         let memory = Memory::survey(&mappings, in_files, &mut contents).unwrap();
         let access = Access::default();
-        let live = access::Memory::through(&access);
+        let live = access::Memory::through(&access, &memory.loadable);
         let run = |range: &Range<usize>| PageRun {
             address: range.start as u64,
             bytes: live.bytes(range.clone()),

@@ -206,7 +206,6 @@ mod nonblocking_collective {
     use crate::operations::{devices, direct};
     use crate::stubs::{large, steps};
 
-    #[unsafe(export_name = "MPI_Igatherv")]
     unsafe extern "C" fn igatherv(
         sendbuf: *const c_void,
         sendcount: c_int,
@@ -374,7 +373,52 @@ mod nonblocking_collective {
             Some(staged.of_request(code, request))
         }
     }
-    export!(PMPI_Igatherv => igatherv);
+
+
+    #[unsafe(export_name = "MPI_Igatherv")]
+    unsafe extern "C" fn igatherv_given(
+        sendbuf: *const c_void,
+        sendcount: c_int,
+        sendtype: DatatypeHandle,
+        recvbuf: *mut c_void,
+        recvcounts: *const c_int,
+        displs: *const c_int,
+        recvtype: DatatypeHandle,
+        root: c_int,
+        comm: CommHandle,
+        request: *mut RequestHandle,
+    ) -> c_int {
+        // SAFETY: the caller keeps to what MPI asks of its arguments.
+        unsafe {
+            let sendtype = steps::significant(
+                sendtype,
+                HandleKind::Datatype,
+                false,
+                root,
+                Handle::object(comm),
+            );
+            let recvtype = steps::significant(
+                recvtype,
+                HandleKind::Datatype,
+                true,
+                root,
+                Handle::object(comm),
+            );
+            igatherv(
+                sendbuf,
+                sendcount,
+                sendtype,
+                recvbuf,
+                recvcounts,
+                displs,
+                recvtype,
+                root,
+                comm,
+                request,
+            )
+        }
+    }
+    export!(PMPI_Igatherv => igatherv_given);
 
     #[unsafe(export_name = "MPI_Igatherv_c")]
     unsafe extern "C" fn igatherv_large(
@@ -391,6 +435,20 @@ mod nonblocking_collective {
     ) -> c_int {
         // SAFETY: the caller keeps to what MPI asks of its arguments.
         unsafe {
+            let sendtype = steps::significant(
+                sendtype,
+                HandleKind::Datatype,
+                false,
+                root,
+                Handle::object(comm),
+            );
+            let recvtype = steps::significant(
+                recvtype,
+                HandleKind::Datatype,
+                true,
+                root,
+                Handle::object(comm),
+            );
             let Some(narrow_sendcount) = large::Typed::new(sendcount, sendtype) else {
                 return large::too_large(c"MPI_Igatherv_c");
             };

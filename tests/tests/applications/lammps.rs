@@ -151,7 +151,7 @@ fn lammps_reading_its_standard_input() {
     let melt = Melt {
         ranks: 2,
         threads: 1,
-        steps: 50,
+        steps: 30,
         every: 10,
     };
     const RUNS: u32 = 20;

@@ -22,32 +22,6 @@ fn a_probe_that_fails_refuses_the_checkpoint_until_it_works_again() {
     }
 }
 
-/// Open MPI over libfabric (pml cm, mtl ofi) cannot receive what a matched probe has found. Messages are drained without one.
-#[test]
-fn a_library_without_matched_probes_is_drained() {
-    let tested = (|| {
-        let program = Program::named(Kind::Still, "message_order")?;
-        Directory::new("unmatched")?.run(|directory| {
-            let mut trial = Trial::new(&program, 2, directory)?;
-            trial.settings = vec![("OMPI_MCA_pml", "cm"), ("OMPI_MCA_mtl", "ofi")];
-            unmatched(&trial)
-        })
-    })();
-    if let Err(failed) = tested {
-        panic!("{failed}");
-    }
-}
-
-fn unmatched(trial: &Trial) -> Result<(), Failed> {
-    let mut job = trial.split()?;
-    trial.ready(&mut job)?;
-    command::checkpoint(trial.directory, &trial.epochs_at())?.expect(exit::DONE)?;
-    trial.suspended(job)?;
-    let job = trial.restarted()?;
-    trial.go()?;
-    trial.ends_well(job).map(drop)
-}
-
 fn run(trial: &Trial) -> Result<(), Failed> {
     let (target, fails) = (trial.epochs_at(), trial.directory.file("fails"));
     let mut command = job::under_stillpoint(2, &target)?;

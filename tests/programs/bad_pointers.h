@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -122,6 +123,8 @@ static inline void bad_pointers(told tell) {
         CALL(io_pgetevents, "....I.", 0, 1, 1, 0, AT(&nothing), 0),
         CALL(getrusage, ".o", RUSAGE_SELF, AT(text)),
         CALL(times, "O", AT(text)),
+        CALL(wait4, ".O.O", -1, AT(text), WNOHANG, AT(text)),
+        CALL(waitid, "..O.O", P_ALL, 0, AT(&info), WEXITED | WNOHANG, AT(text)),
         CALL(nanosleep, "iO", AT(&nothing), AT(&rest)),
         CALL(clock_nanosleep, "..iO", CLOCK_MONOTONIC, 0, AT(&nothing), AT(&rest)),
         CALL(execve, "iII", AT("/no/such/program"), AT(list), AT(list)),

@@ -142,10 +142,11 @@ points! {
     30 CaptureMemory "capture-memory" Rank fails [Checkpoint]: "the memory map";
     31 CaptureMapped "capture-mapped" Rank fails [Checkpoint]: "mapped files are opened and read";
 
-    33 EarlierImages "earlier-images" Rank dies [Checkpoint]: "images that this one may build on are looked for";
-
     // The end of the part of its GPUs.
     32 GpuUnlock "gpu-unlock" Rank dies [Gpu]: "a rank's GPUs have their memory again, and are unlocked";
+
+    // What an image may build on.
+    33 EarlierImages "earlier-images" Rank dies [Checkpoint]: "images that this one may build on are looked for";
 
     // An image on its way to the disk.
     40 ImageCreate "image-create" Rank fails [Checkpoint]: "the image's file is made";

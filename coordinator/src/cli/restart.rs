@@ -244,22 +244,19 @@ fn task(
             job.name
         ));
     }
-    let forks = elsewhere || job.as_ref().is_some_and(|job| job.copied);
+    let copied = job.as_ref().is_some_and(|job| job.copied);
+    let (id, origin) = match &job {
+        _ if elsewhere => (new_job_id()?, None),
+        _ if copied => (new_job_id()?, Some(manifest.job)),
+        // A copy that was carried on before has an id of its own, and none of its epochs yet.
+        Some(last) if last.carries(&manifest.job) => (last.job.clone(), last.origin.clone()),
+        _ => (manifest.job, None),
+    };
     Ok(Task {
         epoch: Some(manifest.epoch),
-        origin: match (elsewhere, &job) {
-            (true, _) => None,
-            (false, Some(job)) if job.copied => Some(manifest.job.clone()),
-            (false, job) => {
-                let before = job.as_ref().filter(|job| job.job == manifest.job);
-                before.and_then(|job| job.origin.clone())
-            }
-        },
+        origin,
         discard: false,
-        job: match forks {
-            true => new_job_id()?,
-            false => manifest.job,
-        },
+        job: id,
         name: wanted.name.clone().unwrap_or(manifest.name),
         written: Some(Recorded {
             program: manifest.mpi,

@@ -10,12 +10,12 @@ const TRACKER: &str = "multiprocessing.resource_tracker";
 
 /// The reasons against a checkpoint: child processes that are alive.
 pub fn alive(lower: &[u32]) -> Vec<String> {
-    let (ended, alive): (Vec<_>, Vec<u32>) = split(lower);
+    let (ended, alive) = split(lower);
+    let ended = ended.len() + ended::all().len();
     let mut reasons: Vec<String> = alive.into_iter().map(refusal).collect();
-    if ended.len() > ended::MOST {
+    if ended > ended::MOST {
         reasons.push(format!(
-            "{} children of it have ended and were not waited for, more than the {} that can be carried: wait for them",
-            ended.len(),
+            "{ended} children of it have ended and were not waited for, more than the {} that can be carried: wait for them",
             ended::MOST
         ));
     }
@@ -24,11 +24,17 @@ pub fn alive(lower: &[u32]) -> Vec<String> {
 
 /// Child processes that have ended and were not waited for, those from before a restart too.
 pub fn ended(lower: &[u32]) -> Vec<Ended> {
-    split(lower).0
+    let known = |end: Ended| Ended {
+        group: identity::known_process(end.group),
+        ..end
+    };
+    let found = split(lower).0.into_iter().map(known);
+    ended::all().into_iter().chain(found).collect()
 }
 
+/// Children of this launch that have ended, with the kernel's ids, and those that are alive.
 fn split(lower: &[u32]) -> (Vec<Ended>, Vec<u32>) {
-    let (mut ended, mut alive) = (ended::all(), Vec::new());
+    let (mut ended, mut alive) = (Vec::new(), Vec::new());
     if has_children() {
         let found = children_of_tasks().unwrap_or_else(children_by_parent);
         for pid in found.into_iter().filter(|pid| !lower.contains(pid)) {
@@ -83,7 +89,7 @@ fn how_it_ended(pid: u32) -> Option<Ended> {
     };
     (result == 0 && whose == pid).then(|| Ended {
         pid,
-        group: identity::known_process(group.max(0) as u32),
+        group: group.max(0) as u32,
         own_group: group == own,
         user,
         code: information.si_code,

@@ -21,7 +21,7 @@ fn are_ours() -> bool {
 /// The group that the application means.
 fn group(id: u32) -> Whom {
     // SAFETY: the call touches no memory.
-    let own = unsafe { syscall3(libc::SYS_getpgrp, 0, 0, 0) };
+    let own = unsafe { syscall3(libc::SYS_getpgid, 0, 0, 0) };
     let own = identity::known_process(own as u32);
     match id == 0 || id == own {
         true => Whom::OwnGroup,

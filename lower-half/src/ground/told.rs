@@ -68,6 +68,7 @@ mod tests {
         "ground/told.rs",
         "threads/interrupted.rs",
         "ground/elf.rs",
+        "ground/input/process.rs",
         "ground/free.rs",
         "ground/starters.rs",
         "ground/children.rs",

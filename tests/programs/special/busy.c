@@ -2,7 +2,7 @@
  *
  * Never sleeps, and waits for nobody: every rank keeps a processor busy, and there are more ranks than processors. The memory of each holds
  * what cannot be compressed. */
-#include "common.h"
+#include "../common.h"
 
 #define BYTES ((size_t)16 << 20)
 

@@ -273,7 +273,7 @@ fn what_cannot_be_carried_is_named() {
     );
     assert!(
         refusals[2].contains(&format!(
-            "a pipe whose other end process {} has",
+            "a pipe whose other end process {} (sleep) has",
             child.id()
         )),
         "{refusals:?}"

@@ -29,7 +29,7 @@ fn a_socket_whose_other_end_is_elsewhere_is_refused_by_name() {
         format!("descriptor 352 is a Unix connection to '{place}'"),
         "descriptor 353 is a Unix socket that is not connected".to_owned(),
         format!(
-            "descriptor 354 is a Unix socket that process {} has an end of",
+            "descriptor 354 is a Unix socket that process {} (sleep) has an end of",
             child.id()
         ),
     ];

@@ -102,7 +102,7 @@ fn too_few_addresses_are_a_line_that_says_so() {
             // The launcher needs more than that itself: the rank is limited alone.
             let words: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
             let place = words.iter().position(|word| word == "--");
-            let place = place.ok_or("no program's place")? - 3;
+            let place = place.ok_or("no program's place")? - 4;
             let mut command_in_shell = Command::new(command.get_program());
             command_in_shell.args(&words[..place]);
             command_in_shell.args(["sh", "-c", "ulimit -v 60000 && exec \"$0\" \"$@\""]);

@@ -85,9 +85,10 @@ fn a_signal_that_asks_for_a_suspend_ends_no_wait_of_the_program() {
             strike::signal(rank, Signal::SIGUSR1)?;
         }
         let ended = job.end(PATIENCE)?;
+        let state = command::state(trial.directory, &target)?;
         ensure!(
-            ended.stderr.contains("suspended") || ended.stdout.contains("suspended"),
-            "the suspend is lost: {}",
+            state == "suspended",
+            "the suspend is lost, it is '{state}': {}",
             ended.show()
         );
         let job = trial.restarted()?;

@@ -33,7 +33,7 @@ const OTHER_WAYS: [&str; 12] = [
 ];
 
 /// Source, how many lines of it go another way at most, and to which files.
-const ELSEWHERE: [(&str, usize, &str); 26] = [
+const ELSEWHERE: [(&str, usize, &str); 27] = [
     (
         "coordinator/src/cli/reference.rs",
         4,
@@ -45,6 +45,11 @@ const ELSEWHERE: [(&str, usize, &str); 26] = [
     ("lower-half/src/agent/successor.rs", 2, "/dev/null"),
     ("lower-half/src/executor/staging/table.rs", 2, "/dev/null"),
     ("lower-half/src/executor/node.rs", 3, "/proc/PID/fd"),
+    (
+        "lower-half/src/executor/files.rs",
+        3,
+        "/proc, and directories of the application's files",
+    ),
     (
         "lower-half/src/executor/staging/mod.rs",
         1,

@@ -87,7 +87,9 @@ fn how_it_ended(pid: u32) -> Option<Ended> {
             libc::getpgrp(),
         )
     };
-    (result == 0 && whose == pid).then(|| Ended {
+    // One that is traced and stands is told of too.
+    let ended = [libc::CLD_EXITED, libc::CLD_KILLED, libc::CLD_DUMPED];
+    (result == 0 && whose == pid && ended.contains(&information.si_code)).then(|| Ended {
         pid,
         group: group.max(0) as u32,
         own_group: group == own,

@@ -1,7 +1,6 @@
 //! The address space that this process may have (`RLIMIT_AS`, `ulimit -v`): batch systems limit it, and programs limit it themselves.
 
-use std::fs;
-
+use super::told;
 use crate::arch::PAGE;
 
 /// Bytes that a start needs besides a part of the limit: for the clocks' table of the library of stubs at least, the application's interpreter, libraries and stack.
@@ -20,6 +19,11 @@ fn limit() -> Option<u64> {
     (limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
+/// Whether there is a limit.
+pub fn is_limited() -> bool {
+    limit().is_some()
+}
+
 /// Returns the bytes that are left of the limit; `None`: there is none.
 pub fn left() -> Option<u64> {
     Some(limit()?.saturating_sub(used()))
@@ -27,7 +31,7 @@ pub fn left() -> Option<u64> {
 
 /// Returns the bytes of addresses that the process has.
 pub fn used() -> u64 {
-    let status = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let status = told::by("/proc/self/statm").unwrap_or_default();
     let pages = status.split(' ').next().and_then(|word| word.parse().ok());
     pages.unwrap_or(0u64) * PAGE as u64
 }

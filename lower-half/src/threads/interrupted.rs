@@ -22,7 +22,7 @@ use super::registry::Thread;
 use super::{beneath, deadlines, partly};
 use crate::arch::PAGE;
 use crate::arch::frame::{BEHIND, Frame, PC, RESULT, SP, WORD};
-use crate::arch::springboard::{self, SYSCALL};
+use crate::arch::springboard::{self, Piece, SYSCALL, Standing};
 use crate::ground::told;
 
 const EINTR: isize = -(libc::EINTR as isize);
@@ -37,6 +37,27 @@ const LOAD_AND_CALL: usize = 7;
 pub fn make_again(thread: Thread, frame: Frame) {
     if set_back(thread, frame).is_none() && stands_before_call(frame) {
         frame.set_register(WORD, STOPPED);
+    }
+    leave_plain(frame);
+}
+
+/// A call that a piece of the springboard makes just as it was goes back to before its trap. Another launch may have another answer: children that
+/// ended before a restart are not the kernel's any more.
+fn leave_plain(frame: Frame) {
+    let stands = springboard::standing(frame.register(PC));
+    if !is_marked(frame) || stands != Standing::Calls(Piece::CallPlain) {
+        return;
+    }
+    let (stack, bytes) = (frame.register(SP), Piece::CallPlain.takes());
+    // SAFETY: the piece has put the way back there.
+    let behind = unsafe { *(stack as *const usize) };
+    let call = behind.wrapping_sub(SYSCALL.len());
+    // SAFETY: code before the way back, on which the thread has come here.
+    let is_call = unsafe { (call as *const [u8; SYSCALL.len()]).read_unaligned() } == SYSCALL;
+    if let Some(bytes) = bytes.filter(|_| is_call) {
+        frame.set_register(BEHIND, behind);
+        frame.set_register(SP, stack + bytes);
+        frame.set_register(PC, call);
     }
 }
 

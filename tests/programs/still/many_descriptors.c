@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #define GROUPS 150
-#define SPARE 24
+#define SPARE 48
 
 struct group {
     int file, twin, counter, pipe[2], pair[2];

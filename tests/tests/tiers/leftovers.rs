@@ -99,7 +99,7 @@ fn the_next_job_on_a_node_makes_room_for_itself() {
                 let ready = nodes.trial.directory.file(&format!("ready.{rank}"));
                 fs::remove_file(ready).map_err(|error| error.to_string())?;
             }
-            let job = nodes.start()?;
+            let job = nodes.start_another()?;
             ensure!(
                 left(nodes) == 2,
                 "{} entries beside the new job's own",

@@ -68,8 +68,17 @@ impl Nodes<'_> {
     }
 
     pub fn start(&self) -> Result<Job, Failed> {
+        self.run(&[])
+    }
+
+    /// Starts another job in the directory, which gives the epochs there up.
+    pub fn start_another(&self) -> Result<Job, Failed> {
+        self.run(&["--discard"])
+    }
+
+    fn run(&self, options: &[&str]) -> Result<Job, Failed> {
         let mut command = self.mpirun()?;
-        command.arg(place::stillpoint()?).arg("run");
+        command.arg(place::stillpoint()?).arg("run").args(options);
         command.args(self.options()).arg("--");
         command.arg(self.trial.program.build()?).args(self.sizes);
         let mut job = self.trial.launch(command)?;

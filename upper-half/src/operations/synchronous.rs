@@ -233,7 +233,7 @@ pub unsafe fn ssend(
             return stay.end(comm, code, NAME);
         }
         if devices::present()
-            && let Some(code) = devices::sends(NAME, (buf, count, datatype, comm), |buf| {
+            && let Some(code) = devices::sends(c"MPI_Ssend", (buf, count, datatype, comm), |buf| {
                 ssend(buf, count, datatype, dest, tag, comm)
             })
         {
@@ -279,7 +279,7 @@ pub unsafe fn issend(
     unsafe {
         let given = (buf, count, datatype, comm);
         if devices::present()
-            && let Some(code) = devices::starts(NAME, Way::In, given, place, |buf| {
+            && let Some(code) = devices::starts(c"MPI_Issend", Way::In, given, place, |buf| {
                 issend(buf, count, datatype, dest, tag, comm, place)
             })
         {

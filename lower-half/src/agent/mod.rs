@@ -26,6 +26,7 @@ mod successor;
 mod voice;
 
 use std::os::fd::AsFd;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -74,10 +75,15 @@ fn on_a_thread(rank: u32, run: impl FnOnce() + Send + 'static) -> Result<(), Age
     let thread = std::thread::Builder::new()
         .name("stillpoint".to_owned())
         .stack_size(1 << 20);
-    let started = thread.spawn(run);
-    started
-        .map(drop)
-        .map_err(|source| AgentError::Thread { rank, source })
+    // A new thread takes memory first. It has it before the application's limits hold again.
+    let (begun, begins) = mpsc::sync_channel(1);
+    let started = thread.spawn(move || {
+        let _ = begun.send(());
+        run();
+    });
+    started.map_err(|source| AgentError::Thread { rank, source })?;
+    let _ = begins.recv();
+    Ok(())
 }
 
 struct Agent {

@@ -4,7 +4,7 @@
  * what cannot be compressed. */
 #include "../common.h"
 
-#define BYTES ((size_t)16 << 20)
+#define BYTES ((size_t)40 << 20)
 
 int main(int argc, char **argv) {
     trial_start(&argc, &argv);

@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#define GROUPS 150
-#define SPARE 48
+#define GROUPS 100
+#define SPARE 24
 
 struct group {
     int file, twin, counter, pipe[2], pair[2];

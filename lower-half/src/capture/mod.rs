@@ -72,7 +72,7 @@ use snapshot::Snapshot;
 
 use crate::gpu::staged::{self, NotWritten};
 use crate::ground::writing::{self, Watched};
-use crate::ground::{background, disk};
+use crate::ground::{background, disk, told};
 
 /// Why an image could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -341,7 +341,7 @@ unsafe fn put_down(
     if in_a_file {
         let _in_storage = writing::in_storage();
         strike(Point::ImageReadAgain).map_err(CaptureError::process("image"))?;
-        read_again(path, surveyed, &request.payloads, &written)?;
+        told::apart(|| read_again(path, surveyed, &request.payloads, &written))?;
     }
     Ok(Image { written, increment })
 }

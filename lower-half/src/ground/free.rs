@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{cores, space};
+use super::{cores, space, told};
 
 /// With less than this nothing is copied: the image's buffers and page tables have to come from it.
 const TIGHT: u64 = 64 << 20;
@@ -19,10 +19,14 @@ pub fn for_copies() -> u64 {
 /// Returns the bytes that this rank may still take: free memory, also in its control groups and those around them, shared by the ranks of the node; and the rest of the
 /// addresses that it may have.
 pub fn left() -> u64 {
-    let node = available(&fs::read_to_string("/proc/meminfo").unwrap_or_default()).unwrap_or(0);
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let groups = groups.lines().filter_map(group);
-    let group = groups.filter_map(|group| group.left()).min();
+    let (node, group) = told::apart(|| {
+        let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let groups = groups.lines().filter_map(group);
+        (
+            available(&fs::read_to_string("/proc/meminfo").unwrap_or_default()).unwrap_or(0),
+            groups.filter_map(|group| group.left()).min(),
+        )
+    });
     let shared = group.map_or(node, |group| group.min(node)) / cores::ranks_here().max(1) as u64;
     space::left().map_or(shared, |space| space.min(shared))
 }
@@ -51,7 +55,7 @@ pub fn of_the_node() -> u64 {
 
 /// How many pages this node has swapped out since it was started. `None`: the kernel does not tell.
 pub fn swapped_out() -> Option<u64> {
-    let all = fs::read_to_string("/proc/vmstat").ok()?;
+    let all = told::by("/proc/vmstat").ok()?;
     let out = all.lines().filter(|line| {
         let name = line.split(' ').next();
         matches!(name, Some("pswpout" | "zswpout"))

@@ -34,27 +34,31 @@ pub fn leave(status: u8) -> ! {
         });
     if finalised.is_ok() {
         std::thread::sleep(PATIENCE);
+        voice::say(&format!(
+            "rank {}: the ranks did not finalise MPI together within {} s: the launcher may call the launch failed, but the job is suspended",
+            rank(),
+            PATIENCE.as_secs()
+        ));
     }
     end(status)
 }
 
 /// Ends the process: what it was to be carried on from cannot be read any more.
 pub fn lost(why: String) -> ! {
-    // SAFETY: an application is coming back, so the page is mapped.
-    let rank = unsafe { stillpoint_wrappers::gate::page() }
-        .rank
-        .load(Ordering::Relaxed);
-    voice::say(&format!("rank {rank}: {why}"));
+    voice::say(&format!("rank {}: {why}", rank()));
     end(1)
 }
 
 /// `_exit`: no exit handlers, neither half's. What waits for the program ends before it, as it will.
 fn end(status: u8) -> ! {
-    // SAFETY: an application runs, so the page is mapped.
-    let rank = unsafe { stillpoint_wrappers::gate::page() }
-        .rank
-        .load(Ordering::Relaxed);
-    starters::end(rank.max(0) as u32, status.into(), streams::remembered(2));
+    starters::end(rank().max(0) as u32, status.into(), streams::remembered(2));
     // SAFETY: ends the process; takes no memory.
     unsafe { libc::_exit(status.into()) }
+}
+
+fn rank() -> i32 {
+    // SAFETY: an application runs or is coming back, so the page is mapped.
+    unsafe { stillpoint_wrappers::gate::page() }
+        .rank
+        .load(Ordering::Relaxed)
 }
